@@ -5,10 +5,9 @@
     c   = sum_k a_k e_k,    a = softmax_k(w . e_k)                Joerke et al. 2020, "Doc-ARC", eq. 2, 3
     e_k = [encoding of the word at occurrence k; embedding of its distance]         equation 1
 
-The released code of CDA takes tanh of u^T tanh(...) once more, which no equation has and which bounds the
-logits to (-1, 1), and normalises one of the two directions over the batch instead of over the other document,
-so that a pair's score there depends on what else is in the batch; here both are as in the paper. w has no
-bias, as in the paper; the released code's bias would be cancelled by the softmax.
+The released code of CDA takes tanh of u^T tanh(...) once more, which no equation has, and normalises one of
+the two directions over the batch instead of over the other document, so that a pair's score depends on what
+else is in the batch; here both are as in the paper.
 """
 
 from __future__ import annotations
@@ -43,23 +42,16 @@ def masked_softmax(logits: Tensor, mask: Tensor) -> Tensor:
 
 
 def alignment_weights(queries: Tensor, parts: Tensor, mask: Tensor) -> Tensor:
-    """softmax_v(v . q) of each query over the parts (equation 2, and equation 3's AttScore), (batch, queries,
-    parts); each row sums to 1, or to 0 if the other document has no part.
-
-    Args:
-        queries: (batch, queries, size), of one document.
-        parts: (batch, parts, size), of the other one.
-        mask: (batch, parts) bool, True = part, False = filling.
-    """
+    """softmax_v(v . q) of each of `queries` (batch, queries, size) over the `parts` (batch, parts, size) of
+    the other document (equation 2, and equation 3's AttScore), (batch, queries, parts); each row sums to 1,
+    or to 0 if there is no part. `mask`: (batch, parts) bool, True = part, False = filling."""
     return masked_softmax(queries @ parts.transpose(1, 2), mask[:, None, :])
 
 
 class CrossDocumentAttention(nn.Module):
-    """Queries of one document attend to the parts of another.
-
-    `combine`: `concatenation` (the paper), with an affine map from twice the size, or `addition` (its
-    appendix A.5: no parameters, q plus what was attended to); another is a ValueError.
-    """
+    """Queries of one document attend to the parts of another. `combine`: `concatenation` (the paper), with an
+    affine map from twice the size, or `addition` (its appendix A.5: no parameters, q plus what was attended
+    to); another is a ValueError."""
 
     def __init__(self, size: int, *, combine: str = "concatenation") -> None:
         super().__init__()
@@ -94,16 +86,13 @@ class OccurrenceAttention(nn.Module):
         return self.score.in_features
 
     def forward(self, encodings: Tensor, buckets: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Attend to the occurrences of each word.
+        """Attend to the occurrences of each word: c (..., size + distance_size), and the weights (..., K),
+        which sum to 1. Both are 0 for a word without occurrences, with gradients that are 0 and not nan.
 
         Args:
             encodings: (..., K, size), of the word at its occurrences.
             buckets: (..., K) long, of their distances, counted in sentences, 0 to 8.
             mask: (..., K) bool, True = occurrence, False = filling.
-
-        Returns:
-            c (..., size + distance_size), and the weights (..., K), which sum to 1. Both are 0 for a word
-            without occurrences, with gradients that are 0 and not nan.
         """
         embedded = self.distances(buckets.masked_fill(~mask, 0)).to(encodings.dtype)
         occurrences = torch.cat([encodings, embedded], dim=-1)

@@ -4,10 +4,8 @@
 - `prefix` (Prefix CDLM, section 3): the first 15% of the tokens, rounded up; padding does not count.
 - `none` (Longformer and Local CDLM): no token.
 
-The released collator of CDLM does something else: it makes as many tokens global from the START of the
-sequence as were masked, and then ALSO the masked ones except a list of pronouns, a union of Prefix CDLM and
-CDLM. We follow the paper, in which these are two models to be compared. The mentions of a coreference pair
-(section C.1) are no policy: `mention_tokens` picks them by the example.
+The released collator of CDLM makes a union of both global: as many tokens from the START of the sequence as
+were masked, and the masked ones except a list of pronouns. We follow the paper, which compares the two.
 
 All functions take NumPy arrays or torch tensors and return bool of the same kind, True = global.
 """
@@ -31,21 +29,12 @@ _NOT_MASKED = -100
 def global_tokens(
     policy: str, *, labels: Array, present: Array | None = None, prefix_fraction: float = PREFIX_FRACTION
 ) -> Array:
-    """The global tokens of sequences, the shape of `labels`.
+    """The global tokens of sequences, the shape of `labels`: int (seq,) or (batch, seq), -100 = not masked.
+    `present`: bool of that shape, True = a token, False = padding; None = no padding. `prefix_fraction`:
+    share of the tokens that `prefix` takes.
 
-    Args:
-        policy: `masked`, `prefix` or `none`.
-        labels: int (seq,) or (batch, seq), -100 = not masked.
-        present: bool, the shape of `labels`, True = a token, False = padding; None = no padding.
-        prefix_fraction: share of the tokens that `prefix` takes.
-
-    Raises:
-        ValueError: a policy of another name; a fraction outside [0, 1]; shapes that differ; `present` that is
-            not bool.
-
-    Example:
-        >>> global_tokens("masked", labels=np.array([-100, 7, -100, 9]))
-        array([False,  True, False,  True])
+    >>> global_tokens("masked", labels=np.array([-100, 7, -100, 9]))
+    array([False,  True, False,  True])
     """
     check_policy(policy)
     if not 0 <= prefix_fraction <= 1:
@@ -60,13 +49,10 @@ def global_tokens(
         raise ValueError(f"present is {present.dtype}; it must be bool, True = a token, False = padding")
     if policy == "masked":
         return (labels != _NOT_MASKED) & present
-    return _prefix(present, prefix_fraction) if policy == "prefix" else present & ~present
-
-
-def _prefix(present: Array, fraction: float) -> Array:
-    """The first `ceil(fraction x tokens)` tokens of each sequence."""
+    if policy == "none":
+        return present & ~present
     # In whole numbers, because 0.1 x 30 is 3.0000000000000004 in floating point and would be rounded up to 4.
-    part, whole = Fraction(str(fraction)).limit_denominator(1_000_000).as_integer_ratio()
+    part, whole = Fraction(str(prefix_fraction)).limit_denominator(1_000_000).as_integer_ratio()
     wanted = (present.sum(-1) * part + whole - 1) // whole  # (...,)
     rank = present.cumsum(-1)  # (..., seq), 1 for the first token
     return present & (rank <= wanted[..., None])
@@ -79,16 +65,11 @@ def check_policy(policy: str) -> None:
 
 
 def mention_tokens(input_ids: Array, mention_mask: Array, *, others: Iterable[int]) -> Array:
-    """The tokens of both mentions of a coreference pair, and certain others wherever they stand: (..., seq).
+    """The tokens of both mentions of a coreference pair, by `mention_mask` (..., 2, seq), True = token of
+    mention i, and those of the ids `others` (`[CLS]`, `<m>`, `</m>`): (..., seq).
 
-    Args:
-        input_ids: int (..., seq).
-        mention_mask: bool (..., 2, seq), True = token of mention i.
-        others: ids that are global too: `[CLS]`, `<m>` and `</m>`.
-
-    Example:
-        >>> mention_tokens(np.array([2, 7, 8, 9]), np.array([[0, 0, 1, 0], [0, 0, 1, 0]]) > 0, others=[2])
-        array([ True, False,  True, False])
+    >>> mention_tokens(np.array([2, 7, 8, 9]), np.array([[0, 0, 1, 0], [0, 0, 1, 0]]) > 0, others=[2])
+    array([ True, False,  True, False])
     """
     chosen = mention_mask.any(-2)
     for token in others:

@@ -4,14 +4,9 @@
 six projections are the model's own modules, so checkpoints go both ways and nothing is copied.
 
 Work that Hugging Face's model does in vain is not done: local queries of global tokens, global queries of
-local tokens, projections of padding, global projections where no token is global. Texts are not filled up to
-a multiple of the window, which would cost a short text several times its own length in every layer. And the
-encoder's mask of length x length, of which one row is read, is that row (at 4,096 tokens 67 MB and 50 ms less
-an example on one core).
-
-`read_only_globals(model)` goes further for models whose head reads global tokens only, as that of
-coreference: their last layer computes the states of these alone, which saves a seventh of a model of six
-layers or more.
+local tokens, projections of padding, global projections where no token is global, filling up to a multiple of
+the window. `read_only_globals(model)` goes further for models whose head reads global tokens only, as that of
+coreference: their last layer computes the states of these alone.
 """
 
 from __future__ import annotations
@@ -40,12 +35,9 @@ _MASK_MAKER = "create_bidirectional_mask"  # of transformers.masking_utils
 
 
 def mask_by_row(encoder: nn.Module) -> None:
-    """Let a `LongformerModel` make the one row of its mask that it reads, in place.
-
-    Hugging Face's makes a mask (batch, 1, seq, seq) and reads one row of it, which keeps all of it alive
-    until the backward is over: at 4,096 tokens 67 MB and 50 ms an example on one core. The forward stays
-    Hugging Face's, but for the function by which it makes the mask.
-    """
+    """Let a `LongformerModel` make the one row of its mask (batch, 1, seq, seq) that it reads, in place: at
+    4,096 tokens 67 MB and 50 ms less an example on one core. The forward stays Hugging Face's, but for the
+    function by which it makes the mask."""
     forward = inspect.unwrap(type(encoder).forward)
     if _MASK_MAKER in forward.__globals__:
         names = {**forward.__globals__, _MASK_MAKER: _row}
@@ -57,10 +49,7 @@ def mask_by_row(encoder: nn.Module) -> None:
 
 
 def _row(*, inputs_embeds: Tensor, attention_mask: Tensor, **_: Any) -> Tensor:
-    """(batch, 1, 1, seq): 0 = a token, the lowest number = padding.
-
-    `attention_mask`: (batch, seq), 0 = padding.
-    """
+    """(batch, 1, 1, seq), 0 = a token, the lowest number = padding, of (batch, seq), 0 = padding."""
     row = inputs_embeds.new_zeros(attention_mask.shape)
     return row.masked_fill_(attention_mask == 0, torch.finfo(row.dtype).min)[:, None, None]
 
@@ -72,11 +61,9 @@ GLOBAL_PROJECTIONS = ("query_global", "key_global", "value_global")
 
 
 class PlanCache:
-    """The compact order of the batch at hand, made by the first layer and used by all.
-
-    Keyed by the identity of the mask tensor, which Hugging Face's encoder hands to every layer (and again to
-    each layer recomputed by gradient checkpointing), and by the window.
-    """
+    """The compact order of the batch at hand, made by the first layer and used by all; by the identity of the
+    mask tensor, which Hugging Face's encoder hands to every layer (and again to each layer recomputed by
+    gradient checkpointing), and by the window."""
 
     def __init__(self) -> None:
         self._mask: weakref.ref[Tensor] | None = None
@@ -184,10 +171,8 @@ class LocalGlobalSelfAttention(nn.Module):
         return self.dropout if self.training else 0.0
 
     def _local_projections(self, flat: Tensor, tokens: Tensor, plan: Plan) -> dict[str, Tensor]:
-        """Queries of the local tokens, keys and values of all, packed: (tokens, head, dim).
-
-        `flat`: (batch * seq, embed); `tokens`: (n_tokens, embed), in packed order.
-        """
+        """Queries of the local tokens, keys and values of all, packed: (tokens, head, dim). `flat`: (batch *
+        seq, embed); `tokens`: (n_tokens, embed), in packed order."""
         sources = (flat.index_select(0, plan.local_order), tokens, tokens)
         return {name: self._heads(name, x) for name, x in zip(LOCAL_PROJECTIONS, sources, strict=True)}
 
@@ -260,11 +245,9 @@ def _dense_on_packed(*arguments: Tensor, plan: Plan, dropout: float) -> tuple[Te
 
 
 def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module:
-    """Swap every Longformer self-attention inside `model` for ours, in place; returns the model.
-
-    A self-attention is known by its six projections and its window, so any Longformer model serves. Called
-    again, it only changes the backend. Raises ValueError when the model holds no Longformer self-attention.
-    """
+    """Swap every Longformer self-attention inside `model`, known by its six projections and its window, for
+    ours, in place; returns the model. Called again, it only changes the backend. Raises ValueError when the
+    model holds none."""
     if backend not in BACKENDS:
         raise ValueError(f"unknown attention backend {backend!r}; choose one of {', '.join(BACKENDS)}")
     plans, count = PlanCache(), 0

@@ -6,11 +6,8 @@ contiguous run of locals, because locals keep their order. Nothing is gathered i
 padded to the heaviest row, and rows of unequal length waste nothing.
 
 Two neighbours in the compact order can be far apart in the text (a global token or padding stood between
-them), so windows are always worked out from true text positions.
-
-What is computed at once is a tile: one or several runs of queries, each with the keys it sees. Several short
-runs, of one text or of several, go into one tile, so that short texts and narrow windows cost no more Python
-than long ones.
+them), so windows are always worked out from true text positions. What is computed at once is a tile: one or
+several short runs of queries, of one text or of several, each with the keys it sees.
 """
 
 from __future__ import annotations
@@ -23,11 +20,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-# Scores of one head that a tile may hold. Larger tiles fall out of the processor's cache, smaller ones spend
-# their time in Python.
+# Scores of one head that a tile may hold: larger ones fall out of the cache, smaller ones cost Python's time.
 TILE_SCORES = 2**17
-# Global queries of a row in one tile. Many at once are a fifth faster; where random draws are made for each
-# score, few that stay in the cache are.
+# Global queries of a row in one tile: many at once are faster, with dropout few, which stay in the cache.
 GLOBAL_QUERIES = 1024
 GLOBAL_QUERIES_WITH_DROPOUT = 64
 # A run is put beside others of another size while the tile has at most so many times the scores of its runs.
@@ -43,9 +38,7 @@ class Block:
     query_end: int
     key_start: int
     key_end: int
-    # (query, key) float32, 0 where the key lies in the query's window and -inf elsewhere; None = all lie in
-    # it
-    bias: Tensor | None
+    bias: Tensor | None  # (query, key) float32, 0 in the query's window and -inf elsewhere; None = all 0
 
 
 @dataclass(frozen=True)
@@ -105,10 +98,8 @@ class Tile:
     """Runs of queries with their keys, all filled up to one size, computed as one product."""
 
     runs: int  # how many
-    queries: tuple[
-        Piece, ...
-    ]  # pieces of the local (or the global) tokens of the batch, one run after the other
-    keys: tuple[Piece, ...]  # pieces of the packed order, likewise
+    queries: tuple[Piece, ...]  # of the local (or the global) tokens of the batch, one run after the other
+    keys: tuple[Piece, ...]  # of the packed order, likewise
     bias: Tensor | None  # (run, query, key) float32, 0 or -inf; None when each query sees each key
 
 
@@ -153,48 +144,43 @@ def make_plan(*, attention_mask: Tensor, global_mask: Tensor, window: int, block
 
     `attention_mask`, `global_mask`: (batch, seq) bool; True = takes part, True = global. A global token that
     is padding is padding. `window`: total width, even; a local token sees window // 2 tokens on each side.
-    `block`: queries handled in one call; by default half the window, at least 32 and at most 128.
-
-    Raises ValueError for masks of other shapes or types, or an odd or non-positive window.
+    `block`: queries of one run; by default half the window, at least 32 and at most 128. Raises ValueError
+    for masks of other shapes or types, or an odd or non-positive window.
     """
     check_masks(attention_mask, global_mask)
     check_window(window)
     block = block or min(128, max(32, window // 2))
-    batch, seq = attention_mask.shape
-    # Python loops over rows and blocks want plain integers: one copy to the CPU here spares one per layer and
-    # block.
+    (batch, seq), device = attention_mask.shape, attention_mask.device
+    # Loops over rows and blocks want plain integers: one copy to the CPU here spares one per layer and block.
     present = attention_mask.cpu()
     is_global = global_mask.cpu() & present
-    rows, order, local_order, global_order = [], [], [], []
-    start = local_start = global_start = 0
+    rows, global_orders, local_orders = [], [], []
+    global_start = local_start = 0
     for index in range(batch):
         of_globals = is_global[index].nonzero().flatten()
         of_locals = (present[index] & ~is_global[index]).nonzero().flatten()
-        blocks = _blocks(of_locals, window=window, block=block, device=attention_mask.device)
         rows.append(
             Row(
-                start=start,
+                start=global_start + local_start,
                 n_global=len(of_globals),
                 n_local=len(of_locals),
                 local_start=local_start,
                 global_start=global_start,
                 positions=of_locals,
-                blocks=blocks,
+                blocks=_blocks(of_locals, window=window, block=block, device=device),
             )
         )
-        start += len(of_globals) + len(of_locals)
-        local_start += len(of_locals)
         global_start += len(of_globals)
-        order += [of_globals + index * seq, of_locals + index * seq]
-        global_order.append(of_globals + index * seq)
-        local_order.append(of_locals + index * seq)
-    to_device = attention_mask.device
+        local_start += len(of_locals)
+        global_orders.append(of_globals + index * seq)
+        local_orders.append(of_locals + index * seq)
+    order = [of for both in zip(global_orders, local_orders, strict=True) for of in both]
     return Plan(
         shape=(batch, seq),
         window=window,
-        order=torch.cat(order).to(to_device),
-        local_order=torch.cat(local_order).to(to_device),
-        global_order=torch.cat(global_order).to(to_device),
+        order=torch.cat(order).to(device),
+        local_order=torch.cat(local_orders).to(device),
+        global_order=torch.cat(global_orders).to(device),
         rows=tuple(rows),
     )
 
@@ -233,9 +219,7 @@ def _blocks(positions: Tensor, *, window: int, block: int, device: torch.device)
         return ()
     lower, upper = _window_bounds(positions, window=window)
     made = []
-    bias_of: dict[
-        bytes, Tensor
-    ] = {}  # interior blocks of dense text have one and the same bias: keep it once
+    bias_of: dict[bytes, Tensor] = {}  # interior blocks of dense text share one: keep it once
     for start in range(0, len(positions), block):
         end = min(start + block, len(positions))
         first, last = int(lower[start]), int(upper[end - 1])

@@ -1,10 +1,9 @@
 """Exact local + global attention in linear memory, on any device and in any precision, with dropout.
 
-A tile of the plan (see plan.py) holds some queries with all the keys they see: those of their windows and the
-globals of their row, or for a global query its whole row. So one softmax a tile is the joint softmax of the
-definition, and dropout of its weights is the dropout of the definition: nothing has to be merged afterwards.
-Nothing of size length x length is ever held: between forward and backward only queries, keys and values (and
-outputs), and at work the scores of one tile, which the backward computes again.
+A tile of the plan holds some queries with all the keys they see. So one softmax a tile is the joint softmax
+of the definition, and dropout of its weights is the dropout of the definition. Nothing of size length x
+length is ever held: between forward and backward only queries, keys and values (and outputs), and at work the
+scores of one tile, which the backward computes again.
 
 What computes a tile, by what measured best:
 
@@ -55,13 +54,10 @@ def sparse_attention(
     plan: Plan,
     dropout: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
-    """Attention over packed tokens; returns the outputs of the local and of the global tokens.
-
-    `query`: (n_local, head, dim), in `plan.local_order`; `key`, `value`, `key_global`, `value_global`:
-    (n_tokens, head, dim) in `plan.order`; `query_global`: (n_global, head, dim) in `plan.global_order`; none
-    scaled. `dropout`: share of the weights that are dropped. Returns (n_local, head, dim) and (n_global,
-    head, dim).
-    """
+    """Attention over packed tokens: the outputs of the local and of the global tokens, in the shapes of their
+    queries. `query`: (n_local, head, dim), in `plan.local_order`; `key`, `value`, `key_global`,
+    `value_global`: (n_tokens, head, dim) in `plan.order`; `query_global`: (n_global, head, dim) in
+    `plan.global_order`; none scaled. `dropout`: share of the weights that are dropped."""
     local_output = attend_from_locals(query, key, value, plan=plan, dropout=dropout)
     global_output = attend_from_globals(query_global, key_global, value_global, plan=plan, dropout=dropout)
     return local_output, global_output
@@ -296,13 +292,8 @@ def globals_are_few(plan: Plan, *, head_size: int) -> bool:
 def attend_from_few_globals(
     query: Tensor, states: Tensor, *, key: nn.Linear, value: nn.Linear, plan: Plan
 ) -> Tensor:
-    """The result of `attend_from_globals`, (n_global, head, dim), from states before their projection.
-
-    Args:
-        query: (n_global, head, dim), in `plan.global_order`, not scaled.
-        states: (n_tokens, embed), in `plan.order`.
-        key, value: the global projections, embed to head * dim.
-    """
+    """The result of `attend_from_globals`, (n_global, head, dim), of queries of that shape, not scaled, from
+    `states` (n_tokens, embed) before their projections `key` and `value`."""
     _, heads, size = query.shape
     scaled = query.transpose(0, 1) / math.sqrt(size)  # (head, n_global, dim)
     wanted = torch.bmm(scaled, key.weight.view(heads, size, -1))  # (head, n_global, embed)

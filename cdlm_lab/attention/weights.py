@@ -1,8 +1,7 @@
-"""Attention weights for people to look at: from and to a few chosen tokens, or all in Hugging Face's layout.
+"""Attention weights for analysis: from and to a few chosen tokens, or all in Hugging Face's layout.
 
-The kernels never hold weights. These functions compute just the ones asked for again, from the packed queries
-and keys, a block of queries at a time: memory is linear in length. They are for analysis, carry no gradient,
-and show the weights before dropout.
+The kernels never hold weights. These functions compute them again from the packed queries and keys, a block
+of queries at a time: memory is linear in length. They carry no gradient and show the weights before dropout.
 """
 
 from __future__ import annotations
@@ -77,11 +76,8 @@ def record_attention(
     model: nn.Module, tokens: Tensor, *, layers: Iterable[int] | None = None
 ) -> Iterator[AttentionRecorder]:
     """Within, record the attention from and to `tokens` ((batch, chosen) long positions) in layers of
-    `model`.
-
-    `layers`: their numbers, -1 being the last; recorded first layer first, each once; None = all. Raises
-    ValueError when the model's attention is not ours, or for layers it does not have.
-    """
+    `model`: `layers` by number, -1 being the last, or all; first layer first, each once. Raises ValueError
+    when the model's attention is not ours, or for layers it does not have."""
     available = recordable_layers(model)
     numbers = _layer_numbers(layers, count=len(available))
     recorder = AttentionRecorder(tokens, layers=numbers)
@@ -139,10 +135,7 @@ def _given_by(
 
 
 def _received_by(places: list[int], packed: dict[str, Tensor], row: Row) -> Tensor:
-    """Weights that chosen tokens of the row receive from every token of it: (head, chosen, row tokens).
-
-    One pass over the blocks for all of them; blocks from which none can be seen are left out.
-    """
+    """Weights that chosen tokens of the row receive from every token of it: (head, chosen, row tokens)."""
     heads, width = packed["query"].shape[1], row.n_global + row.n_local
     received = torch.zeros(heads, len(places), width, device=packed["query"].device)
     end = 0
@@ -160,10 +153,7 @@ def _received_by(places: list[int], packed: dict[str, Tensor], row: Row) -> Tens
 
 def _columns_of(places: list[int], block: Block, row: Row) -> dict[int, int]:
     """Which of the chosen tokens are among a block's keys: number of the choice -> column of its scores.
-
-    Columns are all globals, then the run of locals; out of the run nothing is seen, and what it holds beyond
-    a query's own window has weight exp(-inf) = 0.
-    """
+    Columns are all globals, then the run of locals."""
     columns = {}
     for choice, place in enumerate(places):
         if place < row.n_global:
@@ -192,13 +182,11 @@ def _block_scores(packed: dict[str, Tensor], row: Row, block: Block) -> Tensor:
 
 @torch.no_grad()
 def banded_weights(packed: dict[str, Tensor], plan: Plan) -> tuple[Tensor, ...]:
-    """All weights of a layer in the layout of Hugging Face's Longformer layer.
-
-    Returns (batch, seq, head, n_global + window + 1): the weight on each of the row's global tokens, in text
-    order, then on the key at query - window // 2 + column; rows of global tokens and padding are zero, and so
-    are the window's columns of global keys. When the batch has globals also (batch, head, n_global, seq), the
-    weights that global tokens give; both zero-padded to the batch's largest number of globals.
-    """
+    """All weights of a layer in the layout of Hugging Face's Longformer layer: (batch, seq, head, n_global +
+    window + 1), the weight on each of the row's global tokens, in text order, then on the key at query -
+    window // 2 + column; rows of global tokens and padding are zero, and so are the window's columns of
+    global keys. When the batch has globals also (batch, head, n_global, seq), the weights that global tokens
+    give; both zero-padded to the batch's largest number of globals."""
     batch, seq = plan.shape
     heads, half = packed["query"].shape[1], plan.window // 2
     most = max(row.n_global for row in plan.rows)

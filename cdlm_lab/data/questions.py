@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -26,13 +26,12 @@ import numpy as np
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from cdlm_lab.data import files
-from cdlm_lab.data.files import FROM_LIST, DataError, FieldFault, Fields, JsonRecord, Text
+from cdlm_lab.data.files import FROM_LIST, DataError, FieldFault, Fields, Text
 from cdlm_lab.parameters import ParameterError
 
 SPLITS = ("train", "dev", "test")
 QuestionKind = Literal["bridge", "comparison"]
 QUESTION_KINDS = get_args(QuestionKind)
-UnknownFacts = Literal["refuse", "keep"]
 SupportingFact = tuple[str, int]  # title of a paragraph, number of the sentence in it from 0
 # Number of the paragraph; first character and end in its title or in `Paragraph.text`.
 Place = tuple[int, Literal["title", "body"], int, int]
@@ -147,20 +146,9 @@ class _Question(Fields):
     context: _Context = Field(description='write each as ["title", ["sentence", ...]]')
 
 
-class _Predictions(Fields):
-    answer: dict[str, Text]
-    sp: dict[str, _Facts]
-
-
-def read_hotpotqa(path: str | Path, *, unknown_facts: UnknownFacts = "refuse") -> list[MultihopQuestion]:
+def read_hotpotqa(path: str | Path) -> list[MultihopQuestion]:
     """The questions of a file, plain or compressed, in order. A fact that is given twice is kept once, as the
-    official scorer counts it.
-
-    `unknown_facts`: supporting facts that name no sentence of the context, of which the published data are
-    said to have a few: refuse the file, or keep them apart, in `unknown_supporting`.
-    """
-    if unknown_facts not in get_args(UnknownFacts):
-        raise ValueError(f"unknown_facts is {unknown_facts!r}; choose refuse or keep")
+    official scorer counts it; those that name no sentence of the context are `unknown_supporting`."""
     path, questions, numbers = Path(path), [], {}
     in_lines = files.plain_name(path).endswith(".jsonl")
     for number, raw in enumerate(files.read_json_lines(path) if in_lines else files.read_json_list(path)):
@@ -169,17 +157,12 @@ def read_hotpotqa(path: str | Path, *, unknown_facts: UnknownFacts = "refuse") -
         record = replace(raw, within=within).checked(_Question)
         if (first := numbers.setdefault(record.fields.id, number)) != number:
             raise record.error("_id", f"[{first}] has this id too", "give each question its own")
-        question = _made(record.fields)
+        questions.append(_made(record.fields))
         try:
-            check_question(question, where=f"[{number}]")
+            check_question(questions[-1], where=f"[{number}]")
         except ValueError as error:
             remedy = "correct the question, or leave it out"
             raise DataError(path, str(error), remedy, line=record.line, field="question") from None
-        if question.unknown_supporting and unknown_facts == "refuse":
-            title, sentence = question.unknown_supporting[0]
-            what = f"the context has no sentence {sentence} of {title!r}, counted from 0"
-            raise record.error("supporting_facts", what, 'correct it, or read with unknown_facts="keep"')
-        questions.append(question)
     if not questions:
         raise DataError(path, "no questions", "add some, or leave the file out")
     return questions
@@ -218,31 +201,13 @@ def hotpot_record(question: MultihopQuestion) -> dict[str, Any]:
     return {name: value for name, value in record.items() if value is not None}
 
 
-def write_hotpot_questions(path: str | Path, questions: Iterable[MultihopQuestion]) -> None:
-    """Questions in the official format, uncompressed, from which `read_hotpotqa` makes the same again."""
-    _write(Path(path), [hotpot_record(question) for question in questions])
-
-
 def write_predictions(
-    path: str | Path, answers: Mapping[str, str], supporting: Mapping[str, Sequence[SupportingFact]]
+    path: Path, answers: Mapping[str, str], supporting: Mapping[str, Sequence[SupportingFact]]
 ) -> None:
-    """The official prediction file, uncompressed: text of the answer, and supporting facts, by question."""
+    """The official prediction file: text of the answer, and supporting facts, by question."""
     facts = {name: [[title, int(sentence)] for title, sentence in one] for name, one in supporting.items()}
-    _write(Path(path), {"answer": dict(answers), "sp": facts})
-
-
-def read_predictions(path: str | Path) -> dict[str, dict[str, Any]]:
-    """A prediction file: "answer", texts by question, and "sp", supporting facts by question. Either part may
-    lack questions, which the official scorer gives 0; other parts are ignored."""
-    _, value = files.read_json(Path(path))
-    return JsonRecord(path=Path(path), line=1, fields=value).checked(_Predictions).fields.model_dump()
-
-
-def _write(path: Path, value: object) -> None:
-    if path.suffix in files.COMPRESSED:
-        raise ValueError(f"{path}: files are written plain; call it {path.stem}")
     with files.replaced_file(path) as file:
-        json.dump(value, file)
+        json.dump({"answer": dict(answers), "sp": facts}, file)
         file.write("\n")
 
 
@@ -252,10 +217,9 @@ def answer_occurrences(
     """Every place where an answer stands in the `gold` paragraphs, as nobody marked the one that was meant.
 
     Whole words in the same case; only if there are none in any gold paragraph, whole words in any case; then
-    parts of words, in the same case, then in any. White space matches any white space; occurrences may
-    overlap and run over several sentences. In the order of `gold`, in each paragraph the title first; none
-    for yes, no, and an answer that is not known. (CDLM's released code prefers supporting sentences, then
-    bodies.)
+    parts of words, in the same case, then in any. White space matches any; occurrences may overlap and run
+    over several sentences. In the order of `gold`, in each paragraph the title first (CDLM's released code
+    prefers supporting sentences, then bodies); none for yes, no, and an answer that is not known.
     """
     words = (answer or "").split()
     if not words or answer in ("yes", "no"):
@@ -280,16 +244,9 @@ def answer_occurrences(
 def read_question_folder(
     folder: str | Path, *, dev_from_train: int = 0, seed: int = 0
 ) -> dict[str, list[MultihopQuestion]]:
-    """Questions of `train.json`, `dev.json` and `test.json`, with gold; facts that name a sentence which is
-    not there, as a few of the official ones do, are `unknown_supporting`.
-
-    Args:
-        dev_from_train: so many questions, drawn of train by `seed`, are dev and not train; 0 = `dev.json`.
-
-    Raises:
-        ParameterError: a file that is not there or has a question without gold, one question in two splits.
-        DataError: a file that cannot be read.
-    """
+    """Questions of `train.json`, `dev.json` and `test.json`. `dev_from_train`: so many questions, drawn of
+    train by `seed`, are dev and not train; 0 = `dev.json`. Raises ParameterError for a file that is not there
+    or has a question without gold, and for one question in two splits."""
     paths = {split: _split_file(folder, split) for split in SPLITS if split != "dev" or not dev_from_train}
     read = {split: _with_gold(path) for split, path in paths.items()}
     if dev_from_train:
@@ -327,7 +284,7 @@ def _split_file(folder: str | Path, split: str) -> Path:
 
 
 def _with_gold(file: Path) -> list[MultihopQuestion]:
-    questions = read_hotpotqa(file, unknown_facts="keep")
+    questions = read_hotpotqa(file)
     for question in questions:
         if not has_gold(question):
             what = f"question {question.id} has no answer or no supporting facts"

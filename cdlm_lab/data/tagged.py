@@ -10,9 +10,9 @@ A folder has three splits, in whichever form they lie there; all but the standof
 and so `dev` and `test`. Only Doc-ARC's form has sentences without labels; in the others the context of a
 document is the rest of its labelled sentences.
 
-A tag is `O`, or `B-` or `I-` and a label. In IOB2 every span starts with `B-`; in IOB1 only one that follows
-another of its label at once does, and files of either sort hold an `I-` after `O` or after another label.
-Such a tag starts a span, as in conlleval and in seqeval's default, and is counted.
+A tag is `O`, or `B-` or `I-` and a label. In IOB2 every span starts with `B-`, in IOB1 only one that follows
+another of its label at once; an `I-` that follows no span of its label starts one, as in conlleval, and is
+counted.
 """
 
 from __future__ import annotations
@@ -185,57 +185,53 @@ def iob2_tags(
     return tuple(tags)
 
 
-def line_blocks(path: Path, *, mark: str | None = None) -> Iterator[Block]:
-    """Lines between blank ones; a line that starts with `mark` is a block by itself."""
-    block: Block = []
-    for number, text in read_lines(path):
-        marked = mark is not None and text.startswith(mark)
-        if block and (marked or not text.strip()):
-            yield block
-            block = []
-        if marked:
-            yield [Line(path, number, text)]
-        elif text.strip():
-            block.append(Line(path, number, text))
-    if block:
-        yield block
+def marked_parts(path: Path, *, mark: str | None = None) -> Iterator[tuple[Line, list[Block]]]:
+    """The line that begins each document of a file, by its start `mark`, and the sentences up to the next,
+    between blank lines. Lines before the first mark are a part too, whose first line has no text."""
+    head, blocks, apart = Line(path, 1, ""), [], True
+    for line in (Line(path, *numbered) for numbered in read_lines(path)):
+        if mark and line.text.startswith(mark):
+            if blocks or head.text:
+                yield head, _filled(head, blocks)
+            head, blocks, apart = line, [], True
+        elif not line.text.strip():
+            apart = True
+        elif apart:
+            blocks.append([line])
+            apart = False
+        else:
+            blocks[-1].append(line)
+    yield head, _filled(head, blocks)
 
 
-def marked_parts(path: Path, *, mark: str) -> Iterator[tuple[Line, list[Block]]]:
-    """The line that begins each document of a file, by its start `mark`, and the blocks up to the next. Lines
-    before the first mark are a part too, whose first line is number 1 without text."""
-    head, blocks = Line(path, 1, ""), []
-    for block in chain(line_blocks(path, mark=mark), [None]):
-        if block and not block[0].text.startswith(mark):
-            blocks.append(block)
-            continue
-        if blocks:
-            yield head, blocks
-        elif head.text:
-            remedy = "delete the line, or write the document below it"
-            raise head.error("document", "no sentence follows", remedy)
-        if block:
-            head, blocks = block[0], []
+def _filled(head: Line, blocks: list[Block]) -> list[Block]:
+    if not blocks:
+        remedy = "delete the line, or write the document below it"
+        raise head.error("document", "no sentence follows", remedy)
+    return blocks
 
 
-def _rows(block: Block, count: int | None = None) -> list[list[str]]:
+def line_blocks(path: Path) -> list[Block]:
+    """The sentences of a file that is one document."""
+    return next(marked_parts(path))[1]
+
+
+def _rows(block: Block, count: int | None = None) -> list[tuple[Line, list[str]]]:
     """The lines of a sentence in `count` columns, or in CoNLL's, two or more."""
-    return [line.columns(count, tabs=bool(count) or "\t" in line.text) for line in block]
+    return [(line, line.columns(count, tabs=bool(count) or "\t" in line.text)) for line in block]
 
 
-def _sentence(rows: Sequence[Sequence[str]], tags: tuple[str, ...] | None) -> TaggedSentence:
+def _words(rows: Iterable[tuple[Line, Sequence[str]]]) -> tuple[str, ...]:
     # A book has few words, many times each: every word is kept once.
-    return TaggedSentence(words=tuple(sys.intern(row[0]) for row in rows), tags=tags)
-
-
-def _column(block: Block, rows: Iterable[Sequence[str]], number: int) -> Iterator[tuple[Line, str]]:
-    return zip(block, (row[number] for row in rows), strict=True)
+    return tuple(sys.intern(row[0]) for _, row in rows)
 
 
 def _labelled(block: Block, reading: TagReading, *, count: int | None = None) -> TaggedSentence:
     """A sentence whose first column is the word and the last its tag."""
     rows = _rows(block, count)
-    return _sentence(rows, iob2_tags(_column(block, rows, -1), reading))
+    return TaggedSentence(
+        words=_words(rows), tags=iob2_tags([(line, row[-1]) for line, row in rows], reading)
+    )
 
 
 CONTEXT = "NULL"  # the tag of words that nobody labelled
@@ -246,20 +242,18 @@ _SUFFIXES = tuple(f".tsv{suffix}" for suffix in ("", *COMPRESSED))
 def read_docarc_split(
     folder: str | Path, split: str, *, reading: TagReading | None = None, chosen: Chosen | None = None
 ) -> Iterator[TaggedDocument]:
-    """The documents of a split (train, dev or test) in Doc-ARC's format, in the order of their names, read
-    one at a time; on each line a word, a tab and its tag, an id is the file's name.
+    """The documents of a split (train, dev or test) in Doc-ARC's format, a file each, in the order of their
+    names, read one at a time.
 
         Sir<tab>B-PER
         Walter<tab>I-PER
 
         He<tab>NULL
 
-    A blank line ends a sentence. `NULL` is the tag of context: sentences that nobody labelled. The released
-    files have all of the labelled text first: in LitBank, where a book begins; in JNLPBA, an abstract, which
-    stands in the context once more, as it was recognised from the page. A word may hold white space ("4 1/2",
-    ". . ."), as in the released books. Labels are those of the list of tags (`*.tagset`), if there is one.
-
-    `chosen`: given how many documents there are, the numbers from 0 of those to be read; None for all.
+    A blank line ends a sentence. `NULL` is the tag of context: sentences that nobody labelled. A word may
+    hold white space ("4 1/2", ". . ."), as in the released books. Labels are those of the list of tags
+    (`*.tagset`), if there is one. `chosen`: from the number of documents to the numbers, from 0, of those to
+    be read.
     """
     files, labels = docarc_files(folder, split), docarc_labels(folder)
     reading = reading or TagReading()
@@ -311,12 +305,13 @@ def _docarc_document(path: Path, reading: TagReading, labels: Sequence[str] | No
     sentences = []
     for block in line_blocks(path):
         rows = _rows(block, 2)
-        context = [tag == CONTEXT for _, tag in rows]
+        column = [(line, tag) for line, (_, tag) in rows]
+        context = [tag == CONTEXT for _, tag in column]
         if any(context) and not all(context):
             what, remedy = f"{CONTEXT} and other tags in one sentence", "label all of its words or none"
             raise block[context.index(not context[0])].error("tag", what, remedy)
-        tags = None if context[0] else iob2_tags(_column(block, rows, -1), reading, labels=labels)
-        sentences.append(_sentence(rows, tags))
+        tags = None if context[0] else iob2_tags(column, reading, labels=labels)
+        sentences.append(TaggedSentence(words=_words(rows), tags=tags))
     if all(sentence.tags is None for sentence in sentences):
         what = f"no sentence has labels, all tags are {CONTEXT}"
         raise DataError(path, what, "label a sentence (O is a label), or take the file out", field="tag")
@@ -335,9 +330,8 @@ def read_jnlpba_iob2(path: Path, reading: TagReading) -> Iterator[TaggedDocument
         glucocorticoid<tab>B-protein
         receptors<tab>I-protein
 
-    All sentences have labels. What stands above the first mark is called by the file; some files have no
-    marks. Two abstracts of the test part occur twice, with other annotations: the second is called
-    "98281994-2", as in the standoff.
+    What stands above the first mark is called by the file; some files have no marks. Two abstracts of the
+    test part occur twice, with other annotations: the second is called "98281994-2", as in the standoff.
     """
     seen: dict[str, int] = {}
     for head, blocks in marked_parts(path, mark=MARK):
@@ -359,9 +353,9 @@ def read_ner_conll(path: Path, reading: TagReading) -> Iterator[TaggedDocument]:
         Sir NNP B-NP B-PER
         slept VBD B-VP O
 
-    As in CoNLL-2003 and in OntoNotes converted to it. The first column is the word, the last its tag. Columns
-    are separated by tabs if the line holds one, by white space if not. A blank line ends a sentence, and
-    `-DOCSTART-` begins a document; files without it are one document each. All sentences have labels.
+    As in CoNLL-2003 and in OntoNotes converted to it. The first column is the word, the last its tag; they
+    are separated by tabs if the line holds one, by white space if not. Files without `-DOCSTART-` are one
+    document.
     """
     for number, (_, blocks) in enumerate(marked_parts(path, mark=DOCUMENT_START)):
         sentences = tuple(_labelled(block, reading) for block in blocks)
@@ -375,25 +369,26 @@ def read_litbank(path: Path, reading: TagReading) -> TaggedDocument:
         daughter<tab>O<tab>I-PER<tab>O<tab>O<tab>
 
     Each column of tags is a layer of spans. The outermost spans are kept, whatever their layer, as in Doc-ARC
-    ("all annotations nested within another are removed", section 3); of two in the same place the one whose
-    column is first. The spans kept of LitBank's 100 documents are those of Doc-ARC's files, without
-    exception.
+    ("all annotations nested within another are removed", section 3), whose files have the same spans; of two
+    in one place the one whose column is first.
     """
     sentences = []
     for block in line_blocks(path):
         # Each line ends in one or more tabs.
-        rows = [line._replace(text=line.text.rstrip("\t")).columns() for line in block]
-        for line, row in zip(block, rows, strict=True):
-            if len(row) != len(rows[0]):
-                what = f"{len(row)} columns where the sentence begins with {len(rows[0])}"
+        rows = [(line, line._replace(text=line.text.rstrip("\t")).columns()) for line in block]
+        count = len(rows[0][1])
+        for line, row in rows:
+            if len(row) != count:
+                what = f"{len(row)} columns where the sentence begins with {count}"
                 raise line.error("row", what, "write O where a word is in no span")
-        columns = (_column(block, rows, number) for number in range(1, len(rows[0])))
-        spans = [span for column in columns for span in spans_of(iob2_tags(column, reading))]
+        spans: list[TagSpan] = []
+        for layer in range(1, count):
+            spans += spans_of(iob2_tags([(line, row[layer]) for line, row in rows], reading))
         try:
             tags = tags_of(outermost(spans), len(rows))
         except ValueError as error:
             raise block[0].error("tag", f"spans cross ({error})", _CROSSING) from None
-        sentences.append(_sentence(rows, tags))
+        sentences.append(TaggedSentence(words=_words(rows), tags=tags))
     return TaggedDocument(id=docarc_id(path), sentences=tuple(sentences))
 
 
@@ -410,10 +405,9 @@ def read_jnlpba_standoff(folder: Path) -> Iterator[TaggedDocument]:
         90092414.txt      Number of glucocorticoid receptors in lymphocytes ...
         90092414.ann      T1<tab>protein 10 34<tab>glucocorticoid receptors
 
-    The task's separation into words and sentences is not kept there. Sentences are those of `split_sentences`
-    in each line (the title is the first), joined where a name crosses their border; words those of
-    `token_spans`, cut where a name begins or ends. All sentences have labels; of nested names the outermost
-    is kept.
+    Sentences are those of `split_sentences` in each line (the title is the first), joined where a name
+    crosses their border; words those of `token_spans`, cut where a name begins or ends. Of nested names the
+    outermost is kept.
     """
     texts = [file for file in entries(folder) if file.suffix == ".txt"]
     remedy = "give the folder that has a .txt and an .ann for each abstract"
@@ -442,7 +436,9 @@ def _standoff(path: Path) -> TaggedDocument:
             tags = tags_of(spans, len(words))
         except ValueError as error:
             raise DataError(annotations, f"names cross ({error})", _CROSSING, field="T") from None
-        sentences.append(_sentence([[text[start + a : start + b]] for a, b in words], tags))
+        sentences.append(
+            TaggedSentence(words=tuple(text[start + a : start + b] for a, b in words), tags=tags)
+        )
     return TaggedDocument(id=path.stem, sentences=tuple(sentences))
 
 
@@ -485,9 +481,8 @@ def read_tagged_split(
     """The documents of a split (train, dev or test), one at a time.
 
     Where a split in columns is a single document, as tweets without `-DOCSTART-`, each sentence is one by
-    itself. `reading` counts stray tags of all documents that are read, in forms other than Doc-ARC's also of
-    those that are not chosen. `chosen`: given how many documents there are, the numbers from 0 of those that
-    are wanted.
+    itself. `chosen`: from the number of documents to the numbers, from 0, of those that are wanted. `reading`
+    counts stray tags of all documents that are read, in forms other than Doc-ARC's also of the others.
     """
     form, files = _form_of(Path(folder), split)
     reading = reading or TagReading()
@@ -545,9 +540,8 @@ def read_docarc_passages(folder: str | Path, split: str) -> Iterator[Cluster]:
     2020, section 4.1), read one sentence at a time.
 
     A cluster is one passage of one document, "document/1": consecutive sentences of at most `PASSAGE_WORDS`
-    words, so that a pass over the clusters is a pass over all of the text, as the paper's epochs are. 80
-    words are 100 WordPiece pieces of a biomedical paper and 70 of a novel on average: they fit the 128 tokens
-    of the paper's Table 9. In JNLPBA an abstract stands in the files twice, and does here too.
+    words. 80 words are 100 WordPiece pieces of a biomedical paper and 70 of a novel on average: they fit the
+    128 tokens of the paper's Table 9. In JNLPBA an abstract stands in the files twice, and does here too.
     """
     for file in docarc_files(folder, split):
         for number, words in enumerate(_passages(file), start=1):
@@ -559,7 +553,7 @@ def _passages(file: Path) -> Iterator[list[str]]:
     """Runs of whole sentences; one of more words than a passage may have is cut."""
     passage: list[str] = []
     for block in line_blocks(file):
-        words = [word for word, _ in _rows(block, 2)]
+        words = [word for _, (word, _) in _rows(block, 2)]
         for start in range(0, len(words), PASSAGE_WORDS):
             part = words[start : start + PASSAGE_WORDS]
             if len(passage) + len(part) > PASSAGE_WORDS:  # never of an empty passage

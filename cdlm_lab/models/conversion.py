@@ -34,16 +34,9 @@ RENAMED = {
     "lm_head.": "lm_head.",
 }
 COPIED_SETTINGS = (
-    *(
-        "vocab_size",
-        "hidden_size",
-        "num_hidden_layers",
-        "num_attention_heads",
-        "intermediate_size",
-        "hidden_act",
-    ),
-    *("hidden_dropout_prob", "attention_probs_dropout_prob", "type_vocab_size", "initializer_range"),
-    *("layer_norm_eps", "pad_token_id"),
+    *("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"),
+    *("hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob", "type_vocab_size"),
+    *("initializer_range", "layer_norm_eps", "pad_token_id"),
 )
 # What a setting must be for the copy to compute the same
 NEEDED_SETTINGS = {"position_embedding_type": "absolute", "is_decoder": False, "tie_word_embeddings": True}
@@ -83,8 +76,10 @@ def check_head_activation(config: PretrainedConfig) -> None:
 
 def converted_weights(original: PreTrainedModel, *, max_length: int) -> dict[str, Tensor]:
     """The weights of a BERT or RoBERTa language model by the names of `LongformerForMaskedLM`."""
-    config = original.config
-    converted = {_new_name(name): tensor for name, tensor in original.state_dict().items()}
+    config, converted = original.config, {}
+    for name, tensor in original.state_dict().items():
+        old, new = next((old, new) for old, new in RENAMED.items() if name.startswith(old))
+        converted[new + name.removeprefix(old)] = tensor
     converted[POSITIONS] = tiled_positions(
         converted[POSITIONS],
         # RoBERTa numbers positions from padding_idx + 1, as Longformer does; BERT from 0
@@ -101,11 +96,6 @@ def converted_weights(original: PreTrainedModel, *, max_length: int) -> dict[str
     return converted
 
 
-def _new_name(name: str) -> str:
-    old, new = next((old, new) for old, new in RENAMED.items() if name.startswith(old))
-    return new + name.removeprefix(old)
-
-
 def tiled_positions(table: Tensor, *, first: int, padding_idx: int, max_length: int) -> Tensor:
     """Longformer's position table, (padding_idx + 1 + max_length, dim): the rows of `table` from `first` on,
     repeated. Rows up to `padding_idx` are zero: no token that takes part is ever numbered so.
@@ -119,11 +109,9 @@ def tiled_positions(table: Tensor, *, first: int, padding_idx: int, max_length: 
 
 
 def copy_local_to_global(model: AnyModule) -> AnyModule:
-    """Set every global projection in `model` to its local one, in place; returns the model.
-
-    The paper does so with Longformer and Local CDLM before fine-tuning (section 3, "Baseline LMs"). Raises
-    ValueError when the model has no global projections.
-    """
+    """Set every global projection in `model` to its local one, in place, as the paper does with Longformer
+    and Local CDLM before fine-tuning (section 3, "Baseline LMs"); returns the model. Raises ValueError when
+    it has no global projections."""
     layers = [module for module in model.modules() if hasattr(module, "query_global")]
     if not layers:
         raise ValueError(f"{type(model).__name__} has no global projections: it is no Longformer")

@@ -1,5 +1,4 @@
-"""The pairwise scorer of cross-document coreference: both documents of two mentions read at once (CDLM
-sections 3.2 and C.1).
+"""The pairwise scorer of coreference: both documents of two mentions read at once (CDLM sections 3.2, C.1).
 
 The vector of a pair is [s, m_i, m_j, m_i * m_j]: the state of `[CLS]`, the sum of the states of each
 mention's tokens, and the product of the two sums. An MLP with one hidden layer of 1,024 and tanh turns it
@@ -23,13 +22,9 @@ from transformers.utils import ModelOutput
 from cdlm_lab.attention.layer import read_only_globals
 from cdlm_lab.examples.mention_pairs import MENTION_END, MENTION_START
 from cdlm_lab.models.checkpoint import is_trained
-from cdlm_lab.models.encoder import (
-    EncoderOptions,
-    EncoderWithHead,
-    copy_local_to_global,
-    load_encoder_with_head,
-)
-from cdlm_lab.models.language_model import over_items
+from cdlm_lab.models.conversion import copy_local_to_global
+from cdlm_lab.models.encoder import EncoderWithHead, LoadOptions, load_encoder_with_head
+from cdlm_lab.models.language_model import Items, pair_loss
 from cdlm_lab.models.precision import as_weights, in_full
 
 HIDDEN = 1024  # of the MLP, C.1
@@ -64,55 +59,35 @@ class PairScorer(EncoderWithHead):
         global_attention_mask: Tensor | None = None,  # (batch, seq), 1 = global: [CLS] and both mentions
         mention_mask: Tensor | None = None,  # (batch, 2, seq), True = token of mention i
         labels: Tensor | None = None,  # (batch,), 1 = the mentions corefer, 0 = they do not
-        num_items_in_batch: Tensor | int | None = None,  # pairs of the whole effective batch
+        num_items_in_batch: Items = None,  # pairs of the whole effective batch
     ) -> PairOutput:
-        """Score a batch of pairs.
-
-        Raises ValueError without `mention_mask`, or when `[CLS]` or a token of a mention is not global.
-        """
+        """Score a batch of pairs. Raises ValueError without `mention_mask`, or when `[CLS]` or a token of a
+        mention is not global."""
         if mention_mask is None:
             raise ValueError("mention_mask is missing; it says where the two mentions are")
-        _check_globals(global_attention_mask, mention_mask)
+        read = mention_mask.any(dim=1)
+        read[:, 0] = True
+        if global_attention_mask is None or (read & (global_attention_mask != 1)).any():
+            raise ValueError(
+                "[CLS] and the tokens of both mentions must be global: set them to 1 in global_attention_mask"
+            )
         states = self.last_states(input_ids, attention_mask, global_attention_mask)  # (batch, seq, dim)
         with in_full(states.device):
             vectors = pair_vectors(as_weights(states, self.scorer), mention_mask)
             logits = self.scorer(vectors).squeeze(-1).float()  # (batch,)
-        if labels is None:
-            return PairOutput(logits=logits)
-        total = nn.functional.binary_cross_entropy_with_logits(logits, labels.float(), reduction="sum")
-        loss = over_items(total, items=len(labels), num_items_in_batch=num_items_in_batch)
-        return PairOutput(loss=loss, logits=logits)
-
-
-def _check_globals(global_mask: Tensor | None, mention_mask: Tensor) -> None:
-    """Raise ValueError unless all that the MLP reads is global."""
-    read = mention_mask.any(dim=1)
-    read[:, 0] = True
-    if global_mask is None or (read & (global_mask != 1)).any():
-        raise ValueError(
-            "[CLS] and the tokens of both mentions must be global: set them to 1 in global_attention_mask"
-        )
+        return PairOutput(loss=pair_loss(logits, labels, num_items_in_batch), logits=logits)
 
 
 def pair_vectors(states: Tensor, mention_mask: Tensor) -> Tensor:
-    """[s, m_i, m_j, m_i * m_j] of each pair, (batch, 4 * dim), in the dtype of `states`.
-
-    Args:
-        states: (batch, seq, dim), `[CLS]` first.
-        mention_mask: (batch, 2, seq), True = token of mention i.
-    """
+    """[s, m_i, m_j, m_i * m_j] of each pair, (batch, 4 * dim), in the dtype of `states` (batch, seq, dim);
+    `mention_mask`: (batch, 2, seq), True = token of mention i."""
     mentions = torch.bmm(mention_mask.float(), states.float()).to(states.dtype)  # (batch, 2, dim)
     first, second = mentions.unbind(1)
     return torch.cat([states[:, 0], first, second, first * second], dim=-1)
 
 
 def load_pair_scorer(
-    name_or_path: str | os.PathLike[str],
-    *,
-    max_length: int,
-    window: int,
-    reset_globals: bool = False,
-    **options: Unpack[EncoderOptions],
+    name_or_path: str | os.PathLike[str], *, reset_globals: bool = False, **options: Unpack[LoadOptions]
 ) -> tuple[PairScorer, PreTrainedTokenizerFast]:
     """A pair scorer on top of any encoder, or a trained one from its folder, and its tokenizer.
 
@@ -121,9 +96,7 @@ def load_pair_scorer(
     has it for Longformer and Local CDLM (section 3, "Baseline LMs").
     """
     marks = (MENTION_START, MENTION_END)
-    model, tokenizer = load_encoder_with_head(
-        PairScorer, name_or_path, marks=marks, max_length=max_length, window=window, **options
-    )
+    model, tokenizer = load_encoder_with_head(PairScorer, name_or_path, marks=marks, **options)
     if reset_globals and not is_trained(os.fspath(name_or_path), PairScorer):
         copy_local_to_global(model)
     read_only_globals(model.longformer)

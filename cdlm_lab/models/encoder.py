@@ -38,32 +38,11 @@ from transformers.models.longformer.modeling_longformer import LongformerPreTrai
 from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.attention.plan import check_window
 from cdlm_lab.examples.tokens import DOCUMENT_END, DOCUMENT_START
-from cdlm_lab.models.checkpoint import (
-    AGAIN,
-    MINILM_SHA256,
-    CheckpointError,
-    Model,
-    first_line,
-    is_trained,
-    lacks_global_projections,
-    lacks_head,
-    minilm_folder,
-    named_faults,
-    own_randomness,
-    read_config,
-    read_model,
-    shipped_folder,
-    verify_sha256,
-)
-from cdlm_lab.models.conversion import (
-    CONVERTED_FROM,
-    check_head_activation,
-    converted_weights,
-    copy_local_to_global,
-    longformer_config,
-)
+from cdlm_lab.models import checkpoint, conversion
+from cdlm_lab.models.checkpoint import AGAIN, CheckpointError, Model, is_trained, named_faults, own_randomness
+from cdlm_lab.models.conversion import copy_local_to_global
 from cdlm_lab.models.language_model import CrossDocumentLM
-from cdlm_lab.models.model_folder import TOKENIZER_FILES
+from cdlm_lab.models.model_folder import NO_TOKENIZER, TOKENIZER_FILES
 from cdlm_lab.parameters import ParameterError, settings
 
 AttentionDropout = float | Literal["checkpoint"]
@@ -106,20 +85,18 @@ class TinySizes:
             raise ParameterError(f"vocabulary ({self.vocabulary}) must be at least {least} to hold all bytes")
 
 
-def tiny_tokenizer(*, sizes: TinySizes | None = None) -> PreTrainedTokenizerFast:
+TINY = TinySizes()
+
+
+def tiny_tokenizer(*, sizes: TinySizes = TINY) -> PreTrainedTokenizerFast:
     """Train the tokenizer of `tiny` on the first storyworld stories (a few seconds), without the separators,
     for which room is left. The same every time, on every machine."""
     # here, so that other models load without the generator
     from cdlm_lab.data.storyworld.stories import stories
 
-    texts = (
-        document.text
-        for story in stories(seed=TOKENIZER_SEED, split="train", stop=TOKENIZER_STORIES)
-        for document in story.cluster.documents
-    )
-    return byte_level_tokenizer(
-        texts, vocabulary=(sizes or TinySizes()).vocabulary - len(DOCUMENT_SEPARATORS)
-    )
+    read = stories(seed=TOKENIZER_SEED, split="train", stop=TOKENIZER_STORIES)
+    texts = (document.text for story in read for document in story.cluster.documents)
+    return byte_level_tokenizer(texts, vocabulary=sizes.vocabulary - len(DOCUMENT_SEPARATORS))
 
 
 def byte_level_tokenizer(texts: Iterator[str], *, vocabulary: int) -> PreTrainedTokenizerFast:
@@ -138,20 +115,14 @@ def byte_level_tokenizer(texts: Iterator[str], *, vocabulary: int) -> PreTrained
     begin, end = SPECIAL["bos_token"], SPECIAL["eos_token"]
     ends = ((word, tokenizer.token_to_id(word)) for word in (end, begin))
     tokenizer.post_processor = processors.RobertaProcessing(*ends, add_prefix_space=True)
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        cls_token=begin,
-        sep_token=end,
-        **SPECIAL,
-        clean_up_tokenization_spaces=False,
-    )
+    form = {"cls_token": begin, "sep_token": end, **SPECIAL, "clean_up_tokenization_spaces": False}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **form)
 
 
 def start_positions_as_sinusoids(embedding: torch.nn.Embedding, *, size: float) -> None:
     """Set a position embedding to sines and cosines of wavelengths from 2 pi to 20,000 pi, with root mean
     square `size`; its padding row stays zero (Vaswani et al. 2017, section 3.5). They are learned like all
-    others, but what the model learns about neighbours at one place holds at every place from the
-    beginning."""
+    others, but what the model learns about neighbours at one place holds everywhere from the beginning."""
     positions, width = embedding.weight.shape
     wavelength = torch.exp(torch.arange(0, width, 2) * (math.log(10_000) / width))
     angle = torch.arange(positions)[:, None] / wavelength  # (positions, width / 2)
@@ -163,10 +134,9 @@ def start_positions_as_sinusoids(embedding: torch.nn.Embedding, *, size: float) 
 
 
 def tiny_config(
-    tokenizer: PreTrainedTokenizerFast, *, max_length: int, window: int, sizes: TinySizes | None = None
+    tokenizer: PreTrainedTokenizerFast, *, max_length: int, window: int, sizes: TinySizes = TINY
 ) -> LongformerConfig:
     """Config of `tiny` for `max_length` positions; `window`: total width of local attention."""
-    sizes = sizes or TinySizes()
     return LongformerConfig(
         vocab_size=len(tokenizer),
         hidden_size=sizes.hidden_size,
@@ -193,22 +163,26 @@ NEEDED_TOKENS = ("cls_token", "sep_token", "pad_token", "mask_token")
 
 
 def load_tokenizer(
-    name_or_path: str | os.PathLike[str], *, sizes: TinySizes | None = None
+    name_or_path: str | os.PathLike[str], *, sizes: TinySizes = TINY
 ) -> PreTrainedTokenizerFast:
     """The tokenizer of an encoder; the document separators are added where it does not have them.
 
     Raises CheckpointError when there is no tokenizer, its files are damaged, it is not a fast one (facts and
     mentions need character offsets), it has no CLS, SEP, padding or mask token, or two words with one id.
     """
-    tokenizer = _read_tokenizer(os.fspath(name_or_path), sizes=sizes)
-    _add_separators(tokenizer)
-    return tokenizer
+    return _load_tokenizer(os.fspath(name_or_path), sizes=sizes)[0]
 
 
-def _read_tokenizer(name: str, *, sizes: TinySizes | None) -> PreTrainedTokenizerFast:
+def _load_tokenizer(name: str, *, sizes: TinySizes) -> tuple[PreTrainedTokenizerFast, list[int]]:
+    """The tokenizer with document separators, and the ids of those that it did not have."""
+    tokenizer = tiny_tokenizer(sizes=sizes) if name == "tiny" else _read_tokenizer(name)
+    known = tokenizer.get_vocab()
+    _add_special(tokenizer, DOCUMENT_SEPARATORS)
+    return tokenizer, tokenizer.convert_tokens_to_ids([t for t in DOCUMENT_SEPARATORS if t not in known])
+
+
+def _read_tokenizer(name: str) -> PreTrainedTokenizerFast:
     """The tokenizer as it was saved, checked."""
-    if name == "tiny":
-        return tiny_tokenizer(sizes=sizes)
     with named_faults(name, "its tokenizer"):
         tokenizer = _tokenizer_from_files(name)
         for token in NEEDED_TOKENS:
@@ -223,9 +197,9 @@ def _read_tokenizer(name: str, *, sizes: TinySizes | None) -> PreTrainedTokenize
 
 
 def _tokenizer_from_files(name: str) -> PreTrainedTokenizerFast:
-    source = minilm_folder() if name == "minilm" else shipped_folder(name) or Path(name)
+    source = Path(_source(name))
     if source.is_dir() and not any((source / file).is_file() for file in TOKENIZER_FILES):
-        raise CheckpointError(f"{name}: no tokenizer.json; save the tokenizer there with its save_pretrained")
+        raise CheckpointError(f"{name}: {NO_TOKENIZER}")
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(source), use_fast=True, trust_remote_code=False)
     except (OSError, ValueError) as error:
@@ -233,17 +207,28 @@ def _tokenizer_from_files(name: str) -> PreTrainedTokenizerFast:
             raise
         raise CheckpointError(
             f'{name}: not "tiny" or "minilm", and neither a folder with a tokenizer nor a hub model within '
-            f"reach ({first_line(error)})"
+            f"reach ({checkpoint.first_line(error)})"
         ) from error
     if not tokenizer.is_fast:
         raise CheckpointError(
             f"{name}: its tokenizer has no fast version (tokenizer.json), which character offsets need"
         )
-    _check_added(source / "tokenizer.json", tokenizer, name)
+    file = source / "tokenizer.json"
+    for word in json.loads(file.read_text(encoding="utf-8"))["added_tokens"] if file.is_file() else ():
+        if tokenizer.get_vocab().get(word["content"]) != word["id"]:
+            raise CheckpointError(
+                f"{name}: {file.name} adds {word['content']!a} with the id {word['id']}, but it is read with "
+                f"another; {AGAIN}"
+            )
     # Sentence encoders such as MiniLM come with a length to cut and to pad to; we pack documents ourselves.
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.no_padding()
     return tokenizer
+
+
+def _source(name: str) -> str:
+    """A folder or hub name."""
+    return str(checkpoint.minilm_folder() if name == "minilm" else checkpoint.shipped_folder(name) or name)
 
 
 def _check_ids(vocabulary: dict[str, int], name: str) -> None:
@@ -262,24 +247,6 @@ def _check_ids(vocabulary: dict[str, int], name: str) -> None:
         )
 
 
-def _check_added(file: Path, tokenizer: PreTrainedTokenizerFast, name: str) -> None:
-    """Raise CheckpointError if a word that tokenizer.json adds is not read with its id."""
-    for word in json.loads(file.read_text(encoding="utf-8"))["added_tokens"] if file.is_file() else ():
-        if tokenizer.get_vocab().get(word["content"]) != word["id"]:
-            raise CheckpointError(
-                f"{name}: {file.name} adds {word['content']!a} with the id {word['id']}, but it is read with "
-                f"another; {AGAIN}"
-            )
-
-
-def _add_separators(tokenizer: PreTrainedTokenizerFast) -> list[int]:
-    """Make the document separators special tokens, in place; returns the ids that the tokenizer did not
-    have."""
-    known = tokenizer.get_vocab()
-    _add_special(tokenizer, DOCUMENT_SEPARATORS)
-    return [tokenizer.convert_tokens_to_ids(token) for token in DOCUMENT_SEPARATORS if token not in known]
-
-
 def _add_special(tokenizer: PreTrainedTokenizerFast, tokens: Sequence[str]) -> None:
     tokenizer.add_special_tokens({"extra_special_tokens": list(tokens)}, replace_extra_special_tokens=False)
 
@@ -288,32 +255,30 @@ def _add_special(tokenizer: PreTrainedTokenizerFast, tokens: Sequence[str]) -> N
 
 
 class EncoderOptions(TypedDict, total=False):
-    """How an encoder is loaded, beside its lengths; every `load_...` of a model takes these."""
+    """How an encoder is loaded, beside its lengths."""
 
-    attention: (
-        str  # a backend of `replace_self_attention`, or `huggingface` for its own layer; default `auto`
-    )
+    attention: str  # a backend of `replace_self_attention`, or `huggingface` for its own; default `auto`
     dropout: float | None  # of hidden states; None (default) = the checkpoint's
     attention_dropout: AttentionDropout  # of attention weights, default 0; `checkpoint` = the checkpoint's
     seed: int  # of all weights that the checkpoint lacks; default 0
-    sizes: TinySizes | None  # of `tiny`
+    sizes: TinySizes  # of `tiny`
+
+
+class LoadOptions(EncoderOptions):
+    """What every `load_...` of a model over packed documents takes."""
+
+    max_length: int  # longest sequence in tokens, special ones included
+    window: int  # total width of local attention (512 = 256 on each side)
 
 
 def load_language_model(
-    name_or_path: str | os.PathLike[str],
-    *,
-    max_length: int,
-    window: int,
-    new_head: bool = False,
-    **options: Unpack[EncoderOptions],
+    name_or_path: str | os.PathLike[str], *, new_head: bool = False, **options: Unpack[LoadOptions]
 ) -> tuple[CrossDocumentLM, PreTrainedTokenizerFast]:
     """A masked language model in float32 on the CPU, in eval mode, and its tokenizer.
 
     Args:
         name_or_path: `tiny`, `minilm`, `storyworld/<variant>`, a folder that `save_pretrained` wrote, or a
             hub name.
-        max_length: longest sequence in tokens, special ones included.
-        window: total width of local attention (512 = 256 on each side).
         new_head: True = a checkpoint without head gets one, with a warning, as `minilm` always does.
 
     Raises:
@@ -322,7 +287,7 @@ def load_language_model(
             too short for `max_length`, of another kind, without head, or with weights missing, left over or
             of another shape.
     """
-    plan = _Plan(name=os.fspath(name_or_path), max_length=max_length, window=window, **options)
+    plan = _Plan(name=os.fspath(name_or_path), **options)
     model, tokenizer, has_head = _load(plan, needs_head=True)
     if not has_head:
         if not (new_head or plan.name == "minilm"):
@@ -339,29 +304,22 @@ def load_language_model(
 
 
 def load_encoder(
-    name_or_path: str | os.PathLike[str], *, max_length: int, window: int, **options: Unpack[EncoderOptions]
+    name_or_path: str | os.PathLike[str], **options: Unpack[LoadOptions]
 ) -> tuple[LongformerModel, PreTrainedTokenizerFast]:
     """The encoder of any language model that `load_language_model` loads, without head and pooler, and its
     tokenizer. Whether the checkpoint has a head does not matter."""
-    plan = _Plan(name=os.fspath(name_or_path), max_length=max_length, window=window, **options)
-    model, tokenizer, _ = _load(plan, needs_head=False)
+    model, tokenizer, _ = _load(_Plan(name=os.fspath(name_or_path), **options), needs_head=False)
     return model.longformer, tokenizer
 
 
 def load_trained(
-    model_class: type[Model],
-    folder: str | os.PathLike[str],
-    *,
-    max_length: int,
-    window: int,
-    **options: Unpack[EncoderOptions],
+    model_class: type[Model], folder: str | os.PathLike[str], **options: Unpack[LoadOptions]
 ) -> tuple[Model, PreTrainedTokenizerFast]:
     """A model with a head of its own from the folder that its training wrote, and its tokenizer."""
-    plan = _Plan(name=os.fspath(folder), max_length=max_length, window=window, **options)
-    config = plan.of_longformer(read_config(plan.name))
-    model, _ = read_model(
-        model_class, plan.name, config, seed=0
-    )  # nothing is drawn: all weights are in the folder
+    plan = _Plan(name=os.fspath(folder), **options)
+    config = plan.of_longformer(checkpoint.read_config(plan.name))
+    # nothing is drawn from the seed: all weights are in the folder
+    model, _ = checkpoint.read_model(model_class, plan.name, config, seed=0)
     tokenizer = load_tokenizer(plan.name)
     _check_of_one_model(tokenizer, model, plan)
     return plan.ready(model), tokenizer
@@ -372,33 +330,25 @@ def load_encoder_with_head(
     name_or_path: str | os.PathLike[str],
     *,
     marks: Sequence[str] = (),
-    seed: int = 0,
-    max_length: int,
-    window: int,
-    **options: Unpack[EncoderOptions],
+    **options: Unpack[LoadOptions],
 ) -> tuple[Model, PreTrainedTokenizerFast]:
     """A model that keeps its encoder in `longformer`, on top of any encoder, or trained, from its folder.
-
     `marks`: special tokens that the tokenizer gets where it does not have them; they and the head are drawn
-    from `seed`.
-    """
+    from the seed."""
     name = os.fspath(name_or_path)
     if is_trained(name, model_class):
-        return load_trained(model_class, name, max_length=max_length, window=window, **options)
-    encoder, tokenizer = load_encoder(name, max_length=max_length, window=window, seed=seed, **options)
+        return load_trained(model_class, name, **options)
+    encoder, tokenizer = load_encoder(name, **options)
     _add_special(tokenizer, marks)
-    return put_head_on(encoder, model_class, seed=seed, words=len(tokenizer)), tokenizer
+    return put_head_on(encoder, model_class, seed=options.get("seed", 0), words=len(tokenizer)), tokenizer
 
 
 def put_head_on(
     source: PreTrainedModel, model_class: type[Model], *, seed: int, words: int = 0, **form: Any
 ) -> Model:
     """A model in eval mode with the parts of `source`, an encoder or a language model, and a head from the
-    seed.
-
-    `words`: rows that the embeddings get at least, drawn from the seed too. `form`: entries of the config
-    that the class reads.
-    """
+    seed. `words`: rows that the embeddings get at least, drawn from the seed too; `form`: entries of the
+    config that the class reads."""
     encoder = source.base_model
     for name, value in form.items():
         setattr(source.config, name, value)
@@ -413,16 +363,14 @@ def put_head_on(
 
 
 def wanted_head(model_class: type[Any], name: str, head: Any | None) -> tuple[Any, bool]:
-    """The form of the head of a model that has one in its config, and whether the model is trained.
-
-    Raises ValueError for an encoder without `head`, and for a model that was trained with another one.
-    """
+    """The form of the head of a model that has one in its config, and whether the model is trained. Raises
+    ValueError for an encoder without `head`, and for a model that was trained with another one."""
     if not is_trained(name, model_class):
         if head is None:
             raise ValueError(f"{name}: not a trained {model_class.__name__}; give a head for it")
         return head, False
     with named_faults(name, "config.json"):
-        trained = model_class.head_class(**getattr(read_config(name), model_class.head_entry))
+        trained = model_class.head_class(**getattr(checkpoint.read_config(name), model_class.head_entry))
     if head is not None and head != trained:
         raise ValueError(f"{name}: trained with {trained}, not {head}; ask for that, or give no head")
     return trained, True
@@ -449,7 +397,7 @@ class EncoderWithHead(LongformerPreTrainedModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """What to load and how, checked."""
+    """What to load and how (see `LoadOptions`), checked."""
 
     name: str
     max_length: int
@@ -458,7 +406,7 @@ class _Plan:
     dropout: float | None = None
     attention_dropout: AttentionDropout = 0.0
     seed: int = 0
-    sizes: TinySizes | None = None
+    sizes: TinySizes = TINY
 
     def __post_init__(self) -> None:
         check_window(self.window)
@@ -505,14 +453,13 @@ class _Plan:
 
 def _load(plan: _Plan, *, needs_head: bool) -> tuple[CrossDocumentLM, PreTrainedTokenizerFast, bool]:
     """The model, its tokenizer, and whether it has a language-model head."""
-    tokenizer = _read_tokenizer(plan.name, sizes=plan.sizes)
-    new_words = _add_separators(tokenizer)
+    tokenizer, new_words = _load_tokenizer(plan.name, sizes=plan.sizes)
     has_head = True
     if plan.name == "tiny":
         config = tiny_config(tokenizer, max_length=plan.max_length, window=plan.window, sizes=plan.sizes)
         with own_randomness(plan.seed):
             model = CrossDocumentLM(plan.with_dropout(config))
-        if size := (plan.sizes or TinySizes()).position_size:
+        if size := plan.sizes.position_size:
             start_positions_as_sinusoids(model.longformer.embeddings.position_embeddings, size=size)
     else:
         model, has_head = _read(plan, needs_head=needs_head)
@@ -524,28 +471,28 @@ def _load(plan: _Plan, *, needs_head: bool) -> tuple[CrossDocumentLM, PreTrained
 def _read(plan: _Plan, *, needs_head: bool) -> tuple[CrossDocumentLM, bool]:
     """The language model of a checkpoint, converted where need be, with the vocabulary of the checkpoint, and
     whether it has a head."""
-    source = str(shipped_folder(plan.name) or plan.name)
+    source = _source(plan.name)
     if plan.name == "minilm":
-        verify_sha256(minilm_folder() / "model.safetensors", MINILM_SHA256)
-        source = str(minilm_folder())
-    config = read_config(source)
+        checkpoint.verify_sha256(Path(source) / "model.safetensors", checkpoint.MINILM_SHA256)
+    config = checkpoint.read_config(source)
     if config.model_type == "longformer":
-        model, missing = read_model(CrossDocumentLM, source, plan.of_longformer(config), seed=plan.seed)
-        if lacks_global_projections(missing):
+        config = plan.of_longformer(config)
+        model, missing = checkpoint.read_model(CrossDocumentLM, source, config, seed=plan.seed)
+        if checkpoint.lacks_global_projections(missing):
             copy_local_to_global(model)
-        return model, not lacks_head(missing)
+        return model, not checkpoint.lacks_head(missing)
     try:
-        new_config = longformer_config(config, max_length=plan.max_length, window=plan.window)
+        new_config = conversion.longformer_config(config, max_length=plan.max_length, window=plan.window)
     except ValueError as error:
         raise CheckpointError(f"{plan.name}: {error}") from error
-    original, missing = read_model(CONVERTED_FROM[config.model_type], source, config, seed=plan.seed)
-    has_head = not lacks_head(missing)
+    kind = conversion.CONVERTED_FROM[config.model_type]
+    original, missing = checkpoint.read_model(kind, source, config, seed=plan.seed)
+    has_head = not checkpoint.lacks_head(missing)
     if needs_head and has_head:
-        check_head_activation(config)
-    weights = converted_weights(original, max_length=plan.max_length)
+        conversion.check_head_activation(config)
     with own_randomness(plan.seed):  # all is replaced below, but drawing it would move the global generator
         model = CrossDocumentLM(plan.with_dropout(new_config))
-    model.load_state_dict(weights)
+    model.load_state_dict(conversion.converted_weights(original, max_length=plan.max_length))
     return model, has_head
 
 

@@ -42,6 +42,10 @@ BACKWARD, ATTENTION_BACKWARD = 2.0, 2.5
 # float32 weight and gradient, and AdamW's two averages
 STATE_BYTES = 16
 FLOAT32_BYTES = 4
+# Share of the matrix-product rate that training reaches in each precision (measured with MiniLM and base-size
+# encoders on 2 CPU cores).
+EFFICIENCY = {"float32": 0.5, "bfloat16": 0.3, "float16": 0.3}
+ATTENTION_DROPOUT = 4 / 3  # how many times as long a step takes with dropout of attention weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +81,9 @@ def estimate(
 ) -> Estimate:
     """Cost of training a `CrossDocumentLM` with this config on `batch` examples of `length` tokens each.
 
-    `global_tokens`, `masked_tokens`: of one example, on average; None = 15% of `length`.
-    `bytes_per_number`: 4 for float32, 2 for bf16 or fp16, in which the forward pass is computed.
-
-    Raises ValueError for sizes below 1 or more global or masked tokens than there are tokens.
+    `global_tokens`, `masked_tokens`: of one example, on average; None = 15% of `length`. `bytes_per_number`:
+    4 for float32, 2 for bf16 or fp16, in which the forward pass is computed. Raises ValueError for sizes
+    below 1 or more global or masked tokens than there are tokens.
     """
     masked = MASKED_SHARE * length if masked_tokens is None else masked_tokens
     if length < 1 or batch < 1:
@@ -88,22 +91,21 @@ def estimate(
     for name, count in (("global_tokens", global_tokens), ("masked_tokens", masked)):
         if not 0 <= count <= length:
             raise ValueError(f"{name} ({count}) must be between 0 and length ({length})")
+    width, window = config.hidden_size, config.attention_window
+    windows = [window] * config.num_hidden_layers if isinstance(window, int) else window
     linear = config.num_hidden_layers * _linear_flops(config, length, global_tokens)
-    attention = (
-        4.0 * config.hidden_size * sum(_pairs(length, global_tokens, window) for window in _windows(config))
-    )
-    head = 2.0 * masked * config.hidden_size * (config.hidden_size + config.vocab_size)
+    attention = 4.0 * width * sum(_pairs(length, global_tokens, window) for window in windows)
+    head = 2.0 * masked * width * (width + config.vocab_size)
     again = linear + attention if gradient_checkpointing else 0.0
-    parameters, half = _parameters(config), bytes_per_number < FLOAT32_BYTES
+    kept = _layer_bytes(config, length, global_tokens, bytes_per_number, gradient_checkpointing)
+    kept += FLOAT32_BYTES * masked * (3 * config.vocab_size + 5 * width)
+    half = bytes_per_number < FLOAT32_BYTES
+    parameters = _parameters(config)
     return Estimate(
         parameters=parameters,
         forward_flops=linear + attention + head,
         training_flops=(1 + BACKWARD) * (linear + head) + (1 + ATTENTION_BACKWARD) * attention + again,
-        activation_bytes=batch
-        * (
-            _layer_bytes(config, length, global_tokens, bytes_per_number, gradient_checkpointing)
-            + FLOAT32_BYTES * masked * (3 * config.vocab_size + 5 * config.hidden_size)
-        )
+        activation_bytes=batch * kept
         + (bytes_per_number * _linear_weights(config, global_tokens) if half else 0),
         state_bytes=STATE_BYTES * parameters,
     )
@@ -147,11 +149,6 @@ def _linear_weights(config: LongformerConfig, global_tokens: float) -> int:
     return config.num_hidden_layers * of_layer + width * (width + config.vocab_size)
 
 
-def _windows(config: LongformerConfig) -> list[int]:
-    window = config.attention_window
-    return [window] * config.num_hidden_layers if isinstance(window, int) else list(window)
-
-
 def _parameters(config: LongformerConfig) -> int:
     width = config.hidden_size
     norm = 2 * width
@@ -160,13 +157,6 @@ def _parameters(config: LongformerConfig) -> int:
     feed_forward = 2 * width * config.intermediate_size + config.intermediate_size + width + norm
     head = width * width + width + norm + config.vocab_size
     return tables * width + norm + config.num_hidden_layers * (attention + feed_forward) + head
-
-
-# Share of the matrix-product rate that training reaches in each precision (measured with MiniLM and base-size
-# encoders on 2 CPU cores).
-EFFICIENCY = {"float32": 0.5, "bfloat16": 0.3, "float16": 0.3}
-# How many times as long a step takes with dropout of attention weights.
-ATTENTION_DROPOUT = 4 / 3
 
 
 def bytes_per_number(precision: Precision) -> int:

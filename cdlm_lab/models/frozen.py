@@ -1,5 +1,4 @@
-"""Vectors of sentences and of words from a frozen encoder, each computed once and kept on disk, whatever
-document, split or run it is in.
+"""Vectors of sentences and of words from a frozen encoder, each computed once and kept on disk.
 
 A sentence is read alone, between `[CLS]` and `[SEP]`, and every token of it sees every other; no token is
 global, so a converted BERT computes what BERT does. The vector of a sentence is the mean of its tokens' last
@@ -14,9 +13,7 @@ They lie in a folder by the fingerprint of the encoder, under the hash of their 
     size.json     {"size": numbers in a row}, with "precision": "half" and "layout": "ragged" where they hold
 
 Both files only grow: rows first, and once they are on the disk their keys. So a killed run loses its last
-piece at most; what it left half-written is cut off. Several processes may share a folder. (Not LMDB: its
-values can be read without a copy only within a transaction, its largest size must be known, and it would not
-read these files.)
+piece at most; what it left half-written is cut off. Several processes may share a folder.
 """
 
 from __future__ import annotations
@@ -64,6 +61,7 @@ class _FrozenEncoder:
         precision: Precision = "float32",  # of the forward pass; the vectors are float32 in each
     ) -> None:
         self.model, self.tokenizer, self.max_tokens = model, tokenizer, max_tokens
+        self.size: int = model.config.hidden_size  # of a vector
         self.precision = resolve_precision(precision, device=model.device.type)
 
     def padded(self, sentences: Iterable[Sequence[int]]) -> tuple[Tensor, Tensor]:
@@ -77,11 +75,6 @@ class _FrozenEncoder:
 
 class SentenceEncoder(_FrozenEncoder):
     """A frozen encoder of sentences."""
-
-    @property
-    def size(self) -> int:
-        """Of a vector."""
-        return self.model.config.hidden_size
 
     @cached_property
     def fingerprint(self) -> str:
@@ -109,8 +102,7 @@ class SentenceEncoder(_FrozenEncoder):
 
 def mean_states(model: LongformerModel, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
     """The mean of the last hidden states of each sentence's tokens, (sentences, size), `[CLS]` and `[SEP]`
-    among them, as in sentence-transformers. `input_ids`, `attention_mask` (1 = token): (sentences, tokens);
-    each sentence has a token."""
+    among them, as in sentence-transformers; each sentence has a token. Arguments: (sentences, tokens)."""
     states = model(input_ids, attention_mask).last_hidden_state
     is_token = attention_mask[..., None].to(states.dtype)
     return (states * is_token).sum(1) / is_token.sum(1)
@@ -139,20 +131,18 @@ def load_sentence_encoder(
     **options: Unpack[EncoderOptions],
 ) -> SentenceEncoder:
     """Any encoder as a sentence encoder, on the default device."""
-    lengths = lengths_of(max_tokens=max_tokens, window=window)
-    model, tokenizer = load_encoder(name_or_path, **lengths, **options)
+    model, tokenizer = load_encoder(
+        name_or_path, **lengths_of(max_tokens=max_tokens, window=window), **options
+    )
     return SentenceEncoder(model.to(default_device()), tokenizer, max_tokens=max_tokens, precision=precision)
 
 
 def lengths_of(*, max_tokens: int, window: int | None) -> dict[str, int]:
-    """The arguments `max_length` and `window` of `load_encoder` for sentences.
+    """The arguments `max_length` and `window` of `load_encoder` for sentences that are cut to `max_tokens`,
+    `[CLS]` and `[SEP]` included; ValueError where that leaves no token.
 
-    Args:
-        max_tokens: what a sentence is cut to, `[CLS]` and `[SEP]` included; with room for a token, or
-            ValueError.
-        window: total width of attention; None = twice `max_tokens`, so that every token sees every other. It
-            costs nothing: short texts are not filled up to the window. A Longformer that has no room for so
-                many positions needs a narrower one.
+    `window`: total width of attention; None = twice `max_tokens`, so that every token sees every other. A
+    Longformer that has no room for so many positions needs a narrower one.
     """
     if max_tokens <= ENDS:
         raise ValueError(f"max_tokens is {max_tokens}; [CLS] and [SEP] count, so take {ENDS + 1} or more")
@@ -183,12 +173,7 @@ class WordEncoder(_FrozenEncoder):
         if not 1 <= layers <= most:
             raise ValueError(f"layers is {layers}; the encoder has {most}, so take 1 to {most}")
         super().__init__(model, tokenizer, max_tokens=max_tokens, precision=precision)
-        self.layers = layers
-
-    @property
-    def size(self) -> int:
-        """Of a vector: the model's hidden size times the layers."""
-        return self.model.config.hidden_size * self.layers
+        self.layers, self.size = layers, self.size * layers
 
     @cached_property
     def fingerprint(self) -> str:
@@ -222,16 +207,19 @@ class WordEncoder(_FrozenEncoder):
     def _encode(self, batch: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
         ids, mask = self.padded(ids.tolist() for ids, _ in batch)
         output = self.model(ids, mask, output_hidden_states=True)
-        counts = [np.bincount(numbers) for _, numbers in batch]
+        pieces = [np.bincount(numbers) for _, numbers in batch]  # of each word
         places = np.concatenate(
             [1 + row * ids.shape[1] + np.arange(len(numbers)) for row, (_, numbers) in enumerate(batch)]
         )
+        stops = np.concatenate(pieces).cumsum()
+        starts = stops - np.concatenate(pieces)  # of the run of each word's pieces in `places`
+        chosen, starts = (torch.from_numpy(numbers).to(ids.device) for numbers in (places, starts))
         means = [
-            _means_of_runs(states.float().flatten(0, 1), places, counts=np.concatenate(counts))
+            embedding_bag(chosen, states.float().flatten(0, 1), starts, mode="mean")
             for states in output.hidden_states[-self.layers :]
         ]
         vectors = torch.cat(means, dim=-1).cpu().numpy()
-        return np.split(vectors, np.cumsum([len(words) for words in counts])[:-1])
+        return np.split(vectors, np.cumsum([len(words) for words in pieces])[:-1])
 
 
 def word_pieces(
@@ -240,9 +228,9 @@ def word_pieces(
     """The pieces of the words of a sentence, int64 (pieces,), and the number of the word that each is of,
     rising; every word has a piece.
 
-    Every word is tokenised as if a space stood before it; one without any piece, as a lone control character,
-    is an unknown one, and a ValueError if the tokenizer has none. `most`: of the pieces of a word only the
-    first so many are taken; None = all.
+    Every word is tokenised as if a space stood before it; a word without any piece, as a lone control
+    character, is the unknown token, or a ValueError if the tokenizer has none. `most`: pieces that are taken
+    of each word; None = all.
     """
     if not words:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -276,15 +264,6 @@ def load_word_encoder(
     return WordEncoder(model, tokenizer, layers=layers, max_tokens=max_tokens, precision=precision)
 
 
-def _means_of_runs(states: Tensor, places: np.ndarray, *, counts: np.ndarray) -> Tensor:
-    """The means of the first `counts[0]` of the states at `places`, of the next `counts[1]`, ...: (words,
-    hidden)."""
-    chosen, starts = (
-        torch.from_numpy(numbers).to(states.device) for numbers in (places, counts.cumsum() - counts)
-    )
-    return embedding_bag(chosen, states, starts, mode="mean")
-
-
 # ---- rows on disk
 
 VECTORS, KEYS, SIZE, LOCK = "vectors.bin", "keys.bin", "size.json", "lock"
@@ -297,12 +276,9 @@ AnyEncoder = TypeVar("AnyEncoder", SentenceEncoder, WordEncoder)
 
 
 class EncodingStore:
-    """The rows of `size` numbers in `folder`, which is made where it is not there.
-
-    `half`: they are kept as float16, rounded to 11 binary digits, in half the room; `ragged`: a key has any
-    number of rows, not one. Raises DataError when its files do not fit each other, or were made with other
-    arguments.
-    """
+    """The rows of `size` numbers in `folder`, which is made if need be. `half`: they are kept as float16,
+    rounded to 11 binary digits; `ragged`: a key has any number of rows, not one. Raises DataError when its
+    files do not fit each other, or were made with other arguments."""
 
     def __init__(
         self, folder: str | os.PathLike[str], *, size: int, half: bool = False, ragged: bool = False
@@ -348,11 +324,9 @@ class EncodingStore:
         piece: int,
         name: str,
     ) -> None:
-        """Compute what is missing of `wanted`, items by their keys, with a bar called `name`.
-
-        `encode` gives the rows of each: (size,), or (rows, size) if the store is ragged; `piece` items are
-        computed before they are written. Raises ValueError for a number that does not fit half precision.
-        """
+        """Compute what is missing of `wanted`, items by their keys, with a bar called `name`. `encode` gives
+        the rows of each, (size,) or (rows, size) if the store is ragged; `piece` items are computed before
+        they are written. Raises ValueError for a number that does not fit half precision."""
         missing = [key for key in wanted if key not in self]
         if not missing:
             return
@@ -378,18 +352,18 @@ class EncodingStore:
             records["key"] = np.frombuffer(b"".join(fresh), dtype=f"V{KEY_BYTES}")
             if self._ragged:
                 records["stop"] = self._rows + np.cumsum([len(rows) for rows in fresh.values()])
-            _write(self.folder / VECTORS, self._joined(list(fresh.values())))
-            _write(self.folder / KEYS, records)
+            with np.errstate(over="ignore"):
+                rows = np.concatenate([*fresh.values()], dtype=self._number, casting="same_kind")
+            if self._number.itemsize == 2 and not np.isfinite(rows).all():
+                largest = max(np.abs(part).max() for part in fresh.values())
+                what = f"an encoding has the number {largest:.6g}, which half precision cannot hold"
+                raise ValueError(f"{what}; keep it with half=False")
+            for file, content in ((VECTORS, rows), (KEYS, records)):
+                with open(self.folder / file, "ab") as opened:
+                    opened.write(content)
+                    opened.flush()
+                    os.fsync(opened.fileno())
             self._read_keys()
-
-    def _joined(self, parts: list[np.ndarray]) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            rows = np.concatenate(parts, dtype=self._number, casting="same_kind")
-        if self._number.itemsize == 2 and not np.isfinite(rows).all():
-            largest = max(np.abs(part).max() for part in parts)
-            what = f"an encoding has the number {largest:.6g}, which half precision cannot hold"
-            raise ValueError(f"{what}; keep it with half=False")
-        return rows
 
     @property
     def _rows(self) -> int:
@@ -417,7 +391,10 @@ class EncodingStore:
         if not size.exists() and not keys.stat().st_size:
             with replaced_file(size) as file:
                 json.dump(self._form, file)
-        written = _form_in(size)
+        try:
+            written = {**PLAIN, **json.loads(size.read_text(encoding="utf-8"))}
+        except (OSError, ValueError, TypeError):
+            written = PLAIN
         for name, value in (PLAIN | self._form).items():
             if written[name] != value:
                 self._refuse(size, f"the {name} is {written[name]}, but the encoder's is {value}")
@@ -446,21 +423,6 @@ def key_of(text: str) -> bytes:
     return blake2b(text.encode(), digest_size=KEY_BYTES).digest()
 
 
-def _form_in(file: Path) -> dict[str, object]:
-    """What the file says; size None if it says nothing."""
-    try:
-        return {**PLAIN, **json.loads(file.read_text(encoding="utf-8"))}
-    except (OSError, ValueError, TypeError):
-        return PLAIN
-
-
-def _write(file: Path, content: np.ndarray) -> None:
-    with open(file, "ab") as opened:
-        opened.write(content)
-        opened.flush()
-        os.fsync(opened.fileno())
-
-
 PIECE, SENTENCE_PIECE = 256, 512  # sentences that are computed before they are written, by words and whole
 BETWEEN_WORDS = "\n"
 
@@ -468,16 +430,9 @@ BETWEEN_WORDS = "\n"
 class _Encodings(Generic[AnyEncoder]):
     """The encodings of one encoder below a folder, which is made where it is not there."""
 
-    def __init__(
-        self, encoder: AnyEncoder, folder: Path, *, half: bool = False, ragged: bool = False
-    ) -> None:
-        self._encoder, self.folder = encoder, folder
-        self._store = EncodingStore(folder, size=encoder.size, half=half, ragged=ragged)
-
-    @property
-    def size(self) -> int:
-        """Of a vector."""
-        return self._encoder.size
+    def __init__(self, encoder: AnyEncoder, folder: Path, **form: bool) -> None:
+        self._encoder, self.folder, self.size = encoder, folder, encoder.size
+        self._store = EncodingStore(folder, size=encoder.size, **form)
 
     def __len__(self) -> int:
         """Sentences that are known."""
@@ -493,15 +448,14 @@ class WordEncodings(_Encodings[WordEncoder]):
         super().__init__(encoder, below, half=half, ragged=True)
 
     def ensure(self, sentences: Iterable[Sequence[str]], *, name: str = "encoding") -> None:
-        """Compute what is missing, with a bar called `name`. Raises ValueError for a sentence that is too
-        long for the encoder or has a word with a line feed, and for an encoding that does not fit half
-        precision."""
+        """Compute what is missing, with a bar called `name`. Raises ValueError for a sentence too long for
+        the encoder, a word with a line feed, and an encoding that does not fit half precision."""
         wanted = {_key(words): words for words in sentences if words}
         self._store.fill(wanted, self._encoder.encode, piece=PIECE, name=name)
 
     def rows(self, sentence: Sequence[str]) -> np.ndarray:
-        """The encodings of the words of a sentence: (words, size), float16 or float32, read-only: a part of
-        the memory-mapped file. If it is missing it is computed; many are faster with `ensure` beforehand."""
+        """The encodings of the words of a sentence, (words, size), float16 or float32, a read-only part of
+        the memory-mapped file; computed if missing (many are faster with `ensure` beforehand)."""
         if not sentence:
             return self._store.table[:0]
         key = _key(sentence)
@@ -533,8 +487,8 @@ class SentenceEncodings(_Encodings[SentenceEncoder]):
         self._store.fill(wanted, self._encoder.encode, piece=SENTENCE_PIECE, name=name)
 
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
-        """The encodings of sentences: (sentences, size), float32. What is missing is computed; many documents
-        are faster with `ensure` beforehand."""
+        """The encodings of sentences, (sentences, size), float32; computed if missing (many documents are
+        faster with `ensure` beforehand)."""
         self.ensure(sentences)
         rows = np.array([self._store.span(key_of(sentence))[0] for sentence in sentences], dtype=np.int64)
         return np.array(self._store.table[rows], dtype=np.float32)

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, Unpack
 
@@ -45,28 +46,11 @@ from cdlm_lab.attention.layer import LocalGlobalSelfAttention
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.examples.candidates import JointLayout
 from cdlm_lab.examples.masking import NOT_MASKED
-from cdlm_lab.models.checkpoint import (
-    HEAD_FILE,
-    CheckpointError,
-    Model,
-    first_line,
-    is_trained,
-    read_config,
-    refuse_not_finite,
-    shipped_folder,
-    without_bars,
-)
-from cdlm_lab.models.encoder import (
-    EncoderOptions,
-    EncoderWithHead,
-    load_encoder,
-    load_language_model,
-    load_trained,
-    put_head_on,
-    wanted_head,
-)
+from cdlm_lab.models import checkpoint, encoder
+from cdlm_lab.models.checkpoint import HEAD_FILE, CheckpointError, Model, is_trained
+from cdlm_lab.models.encoder import EncoderOptions, EncoderWithHead
 from cdlm_lab.models.frozen import lengths_of
-from cdlm_lab.models.language_model import CrossDocumentLM, over_items, word_losses
+from cdlm_lab.models.language_model import CrossDocumentLM, Items, label_loss, over_items, word_losses
 from cdlm_lab.models.precision import as_weights, in_full
 from cdlm_lab.parameters import settings
 
@@ -117,44 +101,34 @@ class JointHeadLayers(nn.Module):
         self.layers = nn.Sequential(*hidden, output)
 
     def forward(self, embeddings: Tensor, starts: Tensor) -> Tensor:
-        """Logits, float32: (batch, k, labels), 0 of absent candidates, or (batch, labels).
-
-        Args:
-            embeddings: (batch, k + 1, dim), 0 of absent sentences.
-            starts: (batch, k + 1) long, -1 = absent.
-        """
+        """Logits, float32: (batch, k, labels), 0 of absent candidates, or (batch, labels). `embeddings`:
+        (batch, k + 1, dim), 0 of absent sentences; `starts`: (batch, k + 1) long, -1 = absent."""
         with in_full(embeddings.device):
-            return self._logits(as_weights(embeddings, self.layers), starts).float()
-
-    def _logits(self, embeddings: Tensor, starts: Tensor) -> Tensor:
-        question, candidates = embeddings[:, 0], embeddings[:, 1:]
-        if self.form.kind == "ie_1":
-            return self.layers(question)
-        if self.form.kind == "ae_1":
-            present = (starts >= 0).sum(1, keepdim=True)
-            return self.layers(embeddings.sum(1) / present)
-        if self.form.kind == "ae_k":
-            candidates = torch.cat([question[:, None].expand_as(candidates), candidates], dim=-1)
-        return self.layers(candidates).masked_fill(starts[:, 1:, None] < 0, 0.0)
+            embeddings = as_weights(embeddings, self.layers)
+            question, candidates = embeddings[:, 0], embeddings[:, 1:]
+            if self.form.kind == "ie_1":
+                return self.layers(question).float()
+            if self.form.kind == "ae_1":
+                present = (starts >= 0).sum(1, keepdim=True)
+                return self.layers(embeddings.sum(1) / present).float()
+            if self.form.kind == "ae_k":
+                candidates = torch.cat([question[:, None].expand_as(candidates), candidates], dim=-1)
+            return self.layers(candidates).masked_fill(starts[:, 1:, None] < 0, 0.0).float()
 
 
 def sentence_states(
-    encoder: LongformerModel, input_ids: Tensor, mask: Tensor, token_type_ids: Tensor, position_ids: Tensor
+    model: LongformerModel, input_ids: Tensor, mask: Tensor, token_type_ids: Tensor, position_ids: Tensor
 ) -> Tensor:
     """The last hidden states, (batch, tokens, dim), of arguments as `JointModel` takes them."""
-    first = encoder.embeddings.padding_idx + 1  # the row of position 0
+    first = model.embeddings.padding_idx + 1  # the row of position 0
     form = {"token_type_ids": token_type_ids, "position_ids": position_ids + first, "return_dict": True}
-    return encoder(input_ids, mask, **form).last_hidden_state
+    return model(input_ids, mask, **form).last_hidden_state
 
 
 def front_states(states: Tensor, starts: Tensor, *, sentences: int) -> Tensor:
-    """The embeddings of sentences: (batch, k + 1, dim), 0 of absent ones.
-
-    Args:
-        states: (batch, tokens, dim).
-        starts: (batch, k + 1) long, where the front token of each sentence is; -1 = absent.
-        sentences: how many there must be, k + 1, else ValueError.
-    """
+    """The embeddings of sentences, (batch, k + 1, dim), 0 of absent ones: `states` (batch, tokens, dim) at
+    `starts` (batch, k + 1) long, the front token of each sentence, -1 = absent. Raises ValueError unless
+    there are so many `sentences`, k + 1."""
     if starts.shape[1] != sentences:
         raise ValueError(
             f"the sequences have {starts.shape[1]} sentences, the model reads {sentences}; write them by the "
@@ -162,15 +136,6 @@ def front_states(states: Tensor, starts: Tensor, *, sentences: int) -> Tensor:
         )
     rows = torch.arange(len(states), device=states.device)[:, None]
     return states[rows, starts.clamp(min=0)].masked_fill((starts < 0)[..., None], 0.0)
-
-
-def summed_loss(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Summed cross entropy of the labels, and how many these are, () each; logits (..., labels) float32,
-    labels (...,), -100 = none."""
-    total = nn.functional.cross_entropy(
-        logits.flatten(0, -2), labels.flatten().long(), ignore_index=NOT_MASKED, reduction="sum"
-    )
-    return total, (labels != NOT_MASKED).sum()
 
 
 def _check_labels(labels: Tensor, starts: Tensor) -> None:
@@ -201,9 +166,10 @@ def paragraph_head(folder: str) -> tuple[JointHead, dict[str, Tensor]] | None:
             weights = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except Exception as error:
         raise CheckpointError(
-            f"{file}: no head of paragraph pre-training ({first_line(error)}); save the model again"
+            f"{file}: no head of paragraph pre-training ({checkpoint.first_line(error)}); save the model "
+            "again"
         ) from error
-    refuse_not_finite(weights, str(file))
+    checkpoint.refuse_not_finite(weights, str(file))
     return form, weights
 
 
@@ -211,7 +177,8 @@ def start_from_paragraph_head(layers: JointHeadLayers, folder: str) -> bool:
     """Give a head the weights of that in a folder; True if one of the same kind, labels and layers is there.
     Raises CheckpointError when the file is damaged, or of another model."""
     saved = paragraph_head(folder)
-    if saved is None or _shape(saved[0]) != _shape(layers.form):
+    shape = attrgetter("kind", "labels", "layers")
+    if saved is None or shape(saved[0]) != shape(layers.form):
         return False
     try:
         layers.load_state_dict(saved[1])
@@ -220,10 +187,6 @@ def start_from_paragraph_head(layers: JointHeadLayers, folder: str) -> bool:
             f"{folder}: {HEAD_FILE} is not of the encoder beside it; remove it, or save the model again"
         ) from error
     return True
-
-
-def _shape(head: JointHead) -> tuple[str, int, str]:
-    return head.kind, head.labels, head.layers
 
 
 # ---- loading encoders for sentences that are read together
@@ -237,15 +200,14 @@ def load_on_sentences(
     window: int | None,
     max_length: int | None = None,
     seed: int = 0,
-    load: Callable[..., tuple[PreTrainedModel, PreTrainedTokenizerFast]] = load_encoder,
+    load: Callable[..., tuple[PreTrainedModel, PreTrainedTokenizerFast]] = encoder.load_encoder,
     **options: Unpack[EncoderOptions],
 ) -> tuple[Model, PreTrainedTokenizerFast]:
     """A model over joint sequences, on top of an encoder or trained, from its folder, and its tokenizer.
 
     Args:
-        model_class: keeps its encoder in `longformer` and the form of its head, a `head_class`, in
-            `config.joint`.
-        head: the form; it has a `layout`. None = that of the trained model.
+        model_class: keeps its encoder in `longformer` and the form of its head in `config.joint`.
+        head: the form, which has a `layout`; None = that of the trained model.
         window: total width of attention; None = every token sees every other.
         max_length: positions that an encoder gets at least which is converted or made.
         load: what loads the encoder; what comes with it, as an `lm_head`, becomes part of the model.
@@ -254,14 +216,14 @@ def load_on_sentences(
         ValueError: an encoder without `head`; a trained model with another one.
         CheckpointError: the encoder has too few positions for the sentences.
     """
-    head, trained = wanted_head(model_class, name, head)
+    head, trained = encoder.wanted_head(model_class, name, head)
     lengths = lengths_for(name, tokens=head.layout.tokens, window=window, max_length=max_length)
     if trained:
-        model, tokenizer = load_trained(model_class, name, **lengths, **options)
+        model, tokenizer = encoder.load_trained(model_class, name, **lengths, **options)
     else:
         source, tokenizer = load(name, **lengths, **options, seed=seed)
         widen_token_types(source.base_model, head.layout.sentences)
-        model = put_head_on(source, model_class, seed=seed, joint=asdict(head))
+        model = encoder.put_head_on(source, model_class, seed=seed, joint=asdict(head))
     if window is None:
         see_all(model, tokens=head.layout.tokens)
     return model, tokenizer
@@ -295,7 +257,7 @@ def _room(name: str) -> int | None:
     """How many positions a Longformer has; None of others, which get as many as are asked for."""
     if name in MADE_TO_MEASURE:
         return None
-    config = read_config(str(shipped_folder(name) or name))
+    config = checkpoint.read_config(str(checkpoint.shipped_folder(name) or name))
     if config.model_type != "longformer":
         return None
     return config.max_position_embeddings - config.pad_token_id - 1
@@ -312,13 +274,13 @@ def see_all(model: nn.Module, *, tokens: int) -> None:
     model.config.attention_window = [2 * tokens] * model.config.num_hidden_layers
 
 
-def widen_token_types(encoder: LongformerModel, rows: int) -> None:
+def widen_token_types(model: LongformerModel, rows: int) -> None:
     """Give an encoder at least `rows` token types, in place; new ones are copies of its last."""
-    table = encoder.embeddings.token_type_embeddings.weight.detach()
+    table = model.embeddings.token_type_embeddings.weight.detach()
     if len(table) < rows:
         wider = torch.cat([table, table[-1:].expand(rows - len(table), -1)])
-        encoder.embeddings.token_type_embeddings = nn.Embedding.from_pretrained(wider, freeze=False)
-        encoder.config.type_vocab_size = rows
+        model.embeddings.token_type_embeddings = nn.Embedding.from_pretrained(wider, freeze=False)
+        model.config.type_vocab_size = rows
 
 
 # ---- joint reading
@@ -358,7 +320,7 @@ class JointModel(_OnSentences, EncoderWithHead):
         position_ids: Tensor,  # (batch, tokens), from 0, whatever the encoder; of padding any that there is
         starts: Tensor,  # (batch, k + 1) long, where the front token of each sentence is; -1 = absent
         labels: Tensor | None = None,  # (batch, k) of `ie_k` and `ae_k`, else (batch,); -100 = none
-        num_items_in_batch: Tensor | int | None = None,  # labels of the whole effective batch
+        num_items_in_batch: Items = None,  # labels of the whole effective batch
     ) -> JointOutput:
         """Label a batch of groups. Raises ValueError for more or fewer sentences than the head reads, and for
         a label of an absent candidate."""
@@ -366,12 +328,9 @@ class JointModel(_OnSentences, EncoderWithHead):
         states = sentence_states(self.longformer, input_ids, attention_mask, token_type_ids, position_ids)
         embeddings = front_states(states, starts, sentences=form.sentences)
         logits = self.head(embeddings, starts)
-        if labels is None:
-            return JointOutput(logits=logits, embeddings=embeddings)
-        if form.of_candidates:
+        if labels is not None and form.of_candidates:
             _check_labels(labels, starts)
-        total, items = summed_loss(logits, labels)
-        loss = over_items(total, items=items, num_items_in_batch=num_items_in_batch)
+        loss = label_loss(logits, labels, num_items_in_batch)
         return JointOutput(loss=loss, logits=logits, embeddings=embeddings)
 
 
@@ -393,8 +352,8 @@ def load_joint_model(
             `save_paragraph_model` left.
         head: what to put on the encoder. A trained model must have been trained with it; None = its own.
         window: total width of attention; None = every token sees every other.
-        keep_head: True = where the head of paragraph pre-training lies beside the encoder and is of the same
-            kind, labels and layers, start from it.
+        keep_head: True = start from the head of paragraph pre-training beside the encoder, if it is of the
+            same kind, labels and layers.
 
     Raises:
         ValueError: an encoder without `head`; a trained model with another one.
@@ -476,7 +435,7 @@ class PooledPairs(_OnSentences, EncoderWithHead):
         starts: Tensor,  # (pairs, 2) long, of claim and evidence; -1 = absent, as of a claim without evidence
         claim: Tensor,  # (pairs,) long, number of the claim, from 0; each has a pair
         labels: Tensor | None = None,  # (claims,), -100 = none
-        num_items_in_batch: Tensor | int | None = None,  # labels of the whole effective batch
+        num_items_in_batch: Items = None,  # labels of the whole effective batch
     ) -> PooledOutput:
         """Label a batch of claims. Raises ValueError when a claim has no pair, or for more claims than
         labels."""
@@ -496,19 +455,14 @@ class PooledPairs(_OnSentences, EncoderWithHead):
                 scores = self.score(as_weights(read, self.score))[:, 0].float()
                 pooled, shares = weighted_sum(read.float(), scores, claim, claims=claims)
             logits = self.classifier(as_weights(pooled, self.classifier)).float()
-        loss = None
-        if labels is not None:
-            total, items = summed_loss(logits, labels)
-            loss = over_items(total, items=items, num_items_in_batch=num_items_in_batch)
+        loss = label_loss(logits, labels, num_items_in_batch)
         return PooledOutput(loss=loss, logits=logits, shares=shares.detach())
 
 
 def largest(read: Tensor, claim: Tensor, *, claims: int) -> tuple[Tensor, Tensor]:
     """The largest value of each dimension of `read` (pairs, dim) over the pairs of a claim, (claims, dim);
-    and in what part of the dimensions a pair has it, (pairs,): several that have it go shares.
-
-    `claim`: (pairs,) long, number of the claim, below `claims`; each has a pair.
-    """
+    and in what part of the dimensions a pair has it, (pairs,): several that have it share it. `claim`:
+    (pairs,) long, number of the claim; each has a pair."""
     pooled = read.new_full((claims, read.shape[1]), -torch.inf)
     pooled = pooled.scatter_reduce(0, claim[:, None].expand_as(read), read, "amax")
     wins = (read == pooled[claim]).to(read.dtype)
@@ -585,7 +539,7 @@ class ParagraphModel(_OnSentences, LongformerForMaskedLM):
         starts: Tensor,
         labels: Tensor | None = None,  # (batch, k), 1 = in one paragraph with s_0, 0 = not, -100 = absent
         mlm_labels: Tensor | None = None,  # (batch, tokens), the token that was masked, -100 where none was
-        num_items_in_batch: Tensor | int | None = None,  # candidates of the whole effective batch
+        num_items_in_batch: Items = None,  # candidates of the whole effective batch
     ) -> ParagraphOutput:
         """Both tasks on a batch of examples. Raises ValueError for more or fewer sentences than the head
         reads, a label of an absent candidate, labels of one task without those of the other."""
@@ -596,25 +550,17 @@ class ParagraphModel(_OnSentences, LongformerForMaskedLM):
         if labels is None:
             return ParagraphOutput(logits=logits)
         _check_labels(labels, starts)
-        total, items = summed_loss(logits, labels)
-        totals = {"mlm": self._masked_loss(states, mlm_labels, labels), "mspp": total}
-        parts = {
-            name: over_items(value, items=items, num_items_in_batch=num_items_in_batch)
-            for name, value in totals.items()
-        }
-        return ParagraphOutput(
-            loss=parts["mlm"] + parts["mspp"],
-            logits=logits,
-            parts={name: value.detach() for name, value in parts.items()},
+        masked, candidates = mlm_labels != NOT_MASKED, (labels != NOT_MASKED).sum(1)  # (batch,)
+        of_tokens = word_losses(self.lm_head(states[masked]), mlm_labels[masked].long())  # (n_masked,)
+        # the mean over an example's masked tokens times its candidates
+        weight = (candidates / masked.sum(1).clamp(min=1))[masked.nonzero()[:, 0]]
+        mlm = over_items(
+            (of_tokens * weight).sum(), items=candidates.sum(), num_items_in_batch=num_items_in_batch
         )
-
-    def _masked_loss(self, states: Tensor, mlm_labels: Tensor, labels: Tensor) -> Tensor:
-        """The mean cross entropy of the masked tokens of each example times its candidates, summed: ()."""
-        masked = mlm_labels != NOT_MASKED
-        logits = self.lm_head(states[masked])  # (n_masked, vocab)
-        each = word_losses(logits, mlm_labels[masked].long())
-        weight = (labels != NOT_MASKED).sum(1) / masked.sum(1).clamp(min=1)  # (batch,)
-        return (each * weight[masked.nonzero()[:, 0]]).sum()
+        mspp = label_loss(logits, labels, num_items_in_batch)
+        return ParagraphOutput(
+            loss=mlm + mspp, logits=logits, parts={"mlm": mlm.detach(), "mspp": mspp.detach()}
+        )
 
 
 def load_paragraph_model(
@@ -625,19 +571,17 @@ def load_paragraph_model(
     max_length: int | None = None,
     **options: Unpack[EncoderOptions],
 ) -> tuple[ParagraphModel, PreTrainedTokenizerFast]:
-    """A model to pre-train, on top of any language model, and its tokenizer.
-
-    Of an encoder without language-model head, as `minilm`, that is new, with a warning.
+    """A model to pre-train, on top of any language model, and its tokenizer. An encoder without
+    language-model head, as `minilm`, gets a new one, with a warning.
 
     Args:
-        name_or_path: a language model; a folder that `save_paragraph_model` left, whose head is gone on with
-            if it is of the same kind and layers; or one that a `ParagraphModel` was saved in, as checkpoints
-            of a training are.
+        name_or_path: a language model; a folder that `save_paragraph_model` left, whose head is trained
+            further if it is of the same kind and layers; or one that a `ParagraphModel` was saved in.
         window: total width of attention; None = every token sees every other.
         max_length: positions that a model gets at least which is converted or made, for it can never read a
             longer text; None = twice the most tokens of a sequence.
     """
-    name, load = os.fspath(name_or_path), partial(load_language_model, new_head=True)
+    name, load = os.fspath(name_or_path), partial(encoder.load_language_model, new_head=True)
     model, tokenizer = load_on_sentences(
         ParagraphModel, name, head=head, window=window, load=load, max_length=max_length, **options
     )
@@ -659,6 +603,6 @@ def save_paragraph_model(
         plain = CrossDocumentLM(config)
     plain.longformer, plain.lm_head = model.longformer, model.lm_head
     write_head(model.head, folder)  # first, so that no complete model is without it
-    with without_bars():
+    with checkpoint.without_bars():
         plain.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -1,5 +1,5 @@
-"""The cross-document language model: Longformer with a masked-language-model head that reads masked tokens
-only.
+"""The cross-document language model: Longformer whose head reads masked tokens only; and the losses that it
+and the other models are trained by.
 
 The weights are those of Hugging Face's `LongformerForMaskedLM`, and its checkpoints and ours load in both;
 only the forward with labels differs. The vocabulary projection then runs on the masked tokens, 15% of all,
@@ -19,6 +19,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from transformers import LongformerForMaskedLM, initialization
 from transformers.utils import ModelOutput
+
+from cdlm_lab.examples.masking import NOT_MASKED
 
 # Of a vocabulary of 50,000 words, 16 rows stay in a core's cache; 2,048 keep a GPU busy in 400 MB.
 ROWS_AT_ONCE = 16
@@ -42,9 +44,7 @@ class _WordLosses(torch.autograd.Function):
         ctx.save_for_backward(logits, labels)
         losses = logits.new_empty(len(labels), dtype=torch.float32)
         for rows in _rows_at_once(logits):
-            losses[rows] = torch.nn.functional.cross_entropy(
-                logits[rows].float(), labels[rows], reduction="none"
-            )
+            losses[rows] = nn.functional.cross_entropy(logits[rows].float(), labels[rows], reduction="none")
         return losses
 
     @staticmethod
@@ -66,19 +66,37 @@ def _rows_at_once(logits: Tensor) -> Iterator[slice]:
         yield slice(start, start + most)
 
 
-def over_items(total: Tensor, *, items: Tensor | int, num_items_in_batch: Tensor | int | None) -> Tensor:
-    """A summed loss over its number of items in the whole effective batch, so that accumulated micro-batches
-    and several processes add up to the loss of the full batch; without items `total` as it is, which is 0
-    then.
+Items = Tensor | int | None  # of the whole effective batch, as transformers.Trainer counts them
 
-    `items`: those of this batch; `num_items_in_batch`: of the effective batch, as transformers.Trainer counts
-    them, None = those of this batch.
-    """
+
+def over_items(total: Tensor, *, items: Tensor | int, num_items_in_batch: Items) -> Tensor:
+    """A summed loss over its number of items in the whole effective batch, so that accumulated micro-batches
+    and several processes add up to the loss of the full batch; without items `total`, which is 0 then.
+    `items`: those of this batch, which count where the effective batch's number is None."""
     count = items if num_items_in_batch is None else num_items_in_batch
     return total / torch.as_tensor(count, device=total.device).clamp(min=1)
 
 
-NOT_MASKED = -100
+def label_loss(logits: Tensor, labels: Tensor | None, num_items_in_batch: Items) -> Tensor | None:
+    """Summed cross entropy of `labels` (...,), -100 = none, over their number; None without labels. `logits`:
+    (..., classes)."""
+    if labels is None:
+        return None
+    total = nn.functional.cross_entropy(
+        logits.flatten(0, -2), labels.flatten().long(), ignore_index=NOT_MASKED, reduction="sum"
+    )
+    return over_items(total, items=(labels != NOT_MASKED).sum(), num_items_in_batch=num_items_in_batch)
+
+
+def pair_loss(logits: Tensor, labels: Tensor | None, num_items_in_batch: Items) -> Tensor | None:
+    """Summed binary cross entropy of pairs over their number, logits and 0 or 1 (batch,); None without
+    labels."""
+    if labels is None:
+        return None
+    total = nn.functional.binary_cross_entropy_with_logits(logits, labels.float(), reduction="sum")
+    return over_items(total, items=len(labels), num_items_in_batch=num_items_in_batch)
+
+
 PLAIN_ARCHITECTURE = "LongformerForMaskedLM"
 
 
@@ -87,12 +105,9 @@ class MaskedTokensOutput(ModelOutput):
     """What `CrossDocumentLM` returns when it is given labels."""
 
     loss: Tensor | None = None  # (), float32; summed cross entropy of the masked tokens over their number
-    # (n_masked, vocab), of the masked tokens alone, row after row and in a row by position.
-    logits: Tensor | None = None
-    # (n_masked,), float32, natural logarithm, no gradient, in the same order.
-    token_loss: Tensor | None = None
-    # hidden_states, attentions, global_attentions: Hugging Face's, when asked for.
-    hidden_states: tuple[Tensor, ...] | None = None
+    logits: Tensor | None = None  # (n_masked, vocab), row after row and in a row by position
+    token_loss: Tensor | None = None  # (n_masked,), float32, natural logarithm, no gradient, in that order
+    hidden_states: tuple[Tensor, ...] | None = None  # this and the next two: Hugging Face's, when asked for
     attentions: tuple[Tensor, ...] | None = None
     global_attentions: tuple[Tensor, ...] | None = None
 
@@ -133,7 +148,7 @@ class CrossDocumentLM(LongformerForMaskedLM):
             input_ids,
             attention_mask,
             global_attention_mask=global_attention_mask,
-            **{**encoder_arguments, "return_dict": True},
+            **encoder_arguments | {"return_dict": True},
         )
         masked = labels != NOT_MASKED
         logits = self.lm_head(encoded.last_hidden_state[masked])  # (n_masked, vocab)

@@ -45,13 +45,14 @@ from cdlm_lab.models.checkpoint import is_trained, own_randomness
 from cdlm_lab.models.encoder import (
     EncoderOptions,
     EncoderWithHead,
+    LoadOptions,
     load_encoder,
     load_encoder_with_head,
     load_trained,
     put_head_on,
 )
 from cdlm_lab.models.frozen import ENDS, lengths_of, sentence_vectors
-from cdlm_lab.models.language_model import over_items
+from cdlm_lab.models.language_model import Items, label_loss, pair_loss
 from cdlm_lab.models.precision import as_weights, in_full
 
 
@@ -74,39 +75,26 @@ class PairClassifier(EncoderWithHead):
         attention_mask: Tensor | None = None,  # (batch, seq), 1 = token, 0 = padding; None = no padding
         global_attention_mask: Tensor | None = None,  # (batch, seq), 1 = global, as the first token must be
         labels: Tensor | None = None,  # (batch,), 1 = related, 0 = not
-        num_items_in_batch: Tensor | int | None = None,  # pairs of the whole effective batch
+        num_items_in_batch: Items = None,  # pairs of the whole effective batch
     ) -> SequenceClassifierOutput:
         """The logits of a batch of pairs, (batch, 2), float32, whose softmax are the probabilities of not
-        related and related; with labels also the loss, their summed cross entropy over their number.
-
-        Raises ValueError when the first token is not global.
-        """
+        related and related; with labels also the loss, their summed cross entropy over their number. Raises
+        ValueError when the first token is not global."""
         if global_attention_mask is None or (global_attention_mask[:, 0] != 1).any():
             raise ValueError("the first token must be global: set it to 1 in global_attention_mask")
         states = self.last_states(input_ids, attention_mask, global_attention_mask)  # (batch, seq, dim)
         with in_full(states.device):
             logits = self.classifier(as_weights(states[:, :1], self.classifier)).float()  # (batch, 2)
-        if labels is None:
-            return SequenceClassifierOutput(logits=logits)
-        total = nn.functional.cross_entropy(logits, labels.long(), reduction="sum")
-        loss = over_items(total, items=len(labels), num_items_in_batch=num_items_in_batch)
-        return SequenceClassifierOutput(loss=loss, logits=logits)
+        return SequenceClassifierOutput(loss=label_loss(logits, labels, num_items_in_batch), logits=logits)
 
 
 def load_pair_classifier(
-    name_or_path: str | os.PathLike[str],
-    *,
-    max_length: int,
-    window: int,
-    whole_last_layer: bool = False,
-    **options: Unpack[EncoderOptions],
+    name_or_path: str | os.PathLike[str], *, whole_last_layer: bool = False, **options: Unpack[LoadOptions]
 ) -> tuple[PairClassifier, PreTrainedTokenizerFast]:
     """A pair classifier on top of any encoder, its head drawn from the seed, or a trained one from its
     folder, and its tokenizer. `whole_last_layer`: True = the last layer computes all tokens, which costs time
     and changes no logit; sentence alignment reads them."""
-    model, tokenizer = load_encoder_with_head(
-        PairClassifier, name_or_path, max_length=max_length, window=window, **options
-    )
+    model, tokenizer = load_encoder_with_head(PairClassifier, name_or_path, **options)
     if not whole_last_layer:
         read_only_globals(model.longformer)
     return model, tokenizer
@@ -121,9 +109,8 @@ class HierarchicalConfig(PretrainedConfig):
     missing, a `cda` that the encoder cannot have.
 
     The paper says nothing of `initializer_range`, the deviation of the normal distribution that all weights
-    are drawn from, and the released code has 0.05, with which (and with word vectors a tenth as large)
-    GRU-HAN stood at chance after 470 updates in nine recorded trainings on SciSumm; with 0.15 and vectors of
-    GloVe's size the nine of the same settings but twice the passes learned.
+    are drawn from; with the 0.05 of the released code GRU-HAN stood at chance in nine recorded trainings on
+    SciSumm.
     """
 
     model_type = "cdlm_lab_hierarchical"
@@ -181,26 +168,23 @@ class HierarchicalEncoder(nn.Module):
         super().__init__()
         self.config = config
         size, hidden = config.state_size, config.hidden_size
+        both_ways = {"batch_first": True, "bidirectional": True}
         if config.encoder == "average":
             return
         if config.encoder == "gru":
             self.words = nn.Embedding(config.vocabulary_size, config.word_size, padding_idx=0)
-            self.word_gru = _bidirectional(config.word_size, hidden)
+            self.word_gru = nn.GRU(config.word_size, hidden, **both_ways)
             self.word_pooling = AttentionPooling(size)
         else:
-            self.vector_gru = _bidirectional(config.vector_size, hidden)
-        self.sentence_gru = _bidirectional(size, hidden)
+            self.vector_gru = nn.GRU(config.vector_size, hidden, **both_ways)
+        self.sentence_gru = nn.GRU(size, hidden, **both_ways)
         self.sentence_pooling = AttentionPooling(size)
         self.cross = None if config.cda == "none" else CrossDocumentAttention(size, combine=config.combine)
 
     def forward(self, inputs: Tensor, mask: Tensor) -> EncodedPair:
-        """Encode pairs.
-
-        Args:
-            inputs: with `gru` (batch, 2, sentences, words) long, word 0 = filling; else (batch, 2, sentences,
-                size) encodings.
-            mask: (batch, 2, sentences) bool, True = sentence; those come first.
-        """
+        """Encode pairs. `inputs`: with `gru` (batch, 2, sentences, words) long, word 0 = filling; else
+        encodings (batch, 2, sentences, size); `mask`: (batch, 2, sentences), True = sentence; those come
+        first."""
         batch, sides, count = mask.shape
         flat, is_sentence = inputs.flatten(0, 1), mask.flatten(0, 1)  # (documents, sentences, ...)
         if self.config.encoder == "average":
@@ -242,12 +226,8 @@ class HierarchicalEncoder(nn.Module):
 
 
 def contextualised(rnn: nn.GRU | nn.LSTM, states: Tensor, mask: Tensor) -> Tensor:
-    """Each row through the GRU or LSTM, by itself: (rows, items, 2 * hidden), 0 at filling.
-
-    Args:
-        states: (rows, items, size).
-        mask: (rows, items) bool, True = item; in each row those come first.
-    """
+    """Each row of `states` (rows, items, size) through the GRU or LSTM, by itself: (rows, items, 2 * hidden),
+    0 at filling; `mask`: (rows, items), True = item; in each row those come first."""
     lengths = mask.sum(dim=1)
     rows = lengths.nonzero().flatten()
     output = states.new_zeros(*mask.shape, 2 * rnn.hidden_size)
@@ -256,10 +236,6 @@ def contextualised(rnn: nn.GRU | nn.LSTM, states: Tensor, mask: Tensor) -> Tenso
     packed = pack_padded_sequence(states[rows], lengths[rows].cpu(), batch_first=True, enforce_sorted=False)
     read, _ = pad_packed_sequence(rnn(packed)[0], batch_first=True, total_length=mask.shape[1])
     return output.index_copy(0, rows, read.to(output.dtype))
-
-
-def _bidirectional(size: int, hidden: int) -> nn.GRU:
-    return nn.GRU(size, hidden, batch_first=True, bidirectional=True)
 
 
 def _other(states: Tensor) -> Tensor:
@@ -309,25 +285,22 @@ class DocumentMatcher(PreTrainedModel):
         inputs: Tensor,  # (batch, 2, sentences, words) long, or encodings (batch, 2, sentences, size)
         sentence_mask: Tensor,  # (batch, 2, sentences) bool, True = sentence
         labels: Tensor | None = None,  # (batch,), 1 = related, 0 = not
-        num_items_in_batch: Tensor | int | None = None,  # pairs of the whole effective batch
+        num_items_in_batch: Items = None,  # pairs of the whole effective batch
     ) -> MatchOutput:
         """Match a batch of pairs."""
         encoded = self.encoder(inputs, sentence_mask)
         logits = self.head(encoded.documents.flatten(1)).squeeze(-1).float()
-        loss = None
-        if labels is not None:
-            total = nn.functional.binary_cross_entropy_with_logits(logits, labels.float(), reduction="sum")
-            loss = over_items(total, items=len(labels), num_items_in_batch=num_items_in_batch)
-        attention, cosine = self._alignments(encoded.plain, encoded.sentences, sentence_mask)
-        return MatchOutput(loss=loss, logits=logits, attention=attention, cosine=cosine)
-
-    def _alignments(self, documents: Tensor, sentences: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Equations 3 and 4: the sentences of each document by the other document's vector."""
-        others = documents.flip(1).flatten(0, 1)[:, None]  # (2 * batch, 1, size)
-        parts, is_sentence = sentences.flatten(0, 1), mask.flatten(0, 1)
+        # Equations 3 and 4: the sentences of each document by the other document's vector
+        others = encoded.plain.flip(1).flatten(0, 1)[:, None]  # (2 * batch, 1, size)
+        parts, is_sentence = encoded.sentences.flatten(0, 1), sentence_mask.flatten(0, 1)
         attention = alignment_weights(others, parts, is_sentence)[:, 0]
         cosine = torch.cosine_similarity(parts, others, dim=-1).masked_fill(~is_sentence, -1.0)
-        return attention.view(mask.shape), cosine.view(mask.shape)
+        return MatchOutput(
+            loss=pair_loss(logits, labels, num_items_in_batch),
+            logits=logits,
+            attention=attention.view(sentence_mask.shape),
+            cosine=cosine.view(sentence_mask.shape),
+        )
 
 
 class FineTunedMatcher(EncoderWithHead):
@@ -352,7 +325,7 @@ class FineTunedMatcher(EncoderWithHead):
         inputs: Tensor,  # (batch, 2, sentences, words) long; filling comes last
         sentence_mask: Tensor,  # (batch, 2, sentences) bool, True = sentence; the rest is not read
         labels: Tensor | None = None,  # (batch,), 1 = related, 0 = not
-        num_items_in_batch: Tensor | int | None = None,  # pairs of the whole effective batch
+        num_items_in_batch: Items = None,  # pairs of the whole effective batch
     ) -> MatchOutput:
         """Match a batch of pairs."""
         encoded = sentence_vectors(self.longformer, *self._between_ends(inputs[sentence_mask]))
@@ -395,7 +368,9 @@ def load_finetuned_matcher(
     name, lengths = os.fspath(name_or_path), lengths_of(max_tokens=max_tokens, window=window)
     if is_trained(name, FineTunedMatcher):
         model, tokenizer = load_trained(FineTunedMatcher, name, **lengths, **options)
-        _check_same(model.matcher.config, matcher, name=name)
+        for field, value in matcher.items():
+            if (own := getattr(model.matcher.config, field, None)) != value:
+                raise ValueError(f"{name}: trained with {field} {own!r}, not {value!r}; ask for {own!r}")
         model.config.max_tokens = max_tokens
         return model, tokenizer
     if matcher.get("encoder") == "gru":
@@ -413,9 +388,3 @@ def load_finetuned_matcher(
     with own_randomness(seed):  # so that a matcher of frozen vectors with this seed starts as the same
         model.matcher = DocumentMatcher(model.matcher.config)
     return model.eval(), tokenizer
-
-
-def _check_same(trained: HierarchicalConfig, wanted: Mapping[str, object], *, name: str) -> None:
-    for field, value in wanted.items():
-        if (before := getattr(trained, field, None)) != value:
-            raise ValueError(f"{name}: trained with {field} {before!r}, not {value!r}; ask for {before!r}")

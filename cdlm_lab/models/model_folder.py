@@ -16,17 +16,22 @@ CONFIG_FILE = "config.json"
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json")
 PICKLES = "pytorch_model*.bin"
 CONVERT = "python -m cdlm_lab.models.to_safetensors"
+NO_CONFIG = f"no {CONFIG_FILE}; name the folder that `save_pretrained` wrote"
+NO_TOKENIZER = "no tokenizer.json; save the tokenizer there with its save_pretrained"
 
 
 def fault_of_weights(folder: Path, *, name: str = "") -> str | None:
-    """Why the weights in a folder cannot be read, and what to do; None if they can.
-
-    Args:
-        name: what the folder is called in the text; "" = by its path.
-    """
+    """Why the weights in a folder, called `name` or by its path, cannot be read, and what to do; None if they
+    can."""
     name = name or str(folder)
     if any(folder.glob("*.safetensors")):
-        return _damage(folder, name)
+        try:
+            shapes = shapes_of_weights(folder)
+        except (SafetensorError, OSError) as error:
+            return f"{name}: its safetensors cannot be read ({error}); copy or download them again"
+        if not sum(map(prod, shapes.values())):
+            return f"{name}: its safetensors hold no weights; copy or download them again"
+        return None
     if any(folder.glob("*.bin")):
         return (
             f"{name}: its weights are a pickle (*.bin), and only safetensors are read; convert it once: "
@@ -41,7 +46,7 @@ def fault_of_folder(folder: Path, *, name: str = "") -> str | None:
     name = name or str(folder)
     config = folder / CONFIG_FILE
     if not config.is_file():
-        return f"{name}: no {CONFIG_FILE}; name the folder that `save_pretrained` wrote"
+        return f"{name}: {NO_CONFIG}"
     try:
         known = isinstance(json.loads(config.read_text(encoding="utf-8")), dict)
     except (OSError, ValueError, RecursionError):
@@ -50,9 +55,8 @@ def fault_of_folder(folder: Path, *, name: str = "") -> str | None:
         return f"{name}: {CONFIG_FILE} is no JSON object; take it from the original again"
     if (fault := fault_of_weights(folder, name=name)) is not None:
         return fault
-    if not any((folder / file).is_file() for file in TOKENIZER_FILES):
-        return f"{name}: no tokenizer.json; save the tokenizer there with its save_pretrained"
-    return None
+    has_tokenizer = any((folder / file).is_file() for file in TOKENIZER_FILES)
+    return None if has_tokenizer else f"{name}: {NO_TOKENIZER}"
 
 
 def shapes_of_weights(folder: Path) -> dict[str, tuple[int, ...]]:
@@ -64,13 +68,3 @@ def shapes_of_weights(folder: Path) -> dict[str, tuple[int, ...]]:
             for name in opened.keys():  # noqa: SIM118
                 shapes[name] = tuple(opened.get_slice(name).get_shape())
     return shapes
-
-
-def _damage(folder: Path, name: str) -> str | None:
-    try:
-        shapes = shapes_of_weights(folder)
-    except (SafetensorError, OSError) as error:
-        return f"{name}: its safetensors cannot be read ({error}); copy or download them again"
-    if not sum(map(prod, shapes.values())):
-        return f"{name}: its safetensors hold no weights; copy or download them again"
-    return None

@@ -15,17 +15,15 @@ from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.parameters import ParameterError
 
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
-# Names, and the questions of torch.cpu; they are private, and another version of torch may lack one.
+# Names, and private functions of torch.cpu that another version of torch may lack.
 _BFLOAT16_UNITS = (("AMX", "_is_amx_tile_supported"), ("AVX512-BF16", "_is_avx512_bf16_supported"))
 
 
 @contextmanager
 def computing_in(precision: Precision, device: torch.device | str) -> Iterator[None]:
-    """Within, models on a device compute in a precision, as in training.
-
-    Stay in it from the first batch to the last: the rounded weights are kept until it is left, and so is
-    memory that is freed between batches. Raises ParameterError for a precision that the device does not have.
-    """
+    """Within, models on a device compute in a precision, as in training. Stay in it from the first batch to
+    the last: until the end it keeps the rounded weights, and memory that is freed between batches. Raises
+    ParameterError for a precision that the device does not have."""
     kind = torch.device(device).type
     resolved = resolve_precision(precision, device=kind)
     with torch.autocast(kind, dtype=getattr(torch, resolved), enabled=resolved != "float32"), memory_kept():
@@ -33,9 +31,9 @@ def computing_in(precision: Precision, device: torch.device | str) -> Iterator[N
 
 
 def in_full(device: torch.device | str) -> torch.autocast:
-    """A context in which what stands on an encoder computes in the precision of its weights, whatever the
-    encoder does: a head costs next to nothing, and rounded to 8 binary digits many scores would be equal.
-    Give it states `as_weights`."""
+    """A context in which a head computes in the precision of its weights, whatever its encoder does: it costs
+    next to nothing, and rounded to 8 binary digits many scores would be equal. Give it states
+    `as_weights`."""
     return torch.autocast(torch.device(device).type, enabled=False)
 
 
@@ -45,18 +43,16 @@ def as_weights(states: Tensor, head: nn.Module) -> Tensor:
 
 
 def resolve_precision(precision: Precision, *, device: str) -> Precision:
-    """What `auto` means on a kind of device ("cuda", "cpu", ...), and whether the device can do the rest.
-    `auto`: on CUDA bfloat16 where the device has it, else float16; on a CPU bfloat16 where it has AMX or
-    AVX512-BF16, else float32; elsewhere float32. Raises ParameterError: float16 asked for without CUDA,
-    bfloat16 for a CUDA device that has none.
-    """
+    """What `auto` means on a kind of device ("cuda", "cpu", ...): on CUDA bfloat16 where the device has it,
+    else float16; on a CPU bfloat16 where it has AMX or AVX512-BF16, else float32; elsewhere float32. Raises
+    ParameterError: float16 without CUDA, bfloat16 on a CUDA device that has none."""
+    native = device != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
     if precision == "auto":
         if device == "cuda":
-            return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
+            return "bfloat16" if native else "float16"
         return "bfloat16" if device == "cpu" and bfloat16_units() else "float32"
     if precision == "float16" and device != "cuda":
         raise ParameterError(f"precision is 'float16', which needs CUDA, but the device is {device!r}")
-    native = device != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
     if precision == "bfloat16" and not native:
         raise ParameterError(
             "precision is 'bfloat16', which this CUDA device does not have: use 'float16' or 'auto'"
@@ -65,8 +61,7 @@ def resolve_precision(precision: Precision, *, device: str) -> Precision:
 
 
 def bfloat16_units() -> tuple[str, ...]:
-    """What this CPU has that multiplies in bfloat16, as far as torch tells; without, bfloat16 is the slower
-    one."""
+    """What this CPU has that multiplies in bfloat16, as far as torch knows; without, bfloat16 is slower."""
     return tuple(name for name, question in _BFLOAT16_UNITS if getattr(torch.cpu, question, bool)())
 
 
@@ -94,13 +89,13 @@ _within = 0  # how many of them are open; the allocator is the process's own
 
 @contextmanager
 def memory_kept() -> Iterator[None]:
-    """Within, freed memory stays with this process; at the end it is handed back. Nothing changes where the
-    allocator is not glibc's.
+    """Within, freed memory stays with this process, and at the end it is handed back; nothing changes where
+    the allocator is not glibc's.
 
-    That one hands what is free at its end back to the system at once, and each step of training asks for the
-    same hundreds of megabytes anew, which the system first fills with zeros, page by page: in bfloat16 a
-    twelfth of a step of MiniLM, a fifth of one of `tiny`. Blocks of more than 32 MB are handed back as
-    before: kept, they would be cut up by smaller ones, and memory would grow from step to step.
+    That one returns free memory to the system at once, and each step of training asks for the same hundreds
+    of megabytes anew, which the system first fills with zeros: in bfloat16 a twelfth of a step of MiniLM, a
+    fifth of one of `tiny`. Blocks of more than 32 MB are returned as before: kept, they would be cut up by
+    smaller ones, and memory would grow from step to step.
     """
     global _within
     library = ctypes.CDLL(None)

@@ -42,15 +42,9 @@ from transformers.utils import ModelOutput
 
 from cdlm_lab.data.questions import MultihopQuestion
 from cdlm_lab.examples.masking import NOT_MASKED
-from cdlm_lab.examples.questions import (
-    QUESTION_MARKS,
-    QUESTION_TYPES,
-    SPAN,
-    TITLE,
-    QuestionSequence,
-)
-from cdlm_lab.models.encoder import EncoderOptions, EncoderWithHead, load_encoder_with_head
-from cdlm_lab.models.language_model import over_items
+from cdlm_lab.examples.questions import QUESTION_MARKS, QUESTION_TYPES, SPAN, TITLE, QuestionSequence
+from cdlm_lab.models.encoder import EncoderWithHead, LoadOptions, load_encoder_with_head
+from cdlm_lab.models.language_model import Items, over_items
 
 LOSS_WEIGHTS = {"type": 1.0, "span": 1.0, "sentence": 1.0, "paragraph": 1.0}
 
@@ -101,14 +95,17 @@ class QuestionAnswerer(EncoderWithHead):
         sentence_positions: Tensor,  # (batch, sentences), of each [s]; -1 = filling
         labels: Tensor | None = None,  # (batch,), SPAN, YES or NO; None = no loss
         answer_positions: Tensor | None = None,  # (batch, occurrences, 2), first and last token; -1 = filling
-        sentence_labels: Tensor
-        | None = None,  # as their positions, 1 = needed for the answer, -100 = filling
+        sentence_labels: Tensor | None = None,  # as their positions, 1 = needed to answer, -100 = filling
         paragraph_labels: Tensor | None = None,  # likewise
-        num_items_in_batch: Tensor | int | None = None,  # questions of the whole effective batch
+        num_items_in_batch: Items = None,  # questions of the whole effective batch
     ) -> QuestionOutput:
         """Answer a batch of questions. Raises ValueError when what a head reads is not global, an answer
         starts or ends where none can be, or some labels are given without the others."""
-        _check_globals(global_attention_mask, paragraph_positions, sentence_positions)
+        positions = (paragraph_positions, sentence_positions)
+        if global_attention_mask is None or _reads_local(global_attention_mask, *positions):
+            raise ValueError(
+                "[CLS], every <t> and every [s] must be global: set them to 1 in global_attention_mask"
+            )
         states = self.last_states(input_ids, attention_mask, global_attention_mask)  # (batch, seq, dim)
         spans = self.span_head(states).float().masked_fill(~answerable[..., None], -torch.inf)
         out = QuestionOutput(
@@ -120,9 +117,11 @@ class QuestionAnswerer(EncoderWithHead):
         )
         if labels is None:
             return out
-        parts = _losses(
-            out, labels, answers=answer_positions, sentences=sentence_labels, paragraphs=paragraph_labels
-        )
+        if answer_positions is None or sentence_labels is None or paragraph_labels is None:
+            raise ValueError(
+                "labels without answer_positions, sentence_labels or paragraph_labels; give all four or none"
+            )
+        parts = _losses(out, labels, answer_positions, sentence_labels, paragraph_labels)
         total = sum(self.config.loss_weights[name] * part.sum() for name, part in parts.items())
         loss = over_items(total, items=len(labels), num_items_in_batch=num_items_in_batch)
         return QuestionOutput(loss=loss, **out)
@@ -135,14 +134,10 @@ def _head(config: LongformerConfig, *, outputs: int) -> nn.Sequential:
     )
 
 
-def _check_globals(global_mask: Tensor | None, *positions: Tensor) -> None:
-    """Raise ValueError unless `[CLS]` and all `positions` are global."""
-    if global_mask is not None:
-        first = global_mask.new_zeros((len(global_mask), 1))
-        places = torch.cat([first, *positions], dim=1)
-        if not ((global_mask.gather(1, places.clamp(min=0)) != 1) & (places >= 0)).any():
-            return
-    raise ValueError("[CLS], every <t> and every [s] must be global: set them to 1 in global_attention_mask")
+def _reads_local(global_mask: Tensor, *positions: Tensor) -> bool:
+    """Whether `[CLS]` or any of `positions` is not global."""
+    places = torch.cat([global_mask.new_zeros((len(global_mask), 1)), *positions], dim=1)
+    return bool(((global_mask.gather(1, places.clamp(min=0)) != 1) & (places >= 0)).any())
 
 
 def _logits_at(positions: Tensor, states: Tensor, head: nn.Module) -> Tensor:
@@ -153,18 +148,9 @@ def _logits_at(positions: Tensor, states: Tensor, head: nn.Module) -> Tensor:
 
 
 def _losses(
-    out: QuestionOutput,
-    labels: Tensor,
-    *,
-    answers: Tensor | None,
-    sentences: Tensor | None,
-    paragraphs: Tensor | None,
+    out: QuestionOutput, labels: Tensor, answers: Tensor, sentences: Tensor, paragraphs: Tensor
 ) -> dict[str, Tensor]:
     """The four losses by the names of LOSS_WEIGHTS, (batch,) each; that of spans (span questions,)."""
-    if answers is None or sentences is None or paragraphs is None:
-        raise ValueError(
-            "labels without answer_positions, sentence_labels or paragraph_labels; give all four or none"
-        )
     asks_span = (labels == SPAN) & (answers >= 0).any(-1).any(-1)
     starts, ends = (
         _loss_of_any(logits[asks_span], answers[asks_span, :, side])
@@ -201,21 +187,11 @@ def _mean_binary_loss(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def load_question_answerer(
-    name_or_path: str | os.PathLike[str], *, max_length: int, window: int, **options: Unpack[EncoderOptions]
+    name_or_path: str | os.PathLike[str], **options: Unpack[LoadOptions]
 ) -> tuple[QuestionAnswerer, PreTrainedTokenizerFast]:
     """A question answerer on top of any encoder, or a trained one from its folder, and its tokenizer.
-
-    QUESTION_MARKS are added to the tokenizer; their embeddings and the heads are drawn from the seed. The
-    last layer computes all tokens, for the span head reads them.
-    """
-    return load_encoder_with_head(
-        QuestionAnswerer,
-        name_or_path,
-        marks=QUESTION_MARKS,
-        max_length=max_length,
-        window=window,
-        **options,
-    )
+    QUESTION_MARKS are added to the tokenizer; their embeddings and the heads are drawn from the seed."""
+    return load_encoder_with_head(QuestionAnswerer, name_or_path, marks=QUESTION_MARKS, **options)
 
 
 # ---- from logits to answers
@@ -277,10 +253,10 @@ def best_spans(
     """All spans from one of the `count` best starts to one of the `count` best ends that may be an answer,
     best first; ties go to the one that starts first, then to the one that ends first.
 
-    A span may be one if it lies in one paragraph, in its title or in its text, over the end of a sentence
-    too, and has at most `most_tokens` tokens, marks not counted. If there is none, the single token that is
-    best as both start and end. The logits are (seq,); what is beyond the sequence is filling. Raises
-    ValueError for `count` or `most_tokens` below 1, and when no token of the sequence can be an answer.
+    A span may be one if it lies in the title or in the text of one paragraph and has at most `most_tokens`
+    tokens, marks not counted. If there is none, the single token that is best as both start and end. The
+    logits are (seq,); what is beyond the sequence is filling. Raises ValueError for `count` or `most_tokens`
+    below 1, and when no token of the sequence can be an answer.
     """
     for name, value in (("count", count), ("most_tokens", most_tokens)):
         if value < 1:
@@ -309,12 +285,6 @@ def best_spans(
     ]
 
 
-def answer_text(question: MultihopQuestion, sequence: QuestionSequence, candidate: SpanCandidate) -> str:
-    """The characters of a span, to the ends of its words, as they stand in the title or the text of its
-    paragraph."""
-    return _cut(question, sequence, candidate).text
-
-
 def decode(
     question: MultihopQuestion,
     sequence: QuestionSequence,
@@ -324,11 +294,9 @@ def decode(
     most_tokens: int = MOST_TOKENS,
     count: int = COUNT,
 ) -> DecodedAnswer:
-    """The answer to a question.
+    """The answer to a question by `outputs`, its logits as `QuestionOutput.row` gives them.
 
     Args:
-        outputs: logits of the question as `QuestionOutput.row` gives them; what is beyond the sequence is
-            filling.
         support: "threshold": sentences with a probability above 0.5, or the best one if there is none.
             "two_paragraphs": the two paragraphs with the largest sum of their own logit and that of their
             best sentence, ties to the first, and in each of them its sentences above 0.5, or its best one.
@@ -345,14 +313,17 @@ def decode(
     )
     by_place: dict[Place, AnswerSpan] = {}  # the best of those that are the same words
     for candidate in candidates:
-        span = _cut(question, sequence, candidate)
+        span = answer_span(question, sequence, candidate)
         by_place.setdefault(span.place, span)
     n_best = tuple(by_place.values())[:count]
     types = softmax(np.asarray(outputs["type_logits"], dtype=np.float64))
     kind = QUESTION_TYPES[int(np.argmax(types))]
+    sentences, paragraphs = (
+        np.asarray(outputs[f"{part}_logits"], dtype=np.float64).tolist() for part in ("sentence", "paragraph")
+    )
     names = [(int(paragraph), int(sentence)) for paragraph, sentence in sequence.sentence_names]
-    logits = dict(zip(names, _numbers(outputs["sentence_logits"]), strict=False))
-    paragraphs = _numbers(outputs["paragraph_logits"])[: len(sequence.paragraph_positions)]
+    logits = dict(zip(names, sentences, strict=False))
+    paragraphs = paragraphs[: len(sequence.paragraph_positions)]
     return DecodedAnswer(
         text=n_best[0].text if kind == "span" else kind,
         type=kind,
@@ -365,7 +336,10 @@ def decode(
     )
 
 
-def _cut(question: MultihopQuestion, sequence: QuestionSequence, candidate: SpanCandidate) -> AnswerSpan:
+def answer_span(
+    question: MultihopQuestion, sequence: QuestionSequence, candidate: SpanCandidate
+) -> AnswerSpan:
+    """The characters of a span, to the ends of its words, as they stand in its paragraph."""
     number = int(sequence.paragraph[candidate.first])
     in_title = sequence.sentence[candidate.first] == TITLE
     paragraph = question.paragraphs[number]
@@ -384,10 +358,6 @@ def _inside_word(text: str, place: int) -> bool:
     for they are written without spaces."""
     around = text[max(place - 1, 0) : place + 1]
     return len(around) == 2 and all(one.isalnum() and east_asian_width(one) not in "WF" for one in around)
-
-
-def _numbers(logits: np.ndarray) -> list[float]:
-    return np.asarray(logits, dtype=np.float64).tolist()
 
 
 def _supporting(logits: Mapping[SentenceName, float]) -> tuple[SentenceName, ...]:

@@ -60,17 +60,11 @@ from transformers.utils import ModelOutput
 from cdlm_lab.attention.document import OccurrenceAttention
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.examples.tagging import SplitDocument, TagExample, context_of
+from cdlm_lab.models import encoder
 from cdlm_lab.models.checkpoint import own_randomness, read_own_model
-from cdlm_lab.models.encoder import (
-    EncoderOptions,
-    EncoderWithHead,
-    load_encoder,
-    load_trained,
-    put_head_on,
-    wanted_head,
-)
+from cdlm_lab.models.encoder import EncoderWithHead, LoadOptions
 from cdlm_lab.models.frozen import ENDS, WordEncodings, word_pieces
-from cdlm_lab.models.language_model import over_items
+from cdlm_lab.models.language_model import Items, label_loss
 from cdlm_lab.models.matching import contextualised
 from cdlm_lab.parameters import settings
 
@@ -91,8 +85,7 @@ class StaticTaggerConfig(PretrainedConfig):
         tags: Sequence[str] = (),  # all of them, in the order of the logits
         hidden_size: int = 256,  # of an LSTM in one direction (the paper: 256)
         context: bool = True,  # False = no attention to the rest of the document, the paper's baseline
-        # f_c: `bilstm` as in the paper, or `linear` (ours), one map of each word by itself, far cheaper
-        context_encoder: str = "bilstm",
+        context_encoder: str = "bilstm",  # f_c: as in the paper, or `linear` (ours), each word by itself
         # in which a biLSTM f_c reads occurrences: that of the sentence to be tagged, `target` (the paper's),
         # or that of the `sentence` that they stand in
         context_order: str = "target",
@@ -168,9 +161,8 @@ class StaticTagger(PreTrainedModel):
         # (sentences,) long, for the context order `sentence` alone: `context` is then the words of that many
         # sentences, one after the other, of so many words each
         context_lengths: Tensor | None = None,
-        labels: Tensor
-        | None = None,  # (batch, words) long, numbers of tags; -100 = filling, or not to be learnt
-        num_items_in_batch: Tensor | int | None = None,  # labels of the whole effective batch
+        labels: Tensor | None = None,  # (batch, words) long, of tags; -100 = filling, or not to be learnt
+        num_items_in_batch: Items = None,  # labels of the whole effective batch
     ) -> TagOutput:
         """Tag a batch of sentences. Raises ValueError for context for a tagger without, or none for one with
         it; the same of `context_lengths`."""
@@ -191,8 +183,7 @@ class StaticTagger(PreTrainedModel):
             attended, weights = self.attention(encoded, buckets, places >= 0)
             states = torch.cat([states, attended], dim=-1)
         states = contextualised(self.sequence_encoder, states, attention_mask)
-        logits = self.classifier(self.dropout(states))
-        return tag_output(logits, weights=weights, labels=labels, num_items_in_batch=num_items_in_batch)
+        return tag_output(self.classifier(self.dropout(states)), weights, labels, num_items_in_batch)
 
     def _encoded(self, words: Tensor, mask: Tensor) -> Tensor:
         """f_c of sentences, (sentences, words, 2 * hidden_size)."""
@@ -238,29 +229,21 @@ def rows_at(states: Tensor, numbers: Tensor) -> Tensor:
 
 
 def tag_output(
-    logits: Tensor, *, weights: Tensor | None, labels: Tensor | None, num_items_in_batch: Tensor | int | None
+    logits: Tensor, weights: Tensor | None, labels: Tensor | None, num_items_in_batch: Items
 ) -> TagOutput:
     """Logits and weights in float32, with the loss if there are labels."""
-    logits, loss = logits.float(), None
-    if labels is not None:
-        total = nn.functional.cross_entropy(
-            logits.flatten(0, 1), labels.flatten(), ignore_index=NOT_MASKED, reduction="sum"
-        )
-        items = (labels != NOT_MASKED).sum()
-        loss = over_items(total, items=items, num_items_in_batch=num_items_in_batch)
-    return TagOutput(loss=loss, logits=logits, weights=None if weights is None else weights.float())
+    logits, weights = logits.float(), None if weights is None else weights.float()
+    return TagOutput(loss=label_loss(logits, labels, num_items_in_batch), logits=logits, weights=weights)
 
 
 def new_static_tagger(config: StaticTaggerConfig, *, seed: int = 0) -> StaticTagger:
-    """An untrained tagger in eval mode, its weights drawn from `seed`; the global generator stays as it
-    is."""
+    """An untrained tagger in eval mode, its weights drawn from `seed`."""
     with own_randomness(seed):
         return StaticTagger(config).eval()
 
 
 def load_static_tagger(folder: str | os.PathLike[str]) -> StaticTagger:
-    """The tagger that `save_pretrained` left in a folder, in eval mode. Raises CheckpointError when there is
-    none, or weights are missing, left over or of another shape."""
+    """The tagger that `save_pretrained` left in a folder, in eval mode."""
     # before the order was written down there was no other
     return read_own_model(StaticTagger, os.fspath(folder), before={"context_order": "sentence"})
 
@@ -269,22 +252,21 @@ def equal_hidden_size(config: StaticTaggerConfig) -> int:
     """The hidden size with which the baseline has as many parameters as nearest possible to the tagger of
     `config`, which has context."""
 
+    def parameters(form: StaticTaggerConfig) -> int:
+        with torch.device("meta"):  # shapes without numbers
+            return StaticTagger(form).num_parameters()
+
     def without_context(hidden_size: int) -> int:
         form = {"size": config.size, "tags": config.tags, "hidden_size": hidden_size}
-        return _parameters(StaticTaggerConfig(**form, context=False))
+        return parameters(StaticTaggerConfig(**form, context=False))
 
-    return nearest_size(without_context, _parameters(config))
+    return nearest_size(without_context, parameters(config))
 
 
 def nearest_size(count: Callable[[int], int], wanted: int) -> int:
     """The size, 1 or more, of which `count`, a growing function, comes nearest to `wanted`."""
     first = 1 + bisect_left(range(1, 2**16), wanted, key=count)  # whose count is at least that
     return min((max(first - 1, 1), first), key=lambda size: abs(count(size) - wanted))
-
-
-def _parameters(config: StaticTaggerConfig) -> int:
-    with torch.device("meta"):  # shapes without numbers
-        return StaticTagger(config).num_parameters()
 
 
 @settings
@@ -304,7 +286,7 @@ class TaggerHead:
 
 
 class HeadLayers(nn.Module):
-    """From words and their occurrences to logits; `size`: of the encoder's vectors."""
+    """The layers from words, vectors of `size`, and their occurrences to logits."""
 
     def __init__(self, head: TaggerHead, *, size: int) -> None:
         super().__init__()
@@ -346,9 +328,8 @@ class DynamicTagger(EncoderWithHead):
         word_mask: Tensor,  # (batch, words) bool, True = word of such a sentence; those come first
         places: Tensor | None = None,  # (batch, words, K, 2) long, of each word's: row and word; -1 = none
         buckets: Tensor | None = None,  # (batch, words, K) long, of their distances; not read where none is
-        labels: Tensor
-        | None = None,  # (batch, words) long, numbers of tags; -100 = filling, or not to be learnt
-        num_items_in_batch: Tensor | int | None = None,  # labels of the whole effective batch
+        labels: Tensor | None = None,  # (batch, words) long, of tags; -100 = filling, or not to be learnt
+        num_items_in_batch: Items = None,  # labels of the whole effective batch
     ) -> TagOutput:
         """Tag a batch of sentences; a word's state is the mean of those of its tokens. Raises ValueError for
         places or buckets for a tagger without context, or none for one with it."""
@@ -365,17 +346,12 @@ class DynamicTagger(EncoderWithHead):
             read = torch.cat([read, attended], dim=-1)
         if head.sequence_encoder is not None:
             read = contextualised(head.sequence_encoder, read, word_mask)
-        logits = head.classifier(head.dropout(read))
-        return tag_output(logits, weights=weights, labels=labels, num_items_in_batch=num_items_in_batch)
+        return tag_output(head.classifier(head.dropout(read)), weights, labels, num_items_in_batch)
 
 
 def word_states(states: Tensor, words: Tensor, *, most: int) -> Tensor:
-    """The mean of the states of each word's tokens (footnote 1), (sequences, most, size) float32; 0 where
-    there is no word.
-
-    `states`: (sequences, tokens, size); `words`: (sequences, tokens) long, number of the word, below `most`,
-    -1 = of none.
-    """
+    """The mean of the `states` (sequences, tokens, size) of each word's tokens (footnote 1), float32
+    (sequences, most, size); 0 where there is no word. `words`: (sequences, tokens), -1 = none."""
     rows = torch.arange(len(words), device=words.device)[:, None]
     # one place more than there are words, which takes up the tokens of none
     place = torch.where(words < 0, len(words) * most, rows * most + words).flatten()
@@ -386,13 +362,7 @@ def word_states(states: Tensor, words: Tensor, *, most: int) -> Tensor:
 
 
 def load_dynamic_tagger(
-    name_or_path: str | os.PathLike[str],
-    *,
-    head: TaggerHead | None = None,
-    max_length: int,
-    window: int,
-    seed: int = 0,
-    **options: Unpack[EncoderOptions],
+    name_or_path: str | os.PathLike[str], *, head: TaggerHead | None = None, **options: Unpack[LoadOptions]
 ) -> tuple[DynamicTagger, PreTrainedTokenizerFast]:
     """A tagger on top of any encoder, or a trained one from its folder, and its tokenizer.
 
@@ -400,14 +370,14 @@ def load_dynamic_tagger(
     Dropout in the options is of the encoder, that of the head is in `head`. Raises ValueError for an encoder
     without `head`, and for a trained tagger with another one.
     """
-    name, lengths = os.fspath(name_or_path), {"max_length": max_length, "window": window}
-    head, trained = wanted_head(DynamicTagger, name, head)
+    name, seed = os.fspath(name_or_path), options.get("seed", 0)
+    head, trained = encoder.wanted_head(DynamicTagger, name, head)
     if trained:
-        return load_trained(DynamicTagger, name, **lengths, **options)
-    encoder, tokenizer = load_encoder(name, **lengths, **options, seed=seed)
-    model = put_head_on(encoder, DynamicTagger, seed=seed, tagger=asdict(head))
+        return encoder.load_trained(DynamicTagger, name, **options)
+    source, tokenizer = encoder.load_encoder(name, **options)
+    model = encoder.put_head_on(source, DynamicTagger, seed=seed, tagger=asdict(head))
     with own_randomness(seed):  # so that heads of one form start alike, on whatever encoder
-        model.head = HeadLayers(head, size=encoder.config.hidden_size)
+        model.head = HeadLayers(head, size=source.config.hidden_size)
     return model.eval(), tokenizer
 
 
@@ -440,16 +410,13 @@ class StaticCollate:
     whole_sentences: bool = False  # True = for one whose `context_order` is `sentence`
 
     def __call__(self, examples: Sequence[TagExample]) -> dict[str, Tensor]:
-        """Look up encodings and pad: arguments of `StaticTagger.forward`, encodings in float32.
-
-        There are `targets`, `attention_mask` and `labels`; with context also `context`, `places` and
-        `buckets`, and of whole sentences `context_lengths`. Words of the mask count as tokens in a training.
-        Raises ValueError without examples, and for a sentence that the encoder cannot read.
-        """
+        """Look up encodings and pad: arguments of `StaticTagger.forward`, encodings in float32. Words of the
+        mask count as tokens in a training. Raises ValueError without examples, and for a sentence that the
+        encoder cannot read."""
         _check(examples)
-        targets = [self.encodings.rows(example.words) for example in examples]
+        targets = [torch.from_numpy(self.encodings.rows(e.words).astype(np.float32)) for e in examples]
         batch = {
-            "targets": self._vectors(targets),
+            "targets": pad_sequence(targets, batch_first=True),
             "attention_mask": _mask([len(rows) for rows in targets]),
             "labels": _padded([example.labels for example in examples], fill=NOT_MASKED),
         }
@@ -478,15 +445,6 @@ class StaticCollate:
             "places": torch.full(present.shape, NOWHERE).masked_scatter(present, numbers),
         }
 
-    def _vectors(self, sentences: Sequence[np.ndarray]) -> Tensor:
-        """(sentences, longest, size) float32, 0 where there is no word."""
-        longest = max(map(len, sentences), default=0)
-        vectors = torch.zeros(len(sentences), longest, self.encodings.size)
-        view = vectors.numpy()
-        for row, rows in zip(view, sentences, strict=True):
-            row[: len(rows)] = rows
-        return vectors
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DynamicCollate:
@@ -498,8 +456,8 @@ class DynamicCollate:
     context: bool = True  # False = for a tagger without context
 
     def __call__(self, examples: Sequence[TagExample]) -> dict[str, Tensor]:
-        """Tokenise and pad: arguments of `DynamicTagger.forward`, `places` and `buckets` with context alone.
-        Raises ValueError without examples, and for a sequence that is longer than the model."""
+        """Tokenise and pad: arguments of `DynamicTagger.forward`. Raises ValueError without examples, and for
+        a sequence that is longer than the model."""
         _check(examples)
         targets = [(example.document, example.sentence) for example in examples]
         sequences = sorted({*targets, *(context_of(examples) if self.context else ())})

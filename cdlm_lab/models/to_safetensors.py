@@ -22,33 +22,22 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from cdlm_lab.models.checkpoint import (
-    CheckpointError,
-    named_faults,
-    read_config,
-    refuse_not_finite,
-)
+from cdlm_lab.models.checkpoint import CheckpointError, named_faults, read_config, refuse_not_finite
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.model_folder import CONFIG_FILE, CONVERT, PICKLES, fault_of_folder
 
 WEIGHTS = "model.safetensors"
 SHORT = 64  # tokens, for which a model is loaded to see that it can be
 COPIED = (
-    CONFIG_FILE,
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
+    *(CONFIG_FILE, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab.txt", "vocab.json", "merges.txt"),
 )
 
 
 def convert(source: Path, target: Path) -> int:
     """Make the folder `target` of the folder `source`; returns how many weights it has. Raises
-    CheckpointError: `target` is there already; `source` has no weights, no config or no tokenizer, some that
-    cannot be read, weights that do not fit the config, or that are not finite."""
+    CheckpointError: `target` exists; `source` is no whole model, or has weights that cannot be read, do not
+    fit the config or are not finite."""
     if target.exists() or target.is_symlink():
         raise CheckpointError(f"{target}: is there already; name a new folder, or remove it")
     weights = _weights(source)

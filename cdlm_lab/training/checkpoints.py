@@ -1,12 +1,10 @@
 """Checkpoints that are complete or do not exist, so that a run killed at any moment can go on.
 
-A checkpoint is written under a temporary name beside the others, `.checkpoint-300.unfinished`; then a list of
-its files with their sizes and checksums is added, everything is flushed to the disk, and the folder is
-renamed to `checkpoint-300`. What a killed process leaves behind has the temporary name and is removed by the
-next run. A checkpoint whose files are no longer what was written, to the last bit, is passed over: the run
-goes on from another one, and two are kept for that. Lists that older versions wrote have sizes only.
-
-Of random generators only torch's are kept: nothing in the library draws from Python's or NumPy's global ones.
+A checkpoint is written under a temporary name, `.checkpoint-300.unfinished`; a list of its files with sizes
+and checksums is added, everything is flushed to the disk, and the folder is renamed to `checkpoint-300`. What
+a killed process leaves has the temporary name and is removed by the next run. A checkpoint whose files are no
+longer what was written is passed over for another one: two are kept. Older lists have sizes only. Of random
+generators only torch's are kept: nothing in the library draws from Python's or NumPy's global ones.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.trainer import TRAINER_STATE_NAME
@@ -38,18 +36,15 @@ from cdlm_lab.training.config import FREE_TO_CHANGE, TrainingConfig
 
 FILE_LIST = "complete.json"
 PROGRESS_FILE = "progress.json"
-_FINISHED = re.compile(r"checkpoint-(\d+)")
+_NAME = re.compile(r"checkpoint-(\d+)")
 _UNFINISHED = re.compile(r"\.checkpoint-(\d+)\.(unfinished|removed)")
-# Libraries written in other languages report a full disk in words of their own, not as an OSError. PyTorch's
-# writer only says that it got less onto the disk than it meant to.
-_FULL_DISK_WORDS = (
-    "no space left",
-    "os error 28",
-    "disk quota exceeded",
-    "file write failed",
-    "unexpected pos",
-)
+# Libraries in other languages report a full disk in words of their own, not as an OSError; PyTorch's writer
+# only says that it wrote less than it meant to.
+_NO_SPACE = ("no space left", "os error 28", "disk quota exceeded", "file write failed", "unexpected pos")
 _FULL_DISK_NUMBERS = (errno.ENOSPC, errno.EDQUOT)
+RANDOM_STATE_FILE = "random_state.safetensors"
+# Folders of a run: the model to load, and the checkpoints and history of its training.
+MODEL_FOLDER, TRAINING_FOLDER = "model", "training"
 
 
 class CheckpointError(PlainError, RuntimeError):
@@ -64,31 +59,31 @@ def checkpoint_path(folder: Path, step: int) -> Path:
 def checkpoint_step(checkpoint: Path) -> int:
     """The number of updates done when the checkpoint was written. Raises ValueError: the folder is not named
     as a checkpoint is."""
-    match = _FINISHED.fullmatch(checkpoint.name)
+    match = _NAME.fullmatch(checkpoint.name)
     if match is None:
         raise ValueError(f"{checkpoint} is not a checkpoint: its name must be checkpoint-<step>")
     return int(match[1])
 
 
+def _checkpoints(folder: Path) -> list[Path]:
+    """The folders that are named as checkpoints, oldest first."""
+    return sorted((path for path in _entries(folder) if _NAME.fullmatch(path.name)), key=checkpoint_step)
+
+
 def complete_checkpoints(folder: Path) -> list[Path]:
-    """The complete checkpoints in a folder, oldest first; none if there is no such folder."""
-    finished = (path for path in _entries(folder) if _FINISHED.fullmatch(path.name))
-    return sorted(filter(is_complete, finished), key=checkpoint_step)
-
-
-def last_complete_checkpoint(folder: Path) -> Path | None:
-    """The complete checkpoint with the most steps, or None."""
-    return max(complete_checkpoints(folder), key=checkpoint_step, default=None)
+    """The checkpoints in a folder whose files have the sizes that were noted when it was finished, oldest
+    first; none if there is no such folder."""
+    return [path for path in _checkpoints(folder) if not damage_of(path, thorough=False)]
 
 
 def last_good_checkpoint(folder: Path) -> Path | None:
-    """The checkpoint with the most steps that is whole, as is the best one when it was written, which the end
-    of the run needs; None if there is no checkpoint at all. It reads all of their files, and warns of those
-    that are damaged. Raises CheckpointError: all are damaged."""
+    """The last checkpoint that is undamaged, as is the best one when it was written, which the end of the run
+    needs; None if there is no checkpoint at all. It reads all of their files and warns of damaged ones.
+    Raises CheckpointError: all are damaged."""
     faults: list[str] = []
-    for step in sorted(_steps(folder), reverse=True):
-        checkpoint = checkpoint_path(folder, step)
-        needed = dict.fromkeys([checkpoint, checkpoint_path(folder, best_step(checkpoint) or step)])
+    for checkpoint in reversed(_checkpoints(folder)):
+        best = best_step(checkpoint) or checkpoint_step(checkpoint)
+        needed = dict.fromkeys([checkpoint, checkpoint_path(folder, best)])
         fault = next((f"{path}: {damage}" for path in needed if (damage := damage_of(path))), "")
         if not fault:
             if faults:
@@ -102,11 +97,6 @@ def last_good_checkpoint(folder: Path) -> Path | None:
             f"copy, or delete {folder} to train from the beginning"
         )
     return None
-
-
-def is_complete(checkpoint: Path) -> bool:
-    """True if all files are there with the sizes that were noted when the checkpoint was finished."""
-    return not damage_of(checkpoint, thorough=False)
 
 
 def damage_of(checkpoint: Path, *, thorough: bool = True) -> str:
@@ -153,8 +143,8 @@ def steps_to_keep(folder: Path, step: int) -> set[int]:
 
 def read_progress(checkpoint: Path, *, config: TrainingConfig) -> dict[str, Any]:
     """What `progress.json` of a checkpoint says: settings, seconds, tokens, and the sums between two records.
-    Raises CheckpointError: the checkpoint was written with settings other than `config`; one that an older
-    version did not know is passed over, and those that are free to change."""
+    Raises CheckpointError: it was written with other settings than `config`, but for those that are free to
+    change or that an older version did not know."""
     progress = json.loads((checkpoint / PROGRESS_FILE).read_text(encoding="utf-8"))
     now, before = json.loads(json.dumps(dataclasses.asdict(config))), progress["config"]
     changed = [
@@ -171,16 +161,14 @@ def read_progress(checkpoint: Path, *, config: TrainingConfig) -> dict[str, Any]
 
 
 def check_loaded(model: nn.Module, *, missing: Collection[str], unexpected: Collection[str]) -> None:
-    """Hold what `load_state_dict` says against the model; weights tied to ones that were loaded are not
-    missing. Raises CheckpointError: weights are missing, or there are some that the model has no place for.
-    """
+    """Raises CheckpointError: by what `load_state_dict` says weights are missing that are not tied to loaded
+    ones, or there are some that the model has no place for."""
     weights = model.state_dict()
     loaded = {value.data_ptr() for name, value in weights.items() if name not in missing}
     absent = sorted(name for name in missing if weights[name].data_ptr() not in loaded)
     if absent or unexpected:
-        faults = [f"{name} is missing" for name in absent] + [
-            f"{name} is unknown" for name in sorted(unexpected)
-        ]
+        faults = [f"{name} is missing" for name in absent]
+        faults += [f"{name} is unknown" for name in sorted(unexpected)]
         more = f" and {len(faults) - 3} more" if len(faults) > 3 else ""
         raise CheckpointError(
             f"the checkpoint does not fit {type(model).__name__}: {', '.join(faults[:3])}{more}; "
@@ -190,13 +178,9 @@ def check_loaded(model: nn.Module, *, missing: Collection[str], unexpected: Coll
 
 @contextlib.contextmanager
 def writing_checkpoint(folder: Path, step: int) -> Iterator[Path]:
-    """Gives an empty folder to write a checkpoint into; finishes it afterwards, or removes it if anything
-    fails.
-
-    For one process only; under torchrun that is rank 0. Raises CheckpointError: the disk is full. What else
-    goes wrong is passed on as it is. In every case nothing of the new checkpoint is left, and older ones are
-    untouched.
-    """
+    """Gives rank 0 an empty folder to write a checkpoint into; finishes it afterwards. If anything fails
+    nothing of it is left, older ones are untouched, and the error is passed on; for a full disk it is a
+    CheckpointError."""
     temporary = folder / f".checkpoint-{step}.unfinished"
     finished = checkpoint_path(folder, step)
     try:
@@ -210,8 +194,8 @@ def writing_checkpoint(folder: Path, step: int) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
         if not is_full_disk(error):
             raise
-        last = last_complete_checkpoint(folder)
-        kept = f"the last good one is {last}" if last else "there is no earlier one"
+        last = complete_checkpoints(folder)[-1:]
+        kept = f"the last good one is {last[0]}" if last else "there is no earlier one"
         raise CheckpointError(
             f"the disk is full ({free / 2**20:.0f} MiB free): {finished} was not written, {kept}. "
             "Free some space and give the same command again to go on from there"
@@ -224,7 +208,7 @@ def is_full_disk(error: BaseException) -> bool:
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno in _FULL_DISK_NUMBERS:
             return True
-        if any(words in str(cause).lower() for words in _FULL_DISK_WORDS):
+        if any(words in str(cause).lower() for words in _NO_SPACE):
             return True
         cause = cause.__cause__ or cause.__context__
     return False
@@ -239,9 +223,8 @@ def remove_unfinished(folder: Path) -> None:
 
 def keep_only(folder: Path, steps: Collection[int]) -> None:
     """Remove all checkpoints but those of the given steps; what has another name is left alone."""
-    for path in _entries(folder):
-        match = _FINISHED.fullmatch(path.name)
-        if match and int(match[1]) not in steps:
+    for path in _checkpoints(folder):
+        if checkpoint_step(path) not in steps:
             # Renamed first: a process killed half-way must not leave something that looks like a checkpoint.
             doomed = folder / f".{path.name}.removed"
             shutil.rmtree(doomed, ignore_errors=True)
@@ -262,14 +245,10 @@ def _finish(temporary: Path, finished: Path) -> None:
     for path in [*files, temporary / FILE_LIST, temporary]:
         _flush(path)
     if finished.exists():  # incomplete, or written by a run that was resumed from an earlier step
-        keep_only(finished.parent, [s for s in _steps(finished.parent) if s != checkpoint_step(finished)])
+        others = (checkpoint_step(path) for path in _checkpoints(finished.parent) if path != finished)
+        keep_only(finished.parent, {*others})
     os.replace(temporary, finished)
     _flush(finished.parent)
-
-
-def _steps(folder: Path) -> list[int]:
-    matches = (_FINISHED.fullmatch(path.name) for path in _entries(folder))
-    return [int(match[1]) for match in matches if match]
 
 
 def _flush(path: Path) -> None:
@@ -284,29 +263,19 @@ def _entries(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
 
 
-RANDOM_STATE_FILE = "random_state.safetensors"
-
-
 def gather_random_state(accelerator: Accelerator) -> dict[str, Tensor]:
-    """The states of all processes, "cpu" and, where there is one, "cuda": uint8 (process, bytes). All must
-    call it."""
-    states = {"cpu": torch.get_rng_state()}
-    if accelerator.device.type == "cuda":
-        states["cuda"] = torch.cuda.get_rng_state(accelerator.device)
-    gathered = {
-        name: accelerator.gather(state[None].to(accelerator.device)) for name, state in states.items()
-    }
+    """The states of all processes for RANDOM_STATE_FILE, "cpu" and, where there is one, "cuda": uint8
+    (process, bytes). All must call it."""
+    device, states = accelerator.device, {"cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state(device)
+    gathered = {name: accelerator.gather(state[None].to(device)) for name, state in states.items()}
     return {name: state.cpu().contiguous() for name, state in gathered.items()}
 
 
-def save_random_state(states: dict[str, Tensor], checkpoint: Path) -> None:
-    """Write what `gather_random_state` gave into the folder of a checkpoint."""
-    save_file(states, checkpoint / RANDOM_STATE_FILE)
-
-
 def load_random_state(checkpoint: Path, accelerator: Accelerator) -> bool:
-    """Set the generators of this process as they were; False if the checkpoint knows no such process, as when
-    it was written by fewer, and nothing was set."""
+    """Set the generators of this process as they were; False, and nothing is set, if the checkpoint was
+    written by fewer processes."""
     states = load_file(checkpoint / RANDOM_STATE_FILE)
     process = accelerator.process_index
     cuda = accelerator.device.type == "cuda"
@@ -318,12 +287,8 @@ def load_random_state(checkpoint: Path, accelerator: Accelerator) -> bool:
     return True
 
 
-# Folders of a run: the model to load, and the checkpoints and history of its training.
-MODEL_FOLDER, TRAINING_FOLDER = "model", "training"
-
-
 def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, folder: Path) -> None:
-    """Write both, if there are both, as safetensors and JSON; under torchrun only rank 0 writes."""
+    """Write a model, and its tokenizer if it has one, as safetensors and JSON; under torchrun in rank 0."""
     if is_first():
         with without_bars():
             model.save_pretrained(folder)

@@ -25,25 +25,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.errors import Stopped
 from cdlm_lab.models.checkpoint import default_device
-from cdlm_lab.progress import Progress, is_first
-from cdlm_lab.training.checkpoints import (
-    MODEL_FOLDER,
-    TRAINING_FOLDER,
-    check_loaded,
-    checkpoint_step,
-    last_good_checkpoint,
-    save_model,
-)
+from cdlm_lab.progress import Progress, end_with_parent, is_first
+from cdlm_lab.training import checkpoints
+from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, save_model
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.history import HISTORY_FILE, Record, read_history, truncate_history
-from cdlm_lab.training.processes import (
-    LOG_FILE,
-    Processes,
-    end_with_parent,
-    join_others,
-    keep_fault,
-    run_processes,
-)
+from cdlm_lab.training.processes import LOG_FILE, Processes, join_others, keep_fault, run_processes
 from cdlm_lab.training.trainer import TrainingResult, train
 from cdlm_lab.training.validation import Judge
 
@@ -80,7 +67,7 @@ class Recipe:
     arguments: Mapping[str, Any]
 
     def make(self) -> TrainingJob:
-        """Raises what the function raises."""
+        """The job; raises what the function raises."""
         return self.function(**self.arguments)
 
     def as_json(self) -> dict[str, Any]:
@@ -98,18 +85,11 @@ class Recipe:
 def train_in_processes(
     recipe: Recipe | None, *, job: TrainingJob, processes: Processes, folder: Path, on_log: OnLog | None
 ) -> TrainingResult:
-    """Train in several processes, or in this one where that is all, in the folder of checkpoints and history.
-
-    Args:
-        recipe: how each of several processes makes the job; one needs none.
-        job: its model ends as the best checkpoint, on the default device; if several processes are stopped,
-            it is left as it was.
-        on_log: called with each record; after a resumption first with the earlier ones.
-
-    Raises:
-        RuntimeError: a process failed; with its own message.
-        CheckpointError: the best checkpoint does not fit the model.
-    """
+    """Train in several processes, each of which makes the job by the `recipe`, or in this one where that is
+    all. The model of the `job` ends as the best checkpoint, on the default device; if several processes are
+    stopped, it is left as it was. `on_log`: called with each record, after a resumption first with earlier
+    ones. Raises RuntimeError: a process failed; with its own message. CheckpointError: the best checkpoint
+    does not fit the model."""
     if processes.total == 1:
         return job.run(folder, on_log=on_log)
     job.model.cpu()  # on the accelerator it would take the room of another process
@@ -121,20 +101,20 @@ def train_in_processes(
         command = shlex.join(processes.command(__name__, [str(folder)]))
         print(f"On each other machine, where {folder} is the same folder:\n{command}", flush=True)
     print(f"Starting {processes.told}; what they say goes to {folder / LOG_FILE}.", flush=True)
-    last = last_good_checkpoint(folder)
-    truncate_history(folder / HISTORY_FILE, checkpoint_step(last) if last else 0)
+    last = checkpoints.last_good_checkpoint(folder)
+    truncate_history(folder / HISTORY_FILE, checkpoints.checkpoint_step(last) if last else 0)
     look = _new_records(folder, on_log)
     run_processes(processes, module=__name__, arguments=[str(folder)], folder=folder, look=look)
     result, model = read_result(folder), job.model
     if not result.interrupted and result.best_checkpoint:
         loaded = model.load_state_dict(load_file(result.best_checkpoint / "model.safetensors"), strict=False)
-        check_loaded(model, missing=loaded.missing_keys, unexpected=loaded.unexpected_keys)
+        checkpoints.check_loaded(model, missing=loaded.missing_keys, unexpected=loaded.unexpected_keys)
         model.to(default_device())
     return result
 
 
 def _new_records(folder: Path, on_log: OnLog | None) -> Callable[[], None]:
-    """Calls `on_log` with the records of the history that it has not had yet."""
+    """What calls `on_log` with the records of the history that it has not had yet."""
     count = 0
 
     def look() -> None:
@@ -194,17 +174,9 @@ def config_of_passes(
     """So many epochs over so many items; each is evaluated, and the best one kept.
 
     Choices where the papers are silent, as in their released code: the learning rate falls linearly to 0, and
-    AdamW has beta_2 0.999, epsilon 1e-8 and no weight decay (coreference, document matching, facts). Notebook
-    06 has epsilon 1e-6 and weight decay 0.01, as the code for HotpotQA; notebook 09 weight decay 0.01, as the
-    MSPP paper.
-
-    Args:
-        warmup_steps: None = a tenth of all; at most half of them.
-        parallel: processes that share the batches, as "ddp 4"; it is only checked that they can.
-        others: further fields of the config.
-
-    Raises:
-        ParameterError: values that cannot be.
+    AdamW has beta_2 0.999, epsilon 1e-8 and no weight decay; notebooks 06 and 09 set others. `warmup_steps`:
+    None = a tenth of all; at most half of them. `parallel`: processes that share the batches, as "ddp 4"; it
+    is only checked that they can. `others`: further fields. Raises ParameterError: values that cannot be.
     """
     an_epoch = max(1, items // batch_size)
     steps = an_epoch * epochs
@@ -244,17 +216,12 @@ def fine_tune(
     on_log: OnLog | None = None,
     save: Callable[[Any, Any, Path], None] = save_model,
 ) -> TrainingResult:
-    """Train, and write the model into `folder/model` as it was at the lowest validation loss, or where the
-    judge rated it highest.
+    """Train, and `save` the model and its tokenizer into `folder/model` as they were at the lowest validation
+    loss, or where the judge rated them highest.
 
-    Args:
-        name: of what is trained, beside the bar.
-        parallel: processes that train, as "ddp 4"; several make the job as `recipe` says.
-        on_log: called with each record of the history; None = a bar shows how far it is.
-        save: writes model and tokenizer into a folder.
-
-    Raises:
-        Stopped: it was asked to stop; the same call goes on from there.
+    `name`: of what is trained, beside the bar. `parallel`: processes that train, as "ddp 4"; several make the
+    job as `recipe` says. `on_log`: called with each record of the history; None = a bar shows how far it is.
+    Raises Stopped: a stop was requested; the same call goes on from there.
     """
     with Progress(total=job.config.steps, desc=name, unit="step", disable=on_log is not None) as bar:
         result = train_in_processes(

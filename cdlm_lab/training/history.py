@@ -1,5 +1,5 @@
-"""The records of a run, one JSON object a line, in step with its checkpoints; a bar with the time left; a
-stop that loses nothing; and how long one batch takes.
+"""The records of a run, one JSON object a line, in step with its checkpoints; a bar; and a stop that loses
+nothing.
 
 A record of training has `step`, `loss` (mean over the steps since the last record, each a mean over masked
 tokens, in nats), `learning_rate`, `gradient_norm` (before clipping; None where half precision skipped the
@@ -34,17 +34,15 @@ from cdlm_lab.training.checkpoints import CheckpointError, is_full_disk
 
 Record = dict[str, Any]
 HISTORY_FILE = "history.jsonl"
+STOP_FILE_VARIABLE = "CDLM_LAB_STOP_FILE"
 
 
 def append_record(path: Path, record: Record) -> None:
     """Add one line in a single write, so that a killed process leaves whole lines. Raises ValueError: a value
     is nan or infinite."""
     line = json.dumps(record, allow_nan=False) + "\n"
-    number = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        os.write(number, line.encode("utf-8"))
-    finally:
-        os.close(number)
+    with open(path, "ab", buffering=0) as file:
+        file.write(line.encode("utf-8"))
 
 
 def read_history(path: Path) -> list[Record]:
@@ -114,25 +112,22 @@ class RunHistory:
             self._on_log(dict(record))
 
 
-STOP_FILE_VARIABLE = "CDLM_LAB_STOP_FILE"
-
-
 class TrainingBar:
-    """Steps done, time left, and the last losses of a run of many hours."""
+    """Steps done, time left, and the last losses of a run."""
 
     def __init__(self, *, total: int, done: int) -> None:
         self._bar = Progress(total=total, initial=done, unit="step")
-        self._facts: dict[str, str] = {}
+        self._numbers: dict[str, str] = {}
         self._checking: Progress | None = None
 
     def advance(self) -> None:
         """One step is done."""
         self._bar.update(1)
 
-    def show(self, **facts: float) -> None:
+    def show(self, **numbers: float) -> None:
         """Numbers to stand beside the bar from now on."""
-        self._facts |= {name: f"{value:.4g}" for name, value in facts.items()}
-        self._bar.set_postfix(self._facts, refresh=False)
+        self._numbers |= {name: f"{value:.4g}" for name, value in numbers.items()}
+        self._bar.set_postfix(self._numbers, refresh=False)
 
     def checking(self, *, total: int) -> None:
         """One batch of an evaluation of `total` batches is done; it has a bar of its own until `checked`."""
@@ -153,11 +148,9 @@ class TrainingBar:
 
 
 class StopRequest:
-    """Remembers that the run is to stop; `signal` is the number of the signal, None if there was none.
-
-    One process that waits for others tells them by a file, whose path they have in the environment as
-    `CDLM_LAB_STOP_FILE`: a signal would end those that are not ready for it yet.
-    """
+    """Whether the run is to stop: `signal` is the number of the signal, None if there was none. A process
+    that waits for others stops them by a file, whose path they have in the environment as
+    `CDLM_LAB_STOP_FILE`: a signal would end those that are not ready for it yet."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -173,17 +166,15 @@ class StopRequest:
 def stop_on_signals() -> Iterator[StopRequest]:
     """Within, the first interrupt (Ctrl-C, the stop button of a notebook) or SIGTERM only notes the request,
     so that the step can be finished and saved; the second one interrupts at once. Handlers are put back
-    afterwards, and a SIGTERM then ends the process as it was meant to. In a thread that is not the main one
-    signals cannot be caught, and nothing is changed."""
-    request = StopRequest()
+    afterwards, and a SIGTERM then ends the process. In a thread that is not the main one signals cannot be
+    caught, and nothing is changed."""
+    request, owner = StopRequest(), os.getpid()
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
 
-    owner = os.getpid()
-
     def note(number: int, frame: FrameType | None) -> None:
-        if os.getpid() != owner:  # one that makes examples, forked within: this one tells it when to end
+        if os.getpid() != owner:  # one that makes examples, forked within, and ended by this one
             if number == signal.SIGTERM:
                 os._exit(0)
             return
@@ -206,13 +197,9 @@ def stop_on_signals() -> Iterator[StopRequest]:
 def seconds_of_batch(
     model: nn.Module, make: Callable[[], Mapping[str, Tensor]], *, precision: Precision = "auto"
 ) -> tuple[float, dict[str, Tensor]]:
-    """Learn from a batch twice, since the first time is slower than all others: (seconds of the second time,
-    the batch on the device).
-
-    The model, whose `model(**batch)` gives a mapping with `loss`, ends on the default device and in training
-    mode, with its weights as they were and no gradients. `make` gives a batch; its time counts. Raises
-    ParameterError for a precision that the device does not have.
-    """
+    """Forward and backward on a batch twice, since the first time is slower than all others: (seconds of the
+    second time, the batch on the device). The model, whose output has `loss`, ends on the default device and
+    in training mode, its weights unchanged. `make` gives a batch; its time counts."""
     device = torch.device(default_device())
     model.to(device).train()
     for _ in range(2):

@@ -1,19 +1,17 @@
 """Several processes that train one model, started by `torchrun` under a process that waits for them, such as
 the kernel of a notebook; each with the whole model, or with a share of it.
 
-They end when it ends, however it ends: each looks twice a second whether its parent still runs, since a
-killed process can tell nobody. If it is interrupted it tells them to stop, so that they finish their step and
-leave a checkpoint.
+They end when it ends, however it ends: each looks twice a second whether its parent still runs. If it is
+interrupted it stops them, so that they finish their step and leave a checkpoint. Those of one machine meet
+through files of a folder that only this user may read, and listen on the loopback interface alone. torchrun
+by itself listens on all interfaces and unpickles what it is sent there; with several machines that is so, and
+they belong into a network where everybody is trusted.
 
-Those of one machine meet through files of a folder that only this user may read, and listen on the loopback
-interface alone. torchrun by itself listens on all interfaces and unpickles what it is sent there; with
-several machines that is so, and they belong into a network where everybody is trusted.
-
-A sharded model (FSDP: `fully_shard` of torch) has the losses, updates and checkpoints of any other. Two
-things that `fully_shard` leaves open are closed here. A weight that took no part in a process's batch, as the
-global projections where no token is global, has no gradient there, and the processes would add up different
-lists of gradients: here it has one of zeros. And where it took part in no process's batch it has none again
-before the update, as with one process, so that it is not decayed.
+A sharded model (FSDP: `fully_shard` of torch) has the losses, updates and checkpoints of any other. A weight
+that took no part in a process's batch, as the global projections where no token is global, would have no
+gradient there, and the processes would add up different lists of gradients: here it has one of zeros. Where
+it took part in no process's batch it has none before the update, as with one process, so that it is not
+decayed.
 """
 
 from __future__ import annotations
@@ -116,12 +114,11 @@ ALONE = Processes()
 def run_processes(
     processes: Processes, *, module: str, arguments: Sequence[str], folder: Path, look: Callable[[], None]
 ) -> bool:
-    """Run a module in all processes of this machine; returns whether they were told to stop.
+    """Run a module in all processes of this machine; returns whether they were stopped.
 
     Args:
-        module: run as by `python -m`; it should call `end_with_parent` first, and `keep_fault` around the
-            rest, of which `join_others` is the first.
-        arguments: of the module.
+        module: run as by `python -m` with `arguments`; it should call `end_with_parent` first, and
+            `keep_fault` around the rest, of which `join_others` is the first.
         folder: for `processes.log`, what they print.
         look: called twice a second while they run, and once after.
 
@@ -154,7 +151,9 @@ def run_processes(
             stop_file.unlink(missing_ok=True)
             look()
     if started.returncode:
-        fault = _first_fault(folder) or f"they ended with {started.returncode}"
+        faults = sorted(folder.glob(_FAULT_FILE.format("*")), key=lambda file: file.stat().st_mtime_ns)
+        fault = faults[0].read_text(encoding="utf-8").strip() if faults else ""
+        fault = fault or f"they ended with {started.returncode}"
         raise RuntimeError(f"{processes.total} processes: {fault} (all their output: {folder / LOG_FILE})")
     return stop.requested
 
@@ -165,27 +164,23 @@ def _environment(processes: Processes, meeting: str) -> dict[str, str]:
     shared = {"OMP_NUM_THREADS": str(threads)} | os.environ
     if processes.machines > 1:
         return shared
-    return shared | {
-        MEETING_VARIABLE: str(Path(meeting) / "processes"),
-        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",  # else torchrun serves a store on all interfaces
-        "GLOO_SOCKET_IFNAME": _loopback(),
-        "NCCL_SOCKET_IFNAME": _loopback(),
-    }
-
-
-def _loopback() -> str:
-    """Name of the loopback interface."""
-    names = (
+    loopbacks = (
         name
         for name, addresses in psutil.net_if_addrs().items()
         if any(one.family == socket.AF_INET and one.address == "127.0.0.1" for one in addresses)
     )
-    return next(names, "lo")
+    loopback = next(loopbacks, "lo")
+    return shared | {
+        MEETING_VARIABLE: str(Path(meeting) / "processes"),
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",  # else torchrun serves a store on all interfaces
+        "GLOO_SOCKET_IFNAME": loopback,
+        "NCCL_SOCKET_IFNAME": loopback,
+    }
 
 
 def join_others() -> None:
-    """Called in each of the processes before it trains: meet the others where that is done in a file, as on
-    one machine; elsewhere the trainer does it, as torchrun says."""
+    """Called in each of the processes before it trains: meet the others in a file, as on one machine;
+    elsewhere the trainer does it."""
     if file := os.environ.get(MEETING_VARIABLE):
         backend = "nccl" if torch.cuda.is_available() else "gloo"
         dist.init_process_group(
@@ -212,12 +207,6 @@ def keep_fault(folder: Path, error: BaseException) -> None:
     (folder / _FAULT_FILE.format(rank())).write_text(line + "\n", encoding="utf-8")
 
 
-def _first_fault(folder: Path) -> str:
-    """The line of the process that failed before the others; "" if none left one."""
-    files = sorted(folder.glob(_FAULT_FILE.format("*")), key=lambda file: file.stat().st_mtime_ns)
-    return files[0].read_text(encoding="utf-8").strip() if files else ""
-
-
 _TOUCH = "_touch"  # of a module: its hook
 
 
@@ -226,9 +215,14 @@ def shard(model: nn.Module) -> None:
     must call it, with equal weights."""
     layers = layers_of(model)
     below = {id(weight) for layer in layers for weight in layer.parameters()}
+
+    def names(module: nn.Module, *, without: set[int]) -> list[str]:
+        named = module.named_parameters()
+        return [name for name, weight in named if weight.requires_grad and id(weight) not in without]
+
     # All before the first is sharded, which takes other objects for its weights.
-    touches = {layer: _Touch(_names(layer, without=set())) for layer in layers}
-    touches[model] = _Touch(_names(model, without=below))
+    touches = {layer: _Touch(names(layer, without=set())) for layer in layers}
+    touches[model] = _Touch(names(model, without=below))
     for module, touch in touches.items():
         module.__dict__[_TOUCH] = touch
         # Before `fully_shard`, so that it runs while the weights are gathered.
@@ -245,16 +239,8 @@ def is_sharded(model: nn.Module) -> bool:
 def layers_of(model: nn.Module) -> list[nn.Module]:
     """The modules of the list of modules with the most weights; none without a list."""
     lists = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
-    return list(max(lists, key=_size, default=()))
-
-
-def full_states(
-    model: nn.Module, optimizer: torch.optim.Optimizer
-) -> tuple[dict[str, Any], dict[str, Any]] | tuple[None, None]:
-    """The states of a sharded model and of its optimiser as `full_state`; of another model None, None."""
-    if not is_sharded(model):
-        return None, None
-    return full_state(model.state_dict()), full_state(optimizer.state_dict())
+    sizes = [sum(weight.numel() for weight in module.parameters()) for module in lists]
+    return list(lists[sizes.index(max(sizes))]) if lists else []
 
 
 @contextmanager
@@ -268,10 +254,14 @@ def reduction_deferred(model: FSDPModule) -> Iterator[None]:
         model.set_requires_gradient_sync(True)
 
 
-def full_state(state: Mapping[str, Any]) -> dict[str, Any]:
-    """The state of a sharded model or of its optimiser, as if it were not sharded, on the CPU. All processes
-    must call it."""
-    return tree_map(lambda value: _full(value) if isinstance(value, Tensor) else value, dict(state))
+def full_states(
+    model: nn.Module, optimizer: torch.optim.Optimizer
+) -> tuple[dict[str, Any], dict[str, Any]] | tuple[None, None]:
+    """The states of a sharded model and of its optimiser, as if they were not sharded, on the CPU; of another
+    model None, None. All processes must call it."""
+    if not is_sharded(model):
+        return None, None
+    return tree_map(_full, model.state_dict()), tree_map(_full, optimizer.state_dict())
 
 
 def share_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
@@ -281,19 +271,10 @@ def share_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
     optimizer.register_step_pre_hook(lambda *_: _drop_unused(model))
 
 
-def _names(module: nn.Module, *, without: set[int]) -> list[str]:
-    """Of the weights that learn, but for those with these `id`s."""
-    named = module.named_parameters()
-    return [name for name, weight in named if weight.requires_grad and id(weight) not in without]
-
-
-def _size(module: nn.Module) -> int:
-    return sum(weight.numel() for weight in module.parameters())
-
-
-def _full(value: Tensor) -> Tensor:
+def _full(value: Any) -> Any:
+    """Of a tensor all of it, on the CPU."""
     whole = value.full_tensor() if isinstance(value, DTensor) else value
-    return whole.detach().cpu()
+    return whole.detach().cpu() if isinstance(whole, Tensor) else whole
 
 
 def _like(value: Tensor, own: Tensor) -> Tensor:
@@ -325,23 +306,19 @@ class _Touch:
 
 def _weights_behind(output: Any, *, stop: Any) -> set[int]:
     """`id` of the weights that the tensors of an output were computed from, not by way of those of `stop`."""
-    seen = set(_nodes_of(stop))
-    left = [node for node in _nodes_of(output) if node not in seen]
-    weights = set()
+    seen, left, weights = {None, *_nodes_of(stop)}, _nodes_of(output), set()
     while left:
-        node = left.pop()
-        if node in seen:
+        if (node := left.pop()) in seen:
             continue
         seen.add(node)
         if (weight := getattr(node, "variable", None)) is not None:
             weights.add(id(weight))
-        left += [before for before, _ in node.next_functions if before is not None]
+        left += [before for before, _ in node.next_functions]
     return weights
 
 
 def _nodes_of(values: Any) -> list[Any]:
-    tensors = [value for value in tree_leaves(values) if isinstance(value, Tensor)]
-    return [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
+    return [value.grad_fn for value in tree_leaves(values) if isinstance(value, Tensor)]
 
 
 def _add_to_first(output: Any, nothing: Tensor) -> Any:

@@ -10,24 +10,19 @@ declares `accepts_loss_kwargs = True` and divides the sum of its losses by the `
 given (the labels that are not -100 in the whole effective batch). For other models they give the mean over
 micro-batches.
 
-Seeding happens here and nowhere else: Trainer seeds Python's, NumPy's and torch's global generators from
-`config.seed` when it is made, for dropout. Examples never come from these generators; they are a pure
-function of their own seed, so that `config.workers` other processes may make them. Threads are left as they
-are; freed memory is kept until the end.
+Seeding happens here and nowhere else: Trainer seeds the global generators from `config.seed` when it is made,
+for dropout. Examples never come from these generators; they are a pure function of their own seed, so that
+`config.workers` other processes may make them.
 
-Underneath is transformers.Trainer (5.23) with exact resumption, exact validation loss, and checkpoints that
-are complete or absent. What is changed, and why:
-- Models whose `forward` takes `**kwargs` are taken to divide their loss by `num_items_in_batch`. Longformer-,
+What is changed in transformers.Trainer (5.23), and why:
+- It takes models whose `forward` has `**kwargs` to divide their loss by `num_items_in_batch`. Longformer-,
   Roberta- and BertForMaskedLM do not, and their accumulated gradients come out several times too long. Here a
-  model does so only if it says `accepts_loss_kwargs = True`; for others the mean over micro-batches is taken.
-- `evaluate` averages the losses of batches, and with several processes counts some examples twice. See
-  validation.py.
-- Checkpoints are written in place and become visible file by file, with pickled arguments among them. See
-  checkpoints.py.
-- The losses summed up since the last record are forgotten in a checkpoint. Here they are kept, so the records
-  after a resumption equal those of a run that was never stopped.
-- Non-finite losses are replaced in the log by the mean of earlier ones. Here they end the run.
-- All processes begin with the same dropout; here process n has the seed plus n.
+  model does so only if it says `accepts_loss_kwargs = True`.
+- Its `evaluate` averages the losses of batches, and with several processes counts some examples twice.
+- Its checkpoints become visible file by file, with pickled arguments among them, and forget the losses summed
+  up since the last record.
+- It replaces non-finite losses in the log by the mean of earlier ones. Here they end the run.
+- All its processes begin with the same dropout; here process n has the seed plus n.
 """
 
 from __future__ import annotations
@@ -46,68 +41,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.utils.data import Sampler, SequentialSampler
-from transformers import (
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-    Trainer,
-    TrainerCallback,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
-)
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, Trainer, TrainingArguments
 from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME, TRAINER_STATE_NAME
-from transformers.trainer_callback import PrinterCallback
+from transformers.trainer_callback import PrinterCallback, TrainerCallback, TrainerControl, TrainerState
 
 from cdlm_lab.models.checkpoint import without_bars
 from cdlm_lab.models.precision import memory_kept, resolve_precision
 from cdlm_lab.parameters import ParameterError, closest_name
 from cdlm_lab.progress import forking, processes_here
-from cdlm_lab.training.checkpoints import (
-    PROGRESS_FILE,
-    CheckpointError,
-    check_loaded,
-    checkpoint_path,
-    checkpoint_step,
-    complete_checkpoints,
-    damage_of,
-    gather_random_state,
-    keep_only,
-    last_good_checkpoint,
-    load_random_state,
-    read_progress,
-    remove_unfinished,
-    save_random_state,
-    steps_to_keep,
-    writing_checkpoint,
-)
+from cdlm_lab.training import checkpoints, history, processes, validation
+from cdlm_lab.training.checkpoints import CheckpointError, check_loaded, checkpoint_path, checkpoint_step
 from cdlm_lab.training.config import TrainingConfig, resolve_workers
-from cdlm_lab.training.history import (
-    HISTORY_FILE,
-    Record,
-    RunHistory,
-    StopRequest,
-    TrainingBar,
-    stop_on_signals,
-)
-from cdlm_lab.training.processes import (
-    full_states,
-    is_sharded,
-    reduction_deferred,
-    shard,
-    share_optimizer,
-)
-from cdlm_lab.training.validation import (
-    JUDGED,
-    Judge,
-    LossParts,
-    Selection,
-    SharedBatches,
-    parts_of,
-    validation_loader,
-    validation_loss,
-)
+from cdlm_lab.training.history import HISTORY_FILE, Record
+from cdlm_lab.training.validation import JUDGED, Judge, Selection, parts_of
 
 
 def parameter_groups(
@@ -118,13 +67,10 @@ def parameter_groups(
     learning_rate: float,
     factors: Sequence[tuple[str, float]] = (),
 ) -> list[dict[str, Any]]:
-    """Groups for AdamW, each `params`, `weight_decay` and `lr`: one for each pair of (decayed or not,
-    factor), of which the first has factor 1 even if empty, for Trainer logs its rate.
-
-    `model`: parameters that need no gradient are left out; `decayed`: names of those that weight decay
-    applies to; `factors`: (part of a name, factor) pairs. Raises ParameterError for a part that no
-    parameter's name contains, and for a parameter whose name contains two parts.
-    """
+    """Groups of parameters for AdamW: one for each pair of (decayed or not, factor), of which the first has
+    factor 1 even if empty, for Trainer logs its rate. `decayed`: names of those that weight decay applies to;
+    `factors`: (part of a name, factor) pairs. Raises ParameterError for a part that no parameter's name
+    contains, and for a parameter whose name contains two parts."""
     grouped: dict[tuple[float, bool], list[nn.Parameter]] = {(1.0, True): []}
     unused = dict.fromkeys(part for part, _ in factors)
     for name, parameter in model.named_parameters():
@@ -165,7 +111,7 @@ class StepByStep(TrainerCallback):
         # Whoever takes the records shows them; in a notebook a bar of text beside a live curve is noise.
         shown_elsewhere = self._trainer.records_are_shown and not sys.stderr.isatty()
         if state.is_world_process_zero and not shown_elsewhere:
-            self._trainer.bar = TrainingBar(total=state.max_steps, done=state.global_step)
+            self._trainer.bar = history.TrainingBar(total=state.max_steps, done=state.global_step)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -191,7 +137,7 @@ class ResumableTrainer(Trainer):
         config: TrainingConfig,  # that `args` was made from
         tokenizer: PreTrainedTokenizerBase | None,  # saved with each checkpoint
         on_log: Callable[[Record], None] | None,  # called in rank 0 with each record
-        stop: StopRequest,  # looked at after each step
+        stop: history.StopRequest,  # looked at after each step
         judge: Judge | None = None,
         **trainer_arguments: Any,
     ) -> None:
@@ -199,9 +145,9 @@ class ResumableTrainer(Trainer):
         self.config, self.stop, self.tokenizer_to_save = config, stop, tokenizer
         self.folder = Path(self.args.output_dir)
         self.selection = Selection(judge=judge, patience=config.patience)
-        self.history = RunHistory(self.folder, writer=self.is_world_process_zero(), on_log=on_log)
+        self.history = history.RunHistory(self.folder, writer=self.is_world_process_zero(), on_log=on_log)
         self.records_are_shown = on_log is not None
-        self.bar: TrainingBar | None = None
+        self.bar: history.TrainingBar | None = None
         self.interrupted = False
         self.model_accepts_loss_kwargs = bool(getattr(self.model, "accepts_loss_kwargs", False))
         self.remove_callback(PrinterCallback)  # what `disable_tqdm` puts in place of the bars
@@ -209,27 +155,27 @@ class ResumableTrainer(Trainer):
         self._saved: dict[str, Any] | None = None
         self._seconds_before, self._tokens_before, self._began = 0.0, 0, time.monotonic()
         self._tokens = torch.zeros((), dtype=torch.int64, device=self.args.device)
-        self._parts = LossParts(parts_of(self.model), accelerator=self.accelerator)
+        self._parts = validation.LossParts(parts_of(self.model), accelerator=self.accelerator)
         if self.accelerator.num_processes > 1:
             torch.manual_seed(self.args.seed + self.accelerator.process_index)
         if config.sharded and self.accelerator.num_processes > 1:
-            shard(self.model)
+            processes.shard(self.model)
             # So that it is not wrapped again; set this late, as Trainer saves no moments of such models.
             self.is_distributed_loading_by_transformers = True
 
     # ---- beginning and going on
 
     def run(self, checkpoint: Path | None) -> None:
-        """Train from the start (None) or from a complete checkpoint to the end, or until a stop is asked for.
-        Raises CheckpointError: the checkpoint was written with other settings; the disk is full. Raises
-        FloatingPointError: a loss is nan or infinite."""
+        """Train from the start (None) or from a complete checkpoint to the end, or until a stop is asked
+        for."""
         if checkpoint is not None:
-            self._saved = read_progress(checkpoint, config=self.config)
+            self._saved = checkpoints.read_progress(checkpoint, config=self.config)
         self.history.begin(checkpoint_step(checkpoint) if checkpoint else 0)
         self._began = time.monotonic()
         try:
             if checkpoint is not None and self.selection.is_over(self.history.records):
-                self._read_ended(checkpoint)
+                self.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
+                self._seconds_before, self._tokens_before = self._saved["seconds"], self._saved["tokens"]
             else:
                 with forking() if self.args.dataloader_num_workers else nullcontext():
                     self.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
@@ -244,11 +190,6 @@ class ResumableTrainer(Trainer):
                 self.bar.close()
             # Without this the model would go on computing in half precision wherever it is used next.
             self.accelerator.unwrap_model(self.model_wrapped, keep_fp32_wrapper=False)
-
-    def _read_ended(self, checkpoint: Path) -> None:
-        """Take up the state of a run that patience had ended there."""
-        self.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
-        self._seconds_before, self._tokens_before = self._saved["seconds"], self._saved["tokens"]
 
     def restore_sums(self) -> None:
         """Take up the sums that Trainer forgets; called when it has set up its own."""
@@ -291,8 +232,8 @@ class ResumableTrainer(Trainer):
             )
             kind, arguments = self.get_optimizer_cls_and_kwargs(self.args, model)
             self.optimizer = kind(groups, **arguments)
-            if is_sharded(model):
-                share_optimizer(self.optimizer, model)
+            if processes.is_sharded(model):
+                processes.share_optimizer(self.optimizer, model)
         return self.optimizer
 
     def compute_loss(
@@ -309,7 +250,7 @@ class ResumableTrainer(Trainer):
 
     def _defer_fsdp_gradient_reduction(self) -> Any:
         """Trainer's own asks a configuration that our models have not."""
-        return reduction_deferred(self.model)
+        return processes.reduction_deferred(self.model)
 
     # ---- records
 
@@ -364,18 +305,17 @@ class ResumableTrainer(Trainer):
     ) -> dict[str, float]:
         """The token-weighted loss on the validation examples, and exp of it, the perplexity."""
         examples = self.eval_dataset if eval_dataset is None else eval_dataset
-        batches = SharedBatches(
+        batches = validation.SharedBatches(
             len(examples),
             batch_size=self.config.micro_batch_size,
             process=self.accelerator.process_index,
             processes=self.accelerator.num_processes,
-            even=is_sharded(self.model),
+            even=processes.is_sharded(self.model),
         )
-        loss, _, parts = validation_loss(
+        workers = self.args.dataloader_num_workers
+        loss, _, parts = validation.validation_loss(
             self.model,
-            validation_loader(
-                examples, self.data_collator, batches, workers=self.args.dataloader_num_workers
-            ),
+            validation.validation_loader(examples, self.data_collator, batches, workers=workers),
             accelerator=self.accelerator,
             to_device=self._prepare_inputs,
             after_batch=lambda: self.bar.checking(total=len(batches)) if self.bar else None,
@@ -415,9 +355,9 @@ class ResumableTrainer(Trainer):
     # ---- checkpoints
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        """Write a checkpoint; then remove all but this one and one other (see `steps_to_keep`)."""
+        """Write a checkpoint; then remove all but this one and one other."""
         step = self.state.global_step
-        random_state = gather_random_state(self.accelerator)
+        random_state = checkpoints.gather_random_state(self.accelerator)
         progress = {
             "config": dataclasses.asdict(self.config),
             "seconds": self._seconds(),
@@ -426,10 +366,10 @@ class ResumableTrainer(Trainer):
             "last_logged_step": self._globalstep_last_logged,
             "loss_part_sums": self._parts.gathered(),
         }
-        weights, moments = full_states(self.model, self.optimizer)
+        weights, moments = processes.full_states(self.model, self.optimizer)
         if not self.args.should_save:
             return
-        with writing_checkpoint(self.folder, step) as folder:
+        with checkpoints.writing_checkpoint(self.folder, step) as folder:
             with without_bars():
                 self.model.save_pretrained(folder, state_dict=weights)
             if self.tokenizer_to_save is not None:
@@ -440,15 +380,16 @@ class ResumableTrainer(Trainer):
                 torch.save(moments, folder / OPTIMIZER_NAME)
                 torch.save(self.lr_scheduler.state_dict(), folder / SCHEDULER_NAME)
             self._save_scaler(str(folder))
-            save_random_state(random_state, folder)
-            (folder / PROGRESS_FILE).write_text(json.dumps(progress, indent=1) + "\n", encoding="utf-8")
+            save_file(random_state, folder / checkpoints.RANDOM_STATE_FILE)
+            text = json.dumps(progress, indent=1) + "\n"
+            (folder / checkpoints.PROGRESS_FILE).write_text(text, encoding="utf-8")
             self.state.save_to_json(str(folder / TRAINER_STATE_NAME))
-        keep_only(self.folder, steps_to_keep(self.folder, step))
+        checkpoints.keep_only(self.folder, checkpoints.steps_to_keep(self.folder, step))
 
     def _load_best_model(self) -> None:
         """Trainer's own, wherever the folder of the run lies by now, and only as it was written."""
         best = checkpoint_path(self.folder, self.state.best_global_step)
-        if self.is_world_process_zero() and (damage := damage_of(best)):
+        if self.is_world_process_zero() and (damage := checkpoints.damage_of(best)):
             raise CheckpointError(f"{best}, the best of the run, is damaged: {damage}")
         self.state.best_model_checkpoint = str(best)
         super()._load_best_model()
@@ -458,7 +399,7 @@ class ResumableTrainer(Trainer):
         check_loaded(self.model, missing=load_result.missing_keys, unexpected=load_result.unexpected_keys)
 
     def _load_rng_state(self, checkpoint: str | None) -> None:
-        if checkpoint is not None and not load_random_state(Path(checkpoint), self.accelerator):
+        if checkpoint and not checkpoints.load_random_state(Path(checkpoint), self.accelerator):
             print("More processes than before: the run goes on with other dropout than it would have had.")
 
 
@@ -515,7 +456,7 @@ def train(
     """
     folder = Path(output_dir)
     _check_sizes(train_examples, validation_examples, config)
-    with stop_on_signals() as stop, memory_kept():
+    with history.stop_on_signals() as stop, memory_kept():
         trainer = ResumableTrainer(
             config=config,
             tokenizer=tokenizer,
@@ -546,7 +487,15 @@ def training_arguments(config: TrainingConfig, folder: Path, *, judged: bool = F
         per_device_train_batch_size=config.micro_batch_size,
         per_device_eval_batch_size=config.micro_batch_size,
         **_optimisation(config, device=device),
-        **_observation(config),
+        logging_steps=config.log_every,
+        logging_first_step=True,
+        logging_nan_inf_filter=False,
+        eval_strategy="steps",
+        eval_steps=config.evaluate_every,
+        save_strategy="steps",
+        save_steps=config.save_every,
+        report_to="none",
+        disable_tqdm=True,  # progress.py has a bar that is fit for logs
         metric_for_best_model=JUDGED if judged else "eval_perplexity",
         greater_is_better=judged,
         ddp_find_unused_parameters=True,  # without global tokens the global projections have no gradient
@@ -563,7 +512,10 @@ def training_arguments(config: TrainingConfig, folder: Path, *, judged: bool = F
 
 
 def _optimisation(config: TrainingConfig, *, device: str) -> dict[str, Any]:
-    precision = resolve_precision(config.precision, device=device)
+    precision, checkpointing = (
+        resolve_precision(config.precision, device=device),
+        config.gradient_checkpointing,
+    )
     return {
         "learning_rate": config.learning_rate,
         "lr_scheduler_type": "polynomial",
@@ -575,24 +527,8 @@ def _optimisation(config: TrainingConfig, *, device: str) -> dict[str, Any]:
         "max_grad_norm": config.max_gradient_norm,
         "bf16": precision == "bfloat16",
         "fp16": precision == "float16",
-        "activation_checkpointing": config.gradient_checkpointing,
-        "activation_checkpointing_kwargs": {"use_reentrant": False}
-        if config.gradient_checkpointing
-        else None,
-    }
-
-
-def _observation(config: TrainingConfig) -> dict[str, Any]:
-    return {
-        "logging_steps": config.log_every,
-        "logging_first_step": True,
-        "logging_nan_inf_filter": False,
-        "eval_strategy": "steps",
-        "eval_steps": config.evaluate_every,
-        "save_strategy": "steps",
-        "save_steps": config.save_every,
-        "report_to": "none",
-        "disable_tqdm": True,  # progress.py has a bar that is fit for logs
+        "activation_checkpointing": checkpointing,
+        "activation_checkpointing_kwargs": {"use_reentrant": False} if checkpointing else None,
     }
 
 
@@ -611,12 +547,12 @@ def _starting_point(trainer: ResumableTrainer, *, resume: bool) -> Path | None:
     """The checkpoint to go on from, after clearing away what a killed run left. Rank 0 chooses it, as that
     takes reading all of its files."""
     folder, step = trainer.folder, 0
-    if not resume and (complete_checkpoints(folder) or (folder / HISTORY_FILE).exists()):
+    if not resume and (checkpoints.complete_checkpoints(folder) or (folder / HISTORY_FILE).exists()):
         raise FileExistsError(f"{folder} holds another run: choose another folder, or resume it")
     if trainer.is_world_process_zero():
         folder.mkdir(parents=True, exist_ok=True)
-        remove_unfinished(folder)
-        last = last_good_checkpoint(folder)
+        checkpoints.remove_unfinished(folder)
+        last = checkpoints.last_good_checkpoint(folder)
         step = checkpoint_step(last) if last else 0
     if trainer.accelerator.num_processes > 1:
         step = int(trainer.accelerator.gather(torch.tensor([step], device=trainer.args.device))[0])

@@ -1,4 +1,4 @@
-"""The loss on the validation examples, which checkpoint is best, and when no better one is to be waited for.
+"""The loss on the validation examples, which checkpoint is best, and when patience ends.
 
 The loss is a mean over masked tokens, not over batches, however many processes share it. A model whose loss
 is a sum of named parts, as of two pretraining tasks, names them in its attribute `loss_parts`; what its
@@ -54,13 +54,12 @@ class LossParts:
 
     def restore(self, sums: list[list[float]], *, last_step: int) -> None:
         """Take up the sums of a checkpoint, whose last record was of `last_step`."""
-        self._last_step = last_step
-        if not sums:
-            return
-        share = self._accelerator.process_index if len(sums) == self._accelerator.num_processes else None
-        total = torch.tensor(sums, dtype=torch.float64)
-        own = total.sum(dim=0) / self._accelerator.num_processes if share is None else total[share]
-        self._sums += own.to(self._sums.device)
+        self._last_step, processes = last_step, self._accelerator.num_processes
+        if sums:
+            total = torch.tensor(sums, dtype=torch.float64)
+            same = len(sums) == processes
+            own = total[self._accelerator.process_index] if same else total.sum(dim=0) / processes
+            self._sums += own.to(self._sums.device)
 
 
 IGNORED_LABEL = -100
@@ -100,9 +99,8 @@ class SharedBatches(Sampler[list[int]]):
 def validation_loader(
     examples: Any, collate: Callable[..., Mapping[str, Tensor]], batches: SharedBatches, *, workers: int = 0
 ) -> DataLoader:
-    """A loader, with so many other processes that make examples. Its own generator keeps the dropout of
-    training as it is, however often is evaluated: a DataLoader draws from the global one whenever it is gone
-    through."""
+    """A loader, with so many other processes that make examples. Its own generator keeps evaluations from
+    changing the dropout of training: a DataLoader draws from the global one at each pass."""
     return DataLoader(
         examples,
         batch_sampler=batches,
@@ -122,24 +120,13 @@ def validation_loss(
     to_device: Callable[[Mapping[str, Tensor]], dict[str, Tensor]],
     after_batch: Callable[[], None],
 ) -> tuple[float, int, dict[str, float]]:
-    """The mean loss over all masked tokens of all batches of all processes.
+    """The mean loss over all masked tokens of all batches of all processes: (loss in nats, number of masked
+    tokens, `eval_loss_<name>` -> the same mean of that part of the loss).
 
     The sums of the batches are put in their order before they are added up (in float64), so several processes
-    give the same number as one, to the last bit.
-
-    Args:
-        model: gives the mean loss over the labels of a batch that are not -100; it is put into evaluation
-            mode.
-        loader: this process's batches, from `validation_loader`.
-        accelerator: joins the processes.
-        to_device: brings a batch to the model.
-        after_batch: called after each batch, for progress.
-
-    Returns:
-        (loss in nats, number of masked tokens, `eval_loss_<name>` -> the same mean of that part of the loss).
-
-    Raises:
-        ValueError: no token of the validation examples is masked.
+    give the same number as one, to the last bit. The `model`, put into evaluation mode, gives the mean loss
+    over the labels of a batch that are not -100; `loader`: this process's batches, from `validation_loader`.
+    Raises ValueError: no token of the validation examples is masked.
     """
     batches = loader.batch_sampler
     assert isinstance(batches, SharedBatches)
@@ -172,9 +159,8 @@ Judge = Callable[[nn.Module], float]
 class Selection:
     """How checkpoints are compared; ties go to the earlier one."""
 
-    # Gives the score of a model in evaluation mode on held-out data, higher is better; called without
-    # gradients, in every process, each of which must get the same. None = the lowest validation perplexity is
-    # best.
+    # The score of a model in evaluation mode on held-out data, higher is better, the same in every process.
+    # None = the lowest validation perplexity is best.
     judge: Judge | None = None
     patience: int = 0  # evaluations without a better one after which training ends; 0 = it goes to its end
 

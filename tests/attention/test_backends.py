@@ -1,63 +1,19 @@
-"""Every backend against the dense oracle: outputs and gradients, awkward sizes, precisions, padding."""
+"""Every backend against the dense oracle: outputs and gradients, awkward sizes, precisions, padding; and few
+global tokens, which need no projected keys and values."""
 
 from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor
+from attention_cases import DIM, HEADS, SHAPES, inputs_of, packed, setting_of, unpacked
+from torch import Tensor, nn
 
 from cdlm_lab.attention import sparse
 from cdlm_lab.attention.dense import dense_attention, dense_weights, visible_to_local
 from cdlm_lab.attention.flex import flex_packed_attention, make_block_mask, visible_tiles
+from cdlm_lab.attention.layer import LocalGlobalSelfAttention
 from cdlm_lab.attention.plan import Plan, make_plan
-from cdlm_lab.attention.sparse import sparse_attention
-
-HEADS, DIM = 2, 8
-
-# (batch, seq, window, share of globals, share of padding in the last row)
-SHAPES = {
-    "no globals": (2, 50, 8, 0.0, 0.3),
-    "ragged globals": (3, 61, 8, 0.2, 0.4),
-    "all global": (2, 20, 4, 1.0, 0.2),
-    "one token": (1, 1, 2, 0.0, 0.0),
-    "window wider than the text": (2, 30, 128, 0.1, 0.0),
-    "several blocks": (2, 300, 64, 0.15, 0.2),
-    "length no multiple of the window": (1, 131, 32, 0.05, 0.0),
-}
-
-
-def masks_of(batch: int, seq: int, globals_: float, padding: float) -> tuple[Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(batch * seq)
-    attention_mask = torch.ones(batch, seq, dtype=torch.bool)
-    if padding:
-        attention_mask[-1, round(seq * (1 - padding)) :] = False
-    global_mask = torch.rand(batch, seq, generator=generator) < globals_
-    if batch > 2:
-        global_mask[0] = False  # one row without any
-        attention_mask[1, 5:15] = False  # padding in the middle
-    return attention_mask, global_mask & attention_mask
-
-
-def inputs_of(batch: int, seq: int, dtype: torch.dtype) -> list[Tensor]:
-    generator = torch.Generator().manual_seed(seq)
-    return [
-        torch.randn(batch, seq, HEADS, DIM, generator=generator, dtype=torch.float64)
-        .to(dtype)
-        .requires_grad_()
-        for _ in range(6)
-    ]
-
-
-def packed(inputs: list[Tensor], plan: Plan) -> list[Tensor]:
-    orders = (plan.local_order, plan.order, plan.order, plan.global_order, plan.order, plan.order)
-    return [tensor.flatten(0, 1)[order] for tensor, order in zip(inputs, orders, strict=True)]
-
-
-def unpacked(outputs: tuple[Tensor, Tensor], plan: Plan) -> Tensor:
-    batch, seq = plan.shape
-    empty = outputs[0].new_zeros(batch * seq, HEADS, DIM)
-    full = empty.index_copy(0, plan.local_order, outputs[0]).index_copy(0, plan.global_order, outputs[1])
-    return full.view(batch, seq, HEADS, DIM)
+from cdlm_lab.attention.sparse import attend_from_few_globals, attend_from_globals, sparse_attention
 
 
 def by(attend: Callable) -> Callable:
@@ -78,67 +34,53 @@ BACKENDS = {
     "products": by(lambda *given: sparse._Products.apply(*given, 0.0, 0)),
     "scaled_dot_product_attention": by(lambda *given: sparse._by_sdpa(*given, 0.0)),
 }
+every_shape = pytest.mark.parametrize("shape", SHAPES)
+every_backend = pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
 
 
-@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-@pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
-def test_outputs_and_gradients_equal_the_oracle_in_float64(backend, shape) -> None:
-    batch, seq, window, globals_, padding = shape
-    attention_mask, global_mask = masks_of(batch, seq, globals_, padding)
-    inputs = inputs_of(batch, seq, torch.float64)
-    weight = torch.randn(batch, seq, HEADS, DIM, dtype=torch.float64)
-    expected = dense_attention(*inputs, attention_mask=attention_mask, global_mask=global_mask, window=window)
-    expected_gradients = torch.autograd.grad((expected * weight).sum(), inputs)
+def computed(backend: Callable, inputs: dict[str, Tensor], plan: Plan) -> Tensor:
+    return unpacked(backend(*packed(inputs, plan).values(), plan=plan), plan)
 
-    plan = make_plan(attention_mask=attention_mask, global_mask=global_mask, window=window)
-    output = unpacked(backend(*packed(inputs, plan), plan=plan), plan)
-    gradients = torch.autograd.grad((output * weight).sum(), inputs, allow_unused=True)
 
+@every_shape
+@every_backend
+def test_outputs_and_gradients_equal_the_oracle_in_float64(backend: Callable, shape: str) -> None:
+    setting = setting_of(shape)
+    present, inputs = setting["attention_mask"], inputs_of(*SHAPES[shape][:2])
+    weight = torch.randn(*present.shape, HEADS, DIM, dtype=torch.float64)
+    expected = dense_attention(*inputs.values(), **setting)
+    wanted = torch.autograd.grad((expected * weight).sum(), [*inputs.values()])
+    output = computed(backend, inputs, make_plan(**setting))
     torch.testing.assert_close(output, expected, rtol=0, atol=1e-12)
-    for gradient, wanted in zip(gradients, expected_gradients, strict=True):
-        gradient = torch.zeros_like(wanted) if gradient is None else gradient
-        torch.testing.assert_close(gradient, wanted, rtol=0, atol=1e-12)
-    assert not output[~attention_mask].any()
+    assert not output[~present].any()
+    gradients = torch.autograd.grad(
+        (output * weight).sum(), [*inputs.values()], allow_unused=True, materialize_grads=True
+    )
+    for gradient, one in zip(gradients, wanted, strict=True):
+        torch.testing.assert_close(gradient, one, rtol=0, atol=1e-12)
+    for row in range(len(present)):  # alone it is the row in its batch
+        masks = {name: mask[row : row + 1] for name, mask in setting.items() if name != "window"}
+        alone = {name: tensor[row : row + 1] for name, tensor in inputs.items()}
+        actual = computed(backend, alone, make_plan(**masks, window=setting["window"]))
+        torch.testing.assert_close(actual[0], output[row], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
+@every_backend
 def test_error_is_within_twice_that_of_plain_pytorch_in_the_same_precision(backend, dtype) -> None:
     """Both against float64; gradients within three times (the budget of flash-attention's tests)."""
-    batch, seq, window, globals_, padding = SHAPES["several blocks"]
-    attention_mask, global_mask = masks_of(batch, seq, globals_, padding)
-    rounded = inputs_of(batch, seq, dtype)
-    exact = [tensor.detach().double().requires_grad_() for tensor in rounded]
-    setting = {"attention_mask": attention_mask, "global_mask": global_mask, "window": window}
-    truth = dense_attention(*exact, **setting)
-    truth_gradients = torch.autograd.grad(truth.sum(), exact)
-    plain = dense_attention(*rounded, **setting)
-    plain_gradients = torch.autograd.grad(plain.sum(), rounded)
-    plan = make_plan(**setting)
-    ours = unpacked(backend(*packed(rounded, plan), plan=plan), plan)
-    our_gradients = torch.autograd.grad(ours.sum(), rounded)
-
+    setting = setting_of("several blocks")
+    rounded = inputs_of(*SHAPES["several blocks"][:2], dtype=dtype)
+    exact = {name: tensor.detach().double().requires_grad_() for name, tensor in rounded.items()}
+    truth, plain = (dense_attention(*given.values(), **setting) for given in (exact, rounded))
+    ours = computed(backend, rounded, make_plan(**setting))
     assert (ours - truth).abs().max() <= 2 * (plain - truth).abs().max() + 1e-6
-    for mine, theirs, true in zip(our_gradients, plain_gradients, truth_gradients, strict=True):
+    gradients = [
+        torch.autograd.grad(output.sum(), [*given.values()])
+        for output, given in ((ours, rounded), (plain, rounded), (truth, exact))
+    ]
+    for mine, theirs, true in zip(*gradients, strict=True):
         assert (mine - true).abs().max() <= 3 * (theirs - true).abs().max() + 1e-5
-
-
-@pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
-def test_a_row_alone_equals_the_row_in_its_batch(backend) -> None:
-    batch, seq, window, globals_, padding = SHAPES["ragged globals"]
-    attention_mask, global_mask = masks_of(batch, seq, globals_, padding)
-    inputs = [tensor.detach() for tensor in inputs_of(batch, seq, torch.float64)]
-    plan = make_plan(attention_mask=attention_mask, global_mask=global_mask, window=window)
-    together = unpacked(backend(*packed(inputs, plan), plan=plan), plan)
-    for row in range(batch):
-        alone_plan = make_plan(
-            attention_mask=attention_mask[row : row + 1],
-            global_mask=global_mask[row : row + 1],
-            window=window,
-        )
-        alone_inputs = packed([tensor[row : row + 1] for tensor in inputs], alone_plan)
-        alone = unpacked(backend(*alone_inputs, plan=alone_plan), alone_plan)
-        torch.testing.assert_close(alone[0], together[row], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
@@ -161,32 +103,24 @@ def test_so_many_weights_are_dropped_and_no_two_masks_are_alike(dtype: torch.dty
 
 @pytest.mark.parametrize("attend", [sparse._attend, sparse._by_sdpa], ids=["CPU", "elsewhere"])
 def test_dropout_keeps_the_expectation(attend: Callable) -> None:
-    batch, seq, window, globals_, padding = SHAPES["ragged globals"]
-    attention_mask, global_mask = masks_of(batch, seq, globals_, padding)
-    plan = make_plan(attention_mask=attention_mask, global_mask=global_mask, window=window)
-    inputs = inputs_of(batch, seq, torch.float64)
-    exact = unpacked(sparse_attention(*packed(inputs, plan), plan=plan), plan)
+    plan, inputs = make_plan(**setting_of("ragged globals")), inputs_of(*SHAPES["ragged globals"][:2])
+    exact = computed(sparse_attention, inputs, plan)
     torch.manual_seed(0)
-    dropping = by(lambda *given: attend(*given, 0.2))
-    draws = [unpacked(dropping(*packed(inputs, plan), plan=plan), plan) for _ in range(400)]
+    draws = [computed(by(lambda *given: attend(*given, 0.2)), inputs, plan) for _ in range(400)]
     mean, deviation = torch.stack(draws).mean(0), torch.stack(draws).std(0)
     assert deviation.max() > 0.1, "dropout did nothing"
     # 5 standard errors of the mean over 400 draws; thousands of values, so 3 would fail by chance
     assert ((mean - exact).abs() <= 5 * deviation / 400**0.5 + 1e-9).all()
-    gradient = torch.autograd.grad(draws[0].sum(), inputs[0])[0]
+    gradient = torch.autograd.grad(draws[0].sum(), inputs["query"])[0]
     assert gradient.isfinite().all()
     assert gradient.any()
 
 
 def test_gradient_with_dropout_is_that_of_the_weights_it_drew() -> None:
-    """The backward recomputes each block: it must draw the same weights again (finite differences, same
-    seed)."""
-    attention_mask = torch.ones(1, 40, dtype=torch.bool)
-    global_mask = torch.zeros(1, 40, dtype=torch.bool)
-    global_mask[0, ::7] = True
-    plan = make_plan(attention_mask=attention_mask, global_mask=global_mask, window=8)
-    inputs = packed([tensor.detach() for tensor in inputs_of(1, 40, torch.float64)], plan)
-    inputs = [tensor.detach().requires_grad_() for tensor in inputs]
+    """The backward computes each tile again with the same random weights (finite differences, same seed)."""
+    present = torch.ones(1, 40, dtype=torch.bool)
+    plan = make_plan(attention_mask=present, global_mask=torch.arange(40)[None] % 7 == 0, window=8)
+    inputs = [tensor.detach().requires_grad_() for tensor in packed(inputs_of(1, 40), plan).values()]
 
     def loss(*tensors: Tensor) -> Tensor:
         torch.manual_seed(3)
@@ -196,17 +130,13 @@ def test_gradient_with_dropout_is_that_of_the_weights_it_drew() -> None:
     assert torch.autograd.gradcheck(loss, inputs, fast_mode=True)
 
 
-@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_flex_block_table_is_exact_on_the_cpu(shape) -> None:
-    """FlexAttention has no backward on the CPU; the forward holds the block table and the pair rule to the
-    oracle."""
-    batch, seq, window, globals_, padding = shape
-    attention_mask, global_mask = masks_of(batch, seq, globals_, padding)
-    inputs = [tensor.detach() for tensor in inputs_of(batch, seq, torch.float32)]
-    expected = dense_attention(*inputs, attention_mask=attention_mask, global_mask=global_mask, window=window)
-    plan = make_plan(attention_mask=attention_mask, global_mask=global_mask, window=window)
-    block_mask = make_block_mask(plan)
-    output = unpacked(flex_packed_attention(*packed(inputs, plan), plan=plan, block_mask=block_mask), plan)
+@every_shape
+def test_flex_block_table_is_exact_on_the_cpu(shape: str) -> None:
+    """FlexAttention has no backward on the CPU; the forward holds block table and pair rule to the oracle."""
+    inputs = {n: x.detach() for n, x in inputs_of(*SHAPES[shape][:2], dtype=torch.float32).items()}
+    expected, plan = dense_attention(*inputs.values(), **setting_of(shape)), make_plan(**setting_of(shape))
+    given = {"plan": plan, "block_mask": make_block_mask(plan)}
+    output = unpacked(flex_packed_attention(*packed(inputs, plan).values(), **given), plan)
     torch.testing.assert_close(output, expected, rtol=0, atol=1e-5)
 
 
@@ -234,33 +164,117 @@ def test_what_a_local_token_sees() -> None:
 
 
 def test_dense_weights_are_distributions() -> None:
-    batch, seq, window, globals_, padding = SHAPES["ragged globals"]
-    attention_mask, global_mask = masks_of(batch, seq, globals_, padding)
-    query, key, _, query_global, key_global, _ = inputs_of(batch, seq, torch.float64)
-    weights = dense_weights(
-        query,
-        key,
-        query_global,
-        key_global,
-        attention_mask=attention_mask,
-        global_mask=global_mask,
-        window=window,
-    )
-    total = weights.sum(-1)[:, 0]
-    torch.testing.assert_close(total, attention_mask.double(), rtol=0, atol=1e-12)
-    assert not weights.permute(0, 3, 1, 2)[~attention_mask].any(), "padding keys get no weight"
+    setting, inputs = setting_of("ragged globals"), inputs_of(*SHAPES["ragged globals"][:2])
+    of_weights = [tensor for name, tensor in inputs.items() if "value" not in name]
+    weights, present = dense_weights(*of_weights, **setting), setting["attention_mask"]
+    torch.testing.assert_close(weights.sum(-1)[:, 0], present.double(), rtol=0, atol=1e-12)
+    assert not weights.permute(0, 3, 1, 2)[~present].any(), "padding keys get no weight"
 
 
-@pytest.mark.parametrize("window", [7, 0, -2])
-def test_an_odd_or_empty_window_is_refused(window: int) -> None:
+def test_windows_and_masks_that_cannot_be() -> None:
     mask = torch.ones(1, 4, dtype=torch.bool)
-    with pytest.raises(ValueError, match=rf"window \({window}\) must be even and at least 2"):
-        make_plan(attention_mask=mask, global_mask=mask, window=window)
-
-
-def test_masks_of_other_types_or_shapes_are_refused() -> None:
-    mask = torch.ones(1, 4, dtype=torch.bool)
+    for window in (7, 0, -2):
+        with pytest.raises(ValueError, match=rf"window \({window}\) must be even and at least 2"):
+            make_plan(attention_mask=mask, global_mask=mask, window=window)
     with pytest.raises(ValueError, match="masks must be bool"):
         make_plan(attention_mask=mask.long(), global_mask=mask, window=2)
     with pytest.raises(ValueError, match=r"must both be \(batch, seq\)"):
         make_plan(attention_mask=mask, global_mask=mask[:, :3], window=2)
+
+
+# ---- few global tokens
+
+
+def plan_of(globals_: list[int], length: int = 11) -> Plan:
+    """A row for each number of globals, the second one shorter than the others."""
+    present = torch.ones(len(globals_), length, dtype=torch.bool)
+    present[1:2, 7:] = False
+    is_global = torch.zeros_like(present)
+    for row, count in enumerate(globals_):
+        is_global[row, 2 : 2 + count] = True
+    return make_plan(attention_mask=present, global_mask=is_global, window=4)
+
+
+def both_ways(layers: dict[str, nn.Linear], states: Tensor, plan: Plan, heads: int) -> list[Tensor]:
+    """Few globals without and with projected keys and values."""
+    queries = layers["query"](torch.cat([states[row.globals_] for row in plan.rows])).unflatten(
+        -1, (heads, -1)
+    )
+    key, value = (layers[name](states).unflatten(-1, (heads, -1)) for name in ("key", "value"))
+    few = attend_from_few_globals(queries, states, key=layers["key"], value=layers["value"], plan=plan)
+    return [few, attend_from_globals(queries, key, value, plan=plan)]
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("globals_", [[1, 2, 0], [3], [0, 1]])
+def test_few_globals_attend_as_with_projected_keys_and_values(globals_: list[int], bias: bool) -> None:
+    torch.manual_seed(0)
+    plan = plan_of(globals_)
+    layers = {name: nn.Linear(12, 12, bias=bias).double() for name in ("query", "key", "value")}
+    states = torch.randn(len(plan.order), 12, dtype=torch.float64, requires_grad=True)
+    few, projected = both_ways(layers, states, plan, heads=3)
+    torch.testing.assert_close(few, projected, rtol=1e-12, atol=1e-12)
+    inputs = [states, *(weight for layer in layers.values() for weight in layer.parameters())]
+    weights = torch.randn_like(few)
+    both = ((one * weights).sum() for one in (few, projected))
+    gradients = [torch.autograd.grad(total, inputs, retain_graph=True) for total in both]
+    for mine, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-10)
+
+
+def test_error_of_few_globals_in_bfloat16_is_that_of_projected_keys_and_values() -> None:
+    """Both against float64, as a layer of a half-precision training computes them."""
+    torch.manual_seed(0)
+    plan = plan_of([3, 2], length=200)
+    layers = {name: nn.Linear(256, 256) for name in ("query", "key", "value")}
+    states = torch.randn(len(plan.order), 256)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        few, plain = both_ways(layers, states, plan, heads=4)
+    exact = {name: layer.double() for name, layer in layers.items()}
+    truth = both_ways(exact, states.double(), plan, heads=4)[1]
+    assert few.dtype == plain.dtype
+    assert (few - truth).abs().max() <= 2 * (plain - truth).abs().max()
+
+
+@pytest.mark.parametrize(
+    ("globals_", "few"), [([0, 0], False), ([2, 3], True), ([5, 0], True), ([6, 0], False), ([7, 5], False)]
+)
+def test_few_is_less_than_seven_tenths_of_a_heads_dimensions_on_average(globals_, few: bool) -> None:
+    # texts without globals cost nothing either way: 5 of 8 is few, 6 of 8 is not, nor are 12 of 16
+    assert sparse.globals_are_few(plan_of(globals_), head_size=8) == few
+
+
+@pytest.mark.parametrize(
+    ("settings", "takes"),
+    [
+        ({}, True),
+        ({"backend": "sparse"}, True),
+        ({"backend": "blockwise"}, True),
+        ({"backend": "dense"}, False),
+        ({"globals": 12}, False),
+        ({"dropout": 0.1}, False),
+        ({"dropout": 0.1, "train": False}, True),
+        ({"dtype": torch.bfloat16}, True),
+        ({"autocast": True}, True),
+        ({"attentions": True}, False),
+    ],
+)
+def test_the_layer_takes_few_globals_where_it_is_exact(settings: dict, takes: bool, monkeypatch) -> None:
+    given = {"backend": "auto", "globals": 2, "dropout": 0.0, "train": True, "dtype": torch.float32}
+    given |= {"autocast": False, "attentions": False} | settings
+    names = [f"{part}{kind}" for part in ("query", "key", "value") for kind in ("", "_global")]
+    form = {"heads": 2, "window": 4, "dropout": given["dropout"], "backend": given["backend"]}
+    layer = LocalGlobalSelfAttention(projections={name: nn.Linear(32, 32) for name in names}, **form)
+    layer.train(given["train"]).to(given["dtype"])
+    taken, original = [], layer._from_few_globals
+
+    def counted(*arguments):
+        taken.append(True)
+        return original(*arguments)
+
+    monkeypatch.setattr(layer, "_from_few_globals", counted)
+    mask = (torch.arange(20)[None] < given["globals"]).float()
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=given["autocast"]):
+        hidden = torch.randn(1, 20, 32, dtype=given["dtype"])
+        layer(hidden, attention_mask=mask, output_attentions=given["attentions"])
+    assert bool(taken) == takes

@@ -1,6 +1,7 @@
-from __future__ import annotations
+"""Global tokens of the pretraining policies, in NumPy and torch."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -25,24 +26,23 @@ def picture(mask) -> list[str]:
 
 @pytest.mark.parametrize("policy", GLOBAL_POLICIES)
 def test_pictures_in_numpy_and_torch(policy):
+    check_policy(policy)
     array = global_tokens(policy, labels=LABELS, present=PRESENT)
     tensor = global_tokens(policy, labels=torch.tensor(LABELS), present=torch.tensor(PRESENT))
     assert isinstance(array, np.ndarray)
     assert array.dtype == bool
     assert tensor.dtype == torch.bool
     assert picture(array) == picture(tensor) == PICTURES[policy]
-
-
-@pytest.mark.parametrize("policy", GLOBAL_POLICIES)
-def test_one_sequence_without_padding_equals_its_row(policy):
-    assert picture([global_tokens(policy, labels=LABELS[0])]) == PICTURES[policy][:1]
-    assert picture([global_tokens(policy, labels=torch.tensor(LABELS[0]))]) == PICTURES[policy][:1]
+    for labels in (LABELS[0], torch.tensor(LABELS[0])):
+        assert picture([global_tokens(policy, labels=labels)]) == PICTURES[policy][:1], (
+            "a sequence is its row"
+        )
+    assert not global_tokens(policy, labels=LABELS, present=np.zeros((2, 7), dtype=bool)).any()
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.1, 0.15, 1 / 3, 1.0])
 def test_prefix_is_the_exact_ceiling(fraction):
-    from fractions import Fraction
-
+    """0.1 x 30 and 0.15 x 20 are whole numbers, which floating point must not turn into one more."""
     exact = Fraction(str(fraction)).limit_denominator(1_000_000)
     for length in [1, 2, 19, 20, 21, 30, 60, 100, 4096]:
         for labels in (np.zeros(length, dtype=int), torch.zeros(length, dtype=torch.int64)):
@@ -51,27 +51,9 @@ def test_prefix_is_the_exact_ceiling(fraction):
             assert bool(prefix[: int(prefix.sum())].all())
 
 
-def test_ceilings_by_hand():
-    """0.1 x 30 and 0.15 x 20 are whole numbers, which floating point must not turn into one more."""
-    for length, fraction, expected in [
-        (30, 0.1, 3),
-        (20, 0.15, 3),
-        (21, 0.15, 4),
-        (4096, 0.15, 615),
-        (1, 0.15, 1),
-    ]:
-        assert global_tokens("prefix", labels=np.zeros(length), prefix_fraction=fraction).sum() == expected
-
-
 def test_padding_on_the_left_does_not_count():
     present = np.array([0, 0, 0, 1, 1, 1, 1], dtype=bool)
     assert picture([global_tokens("prefix", labels=LABELS[1], present=present)]) == ["0001000"]
-
-
-def test_padding_is_never_global():
-    nothing = np.zeros((2, 7), dtype=bool)
-    for policy in GLOBAL_POLICIES:
-        assert not global_tokens(policy, labels=LABELS, present=nothing).any()
 
 
 @pytest.mark.parametrize(
@@ -86,8 +68,3 @@ def test_padding_is_never_global():
 def test_bad_input(policy, arguments, message):
     with pytest.raises(ValueError, match=message):
         global_tokens(policy, labels=LABELS, **arguments)
-
-
-def test_check_policy_takes_the_known_names():
-    for policy in ("masked", "prefix", "none"):
-        check_policy(policy)

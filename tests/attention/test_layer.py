@@ -1,54 +1,39 @@
-"""The drop-in layer inside Hugging Face's models: outputs, gradients, checkpoints, returned attentions,
-recorder."""
+"""The drop-in layer inside Hugging Face's models: outputs, gradients, checkpoints, returned attentions, the
+row of the mask, and a last layer that computes global tokens only."""
 
 import copy
 
 import pytest
 import torch
-from torch import Tensor
-from transformers import LongformerConfig, LongformerForMaskedLM, LongformerForSequenceClassification
+from attention_cases import VOCABULARY, LargestTensor, longformer
+from torch import Tensor, nn
+from transformers import (
+    LongformerForMaskedLM,
+    LongformerForSequenceClassification,
+    LongformerModel,
+)
 
-from cdlm_lab.attention.layer import LocalGlobalSelfAttention, replace_self_attention
+from cdlm_lab.attention import layer as layers
+from cdlm_lab.attention.layer import LocalGlobalSelfAttention, read_only_globals, replace_self_attention
 from cdlm_lab.attention.weights import record_attention
 
-VOCABULARY, LENGTH = 60, 61
+LENGTH = 61
 
 
 def huggingface_model(**changes) -> LongformerForMaskedLM:
-    settings = {
-        "vocab_size": VOCABULARY,
-        "hidden_size": 32,
-        "num_hidden_layers": 3,
-        "num_attention_heads": 4,
-        "intermediate_size": 48,
-        "attention_window": [8, 8, 16],
-        "max_position_embeddings": 140,
-        "attention_probs_dropout_prob": 0.0,
-        "hidden_dropout_prob": 0.0,
-        "pad_token_id": 1,
-    }
-    torch.manual_seed(0)
-    model = LongformerForMaskedLM(LongformerConfig(**settings | changes))
-    with torch.no_grad():
-        for (
-            parameter
-        ) in model.parameters():  # the default of 0.02 makes attention uniform: nothing to compare
-            parameter.normal_(0, 0.2)
-    return model
+    return longformer(LongformerForMaskedLM, **changes)
 
 
-def batch_of(rows: int = 3, globals_: float = 0.2) -> dict[str, Tensor]:
+def batch_of(globals_: float = 0.2) -> dict[str, Tensor]:
+    """Three rows: some globals, padding, no global at all."""
     generator = torch.Generator().manual_seed(1)
-    input_ids = torch.randint(2, VOCABULARY, (rows, LENGTH), generator=generator)
-    attention_mask = torch.ones(rows, LENGTH, dtype=torch.long)
-    attention_mask[1:2, 40:] = 0
-    global_mask = (torch.rand(rows, LENGTH, generator=generator) < globals_).long()
-    global_mask[2:3] = 0
-    return {
-        "input_ids": torch.where(attention_mask.bool(), input_ids, 1),
-        "attention_mask": attention_mask,
-        "global_attention_mask": global_mask * attention_mask,
-    }
+    input_ids = torch.randint(2, VOCABULARY, (3, LENGTH), generator=generator)
+    attention_mask = torch.ones(3, LENGTH, dtype=torch.long)
+    attention_mask[1, 40:] = 0
+    global_mask = (torch.rand(3, LENGTH, generator=generator) < globals_).long()
+    global_mask[2] = 0
+    masks = {"attention_mask": attention_mask, "global_attention_mask": global_mask * attention_mask}
+    return {"input_ids": torch.where(attention_mask.bool(), input_ids, 1)} | masks
 
 
 @pytest.mark.parametrize("globals_", [0.0, 0.05, 0.2, 1.0])
@@ -57,90 +42,78 @@ def test_logits_and_gradients_equal_huggingface(backend: str, globals_: float) -
     theirs = huggingface_model()
     ours = replace_self_attention(copy.deepcopy(theirs), backend)
     # one row, unpadded: with padding Hugging Face's own gradient is NaN where a window holds padding alone
-    batch = {name: tensor[:1] for name, tensor in batch_of(globals_=globals_).items()}
-    gradients = []
+    batch = {name: tensor[:1] for name, tensor in batch_of(globals_).items()}
+    logits = []
     for model in (theirs, ours):
-        logits = model(**batch).logits
-        torch.nn.functional.cross_entropy(logits[0], batch["input_ids"][0]).backward()
-        gradients.append({name: parameter.grad for name, parameter in model.named_parameters()})
-    torch.testing.assert_close(ours(**batch).logits, theirs(**batch).logits, rtol=0, atol=2e-5)
-    for name, wanted in gradients[0].items():
-        if wanted is None or not wanted.any():
-            assert gradients[1][name] is None or not gradients[1][name].any(), name
+        logits.append(model(**batch).logits)
+        nn.functional.cross_entropy(logits[-1][0], batch["input_ids"][0]).backward()
+    torch.testing.assert_close(logits[1], logits[0], rtol=0, atol=2e-5)
+    for (name, wanted), own in zip(theirs.named_parameters(), ours.parameters(), strict=True):
+        if wanted.grad is None or not wanted.grad.any():
+            assert own.grad is None or not own.grad.any(), name
         else:
-            torch.testing.assert_close(gradients[1][name], wanted, rtol=1e-3, atol=2e-6, msg=name)
+            torch.testing.assert_close(own.grad, wanted.grad, rtol=1e-3, atol=2e-6, msg=name)
 
 
-def test_logits_equal_huggingface_in_a_padded_ragged_batch() -> None:
-    theirs = huggingface_model()
-    ours = replace_self_attention(copy.deepcopy(theirs))
-    batch = batch_of()
-    present = batch["attention_mask"].bool()
-    with torch.no_grad():
-        torch.testing.assert_close(
-            ours(**batch).logits[present], theirs(**batch).logits[present], rtol=0, atol=2e-5
-        )
+@torch.no_grad()
+def test_in_a_padded_ragged_batch_logits_equal_huggingface_and_padding_is_inert() -> None:
+    theirs, batch = huggingface_model(), batch_of()
+    ours, present = replace_self_attention(copy.deepcopy(theirs)), batch["attention_mask"].bool()
+    expected = theirs(**batch).logits[present]
+    torch.testing.assert_close(ours(**batch).logits[present], expected, rtol=0, atol=2e-5)
+    exact = ours.double()
+    alone = exact(**{name: tensor[1:2, :40] for name, tensor in batch.items()}).logits
+    torch.testing.assert_close(alone[0], exact(**batch).logits[1, :40], rtol=0, atol=1e-12)
 
 
-def test_a_row_alone_equals_the_row_in_its_batch_and_padding_is_inert() -> None:
-    model = replace_self_attention(huggingface_model().double())
-    batch = batch_of()
-    with torch.no_grad():
-        together = model(**batch).logits
-        alone = model(**{name: tensor[1:2, :40] for name, tensor in batch.items()}).logits
-    torch.testing.assert_close(alone[0], together[1, :40], rtol=0, atol=1e-12)
-
-
+@torch.no_grad()
 def test_checkpoints_go_both_ways(tmp_path) -> None:
     theirs = huggingface_model()
     ours = replace_self_attention(copy.deepcopy(theirs))
     assert list(ours.state_dict()) == list(theirs.state_dict())
     ours.save_pretrained(tmp_path)
-    loaded = LongformerForMaskedLM.from_pretrained(tmp_path)
-    batch = batch_of()
-    with torch.no_grad():
-        torch.testing.assert_close(loaded(**batch).logits[0], theirs(**batch).logits[0], rtol=0, atol=0)
+    loaded, batch = LongformerForMaskedLM.from_pretrained(tmp_path), batch_of()
+    torch.testing.assert_close(loaded(**batch).logits[0], theirs(**batch).logits[0], rtol=0, atol=0)
 
 
-def test_any_longformer_model_is_served() -> None:
-    config = huggingface_model().config
-    model = replace_self_attention(LongformerForSequenceClassification(config))
+def test_any_longformer_model_is_served_and_the_backend_can_be_changed() -> None:
+    model = replace_self_attention(longformer(LongformerForSequenceClassification), "sparse")
     swapped = [module for module in model.modules() if isinstance(module, LocalGlobalSelfAttention)]
     assert [layer.window for layer in swapped] == [8, 8, 16]
     assert len({id(layer.plans) for layer in swapped}) == 1, "the layers share one plan"
     assert model(**batch_of()).logits.shape == (3, 2)
+    replace_self_attention(model, "dense")
+    assert [layer.backend for layer in swapped] == ["dense"] * 3
+    with pytest.raises(ValueError, match="unknown attention backend 'fast'; choose one of auto, sparse"):
+        replace_self_attention(model, "fast")
+    with pytest.raises(ValueError, match="Linear holds no Longformer self-attention"):
+        replace_self_attention(nn.Linear(2, 2))
 
 
+@torch.no_grad()
 def test_texts_are_not_filled_up_to_a_multiple_of_the_window() -> None:
-    lengths = {}
-    models = {"theirs": huggingface_model(), "ours": replace_self_attention(huggingface_model())}
-    for name, model in models.items():
-        embeddings = model.base_model.embeddings
-        embeddings.register_forward_hook(lambda _, __, out, name=name: lengths.update({name: out.shape[1]}))
-        with torch.no_grad():
-            model(**batch_of())
-    assert lengths == {"theirs": 64, "ours": LENGTH}
+    lengths = []
+    for model in (huggingface_model(), replace_self_attention(huggingface_model())):
+        model.base_model.embeddings.register_forward_hook(lambda _, __, out: lengths.append(out.shape[1]))
+        model(**batch_of())
+    assert lengths == [64, LENGTH]
 
 
+@torch.no_grad()
 def test_returned_attentions_equal_huggingface() -> None:
-    theirs = huggingface_model()
-    ours = replace_self_attention(copy.deepcopy(theirs))
-    batch = batch_of()
-    n_global = batch["global_attention_mask"].sum(1)
-    with torch.no_grad():
-        expected, actual = (model(**batch, output_attentions=True) for model in (theirs, ours))
+    theirs, batch = huggingface_model(), batch_of()
+    ours, n_global = replace_self_attention(copy.deepcopy(theirs)), batch["global_attention_mask"].sum(1)
+    expected, actual = (model(**batch, output_attentions=True) for model in (theirs, ours))
     for layer in range(3):
         torch.testing.assert_close(actual.attentions[layer], expected.attentions[layer], rtol=0, atol=2e-6)
-        mine, wanted = actual.global_attentions[layer], expected.global_attentions[layer]
         # Hugging Face fills the text up to a multiple of its window and returns that for the global tokens
-        wanted = wanted[:, :, :LENGTH]
+        mine, wanted = actual.global_attentions[layer], expected.global_attentions[layer][:, :, :LENGTH]
         assert mine.shape == wanted.shape
-        for row in range(3):  # beyond a row's own globals Hugging Face returns filler
-            torch.testing.assert_close(
-                mine[row, ..., : n_global[row]], wanted[row, ..., : n_global[row]], atol=2e-6, rtol=0
-            )
+        for row, count in enumerate(n_global):  # beyond a row's own globals Hugging Face returns filler
+            torch.testing.assert_close(mine[row, ..., :count], wanted[row, ..., :count], atol=2e-6, rtol=0)
 
 
+@torch.no_grad()
 def test_recorded_attention_equals_the_full_matrix() -> None:
     """From and to a global token, a local one and one at the end, against Hugging Face's returned weights
     made dense."""
@@ -150,10 +123,9 @@ def test_recorded_attention_equals_the_full_matrix() -> None:
     globals_ = batch["global_attention_mask"][0].nonzero().flatten()
     local = next(token for token in range(20, LENGTH) if token not in globals_)
     chosen = torch.tensor([[int(globals_[1]), local, LENGTH - 1]])
-    with torch.no_grad(), record_attention(ours, chosen) as recorder:
+    with record_attention(ours, chosen) as recorder:
         ours(**batch)
-    with torch.no_grad():
-        expected = theirs(**batch, output_attentions=True)
+    expected = theirs(**batch, output_attentions=True)
     for layer, window in enumerate([8, 8, 16]):
         matrix = torch.zeros(4, LENGTH, LENGTH)
         banded, from_globals = expected.attentions[layer][0], expected.global_attentions[layer][0]
@@ -164,110 +136,165 @@ def test_recorded_attention_equals_the_full_matrix() -> None:
                 if 0 <= key < LENGTH and key not in globals_:
                     matrix[:, query, key] = banded[:, query, len(globals_) + column]
         matrix[:, globals_] = from_globals[:, :LENGTH].transpose(1, 2)
-        for column, token in enumerate(chosen[0].tolist()):
-            given, received = (
-                recorder.from_tokens[layer][0, :, column],
-                recorder.to_tokens[layer][0, :, column],
-            )
-            torch.testing.assert_close(given[:, :LENGTH], matrix[:, token], rtol=0, atol=2e-6)
-            torch.testing.assert_close(received[:, :LENGTH], matrix[:, :, token], rtol=0, atol=2e-6)
+        given, received = matrix[:, chosen[0]], matrix[:, :, chosen[0]].transpose(1, 2)
+        torch.testing.assert_close(recorder.from_tokens[layer][0], given, rtol=0, atol=2e-6)
+        torch.testing.assert_close(recorder.to_tokens[layer][0], received, rtol=0, atol=2e-6)
 
 
-def test_recorder_names_what_is_wrong() -> None:
+@torch.no_grad()
+def test_the_recorder_names_what_is_wrong() -> None:
     model = huggingface_model()
-    with (
-        pytest.raises(ValueError, match="call replace_self_attention"),
-        record_attention(model, torch.tensor([[0]])),
-    ):
+    with pytest.raises(ValueError, match="call replace_self_att"), record_attention(model, torch.zeros(1, 1)):
         pass
     replace_self_attention(model)
-    with (
-        pytest.raises(ValueError, match="token 50 of row 1 is padding"),
-        torch.no_grad(),
-        record_attention(model, torch.tensor([[0], [50], [0]])),
-    ):
+    tokens = torch.tensor([[0], [50], [0]])
+    with pytest.raises(ValueError, match="token 50 of row 1 is padding"), record_attention(model, tokens):
         model(**batch_of())
     assert all(getattr(module, "recorder", None) is None for module in model.modules()), "left recording"
 
 
-def test_dropout_while_training_goes_through_the_exact_slow_path() -> None:
-    model = replace_self_attention(huggingface_model(attention_probs_dropout_prob=0.3))
-    batch = batch_of()
+def test_weights_are_dropped_while_training_alone() -> None:
+    model, batch = replace_self_attention(huggingface_model(attention_probs_dropout_prob=0.3)), batch_of()
+    torch.testing.assert_close(model(**batch).logits, model(**batch).logits, rtol=0, atol=0)
     model.train()
     torch.manual_seed(0)
     first, second = model(**batch).logits, model(**batch).logits
     assert (first - second).abs().max() > 1e-3
-    model.eval()
-    with torch.no_grad():
-        torch.testing.assert_close(model(**batch).logits, model(**batch).logits, rtol=0, atol=0)
-
-
-def test_gradient_checkpointing_gives_the_same_gradients() -> None:
-    model = replace_self_attention(huggingface_model().double())
-    batch = batch_of()
-    gradients = []
-    for checkpointing in (False, True):
-        if checkpointing:
-            model.activation_checkpointing_enable()
-        model.train()
-        model.zero_grad()
-        model(**batch).logits.square().mean().backward()
-        gradients.append(
-            [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
-        )
-    for plain, recomputed in zip(*gradients, strict=True):
-        torch.testing.assert_close(recomputed, plain, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@torch.no_grad()
 def test_half_precision_stays_close_to_float32(dtype: torch.dtype) -> None:
-    model = replace_self_attention(huggingface_model())
-    batch = batch_of()
-    with torch.no_grad():
-        exact = model(**batch).logits
-        with torch.autocast("cpu", dtype=dtype):
-            rounded = model(**batch).logits
-    present = batch["attention_mask"].bool()
+    model, batch = replace_self_attention(huggingface_model()), batch_of()
+    exact, present = model(**batch).logits, batch["attention_mask"].bool()
+    with torch.autocast("cpu", dtype=dtype):
+        rounded = model(**batch).logits
     # three layers of products in a precision of 2**-8 or 2**-11
     assert (rounded.float() - exact)[present].abs().mean() < 0.02 * exact[present].abs().mean()
 
 
-def test_unknown_backend_and_models_without_longformer_layers_are_refused() -> None:
-    with pytest.raises(ValueError, match="unknown attention backend 'fast'; choose one of auto, sparse"):
-        replace_self_attention(huggingface_model(), "fast")
-    with pytest.raises(ValueError, match="Linear holds no Longformer self-attention"):
-        replace_self_attention(torch.nn.Linear(2, 2))
-
-
-def test_changing_the_backend_later() -> None:
-    model = replace_self_attention(huggingface_model(), "sparse")
-    replace_self_attention(model, "dense")
-    layers = [module for module in model.modules() if isinstance(module, LocalGlobalSelfAttention)]
-    assert [layer.backend for layer in layers] == ["dense"] * 3
-
-
 def test_memory_is_linear_in_length() -> None:
-    """What the backward keeps of the sparse path: twice the length, twice the elements (a full matrix: four
-    times)."""
+    """What the backward keeps: twice the length, twice the elements (a full matrix: four times)."""
 
     def kept(length: int) -> int:
-        layer = replace_self_attention(torch.nn.ModuleDict({"self": huggingface_layer()}))["self"]
-        hidden = torch.randn(1, length, 32, requires_grad=True)
-        mask = torch.zeros(1, length)
-        mask[0, :16] = 1.0
-        total = 0
+        attention = huggingface_model().longformer.encoder.layer[0].attention
+        layer = replace_self_attention(nn.ModuleDict({"self": attention.self}))["self"]
+        mask, sizes = (torch.arange(length)[None] < 16).float(), []
 
         def pack(tensor: Tensor) -> Tensor:
-            nonlocal total
-            total += tensor.numel()
+            sizes.append(tensor.numel())
             return tensor
 
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-            layer(hidden, attention_mask=mask)
-        return total
+            layer(torch.randn(1, length, 32, requires_grad=True), attention_mask=mask)
+        return sum(sizes)
 
     assert kept(2048) < 2.1 * kept(1024)
 
 
-def huggingface_layer() -> torch.nn.Module:
-    return huggingface_model().longformer.encoder.layer[0].attention.self
+# ---- one row of the mask instead of a square
+
+
+@torch.no_grad()
+def test_with_one_row_of_the_mask_hugging_faces_attention_gives_what_it_gave():
+    model, batch = longformer(LongformerModel), batch_of()
+    inputs = (batch, {"input_ids": batch["input_ids"]})  # without a mask all are tokens
+    before = [model(**given).last_hidden_state for given in inputs]
+    layers.mask_by_row(model)
+    for given, expected in zip(inputs, before, strict=True):
+        assert torch.equal(model(**given).last_hidden_state, expected)
+        assert torch.equal(copy.deepcopy(model)(**given).last_hidden_state, expected)
+    plain = nn.Linear(2, 2)
+    layers.mask_by_row(plain)
+    assert "forward" not in vars(plain), "a model that makes no such mask stays as it is"
+
+
+@torch.no_grad()
+def test_nothing_is_as_large_as_a_square_of_the_length():
+    """The largest is the feed-forward block's; Hugging Face's own mask has length^2 numbers a row."""
+    model = longformer(LongformerModel, hidden_size=8, intermediate_size=16, num_attention_heads=2)
+    with LargestTensor() as before:
+        model(**batch_of())
+    replace_self_attention(model)
+    with LargestTensor() as after:
+        model(**batch_of())
+    assert before.numbers >= 3 * LENGTH**2
+    assert after.numbers < LENGTH**2
+
+
+# ---- a last layer of global tokens alone
+
+
+def encoder(**changes) -> LongformerModel:
+    return replace_self_attention(longformer(LongformerModel, **changes))
+
+
+def read_globals(model: LongformerModel, batch: dict[str, Tensor]) -> tuple[Tensor, list[Tensor | None]]:
+    """All last states, and gradients of a sum that reads those of global tokens alone."""
+    states = model(**batch).last_hidden_state
+    weights = torch.linspace(-1, 1, states.shape[-1]) * batch["global_attention_mask"][..., None]
+    (states * weights).sum().backward()
+    return states.detach(), [parameter.grad for parameter in model.parameters()]
+
+
+def test_states_and_gradients_of_globals_are_those_of_the_whole_layer() -> None:
+    whole, model, batch = encoder(), read_only_globals(encoder()), batch_of()
+    assert list(model.state_dict()) == list(whole.state_dict())
+    (expected, wanted), (actual, gradients) = (read_globals(one, batch) for one in (whole, model))
+    is_global = batch["global_attention_mask"] == 1
+    torch.testing.assert_close(actual[is_global], expected[is_global], rtol=1e-5, atol=1e-5)
+    assert not actual[~is_global].any()
+    for (name, _), mine, other in zip(whole.named_parameters(), gradients, wanted, strict=True):
+        if mine is None:
+            assert not other.any(), name
+        else:
+            torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-5, msg=name)
+    batch["global_attention_mask"].zero_()
+    assert not model(**batch).last_hidden_state.any(), "without a global token all is zero"
+
+
+def test_dropout_of_a_last_layer_of_globals() -> None:
+    model, batch = read_only_globals(encoder(attention_probs_dropout_prob=0.5)), batch_of()
+    states = model(**batch).last_hidden_state
+    for other in model.encoder.layer[:-1]:
+        other.attention.self.dropout = 0.0  # what differs below comes from the last layer
+    model.train()
+    torch.manual_seed(0)
+    assert (model(**batch).last_hidden_state != states).any()
+    model.encoder.layer[-1].attention.self.dropout = 0.0
+    torch.testing.assert_close(model(**batch).last_hidden_state, states, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("globals_only", [False, True])
+def test_gradient_checkpointing_gives_the_same_gradients(globals_only: bool) -> None:
+    gradients = []
+    for checkpointing in (False, True):
+        model = encoder().double().train()
+        if globals_only:
+            read_only_globals(model)
+        if checkpointing:
+            model.gradient_checkpointing_enable({"use_reentrant": False})
+        gradients.append(read_globals(model, batch_of())[1])
+    for plain, recomputed in zip(*gradients, strict=True):
+        torch.testing.assert_close(recomputed, plain, rtol=0, atol=1e-12)
+
+
+@torch.no_grad()
+def test_copies_of_a_last_layer_of_globals_are_independent_and_others_left_alone() -> None:
+    model, batch = read_only_globals(encoder()), batch_of()
+    twin = copy.deepcopy(model)
+    before = twin(**batch).last_hidden_state
+    for parameter in model.encoder.layer[-1].parameters():
+        parameter.zero_()
+    torch.testing.assert_close(twin(**batch).last_hidden_state, before, rtol=0, atol=0)
+    theirs = longformer(LongformerModel)
+    states = theirs(**batch).last_hidden_state
+    torch.testing.assert_close(read_only_globals(theirs)(**batch).last_hidden_state, states, rtol=0, atol=0)
+
+
+def test_a_last_layer_of_globals_has_no_attention_to_show() -> None:
+    model, tokens = read_only_globals(encoder()), torch.zeros(3, 1, dtype=torch.int64)
+    with pytest.raises(ValueError, match="has no attention to show"):
+        model(**batch_of(), output_attentions=True)
+    with pytest.raises(ValueError, match="has no attention to show"), record_attention(model, tokens):
+        model(**batch_of())

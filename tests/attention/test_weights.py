@@ -4,144 +4,84 @@ import math
 
 import pytest
 import torch
+from attention_cases import SHAPES, LargestTensor, inputs_of, longformer, packed, setting_of
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import LongformerConfig, LongformerModel
+from transformers import LongformerModel
 
 from cdlm_lab.attention import weights
 from cdlm_lab.attention.dense import dense_weights
 from cdlm_lab.attention.layer import replace_self_attention
-from cdlm_lab.attention.plan import Plan, make_plan
+from cdlm_lab.attention.plan import make_plan
 from cdlm_lab.attention.weights import AttentionRecorder, record_attention, recordable_layers
-
-HEADS, DIM = 2, 8
-
-# (batch, seq, window, share of globals)
-SHAPES = {
-    "no globals": (2, 50, 8, 0.0),
-    "ragged globals and padding": (3, 61, 8, 0.2),
-    "all global": (2, 20, 4, 1.0),
-    "one token": (1, 1, 2, 0.0),
-    "window wider than the text": (2, 30, 128, 0.1),
-    "several blocks": (2, 300, 64, 0.15),
-    "more globals than are scored at once": (1, 200, 16, 0.9),
-}
-
-
-def masks_of(batch: int, seq: int, globals_: float) -> tuple[Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(batch * seq)
-    attention_mask = torch.ones(batch, seq, dtype=torch.bool)
-    global_mask = torch.rand(batch, seq, generator=generator) < globals_
-    if batch > 2:
-        global_mask[0] = False  # one row without any
-        attention_mask[1, 5:15] = False  # padding in the middle
-        attention_mask[2, 40:] = False
-    return attention_mask, global_mask & attention_mask
 
 
 def projections_of(batch: int, seq: int) -> dict[str, Tensor]:
-    generator = torch.Generator().manual_seed(seq)
-    names = ("query", "key", "query_global", "key_global")
-    return {name: torch.randn(batch, seq, HEADS, DIM, generator=generator) * 2 for name in names}
+    inputs = inputs_of(batch, seq, dtype=torch.float32).items()
+    return {name: 2 * tensor.detach() for name, tensor in inputs if "value" not in name}
 
 
-def packed(projections: dict[str, Tensor], plan: Plan) -> dict[str, Tensor]:
-    orders = {"query": plan.local_order, "query_global": plan.global_order}
-    return {name: tensor.flatten(0, 1)[orders.get(name, plan.order)] for name, tensor in projections.items()}
-
-
-def recorded(tokens: Tensor, *, globals_: float, window: int, seq: int) -> AttentionRecorder:
-    attention_mask, global_mask = masks_of(len(tokens), seq, globals_)
-    plan = make_plan(attention_mask=attention_mask, global_mask=global_mask, window=window)
-    recorder = AttentionRecorder(tokens)
-    recorder.record(packed(projections_of(len(tokens), seq), plan), plan)
+def recorded(tokens: Tensor, shape: str) -> AttentionRecorder:
+    plan, recorder = make_plan(**setting_of(shape)), AttentionRecorder(tokens)
+    recorder.record(packed(projections_of(*SHAPES[shape][:2]), plan), plan)
     return recorder
 
 
-@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_every_token_at_once_equals_the_dense_oracle(shape) -> None:
-    batch, seq, window, globals_ = shape
-    attention_mask, global_mask = masks_of(batch, seq, globals_)
-    projections = projections_of(batch, seq)
-    matrix = dense_weights(
-        *projections.values(), attention_mask=attention_mask, global_mask=global_mask, window=window
-    )
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_token_at_once_equals_the_dense_oracle(shape: str) -> None:
+    setting = setting_of(shape)
+    present = setting["attention_mask"]
+    matrix = dense_weights(*projections_of(*SHAPES[shape][:2]).values(), **setting)
     # all tokens of the shortest row, in no order, the last one twice
-    count = int(attention_mask.sum(1).min())
-    generator = torch.Generator().manual_seed(3)
-    rows = [mask.nonzero().flatten() for mask in attention_mask]
+    count, generator = int(present.sum(1).min()), torch.Generator().manual_seed(3)
+    rows = [mask.nonzero().flatten() for mask in present]
     tokens = torch.stack([row[torch.randperm(len(row), generator=generator)[:count]] for row in rows])
     tokens = torch.cat([tokens, tokens[:, -1:]], dim=1)
-
-    recorder = recorded(tokens, globals_=globals_, window=window, seq=seq)
-
+    recorder = recorded(tokens, shape)
     for row, chosen in enumerate(tokens):
         given, received = matrix[row][:, chosen], matrix[row][:, :, chosen].transpose(1, 2)
-        torch.testing.assert_close(recorder.from_tokens[0][row], given, rtol=0, atol=2e-6)
-        torch.testing.assert_close(recorder.to_tokens[0][row], received, rtol=0, atol=2e-6)
         for actual, wanted in ((recorder.from_tokens, given), (recorder.to_tokens, received)):
+            torch.testing.assert_close(actual[0][row], wanted, rtol=0, atol=2e-6)
             assert torch.equal(actual[0][row] == 0, wanted == 0), "out of reach is exactly 0"
 
 
+def recorded_in(seq: int, tokens: Tensor, *, global_token: int | None = None) -> None:
+    """A text with at most one global token, window 64."""
+    present = torch.ones(1, seq, dtype=torch.bool)
+    is_global = torch.arange(seq)[None] == global_token if global_token else ~present
+    plan = make_plan(attention_mask=present, global_mask=is_global, window=64)
+    AttentionRecorder(tokens).record(packed(projections_of(1, seq), plan), plan)
+
+
 def test_the_blocks_are_scored_once_however_many_tokens_are_chosen(monkeypatch) -> None:
-    scored = []
+    scored, original = [], weights._block_scores
 
     def counted(packed, row, block):
         scored.append(block.query_start)
         return original(packed, row, block)
 
-    original = weights._block_scores
     monkeypatch.setattr(weights, "_block_scores", counted)
-    recorded(torch.tensor([[150]]), globals_=0.0, window=64, seq=300)
+    recorded_in(300, torch.tensor([[150]]))
     assert len(scored) == 3, "a local token: only the blocks within its reach, of 10"
     scored.clear()
-    recorded(torch.arange(300)[None], globals_=0.0, window=64, seq=300)
+    recorded_in(300, torch.arange(300)[None])
     assert len(scored) == 10
-
-
-class LargestTensor(TorchDispatchMode):
-    """Elements of the largest tensor that any operation makes."""
-
-    elements = 0
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        made = function(*args, **(kwargs or {}))
-        if isinstance(made, Tensor):
-            self.elements = max(self.elements, made.numel())
-        return made
 
 
 def test_memory_is_linear_in_length() -> None:
     largest = []
     for seq in (1024, 2048):
-        mask = torch.ones(1, seq, dtype=torch.bool)
-        global_mask = torch.arange(seq)[None] == 7
-        plan = make_plan(attention_mask=mask, global_mask=global_mask, window=64)
-        projections = packed(projections_of(1, seq), plan)
         with LargestTensor() as mode:
-            AttentionRecorder(torch.tensor([[7, 8, 9]])).record(projections, plan)
-        largest.append(mode.elements)
+            recorded_in(seq, torch.tensor([[7, 8, 9]]), global_token=7)
+        largest.append(mode.numbers)
     assert largest[1] <= 2 * largest[0]
 
 
-def small_model() -> LongformerModel:
-    torch.manual_seed(0)
-    config = LongformerConfig(
-        vocab_size=60,
-        hidden_size=16,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        intermediate_size=16,
-        attention_window=[4, 8, 4],
-        max_position_embeddings=40,
-        pad_token_id=1,
-        initializer_range=0.5,
-    )
-    return replace_self_attention(LongformerModel(config, add_pooling_layer=False)).eval()
+@pytest.fixture
+def model() -> LongformerModel:
+    return replace_self_attention(longformer(LongformerModel, attention_window=[4, 8, 4]))
 
 
-def test_chosen_layers_are_those_of_a_full_recording() -> None:
-    model = small_model()
+def test_chosen_layers_are_those_of_a_full_recording(model: LongformerModel) -> None:
     ids, tokens = torch.arange(2, 26)[None], torch.tensor([[3, 9]])
     with record_attention(model, tokens) as full, torch.no_grad():
         model(ids)
@@ -161,40 +101,30 @@ def test_chosen_layers_are_those_of_a_full_recording() -> None:
     ("layers", "message"),
     [([], "no layer is chosen"), ([3], "no layer 3; the model has 3: 0 to 2"), ([0, -4], "no layer -4")],
 )
-def test_layers_that_are_not_there_are_refused(layers, message) -> None:
-    with (
-        pytest.raises(ValueError, match=message),
-        record_attention(small_model(), torch.tensor([[0]]), layers=layers),
-    ):
+def test_layers_that_are_not_there_are_refused(model: LongformerModel, layers, message) -> None:
+    tokens = torch.tensor([[0]])
+    with pytest.raises(ValueError, match=message), record_attention(model, tokens, layers=layers):
         pass
 
 
 @pytest.mark.parametrize("token", [-1, 61, 10, 1_000_000])
 def test_tokens_that_are_not_there_are_named(token: int) -> None:
-    tokens = torch.tensor([[0, 1], [20, token], [0, 1]])
-    with pytest.raises(
-        ValueError, match=f"token {token} of row 1 is padding or outside the text of length 61"
-    ):
-        recorded(tokens, globals_=0.2, window=8, seq=61)
+    message = f"token {token} of row 1 is padding or outside the text of length 61"
+    with pytest.raises(ValueError, match=message):
+        recorded(torch.tensor([[0, 1], [20, token], [0, 1]]), "ragged globals")
 
 
 def test_tokens_must_be_positions_of_each_row() -> None:
     with pytest.raises(ValueError, match=r"must be \(batch, chosen\) long positions"):
         AttentionRecorder(torch.tensor([0, 1]))
-    present = torch.ones(1, 4, dtype=torch.bool)
-    plan = make_plan(attention_mask=present, global_mask=~present, window=2)
-    projections = packed(projections_of(1, 4), plan)
     with pytest.raises(ValueError, match="tokens chosen for 2 rows, but the batch has 1"):
-        AttentionRecorder(torch.tensor([[0], [0]])).record(projections, plan)
+        recorded(torch.tensor([[0], [0]]), "one token")
 
 
 def test_weights_by_hand() -> None:
     """Two local tokens and a global one, keys chosen so that scores are logarithms of whole numbers."""
-    plan = make_plan(
-        attention_mask=torch.ones(1, 3, dtype=torch.bool),
-        global_mask=torch.tensor([[False, False, True]]),
-        window=2,
-    )
+    is_global = torch.tensor([[False, False, True]])
+    plan = make_plan(attention_mask=torch.ones_like(is_global), global_mask=is_global, window=2)
     ones = torch.ones(1, 3, 1, 1)
     keys = torch.tensor([1.0, 2.0, 3.0]).log().view(1, 3, 1, 1)
     projections = {"query": ones, "key": keys, "query_global": ones, "key_global": -keys}

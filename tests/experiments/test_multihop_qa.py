@@ -1,6 +1,7 @@
 """Multihop questions: a run on a handful of them, its report by hand, questions of files, what is refused."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,6 @@ import numpy as np
 import pytest
 from tagging_runs import score_of
 
-from cdlm_lab.data import questions as files
 from cdlm_lab.data.questions import MultihopQuestion, Paragraph, hotpot_record
 from cdlm_lab.experiments import multihop_qa, runs
 from cdlm_lab.experiments.multihop_qa import MultihopRun, Settings, question_facts, read_questions
@@ -67,7 +67,7 @@ def test_the_report_has_the_official_scores_and_their_files(finished) -> None:
     written = read_report(run.folder)
     gold = [hotpot_record(question) for question in run.questions["test"]]
     folders = [run.folder_of(training_of(run, "cdlm", seed)) for seed in (0, 1)]
-    each = [hotpotqa(gold, files.read_predictions(one / "test_predictions.json")) for one in folders]
+    each = [hotpotqa(gold, json.loads((one / "test_predictions.json").read_text())) for one in folders]
     for measure in ("em", "sp_f1", "joint_f1"):
         row = score_of(written, "cdlm", "test", measure)
         assert row.value == pytest.approx(sum(one[measure] for one in each) / 2)
@@ -118,17 +118,21 @@ def test_a_question_of_ones_own(finished, tmp_path: Path) -> None:
 # ---- questions of files
 
 
+def write_questions(path: Path, questions: Iterable[MultihopQuestion]) -> None:
+    path.write_text(json.dumps(list(map(hotpot_record, questions))))
+
+
 @pytest.fixture
 def folder(finished, tmp_path: Path) -> Path:
     """Questions in the official format, without dev.json; those of test are nowhere else."""
     for split in ("train", "test"):
-        files.write_hotpot_questions(tmp_path / f"{split}.json", finished[0].questions[split])
+        write_questions(tmp_path / f"{split}.json", finished[0].questions[split])
     return tmp_path
 
 
 def test_questions_of_files_in_the_official_format(finished, folder: Path) -> None:
     run, _ = finished
-    files.write_hotpot_questions(folder / "dev.json", run.questions["dev"])
+    write_questions(folder / "dev.json", run.questions["dev"])
     settings = Settings(corpus=str(folder))
     assert read_questions(settings) == run.questions
     drawn = read_questions(replace(settings, train_questions=3, held_out_questions=1))
@@ -172,14 +176,14 @@ def test_a_pass_is_never_chosen_on_what_is_reported(finished, folder: Path) -> N
     questions, settings = finished[0].questions, Settings(corpus=str(folder))
     with pytest.raises(ParameterError, match=r"no dev\.json.*; or take dev from train with dev_from_train$"):
         read_questions(settings)
-    files.write_hotpot_questions(folder / "dev.json", questions["test"])
+    write_questions(folder / "dev.json", questions["test"])
     count, first = len(questions["test"]), min(one.id for one in questions["test"])
     shared = rf"dev and test share {count} questions, as {first}: .* dev_from_train"
     with pytest.raises(ParameterError, match=shared):
         read_questions(settings)
     assert read_questions(replace(settings, dev_from_train=2))["test"] == questions["test"]
-    files.write_hotpot_questions(folder / "dev.json", questions["dev"])
-    files.write_hotpot_questions(folder / "test.json", (*questions["test"], questions["train"][0]))
+    write_questions(folder / "dev.json", questions["dev"])
+    write_questions(folder / "test.json", (*questions["test"], questions["train"][0]))
     with pytest.raises(ParameterError, match="train and test share 1 questions"):
         read_questions(settings)
     with pytest.raises(ParameterError, match="dev_from_train is 8; train has 8 questions in all"):

@@ -8,28 +8,22 @@ import numpy as np
 import pytest
 
 from cdlm_lab.data.questions import MultihopQuestion, Paragraph
-from cdlm_lab.examples.questions import (
-    NO_SENTENCE,
-    QUESTION_MARKS,
-    QUESTION_TYPES,
-    TITLE,
-    QuestionSequence,
-    encode_question,
-    question_marks_of,
-    question_sequence,
-)
+from cdlm_lab.examples import questions
+from cdlm_lab.examples.questions import NO_SENTENCE, QUESTION_TYPES, TITLE, QuestionSequence
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.models.encoder import load_tokenizer
-from cdlm_lab.models.question_answering import SpanCandidate, answer_text, best_spans, decode
+from cdlm_lab.models.question_answering import SpanCandidate, answer_span, best_spans, decode
 
-QUESTION = MultihopQuestion(
-    id="q",
-    text="Why?",
-    paragraphs=(
-        Paragraph(title="Big FIRE", sentences=("The  fire broke out in Lund.", " Two died.")),
-        Paragraph(title="Lund", sentences=("Lund is a City.",)),
-        Paragraph(title="Other", sentences=("Nothing.",)),
-    ),
+
+def question_of(*paragraphs: tuple[str, tuple[str, ...]]) -> MultihopQuestion:
+    made = (Paragraph(title=title, sentences=sentences) for title, sentences in paragraphs)
+    return MultihopQuestion(id="q", text="Why?", paragraphs=tuple(made))
+
+
+QUESTION = question_of(
+    ("Big FIRE", ("The  fire broke out in Lund.", " Two died.")),
+    ("Lund", ("Lund is a City.",)),
+    ("Other", ("Nothing.",)),
 )
 # What stands at each position of its sequence, from 0, 4, 24 and 36 on.
 LINES = (
@@ -43,21 +37,28 @@ BIG, FIRE_TITLE, THE, FIRE, OUT, LUND, STOP, TWO, DIED = 6, 7, 10, 11, 13, 15, 1
 LUND_TITLE, LUND_BODY, IS, CITY = 26, 29, 30, 32
 
 
+def sequence_of(paragraph, sentence, offsets, *, paragraphs, sentences, names) -> QuestionSequence:
+    return QuestionSequence(
+        input_ids=np.arange(len(paragraph)),
+        global_attention_mask=np.zeros(len(paragraph), dtype=np.int64),
+        paragraph=np.array(paragraph),
+        sentence=np.array(sentence),
+        offsets=np.array(offsets),
+        paragraph_positions=np.array(paragraphs),
+        sentence_positions=np.array(sentences),
+        sentence_names=np.array(names),
+        lost_sentences=(0,) * len(paragraphs),
+        lost_tokens=0,
+    )
+
+
 @pytest.fixture
 def sequence() -> QuestionSequence:
     """The sequence of QUESTION if each word and each full stop were a token."""
-    made = QuestionSequence(
-        input_ids=np.arange(len(TOKENS)),
-        global_attention_mask=np.zeros(len(TOKENS), dtype=np.int64),
-        paragraph=np.full(len(TOKENS), -1),
-        sentence=np.full(len(TOKENS), NO_SENTENCE),
-        offsets=np.zeros((len(TOKENS), 2), dtype=np.int64),
-        paragraph_positions=np.array([5, 25, 37]),
-        sentence_positions=np.array([9, 18, 28, 40]),
-        sentence_names=np.array([[0, 0], [0, 1], [1, 0], [2, 0]]),
-        lost_sentences=(0, 0, 0),
-        lost_tokens=0,
-    )
+    names = [[0, 0], [0, 1], [1, 0], [2, 0]]
+    count = len(TOKENS)
+    form = {"paragraphs": [5, 25, 37], "sentences": [9, 18, 28, 40], "names": names}
+    made = sequence_of([-1] * count, [NO_SENTENCE] * count, [[0, 0]] * count, **form)
     at = 4
     for number, paragraph in enumerate(QUESTION.paragraphs):
         starts = np.cumsum([0, *map(len, paragraph.sentences)])
@@ -79,17 +80,12 @@ def sequence() -> QuestionSequence:
 
 def logits_of(**values: dict[int, float]) -> dict[str, np.ndarray]:
     """Logits of QUESTION: -9 everywhere but at the given places; the type is "span"."""
-    made = {
-        "type_logits": np.array([1.0, 0.0, 0.0]),
-        "start_logits": np.full(len(TOKENS), -9.0),
-        "end_logits": np.full(len(TOKENS), -9.0),
-        "sentence_logits": np.full(4, -9.0),
-        "paragraph_logits": np.full(3, -9.0),
-    }
+    sizes = {"start": len(TOKENS), "end": len(TOKENS), "sentence": 4, "paragraph": 3}
+    made = {name: np.full(size, -9.0) for name, size in sizes.items()} | {"type": np.array([1.0, 0.0, 0.0])}
     for name, places in values.items():
         for place, value in places.items():
-            made[f"{name}_logits"][place] = value
-    return {name: logits.astype(np.float32) for name, logits in made.items()}
+            made[name][place] = value
+    return {f"{name}_logits": logits.astype(np.float32) for name, logits in made.items()}
 
 
 def best(sequence: QuestionSequence, start: dict, end: dict, **settings: int) -> list[tuple[int, int, float]]:
@@ -119,19 +115,12 @@ def test_the_best_span_is_the_best_that_may_be_an_answer(sequence, start, end, e
 def test_spans_are_sorted_and_lack_what_may_be_no_answer(sequence: QuestionSequence):
     start, end = {FIRE: 3, LUND: 2, LUND_BODY: 1}, {OUT: 1, LUND: 2, CITY: 1.5}
     # Not from FIRE or LUND to CITY, another paragraph; not from LUND back to OUT.
-    assert best(sequence, start, end, count=3) == [
-        (FIRE, LUND, 5.0),
-        (FIRE, OUT, 4.0),
-        (LUND, LUND, 4.0),
-        (LUND_BODY, CITY, 2.5),
-    ]
-
-
-@pytest.mark.parametrize(("most", "last"), [(30, DIED), (4, DIED), (3, TWO), (2, STOP), (1, LUND)])
-def test_the_limit_counts_tokens_of_text(sequence: QuestionSequence, most: int, last: int):
-    """ "Lund . Two died" has four, whatever marks are in it."""
+    expected = [(FIRE, LUND, 5.0), (FIRE, OUT, 4.0), (LUND, LUND, 4.0), (LUND_BODY, CITY, 2.5)]
+    assert best(sequence, start, end, count=3) == expected
+    # "Lund . Two died" has four tokens of text, whatever marks are in it
     end = {DIED: 4, TWO: 3, STOP: 2, LUND: 1}
-    assert best(sequence, {LUND: 9}, end, most_tokens=most)[0][:2] == (LUND, last)
+    for most, last in ((30, DIED), (4, DIED), (3, TWO), (2, STOP), (1, LUND)):
+        assert best(sequence, {LUND: 9}, end, most_tokens=most)[0][:2] == (LUND, last)
 
 
 def test_only_the_best_starts_and_ends_are_tried(sequence: QuestionSequence):
@@ -139,21 +128,19 @@ def test_only_the_best_starts_and_ends_are_tried(sequence: QuestionSequence):
     assert best(sequence, start, end, count=2) == [(FIRE, OUT, 9.0), (OUT, OUT, 8.0)]
     # of FIRE and THE alone no span can be made
     assert best(sequence, start, end, count=1) == [(OUT, OUT, 8.0)]
-
-
-def test_without_a_valid_span_the_best_token(sequence: QuestionSequence):
-    """It need be neither among the best starts nor among the best ends."""
+    # then the best token, which need be neither among the best starts nor among the best ends
     start, end = {CITY: 9, OUT: 5, 0: 9}, {THE: 9, OUT: 5, 0: 9}
     assert best(sequence, start, end, count=1) == [(OUT, OUT, 10.0)]
 
 
-def test_of_equals_the_first(sequence: QuestionSequence):
+def test_ties_go_to_the_first(sequence: QuestionSequence):
     start, end = {FIRE: 1, LUND: 1, TWO: 1}, {LUND: 1, TWO: 1}
     spans = [(first, last) for first, last, score in best(sequence, start, end) if score == 2]
     assert spans == [(FIRE, LUND), (FIRE, TWO), (LUND, LUND), (LUND, TWO), (TWO, TWO)]
     # all tokens alike: the first two starts and ends, then the first token
     assert best(sequence, {}, {}, count=2)[0][:2] == (BIG, BIG)
     assert best(sequence, {CITY: 1}, {BIG: 1, IS: 0, LUND: 0}, count=1) == [(BIG, BIG, -8.0)]
+    assert decode(QUESTION, sequence, logits_of(type={0: 0.0})).type == "span"
 
 
 def slow_best_spans(start, end, sequence, *, count, most_tokens):
@@ -162,13 +149,12 @@ def slow_best_spans(start, end, sequence, *, count, most_tokens):
     starts = sorted(text, key=lambda n: (-start[n], n))[:count]
     ends = sorted(text, key=lambda n: (-end[n], n))[:count]
     actual = []
-    for first in text:
-        for last in text:
-            same_part = (sequence.sentence[first] == TITLE) == (sequence.sentence[last] == TITLE)
-            same = same_part and sequence.paragraph[first] == sequence.paragraph[last]
-            length = sum(1 for n in text if first <= n <= last)
-            if first in starts and last in ends and same and 1 <= length <= most_tokens:
-                actual.append((first, last, start[first] + end[last]))
+    for first, last in itertools.product(text, text):
+        same_part = (sequence.sentence[first] == TITLE) == (sequence.sentence[last] == TITLE)
+        same = same_part and sequence.paragraph[first] == sequence.paragraph[last]
+        length = sum(1 for n in text if first <= n <= last)
+        if first in starts and last in ends and same and 1 <= length <= most_tokens:
+            actual.append((first, last, start[first] + end[last]))
     if not actual:
         one = max(text, key=lambda n: (start[n] + end[n], -n))
         actual = [(one, one, start[one] + end[one])]
@@ -176,25 +162,19 @@ def slow_best_spans(start, end, sequence, *, count, most_tokens):
 
 
 @pytest.mark.parametrize(("count", "most_tokens"), [(1, 30), (2, 2), (4, 3), (8, 1), (20, 30), (99, 6)])
-def test_it_is_the_definition(sequence: QuestionSequence, count: int, most_tokens: int):
-    rng = np.random.default_rng(count)
+def test_the_best_spans_are_the_definition(sequence: QuestionSequence, count: int, most_tokens: int):
+    """Minus infinity where no answer can be, and filling behind the sequence, change nothing."""
+    rng, limits = np.random.default_rng(count), {"count": count, "most_tokens": most_tokens}
     for high in (3, 1000):  # many ties; few
         for _ in range(20):
             start, end = rng.integers(-high, high, size=(2, len(TOKENS))).astype(np.float32)
-            actual = best_spans(start, end, sequence, count=count, most_tokens=most_tokens)
-            assert [(span.first, span.last, span.score) for span in actual] == slow_best_spans(
-                start, end, sequence, count=count, most_tokens=most_tokens
-            )
-
-
-def test_minus_infinity_and_filling_change_nothing(sequence: QuestionSequence):
-    rng = np.random.default_rng(0)
-    start, end = rng.normal(size=(2, len(TOKENS)))
-    expected = best_spans(start, end, sequence)
-    for logits in (start, end):
-        logits[~sequence.answerable] = -np.inf
-    filled = [np.append(logits, [-np.inf] * 5) for logits in (start, end)]
-    assert best_spans(*filled, sequence) == expected
+            expected = slow_best_spans(start, end, sequence, **limits)
+            filled = [
+                np.append(np.where(sequence.answerable, of, -np.inf), [-np.inf] * 5) for of in (start, end)
+            ]
+            for logits in ((start, end), filled):
+                actual = best_spans(*logits, sequence, **limits)
+                assert [(span.first, span.last, span.score) for span in actual] == expected
 
 
 @pytest.mark.parametrize(
@@ -209,10 +189,10 @@ def test_minus_infinity_and_filling_change_nothing(sequence: QuestionSequence):
     ],
 )
 def test_the_text_keeps_its_casing_and_spacing(sequence: QuestionSequence, first, last, text):
-    assert answer_text(QUESTION, sequence, SpanCandidate(first=first, last=last, score=0.0)) == text
+    assert answer_span(QUESTION, sequence, SpanCandidate(first=first, last=last, score=0.0)).text == text
 
 
-def test_a_span_is_answered_with_its_place(sequence: QuestionSequence):
+def test_an_answer_has_its_place(sequence: QuestionSequence):
     logits = logits_of(start={DIED: 3, LUND_TITLE: 1}, end={DIED: 3, LUND_TITLE: 1.5})
     answer = decode(QUESTION, sequence, logits)
     # paragraph 0: "The  fire broke out in Lund." has 28 characters, " Two died." follows
@@ -223,21 +203,13 @@ def test_a_span_is_answered_with_its_place(sequence: QuestionSequence):
     assert len(answer.n_best) == 20, "as many as `count`"
     assert len(decode(QUESTION, sequence, logits, count=1).n_best) == 1
     assert decode(QUESTION, sequence, logits, most_tokens=1).n_best[2].score < 0
-
-
-@pytest.mark.parametrize(("number", "kind"), [(1, "yes"), (2, "no")])
-def test_yes_and_no_take_the_place_of_the_span(sequence: QuestionSequence, number: int, kind: str):
-    logits = logits_of(start={DIED: 3}, end={DIED: 3}, type={0: np.log(1), 1: np.log(1), 2: np.log(1)})
-    logits["type_logits"][number] = np.log(2)
-    answer = decode(QUESTION, sequence, logits)
-    assert (answer.text, answer.type, answer.place) == (kind, kind, None)
-    assert answer.n_best[0].text == "died"
-    expected = dict.fromkeys(QUESTION_TYPES, 0.25) | {kind: 0.5}
-    assert answer.type_probabilities == pytest.approx(expected)
-
-
-def test_of_equal_types_the_first(sequence: QuestionSequence):
-    assert decode(QUESTION, sequence, logits_of(type={0: 0.0})).type == "span"
+    for number, kind in ((1, "yes"), (2, "no")):  # which take the place of the span
+        logits["type_logits"] = np.log([1.0, 1.0, 1.0])
+        logits["type_logits"][number] = np.log(2)
+        answer = decode(QUESTION, sequence, logits)
+        assert (answer.text, answer.type, answer.place) == (kind, kind, None)
+        assert answer.n_best[0].text == "died"
+        assert answer.type_probabilities == pytest.approx(dict.fromkeys(QUESTION_TYPES, 0.25) | {kind: 0.5})
 
 
 def test_probabilities_have_names(sequence: QuestionSequence):
@@ -261,7 +233,7 @@ SUPPORT = {
     "paragraphs decide": ((1, 1, 1, 1), (-5, 1, 1), ((0, 0), (0, 1), (1, 0), (2, 0)), ((1, 0), (2, 0))),
     # 1 + 2 = 3, 4 - 2 = 2 and 0 + 2.5 = 2.5
     "both decide": ((2, -1, -2, 2.5), (1, 4, 0), ((0, 0), (2, 0)), ((0, 0), (2, 0))),
-    "equals": ((-1, -1, -1, -1), (0, 0, 0), ((0, 0),), ((0, 0), (1, 0))),
+    "ties": ((-1, -1, -1, -1), (0, 0, 0), ((0, 0),), ((0, 0), (1, 0))),
 }
 
 
@@ -274,37 +246,18 @@ def test_support(sequence, sentences, paragraphs, threshold, two_paragraphs):
     assert decode(QUESTION, sequence, logits, support="two_paragraphs").supporting == two_paragraphs
 
 
-def test_a_paragraph_without_a_sentence_in_the_sequence_gives_no_support(sequence: QuestionSequence):
+def test_support_of_paragraphs_without_sentences_and_of_one_alone(sequence: QuestionSequence):
     cut = dataclasses.replace(sequence, sentence_names=sequence.sentence_names[[0, 1, 3]])
     logits = logits_of(sentence={0: 1, 1: -1, 2: -2}, paragraph={1: 20})
     assert decode(QUESTION, cut, logits, support="two_paragraphs").supporting == ((0, 0), (2, 0))
     assert (1, 0) not in decode(QUESTION, cut, logits).sentence_probabilities
-
-
-def test_one_paragraph_is_enough():
-    question = MultihopQuestion(
-        id="q", text="Who?", paragraphs=(Paragraph(title="A", sentences=("B.", " C.")),)
-    )
-    sequence = QuestionSequence(
-        input_ids=np.arange(4),
-        global_attention_mask=np.zeros(4, dtype=np.int64),
-        paragraph=np.array([-1, 0, 0, 0]),
-        sentence=np.array([NO_SENTENCE, TITLE, 0, 1]),
-        offsets=np.array([[0, 0], [0, 1], [0, 1], [3, 4]]),
-        paragraph_positions=np.array([0]),
-        sentence_positions=np.array([0, 0]),
-        sentence_names=np.array([[0, 0], [0, 1]]),
-        lost_sentences=(0,),
-        lost_tokens=0,
-    )
-    logits = {
-        "type_logits": np.zeros(3),
-        "start_logits": np.arange(4.0),
-        "end_logits": np.arange(4.0),
-        "sentence_logits": np.array([-2.0, -1.0]),
-        "paragraph_logits": np.zeros(1),
-    }
-    answer = decode(question, sequence, logits, support="two_paragraphs")
+    form = {"paragraphs": [0], "sentences": [0, 0], "names": [[0, 0], [0, 1]]}
+    offsets = [[0, 0], [0, 1], [0, 1], [3, 4]]
+    one = sequence_of([-1, 0, 0, 0], [NO_SENTENCE, TITLE, 0, 1], offsets, **form)
+    logits = {"type": np.zeros(3), "start": np.arange(4.0), "end": np.arange(4.0)}
+    logits |= {"sentence": np.array([-2.0, -1.0]), "paragraph": np.zeros(1)}
+    named = {f"{name}_logits": values for name, values in logits.items()}
+    answer = decode(question_of(("A", ("B.", " C."))), one, named, support="two_paragraphs")
     assert (answer.text, answer.supporting) == ("C", ((0, 1),))
 
 
@@ -314,37 +267,26 @@ def test_one_paragraph_is_enough():
         ({"support": "argmax"}, "unknown support 'argmax'; choose one of threshold, two_paragraphs"),
         ({"count": 0}, "count is 0; it must be at least 1"),
         ({"most_tokens": 0}, "most_tokens is 0; it must be at least 1"),
+        ({}, "no token of the sequence can be an answer"),
     ],
 )
-def test_settings_that_make_no_sense(sequence: QuestionSequence, settings: dict, message: str):
+def test_what_cannot_be_decoded(sequence: QuestionSequence, settings: dict, message: str):
+    if not settings:
+        sequence.sentence[:] = NO_SENTENCE
     with pytest.raises(ValueError, match=re.escape(message)):
         decode(QUESTION, sequence, logits_of(), **settings)
 
 
-def test_a_sequence_without_text_has_no_answer(sequence: QuestionSequence):
-    sequence.sentence[:] = NO_SENTENCE
-    with pytest.raises(ValueError, match="no token of the sequence can be an answer"):
-        decode(QUESTION, sequence, logits_of())
-
-
 def test_words_of_a_real_tokenizer_come_back_as_they_were_written():
     """Every word, title or sentence, alone and with the next."""
-    question = MultihopQuestion(
-        id="q",
-        text="Où?",
-        paragraphs=(
-            Paragraph(title=" Café  Zürich", sentences=("The\n fire, in  MALMÖ!", "  It's 漢字 [s] now. ")),
-            Paragraph(title="B", sentences=("No <t> more.",)),
-        ),
+    question = question_of(
+        (" Café  Zürich", ("The\n fire, in  MALMÖ!", "  It's 漢字 [s] now. ")), ("B", ("No <t> more.",))
     )
     tokenizer = load_tokenizer("storyworld/longformer")
-    tokenizer.add_special_tokens({"extra_special_tokens": list(QUESTION_MARKS)})
-    sequence = question_sequence(
-        encode_question(question, tokenizer),
-        special=from_tokenizer(tokenizer),
-        marks=question_marks_of(tokenizer),
-        max_length=200,
-    )
+    tokenizer.add_special_tokens({"extra_special_tokens": list(questions.QUESTION_MARKS)})
+    marks, special = questions.question_marks_of(tokenizer), from_tokenizer(tokenizer)
+    encoded = questions.encode_question(question, tokenizer)
+    sequence = questions.question_sequence(encoded, special=special, marks=marks, max_length=200)
     for number, paragraph in enumerate(question.paragraphs):
         for in_title, source in ((True, paragraph.title), (False, paragraph.text)):
             text = (sequence.sentence == TITLE) == in_title
@@ -354,7 +296,7 @@ def test_words_of_a_real_tokenizer_come_back_as_they_were_written():
                 first = min(n for n in here if sequence.offsets[n, 0] == start)
                 last = max(n for n in here if sequence.offsets[n, 1] == end)
                 span = SpanCandidate(first=int(first), last=int(last), score=0.0)
-                assert answer_text(question, sequence, span) == source[start:end]
+                assert answer_span(question, sequence, span).text == source[start:end]
 
 
 @pytest.mark.parametrize(
@@ -370,42 +312,17 @@ def test_words_of_a_real_tokenizer_come_back_as_they_were_written():
     ],
 )
 def test_an_answer_goes_to_the_ends_of_its_words(source: str, start: int, end: int, answer: str):
-    question = MultihopQuestion(
-        id="q", text="Where?", paragraphs=(Paragraph(title="T", sentences=(source,)),)
-    )
-    made = QuestionSequence(
-        input_ids=np.arange(1),
-        global_attention_mask=np.zeros(1, dtype=np.int64),
-        paragraph=np.zeros(1, dtype=np.int64),
-        sentence=np.zeros(1, dtype=np.int64),
-        offsets=np.array([[start, end]]),
-        paragraph_positions=np.array([0]),
-        sentence_positions=np.array([0]),
-        sentence_names=np.array([[0, 0]]),
-        lost_sentences=(0,),
-        lost_tokens=0,
-    )
-    assert answer_text(question, made, SpanCandidate(first=0, last=0, score=0.0)) == answer
+    made = sequence_of([0], [0], [[start, end]], paragraphs=[0], sentences=[0], names=[[0, 0]])
+    span = SpanCandidate(first=0, last=0, score=0.0)
+    assert answer_span(question_of(("T", (source,))), made, span).text == answer
 
 
 def test_spans_that_become_the_same_words_are_one(sequence: QuestionSequence):
     """ "City" read as two tokens: whichever of them is chosen, the answer is the word."""
     sequence.offsets[IS] = sequence.offsets[CITY][0], sequence.offsets[CITY][0] + 2
     sequence.offsets[CITY] = sequence.offsets[CITY][0] + 2, sequence.offsets[CITY][1]
-    logits = np.full(len(TOKENS), -9.0)
-    logits[[IS, CITY]] = 2.0, 1.0
-    actual = decode(
-        QUESTION,
-        sequence,
-        {
-            "type_logits": np.array([1.0, 0, 0]),
-            "start_logits": logits,
-            "end_logits": logits,
-            "sentence_logits": np.zeros(4),
-            "paragraph_logits": np.zeros(3),
-        },
-        count=2,
-    )
+    logits = {IS: 2.0, CITY: 1.0}
+    actual = decode(QUESTION, sequence, logits_of(start=logits, end=logits), count=2)
     assert actual.text == "City"
     assert [span.text for span in actual.n_best].count("City") == 1
     assert actual.n_best[0].score == 4.0

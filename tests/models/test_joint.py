@@ -16,44 +16,30 @@ from model_cases import (
     JOINT_LABELS,
     LAYOUT,
     LENGTH,
+    OF_SEQUENCE,
     PIECES,
     POOLED_HEADS,
     Batch,
     K,
     Loaded,
     claims,
-    learn,
     own_token_types,
     sequences,
     some_pairs,
 )
 from safetensors.torch import save_file
 from torch import nn
-from transformers import AutoTokenizer, BertModel, LongformerConfig, PreTrainedTokenizerFast, RobertaModel
+from transformers import AutoTokenizer, BertModel, LongformerConfig, RobertaModel
 
 from cdlm_lab.examples.candidates import JointCollate, JointLayout, joint_sequence
 from cdlm_lab.examples.tokens import from_tokenizer
+from cdlm_lab.models import joint
 from cdlm_lab.models.checkpoint import CheckpointError, own_randomness
 from cdlm_lab.models.encoder import load_encoder
-from cdlm_lab.models.joint import (
-    HEAD_FILE,
-    JointHead,
-    JointHeadLayers,
-    JointModel,
-    PooledHead,
-    PooledPairs,
-    largest,
-    lengths_for,
-    load_joint_model,
-    load_pooled_pairs,
-    paragraph_head,
-    scores_of,
-    start_from_paragraph_head,
-    weighted_sum,
-    widen_token_types,
-    write_head,
-)
+from cdlm_lab.models.joint import HEAD_FILE, JointHead, JointHeadLayers, JointModel, PooledHead, PooledPairs
 from cdlm_lab.models.language_model import CrossDocumentLM
+
+# ---- heads and their files
 
 
 def layers_of(seed: int, *, size: int = 12, **form: str | int) -> JointHeadLayers:
@@ -65,27 +51,30 @@ def test_the_layout_is_that_of_the_sequences():
     head = JointHead(kind="ie_k", sentences=4, length=10, positions="compact")
     assert head.layout == JointLayout(sentences=4, length=10, positions="compact")
     assert JointHead(kind="ae_1").layout.tokens == 384, "the paper's 64 * (5 + 1)"
-    assert [JointHead(kind=kind).of_candidates for kind in ("ie_1", "ae_1", "ie_k", "ae_k")] == [
-        False,
-        False,
-        True,
-        True,
-    ]
+    of_candidates = {kind: JointHead(kind=kind).of_candidates for kind in ("ie_1", "ae_1", "ie_k", "ae_k")}
+    assert of_candidates == {"ie_1": False, "ae_1": False, "ie_k": True, "ae_k": True}
 
 
 @pytest.mark.parametrize(
-    ("form", "message"),
+    ("kind", "form", "message"),
     [
-        ({"kind": "AE_K"}, "kind is 'AE_K'; it must be one of 'ie_1', 'ae_1', 'ie_k', 'ae_k'"),
-        ({"kind": "ie_k", "layers": "deep"}, "layers is 'deep'; it must be one of 'linear', 'tanh'"),
-        ({"kind": "ie_k", "labels": 1}, "labels is 1; it must be at least 2"),
-        ({"kind": "ie_k", "sentences": 1}, "sentences is 1"),
-        ({"kind": "ie_k", "positions": "none"}, "unknown positions 'none'"),
+        (JointHead, {"kind": "AE_K"}, "kind is 'AE_K'; it must be one of 'ie_1', 'ae_1', 'ie_k', 'ae_k'"),
+        (
+            JointHead,
+            {"kind": "ie_k", "layers": "deep"},
+            "layers is 'deep'; it must be one of 'linear',",
+        ),
+        (JointHead, {"kind": "ie_k", "labels": 1}, "labels is 1; it must be at least 2"),
+        (JointHead, {"kind": "ie_k", "sentences": 1}, "sentences is 1"),
+        (JointHead, {"kind": "ie_k", "positions": "none"}, "unknown positions 'none'"),
+        (PooledHead, {"pooling": "mean"}, "pooling is 'mean'; it must be one of 'max', 'weighted_sum'"),
+        (PooledHead, {"pooling": "max", "labels": 1}, "labels is 1; it must be at least 2"),
+        (PooledHead, {"pooling": "max", "length": 1}, "length is 1"),
     ],
 )
-def test_forms_that_cannot_be(form: dict, message: str):
+def test_forms_that_cannot_be(kind: type, form: dict, message: str):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-        JointHead(**form)
+        kind(**form)
 
 
 @pytest.mark.parametrize(
@@ -100,34 +89,25 @@ def test_forms_that_cannot_be(form: dict, message: str):
         ("ae_k", "tanh", 24 * 24 + 24 + 24 * 2 + 2),
     ],
 )
-def test_the_number_of_weights(kind: str, layers: str, weights: int):
+def test_the_layers_of_a_head(kind: str, layers: str, weights: int):
     made = layers_of(0, kind=kind, layers=layers)
     assert sum(weight.numel() for weight in made.parameters()) == weights
-
-
-def test_hidden_dropout_is_twice_in_a_tanh_head():
-    made = layers_of(0, kind="ie_k", layers="tanh")
-    assert [type(layer).__name__ for layer in made.layers] == [
-        "Dropout",
-        "Linear",
-        "Tanh",
-        "Dropout",
-        "Linear",
-    ]
+    names = ["Dropout", "Linear", "Tanh", "Dropout", "Linear"] if layers == "tanh" else ["Linear"]
+    assert [type(layer).__name__ for layer in made.layers] == names
 
 
 @pytest.mark.parametrize("layers", ["linear", "tanh"])
 def test_a_head_starts_from_the_file_of_one_of_its_form(tmp_path: Path, layers: str):
     written = layers_of(0, kind="ae_k", layers=layers, length=20)
-    assert paragraph_head(str(tmp_path)) is None
-    write_head(written, tmp_path)
+    assert joint.paragraph_head(str(tmp_path)) is None
+    joint.write_head(written, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [HEAD_FILE]
-    form, weights = paragraph_head(str(tmp_path))
+    form, weights = joint.paragraph_head(str(tmp_path))
     assert form == written.form
     assert weights.keys() == written.state_dict().keys()
     # the layout may be another: the head does not know of it
     head = layers_of(1, kind="ae_k", layers=layers, sentences=3)
-    assert start_from_paragraph_head(head, str(tmp_path))
+    assert joint.start_from_paragraph_head(head, str(tmp_path))
     for name, weight in head.state_dict().items():
         assert torch.equal(weight, written.state_dict()[name]), name
 
@@ -136,31 +116,29 @@ def test_a_head_starts_from_the_file_of_one_of_its_form(tmp_path: Path, layers: 
     "other", [{"kind": "ie_k"}, {"kind": "ae_k", "labels": 3}, {"kind": "ae_k", "layers": "tanh"}]
 )
 def test_a_head_of_another_form_stays_as_drawn(tmp_path: Path, other: dict):
-    write_head(layers_of(0, kind="ae_k"), tmp_path)
+    joint.write_head(layers_of(0, kind="ae_k"), tmp_path)
     head, untouched = layers_of(1, **other), layers_of(1, **other)
-    assert not start_from_paragraph_head(head, str(tmp_path))
+    assert not joint.start_from_paragraph_head(head, str(tmp_path))
     for name, weight in head.state_dict().items():
         assert torch.equal(weight, untouched.state_dict()[name]), name
 
 
-def test_a_file_that_is_no_head(tmp_path: Path):
+def test_files_that_are_no_head_or_of_another_encoder(tmp_path: Path):
     file = tmp_path / HEAD_FILE
     message = rf"^{re.escape(str(file))}: no head of paragraph pre-training \(.*\); save the model again$"
     save_file({"layers.0.weight": torch.zeros(2, 12)}, file)  # which does not say what it is
     with pytest.raises(CheckpointError, match=message):
-        paragraph_head(str(tmp_path))
-    write_head(layers_of(0, kind="ie_k"), tmp_path)
+        joint.paragraph_head(str(tmp_path))
+    joint.write_head(layers_of(0, kind="ie_k"), tmp_path)
+    other = rf"^{re.escape(str(tmp_path))}: {HEAD_FILE} is not of the encoder beside it; remove it"
+    with pytest.raises(CheckpointError, match=other):
+        joint.start_from_paragraph_head(layers_of(1, kind="ie_k", size=16), str(tmp_path))
     file.write_bytes(file.read_bytes()[:-3])
     with pytest.raises(CheckpointError, match=message):
-        paragraph_head(str(tmp_path))
+        joint.paragraph_head(str(tmp_path))
 
 
-def test_a_head_of_another_encoder(tmp_path: Path):
-    write_head(layers_of(0, kind="ie_k"), tmp_path)
-    message = rf"^{re.escape(str(tmp_path))}: {HEAD_FILE} is not of the encoder beside it; remove it"
-    with pytest.raises(CheckpointError, match=message):
-        start_from_paragraph_head(layers_of(1, kind="ie_k", size=16), str(tmp_path))
-
+# ---- positions, windows and token types
 
 ROOM = 40
 HEAD = JointHead(kind="ie_1", sentences=4, length=10)
@@ -175,25 +153,19 @@ def longformer(language_model: CrossDocumentLM, roberta: Path, tmp_path: Path) -
 
 
 def test_lengths(longformer: Path, bert: Path):
-    assert lengths_for("minilm", tokens=384, window=None) == {"max_length": 768, "window": 768}
-    assert lengths_for("tiny", tokens=20, window=None, max_length=100) == {"max_length": 100, "window": 40}
-    assert lengths_for(str(bert), tokens=20, window=None, max_length=30) == {"max_length": 40, "window": 40}
-    assert lengths_for(str(bert), tokens=20, window=8) == {"max_length": 20, "window": 8}
-    name = str(longformer)
-    assert lengths_for(name, tokens=15, window=None) == {"max_length": 30, "window": 30}
-    assert lengths_for(name, tokens=39, window=None) == {"max_length": 40, "window": 40}
-    assert lengths_for(name, tokens=39, window=6) == {"max_length": 39, "window": 6}
+    def lengths(name: str | Path, tokens: int, window: int | None = None, wanted: int | None = None) -> tuple:
+        return tuple(joint.lengths_for(str(name), tokens=tokens, window=window, max_length=wanted).values())
+
+    assert joint.lengths_for("minilm", tokens=384, window=None) == {"max_length": 768, "window": 768}
+    assert lengths("tiny", 20, wanted=100) == (100, 40)
+    assert [lengths(bert, 20, wanted=30), lengths(bert, 20, window=8)] == [(40, 40), (20, 8)]
+    assert [lengths(longformer, tokens) for tokens in (15, 39)] == [(30, 30), (40, 40)]
+    assert lengths(longformer, 39, window=6) == (39, 6)
     # longer is what load_encoder refuses: a Longformer is never extended
-    for wanted, given in ((20, 40), (41, 41)):
-        assert lengths_for(name, tokens=39, window=None, max_length=wanted)["max_length"] == given
-    with pytest.raises(
-        CheckpointError, match="reads 40 tokens, but the sentences may have 41 together; take"
-    ):
-        lengths_for(name, tokens=41, window=None)
-
-
-def test_a_shipped_checkpoint_with_fewer_positions_than_the_window():
-    assert lengths_for("storyworld/cdlm", tokens=384, window=None) == {"max_length": 512, "window": 512}
+    assert [lengths(longformer, 39, wanted=wanted)[0] for wanted in (20, 41)] == [40, 41]
+    assert lengths("storyworld/cdlm", 384) == (512, 512), "fewer positions than the window"
+    with pytest.raises(CheckpointError, match="reads 40 tokens, but the sentences may have 41 together;"):
+        lengths(longformer, 41)
 
 
 def changed(model, ids: torch.Tensor) -> list[bool]:
@@ -209,21 +181,20 @@ def changed(model, ids: torch.Tensor) -> list[bool]:
 def test_a_longformer_with_few_positions_sees_all(longformer: Path, attention: str):
     """40 positions allow a window of 40, which is 20 on each side; two layers would hide that."""
     ids = torch.randint(10, 50, (1, ROOM), generator=torch.Generator().manual_seed(0))
-    model, _ = load_joint_model(longformer, head=HEAD, attention=attention)
+    model, _ = joint.load_joint_model(longformer, head=HEAD, attention=attention)
     assert model.config.attention_window == [80, 80]
     model.longformer.encoder.layer = model.longformer.encoder.layer[:1]
     assert changed(model.longformer, ids) == [True] * 40
-    narrow, _ = load_joint_model(longformer, head=HEAD, attention=attention, window=4)
+    narrow, _ = joint.load_joint_model(longformer, head=HEAD, attention=attention, window=4)
     assert narrow.config.attention_window == [4, 4]
     assert changed(narrow.longformer, ids) == [False] * 35 + [True] * 5
 
 
 def test_a_trained_model_sees_all_again(longformer: Path, tmp_path: Path):
-    model, tokenizer = load_joint_model(longformer, head=HEAD)
-    model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
+    for part in joint.load_joint_model(longformer, head=HEAD):
+        part.save_pretrained(tmp_path)
     for window, width in ((None, 80), (8, 8)):
-        again, _ = load_joint_model(tmp_path, window=window)
+        again, _ = joint.load_joint_model(tmp_path, window=window)
         assert {layer.attention.self.window for layer in again.longformer.encoder.layer} == {width}
 
 
@@ -231,12 +202,11 @@ def test_token_types_are_widened_with_copies_and_never_narrowed(bert: Path):
     encoder, _ = load_encoder(bert, max_length=24, window=24)
     first = encoder.embeddings.token_type_embeddings.weight.detach().clone()
     assert len(first) == 2
-    widen_token_types(encoder, 5)
+    joint.widen_token_types(encoder, 5)
     table = encoder.embeddings.token_type_embeddings.weight
     assert table.requires_grad
     assert torch.equal(table, torch.stack([first[0], *[first[1]] * 4]))
-    assert encoder.config.type_vocab_size == 5
-    widen_token_types(encoder, 3)
+    joint.widen_token_types(encoder, 3)
     assert encoder.embeddings.token_type_embeddings.weight is table
     assert encoder.config.type_vocab_size == 5
     with torch.no_grad():
@@ -244,9 +214,7 @@ def test_token_types_are_widened_with_copies_and_never_narrowed(bert: Path):
     assert table[4].ne(7).all(), "copies, not one row seen several times"
 
 
-@pytest.fixture
-def loaded(bert: Path, head: JointHead) -> Loaded:
-    return own_token_types(load_joint_model(bert, head=head, seed=1))
+# ---- joint reading
 
 
 @pytest.fixture(params=JOINT_HEADS)
@@ -255,12 +223,17 @@ def head(request: pytest.FixtureRequest) -> JointHead:
 
 
 @pytest.fixture
-def model(loaded) -> JointModel:
+def loaded(bert: Path, head: JointHead) -> Loaded:
+    return own_token_types(joint.load_joint_model(bert, head=head, seed=1))
+
+
+@pytest.fixture
+def model(loaded: Loaded) -> JointModel:
     return loaded[0]
 
 
 @pytest.fixture
-def batch(loaded, head: JointHead) -> Batch:
+def batch(loaded: Loaded, head: JointHead) -> Batch:
     return sequences(loaded[1], labels=JOINT_LABELS[head.kind[-1]])
 
 
@@ -293,8 +266,7 @@ def test_embeddings_are_those_of_the_plain_model_with_every_sentence_padded(
 ):
     folder = request.getfixturevalue(name)
     head = JointHead(kind="ie_k", positions=positions, **LAYOUT)
-    model, tokenizer = load_joint_model(folder, head=head, attention=attention)
-    own_token_types((model, tokenizer))
+    model, tokenizer = own_token_types(joint.load_joint_model(folder, head=head, attention=attention))
     plain = plain_class.from_pretrained(folder, add_pooling_layer=False).eval()
     plain.embeddings.token_type_embeddings = model.longformer.embeddings.token_type_embeddings
     batch = sequences(tokenizer, positions=positions)
@@ -321,9 +293,8 @@ def by_formula(model: JointModel, embeddings: torch.Tensor, row: int) -> list[to
             vector = torch.tanh(linear[0].weight @ vector + linear[0].bias)
         return linear[-1].weight @ vector + linear[-1].bias
 
-    first, *others = [
-        None if pieces is None else e for pieces, e in zip(PIECES[row], embeddings[row], strict=True)
-    ]
+    read = zip(PIECES[row], embeddings[row], strict=True)
+    first, *others = [None if pieces is None else e for pieces, e in read]
     present = [first, *[e for e in others if e is not None]]
     if head.kind == "ie_1":
         return [labelled(first)]
@@ -335,25 +306,18 @@ def by_formula(model: JointModel, embeddings: torch.Tensor, row: int) -> list[to
     return [none if e is None else labelled(torch.cat([first, e])) for e in others]
 
 
-@torch.no_grad()
-def test_heads_are_the_equations(model: JointModel, batch: Batch, head: JointHead):
-    out = model(**{name: values for name, values in batch.items() if name != "labels"})
-    assert out.loss is None
-    assert out.logits.dtype == torch.float32
-    assert out.logits.shape == ((3, K, 2) if head.kind.endswith("k") else (3, 3))
+def test_heads_and_losses_are_the_equations(model: JointModel, batch: Batch, head: JointHead):
+    out = model(**batch)
+    of_candidates = head.kind.endswith("k")
+    assert out.logits.shape == ((3, K, 2) if of_candidates else (3, 3))
     for row in range(3):
-        actual = out.logits[row] if head.kind.endswith("k") else out.logits[row][None]
+        actual = out.logits[row] if of_candidates else out.logits[row][None]
         expected = torch.stack(by_formula(model, out.embeddings, row))
         torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
     assert out.logits.std() > 0.05, "all the same would show nothing"
-
-
-def test_the_loss_is_the_mean_over_labels(model: JointModel, batch: Batch, head: JointHead):
-    out = model(**batch)
     p = out.logits.double().softmax(-1)
-    right = [(0, 0, 1), (0, 1, 0), (1, 1, 1), (2, 0, 0)]
-    if head.kind.endswith("1"):
-        right = [(0, 2), (1, 0), (2, 1)]
+    of_groups = [(0, 2), (1, 0), (2, 1)]
+    right = [(0, 0, 1), (0, 1, 0), (1, 1, 1), (2, 0, 0)] if of_candidates else of_groups
     expected = sum(-math.log(p[at].item()) for at in right) / len(right)
     assert out.loss.item() == pytest.approx(expected, rel=1e-5)
     nothing = model(**batch | {"labels": torch.full_like(batch["labels"], -100)}).loss
@@ -364,7 +328,7 @@ def test_the_loss_is_the_mean_over_labels(model: JointModel, batch: Batch, head:
 
 @pytest.mark.parametrize("kind", ["ie_k", "ae_k"])
 def test_an_absent_candidate_leaves_nothing(bert: Path, kind: str):
-    model, tokenizer = load_joint_model(bert, head=JointHead(kind=kind, **LAYOUT))
+    model, tokenizer = joint.load_joint_model(bert, head=JointHead(kind=kind, **LAYOUT))
     batch = sequences(tokenizer, [[3, 4, None]])
     out = model(**batch, labels=torch.tensor([[1, -100]]))
     assert not out.logits[0, 1].any()
@@ -376,74 +340,35 @@ def test_an_absent_candidate_leaves_nothing(bert: Path, kind: str):
         model(**batch, labels=torch.tensor([[1, 0]]))
 
 
-def test_it_learns_groups_by_heart(bert: Path):
-    model, tokenizer = load_joint_model(bert, head=JointHead(kind="ie_k", **LAYOUT))
-    labels = torch.tensor([[1, 0], [-100, 1], [0, 0], [0, 1]])
-    batch = sequences(tokenizer, [*PIECES, [4, 3, 6]], labels=labels)
-    out = learn(model, batch, steps=30, rate=3e-3)
-    assert out.loss.item() < 0.05
-    assert (scores_of(out.logits) > 0)[labels != -100].tolist() == [
-        True,
-        False,
-        True,
-        False,
-        False,
-        False,
-        True,
-    ]
-
-
-def test_dropout_that_cannot_be(bert: Path):
-    with pytest.raises(ValueError, match="dropout"):
-        load_joint_model(bert, head=JOINT_HEADS["ie_k linear"], dropout=1.5)
-
-
-def test_the_head_is_drawn_from_the_seed_and_the_encoder_is_the_one_named(bert: Path):
-    before = torch.get_rng_state()
-    head = JOINT_HEADS["ae_k tanh"]
-    first, same, other = (load_joint_model(bert, head=head, seed=seed)[0] for seed in (0, 0, 1))
-    assert torch.equal(torch.get_rng_state(), before), "the global generator was moved"
-    for name, weight in first.head.state_dict().items():
-        assert torch.equal(weight, same.head.state_dict()[name])
-        assert torch.equal(weight, other.head.state_dict()[name]) == name.endswith("bias"), name
-    lengths = {"max_length": 48, "window": 48}
-    encoder = load_encoder(bert, **lengths, seed=1)[0].state_dict()
-    types = "embeddings.token_type_embeddings.weight"
-    for name, weight in other.longformer.state_dict().items():
-        kept = weight[:2] if name == types else weight
-        assert torch.equal(kept, encoder[name]), name
-    assert torch.equal(other.longformer.state_dict()[types][2], encoder[types][1])
-
-
-def test_dropout_is_of_encoder_and_head(bert: Path):
-    model, _ = load_joint_model(bert, head=JOINT_HEADS["ie_k tanh"], dropout=0.25)
+def test_dropout_and_token_types_of_a_loaded_model(bert: Path):
+    model, _ = joint.load_joint_model(bert, head=JOINT_HEADS["ie_k tanh"], dropout=0.25)
     assert model.longformer.embeddings.dropout.p == 0.25
     assert [layer.p for layer in model.head.layers if isinstance(layer, nn.Dropout)] == [0.25, 0.25]
+    encoder, _ = load_encoder(bert, max_length=48, window=48)
+    table, own = (one.embeddings.token_type_embeddings.weight for one in (encoder, model.longformer))
+    assert torch.equal(own, torch.stack([table[0], table[1], table[1]]))
 
 
 def test_other_sentences_than_the_head_reads_are_refused(bert: Path):
-    model, tokenizer = load_joint_model(bert, head=JointHead(kind="ie_1", sentences=4, length=6))
-    with pytest.raises(
-        ValueError, match=r"^the sequences have 3 sentences, the model reads 4; write them by"
-    ):
+    model, tokenizer = joint.load_joint_model(bert, head=JointHead(kind="ie_1", sentences=4, length=6))
+    message = r"^the sequences have 3 sentences, the model reads 4; write them by"
+    with pytest.raises(ValueError, match=message):
         model(**sequences(tokenizer))
 
 
 def test_scores_are_log_odds():
     logits = torch.tensor([[[0.5, 2.0], [3.0, -1.0]], [[0.0, 40.0], [0.0, 41.0]]])
-    scores = scores_of(logits.requires_grad_())
+    scores = joint.scores_of(logits.requires_grad_())
     assert scores.dtype == np.float64
     assert scores.tolist() == [[1.5, -4.0], [40.0, 41.0]]
     probabilities = logits.double().softmax(-1)[..., 1].detach().numpy()
     np.testing.assert_allclose(np.log(probabilities[0] / (1 - probabilities[0])), scores[0], rtol=1e-9)
     assert probabilities[1, 0] == probabilities[1, 1] == 1, "which is why"
     with pytest.raises(ValueError, match=r"^logits are of 3 labels; log-odds are of two$"):
-        scores_of(torch.zeros(2, 3))
+        joint.scores_of(torch.zeros(2, 3))
 
 
-@pytest.fixture
-def claim_batch(loaded_pairs) -> Batch:
-    return claims(loaded_pairs[1])
+# ---- pooled pairs
 
 
 @pytest.fixture(params=POOLED_HEADS)
@@ -452,13 +377,18 @@ def pooled_head(request: pytest.FixtureRequest) -> PooledHead:
 
 
 @pytest.fixture
-def loaded_pairs(bert: Path, pooled_head: PooledHead) -> tuple[PooledPairs, PreTrainedTokenizerFast]:
-    return load_pooled_pairs(bert, head=pooled_head, seed=2)
+def loaded_pairs(bert: Path, pooled_head: PooledHead) -> Loaded:
+    return joint.load_pooled_pairs(bert, head=pooled_head, seed=2)
 
 
 @pytest.fixture
-def pairs_model(loaded_pairs) -> PooledPairs:
+def pairs_model(loaded_pairs: Loaded) -> PooledPairs:
     return loaded_pairs[0]
+
+
+@pytest.fixture
+def claim_batch(loaded_pairs: Loaded) -> Batch:
+    return claims(loaded_pairs[1])
 
 
 def by_loops(pairs_model: PooledPairs, claim_batch: Batch) -> tuple[torch.Tensor, list[float]]:
@@ -466,14 +396,10 @@ def by_loops(pairs_model: PooledPairs, claim_batch: Batch) -> tuple[torch.Tensor
     read = []
     for row in range(len(CLAIM)):
         width = int(claim_batch["attention_mask"][row].sum())
-        ids, types, positions = (
-            claim_batch[name][row : row + 1, :width]
-            for name in ("input_ids", "token_type_ids", "position_ids")
-        )
-        states = pairs_model.longformer(
-            ids, token_type_ids=types, position_ids=positions + 1
-        ).last_hidden_state
-        read.append(states[0, 0])
+        names = ("input_ids", "token_type_ids", "position_ids")
+        ids, types, positions = (claim_batch[name][row : row + 1, :width] for name in names)
+        output = pairs_model.longformer(ids, token_type_ids=types, position_ids=positions + 1)
+        read.append(output.last_hidden_state[0, 0])
     logits, shares = [], []
     for claim in range(3):
         own = [e for e, number in zip(read, CLAIM, strict=True) if number == claim]
@@ -491,7 +417,7 @@ def by_loops(pairs_model: PooledPairs, claim_batch: Batch) -> tuple[torch.Tensor
 
 
 @torch.no_grad()
-def test_equals_loops_over_pairs(pairs_model: PooledPairs, claim_batch: Batch):
+def test_pooling_equals_loops_over_pairs(pairs_model: PooledPairs, claim_batch: Batch):
     assert claim_batch["claim"].tolist() == CLAIM
     out = pairs_model(**claim_batch)
     logits, shares = by_loops(pairs_model, claim_batch)
@@ -500,6 +426,10 @@ def test_equals_loops_over_pairs(pairs_model: PooledPairs, claim_batch: Batch):
     assert out.logits.std(0).min() > 0.01, "claims differ, or the test says nothing"
     assert out.shares[:3].std() > 0.01
     assert out.shares[3:].tolist() == [1, 1]
+    order = [3, 1, 4, 0, 2]
+    mixed = pairs_model(**some_pairs(claim_batch, order, [1, 0, 2]))
+    torch.testing.assert_close(mixed.logits, out.logits[[1, 0, 2]], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(mixed.shares, out.shares[order], rtol=1e-4, atol=1e-5)
 
 
 def test_the_loss_is_the_mean_over_claims(pairs_model: PooledPairs, claim_batch: Batch):
@@ -510,27 +440,8 @@ def test_the_loss_is_the_mean_over_claims(pairs_model: PooledPairs, claim_batch:
     some = pairs_model(**claim_batch | {"labels": torch.tensor([2, -100, 1])}).loss
     assert some.item() == pytest.approx(-(p[0, 2].log() + p[2, 1].log()).item() / 2, rel=1e-5)
     bare = pairs_model(**{name: values for name, values in claim_batch.items() if name != "labels"})
-    assert bare.loss is None
     assert torch.equal(bare.logits, out.logits)
     assert not out.shares.requires_grad
-
-
-@torch.no_grad()
-def test_a_claim_alone_is_the_claim_in_its_batch_and_padding_is_inert(
-    pairs_model: PooledPairs, claim_batch: Batch
-):
-    together = pairs_model(**claim_batch)
-    for claim, pairs in enumerate(([0, 1, 2], [3], [4])):
-        alone = pairs_model(**some_pairs(claim_batch, pairs, [claim]))
-        torch.testing.assert_close(alone.logits[0], together.logits[claim], rtol=1e-4, atol=1e-5)
-    order = [3, 1, 4, 0, 2]
-    mixed = pairs_model(**some_pairs(claim_batch, order, [1, 0, 2]))
-    torch.testing.assert_close(mixed.logits, together.logits[[1, 0, 2]], rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(mixed.shares, together.shares[order], rtol=1e-4, atol=1e-5)
-    padding = claim_batch["attention_mask"] == 0
-    assert padding.any()
-    other = claim_batch | {"input_ids": claim_batch["input_ids"].masked_fill(padding, 33)}
-    torch.testing.assert_close(pairs_model(**other).logits, together.logits, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -546,18 +457,16 @@ def test_each_claim_has_a_pair(pairs_model: PooledPairs, claim_batch: Batch, cla
         pairs_model(**claim_batch | {"claim": torch.tensor(claim)})
 
 
-def test_the_largest_by_hand():
+def test_poolings_by_hand():
+    claim = torch.tensor([1, 0, 1])
     read = torch.tensor([[1.0, 5.0, 2.0, -3.0], [7.0, 7.0, 7.0, 7.0], [4.0, 0.0, 2.0, -9.0]])
-    pooled, shares = largest(read, torch.tensor([1, 0, 1]), claims=2)
+    pooled, shares = joint.largest(read, claim, claims=2)
     assert pooled.tolist() == [[7, 7, 7, 7], [4, 5, 2, -3]]
     # the first has the second and the fourth dimension and half of the third
     assert shares.tolist() == [2.5 / 4, 1, 1.5 / 4]
-
-
-def test_the_weighted_sum_by_hand():
     read = torch.tensor([[8.0, 4.0], [1.0, 1.0], [0.0, 2.0]])
     scores = torch.tensor([100 + math.log(3), -1e4, 100.0])  # which would overflow as they are
-    pooled, weights = weighted_sum(read, scores, torch.tensor([1, 0, 1]), claims=2)
+    pooled, weights = joint.weighted_sum(read, scores, claim, claims=2)
     torch.testing.assert_close(weights, torch.tensor([3 / 4, 1, 1 / 4]))
     torch.testing.assert_close(pooled, torch.tensor([[1.0, 1.0], [6.0, 3.5]]))
 
@@ -567,28 +476,14 @@ def test_gradients_of_both_poolings_are_those_of_differences():
     read = torch.randn(5, 3, generator=generator, dtype=torch.float64, requires_grad=True)
     scores = torch.randn(5, generator=generator, dtype=torch.float64, requires_grad=True)
     claim = torch.tensor([1, 0, 1, 1, 0])
-    assert torch.autograd.gradcheck(lambda x: largest(x, claim, claims=2)[0], read)
-    assert torch.autograd.gradcheck(lambda x, s: weighted_sum(x, s, claim, claims=2), (read, scores))
+    assert torch.autograd.gradcheck(lambda x: joint.largest(x, claim, claims=2)[0], read)
+    assert torch.autograd.gradcheck(lambda x, s: joint.weighted_sum(x, s, claim, claims=2), (read, scores))
 
 
-@pytest.mark.parametrize(
-    ("form", "message"),
-    [
-        ({"pooling": "mean"}, "pooling is 'mean'; it must be one of 'max', 'weighted_sum'"),
-        ({"pooling": "max", "labels": 1}, "labels is 1; it must be at least 2"),
-        ({"pooling": "max", "length": 1}, "length is 1"),
-    ],
-)
-def test_poolings_that_cannot_be(form: dict, message: str):
-    with pytest.raises(ValueError, match=f"^{message}"):
-        PooledHead(**form)
-
-
-def test_a_pair_takes_the_place_of_a_group_of_one(loaded_pairs, pooled_head: PooledHead):
+def test_a_pair_takes_the_place_of_a_group_of_one(loaded_pairs: Loaded, pooled_head: PooledHead):
     """The same layout as joint reading with k = 1, so an encoder can serve both."""
     assert pooled_head.layout == JointLayout(sentences=2, length=8)
     special = from_tokenizer(loaded_pairs[1])
     one = joint_sequence([[7, 8], [9]], layout=pooled_head.layout, special=special)
-    names = ("input_ids", "token_type_ids", "position_ids", "starts")
-    claim_batch = JointCollate(special.pad)([{name: getattr(one, name) for name in names}])
-    assert loaded_pairs[0](**claim_batch, claim=torch.tensor([0])).logits.shape == (1, 3)
+    batch = JointCollate(special.pad)([{name: getattr(one, name) for name in OF_SEQUENCE}])
+    assert loaded_pairs[0](**batch, claim=torch.tensor([0])).logits.shape == (1, 3)

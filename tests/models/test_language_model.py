@@ -1,30 +1,21 @@
-"""The masked language model and its loss; how long a step of it takes."""
+"""The masked language model and its loss; precision and kept memory; how long a step takes."""
 
 from __future__ import annotations
 
-import copy
 import subprocess
 import sys
 
 import pytest
 import torch
-from model_cases import learn
+from model_cases import learn, row_of
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import LongformerConfig, LongformerForMaskedLM
 
 from cdlm_lab.attention.layer import replace_self_attention
-from cdlm_lab.models import precision
-from cdlm_lab.models import precision as of_models
-from cdlm_lab.models.estimate import (
-    bytes_per_number,
-    estimate,
-    measured_rate,
-    parameter_count,
-    training_seconds,
-)
+from cdlm_lab.models import estimate, precision
 from cdlm_lab.models.language_model import ROWS_AT_ONCE, CrossDocumentLM, over_items, word_losses
-from cdlm_lab.models.precision import bfloat16_units, computing_in, in_full, precision_told, resolve_precision
+from cdlm_lab.models.precision import computing_in, resolve_precision
 from cdlm_lab.parameters import ParameterError
 
 
@@ -43,10 +34,16 @@ def batch_of(rows: int = 3, length: int = 32, globals_: bool = True) -> dict[str
     }
 
 
-def test_loss_and_gradients_equal_huggingface(language_model: CrossDocumentLM, tmp_path) -> None:
+def test_saved_it_is_the_plain_class_with_its_loss_and_gradients(language_model, tmp_path) -> None:
     language_model.save_pretrained(tmp_path)
-    theirs = LongformerForMaskedLM.from_pretrained(tmp_path)
+    assert not list(tmp_path.glob("*.bin")), "safetensors only"
+    theirs = LongformerForMaskedLM.from_pretrained(tmp_path).eval()
+    assert theirs.config.architectures == ["LongformerForMaskedLM"]
+    assert theirs.lm_head.decoder.weight is theirs.longformer.embeddings.word_embeddings.weight
     batch = {name: tensor[:1] for name, tensor in batch_of().items()}  # padding makes their gradient NaN
+    bare = {name: tensor for name, tensor in batch.items() if name != "labels"}
+    with torch.no_grad():
+        torch.testing.assert_close(theirs(**bare).logits, language_model(**bare).logits, rtol=0, atol=2e-5)
     ours, expected = language_model(**batch).loss, theirs(**batch).loss
     torch.testing.assert_close(ours, expected, rtol=1e-5, atol=0)
     ours.backward()
@@ -54,15 +51,17 @@ def test_loss_and_gradients_equal_huggingface(language_model: CrossDocumentLM, t
     wanted = dict(theirs.named_parameters())
     for name, parameter in language_model.named_parameters():
         torch.testing.assert_close(parameter.grad, wanted[name].grad, rtol=1e-3, atol=1e-6, msg=name)
+    language_model.resize_token_embeddings(60)
+    assert language_model.lm_head.decoder.weight is language_model.get_input_embeddings().weight
+    assert language_model.lm_head.bias.shape == (60,)
 
 
 def test_token_losses_stand_row_after_row(language_model: CrossDocumentLM) -> None:
     batch = batch_of()
     output = language_model(**batch)
     labels = batch.pop("labels")
-    full = torch.nn.functional.cross_entropy(
-        language_model(**batch).logits.transpose(1, 2), labels, reduction="none"
-    )
+    logits = language_model(**batch).logits.transpose(1, 2)
+    full = nn.functional.cross_entropy(logits, labels, reduction="none")
     torch.testing.assert_close(output.token_loss, full[labels != -100].detach(), rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(output.loss, output.token_loss.mean(), rtol=1e-6, atol=0)
     assert output.logits.shape == ((labels != -100).sum(), 55)
@@ -70,31 +69,31 @@ def test_token_losses_stand_row_after_row(language_model: CrossDocumentLM) -> No
     assert not output.token_loss.requires_grad, "kept over an evaluation it would keep the graph alive"
 
 
-def test_micro_batches_with_the_whole_count_give_the_full_batch(language_model: CrossDocumentLM) -> None:
-    batch = batch_of()
-    count = (batch["labels"] != -100).sum()
+def test_a_row_alone_is_the_row_in_its_batch_and_micro_batches_add_up(
+    language_model: CrossDocumentLM,
+) -> None:
     language_model.double()
-    language_model(**batch).loss.backward()
+    batch = batch_of()
+    bare = {name: tensor for name, tensor in batch.items() if name != "labels"}
+    with torch.no_grad():
+        together, alone = (language_model(**given).logits for given in (bare, row_of(bare, 1)))
+    torch.testing.assert_close(alone[0], together[1, :20], rtol=0, atol=1e-11)
+    whole = language_model(**batch).loss
+    whole.backward()
     full = {name: parameter.grad.clone() for name, parameter in language_model.named_parameters()}
     language_model.zero_grad()
-    losses = []
-    for row in range(3):
-        part = {name: tensor[row : row + 1] for name, tensor in batch.items()}
-        loss = language_model(**part, num_items_in_batch=count).loss
+    count = (batch["labels"] != -100).sum()
+    losses = [language_model(**row_of(batch, row), num_items_in_batch=count).loss for row in range(3)]
+    torch.testing.assert_close(torch.stack(losses).sum(), whole)
+    for loss in losses:
         loss.backward()
-        losses.append(loss.detach())
-    torch.testing.assert_close(torch.stack(losses).sum(), language_model(**batch).loss.detach())
     for name, parameter in language_model.named_parameters():
         # the loss is summed in float32 whatever the model's precision
         torch.testing.assert_close(parameter.grad, full[name], rtol=1e-4, atol=1e-7, msg=name)
 
 
-def test_a_batch_without_masked_tokens_has_no_loss_and_zero_gradients(
-    language_model: CrossDocumentLM,
-) -> None:
-    batch = batch_of()
-    batch["labels"] = torch.full_like(batch["labels"], -100)
-    loss = language_model(**batch).loss
+def test_a_batch_without_masked_tokens_has_no_loss_and_zero_gradients(language_model) -> None:
+    loss = language_model(**batch_of() | {"labels": torch.full((3, 32), -100)}).loss
     loss.backward()
     assert loss == 0
     gradients = [parameter.grad for parameter in language_model.parameters() if parameter.grad is not None]
@@ -102,76 +101,36 @@ def test_a_batch_without_masked_tokens_has_no_loss_and_zero_gradients(
     assert not any(gradient.any() for gradient in gradients), "a NaN counts as true here, too"
 
 
-def test_every_weight_gets_a_gradient_and_globals_only_with_global_tokens(
-    language_model: CrossDocumentLM,
-) -> None:
+def test_every_weight_gets_a_gradient_and_globals_only_with_global_tokens(language_model) -> None:
     batch = batch_of()
     # every other masked token stays local: were all global, nobody would read the last layer's local queries
     batch["global_attention_mask"][:, ::2] = 0
-    language_model(**batch).loss.backward()
-    for name, parameter in language_model.named_parameters():
-        assert parameter.grad is not None, name
-        assert parameter.grad.any(), name
-    language_model.zero_grad()
-    language_model(**batch_of(globals_=False)).loss.backward()
-    for name, parameter in language_model.named_parameters():
-        touched = parameter.grad is not None and bool(parameter.grad.any())
-        assert touched is ("_global" not in name), name
-
-
-def test_a_row_alone_equals_the_row_in_its_batch_and_padding_is_inert(
-    language_model: CrossDocumentLM,
-) -> None:
-    language_model.double()
-    batch = batch_of()
-    labels = batch.pop("labels")
-    assert (labels[1] != -100).any()
-    with torch.no_grad():
-        together = language_model(**batch).logits[1, :20]
-        alone = language_model(**{name: tensor[1:2, :20] for name, tensor in batch.items()}).logits[0]
-    torch.testing.assert_close(alone, together, rtol=0, atol=1e-11)
-
-
-def test_saved_it_is_the_plain_class_with_tied_weights(language_model: CrossDocumentLM, tmp_path) -> None:
-    language_model.save_pretrained(tmp_path)
-    plain = LongformerForMaskedLM.from_pretrained(tmp_path).eval()
-    assert plain.config.architectures == ["LongformerForMaskedLM"]
-    assert plain.lm_head.decoder.weight is plain.longformer.embeddings.word_embeddings.weight
-    batch = {name: tensor[:1] for name, tensor in batch_of().items() if name != "labels"}
-    with torch.no_grad():
-        torch.testing.assert_close(plain(**batch).logits, language_model(**batch).logits, rtol=0, atol=2e-5)
-    assert not list(tmp_path.glob("*.bin")), "safetensors only"
-
-
-def test_weights_stay_tied_when_words_are_added(language_model: CrossDocumentLM) -> None:
-    language_model.resize_token_embeddings(60)
-    assert (
-        language_model.lm_head.decoder.weight is language_model.longformer.embeddings.word_embeddings.weight
-    )
-    assert language_model.lm_head.bias.shape == (60,)
+    for given, projections in ((batch, True), (batch_of(globals_=False), False)):
+        language_model.zero_grad()
+        language_model(**given).loss.backward()
+        for name, parameter in language_model.named_parameters():
+            touched = parameter.grad is not None and bool(parameter.grad.any())
+            assert touched is (projections or "_global" not in name), name
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_the_loss_is_float32_under_autocast(language_model: CrossDocumentLM, dtype: torch.dtype) -> None:
+def test_the_loss_is_float32_in_half_precision(language_model: CrossDocumentLM, dtype: torch.dtype) -> None:
     exact = language_model(**batch_of()).loss
     with torch.autocast("cpu", dtype=dtype):
         rounded = language_model(**batch_of()).loss
     assert rounded.dtype == torch.float32
     torch.testing.assert_close(rounded, exact, rtol=0.03, atol=0)
-
-
-def test_the_loss_is_float32_in_a_bfloat16_model(language_model: CrossDocumentLM) -> None:
     output = language_model.bfloat16()(**batch_of())
     assert output.loss.dtype == output.token_loss.dtype == torch.float32
     assert output.logits.dtype == torch.bfloat16
 
 
 def test_it_learns_eight_examples_by_heart(language_model: CrossDocumentLM) -> None:
-    model = copy.deepcopy(language_model).train()
+    language_model.train()
     batch = batch_of(rows=8)
-    start = model(**batch).loss.item()
-    learn(model, batch, steps=150, rate=3e-3)
-    assert model(**batch).loss.item() < 0.1 * start
+    start = language_model(**batch).loss.item()
+    learn(language_model, batch, steps=150, rate=3e-3)
+    assert language_model(**batch).loss.item() < 0.1 * start
 
 
 @pytest.mark.parametrize(
@@ -194,32 +153,33 @@ def test_word_losses_and_their_gradient_are_those_of_pytorch(rows: int, dtype: t
     weight = torch.rand(rows, generator=generator)
     actual, expected = (logits.clone().requires_grad_() for _ in range(2))
     losses = word_losses(actual, labels)
-    theirs = torch.nn.functional.cross_entropy(expected.float(), labels, reduction="none")
+    theirs = nn.functional.cross_entropy(expected.float(), labels, reduction="none")
     (losses * weight).sum().backward()
     (theirs * weight).sum().backward()
     assert losses.dtype == torch.float32
     torch.testing.assert_close(losses, theirs, rtol=1e-6, atol=1e-6)
     rounding = {torch.float32: 1e-5, torch.bfloat16: 2**-8}[dtype]
-    assert actual.grad is not None
     assert actual.grad.dtype == dtype
     torch.testing.assert_close(actual.grad, expected.grad, rtol=rounding, atol=1e-7)
 
 
 def test_word_losses_hold_no_more_than_one_gradient() -> None:
     """What the backward needs is the logits that are there already."""
-    logits = torch.randn(8, 300).requires_grad_()
-    kept = []
+    logits, kept = torch.randn(8, 300).requires_grad_(), []
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor) or tensor, lambda x: x):
         word_losses(logits, torch.zeros(8, dtype=torch.int64))
     assert [tensor.data_ptr() for tensor in kept if tensor.is_floating_point()] == [logits.data_ptr()]
 
 
-def test_a_model_computes_in_what_is_asked_for_and_a_head_in_float32():
+# ---- precision
+
+
+def test_a_model_computes_in_the_wanted_precision_and_a_head_in_float32():
     layer, x = nn.Linear(3, 2), torch.randn(4, 3)
     assert layer(x).dtype == torch.float32
     with torch.no_grad(), computing_in("bfloat16", "cpu"):
         rounded = layer(x)
-        with in_full(x.device):
+        with precision.in_full(x.device):
             full = layer(rounded.new_ones(4, 3).float())
         assert layer(x).dtype == torch.bfloat16
     assert (rounded.dtype, full.dtype, layer.weight.dtype) == (torch.bfloat16, torch.float32, torch.float32)
@@ -231,7 +191,7 @@ def test_a_model_computes_in_what_is_asked_for_and_a_head_in_float32():
 
 
 @pytest.mark.parametrize(("has_bfloat16", "chosen"), [(True, "bfloat16"), (False, "float16")])
-def test_precision(monkeypatch: pytest.MonkeyPatch, has_bfloat16: bool, chosen: str):
+def test_precision_of_a_gpu(monkeypatch: pytest.MonkeyPatch, has_bfloat16: bool, chosen: str):
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: has_bfloat16)
     assert resolve_precision("auto", device="cuda") == chosen
     assert resolve_precision("auto", device="mps") == "float32"
@@ -254,15 +214,13 @@ def test_precision(monkeypatch: pytest.MonkeyPatch, has_bfloat16: bool, chosen: 
         (None, None, ()),  # a torch that does not know
     ],
 )
-def test_precision_of_a_cpu(
-    monkeypatch: pytest.MonkeyPatch, amx: bool | None, avx512: bool | None, units: tuple[str, ...]
-):
+def test_precision_of_a_cpu(monkeypatch, amx: bool | None, avx512: bool | None, units: tuple[str, ...]):
     for name, has in (("_is_amx_tile_supported", amx), ("_is_avx512_bf16_supported", avx512)):
         if has is None:
             monkeypatch.delattr(torch.cpu, name, raising=False)
         else:
             monkeypatch.setattr(torch.cpu, name, lambda has=has: has, raising=False)
-    assert bfloat16_units() == units
+    assert precision.bfloat16_units() == units
     assert resolve_precision("auto", device="cpu") == ("bfloat16" if units else "float32")
     assert resolve_precision("float32", device="cpu") == "float32"
     assert resolve_precision("auto", device="mps") == "float32"
@@ -278,14 +236,15 @@ def test_precision_of_a_cpu(
         ("cuda", (), "float16: this GPU has no bfloat16"),
     ],
 )
-def test_why_a_precision_was_chosen(
-    monkeypatch: pytest.MonkeyPatch, device: str, units: tuple[str, ...], shown: str
-):
-    monkeypatch.setattr(precision, "default_device", lambda: device)
+def test_why_a_precision_was_chosen(monkeypatch, device: str, units: tuple[str, ...], shown: str):
+    for module in (precision, estimate):
+        monkeypatch.setattr(module, "default_device", lambda: device)
     monkeypatch.setattr(precision, "bfloat16_units", lambda: units)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: bool(units))
-    assert precision_told("auto") == shown
-    assert precision_told("float32") == "float32"
+    assert precision.precision_told("auto") == shown
+    assert precision.precision_told("float32") == "float32"
+    assert estimate.bytes_per_number("auto") == (4 if shown.startswith("float32") else 2)
+    assert (estimate.bytes_per_number("float32"), estimate.bytes_per_number("bfloat16")) == (4, 2)
 
 
 SCRIPT = """
@@ -317,7 +276,7 @@ print(faults_of(5))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator, until others need the like")
-def test_what_is_freed_is_kept_within_and_handed_back_at_the_end():
+def test_freed_memory_is_kept_within_and_handed_back_at_the_end():
     ended = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
     before, within, handed_back, after = map(int, ended.stdout.split())
     assert within < 40_960, "five steps touched 204,800 pages"
@@ -325,20 +284,15 @@ def test_what_is_freed_is_kept_within_and_handed_back_at_the_end():
     assert after > before / 10, "the outer one ended, so nothing is kept"
 
 
+# ---- what a step costs
+
 LENGTH = 128
 
 
-def small_config(window: int, width: int = 64) -> LongformerConfig:
-    return LongformerConfig(
-        vocab_size=500,
-        hidden_size=width,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        intermediate_size=4 * width,
-        attention_window=[window] * 3,
-        max_position_embeddings=4 * LENGTH + 2,
-        pad_token_id=1,
-    )
+def small_config(window: int, width: int = 64, **dropout: float) -> LongformerConfig:
+    sizes = {"hidden_size": width, "intermediate_size": 4 * width, "vocab_size": 500, "num_hidden_layers": 3}
+    lengths = {"attention_window": [window] * 3, "max_position_embeddings": 4 * LENGTH + 2}
+    return LongformerConfig(**sizes, **lengths, num_attention_heads=4, pad_token_id=1, **dropout)
 
 
 def test_forward_operations_are_those_that_pytorch_counts() -> None:
@@ -352,25 +306,22 @@ def test_forward_operations_are_those_that_pytorch_counts() -> None:
         model(ids, labels=labels)
     dense_attention = 3 * 2 * 2 * 2 * LENGTH * LENGTH * 64  # layers, both kinds, two products
     linear = counter.get_total_flops() - dense_attention
-    actual = estimate(config, length=LENGTH, batch=1, global_tokens=0, masked_tokens=26)
+    actual = estimate.estimate(config, length=LENGTH, batch=1, global_tokens=0, masked_tokens=26)
     pairs = sum(min(LENGTH, i + LENGTH // 2 + 1) - max(0, i - LENGTH // 2) for i in range(LENGTH))
     assert actual.forward_flops == pytest.approx(linear + 3 * 2 * 2 * pairs * 64, rel=0.2)
 
 
 def test_more_globals_cost_more_and_checkpointing_trades_memory_for_work() -> None:
-    config = small_config(window=16)
-    none, some = (estimate(config, length=LENGTH, batch=2, global_tokens=n) for n in (0, 20))
+    config, form = small_config(window=16), {"length": LENGTH, "batch": 2}
+    none, some = (estimate.estimate(config, **form, global_tokens=n) for n in (0, 20))
     assert some.forward_flops > none.forward_flops
-    spared = estimate(config, length=LENGTH, batch=2, global_tokens=20, gradient_checkpointing=True)
+    spared = estimate.estimate(config, **form, global_tokens=20, gradient_checkpointing=True)
     assert spared.training_flops > some.training_flops
     assert spared.activation_bytes < some.activation_bytes
-    assert some.parameters == parameter_count(CrossDocumentLM(config))
-
-
-@pytest.mark.parametrize(("length", "globals_"), [(0, 0), (10, 11), (10, -1)])
-def test_sizes_that_cannot_be(length: int, globals_: int) -> None:
-    with pytest.raises(ValueError, match="must be"):
-        estimate(small_config(window=8), length=length, batch=1, global_tokens=globals_)
+    assert some.parameters == estimate.parameter_count(CrossDocumentLM(config))
+    for length, globals_ in ((0, 0), (10, 11), (10, -1)):
+        with pytest.raises(ValueError, match="must be"):
+            estimate.estimate(config, length=length, batch=1, global_tokens=globals_)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
@@ -384,22 +335,15 @@ def test_training_operations_and_memory_are_near_what_is_measured(
 ) -> None:
     """Operations are counted in bfloat16, where they are matrix products that PyTorch can count. Linear
     layers dominate where the width is 64, attention where it is 16; 65 tokens are not filled up to 128."""
-    config = small_config(window, width)
-    config.hidden_dropout_prob, config.attention_probs_dropout_prob = dropout, 0.0
+    config = small_config(window, width, hidden_dropout_prob=dropout, attention_probs_dropout_prob=0.0)
     torch.manual_seed(0)
     model = replace_self_attention(CrossDocumentLM(config))
     ids = torch.randint(3, 500, (2, length))
     labels = torch.where(torch.arange(length) % 5 == 0, ids, -100)
     batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": labels}
     batch["global_attention_mask"] = (torch.arange(length) < globals_).long().expand_as(ids)
-    actual = estimate(
-        config,
-        length=length,
-        batch=2,
-        global_tokens=globals_,
-        masked_tokens=length / 5,
-        bytes_per_number=dtype.itemsize,
-    )
+    tokens = {"global_tokens": globals_, "masked_tokens": length / 5}
+    actual = estimate.estimate(config, length=length, batch=2, **tokens, bytes_per_number=dtype.itemsize)
     half = torch.autocast("cpu", dtype=torch.bfloat16)
     with FlopCounterMode(display=False) as counter, half:
         model(**batch).loss.backward()
@@ -407,12 +351,12 @@ def test_training_operations_and_memory_are_near_what_is_measured(
     assert actual.activation_bytes == pytest.approx(kept_bytes(model, batch, dtype), rel=0.2)
 
 
-def kept_bytes(model: CrossDocumentLM, batch: dict[str, torch.Tensor], dtype: torch.dtype) -> int:
+def kept_bytes(model: CrossDocumentLM, batch: dict[str, Tensor], dtype: torch.dtype) -> int:
     """Storages that autograd keeps, weights aside, and the logits with their gradient."""
     own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     kept = {}
 
-    def note(tensor: torch.Tensor) -> torch.Tensor:
+    def note(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in own:
             kept[storage.data_ptr()] = storage.nbytes()
@@ -424,29 +368,13 @@ def kept_bytes(model: CrossDocumentLM, batch: dict[str, torch.Tensor], dtype: to
     return sum(kept.values()) + 2 * output.logits.numel() * 4
 
 
-CONFIG = {"num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 2, "attention_window": 4}
-
-
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_the_rate_is_a_share_of_that_of_products(precision: str) -> None:
-    assert 1e6 < measured_rate(precision, size=64) < 1e16
-
-
-def test_half_precision_has_half_the_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (bytes_per_number("float32"), bytes_per_number("bfloat16")) == (4, 2)
-    for units, expected in ((("AMX",), 2), ((), 4)):
-        monkeypatch.setattr(of_models, "bfloat16_units", lambda units=units: units)
-        monkeypatch.setattr("cdlm_lab.models.estimate.default_device", lambda: "cpu")
-        assert bytes_per_number("auto") == expected
-
-
-def test_dropout_of_attention_weights_costs_time_and_no_memory() -> None:
-    without, with_it = (LongformerConfig(**CONFIG, attention_probs_dropout_prob=share) for share in (0, 0.1))
-    costs = [estimate(config, length=8, batch=1, global_tokens=0) for config in (without, with_it)]
+def test_seconds_of_a_training() -> None:
+    """Dropout of attention weights costs time and no memory."""
+    for name in ("float32", "bfloat16"):
+        assert 1e6 < estimate.measured_rate(name, size=64) < 1e16
+    configs = [small_config(8, attention_probs_dropout_prob=share) for share in (0, 0.1)]
+    costs = [estimate.estimate(config, length=8, batch=1, global_tokens=0) for config in configs]
     assert costs[0] == costs[1]
-    fast, slow = (
-        training_seconds(cost, config, rate=100.0)
-        for cost, config in zip(costs, (without, with_it), strict=True)
-    )
+    fast, slow = (estimate.training_seconds(costs[0], config, rate=100.0) for config in configs)
     assert fast == costs[0].training_flops / 100
     assert slow == pytest.approx(4 / 3 * fast)

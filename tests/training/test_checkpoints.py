@@ -1,6 +1,4 @@
-"""Checkpoints are complete or do not exist; older ones outlive whatever happens to a new one. What a training
-leaves can be loaded, and of several processes one writes it.
-"""
+"""Checkpoints are complete or do not exist; older ones outlive whatever happens to a new one."""
 
 from __future__ import annotations
 
@@ -21,21 +19,8 @@ from tiny_run import tiny_config
 from torch import nn
 
 from cdlm_lab.models.encoder import TinySizes, load_language_model
-from cdlm_lab.training import checkpoints as resume
-from cdlm_lab.training.checkpoints import (
-    CheckpointError,
-    check_loaded,
-    complete_checkpoints,
-    is_full_disk,
-    keep_only,
-    last_complete_checkpoint,
-    last_good_checkpoint,
-    read_progress,
-    remove_unfinished,
-    save_model,
-    steps_to_keep,
-    writing_checkpoint,
-)
+from cdlm_lab.training import checkpoints
+from cdlm_lab.training.checkpoints import CheckpointError, complete_checkpoints, writing_checkpoint
 
 
 def checkpoint(folder: Path, step: int, *, best: int | None = None) -> Path:
@@ -53,21 +38,19 @@ def names(folder: Path) -> list[str]:
 
 def test_a_checkpoint_appears_when_it_is_finished(tmp_path: Path):
     folder = tmp_path / "run"
-    assert last_complete_checkpoint(folder) is None
+    assert not complete_checkpoints(folder)
     with writing_checkpoint(folder, 20) as unfinished:
         (unfinished / "weights").write_bytes(b"1234")
         assert complete_checkpoints(folder) == []
     assert names(folder) == ["checkpoint-20"]
-    checksum = hashlib.sha256(b"1234").hexdigest()
     listed = json.loads((folder / "checkpoint-20" / "complete.json").read_text())
-    assert listed == {"weights": {"size": 4, "sha256": checksum}}
+    assert listed == {"weights": {"size": 4, "sha256": hashlib.sha256(b"1234").hexdigest()}}
     checkpoint(folder, 100)
     checkpoint(folder, 3)
     assert complete_checkpoints(folder) == [folder / f"checkpoint-{step}" for step in (3, 20, 100)]
-    assert last_complete_checkpoint(folder) == folder / "checkpoint-100"
 
 
-def test_incomplete_ones_are_passed_over(tmp_path: Path):
+def test_incomplete_ones_are_passed_over_and_replaced(tmp_path: Path):
     for step in (1, 2, 3, 4, 5):
         checkpoint(tmp_path, step)
     (tmp_path / "checkpoint-2" / "weights").write_bytes(b"123")
@@ -78,6 +61,10 @@ def test_incomplete_ones_are_passed_over(tmp_path: Path):
     (tmp_path / "checkpoint-seven").mkdir()
     (tmp_path / "checkpoint-8").touch()
     assert complete_checkpoints(tmp_path) == [tmp_path / "checkpoint-1"]
+    before = names(tmp_path)
+    checkpoint(tmp_path, 2)
+    assert names(tmp_path) == before
+    assert complete_checkpoints(tmp_path)[-1] == tmp_path / "checkpoint-2"
 
 
 def flip(path: Path) -> None:
@@ -110,42 +97,38 @@ DAMAGE: list[tuple[Callable[[Path], object], str, str]] = [
 
 
 @pytest.mark.parametrize(("damage", "name", "shown"), DAMAGE, ids=range(len(DAMAGE)))
-def test_a_damaged_one_is_told_and_passed_over(
-    tmp_path: Path, damage: Callable[[Path], object], name: str, shown: str
-):
+def test_a_damaged_one_is_named_and_passed_over(tmp_path: Path, damage: Callable, name: str, shown: str):
     good, bad = checkpoint(tmp_path, 1), checkpoint(tmp_path, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert last_good_checkpoint(tmp_path) == bad
+        assert checkpoints.last_good_checkpoint(tmp_path) == bad
     damage(bad / name)
     with pytest.warns(UserWarning, match=rf"damaged: {bad}: {shown}.*\. The run goes on from {good}") as seen:
-        assert last_good_checkpoint(tmp_path) == good
+        assert checkpoints.last_good_checkpoint(tmp_path) == good
     assert "\n" not in str(seen[0].message)
     damage(good / name)
-    with pytest.raises(
-        CheckpointError, match=rf"gone on from: {bad}: {shown}.*; {good}: {shown}.*delete"
-    ) as e:
-        last_good_checkpoint(tmp_path)
-    assert "\n" not in str(e.value)
+    message = rf"gone on from: {bad}: {shown}.*; {good}: {shown}.*delete"
+    with pytest.raises(CheckpointError, match=message) as raised:
+        checkpoints.last_good_checkpoint(tmp_path)
+    assert "\n" not in str(raised.value)
 
 
 def test_one_is_good_if_the_best_before_it_is_there_as_well(tmp_path: Path):
     for step, best in ((1, 1), (2, 2), (3, 2)):
         checkpoint(tmp_path, step, best=best)
     flip(tmp_path / "checkpoint-2" / "weights")
-    with pytest.warns(
-        UserWarning, match=r"damaged: [^;]*checkpoint-2: weights is not .*from .*checkpoint-1$"
-    ):
-        assert last_good_checkpoint(tmp_path) == tmp_path / "checkpoint-1"
+    message = r"damaged: [^;]*checkpoint-2: weights is not .*from .*checkpoint-1$"
+    with pytest.warns(UserWarning, match=message):
+        assert checkpoints.last_good_checkpoint(tmp_path) == tmp_path / "checkpoint-1"
 
 
 def test_older_lists_have_sizes_alone(tmp_path: Path):
     for step in (1, 2):
         (checkpoint(tmp_path, step) / "complete.json").write_text('{"weights": 4, "deep/part": 2}')
-    assert last_good_checkpoint(tmp_path) == tmp_path / "checkpoint-2"
+    assert checkpoints.last_good_checkpoint(tmp_path) == tmp_path / "checkpoint-2"
     os.truncate(tmp_path / "checkpoint-2" / "weights", 3)
     with pytest.warns(UserWarning, match="weights has 3 bytes, not 4"):
-        assert last_good_checkpoint(tmp_path) == tmp_path / "checkpoint-1"
+        assert checkpoints.last_good_checkpoint(tmp_path) == tmp_path / "checkpoint-1"
 
 
 @pytest.mark.parametrize(
@@ -160,38 +143,25 @@ def test_older_lists_have_sizes_alone(tmp_path: Path):
         ([(3, 3), (6, 6), (9, 9)], {6, 9}),
     ],
 )
-def test_two_are_kept_and_each_may_be_gone_on_from(tmp_path: Path, written: list, kept: set[int]):
+def test_two_are_kept_and_a_run_may_go_on_from_each(tmp_path: Path, written: list, kept: set[int]):
     for step, best in written:
         checkpoint(tmp_path, step, best=best)
-        keep_only(tmp_path, steps_to_keep(tmp_path, step))
+        checkpoints.keep_only(tmp_path, checkpoints.steps_to_keep(tmp_path, step))
     assert names(tmp_path) == sorted(f"checkpoint-{step}" for step in kept)
-    last = max(kept)
-    shutil.rmtree(tmp_path / f"checkpoint-{last}")
-    assert last_good_checkpoint(tmp_path) == (tmp_path / f"checkpoint-{min(kept)}" if len(kept) > 1 else None)
+    shutil.rmtree(tmp_path / f"checkpoint-{max(kept)}")
+    assert checkpoints.last_good_checkpoint(tmp_path) == (
+        tmp_path / f"checkpoint-{min(kept)}" if len(kept) > 1 else None
+    )
 
 
-def test_an_incomplete_one_is_replaced(tmp_path: Path):
-    checkpoint(tmp_path, 2)
-    (tmp_path / "checkpoint-2" / "weights").unlink()
-    checkpoint(tmp_path, 2)
-    assert names(tmp_path) == ["checkpoint-2"]
-    assert last_complete_checkpoint(tmp_path) == tmp_path / "checkpoint-2"
-
-
-def test_what_killed_processes_leave_is_removed(tmp_path: Path):
-    checkpoint(tmp_path, 1)
-    for name in (".checkpoint-2.unfinished", ".checkpoint-0.removed", ".checkpoints", "figures"):
-        (tmp_path / name).mkdir()
-    remove_unfinished(tmp_path)
-    assert names(tmp_path) == [".checkpoints", "checkpoint-1", "figures"]
-
-
-def test_keep_only(tmp_path: Path):
+def test_what_killed_processes_left_and_other_steps_are_removed(tmp_path: Path):
     for step in (1, 2, 3):
         checkpoint(tmp_path, step)
-    (tmp_path / "figures").mkdir()
-    keep_only(tmp_path, {2, 9})
-    assert names(tmp_path) == ["checkpoint-2", "figures"]
+    for name in (".checkpoint-2.unfinished", ".checkpoint-0.removed", ".checkpoints", "figures"):
+        (tmp_path / name).mkdir()
+    checkpoints.remove_unfinished(tmp_path)
+    checkpoints.keep_only(tmp_path, {2, 9})
+    assert names(tmp_path) == [".checkpoints", "checkpoint-2", "figures"]
 
 
 @pytest.mark.parametrize(
@@ -201,22 +171,19 @@ def test_keep_only(tmp_path: Path):
         OSError(errno.EDQUOT, "Disk quota exceeded"),
         RuntimeError("[enforce fail at inline_container.cc:664] . unexpected pos 128 vs 22"),
         RuntimeError("PytorchStreamWriter failed writing file data/0: file write failed"),
-        safetensors.SafetensorError(
-            "Error while serializing: I/O error: No space left on device (os error 28)"
-        ),
+        safetensors.SafetensorError("Error: I/O error: No space left on device (os error 28)"),
     ],
 )
-def test_a_full_disk_is_told_and_loses_nothing(tmp_path: Path, error: Exception):
+def test_a_full_disk_is_reported_and_loses_nothing(tmp_path: Path, error: Exception):
     def write() -> None:
         with writing_checkpoint(tmp_path, 2) as unfinished:
             (unfinished / "weights").write_bytes(b"12")
             raise error
 
-    with pytest.raises(
-        CheckpointError, match=r"disk is full .*checkpoint-2 was not written, there is no earlier"
-    ) as e:
+    message = r"disk is full .*checkpoint-2 was not written, there is no earlier"
+    with pytest.raises(CheckpointError, match=message) as raised:
         write()
-    assert "\n" not in str(e.value)
+    assert "\n" not in str(raised.value)
     checkpoint(tmp_path, 1)
     with pytest.raises(CheckpointError, match=r"the last good one is .*checkpoint-1"):
         write()
@@ -228,7 +195,7 @@ def test_the_disk_may_be_full_when_the_list_is_written(tmp_path: Path, monkeypat
         raise OSError(errno.ENOSPC, "No space left on device")
 
     checkpoint(tmp_path, 1)
-    monkeypatch.setattr(resume.os, "fsync", full)
+    monkeypatch.setattr(checkpoints.os, "fsync", full)
     with pytest.raises(CheckpointError, match="disk is full"):
         checkpoint(tmp_path, 2)
     assert names(tmp_path) == ["checkpoint-1"]
@@ -239,38 +206,35 @@ def test_other_faults_are_passed_on(tmp_path: Path):
         with pytest.raises(type(error)), writing_checkpoint(tmp_path, 2):
             raise error
     assert names(tmp_path) == []
-    assert not is_full_disk(ValueError("a bug"))
+    assert not checkpoints.is_full_disk(ValueError("a bug"))
 
 
 def test_other_settings_are_listed(tmp_path: Path):
     before = json.loads(json.dumps(vars(tiny_config(learning_rate_factors=(("a", 2.0),)))))
     (tmp_path / "progress.json").write_text(json.dumps({"config": before, "seconds": 3}))
     same = tiny_config(learning_rate_factors=(("a", 2.0),))
-    assert read_progress(tmp_path, config=same)["seconds"] == 3
+    assert checkpoints.read_progress(tmp_path, config=same)["seconds"] == 3
     with pytest.raises(CheckpointError, match=r"seed 5 -> 6, learning_rate_factors \[\['a', 2.0\]\] -> \[\]"):
-        read_progress(tmp_path, config=tiny_config(seed=6))
+        checkpoints.read_progress(tmp_path, config=tiny_config(seed=6))
 
 
 def test_weights_that_do_not_fit():
     model = nn.ModuleDict({"embedding": nn.Embedding(3, 2), "head": nn.Linear(2, 3)})
     model["head"].weight = model["embedding"].weight
-    check_loaded(model, missing=["head.weight"], unexpected=[])
-    with pytest.raises(
-        CheckpointError, match=r"does not fit ModuleDict: head\.bias is missing, other is unknown; was"
-    ):
-        check_loaded(model, missing=["head.weight", "head.bias"], unexpected=["other"])
+    checkpoints.check_loaded(model, missing=["head.weight"], unexpected=[])
+    message = r"does not fit ModuleDict: head\.bias is missing, other is unknown; was"
+    with pytest.raises(CheckpointError, match=message):
+        checkpoints.check_loaded(model, missing=["head.weight", "head.bias"], unexpected=["other"])
     with pytest.raises(CheckpointError, match=r"embedding\.weight is missing, head\.weight is missing;"):
-        check_loaded(model, missing=["embedding.weight", "head.weight"], unexpected=[])
+        checkpoints.check_loaded(model, missing=["embedding.weight", "head.weight"], unexpected=[])
 
 
 @pytest.mark.slow
 def test_on_a_disk_that_is_really_full(tmp_path: Path):
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(disk)], capture_output=True
-    )
-    if mounted.returncode:
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(disk)]
+    if subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("mounting a small disk is not allowed here: skipped until run by root")
     try:
         checkpoint(disk, 1)
@@ -280,11 +244,9 @@ def test_on_a_disk_that_is_really_full(tmp_path: Path):
             lambda path: torch.save(weights, path),
             lambda path: safetensors.torch.save_file(weights, path),
         ]
+        message = r"disk is full .*last good one is .*checkpoint-1"
         for write in writers:
-            with (
-                pytest.raises(CheckpointError, match=r"disk is full .*last good one is .*checkpoint-1"),
-                writing_checkpoint(disk, 2) as unfinished,
-            ):
+            with pytest.raises(CheckpointError, match=message), writing_checkpoint(disk, 2) as unfinished:
                 write(unfinished / "weights")
             assert names(disk) == ["checkpoint-1"]
             assert os.statvfs(disk).f_bavail * os.statvfs(disk).f_bsize > 2**19  # the partial one is gone
@@ -292,16 +254,14 @@ def test_on_a_disk_that_is_really_full(tmp_path: Path):
         subprocess.run(["umount", str(disk)], check=True)
 
 
-SIZES = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300)
-
-
 @pytest.mark.parametrize(("rank", "writes"), [(None, True), ("0", True), ("1", False)])
 def test_the_first_process_writes_what_can_be_loaded(tmp_path: Path, monkeypatch, rank, writes: bool):
     monkeypatch.delenv("RANK", raising=False)
     if rank is not None:
         monkeypatch.setenv("RANK", rank)
-    model, tokenizer = load_language_model("tiny", max_length=32, window=8, sizes=SIZES)
-    save_model(model, tokenizer, tmp_path / "model")
+    sizes = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300)
+    model, tokenizer = load_language_model("tiny", max_length=32, window=8, sizes=sizes)
+    checkpoints.save_model(model, tokenizer, tmp_path / "model")
     assert (tmp_path / "model").exists() == writes
     if writes:
         assert not list((tmp_path / "model").glob("*.bin"))

@@ -1,7 +1,5 @@
-"""Records stay in step with checkpoints, whatever a killed process left behind. The time of a batch: that of
-the second go, in the precision of the training, and nothing stays of it. Progress is visible in a log; the
-first interrupt waits for the step, the second does not.
-"""
+"""Records stay in step with checkpoints, progress is visible in a log, the first interrupt waits for the step
+and the second does not, and the time of a batch is that of the second run."""
 
 from __future__ import annotations
 
@@ -18,86 +16,65 @@ from tiny_run import Examples, collate, tiny_model
 from torch import Tensor, nn
 
 from cdlm_lab.training import history
-from cdlm_lab.training import history as batch_time
 from cdlm_lab.training.checkpoints import CheckpointError
-from cdlm_lab.training.history import (
-    STOP_FILE_VARIABLE,
-    RunHistory,
-    TrainingBar,
-    append_record,
-    read_history,
-    seconds_of_batch,
-    stop_on_signals,
-    truncate_history,
-)
+from cdlm_lab.training.history import RunHistory, append_record, read_history, stop_on_signals
 
 
-def written(path: Path, *steps: int) -> None:
-    for step in steps:
-        append_record(path, {"step": step, "loss": step / 2})
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "history.jsonl"
 
 
-def test_records_come_back(tmp_path: Path):
-    path = tmp_path / "history.jsonl"
+def written(path: Path, *steps: int) -> list[dict[str, float]]:
+    records = [{"step": step, "loss": step / 2} for step in steps]
+    for record in records:
+        append_record(path, record)
+    return records
+
+
+def test_records_come_back_and_later_ones_are_dropped(path: Path):
     assert read_history(path) == []
-    written(path, 1, 2, 2)
-    assert read_history(path) == [{"step": s, "loss": s / 2} for s in (1, 2, 2)]
-    assert path.read_text().count("\n") == 3
-
-
-def test_later_records_are_dropped(tmp_path: Path):
-    path = tmp_path / "history.jsonl"
-    written(path, 1, 2, 3, 4)
-    assert (
-        truncate_history(path, 2)
-        == read_history(path)
-        == [{"step": 1, "loss": 0.5}, {"step": 2, "loss": 1.0}]
-    )
-    assert truncate_history(path, 0) == read_history(path) == []
-    assert [file.name for file in tmp_path.iterdir()] == ["history.jsonl"]
-
-
-def test_a_last_line_cut_off_is_passed_over(tmp_path: Path):
-    path = tmp_path / "history.jsonl"
-    written(path, 1, 2)
-    path.write_text(path.read_text()[:-5])
-    assert [record["step"] for record in read_history(path)] == [1]
+    records = written(path, 1, 2, 2, 3, 4)
+    assert read_history(path) == records
+    assert path.read_text().count("\n") == 5
+    assert history.truncate_history(path, 2) == read_history(path) == records[:3]
+    path.write_text(path.read_text()[:-5])  # the last line is cut off
+    assert read_history(path) == records[:2]
+    assert history.truncate_history(path, 0) == read_history(path) == []
+    assert [file.name for file in path.parent.iterdir()] == ["history.jsonl"]
 
 
 @pytest.mark.parametrize("line", ["{", "[1]", '{"loss": 1}', '{"step": "1"}'])
-def test_a_damaged_line_is_named(tmp_path: Path, line: str):
-    path = tmp_path / "history.jsonl"
+def test_a_damaged_line_is_named(path: Path, line: str):
     path.write_text(f'{{"step": 1}}\n{line}\n{{"step": 3}}\n')
     with pytest.raises(ValueError, match=r"history\.jsonl:2: not a record of training"):
         read_history(path)
 
 
-def test_nan_is_not_written(tmp_path: Path):
-    with pytest.raises(ValueError, match="JSON compliant"):
-        append_record(tmp_path / "history.jsonl", {"step": 1, "loss": float("nan")})
-
-
-def test_who_gets_the_records(tmp_path: Path):
-    written(tmp_path / "history.jsonl", 1, 2, 3)
+def test_who_gets_the_records(path: Path):
+    written(path, 1, 2, 3)
     got: list[int] = []
-    first = RunHistory(tmp_path, writer=True, on_log=lambda record: got.append(record["step"]))
+    first = RunHistory(path.parent, writer=True, on_log=lambda record: got.append(record["step"]))
     first.begin(2)
     first.add({"step": 3})
     assert got == [1, 2, 3]
-    other = RunHistory(tmp_path, writer=False, on_log=lambda record: got.append(-1))
+    other = RunHistory(path.parent, writer=False, on_log=lambda record: got.append(-1))
     other.begin(1)
     other.add({"step": 2})
     assert [record["step"] for record in other.records] == [1, 2]
-    assert (got, len(read_history(tmp_path / "history.jsonl"))) == ([1, 2, 3], 3)
+    assert (got, len(read_history(path))) == ([1, 2, 3], 3)
 
 
-def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_what_is_not_written(path: Path, monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(ValueError, match="JSON compliant"):
+        append_record(path, {"step": 1, "loss": float("nan")})
+
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(history.os, "write", full)
+    monkeypatch.setattr(history, "append_record", full)
     with pytest.raises(CheckpointError, match=r"the disk is full: .*history\.jsonl was not written"):
-        RunHistory(tmp_path, writer=True, on_log=None).add({"step": 1})
+        RunHistory(path.parent, writer=True, on_log=None).add({"step": 1})
 
 
 class Slow(nn.Module):
@@ -116,28 +93,27 @@ class Slow(nn.Module):
         return {"loss": result.float().sum()}
 
 
-def test_the_first_time_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_of_a_batch_is_that_of_the_second_run(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Slow().eval()
-    monkeypatch.setattr(batch_time.time, "perf_counter", lambda: model.clock)
-    seconds, batch = seconds_of_batch(model, lambda: {"x": torch.ones(1, 2)}, precision="bfloat16")
+    monkeypatch.setattr(history.time, "perf_counter", lambda: model.clock)
+    seconds, batch = history.seconds_of_batch(model, lambda: {"x": torch.ones(1, 2)}, precision="bfloat16")
     assert seconds == 2
     assert batch["x"].tolist() == [[1, 1]]
     assert model.types == [torch.bfloat16, torch.bfloat16]
     assert model.training
 
 
-def test_weights_stay_and_gradients_go() -> None:
-    model = tiny_model()
+def test_timing_a_batch_leaves_weights_as_they_are_and_no_gradients() -> None:
+    model, examples = tiny_model(), Examples(seed=0, size=2)
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    examples = Examples(seed=0, size=2)
-    _, batch = seconds_of_batch(model, lambda: collate([examples[0], examples[1]]))
+    _, batch = history.seconds_of_batch(model, lambda: collate([examples[0], examples[1]]))
     assert set(batch) == {"input_ids", "labels", "global_attention_mask", "attention_mask"}
     assert all(weight.grad is None for weight in model.parameters())
     assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
 
 
-def test_the_bar_says_what_is_left_and_how_well_it_goes(capsys: pytest.CaptureFixture[str]):
-    bar = TrainingBar(total=10, done=4)
+def test_the_bar_shows_what_is_left_and_the_last_losses(capsys: pytest.CaptureFixture[str]):
+    bar = history.TrainingBar(total=10, done=4)
     bar.show(loss=2.34567)
     for _ in range(3):
         bar.advance()
@@ -154,11 +130,9 @@ def test_the_bar_says_what_is_left_and_how_well_it_goes(capsys: pytest.CaptureFi
 
 def test_the_first_interrupt_is_noted_and_the_second_obeyed(capsys: pytest.CaptureFixture[str]):
     with stop_on_signals() as stop:
-        assert stop.signal is None
-        assert not stop.requested
+        assert (stop.signal, stop.requested) == (None, False)
         signal.raise_signal(signal.SIGINT)
-        assert stop.signal == signal.SIGINT
-        assert stop.requested
+        assert (stop.signal, stop.requested) == (signal.SIGINT, True)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert "Stopping after this step" in capsys.readouterr().err
@@ -179,10 +153,9 @@ def test_in_another_thread_nothing_is_changed():
     assert actual == [None]
 
 
-def test_a_file_asks_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(STOP_FILE_VARIABLE, str(tmp_path / "stop"))
+def test_a_file_stops_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(history.STOP_FILE_VARIABLE, str(tmp_path / "stop"))
     with stop_on_signals() as stop:
         assert not stop.requested
         (tmp_path / "stop").touch()
-        assert stop.requested
-        assert stop.signal is None
+        assert (stop.signal, stop.requested) == (None, True)

@@ -1,7 +1,5 @@
 """What `parallel` may say, and what several processes are started with. A sharded model computes, saves and
-loads what it would whole; here in a group of one process, so that it runs everywhere.
-test_trainer_processes.py has two.
-"""
+loads what it would whole; here in a group of one process (test_trainer_processes.py has two)."""
 
 from __future__ import annotations
 
@@ -12,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -25,20 +24,11 @@ from transformers import LongformerConfig
 
 from cdlm_lab.models.language_model import CrossDocumentLM
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.training.processes import (
-    ALONE,
-    Processes,
-    full_state,
-    is_sharded,
-    layers_of,
-    run_processes,
-    shard,
-    share_optimizer,
-)
+from cdlm_lab.training import processes
+from cdlm_lab.training.processes import Processes, is_sharded, shard, share_optimizer
 
 WRITES_AND_FAILS = """
 import os, sys, time
-from collections.abc import Callable
 from pathlib import Path
 from cdlm_lab.training.processes import end_with_parent, keep_fault
 end_with_parent()
@@ -61,30 +51,29 @@ join_others()
 total = torch.ones(3)
 dist.all_reduce(total)
 me = psutil.Process()
-found = [
+listening = [
     one.laddr.ip
     for process in (me, me.parent())  # the parent is torchrun
     for one in process.net_connections("inet")
     if one.status == psutil.CONN_LISTEN
 ]
-Path(sys.argv[1], f"told-{os.environ['RANK']}").write_text(json.dumps([total.tolist(), found]))
+Path(sys.argv[1], f"heard-{os.environ['RANK']}").write_text(json.dumps([total.tolist(), listening]))
 dist.barrier()
 """
 
 
 @pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Name of a module that the processes can run."""
+def run_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., bool]:
+    """Runs one of the two modules above in two processes."""
     (tmp_path / "busy_module.py").write_text(WRITES_AND_FAILS)
     (tmp_path / "listening_module.py").write_text(LISTENS)
-    paths = [str(tmp_path), str(Path(__file__).parents[2])]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
-    return "busy_module"
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])]))
+    return partial(processes.run_processes, Processes(here=2), folder=tmp_path)
 
 
 def test_what_parallel_may_say(monkeypatch: pytest.MonkeyPatch) -> None:
     config = tiny_config(batch_size=32, micro_batch_size=2)
-    assert Processes.of("", config=config) == ALONE
+    assert Processes.of("", config=config) == processes.ALONE
     assert Processes.of(" ddp 4 ", config=config) == Processes(here=4)
     assert Processes.of("fsdp 2", config=config) == Processes(sharded=True, here=2)
     several = Processes.of("fsdp 8 on 2 machines at node-0.local:29500", config=config)
@@ -105,69 +94,48 @@ def test_what_parallel_may_say(monkeypatch: pytest.MonkeyPatch) -> None:
         Processes.of("ddp 4", config=config)
 
 
-def test_machines_meet_where_they_are_told() -> None:
+def test_the_command_names_where_machines_or_processes_meet() -> None:
     command = Processes(here=8, machines=2, meeting="head:29500").command("a.module", ["runs/x"])
     assert command[-3:] == ["-m", "a.module", "runs/x"]
-    shown = " ".join(command)
-    assert "--nnodes 2 --rdzv-backend c10d --rdzv-endpoint head:29500 --nproc-per-node 8" in shown
+    assert "--nnodes 2 --rdzv-backend c10d --rdzv-endpoint head:29500 --nproc-per-node 8" in " ".join(command)
     shown = " ".join(Processes(here=2).command("a.module", [], file=Path("/x/meeting")))
     assert "store_type=file --rdzv-endpoint /x/meeting --local-addr 127.0.0.1 --nproc-per-node 2" in shown
 
 
 @pytest.mark.slow
-def test_on_one_machine_nobody_else_can_reach_them(module: str, tmp_path: Path) -> None:
-    run_processes(
-        Processes(here=2),
-        module="listening_module",
-        arguments=[str(tmp_path)],
-        folder=tmp_path,
-        look=lambda: None,
-    )
+def test_on_one_machine_nobody_else_can_reach_them(run_two, tmp_path: Path) -> None:
+    run_two(module="listening_module", arguments=[str(tmp_path)], look=lambda: None)
     for rank in "01":
-        total, listening = json.loads((tmp_path / f"told-{rank}").read_text())
+        total, listening = json.loads((tmp_path / f"heard-{rank}").read_text())
         assert total == [2.0] * 3
         assert listening, "they speak over sockets, so some are seen if this test sees any"
         assert set(listening) <= {"127.0.0.1", "::1"}
 
 
 @pytest.mark.slow
-def test_the_fault_of_one_is_told_and_none_is_left(module: str, tmp_path: Path) -> None:
+def test_the_fault_of_one_is_reported_and_none_is_left(run_two, tmp_path: Path) -> None:
     looks: list[int] = []
-    with pytest.raises(
-        RuntimeError, match=r"2 processes: ValueError: the loss is nan \(all their output: "
-    ) as shown:
-        run_processes(
-            Processes(here=2),
-            module=module,
-            arguments=[str(tmp_path), "fail", "600"],
-            folder=tmp_path,
-            look=lambda: looks.append(1),
-        )
+    run = partial(run_two, module="busy_module", look=lambda: looks.append(1))
+    message = r"2 processes: ValueError: the loss is nan \(all their output: "
+    with pytest.raises(RuntimeError, match=message) as shown:
+        run(arguments=[str(tmp_path), "fail", "600"])
     assert "\n" not in str(shown.value)
     assert looks
     assert not [rank for rank in "01" if psutil.pid_exists(int((tmp_path / f"pid-{rank}").read_text()))]
-    stopped = run_processes(
-        Processes(here=2),
-        module=module,
-        arguments=[str(tmp_path), "", "0"],
-        folder=tmp_path,
-        look=lambda: None,
-    )
-    assert not stopped
+    assert not run(arguments=[str(tmp_path), "", "0"]), "not stopped"
 
 
 @pytest.mark.slow
-def test_processes_end_with_the_one_that_started_them(module: str, tmp_path: Path) -> None:
+def test_processes_end_with_the_one_that_started_them(run_two, tmp_path: Path) -> None:
     starts = (
         "import sys; from pathlib import Path; from cdlm_lab.training.processes import *; "
-        f"run_processes(Processes(here=2), module={module!r}, arguments=[sys.argv[1], '', '600'], "
+        "run_processes(Processes(here=2), module='busy_module', arguments=[sys.argv[1], '', '600'], "
         "folder=Path(sys.argv[1]), look=lambda: None)"
     )
     parent = subprocess.Popen([sys.executable, "-c", starts, str(tmp_path)])
     files = [tmp_path / "pid-0", tmp_path / "pid-1"]
     _until(lambda: all(file.is_file() and file.read_text() for file in files))
-    numbers = [int(file.read_text()) for file in files]
-    family = [psutil.Process(number) for number in numbers]
+    family = [psutil.Process(int(file.read_text())) for file in files]
     launcher = family[0].parent()
     parent.kill()
     parent.wait()
@@ -192,31 +160,18 @@ def group(tmp_path: Path) -> Iterator[None]:
 def model() -> CrossDocumentLM:
     """Its embeddings are tied to its head."""
     torch.manual_seed(0)
-    config = LongformerConfig(
-        vocab_size=20,
-        hidden_size=8,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=16,
-        attention_window=[4, 4],
-        max_position_embeddings=18,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-        pad_token_id=1,
-    )
-    return CrossDocumentLM(config).train()
+    sizes = {"vocab_size": 20, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
+    sizes |= {"intermediate_size": 16, "attention_window": [4, 4], "max_position_embeddings": 18}
+    dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    return CrossDocumentLM(LongformerConfig(**sizes, **dropout, pad_token_id=1)).train()
 
 
 def batch(*, global_tokens: bool) -> dict[str, Tensor]:
     ids = torch.arange(2, 18).reshape(2, 8)
     labels = torch.where(ids % 3 == 0, ids, -100)
     marks = (labels != -100).long() if global_tokens else torch.zeros_like(ids)
-    return {
-        "input_ids": ids,
-        "labels": labels,
-        "attention_mask": torch.ones_like(ids),
-        "global_attention_mask": marks,
-    }
+    masks = {"attention_mask": torch.ones_like(ids), "global_attention_mask": marks}
+    return {"input_ids": ids, "labels": labels} | masks
 
 
 def updated(model: nn.Module, optimizer: torch.optim.Optimizer, *, global_tokens: bool) -> float:
@@ -234,8 +189,8 @@ def assert_equal(actual: dict[str, Tensor], expected: dict[str, Tensor]) -> None
 
 
 def test_the_layers_are_the_largest_list_of_modules(model: CrossDocumentLM) -> None:
-    assert layers_of(model) == list(model.longformer.encoder.layer)
-    assert layers_of(nn.Linear(2, 2)) == []
+    assert processes.layers_of(model) == list(model.longformer.encoder.layer)
+    assert processes.layers_of(nn.Linear(2, 2)) == []
 
 
 def test_updates_and_states_are_those_of_the_whole_model(model: CrossDocumentLM, group: None) -> None:
@@ -247,15 +202,14 @@ def test_updates_and_states_are_those_of_the_whole_model(model: CrossDocumentLM,
     assert all(isinstance(weight, DTensor) for weight in model.parameters())
     own, theirs = (torch.optim.AdamW(one.parameters(), weight_decay=0.1) for one in (model, whole))
     share_optimizer(own, model)
-    for global_tokens in (False, True, True, False):
-        assert updated(model, own, global_tokens=global_tokens) == updated(
-            whole, theirs, global_tokens=global_tokens
-        )
-    assert_equal(full_state(model.state_dict()), whole.state_dict())
-    actual, expected = full_state(own.state_dict()), theirs.state_dict()
+    for marked in (False, True, True, False):
+        assert updated(model, own, global_tokens=marked) == updated(whole, theirs, global_tokens=marked)
+    (weights, actual), expected = processes.full_states(model, own), theirs.state_dict()
+    assert_equal(weights, whole.state_dict())
     assert actual["param_groups"] == expected["param_groups"]
     for number, moments in expected["state"].items():
         assert_equal(actual["state"][number], moments)
+    assert processes.full_states(whole, theirs) == (None, None)
 
 
 def test_a_state_of_a_whole_model_is_loaded_into_a_sharded_one(model: CrossDocumentLM, group: None) -> None:
@@ -268,7 +222,7 @@ def test_a_state_of_a_whole_model_is_loaded_into_a_sharded_one(model: CrossDocum
     model.load_state_dict(whole.state_dict())
     own.load_state_dict(copy.deepcopy(theirs.state_dict()))  # it would share the tensors
     assert updated(model, own, global_tokens=True) == updated(whole, theirs, global_tokens=True)
-    assert_equal(full_state(model.state_dict()), whole.state_dict())
+    assert_equal(processes.full_states(model, own)[0], whole.state_dict())
 
 
 def test_in_evaluation_outputs_are_left_as_they_are(model: CrossDocumentLM, group: None) -> None:

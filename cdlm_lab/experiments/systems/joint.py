@@ -72,12 +72,13 @@ class JointRun(SystemRun):
     @classmethod
     def open(cls, settings: JointSettings) -> Self:
         """Look before and after reading whether every system can be made and trained."""
-        for system in settings.chosen:  # before the reading, which may take long
-            settings.checkpoint(system.pretrained)
+        if not settings.trained:
+            for system in settings.chosen:  # before the reading, which may take long
+                settings.checkpoint(system.pretrained)
         run = super().open(settings)
         for system in run.systems:
             run.config(system)
-            run.reader(system)  # has it positions enough?
+            run.reader(system, trained=bool(settings.trained))  # has it positions enough?
         return run
 
     def job(self, training: Training) -> TrainingJob:

@@ -4,10 +4,9 @@ import io
 import json
 import random
 import tarfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cdlm_lab.clustering import read_predicted_topics
 from cdlm_lab.data.candidates import read_candidate_sets
@@ -18,7 +17,7 @@ from cdlm_lab.data.document_links import read_linked_collection
 from cdlm_lab.data.document_pairs import read_pair_csv
 from cdlm_lab.data.ecb_plus import read_ecb_plus, read_ecb_plus_topics
 from cdlm_lab.data.files import DataError, open_bytes, read_word_vectors
-from cdlm_lab.data.questions import read_hotpotqa, read_predictions
+from cdlm_lab.data.questions import read_hotpotqa
 from cdlm_lab.data.records import PassedOver
 from cdlm_lab.data.scisumm import read_scisumm
 from cdlm_lab.data.tagged import TagReading, read_tagged_split
@@ -26,9 +25,60 @@ from cdlm_lab.data.typed_documents import pasted_documents, read_marked_document
 
 Files = dict[str, bytes]
 Chance = random.Random
-WORDS = (
-    "Fire", "broke", "out", "in", "the", "old", "mill", "at", "noon", ",", "Müller", "said", "on", "3", "May",
-)  # fmt: skip
+Read = Callable[[Path], tuple[object, int]]  # folder -> what is read, and how many losses are told of it
+WORDS = "Fire broke out in the old mill at noon , Müller said on 3 May".split()  # noqa: SIM905
+PAGE = b"<!DOCTYPE html>\n<html><head><title>Not Found</title></head>\n<body>Not Found</body></html>\n"
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
+
+
+class Reader(NamedTuple):
+    """`gold`: no file of a valid input is plain text, so that a page in its place cannot be read."""
+
+    files: Callable[[Chance], Files]
+    read: Read
+    gold: bool
+
+
+READERS: dict[str, Reader] = {}
+
+
+def of(name: str, read: Read, *, gold: bool = True) -> Callable[[Callable[[Chance], Files]], Any]:
+    """Puts a function that draws a valid input among READERS."""
+
+    def _add(files: Callable[[Chance], Files]) -> Callable[[Chance], Files]:
+        READERS[name] = Reader(files, read, gold)
+        return files
+
+    return _add
+
+
+def plain(read: Callable[[Path], Any], name: str = "") -> Read:
+    """A reader that tells no losses; of the file `name`, or of the folder."""
+
+    def _read(folder: Path) -> tuple[object, int]:
+        content = read(folder / name if name else folder)
+        return (list(content) if isinstance(content, Iterator) else content), 0
+
+    return _read
+
+
+def counting(read: Callable[[Path, PassedOver], object]) -> Read:
+    """A reader that counts its losses."""
+
+    def _read(folder: Path) -> tuple[object, int]:
+        counted = PassedOver()
+        content = read(folder, counted)
+        return content, sum(count for count, _ in counted.counts.values())
+
+    return _read
+
+
+def folder_of(path: Path, files: Files) -> Path:
+    """A folder with these files."""
+    for name, data in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(data)
+    return path
 
 
 def words(rng: Chance, count: int = 6) -> str:
@@ -40,81 +90,62 @@ def lines(*rows: object) -> bytes:
 
 
 def json_lines(*records: object) -> bytes:
-    return lines(*(json.dumps(record) for record in records))
+    return lines(*map(json.dumps, records))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reader:
-    """`files`: a valid input. `read`: what is read of a folder, and how many losses are told of it. `gold`:
-    no file of it is plain text, so that a page in its place cannot be read."""
-
-    files: Callable[[Chance], Files]
-    read: Callable[[Path], tuple[object, int]]
-    gold: bool = True
-
-
-def plain(read: Callable[[Path], Any], name: str = "") -> Callable[[Path], tuple[object, int]]:
-    """A reader that tells no losses; of the file `name`, or of the folder."""
-
-    def _read(folder: Path) -> tuple[object, int]:
-        found = read(folder / name if name else folder)
-        return (list(found) if isinstance(found, Iterator) else found), 0
-
-    return _read
-
-
-# Valid inputs.
-
-
-def cluster_folder(rng: Chance) -> Files:
-    return {
-        f"{cluster}/{name}.txt": lines(words(rng), words(rng))
-        for cluster in ("flood", "strike")
-        for name in range(rng.randint(2, 3))
-    }
-
-
-def _every_split(folder: Path) -> tuple[object, int]:
+def _every_split(path: Path) -> tuple[object, int]:
     """As a run reads a corpus; a split that has no cluster says so."""
-    found = []
+    clusters = []
     for split in ("train", "validation", "test"):
         try:
-            found += open_corpus(str(folder), split=split)
+            clusters += open_corpus(str(path), split=split)
         except DataError as error:
             if error.field != "split":
                 raise
-    if not found:
-        raise DataError(folder, "no cluster of any split", "add some")
-    return found, len(passed_over(str(folder)))
+    if not clusters:
+        raise DataError(path, "no cluster of any split", "add some")
+    return clusters, len(passed_over(str(path)))
 
 
+@of("cluster_folder", _every_split, gold=False)
+def cluster_folder(rng: Chance) -> Files:
+    count = rng.randint(2, 3)
+    return {
+        f"{cluster}/{name}.txt": lines(words(rng), words(rng))
+        for cluster in ("flood", "strike")
+        for name in range(count)
+    }
+
+
+@of("cluster_jsonl", lambda folder: _every_split(folder / "clusters.jsonl"))
 def cluster_jsonl(rng: Chance) -> Files:
-    given = {"id": "b", "title": "Fire", "text": words(rng)}
-    records = [
-        {"id": f"c{number}", "documents": [words(rng), given], "split": rng.choice(["train", "dev", "test"])}
-        for number in range(3)
-    ]
+    documents = [words(rng), {"id": "b", "title": "Fire", "text": words(rng)}]
+    splits = (rng.choice(["train", "dev", "test"]) for _ in range(3))
+    records = ({"id": f"c{n}", "documents": documents, "split": split} for n, split in enumerate(splits))
     return {"clusters.jsonl": json_lines(*records)}
 
 
+@of("multi_news", _every_split)
 def multi_news(rng: Chance) -> Files:
     row = (f"{words(rng)} NEWLINE_CHAR {words(rng)} ||||| {words(rng)}" for _ in range(6))
     return {f"{split}.txt.src": lines(next(row), next(row)) for split in ("train", "val", "test")}
 
 
+@of("allsides", _every_split)
 def allsides(rng: Chance) -> Files:
     documents = [{"id": name, "title": "Fire", "text": words(rng)} for name in "ab"]
-    records = [
-        {"cluster_id": f"c{n}", "split": split, "docs": documents} for n, split in enumerate(("train", "val"))
-    ]
+    records = ({"cluster_id": split, "split": split, "docs": documents} for split in ("train", "val"))
     return {"allsides_clusters.jsonl": json_lines(*records)}
 
 
+@of("neus", _every_split)
 def neus(rng: Chance) -> Files:
     document = f"TITLE=> {words(rng, 2)} ARTICLE=> {words(rng)}"
     return {"neus_train.source": lines(f"{document} [SEP] {document}", document)}
 
 
+@of("ecb_plus_topics", plain(read_ecb_plus_topics))
+@of("ecb_plus", plain(lambda folder: read_ecb_plus(folder, "test")))
 def ecb_plus(rng: Chance) -> Files:
     tokens = [
         f'<token t_id="{1 + 4 * sentence + place}" sentence="{sentence}" number="{place}">{word}</token>'
@@ -130,56 +161,52 @@ def ecb_plus(rng: Chance) -> Files:
         "</Relations>"
     )
     document = lines('<?xml version="1.0"?>', '<Document doc_name="x">', *tokens, annotation, "</Document>")
-    names = ("36_1ecb", "36_1ecbplus")
-    rows = [f"36,{name[3:]},1" for name in names]
-    return {
-        "ECBplus_coreference_sentences.csv": lines("Topic,File,Sentence Number", *rows),
-        **{f"ECB+/36/{name}.xml": document for name in names},
-    }
+    rows = ("Topic,File,Sentence Number", "36,1ecb,1", "36,1ecbplus,1")
+    files = {f"ECB+/36/{name}.xml": document for name in ("36_1ecb", "36_1ecbplus")}
+    return {"ECBplus_coreference_sentences.csv": lines(*rows), **files}
 
 
+def _tags(folder: Path) -> tuple[object, int]:
+    reading = TagReading()
+    return list(read_tagged_split(folder, "train", reading=reading)), reading.mended
+
+
+@of("docarc", _tags)
+@of("docarc_passages", plain(lambda path: open_corpus(str(path), split="train")))
 def docarc(rng: Chance) -> Files:
     document = lines("Orn\tB-PER", "slept\tO", "", "He\tNULL", f"{words(rng, 1)}\tNULL")
     files = {f"{split}/{name}.tsv": document for split in ("train", "dev") for name in "ab"}
     return {**files, "x.tagset": lines("B-PER\t1", "I-PER\t2", "O\t3")}
 
 
-def tags(folder: Path) -> tuple[object, int]:
-    reading = TagReading()
-    return list(read_tagged_split(folder, "train", reading=reading)), reading.mended
-
-
+@of("litbank", _tags)
 def litbank(rng: Chance) -> Files:
-    return {
-        "train/book.tsv": lines(
-            "Orn\tB-PER\tO\t", "of\tI-PER\tO\t", "Dram\tI-PER\tB-GPE\t", "", f"{words(rng, 1)}\tO\tO\t"
-        )
-    }
+    rows = ("Orn\tB-PER\tO\t", "of\tI-PER\tO\t", "Dram\tI-PER\tB-GPE\t", "", f"{words(rng, 1)}\tO\tO\t")
+    return {"train/book.tsv": lines(*rows)}
 
 
+@of("ner_conll", _tags)
 def ner_conll(rng: Chance) -> Files:
     start, sentence = "-DOCSTART- -X- -X- O", ("Orn NNP I-NP B-PER", "slept VBD I-VP O")
     return {"train.conll": lines(start, "", *sentence, "", "Dram NNP I-NP B-LOC", "", start, "", *sentence)}
 
 
+@of("jnlpba_iob2", _tags)
 def iob2(rng: Chance) -> Files:
-    return {
-        "train.iob2": lines(
-            "###MEDLINE:91", "", "Orn\tB-PER", "slept\tO", "", "###MEDLINE:92", "", "Dram\tB-LOC"
-        )
-    }
+    rows = ("###MEDLINE:91", "", "Orn\tB-PER", "slept\tO", "", "###MEDLINE:92", "", "Dram\tB-LOC")
+    return {"train.iob2": lines(*rows)}
 
 
+@of("jnlpba_standoff", _tags)
 def standoff(rng: Chance) -> Files:
-    files = {}
-    for name in ("91", "92"):
-        files[f"train/{name}.txt"] = lines("Orn slept. Dram, too.")
-        files[f"train/{name}.ann"] = lines(
-            "T1\tPER 0 3\tOrn", "T2\tLOC 11 15\tDram", "R1\tLives Arg1:T1 Arg2:T2\t"
-        )
-    return files
+    names = lines("T1\tPER 0 3\tOrn", "T2\tLOC 11 15\tDram", "R1\tLives Arg1:T1 Arg2:T2\t")
+    files = {f"train/{name}.txt": lines("Orn slept. Dram, too.") for name in ("91", "92")}
+    return files | {f"train/{name}.ann": names for name in ("91", "92")}
 
 
+@of("coreference_json", plain(lambda path: read_coreference_json(path, "dev")))
+@of("coreference_json_of_others",
+    counting(lambda folder, lost: list(read_coreference_json(folder, "dev", passed_over=lost))))  # fmt: skip
 def coreference_json(rng: Chance) -> Files:
     names = ("36_1ecb.xml", "36_2ecb.xml")
     tokens = [[place // 3, place + 1, word, True] for place, word in enumerate(words(rng, 6).split())]
@@ -193,35 +220,21 @@ def coreference_json(rng: Chance) -> Files:
     }
 
 
+def _conll(folder: Path, counted: PassedOver) -> object:
+    return read_conll_corpus([folder / "key.conll"], kind="event", name="all", passed_over=counted)
+
+
+@of("conll", counting(_conll))
 def conll(rng: Chance) -> Files:
     rows = ("36_1\t36\t0\tPolice\t(1)", "36_1\t36\t1\tmade\t(2", "36_1\t36\t2\tarrests\t(3)|2)")
     topic = ("#begin document (36); part 000", *rows, "", *rows, "", "#end document")
-    other = [row.replace("36", "37") for row in topic]
-    return {"key.conll": lines(*topic, *other)}
+    return {"key.conll": lines(*topic, *(row.replace("36", "37") for row in topic))}
 
 
-def _conll_corpus(folder: Path) -> tuple[object, int]:
-    counted = PassedOver()
-    files = [folder / "key.conll"]
-    found = read_conll_corpus(files, kind="event", name="all", passed_over=counted)
-    return found, sum(count for count, _ in counted.counts.values())
-
-
-def _json_of_others(folder: Path) -> tuple[object, int]:
-    counted = PassedOver()
-    found = list(read_coreference_json(folder, "dev", passed_over=counted))
-    return found, sum(count for count, _ in counted.counts.values())
-
-
+@of("marked_documents", plain(lambda path: read_marked_documents(path, kind="event")), gold=False)
 def marked(rng: Chance) -> Files:
-    return {
-        f"{name}.txt": lines(f"A <m>fire</m> {words(rng)}.", "", "The <m>blaze at the <m>mill</m></m>.")
-        for name in "ab"
-    }
-
-
-def pasted(rng: Chance) -> Files:
-    return {"box.txt": lines("== a ==", words(rng), "", "== b ==", words(rng))}
+    text = lines(f"A <m>fire</m> {words(rng)}.", "", "The <m>blaze at the <m>mill</m></m>.")
+    return {"a.txt": text, "b.txt": text}
 
 
 def _pasted(path: Path) -> object:
@@ -229,24 +242,31 @@ def _pasted(path: Path) -> object:
         return pasted_documents(stream.read().decode("utf-8", "surrogateescape"), source=str(path))
 
 
-def _questions(rng: Chance) -> list[dict[str, Any]]:
+@of("pasted_documents", plain(_pasted, "box.txt"), gold=False)
+def pasted(rng: Chance) -> Files:
+    return {"box.txt": lines("== a ==", words(rng), "", "== b ==", words(rng))}
+
+
+def _questions(path: Path) -> tuple[object, int]:
+    questions = read_hotpotqa(path)
+    return questions, sum(len(question.unknown_supporting) for question in questions)
+
+
+def _hotpot_records(rng: Chance) -> list[dict[str, Any]]:
     context = [["Mill", [f"{words(rng)}.", f" {words(rng)}."]], ["Rain", [words(rng)]]]
-    return [
-        {
-            "_id": f"q{number}", "question": "Who?", "answer": rng.choice(["yes", "Müller"]),
-            "type": "bridge", "level": "hard", "supporting_facts": [["Mill", 1], ["Rain", 0]],
-            "context": context,
-        }
-        for number in range(2)
-    ]  # fmt: skip
+    facts = {"supporting_facts": [["Mill", 1], ["Rain", 0]], "context": context}
+    record = {"question": "Who?", "answer": rng.choice(["yes", "Müller"]), "type": "bridge", "level": "hard"}
+    return [{"_id": f"q{number}", **record, **facts} for number in range(2)]
 
 
+@of("hotpotqa", lambda folder: _questions(folder / "dev.json"))
 def hotpotqa(rng: Chance) -> Files:
-    return {"dev.json": json.dumps(_questions(rng), indent=rng.choice([None, 1])).encode()}
+    return {"dev.json": json.dumps(_hotpot_records(rng), indent=rng.choice([None, 1])).encode()}
 
 
+@of("hotpotqa_of_the_hub", lambda folder: _questions(folder / "dev.jsonl"))
 def hotpotqa_of_the_hub(rng: Chance) -> Files:
-    questions = _questions(rng)
+    questions = _hotpot_records(rng)
     for one in questions:
         one["id"] = one.pop("_id")
         for field, second in (("supporting_facts", "sent_id"), ("context", "sentences")):
@@ -254,25 +274,17 @@ def hotpotqa_of_the_hub(rng: Chance) -> Files:
     return {"dev.jsonl": json_lines(*questions)}
 
 
-def _hotpotqa(path: Path) -> tuple[object, int]:
-    found = read_hotpotqa(path, unknown_facts="keep")
-    return found, sum(len(question.unknown_supporting) for question in found)
+ANSWERS = plain(lambda folder: read_candidate_sets(folder, "train"))
 
 
-def predictions(rng: Chance) -> Files:
-    return {
-        "said.json": json.dumps({"answer": {"q1": "yes", "q2": "no"}, "sp": {"q1": [["Rain", 0]]}}).encode()
-    }
-
-
-WIKIQA = "QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel"
-
-
+@of("wikiqa", ANSWERS)
 def wikiqa(rng: Chance) -> Files:
+    head = "QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel"
     rows = [f"Q{n // 2}\twho {n // 2}\tD1\tMill\tD1-{n}\t{words(rng)}\t{n % 2}" for n in range(6)]
-    return {f"WikiQA-{split}.tsv": lines(WIKIQA, *rows) for split in ("train", "dev", "test")}
+    return {f"WikiQA-{split}.tsv": lines(head, *rows) for split in ("train", "dev", "test")}
 
 
+@of("trecqa_tokens", ANSWERS)
 def trec_tokens(rng: Chance) -> Files:
     columns = {
         "a.toks": ["who ?"] * 2 + ["why ?"] * 2,
@@ -283,6 +295,7 @@ def trec_tokens(rng: Chance) -> Files:
     return {f"train/{name}": lines(*rows) for name, rows in columns.items()}
 
 
+@of("trecqa_xml", ANSWERS)
 def trec_xml(rng: Chance) -> Files:
     rows = ["<QApairs id='7.1'>", "<question>", "Who\tswims\t?", "WP\tVBZ\t.", "</question>"]
     for label in ("positive", "negative"):
@@ -291,79 +304,80 @@ def trec_xml(rng: Chance) -> Files:
     return {"TRAIN.xml": lines(*rows, *(row.replace("7.1", "7.2") for row in rows))}
 
 
+@of("asnq", ANSWERS)
 def asnq(rng: Chance) -> Files:
     return {"train.tsv": lines(*(f"who wrote {n // 2}\t{words(rng)}\t{n % 4 + 1}" for n in range(8)))}
 
 
-def answers(folder: Path) -> object:
-    return read_candidate_sets(folder, "train")
+CLAIMS = plain(lambda path: [read_claims(path, split) for split in claim_sets(path) if split != "train"])
 
 
+@of("fever", CLAIMS)
 def fever(rng: Chance) -> Files:
-    records = [
-        {"id": n, "claim": words(rng), "label": "SUPPORTS", "evidence": [[f"Mill_{n}", 0, words(rng), 0.9]]}
-        for n in range(3)
-    ]
-    return {f"bert_{split}.json": json_lines(*records) for split in ("dev", "test")}
+    claim = {"claim": words(rng), "label": "SUPPORTS", "evidence": [["Mill", 0, words(rng), 0.9]]}
+    records = json_lines(*({"id": number, **claim} for number in range(3)))
+    return {"bert_dev.json": records, "bert_test.json": records}
 
 
+@of("fm2", CLAIMS)
 def fm2(rng: Chance) -> Files:
-    found = [{"section_header": "Plot", "text": words(rng)}]
-    records = [
-        {
-            "id": f"{n}", "text": words(rng), "label": "REFUTES", "wikipedia_page": f"P{n}",
-            "gold_evidence": found, "retrieved_evidence": found,
-        }
-        for n in range(3)
-    ]  # fmt: skip
-    return {f"{split}.jsonl": json_lines(*records) for split in ("dev", "test")}
+    evidence = [{"section_header": "Plot", "text": words(rng)}]
+    claim = {
+        "text": words(rng),
+        "label": "REFUTES",
+        "gold_evidence": evidence,
+        "retrieved_evidence": evidence,
+    }
+    records = json_lines(*({"id": name, "wikipedia_page": f"P{name}", **claim} for name in "123"))
+    return {"dev.jsonl": records, "test.jsonl": records}
 
 
+@of("fever_symmetric", CLAIMS)
 def symmetric(rng: Chance) -> Files:
-    records = [
-        {"id": f"{n}", "claim": words(rng), "evidence_sentence": words(rng), "label": "REFUTES"}
-        for n in range(3)
-    ]
-    return {"fever_symmetric_test.jsonl": json_lines(*records)}
+    claim = {"claim": words(rng), "evidence_sentence": words(rng), "label": "REFUTES"}
+    return {"fever_symmetric_test.jsonl": json_lines(*({"id": name, **claim} for name in "123"))}
 
 
-def claims(folder: Path) -> object:
-    return [read_claims(folder, split) for split in claim_sets(folder) if split != "train"]
+def _pairs(folder: Path) -> object:
+    positions = folder / "positions.csv"
+    return [list(read_pair_csv(folder / "pairs.csv", positions=one)) for one in (None, positions)]
 
 
+@of("pair_csv", plain(_pairs))
 def pair_csv(rng: Chance) -> Files:
     rows = [f'{n % 2},"{words(rng)} \x01. He said ""no"".\n{words(rng)}.","{words(rng)}."' for n in range(4)]
     return {"pairs.csv": lines(*rows), "positions.csv": lines("1,0", "3,0,1")}
 
 
-def pairs(folder: Path) -> object:
-    given = folder / "positions.csv"
-    return [list(read_pair_csv(folder / "pairs.csv", positions=one)) for one in (None, given)]
-
-
+@of("linked_collection", plain(read_linked_collection))
 def linked(rng: Chance) -> Files:
-    documents = [
-        {"id": "a", "text": f"{words(rng)}. {words(rng)}."},
-        {"id": "b", "sentences": [words(rng)] * 2},
-    ]
-    links = [{"first": "b", "second": "a", "sentences": [1]}, {"first": "a", "second": "b"}]
-    return {"documents.jsonl": json_lines(*documents), "links.jsonl": json_lines(*links)}
-
-
-def vectors(rng: Chance) -> Files:
-    head = rng.choice([[], ["3 4"]])
-    return {
-        "v.txt": lines(*head, *(f"{word} 0.5 -1.25e-3 2 {rng.random():.3f}" for word in ("the", "of", "–")))
-    }
+    text = {"id": "a", "text": f"{words(rng)}. {words(rng)}."}
+    links = {"first": "b", "second": "a", "sentences": [1]}, {"first": "a", "second": "b"}
+    documents = json_lines(text, {"id": "b", "sentences": [words(rng)] * 2})
+    return {"documents.jsonl": documents, "links.jsonl": json_lines(*links)}
 
 
 def _vectors(path: Path) -> object:
-    found, values = read_word_vectors(path)
-    return found, values.tolist()
+    names, values = read_word_vectors(path)
+    return names, values.tolist()
 
 
+@of("word_vectors", plain(_vectors, "v.txt"))
+def vectors(rng: Chance) -> Files:
+    head = rng.choice([[], ["3 4"]])
+    rows = (f"{word} 0.5 -1.25e-3 2 {rng.random():.3f}" for word in ("the", "of", "–"))
+    return {"v.txt": lines(*head, *rows)}
+
+
+@of("predicted_topics", plain(read_predicted_topics, "topics.json"))
 def topics(rng: Chance) -> Files:
     return {"topics.json": json.dumps([["1_1ecb", "1_2ecb"], ["2_1ecb"]]).encode()}
+
+
+def _scisumm(folder: Path) -> tuple[object, int]:
+    data = read_scisumm(folder)
+    lost = len(data.unplaced) + len(data.passed_over) + sum(data.replaced.values())
+    return (dict(data.papers), data.links), lost
 
 
 def paper(*sentences: str) -> bytes:
@@ -371,6 +385,8 @@ def paper(*sentences: str) -> bytes:
     return lines("<PAPER>", rows[0], '<SECTION title="x" number = "1">', *rows[1:], "</SECTION></PAPER>")
 
 
+@of("scisumm", _scisumm)
+@of("scisumm_corpus", _every_split, gold=False)
 def scisumm(rng: Chance) -> Files:
     row = (
         "Citance Number: 1 | Reference Article:  R00-0001.xml | Citing Article:  C01-0001.xml | "
@@ -379,90 +395,31 @@ def scisumm(rng: Chance) -> Files:
     head = "Citance Number,Citing Article,Citation Offset,Citation Text,Citation Text Clean,Reference Offset"
     task, net = "cl_scisumm_2018", "scisummnet_2019"
     citing = paper("Parsing", "We parse as they did.", words(rng))
-    files = {}
+    files = {"scisummnet_citation_pairs.tsv": lines("citing_id\tcited_id", "N00-0001\tN00-0002")}
     for folder, name in (("Training-Set-2018/R00-0001", "R00-0001"), ("Test-Set-2018/T00-0001", "T00-0001")):
         files[f"{task}/{folder}/Reference_XML/{name}.xml"] = paper(f"Of {name}", f"Of {words(rng)}")
         files[f"{task}/{folder}/Citance_XML/C01-0001.xml"] = citing
     files[f"{task}/Training-Set-2018/R00-0001/annotation/R00-0001.ann.txt"] = lines(row)
-    files[f"{task}/Test-Set-2018/T00-0001/annotation/T00-0001.csv"] = lines(
-        head, '1,C01-0001,0,x,"We parse as they did",1'
-    )
+    answer = '1,C01-0001,0,x,"We parse as they did",1'
+    files[f"{task}/Test-Set-2018/T00-0001/annotation/T00-0001.csv"] = lines(head, answer)
+    quoted = [{"citing_paper_id": "N00-0001", "raw_text": "We follow them as all do."}]
     for name in ("N00-0001", "N00-0002"):
-        said = [{"citing_paper_id": "N00-0001", "raw_text": "We follow them as all do."}]
         files[f"{net}/{name}/Reference_XML/{name}.xml"] = paper(f"On {name}", "We follow them as all do.")
-        files[f"{net}/{name}/citing_sentences.json"] = json.dumps(said).encode()
-    files["scisummnet_citation_pairs.tsv"] = lines("citing_id\tcited_id", "N00-0001\tN00-0002")
+        files[f"{net}/{name}/citing_sentences.json"] = json.dumps(quoted).encode()
     return files
 
 
+@of("scisumm_archives", _scisumm)
 def packed_scisumm(rng: Chance) -> Files:
-    """The same in archives, of which one has a name, a link or a size that it should not have."""
+    """The same in archives."""
     files = scisumm(rng)
-    made = {"scisummnet_citation_pairs.tsv": files.pop("scisummnet_citation_pairs.tsv")}
+    packed = {"scisummnet_citation_pairs.tsv": files.pop("scisummnet_citation_pairs.tsv")}
     for collection in ("cl_scisumm_2018", "scisummnet_2019"):
-        buffer = io.BytesIO()
-        with tarfile.open(
-            fileobj=buffer, mode="w:xz", format=rng.choice([tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
-        ) as tar:
-            for name, data in files.items():
-                if name.startswith(collection):
-                    member = tarfile.TarInfo(name)
-                    member.size = len(data)
-                    tar.addfile(member, io.BytesIO(data))
-        made[f"{collection}.tar.xz"] = buffer.getvalue()
-    return made
-
-
-def _scisumm(folder: Path) -> tuple[object, int]:
-    found = read_scisumm(folder)
-    lost = len(found.unplaced) + len(found.passed_over) + sum(found.replaced.values())
-    return (dict(found.papers), found.links), lost
-
-
-READERS: Mapping[str, Reader] = {
-    "cluster_folder": Reader(files=cluster_folder, read=_every_split, gold=False),
-    "cluster_jsonl": Reader(
-        files=cluster_jsonl, read=plain(lambda path: _every_split(path)[0], "clusters.jsonl")
-    ),
-    "multi_news": Reader(files=multi_news, read=_every_split),
-    "allsides": Reader(files=allsides, read=_every_split),
-    "neus": Reader(files=neus, read=_every_split),
-    "ecb_plus_topics": Reader(files=ecb_plus, read=plain(read_ecb_plus_topics)),
-    "ecb_plus": Reader(files=ecb_plus, read=plain(lambda folder: read_ecb_plus(folder, "test"))),
-    "docarc": Reader(files=docarc, read=tags),
-    "docarc_passages": Reader(
-        files=docarc, read=plain(lambda path: list(open_corpus(str(path), split="train")))
-    ),
-    "litbank": Reader(files=litbank, read=tags),
-    "ner_conll": Reader(files=ner_conll, read=tags),
-    "jnlpba_iob2": Reader(files=iob2, read=tags),
-    "jnlpba_standoff": Reader(files=standoff, read=tags),
-    "coreference_json": Reader(
-        files=coreference_json, read=plain(lambda path: read_coreference_json(path, "dev"))
-    ),
-    "coreference_json_of_others": Reader(files=coreference_json, read=_json_of_others),
-    "conll": Reader(files=conll, read=_conll_corpus),
-    "marked_documents": Reader(
-        files=marked, read=plain(lambda p: read_marked_documents(p, kind="event")), gold=False
-    ),
-    "pasted_documents": Reader(files=pasted, read=plain(_pasted, "box.txt"), gold=False),
-    "hotpotqa": Reader(files=hotpotqa, read=lambda folder: _hotpotqa(folder / "dev.json")),
-    "hotpotqa_of_the_hub": Reader(
-        files=hotpotqa_of_the_hub, read=lambda folder: _hotpotqa(folder / "dev.jsonl")
-    ),
-    "hotpotqa_predictions": Reader(files=predictions, read=plain(read_predictions, "said.json")),
-    "wikiqa": Reader(files=wikiqa, read=plain(answers)),
-    "trecqa_tokens": Reader(files=trec_tokens, read=plain(answers)),
-    "trecqa_xml": Reader(files=trec_xml, read=plain(answers)),
-    "asnq": Reader(files=asnq, read=plain(answers)),
-    "fever": Reader(files=fever, read=plain(claims)),
-    "fm2": Reader(files=fm2, read=plain(claims)),
-    "fever_symmetric": Reader(files=symmetric, read=plain(claims)),
-    "pair_csv": Reader(files=pair_csv, read=plain(pairs)),
-    "linked_collection": Reader(files=linked, read=plain(read_linked_collection)),
-    "word_vectors": Reader(files=vectors, read=plain(_vectors, "v.txt")),
-    "predicted_topics": Reader(files=topics, read=plain(read_predicted_topics, "topics.json")),
-    "scisumm": Reader(files=scisumm, read=_scisumm),
-    "scisumm_archives": Reader(files=packed_scisumm, read=_scisumm),
-    "scisumm_corpus": Reader(files=scisumm, read=_every_split, gold=False),
-}
+        buffer, form = io.BytesIO(), rng.choice([tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+        with tarfile.open(fileobj=buffer, mode="w:xz", format=form) as tar:
+            for name in filter(lambda name: name.startswith(collection), files):
+                member = tarfile.TarInfo(name)
+                member.size = len(files[name])
+                tar.addfile(member, io.BytesIO(files[name]))
+        packed[f"{collection}.tar.xz"] = buffer.getvalue()
+    return packed

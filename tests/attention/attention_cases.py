@@ -1,0 +1,89 @@
+"""Batches of awkward sizes, packed projections, a small Longformer, and what an operation makes."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import LongformerConfig, PreTrainedModel
+
+from cdlm_lab.attention.plan import Plan
+
+HEADS, DIM = 2, 8
+VOCABULARY = 60
+# (batch, seq, window, share of globals, share of padding in the last row)
+SHAPES = {
+    "no globals": (2, 50, 8, 0.0, 0.3),
+    "ragged globals": (3, 61, 8, 0.2, 0.4),
+    "all global": (2, 20, 4, 1.0, 0.2),
+    "one token": (1, 1, 2, 0.0, 0.0),
+    "window wider than the text": (2, 30, 128, 0.1, 0.0),
+    "several blocks": (2, 300, 64, 0.15, 0.2),
+    "length no multiple of the window": (1, 131, 32, 0.05, 0.0),
+    "more globals than are scored at once": (1, 200, 16, 0.9, 0.0),
+}
+ORDERS = {"query": "local_order", "query_global": "global_order"}
+PROJECTIONS = ("query", "key", "value", "query_global", "key_global", "value_global")
+
+
+def setting_of(shape: str) -> dict[str, Any]:
+    """Masks and window. Of more than two rows one has no global, one padding in the middle."""
+    batch, seq, window, globals_, padding = SHAPES[shape]
+    generator = torch.Generator().manual_seed(batch * seq)
+    present = torch.ones(batch, seq, dtype=torch.bool)
+    if padding:
+        present[-1, round(seq * (1 - padding)) :] = False
+    is_global = torch.rand(batch, seq, generator=generator) < globals_
+    if batch > 2:
+        is_global[0] = False
+        present[1, 5:15] = False
+    return {"attention_mask": present, "global_mask": is_global & present, "window": window}
+
+
+def inputs_of(batch: int, seq: int, *, dtype: torch.dtype = torch.float64) -> dict[str, Tensor]:
+    """Projections by name, (batch, seq, head, dim), leaves of the graph."""
+    shape, generator = (batch, seq, HEADS, DIM), torch.Generator().manual_seed(seq)
+    made = {name: torch.randn(shape, generator=generator, dtype=torch.float64) for name in PROJECTIONS}
+    return {name: tensor.to(dtype).requires_grad_() for name, tensor in made.items()}
+
+
+def packed(projections: dict[str, Tensor], plan: Plan) -> dict[str, Tensor]:
+    orders = {name: getattr(plan, ORDERS.get(name, "order")) for name in projections}
+    return {name: tensor.flatten(0, 1)[orders[name]] for name, tensor in projections.items()}
+
+
+def unpacked(outputs: Iterable[Tensor], plan: Plan) -> Tensor:
+    of_locals, of_globals = outputs
+    empty = of_locals.new_zeros(plan.shape[0] * plan.shape[1], *of_locals.shape[1:])
+    full = empty.index_copy(0, plan.local_order, of_locals).index_copy(0, plan.global_order, of_globals)
+    return full.unflatten(0, plan.shape)
+
+
+def longformer(model_class: Callable[..., PreTrainedModel], *, std: float = 0.2, **changes: Any) -> Any:
+    """A small model in eval mode; the usual deviation of weights, 0.02, makes attention uniform: nothing to
+    compare."""
+    sizes = {"vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4}
+    sizes |= {"intermediate_size": 48, "attention_window": [8, 8, 16], "max_position_embeddings": 140}
+    dropout = {"attention_probs_dropout_prob": 0.0, "hidden_dropout_prob": 0.0}
+    options = {"add_pooling_layer": False} if model_class.__name__ == "LongformerModel" else {}
+    torch.manual_seed(0)
+    model = model_class(LongformerConfig(**sizes | dropout | {"pad_token_id": 1} | changes), **options)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(0, std)
+    return model.eval()
+
+
+class LargestTensor(TorchDispatchMode):
+    """How many numbers the largest tensor has that any operation makes."""
+
+    numbers = 0
+
+    def __torch_dispatch__(
+        self, function: Callable, types: object, args: tuple = (), kwargs: dict | None = None
+    ) -> object:
+        result = function(*args, **(kwargs or {}))
+        if isinstance(result, Tensor):
+            self.numbers = max(self.numbers, result.numel())
+        return result
