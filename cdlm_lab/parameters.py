@@ -70,9 +70,7 @@ def settings(kind: type[Kind]) -> type[Kind]:
 
 def read_settings(namespace: Mapping[str, Any], kind: type[Kind], *also: str) -> Kind:
     """The settings that a notebook's parameters cell gives; `also` are its parameters that are no settings.
-
-    Raises ParameterError for unknown names and for wrong values.
-    """
+    Raises ParameterError for unknown names and for wrong values."""
     refuse_unknown(namespace, (*parameter_names(kind), *also))
     return settings_of(kind, namespace)
 
@@ -87,9 +85,9 @@ def parameter_names(kind: type[Any]) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
 
 
-def parameters_of(settings: Any) -> dict[str, Any]:
-    """The values of settings by name."""
-    return {name: getattr(settings, name) for name in parameter_names(type(settings))}
+def parameters_of(settings: Any, *names: str) -> dict[str, Any]:
+    """The values of settings by name; `names`: of these alone."""
+    return {name: getattr(settings, name) for name in names or parameter_names(type(settings))}
 
 
 def check_types(instance: object) -> None:
@@ -126,8 +124,9 @@ def with_those_of_before(parameters: Mapping[str, Any], names: Collection[str]) 
 
 
 def refuse_unknown(namespace: Mapping[str, object], allowed: Collection[str]) -> None:
-    """Find misspelt notebook parameters, and those of the wrong type, from inside the notebook: call it as
-    `refuse_unknown(globals(), allowed)`.
+    """Find misspelt notebook parameters, and those of the wrong type, from inside the notebook:
+    `refuse_unknown(globals(), allowed)`. Raises ParameterError: one line for each unknown name, with the
+    closest allowed one, or for the first value of another type than its default.
 
     Papermill injects parameters as plain globals, so any global that holds a simple literal and is not
     allowed is an unknown parameter. Where IPython's record of the executed cells (`In`) is at hand, only
@@ -135,14 +134,6 @@ def refuse_unknown(namespace: Mapping[str, object], allowed: Collection[str]) ->
     variables of later cells do no harm when a person runs the notebook a second time in the same kernel.
     Papermill adds a cell of its own after the parameters cell; its values are held against the types of the
     defaults above it, so that no cell computes with a value that cannot be.
-
-    Args:
-        namespace: the user's globals.
-        allowed: the names of the notebook's parameters.
-
-    Raises:
-        ParameterError: one line for each unknown name, with the closest allowed one, or for the first value
-            of another type than its default.
     """
     known = set(allowed) | IPYTHON_NAMES
     names = [name for name, value in namespace.items() if _is_simple(value)]

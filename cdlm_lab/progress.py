@@ -117,8 +117,7 @@ def shared_out(
         processes: 1 = this one computes all.
         alone: of the first so many, this one does too: for a few items others are not worth their start.
 
-    Raises:
-        What the items raise, or the function; BrokenProcessPool if a process was killed.
+    Raises what the items raise, or the function; BrokenProcessPool if a process was killed.
     """
     items = iter(items)
     yield from map(function, items if processes < 2 else islice(items, alone))

@@ -63,11 +63,8 @@ class RunError(PlainError, RuntimeError):
 
 def plain(value: Any, where: str) -> Any:
     """The value as JSON has it: tuples become lists, paths text, scalars and arrays of NumPy plain numbers.
-
-    Raises:
-        RunError: nan, infinity, a number of more than 64 bits, text that UTF-8 cannot hold, a key that is not
-            text, or something that JSON has not; it names the place.
-    """
+    Raises RunError: nan, infinity, a number of more than 64 bits, text that UTF-8 cannot hold, a key that is
+    not text, or something that JSON has not; it names the place."""
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str) or _HALF_PAIR.search(key):
@@ -150,11 +147,8 @@ _FIELDS = tuple("scores" if one.name == "rows" else one.name for one in fields(R
 
 
 def read_report(path: str | os.PathLike[str]) -> Report:
-    """Read a `report.json`, or the one in a folder.
-
-    Raises:
-        RunError: there is none, it is not JSON, it lacks a field, or one holds what no report has.
-    """
+    """Read a `report.json`, or the one in a folder. Raises RunError: there is none, it is not JSON, it lacks
+    a field, or one holds what no report has."""
     file = Path(path)
     file = file / REPORT_FILE if file.is_dir() and file.name != REPORT_FILE else file
     try:
@@ -196,11 +190,8 @@ def _is_deeper(values: Any, most: int) -> bool:
 
 
 def _checked(values: dict[str, Any], *, of_names: bool) -> Report:
-    """A report of plain values; `of_names`: its scores have names, as in format 1.
-
-    Raises:
-        RunError, ParameterError: a value that no report has.
-    """
+    """A report of plain values; `of_names`: its scores have names, as in format 1. Raises RunError,
+    ParameterError: a value that no report has."""
     scores = values.pop("scores")
     report = Report(**values, rows=[])
     check_types(report)
@@ -319,9 +310,8 @@ class Run:
             data: name -> checksum or other JSON value.
             figures: name -> file in the run's folder.
 
-        Raises:
-            RunError: two scores that nothing tells apart, a value that JSON has not, a figure that is not
-                there; the run is finished already.
+        Raises RunError: two scores that nothing tells apart, a value that JSON has not, a figure that is not
+        there; the run is finished already.
         """
         if (self.folder / REPORT_FILE).exists() and self.writer:
             raise RunError(_finished(self.folder))
@@ -382,9 +372,8 @@ def open_run(
             `BY_HOW_MANY`, which may be others.
         resume: False = refuse an interrupted run too.
 
-    Raises:
-        RunError: the folder holds a finished run, other files, a run with another name or parameters, or a
-            live one; the disk is full.
+    Raises RunError: the folder holds a finished run, other files, a run with another name or parameters, or a
+    live one; the disk is full.
     """
     path, values = Path(folder), plain(parameters, "parameters")
     if not is_first():

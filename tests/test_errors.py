@@ -35,8 +35,6 @@ def test_a_notebook_shows_the_line_alone(
 def test_another_error_keeps_its_traceback(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]):
     shell.run_cell("1 / 0")
     assert "Traceback" in capsys.readouterr().out
-
-
-def test_except_exception_does_not_catch_stopped():
+    # `except Exception` does not catch it
     assert issubclass(Stopped, KeyboardInterrupt)
     assert not issubclass(Stopped, Exception)

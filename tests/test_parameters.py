@@ -53,9 +53,7 @@ class Settings:
 
 
 def test_right_types_pass():
-    Settings(
-        rate=1, limit=3, length=7, factors=(("global", 10), ("head", 0.5)), shares=[1, 0.5], sizes={"a": 1}
-    )
+    Settings(rate=1, limit=3, length=7, factors=(("global", 10),), shares=[1, 0.5], sizes={"a": 1})
 
 
 @pytest.mark.parametrize(
@@ -113,6 +111,7 @@ class Few:
 def test_the_fields_of_settings_are_the_parameters():
     assert parameter_names(Few) == ("width", "rate")
     assert parameters_of(Few(width=3)) == {"width": 3, "rate": 0.5}
+    assert parameters_of(Few(width=3), "width") == {"width": 3}
     assert settings_of(Few, {"rate": 0.1, "other": 7}) == Few(rate=0.1)
 
 
@@ -155,15 +154,8 @@ def test_closest_name():
 
 
 def test_unknown_literals_are_refused():
-    namespace = {
-        "steps": 3,
-        "stepps": [1, {"a": (None, 2.5)}],
-        "lr": True,
-        "_i": "x",
-        "Out": {},
-        "path": Path(),
-        "f": len,
-    }
+    namespace = {"steps": 3, "stepps": [1, {"a": (None, 2.5)}], "lr": True}
+    namespace |= {"_i": "x", "Out": {}, "path": Path(), "f": len}
     with pytest.raises(ParameterError) as error:
         refuse_unknown(namespace, ["steps"])
     assert str(error.value).splitlines() == [
@@ -174,12 +166,8 @@ def test_unknown_literals_are_refused():
 
 
 def test_with_a_record_of_cells_only_parameter_cells_count():
-    cells = [
-        "",
-        "steps = 3\nrate: float = 1e-4  # comment\n",
-        "for i in range(3):\n    name = 'a'\n",
-        "%matplotlib",
-    ]
+    cells = ["", "steps = 3\nrate: float = 1e-4  # comment\n", "for i in range(3):\n    name = 'a'\n"]
+    cells.append("%matplotlib")
     namespace = {"In": cells, "steps": 3, "rate": 1e-4, "i": 2, "name": "a"}
     refuse_unknown(namespace, ["steps", "rate"])
     with pytest.raises(ParameterError, match=r"unknown parameter rate = 0\.0001"):
@@ -237,13 +225,10 @@ def test_what_does_not(cell: str):
 
 def notebook(folder: Path) -> Path:
     """Three cells: parameters, check, work."""
-    cells = [
-        nbformat.v4.new_code_cell("steps = 3  # updates\nrate = 0.1\n", metadata={"tags": ["parameters"]}),
-        nbformat.v4.new_code_cell(
-            "from cdlm_lab.parameters import refuse_unknown\nrefuse_unknown(globals(), ['steps', 'rate'])\n"
-        ),
-        nbformat.v4.new_code_cell("print(steps * 2)"),
-    ]
+    check = "from cdlm_lab.parameters import refuse_unknown\nrefuse_unknown(globals(), ['steps', 'rate'])\n"
+    sources = ("steps = 3  # updates\nrate = 0.1\n", check, "print(steps * 2)")
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    cells[0].metadata["tags"] = ["parameters"]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     path = folder / "in.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), path)
@@ -251,20 +236,14 @@ def notebook(folder: Path) -> Path:
 
 
 def execute(path: Path, **parameters: object) -> nbformat.NotebookNode:
-    return papermill.execute_notebook(
-        str(path),
-        str(path.with_name("out.ipynb")),
-        parameters=parameters,
-        progress_bar=False,
-        cwd=str(Path.cwd()),
-    )
+    out, form = str(path.with_name("out.ipynb")), {"progress_bar": False, "cwd": str(Path.cwd())}
+    return papermill.execute_notebook(str(path), out, parameters=parameters, **form)
 
 
 def test_papermill_a_misspelt_parameter_stops_the_notebook(tmp_path: Path):
     path = notebook(tmp_path)
-    with pytest.raises(
-        papermill.PapermillExecutionError, match=r"unknown parameter rte = 0\.5: did you mean 'rate'"
-    ):
+    message = r"unknown parameter rte = 0\.5: did you mean 'rate'"
+    with pytest.raises(papermill.PapermillExecutionError, match=message):
         execute(path, steps=5, rte=0.5)
     done = execute(path, steps=5)
     assert done.cells[-1].outputs[0].text == "10\n"

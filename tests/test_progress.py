@@ -49,13 +49,11 @@ def test_a_log_gets_a_picture_a_second_at_first_and_fewer_later(
 
 
 def test_items_pass_through_and_are_counted(capsys: pytest.CaptureFixture[str]):
+    """A list says itself how long it is, and a stream need not."""
     assert list(tracked(iter("abc"), desc="letters", unit="letter", total=3)) == ["a", "b", "c"]
     shown = capsys.readouterr().out
     assert "letters: 100%" in shown
     assert "3/3" in shown
-
-
-def test_a_list_says_itself_how_long_it_is_and_a_stream_need_not(capsys: pytest.CaptureFixture[str]):
     list(tracked([1, 2]))
     assert "2/2" in capsys.readouterr().out
     assert list(tracked(iter([1, 2]), total=0)) == [1, 2]

@@ -89,10 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 class Watch:
     """Knows when to stop: after a signal, or when the process that started this one, or the grid, is gone.
-
-    Args:
-        starter: (process, its start) of `cdlm-lab run` if it is on this machine, else None.
-    """
+    `starter`: (process, its start) of `cdlm-lab run` if it is on this machine, else None."""
 
     def __init__(self, starter: list[Any] | None) -> None:
         self.reason: str | None = None
@@ -388,11 +385,11 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
         if task.name not in tasks:
             shutil.copyfile(task.notebook.path, copy)
             alike = [one.job.resources for one in steps.values() if one.runs and one.job.task is task]
-            asked = max(alike, key=lambda one: one.gpus)
+            most = max(alike, key=lambda one: one.gpus)
             # `runs` is ours, for --jobs.
-            limits = {"mem_mb": round(asked.memory_gb * 1000), "runtime": max(1, round(asked.minutes))}
-            limits |= {"runs": 1} | ({"gpu": asked.gpus} if asked.gpus else {})
-            tasks[task.name] = {"names": [], "cores": asked.cores, "retries": asked.retries}
+            limits = {"mem_mb": round(most.memory_gb * 1000), "runtime": max(1, round(most.minutes))}
+            limits |= {"runs": 1} | ({"gpu": most.gpus} if most.gpus else {})
+            tasks[task.name] = {"names": [], "cores": most.cores, "retries": most.retries}
             tasks[task.name] |= {"resources": limits, "notebook": copy.relative_to(grid.runs).as_posix()}
         tasks[task.name]["names"].append(name)
         with replaced_file(parameters) as file:  # papermill reads it with PyYAML

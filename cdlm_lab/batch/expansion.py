@@ -60,10 +60,8 @@ class Job:
 
 
 def expand(grid: Grid) -> dict[str, Job]:
-    """All runs of a grid by their names, each after those it waits for.
-
-    Raises GridError for too many runs, two of one name, references to nothing or to several, and circles.
-    """
+    """All runs of a grid by their names, each after those it waits for. Raises GridError for too many runs,
+    two of one name, references to nothing or to several, and circles."""
     runs: dict[str, tuple[Task, Mapping[str, str]]] = {}
     taken: set[str] = set()  # in small letters, as some file systems have names
     for task in grid.tasks.values():

@@ -165,9 +165,7 @@ class Grid:
 
 def read_grid(path: str | os.PathLike[str], *, variables: Mapping[str, str] | None = None) -> Grid:
     """Read and check a grid; `variables` (name -> value as YAML writes it) stand in place of the file's.
-
-    Raises GridError, with file and line, for whatever is wrong in it, a file of parameters or a notebook.
-    """
+    Raises GridError, with file and line, for whatever is wrong in it, a file of parameters or a notebook."""
     top = read_section(path, name="the grid")
     top.allow(_TOP)
     tasks = top.section("tasks") if "tasks" in top else None

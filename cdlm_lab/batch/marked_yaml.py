@@ -171,10 +171,8 @@ def read_section(path: str | os.PathLike[str], *, name: str) -> Section:
 
 
 def read_yaml(text: str, *, where: str) -> Any:
-    """What a text in YAML says; None if nothing. `where` begins messages, before the line.
-
-    Raises GridError if it is not YAML, or says what JSON could not.
-    """
+    """What a text in YAML says; None if nothing. Raises GridError if it is not YAML, or says what JSON could
+    not; `where` begins the message, before the line."""
     yaml = YAML(typ="safe", pure=True)
     yaml.Constructor, yaml.max_depth = _Constructor, _DEEPEST
     root = None

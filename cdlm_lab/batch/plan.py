@@ -44,11 +44,8 @@ HUB = "hub:"
 
 
 class Checksums:
-    """Checksums of files and folders, remembered as long as size and time of a file stay.
-
-    Args:
-        memory: the file that remembers; it need not exist.
-    """
+    """Checksums of files and folders, remembered as long as size and time of a file stay, in the file
+    `memory`, which need not exist."""
 
     def __init__(self, memory: Path) -> None:
         self._memory = memory
@@ -146,10 +143,8 @@ _SHOWN = 3  # files of code that a reason names
 
 
 def code_of(sources: Sequence[str]) -> dict[str, str]:
-    """file -> checksum of the parts of cdlm_lab that cells of code import, directly or not.
-
-    Cells that are not plain Python (IPython magics) could import anything: then it is the whole library.
-    """
+    """file -> checksum of the parts of cdlm_lab that cells of code import, directly or not. Cells that are
+    not plain Python (IPython magics) could import anything: then it is the whole library."""
     return dict(_code_of(tuple(sources)))
 
 
@@ -219,13 +214,8 @@ def _files(name: str) -> Iterator[Path]:
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any], *, ignore_code: bool = False) -> list[str]:
-    """What differs between two fingerprints, in words; [] if nothing does.
-
-    Args:
-        old: of a run that was made.
-        new: of the run as it would be made now.
-        ignore_code: changes to notebook and library do not count.
-    """
+    """What differs between the fingerprint of a run and that of the run as it would be made now, in words;
+    [] if nothing does. `ignore_code`: changes to notebook and library do not count."""
     words = []
     for name in sorted((old["parameters"].keys() | new["parameters"].keys()) - set(BY_HOW_MANY)):
         sides = (old["parameters"], new["parameters"])
@@ -307,16 +297,8 @@ class Choice:
 
 
 def make_plan(jobs: Mapping[str, Job], *, choice: Choice, checksums: Checksums) -> dict[str, Step]:
-    """A step for every run that was asked for, in an order in which they could be made.
-
-    Args:
-        jobs: as `expand` gives them.
-        choice: what the user asks for.
-        checksums: of data, with what it remembers.
-
-    Raises:
-        GridError: `only` or `rerun` names nothing; a folder holds something that is no run, or is in use.
-    """
+    """A step for every run that was asked for, in an order in which they could be made. Raises GridError:
+    `only` or `rerun` names nothing; a folder holds something that is no run, or is in use."""
     rerun = _named(jobs, choice.rerun, "--rerun")
     wanted = _named(jobs, choice.only, "--only") | rerun if choice.only else set(jobs)
     for name in reversed(list(jobs)):
@@ -441,12 +423,8 @@ class Remaining:
 
 def expected_seconds(steps: Mapping[str, Step], measured: Mapping[str, float]) -> dict[str, float]:
     """How long each run will take: the median of the runs of its task that are finished; else of the runs of
-    its notebook; else the minutes that the grid allows.
-
-    Args:
-        steps: of the plan; those that are finished count.
-        measured: name -> seconds of runs that were finished since.
-    """
+    its notebook; else the minutes that the grid allows. `measured`: name -> seconds of runs that were
+    finished since the plan was made."""
     known: dict[str, list[float]] = {}
     for name, step in steps.items():
         seconds = measured.get(name, step.seconds)

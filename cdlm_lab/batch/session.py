@@ -39,15 +39,8 @@ _LOG_LINES = 15  # of a failed run's log
 
 
 class Progress:
-    """How the runs of a plan stand.
-
-    Args:
-        steps: of the plan.
-        log: of Snakemake, which knows of runs that could note nothing themselves.
-        cores: of the machine, infinity on a cluster.
-        at_once: so many runs at most, or infinity.
-        gpus: of the machine, infinity on a cluster.
-    """
+    """How the runs of a plan stand. `log`: of Snakemake, which knows of runs that could note nothing
+    themselves; `cores`, `gpus`: of the machine, infinity on a cluster; `at_once`: so many runs at most."""
 
     def __init__(
         self,

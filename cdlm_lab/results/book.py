@@ -37,16 +37,14 @@ class Book:
 def open_book(
     results: str | Path, *, leave_out: str = "", choose: str = "", own: str | Path | None = None
 ) -> Book:
-    """Read the reports of a folder.
+    """Read the reports of a folder of runs, or of data/results.
 
     Args:
-        results: a folder of runs, or data/results.
         leave_out, choose: names of reports, separated by spaces, `*` standing for anything: those that are
             not used, and those that are taken before newer ones that have the same row.
         own: the folder of this run, which may lie among the others.
 
-    Raises:
-        ParameterError: there is no such folder, or no report of such a name.
+    Raises ParameterError: there is no such folder, or no report of such a name.
     """
     reports = find_reports(results, leave_out=leave_out, own=own)
     reports = _without(reports, _damaged(reports))

@@ -38,15 +38,9 @@ class MarkedTable:
 
 
 def marked_tables(file: Path, *, known: Collection[str]) -> list[MarkedTable]:
-    """The tables that are marked in a file, in order.
-
-    Args:
-        known: their names.
-
-    Raises:
-        RunError: the file cannot be read; an unknown name or word in a marker, a marker without its other
-            half, one table in another, or one name twice. The message has the line.
-    """
+    """The tables, of `known` names, that are marked in a file, in order. Raises RunError, with the line: the
+    file cannot be read; an unknown name or word in a marker, a marker without its other half, one table in
+    another, or one name twice."""
     content = _content(file)
     tables: dict[str, MarkedTable] = {}
     begun, start, line = "", 0, 0
@@ -83,14 +77,8 @@ def marked_tables(file: Path, *, known: Collection[str]) -> list[MarkedTable]:
 
 
 def write_tables(file: Path, texts: Mapping[str, str], *, known: Collection[str]) -> list[str]:
-    """Put texts between the markers of a file, in one go; names of the tables that were changed.
-
-    Args:
-        texts: of all tables that are marked, without line breaks around them.
-
-    Raises:
-        RunError: a marker is alone or of no known table, or a text is missing.
-    """
+    """Put texts, without line breaks around them, between the markers of a file, in one go; names of the
+    tables that changed. Raises RunError: a marker is alone or of no known table, or a text is missing."""
     content, tables = _content(file), marked_tables(file, known=known)
     if lacking := [one for one in tables if one.name not in texts]:
         raise RunError(f"{file}:{lacking[0].line}: there is nothing to put into table {lacking[0].name}")

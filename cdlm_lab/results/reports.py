@@ -239,15 +239,14 @@ class ReportFolder:
 def find_reports(
     folder: str | os.PathLike[str], *, leave_out: str = "", own: str | Path | None = None
 ) -> ReportFolder:
-    """Search a folder, however deep.
+    """Search a folder, however deep, of runs, where reports are called `report.json`, or of recorded ones,
+    called anything.
 
     Args:
-        folder: of runs, where reports are called `report.json`, or of recorded ones, called anything.
         leave_out: names of reports, separated by spaces; `*` stands for anything.
         own: a folder that is not searched, that of the run which searches.
 
-    Raises:
-        ParameterError: the folder does not exist, or a name of `leave_out` fits none.
+    Raises ParameterError: the folder does not exist, or a name of `leave_out` fits none.
     """
     top = Path(folder)
     if not top.is_dir():

@@ -23,64 +23,63 @@ def drawn(groups: int = 300, k: int = 5, *, seed: int = 0) -> tuple[np.ndarray, 
 
 
 def test_all_numbers_by_hand():
-    found = diagnose(SCORES, LABELS, question=QUESTION)
+    diagnosis = diagnose(SCORES, LABELS, question=QUESTION)
     # Question 0 by score: right, wrong, wrong, wrong, wrong, right; question 1: wrong, right.
-    assert found.scores["precision_at_1"] == pytest.approx(1 / 2)
-    assert found.scores["average_precision"] == pytest.approx(((1 + 2 / 6) / 2 + 1 / 2) / 2)
-    assert found.scores["reciprocal_rank"] == pytest.approx((1 + 1 / 2) / 2)
-    assert found.random["precision_at_1"] == pytest.approx((2 / 6 + 1 / 2) / 2)
+    assert diagnosis.scores["precision_at_1"] == pytest.approx(1 / 2)
+    assert diagnosis.scores["average_precision"] == pytest.approx(((1 + 2 / 6) / 2 + 1 / 2) / 2)
+    assert diagnosis.scores["reciprocal_rank"] == pytest.approx((1 + 1 / 2) / 2)
+    assert diagnosis.random["precision_at_1"] == pytest.approx((2 / 6 + 1 / 2) / 2)
     # The first of two right ones among six is at rank 1 to 5 in 5, 4, 3, 2 and 1 of 15 orders.
     first = (5 / 1 + 4 / 2 + 3 / 3 + 2 / 4 + 1 / 5) / 15
-    assert found.random["reciprocal_rank"] == pytest.approx((first + 3 / 4) / 2)
-    own, chance = found.scores["average_precision"], found.random["average_precision"]
-    assert found.gain == pytest.approx((own - chance) / (1 - chance))
-    assert found.spread == pytest.approx([np.sqrt(8 / 3), np.sqrt(8 / 3), 1])
+    assert diagnosis.random["reciprocal_rank"] == pytest.approx((first + 3 / 4) / 2)
+    own, chance = diagnosis.scores["average_precision"], diagnosis.random["average_precision"]
+    assert diagnosis.gain == pytest.approx((own - chance) / (1 - chance))
+    assert diagnosis.spread == pytest.approx([np.sqrt(8 / 3), np.sqrt(8 / 3), 1])
     # It calls the first right, nothing but the first right, both right; a score of 0 is "wrong".
-    assert found.accuracy == pytest.approx([1 / 3, 1, 1 / 2])
-    assert found.always_wrong == pytest.approx([2 / 3, 2 / 3, 1 / 2])
-    assert found.first.tolist() == [1, 0, 0]
-    assert found.first_random == pytest.approx([(1 / 3 + 1 / 3 + 1 / 2) / 3] * 2 + [2 / 3 / 3])
+    assert diagnosis.accuracy == pytest.approx([1 / 3, 1, 1 / 2])
+    assert diagnosis.always_wrong == pytest.approx([2 / 3, 2 / 3, 1 / 2])
+    assert diagnosis.first.tolist() == [1, 0, 0]
+    assert diagnosis.first_random == pytest.approx([(1 / 3 + 1 / 3 + 1 / 2) / 3] * 2 + [2 / 3 / 3])
 
 
 def test_the_share_of_the_place_by_hand():
     # Less the means of the groups: 2, -2, 0; 2, 0, -2; 1, -1. By place: 5 of 3, -3 of 3, -2 of 2.
-    found = diagnose(SCORES, LABELS, question=QUESTION)
+    diagnosis = diagnose(SCORES, LABELS, question=QUESTION)
     explained, whole = 25 / 3 + 9 / 3 + 4 / 2, 8 + 8 + 2
-    assert found.by_place == pytest.approx(1 - (1 - explained / whole) * 5 / 3)
+    assert diagnosis.by_place == pytest.approx(1 - (1 - explained / whole) * 5 / 3)
     opposite = diagnose([[2.0, -2.0, 0.0], [-1.0, 1.0, 0.0]], LABELS[:2])
     assert opposite.by_place == 0, "less than by chance"
 
 
 def test_a_model_that_reads_candidates_has_not_collapsed():
     labels, noise = drawn()
-    found = diagnose(3.0 * labels + noise - 2, labels)
-    assert not found.collapsed
-    assert found.above_random
-    assert found.gain > 0.8
-    assert found.by_place < 0.02
-    assert found.random["precision_at_1"] == pytest.approx(1 / 5)
-    assert found.verdict == (
-        f"Not collapsed: MAP {found.scores['average_precision']:.3f}, random ranking 0.457."
+    diagnosis = diagnose(3.0 * labels + noise - 2, labels)
+    assert not diagnosis.collapsed
+    assert diagnosis.above_random
+    assert diagnosis.gain > 0.8
+    assert diagnosis.by_place < 0.02
+    assert diagnosis.random["precision_at_1"] == pytest.approx(1 / 5)
+    assert diagnosis.verdict == (
+        f"Not collapsed: MAP {diagnosis.scores['average_precision']:.3f}, random ranking 0.457."
     )
 
 
 def test_the_same_score_for_all():
     labels, noise = drawn()
     for scores in (np.full(labels.shape, 0.1), -2 + 1e-3 * noise):
-        found = diagnose(scores, labels)
-        assert found.collapsed
-        assert found.always_wrong == pytest.approx(found.accuracy if scores[0, 0] < 0 else 1 - found.accuracy)
-        assert found.verdict.startswith("Collapsed: MAP 0.4")
-        assert f"nearly the same (spread {np.median(found.spread):.3f} log-odds)" in found.verdict
+        diagnosis = diagnose(scores, labels)
+        assert diagnosis.collapsed
+        assert diagnosis.always_wrong == pytest.approx(
+            diagnosis.accuracy if scores[0, 0] < 0 else 1 - diagnosis.accuracy
+        )
+        assert diagnosis.verdict.startswith("Collapsed: MAP 0.4")
+        assert f"nearly the same (spread {np.median(diagnosis.spread):.3f} log-odds)" in diagnosis.verdict
     same = diagnose(np.full(labels.shape, 0.1), labels)
     assert same.scores == same.random
     assert (same.gain, same.by_place, same.above_random) == (0, 0, False)
     assert same.first == pytest.approx([1 / 5] * 5)
-
-
-def test_rounding_is_no_place():
+    assert np.full(3, 0.1).mean() != 0.1, "else this shows nothing of rounding"
     labels, _ = drawn(k=3)
-    assert np.full(3, 0.1).mean() != 0.1, "else this shows nothing"
     assert diagnose(np.full(labels.shape, 0.1), labels).by_place == 0
 
 
@@ -93,48 +92,41 @@ def test_questions_with_nothing_right_are_nothing_to_gain():
     assert more.scores["average_precision"] == pytest.approx(plain.scores["average_precision"] * 40 / 49)
 
 
-def test_scores_that_follow_the_place():
+def test_scores_that_follow_the_place_or_nothing():
     labels, noise = drawn()
-    found = diagnose(np.arange(5) + 0.1 * noise, labels)
-    assert found.collapsed
-    assert found.by_place > 0.98
-    assert found.first.tolist() == [0, 0, 0, 0, 1]
-    assert f"{found.by_place:.0%} of the variance within groups follows the place" in found.verdict
-
-
-def test_scores_that_follow_nothing():
-    labels, noise = drawn()
-    found = diagnose(noise, labels)
-    assert found.collapsed
-    assert found.by_place < 0.02
-    assert found.verdict.endswith("; scores differ within a group, but hardly with what is right.")
-
-
-def test_a_place_that_counts_more_than_the_candidate_is_told_of_a_model_that_works():
-    labels, noise = drawn()
-    found = diagnose(2.0 * np.arange(5) + 3 * labels + 0.1 * noise, labels)
-    assert not found.collapsed
-    assert re.search(r"; but \d\d% of the variance within groups follows the place", found.verdict)
+    placed = diagnose(np.arange(5) + 0.1 * noise, labels)
+    assert placed.collapsed
+    assert placed.by_place > 0.98
+    assert placed.first.tolist() == [0, 0, 0, 0, 1]
+    assert f"{placed.by_place:.0%} of the variance within groups follows the place" in placed.verdict
+    nothing = diagnose(noise, labels)
+    assert nothing.collapsed
+    assert nothing.by_place < 0.02
+    assert nothing.verdict.endswith("; scores differ within a group, but hardly with what is right.")
+    # a model that works, in which the place counts more than the candidate
+    both = diagnose(2.0 * np.arange(5) + 3 * labels + 0.1 * noise, labels)
+    assert not both.collapsed
+    assert re.search(r"; but \d\d% of the variance within groups follows the place", both.verdict)
 
 
 def test_hardly_above_random_is_collapsed_however_sure_it_is():
     labels, noise = drawn(1000)
-    found = diagnose(0.2 * labels + noise, labels)
-    assert found.above_random
-    assert 0 < found.gain < 0.1
-    assert found.collapsed
+    diagnosis = diagnose(0.2 * labels + noise, labels)
+    assert diagnosis.above_random
+    assert 0 < diagnosis.gain < 0.1
+    assert diagnosis.collapsed
 
 
 def test_few_questions_prove_nothing():
     labels, _ = drawn(3, seed=1)
     scores = labels.astype(float)
     scores[0] = -scores[0]  # two of three are perfect
-    found = diagnose(scores, labels)
-    assert found.gain > 0.1
-    assert not found.above_random
-    assert not found.collapsed
+    diagnosis = diagnose(scores, labels)
+    assert diagnosis.gain > 0.1
+    assert not diagnosis.above_random
+    assert not diagnosis.collapsed
     assert re.fullmatch(
-        r"Undecided: MAP 0\.\d{3}, random ranking 0\.457; these are too few .*", found.verdict
+        r"Undecided: MAP 0\.\d{3}, random ranking 0\.457; these are too few .*", diagnosis.verdict
     )
 
 
@@ -156,48 +148,29 @@ def test_absent_candidates_count_nowhere():
 def test_groups_of_a_question_are_ranked_together():
     labels, noise = drawn(20, 3)
     question = np.arange(20) % 10  # not side by side
-    found = diagnose(noise, labels, question=question)
+    diagnosis = diagnose(noise, labels, question=question)
     pooled = values_per_group(
         [(noise[question == n].ravel(), labels[question == n].ravel()) for n in range(10)]
     )
-    assert found.scores == {name: pytest.approx(values.mean()) for name, values in pooled.items()}
-    assert found.random["precision_at_1"] == pytest.approx(1 / 3)
-    assert found.random["reciprocal_rank"] < diagnose(noise, labels).random["reciprocal_rank"]
+    assert diagnosis.scores == {name: pytest.approx(values.mean()) for name, values in pooled.items()}
+    assert diagnosis.random["precision_at_1"] == pytest.approx(1 / 3)
+    assert diagnosis.random["reciprocal_rank"] < diagnose(noise, labels).random["reciprocal_rank"]
+
+
+SHAPES = "must have the same shape (groups, k), and question"
 
 
 @pytest.mark.parametrize(
     ("scores", "labels", "question", "message"),
     [
-        (
-            [[1.0, 2.0]],
-            [[1]],
-            None,
-            "scores (1, 2) and labels (1, 1) must have the same shape (groups, k), and question (1,) must be "
-            "(groups,)",
-        ),
-        (
-            [[1.0, 2.0]],
-            [[1, 0]],
-            [0, 1],
-            "scores (1, 2) and labels (1, 2) must have the same shape (groups, k), and question (2,) must be "
-            "(groups,)",
-        ),
+        ([[1.0, 2.0]], [[1]], None, f"scores (1, 2) and labels (1, 1) {SHAPES} (1,) must be (groups,)"),
+        ([[1.0, 2.0]], [[1, 0]], [0, 1], f"scores (1, 2) and labels (1, 2) {SHAPES} (2,) must be (groups,)"),
         ([[1.0, 2.0]], [[1, 2]], None, "a label is 2; it must be 1, 0, or -100 where no candidate is"),
         ([[1.0, NAN]], [[1, 0]], None, "scores[0, 1] is nan; a score must be finite"),
-        (
-            [[1.0], [2.0]],
-            [[1], [0]],
-            [0, 0],
-            "no group has two candidates; a model that reads them one at a time has no places",
-        ),
-        (
-            [[1.0, 2.0], [1.0, 2.0]],
-            [[1, 1], [0, 0]],
-            None,
-            "no question has right and wrong candidates; there is nothing to rank",
-        ),
+        ([[1.0], [2.0]], [[1], [0]], [0, 0], "no group has two candidates; a model that reads them one"),
+        ([[1.0, 2.0], [1.0, 2.0]], [[1, 1], [0, 0]], None, "no question has right and wrong candidates;"),
     ],
 )
 def test_messages(scores, labels, question, message):
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(ValueError, match=re.escape(message)):
         diagnose(scores, labels, question=question)

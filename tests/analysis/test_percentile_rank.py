@@ -225,12 +225,7 @@ def test_candidates(source, target, candidates, wanted):
         ([2, 3], [3], {}, "token 3 is both source and target"),
         ([2], [7], {"candidates": "all"}, "unknown candidates 'all'; choose one of document, words"),
         ([2], [7], {"candidates": "words"}, "need is_punctuation"),
-        (
-            [2],
-            [7],
-            {"candidates": "words", "is_punctuation": COMMAS[:5]},
-            "is_punctuation must be a bool mask",
-        ),
+        ([2], [7], {"candidates": "words", "is_punctuation": COMMAS[:5]}, "is_punctuation must be a bool"),
     ],
 )
 def test_wrong_spans_are_named(source, target, options, message):

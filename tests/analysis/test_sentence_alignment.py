@@ -68,11 +68,8 @@ def sequence_of(first: EncodedSentences = A, second: EncodedSentences = B, *, le
 
 def places(sequence: MatchSequence, side: int, sentence: int | None = None) -> list[int]:
     """Positions of a document, or of one of its sentences, one at a time."""
-    return [
-        place
-        for place in range(len(sequence.input_ids))
-        if sequence.side[place] == side and sentence in (None, sequence.sentence[place])
-    ]
+    chosen = (sequence.side == side) & (True if sentence is None else sequence.sentence == sentence)
+    return np.flatnonzero(chosen).tolist()
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -83,19 +80,13 @@ def test_attention_is_the_mean_of_exp_of_both_ways_less_1(model, side, source):
     everything = range(len(sequence.input_ids))
     is_global = [place == 0 or place in tokens for place in everything]
     # (layers, heads, seq, seq): the whole matrix, which the function never holds
-    dense = attention_between(
-        model, sequence.input_ids, queries=everything, keys=everything, global_mask=is_global
-    ).astype(np.float64)
+    chosen = {"queries": everything, "keys": everything, "global_mask": is_global}
+    dense = attention_between(model, sequence.input_ids, **chosen).astype(np.float64)
     expected = []
     for sentence in range(sequence.sentence_count(side)):
         scores = []
         for token in places(sequence, side, sentence):
-            both_ways = [
-                dense[layer, head, token, j] + dense[layer, head, j, token]
-                for layer in range(LAYERS)
-                for head in range(HEADS)
-                for j in tokens
-            ]
+            both_ways = [dense[..., token, j] + dense[..., j, token] for j in tokens]
             scores.append(np.exp(np.mean(both_ways)) - 1)
         expected.append(np.mean(scores))
     result = by_global_attention(model, sequence, document=side, source=source)
@@ -137,6 +128,11 @@ def test_encodings_are_cosines_of_means(model, side):
     assert np.ptp(result) > 1e-2
 
 
+def assert_close(mine: list[np.ndarray], others: list[np.ndarray]) -> None:
+    for one, other in zip(mine, others, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
 def all_ways(model: LongformerModel, sequence: MatchSequence, side: int) -> list[np.ndarray]:
     ways = [by_global_attention(model, sequence, document=side, source=source) for source in SOURCES]
     return [*ways, by_encodings(model, sequence, document=side)]
@@ -151,9 +147,7 @@ def test_swapped_documents_swap_their_scores_where_positions_say_nothing():
         layer.attention.self.window = 64
     straight, swapped = sequence_of(A, B), sequence_of(B, A)
     for side in (0, 1):
-        result = all_ways(model, swapped, 1 - side)
-        for mine, other in zip(all_ways(model, straight, side), result, strict=True):
-            np.testing.assert_allclose(mine, other, rtol=1e-5)
+        assert_close(all_ways(model, straight, side), all_ways(model, swapped, 1 - side))
 
 
 def test_a_copied_sentence_comes_first_by_encodings_where_nothing_is_contextualised():
@@ -173,12 +167,8 @@ def test_a_copied_sentence_comes_first_by_encodings_where_nothing_is_contextuali
 def test_padding_changes_nothing(model):
     sequence = sequence_of()
     fill = {"input_ids": PAD, "global_attention_mask": 0, "side": -1, "sentence": -1}
-    padded = replace(
-        sequence,
-        **{name: np.append(getattr(sequence, name), np.full(7, value)) for name, value in fill.items()},
-    )
-    for mine, other in zip(all_ways(model, sequence, 0), all_ways(model, padded, 0), strict=True):
-        np.testing.assert_allclose(mine, other, rtol=1e-5)
+    longer = {name: np.append(getattr(sequence, name), np.full(7, value)) for name, value in fill.items()}
+    assert_close(all_ways(model, sequence, 0), all_ways(model, replace(sequence, **longer), 0))
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -203,22 +193,14 @@ def test_a_long_source_is_read_in_parts(model, monkeypatch, source):
     np.testing.assert_allclose(parts, whole, rtol=1e-6)
 
 
-def test_a_model_in_training_is_read_without_dropout_and_stays_in_training(model):
-    training = model_of().train()
-    for mine, other in zip(
-        all_ways(training, sequence_of(), 0), all_ways(model, sequence_of(), 0), strict=True
-    ):
-        np.testing.assert_allclose(mine, other, rtol=1e-6)
+def test_a_model_in_training_and_the_encoder_of_a_classifier_are_read_alike(model):
+    training, classifier = model_of().train(), PairClassifier(model.config).eval()
+    classifier.longformer = model
+    plain = all_ways(model, sequence_of(), 0)
+    assert_close(all_ways(training, sequence_of(), 0), plain)  # without dropout
     assert all(module.training for module in training.modules())
     assert all(weight.grad is None for weight in training.parameters())
-
-
-def test_of_a_classifier_its_encoder_is_read(model):
-    classifier = PairClassifier(model.config).eval()
-    classifier.longformer = model
-    for mine, other in zip(
-        all_ways(classifier, sequence_of(), 1), all_ways(model, sequence_of(), 1), strict=True
-    ):
+    for mine, other in zip(all_ways(classifier, sequence_of(), 0), plain, strict=True):
         np.testing.assert_array_equal(mine, other)
 
 
@@ -231,10 +213,17 @@ def test_a_last_layer_of_globals_alone_is_refused():
             by_global_attention(model, sequence_of(), document=0, source=source)
 
 
-def test_unknown_documents_and_sources(model):
-    with pytest.raises(ValueError, match="document is 2; it must be 0, the first, or 1, the second"):
-        by_encodings(model, sequence_of(), document=2)
-    with pytest.raises(ValueError, match="document is -1"):
-        by_global_attention(model, sequence_of(), document=-1, source="first token")
-    with pytest.raises(ValueError, match="unknown source 'cls'; choose one of first token, other document"):
-        by_global_attention(model, sequence_of(), document=0, source="cls")
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda model: by_encodings(model, sequence_of(), document=2), "document is 2; it must be 0, the"),
+        (lambda model: by_global_attention(model, sequence_of(), document=-1, source="x"), "document is -1"),
+        (
+            lambda model: by_global_attention(model, sequence_of(), document=0, source="x"),
+            "unknown source 'x'; ch",
+        ),
+    ],
+)
+def test_unknown_documents_and_sources(model, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(model)

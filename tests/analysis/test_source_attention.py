@@ -49,27 +49,26 @@ def expected(
     """Given and received of each layer, from its hidden states and the oracle."""
     present = torch.from_numpy(ids != PAD)[None]
     is_global = torch.from_numpy(result.is_global)[None]
+    masks = {"attention_mask": present.long(), "global_attention_mask": is_global.long()}
+    names = ("query", "key", "query_global", "key_global")
     weights = []
     with torch.no_grad():
-        states = model.longformer(
-            torch.from_numpy(ids)[None],
-            attention_mask=present.long(),
-            global_attention_mask=is_global.long(),
-            output_hidden_states=True,
-        ).hidden_states
+        read = model.longformer(torch.from_numpy(ids)[None], **masks, output_hidden_states=True)
         for number, (layer, window) in enumerate(zip(recordable_layers(model), WINDOWS, strict=True)):
-            matrix = dense_weights(
-                *(
-                    getattr(layer, name)(states[number][:, : len(ids)]).unflatten(-1, (HEADS, -1))
-                    for name in ("query", "key", "query_global", "key_global")
-                ),
-                attention_mask=present,
-                global_mask=is_global,
-                window=window,
-            )[0]
+            states = read.hidden_states[number][:, : len(ids)]
+            projected = [getattr(layer, name)(states).unflatten(-1, (HEADS, -1)) for name in names]
+            (matrix,) = dense_weights(
+                *projected, attention_mask=present, global_mask=is_global, window=window
+            )
             source = result.source
             weights.append((matrix[:, source].numpy(), matrix[:, :, source].transpose(1, 2).numpy()))
     return weights
+
+
+def local(model: CrossDocumentLM, source: list[int], **options) -> list[int]:
+    """What the source reaches that is not global itself."""
+    result = attend_to_source(model, text(), source=source, source_is_global=False, **options)
+    return np.flatnonzero(result.reach).tolist()
 
 
 @pytest.mark.parametrize("source_is_global", [True, False])
@@ -77,14 +76,11 @@ def expected(
 def test_weights_equal_the_oracle(model, length, source_is_global):
     ids = text(length)
     ids[25:27] = PAD
-    result = attend_to_source(
-        model, ids, source=[12, 3, 4], extra_global=[0, 20], source_is_global=source_is_global
-    )
-    assert result.layers == (0, 1)
-    assert result.source.tolist() == [3, 4, 12]
-    assert np.flatnonzero(result.is_global).tolist() == sorted(
-        {0, 20} | ({3, 4, 12} if source_is_global else set())
-    )
+    options = {"extra_global": [0, 20], "source_is_global": source_is_global}
+    result = attend_to_source(model, ids, source=[12, 3, 4], **options)
+    assert (result.layers, result.source.tolist()) == ((0, 1), [3, 4, 12])
+    is_global = {0, 20} | ({3, 4, 12} if source_is_global else set())
+    assert np.flatnonzero(result.is_global).tolist() == sorted(is_global)
     for layer, (given, received) in enumerate(expected(model, ids, result)):
         np.testing.assert_allclose(result.given[layer], given, atol=2e-6)
         np.testing.assert_allclose(result.received[layer], received, atol=2e-6)
@@ -94,33 +90,21 @@ def test_weights_equal_the_oracle(model, length, source_is_global):
     np.testing.assert_array_equal(weighed, result.reach)
 
 
-@pytest.mark.parametrize(
-    ("layers", "reached"), [([0], [8, 9, 10, 11, 12, 13]), ([-1], [6, 7, 8, 9, 10, 11, 12, 13, 14, 15])]
-)
-def test_reach_is_half_the_window_of_the_layer(model, layers, reached):
-    result = attend_to_source(model, text(), source=[10, 11], source_is_global=False, layers=layers)
-    assert np.flatnonzero(result.reach).tolist() == reached
-    result = attend_to_source(
-        model, text(), source=[10, 11], source_is_global=False, extra_global=[25], layers=layers
-    )
-    assert np.flatnonzero(result.reach).tolist() == [*reached, 25]
-    assert attend_to_source(model, text(), source=[10, 11], layers=layers).reach.all()
-    result = attend_to_source(model, text(), source=[10, 11], source_is_global=False, extra_global=[11])
-    assert result.reach.all(), "one global token of the source is enough"
-
-
-def test_reach_of_a_source_in_two_places(model):
-    result = attend_to_source(model, text(), source=[2, 20], source_is_global=False, layers=[0])
-    assert np.flatnonzero(result.reach).tolist() == [0, 1, 2, 3, 4, 18, 19, 20, 21, 22]
+def test_reach_is_half_the_window_of_the_layer(model):
+    for layers, reached in (([0], list(range(8, 14))), ([-1], list(range(6, 16)))):
+        assert local(model, [10, 11], layers=layers) == reached
+        assert local(model, [10, 11], layers=layers, extra_global=[25]) == [*reached, 25]
+        assert attend_to_source(model, text(), source=[10, 11], layers=layers).reach.all()
+    assert local(model, [10, 11], extra_global=[11]) == list(range(30)), "one global token is enough"
+    assert local(model, [2, 20], layers=[0]) == [0, 1, 2, 3, 4, 18, 19, 20, 21, 22]
 
 
 def test_masks_and_lists_choose_alike(model):
     ids, chosen = text(), np.zeros(30, dtype=bool)
     chosen[[5, 7]] = True
     by_mask = attend_to_source(model, torch.from_numpy(ids), source=chosen, extra_global=~chosen)
-    by_list = attend_to_source(
-        model, ids.tolist(), source=(7, 5, 7), extra_global=[i for i in range(30) if i not in (5, 7)]
-    )
+    others = [i for i in range(30) if i not in (5, 7)]
+    by_list = attend_to_source(model, ids.tolist(), source=(7, 5, 7), extra_global=others)
     assert by_mask.is_global.all()
     for name in ("source", "given", "received", "is_global", "reach"):
         np.testing.assert_array_equal(getattr(by_mask, name), getattr(by_list, name))
@@ -201,16 +185,12 @@ def test_training_goes_on_as_it_was(model):
     ],
 )
 def test_bad_input_is_named(model, changes, message):
+    assert attend_to_source(model, text(40), source=[39]).given.shape == (2, HEADS, 1, 40), "the longest text"
     ids = text()
     ids[28:] = PAD
     arguments = {"input_ids": ids, "source": [1]} | changes
     with pytest.raises(ValueError, match=message):
         attend_to_source(model, **arguments)
-
-
-def test_the_longest_text_is_read(model):
-    result = attend_to_source(model, text(40), source=[39])
-    assert result.given.shape == result.received.shape == (2, HEADS, 1, 40)
 
 
 # ---- between two sets of tokens
@@ -228,9 +208,8 @@ def is_global(*positions: int) -> np.ndarray:
 )
 def test_weights_between_are_those_of_the_oracle(model, globals_, queries, keys):
     result = attention_between(model, text(), queries=queries, keys=keys, global_mask=is_global(*globals_))
-    everything = attend_to_source(
-        model, text(), source=range(30), extra_global=globals_, source_is_global=False
-    )
+    options = {"extra_global": globals_, "source_is_global": False}
+    everything = attend_to_source(model, text(), source=range(30), **options)
     matrix = np.stack([given for given, _ in expected(model, text(), everything)])
     assert result.shape == (2, HEADS, len(queries), len(keys))
     assert result.dtype == np.float32
@@ -268,14 +247,8 @@ def test_kinds_of_input_and_of_model_do_not_matter(model):
     ],
 )
 def test_positions_that_do_not_fit_are_named(model, changes, message):
+    chosen = {"queries": [1], "keys": [2], "global_mask": is_global(0)}
     with pytest.raises(ValueError, match=message):
-        attention_between(
-            model, text(), **{"queries": [1], "keys": [2], "global_mask": is_global(0)} | changes
-        )
-
-
-def test_a_model_with_another_attention_is_refused(model):
-    with pytest.raises(ValueError, match="call replace_self_attention"):
-        attention_between(
-            LongformerModel(model.config), text(), queries=[1], keys=[2], global_mask=is_global(0)
-        )
+        attention_between(model, text(), **chosen | changes)
+    with pytest.raises(ValueError, match="call replace_self_attention"):  # a model with another attention
+        attention_between(LongformerModel(model.config), text(), **chosen)

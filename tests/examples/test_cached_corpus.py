@@ -133,31 +133,32 @@ def test_tokens_without_special_ones_and_documents_without_text_left_out(tokeniz
 
 
 def test_facts_are_numbered_by_first_appearance_and_shared_across_documents(tokenizer):
-    #              0    5  8       16
-    first = Document(
-        id="a",
-        text="w10 w11 w12 w13 w14",
-        facts=(Fact(start=12, end=15, id="late"), Fact(start=0, end=7, id="early")),
-    )
-    second = Document(
-        id="b", text="w1 w10 w11", facts=(Fact(start=0, end=2, id="new"), Fact(start=3, end=10, id="early"))
-    )
+    def document(name: str, text: str, **facts: str) -> Document:
+        places = {fact: text.index(inside) for fact, inside in facts.items()}
+        made = tuple(Fact(start=places[one], end=places[one] + len(facts[one]), id=one) for one in facts)
+        return Document(id=name, text=text, facts=made)
+
+    first = document("a", "w10 w11 w12 w13 w14", late="w13", early="w10 w11")
+    second = document("b", "w1 w10 w11", new="w1", early="w10 w11")
     row, _ = encode_cluster(Cluster(id="c", documents=(first, second)), tokenizer)
     assert [facts.tolist() for facts in row["fact_ids"]] == [[0, 0, -1, 1, -1], [2, 0, 0]]
 
 
-def test_a_token_belongs_to_a_fact_if_its_characters_overlap(tokenizer):
-    #          w10 = [0, 3), w11 = [4, 7), w12 = [8, 11)
-    def numbers(*facts: Fact) -> list[int]:
-        row, _ = encode_cluster(of_one("w10 w11 w12", *facts), tokenizer)
-        return row["fact_ids"][0].tolist()
-
-    assert numbers(Fact(start=4, end=7, id="x")) == [-1, 0, -1]
-    assert numbers(Fact(start=3, end=8, id="x")) == [-1, 0, -1], "touching is not overlapping"
-    assert numbers(Fact(start=2, end=9, id="x")) == [0, 0, 0], "one character is enough"
-    assert numbers(Fact(start=3, end=4, id="x")) == [-1, -1, -1], "a space is no token"
-    overlapping = Fact(start=4, end=11, id="b"), Fact(start=0, end=7, id="a")
-    assert numbers(*overlapping) == [0, 0, 1], "the fact that starts first wins"
+@pytest.mark.parametrize(
+    ("spans", "expected"),
+    [
+        #          w10 = [0, 3), w11 = [4, 7), w12 = [8, 11)
+        ([(4, 7)], [-1, 0, -1]),
+        ([(3, 8)], [-1, 0, -1]),  # touching is not overlapping
+        ([(2, 9)], [0, 0, 0]),  # one character is enough
+        ([(3, 4)], [-1, -1, -1]),  # a space is no token
+        ([(4, 11), (0, 7)], [0, 0, 1]),  # the fact that starts first wins
+    ],
+)
+def test_a_token_belongs_to_a_fact_if_its_characters_overlap(tokenizer, spans, expected):
+    facts = [Fact(start=start, end=end, id=f"f{start}") for start, end in spans]
+    row, _ = encode_cluster(of_one("w10 w11 w12", *facts), tokenizer)
+    assert row["fact_ids"][0].tolist() == expected
 
 
 def test_word_pieces_and_bytes_of_a_fact():
@@ -185,24 +186,25 @@ def test_rows_of_clusters(build, tokenizer, tmp_path):
     assert corpus["document_ids"][:] == [["big0", "big1", "big2", "big3"], ["just0", "just2", "just3"]]
     assert [len(ids) for ids in corpus[0]["input_ids"]] == [2, 1, 3, 1]
     assert tokenizer.decode(corpus[1]["input_ids"][1]) == "w9 w10"
+    counts = {
+        "clusters_read": 4,
+        "clusters_kept": 2,
+        "clusters_dropped": 2,
+        "minimum_documents": 3,
+        "documents": 7,
+        "empty_documents_removed": 3,
+        "tokens": 7 + 4,
+        "longest_document": 3,
+    }
     assert read_counts(tmp_path, fingerprint="fp") == CorpusCounts(
-        clusters_read=4,
-        clusters_kept=2,
-        clusters_dropped=2,
-        minimum_documents=3,
-        documents=7,
-        empty_documents_removed=3,
-        tokens=7 + 4,
-        longest_document=3,
-        documents_per_cluster={3: 1, 4: 1},
+        **counts, documents_per_cluster={3: 1, 4: 1}
     )
     values = json.loads((tmp_path / "fp" / "counts.json").read_text(encoding="utf-8"))
-    assert (values["clusters_dropped"], values["documents_per_cluster"]) == (2, {"3": 1, "4": 1})
+    assert values == counts | {"documents_per_cluster": {"3": 1, "4": 1}}
 
 
 def test_minimum_documents_is_a_parameter(build):
-    names = build(minimum_documents=2)["cluster_id"][:]
-    assert names == ["big", "small", "hollow", "just"]
+    assert build(minimum_documents=2)["cluster_id"][:] == ["big", "small", "hollow", "just"]
 
 
 def test_rows_of_paragraphs(tokenizer, tmp_path):
@@ -388,18 +390,18 @@ def test_a_fingerprint_that_is_no_file_name(kind, tokenizer, tmp_path, name):
 
 
 def test_bad_input(kind, tokenizer, build, tmp_path):
-    with pytest.raises(
-        FileNotFoundError, match=f"no such tokenised corpus; make it with {kind.make.__name__}"
-    ):
+    message = f"no such tokenised corpus; make it with {kind.make.__name__}"
+    with pytest.raises(FileNotFoundError, match=message):
         kind.counts(tmp_path, fingerprint="never-made")
-    with pytest.raises(ValueError, match="Slow is a slow tokenizer"):
-        kind.build(Slow(), tmp_path)
-    with pytest.raises(ValueError, match="minimum_documents is 0"):
-        build(minimum_documents=0)
-    with pytest.raises(ValueError, match="none of the 4 clusters has at least 9 non-empty documents; lower"):
-        build(minimum_documents=9)
-    with pytest.raises(ValueError, match=r"none of the 2 documents has a sentence; those of fewer than 20 "):
-        KINDS["paragraphs"].build(tokenizer, tmp_path, [PARAGRAPHS[1], PARAGRAPHS[3]])
+    empty = [PARAGRAPHS[1], PARAGRAPHS[3]]
+    for call, message in (
+        (lambda: kind.build(Slow(), tmp_path), "Slow is a slow tokenizer"),
+        (lambda: build(minimum_documents=0), "minimum_documents is 0"),
+        (lambda: build(minimum_documents=9), "none of the 4 clusters has at least 9 non-empty documents;"),
+        (lambda: KINDS["paragraphs"].build(tokenizer, tmp_path, empty), "none of the 2 documents has a"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
     assert leftovers(tmp_path) == []
 
 

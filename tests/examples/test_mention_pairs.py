@@ -104,23 +104,13 @@ def test_only_documents_with_mentions_of_the_kind_count(topics):
     [
         (("event", "document"), "unknown topic level 'document'; choose one of topic, subtopic, predicted"),
         (("events", "topic"), "unknown kind 'events'; choose one of event, entity"),
-        (
-            ("event", "predicted"),
-            "level is 'predicted', but predicted is None; give the group of each document",
-        ),
-        (
-            ("event", "predicted", {"a": "u", "c": "v"}),
-            "document b has mentions, but is in none of the predicted groups "
-            "(these have 2 documents); add it",
-        ),
+        (("event", "predicted"), "level is 'predicted', but predicted is None; give the group of each"),
+        (("event", "predicted", {"a": "u", "c": "v"}), "document b has mentions, but is in none of"),
     ],
 )
 def test_bad_levels(topics, arguments, message):
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(ValueError, match=re.escape(message)):
         group_mentions(topics, *arguments)
-
-
-def test_no_mentions(topics):
     with pytest.raises(ValueError, match="there are no entity mentions"):
         group_mentions(topics[1:], "entity", "topic")
 
@@ -150,13 +140,8 @@ def positive_pairs(groups):
 
 def test_positive_pairs_by_hand():
     """P in both groups is one cluster of the corpus, but no pair crosses groups."""
-    assert positive_pairs([group("PQPPQ", "1"), group("P", "2"), group("PSS", "3")]).tolist() == [
-        [0, 2],
-        [0, 3],
-        [1, 4],
-        [2, 3],
-        [7, 8],
-    ]
+    groups = [group("PQPPQ", "1"), group("P", "2"), group("PSS", "3")]
+    assert positive_pairs(groups).tolist() == [[0, 2], [0, 3], [1, 4], [2, 3], [7, 8]]
 
 
 GROUPS = [group("PQPPQR", "1"), group("PSSTTTU", "2")]  # 4 + 4 positive, 11 + 17 negative pairs
@@ -192,11 +177,8 @@ def test_a_sample_is_a_pure_function_of_seed_and_epoch():
 
     assert drawn() == drawn()
     for change in ({"seed": 4}, {"epoch": 3}, {"seed": 2, "epoch": 3}):
-        other = drawn(**change)
-        assert other != drawn()
-        assert set(map(tuple, other[0])) != set(
-            map(tuple, drawn()[0])
-        )  # other negatives, not only their order
+        # other negatives, not only their order
+        assert set(map(tuple, drawn(**change)[0])) != set(map(tuple, drawn()[0]))
 
 
 def test_a_sample_is_shuffled():
@@ -290,15 +272,13 @@ def test_an_example(made, topics):
     assert first["mention_mask"].argmax(axis=1).tolist() == [3, 10]
     assert first["labels"].shape == ()
     assert [float(example["labels"]) for example in examples] == [1.0, 0.0]
-    assert {key: values.dtype.name for key, values in first.items()} == {
+    kinds = {
         "input_ids": "int64",
         "global_attention_mask": "int64",
         "mention_mask": "bool",
         "labels": "float32",
     }
-
-
-def test_without_labels_there_is_no_such_key(made, topics):
+    assert {key: values.dtype.name for key, values in first.items()} == kinds
     assert sorted(made(topics)[0]) == ["global_attention_mask", "input_ids", "mention_mask"]
 
 
@@ -322,10 +302,7 @@ def test_sizes_are_those_of_the_sequences(made, context, max_length):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"pairs": np.array([0, 1])},
-            r"pairs is int64 of shape \(2,\); it must be integers of shape \(pairs, 2\)",
-        ),
+        ({"pairs": np.array([0, 1])}, r"pairs is int64 of shape \(2,\); it must be integers of shape"),
         ({"pairs": np.array([[0.0, 1.0]])}, r"pairs is float64 of shape \(1, 2\)"),
         ({"pairs": np.array([[0, 8]])}, "there is no mention 8; there are 8, counted from 0"),
         ({"pairs": np.array([[0, 1], [-1, 2]])}, "there is no mention -1; there are 8"),
@@ -352,10 +329,6 @@ def dev_topics():
     return list(read_storyworld_topics("dev", 4, stories_per_topic=2))
 
 
-def identity(pairs):
-    return [(pair.source.id, pair.target.id, pair.corefer) for pair in pairs]
-
-
 def test_pairs_are_of_two_documents_of_a_topic_and_as_they_say(dev_topics):
     pairs = sample_aligned_pairs(dev_topics, "event", count=20, seed=0)
     topic_of = {document.id: topic.id for topic in dev_topics for document in topic.documents}
@@ -368,11 +341,12 @@ def test_pairs_are_of_two_documents_of_a_topic_and_as_they_say(dev_topics):
     assert len({frozenset((pair.source.id, pair.target.id)) for pair in pairs}) == 40
 
 
-def test_either_mention_may_be_the_source(dev_topics):
+def test_either_mention_may_be_the_source_and_chance_comes_from_the_seed(dev_topics):
     pairs = sample_aligned_pairs(dev_topics, "entity", count=100, seed=1)
     order = {document.id: n for n, document in enumerate(d for topic in dev_topics for d in topic.documents)}
-    first = sum(order[pair.source.document] < order[pair.target.document] for pair in pairs)
-    assert 70 < first < 130
+    assert 70 < sum(order[pair.source.document] < order[pair.target.document] for pair in pairs) < 130
+    first, again, other = (sample_aligned_pairs(dev_topics, "event", count=9, seed=n) for n in (0, 0, 1))
+    assert first == again != other
 
 
 def test_all_there_are_and_not_more(dev_topics):
@@ -385,12 +359,6 @@ def test_all_there_are_and_not_more(dev_topics):
         if one == other and a.document != b.document
     )
     assert Counter(pair.corefer for pair in pairs) == expected
-
-
-def test_chance_comes_from_the_seed(dev_topics):
-    one = identity(sample_aligned_pairs(dev_topics, "event", count=9, seed=0))
-    assert one == identity(sample_aligned_pairs(dev_topics, "event", count=9, seed=0))
-    assert one != identity(sample_aligned_pairs(dev_topics, "event", count=9, seed=1))
 
 
 def test_nothing_to_compare(dev_topics):

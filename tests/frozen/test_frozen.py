@@ -18,7 +18,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import astuple, is_dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +25,8 @@ import pytest
 import torch
 import yaml
 
+from cdlm_lab.data.storyworld import task_sets
 from cdlm_lab.data.storyworld.stories import GENERATOR_VERSION, stories
-from cdlm_lab.data.storyworld.task_sets import (
-    read_storyworld_candidates,
-    read_storyworld_claims,
-    read_storyworld_pairs,
-    read_storyworld_questions,
-    read_storyworld_tags,
-    read_storyworld_topics,
-)
 from cdlm_lab.models.checkpoint import shipped_names
 from cdlm_lab.models.encoder import load_language_model
 
@@ -43,24 +35,20 @@ FROZEN = Path(__file__).with_name("frozen.json")
 WRITE = "if this is meant: python tests/frozen/test_frozen.py --write"
 RUNS = [(seed, split) for seed in (0, 1, 7) for split in ("train", "validation", "test")]
 STORIES = (34, 33, 33) * 3  # of each of RUNS: 300 in all
-TASK_SETS: dict[str, Callable[..., Iterator[Any]]] = {
-    "candidates": lambda split, seed: read_storyworld_candidates(split, 6, seed=seed),
-    "candidates later": lambda split, seed: read_storyworld_candidates(split, 3, seed=seed, start=5),
-    "claims": lambda split, seed: read_storyworld_claims(split, 6, seed=seed),
-    "claims two evidence": lambda split, seed: read_storyworld_claims(split, 4, evidence=2, seed=seed),
-    "coreference": lambda split, seed: read_storyworld_topics(split, 6, seed=seed),
-    "coreference pairs of stories": lambda split, seed: read_storyworld_topics(
-        split, 4, seed=seed, stories_per_topic=2
-    ),
-    "pairs": lambda split, seed: read_storyworld_pairs(split, 6, seed=seed),
-    "pairs drawn at random": lambda split, seed: read_storyworld_pairs(
-        split, 6, seed=seed, unrelated="random"
-    ),
-    "questions": lambda split, seed: read_storyworld_questions(split, 6, seed=seed),
-    "questions withheld": lambda split, seed: read_storyworld_questions(
-        split, 6, seed=seed, sentences=3, paragraphs=3, withheld=True
-    ),
-    "tags": lambda split, seed: read_storyworld_tags(split, 6, seed=seed),
+WITHHELD = {"sentences": 3, "paragraphs": 3, "withheld": True}
+# kind -> reader, stories, options
+TASK_SETS: dict[str, tuple[Callable[..., Iterator[Any]], int, dict[str, Any]]] = {
+    "candidates": (task_sets.read_storyworld_candidates, 6, {}),
+    "candidates later": (task_sets.read_storyworld_candidates, 3, {"start": 5}),
+    "claims": (task_sets.read_storyworld_claims, 6, {}),
+    "claims two evidence": (task_sets.read_storyworld_claims, 4, {"evidence": 2}),
+    "coreference": (task_sets.read_storyworld_topics, 6, {}),
+    "coreference pairs of stories": (task_sets.read_storyworld_topics, 4, {"stories_per_topic": 2}),
+    "pairs": (task_sets.read_storyworld_pairs, 6, {}),
+    "pairs drawn at random": (task_sets.read_storyworld_pairs, 6, {"unrelated": "random"}),
+    "questions": (task_sets.read_storyworld_questions, 6, {}),
+    "questions withheld": (task_sets.read_storyworld_questions, 6, WITHHELD),
+    "tags": (task_sets.read_storyworld_tags, 6, {}),
 }
 PLACES, WORDS = 12, 8  # of a text, where logits are kept, and how many at each
 ATOL, RTOL = 2e-3, 2e-4  # float32 sums of other kernels differ by some 1e-5
@@ -102,9 +90,9 @@ def story_hashes() -> dict[str, str]:
 def task_set_hashes() -> dict[str, str]:
     """kind/seed/split -> number of records and their hash."""
     found = {}
-    for kind, read in TASK_SETS.items():
+    for kind, (read, count, options) in TASK_SETS.items():
         for seed, split in ((0, "train"), (3, "test")):
-            records = list(read(split, seed))
+            records = list(read(split, count, seed=seed, **options))
             found[f"{kind}/{seed}/{split}"] = f"{len(records)} {digest(records)}"
     return found
 
@@ -133,13 +121,10 @@ def parameters() -> dict[str, dict[str, Any]]:
     for path in sorted(ROOT.glob("notebooks/*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         (cell,) = [one for one in cells if "parameters" in one["metadata"].get("tags", [])]
-        statements = ast.parse("".join(cell["source"])).body
-        found[path.name] = {
-            (one.targets[0] if isinstance(one, ast.Assign) else one.target).id: repr(
-                ast.literal_eval(one.value)
-            )
-            for one in statements
-        }
+        found[path.name] = {}
+        for one in ast.parse("".join(cell["source"])).body:
+            target = one.targets[0] if isinstance(one, ast.Assign) else one.target
+            found[path.name][target.id] = repr(ast.literal_eval(one.value))
     for path in sorted(ROOT.glob("notebooks/*/*.yaml")):
         given = yaml.safe_load(path.read_text(encoding="utf-8"))
         found[f"{path.parent.name}/{path.name}"] = {name: repr(value) for name, value in leaves(given)}
@@ -160,13 +145,11 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def table_numbers() -> dict[str, str]:
     """Table between markers in the README, or in that of the results -> its numbers row by row."""
-    texts = [
-        path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *ROOT.glob("data/**/README.md"))
-    ]
     found = {}
-    for name, table in chain.from_iterable(TABLE.findall(text) for text in texts):
-        _, *rows = (line for line in table.splitlines() if line.startswith("|"))
-        found[name] = " | ".join(" ".join(NUMBER.findall(row)) for row in rows)
+    for path in (ROOT / "README.md", *ROOT.glob("data/**/README.md")):
+        for name, table in TABLE.findall(path.read_text(encoding="utf-8")):
+            _, *rows = (line for line in table.splitlines() if line.startswith("|"))
+            found[name] = " | ".join(" ".join(NUMBER.findall(row)) for row in rows)
     return found
 
 
@@ -216,12 +199,8 @@ def grid_numbers(folder: Path, *, all_of_them: bool = False) -> dict[str, str]:
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Names that are lost, or that have another value; new ones may come."""
     lost = [f"{name} is lost" for name in before if name not in now]
-    other = [
-        f"{name} was {value!r}, is {now[name]!r}"
-        for name, value in before.items()
-        if name in now and now[name] != value
-    ]
-    return lost + other
+    other = [name for name, value in before.items() if name in now and now[name] != value]
+    return lost + [f"{name} was {before[name]!r}, is {now[name]!r}" for name in other]
 
 
 def lost_numbers(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -247,13 +226,13 @@ def frozen() -> dict[str, Any]:
     return json.loads(FROZEN.read_text(encoding="utf-8"))
 
 
-def test_stories_are_as_they_were(frozen: dict):
-    found = changes(frozen["stories"], story_hashes())
-    assert not found, faults(found)
-
-
-def test_task_sets_of_storyworld_are_as_they_were(frozen: dict):
-    found = changes(frozen["task sets"], task_set_hashes())
+@pytest.mark.parametrize(
+    ("part", "measure"),
+    [("stories", story_hashes), ("task sets", task_set_hashes), ("tables", table_numbers)],
+    ids=["stories", "task sets of storyworld", "numbers of tables"],
+)
+def test_all_is_as_it_was(part: str, measure: Callable[[], dict[str, str]], frozen: dict):
+    found = changes(frozen[part], measure())
     assert not found, faults(found)
 
 
@@ -262,13 +241,9 @@ def test_shipped_checkpoints_give_the_same_logits(frozen: dict):
     assert set(frozen["logits"]) <= set(now)
     for name, before in frozen["logits"].items():
         assert before[0] == now[name][0], f"{name}: shape of the logits"
-        torch.testing.assert_close(
-            torch.tensor(now[name][1:]),
-            torch.tensor(before[1:]),
-            atol=ATOL,
-            rtol=RTOL,
-            msg=lambda text, name=name: f"{name}: {text}\n{WRITE}",
-        )
+        logits = (torch.tensor(one[1:]) for one in (now[name], before))
+        message = lambda text, name=name: f"{name}: {text}\n{WRITE}"  # noqa: E731
+        torch.testing.assert_close(*logits, atol=ATOL, rtol=RTOL, msg=message)
 
 
 def test_parameters_keep_their_names_and_defaults(frozen: dict):
@@ -276,11 +251,6 @@ def test_parameters_keep_their_names_and_defaults(frozen: dict):
     found = [f"{file} is lost" for file in frozen["parameters"] if file not in now]
     for file, before in frozen["parameters"].items():
         found += [f"{file}: {change}" for change in changes(before, now.get(file, before))]
-    assert not found, faults(found)
-
-
-def test_tables_keep_their_numbers(frozen: dict):
-    found = changes(frozen["tables"], table_numbers())
     assert not found, faults(found)
 
 
@@ -298,14 +268,10 @@ def test_the_small_grid_gives_the_same_scores(frozen: dict, tmp_path: Path):
     subprocess.run(command, cwd=tmp_path, env=surroundings, check=True)
     now = grid_numbers(tmp_path / "runs" / "small", all_of_them=True)
     before = frozen["grid"]["runs"]
-    if frozen["grid"]["processor"] == processor():
-        found = lost_numbers(before, now)
-    else:
-        found = [
-            f"{run} has fewer numbers"
-            for run in before
-            if len(now.get(run, "").split()) < len(before[run].split())
-        ]
+    found = lost_numbers(before, now)
+    if frozen["grid"]["processor"] != processor():
+        fewer = [run for run in before if len(now.get(run, "").split()) < len(before[run].split())]
+        found = [f"{run} has fewer numbers" for run in fewer]
     assert not found, faults(found)
 
 
@@ -342,24 +308,13 @@ def test_records_are_told_apart_by_any_of_their_values():
     assert digest([{"b": 1, "a": (2, {3})}]) == digest([{"a": [2, [3]], "b": 1}])
 
 
-def write(frozen: dict[str, Any]) -> None:
-    """Measure all but the small grid, and write it beside this file."""
-    frozen |= {
-        "stories": story_hashes(),
-        "task sets": task_set_hashes(),
-        "logits": shipped_logits(),
-        "parameters": parameters(),
-        "tables": table_numbers(),
-        "recorded": recorded_numbers(),
-    }
-
-
 def main(arguments: list[str]) -> int:
     """The command; see the top of this file."""
     frozen = json.loads(FROZEN.read_text(encoding="utf-8")) if FROZEN.exists() else {}
     match arguments:
-        case ["--write"]:
-            write(frozen)
+        case ["--write"]:  # all but the small grid
+            frozen |= {"stories": story_hashes(), "task sets": task_set_hashes(), "logits": shipped_logits()}
+            frozen |= {"parameters": parameters(), "tables": table_numbers(), "recorded": recorded_numbers()}
         case ["--write-grid", folder]:
             frozen["grid"] = {"processor": processor(), "runs": grid_numbers(Path(folder))}
         case _:

@@ -29,13 +29,11 @@ run = open_run({str(folder)!r}, name="x", parameters={PARAMETERS!r})
 print("open", flush=True)
 {then}
 """
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment
-    )
+    environ, command = os.environ | {"PYTHONPATH": str(ROOT)}, [sys.executable, "-c", code]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ)
     assert process.stdout is not None
-    with process.stdout as said:
-        assert said.readline() == "open\n"
+    with process.stdout as printed:
+        assert printed.readline() == "open\n"
     return process
 
 
@@ -52,39 +50,25 @@ def test_a_new_folder(tmp_path: Path):
     assert written["sessions"][0]["pid"] == os.getpid()
 
 
-def test_a_finished_run_is_refused(tmp_path: Path):
-    open_run(tmp_path, name="x", parameters=PARAMETERS).write_report(scores=ROWS)
+def test_a_file_a_finished_run_and_other_files_are_refused_and_untouched(tmp_path: Path):
+    for name in ("out.ipynb", "job.log", ".ipynb_checkpoints"):  # they are no other files
+        (tmp_path / name).touch()
+    run = open_run(tmp_path, name="x", parameters=PARAMETERS)
+    assert not run.resumed
+    run.write_report(scores=ROWS)
     with pytest.raises(RunError, match="holds a finished run"):
         open_run(tmp_path, name="x", parameters=PARAMETERS)
-
-
-def test_other_files_are_refused_and_untouched(tmp_path: Path):
-    (tmp_path / "thesis.txt").write_text("years of work")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.txt").write_text("years of work")
     with pytest.raises(RunError, match=r"holds other files \(thesis.txt\)"):
-        open_run(tmp_path, name="x", parameters=PARAMETERS)
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
-
-
-def test_notebooks_and_logs_are_no_other_files(tmp_path: Path):
-    for name in ("out.ipynb", "job.log", ".ipynb_checkpoints"):
-        (tmp_path / name).touch()
-    assert not open_run(tmp_path, name="x", parameters=PARAMETERS).resumed
-
-
-def test_a_file_is_no_folder(tmp_path: Path):
-    (tmp_path / "a").touch()
+        open_run(other, name="x", parameters=PARAMETERS)
+    assert [path.name for path in other.iterdir()] == ["thesis.txt"]
     with pytest.raises(RunError, match="is a file"):
-        open_run(tmp_path / "a", name="x", parameters={})
+        open_run(other / "thesis.txt", name="x", parameters={})
 
 
-def test_an_interrupted_run_is_taken_up(tmp_path: Path):
-    interrupted(tmp_path)
-    run = open_run(tmp_path, name="x", parameters=PARAMETERS)
-    assert run.resumed
-    assert run.write_report(scores=[]).parameters["steps"] == 3
-
-
-def test_a_run_goes_on_by_other_processes(tmp_path: Path):
+def test_an_interrupted_run_is_taken_up_also_by_other_processes(tmp_path: Path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(PARAMETERS, "parallel", "ddp 8")
         interrupted(tmp_path)
@@ -143,19 +127,19 @@ def test_a_damaged_run_file(tmp_path: Path, text: str):
 
 
 @pytest.mark.parametrize(
-    ("number", "told"),
+    ("number", "what"),
     [
-        (errno.ENOSPC, r"run\.json was not written: the disk is full; free some space, and give the same"),
-        (errno.EDQUOT, r"run\.json was not written: the disk is full; free some space, and give the same"),
-        (errno.EROFS, r"run\.json was not written: Read-only file system; see to it that it may be written"),
+        (errno.ENOSPC, "the disk is full; free some space, and give the same"),
+        (errno.EDQUOT, "the disk is full; free some space, and give the same"),
+        (errno.EROFS, "Read-only file system; see to it that it may be written"),
     ],
 )
-def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, told: str):
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, what: str):
     def full(file: int) -> None:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(RunError, match=told):
+    with pytest.raises(RunError, match=rf"run\.json was not written: {what}"):
         open_run(tmp_path / "a", name="x", parameters=PARAMETERS)
     assert [path.name for path in (tmp_path / "a").iterdir()] == [".lock"]
     monkeypatch.undo()
@@ -187,7 +171,7 @@ GONE = {"pid": 2**22 + 1, "host": socket.gethostname(), "started": "2026-01-01T0
         (json.dumps(GONE | {"host": "elsewhere"}), "process 4194305 on elsewhere, started 2026-01-01T"),
     ],
 )
-def test_who_loses_a_race_is_told_by_whom(tmp_path: Path, noted: str, who: str):
+def test_who_loses_a_race_hears_by_whom(tmp_path: Path, noted: str, who: str):
     """Also before the winner has noted anything, and where an earlier run has left its session."""
     interrupted(tmp_path)
     with (tmp_path / ".lock").open("w") as held:
@@ -226,9 +210,8 @@ def test_time_is_summed_over_sessions(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "run.json").write_text(json.dumps(kept))
     for path in tmp_path.iterdir():
         os.utime(path, (1577836890, 1577836890))  # 2020-01-01T00:01:30: the last sign of life
-    (
-        tmp_path / "out.ipynb"
-    ).touch()  # papermill writes it before the notebook begins: no sign of the killed run
+    # papermill writes it before the notebook begins: no sign of the killed run
+    (tmp_path / "out.ipynb").touch()
     clock = iter(["2020-01-02T00:00:00+00:00", "2020-01-02T00:00:07+00:00"])
     monkeypatch.setattr(folder, "_now", lambda: next(clock))
     report = open_run(tmp_path, name="x", parameters=PARAMETERS).write_report(scores=[])

@@ -56,10 +56,10 @@ MAX_PARAMETERS, MAX_POSITIONAL = 10, 6
 FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 DEFINITION = FUNCTION | ast.ClassDef
 AT_IMPORT = r"manual_seed$|random\.seed$|cuda\.is_available$|^os\.environ$|^os\.getenv$"
-NUMPY_GLOBAL = (
+GLOBAL_GENERATOR = (
     r"(np|numpy)\.random\.(seed|rand|randn|random|randint|choice|shuffle|permutation|normal|uniform)"
+    r"|random\.(seed|random|randint|randrange|choice|choices|shuffle|sample|uniform|gauss)"
 )
-PYTHON_GLOBAL = r"random\.(seed|random|randint|randrange|choice|choices|shuffle|sample|uniform|gauss)"
 
 
 @dataclass(frozen=True)
@@ -72,17 +72,14 @@ class Module:
 
     @property
     def path(self) -> str:
-        """Where the file lies, from the root of the project."""
         return self.name.replace(".", "/") + ("/__init__.py" if self.package else ".py")
 
     @cached_property
     def tree(self) -> ast.Module:
-        """The syntax tree of the source."""
         return ast.parse(self.source)
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
-        """All nodes of the tree."""
         return list(ast.walk(self.tree))
 
     @property
@@ -95,23 +92,21 @@ Rule = Callable[[Module], Iterator[str]]
 
 
 def read_modules(root: Path, folder: str = "cdlm_lab") -> list[Module]:
-    """Every module of `root`/`folder`."""
     modules = []
     for path in sorted((root / folder).rglob("*.py")):
-        parts = path.relative_to(root).with_suffix("").parts
-        package = parts[-1] == "__init__"
-        name = ".".join(parts[:-1] if package else parts)
+        package = path.name == "__init__.py"
+        named = path.parent if package else path.with_suffix("")
+        name = ".".join(named.relative_to(root).parts)
         modules.append(Module(name, path.read_text(encoding="utf-8"), package))
     return modules
 
 
 def faults(rule: Rule, module: Module) -> list[str]:
-    """What `rule` finds in `module`, each once (`from a import b` names both a and a.b)."""
+    """What a rule finds, each once (`from a import b` names both a and a.b)."""
     return list(dict.fromkeys(rule(module)))
 
 
 def all_faults(rule: Rule, modules: list[Module]) -> list[str]:
-    """What `rule` finds in all of `modules`, each fault with the name of its module."""
     return [f"{module.name}:{fault}" for module in modules for fault in faults(rule, module)]
 
 
@@ -122,11 +117,9 @@ def imports(module: Module) -> Iterator[tuple[int, str]]:
             for alias in node.names:
                 yield node.lineno, alias.name
         elif isinstance(node, ast.ImportFrom):
-            start = node.module or ""
-            if node.level:
-                parts = module.name.split(".")
-                kept = parts[: len(parts) - node.level + module.package]
-                start = ".".join([*kept, *([node.module] if node.module else [])])
+            parts = module.name.split(".")
+            above = parts[: len(parts) - node.level + module.package] if node.level else []
+            start = ".".join([*above, *([node.module] if node.module else [])])
             yield node.lineno, start
             for alias in node.names:  # `from cdlm_lab import models` imports a module as well
                 yield node.lineno, f"{start}.{alias.name}"
@@ -137,7 +130,7 @@ def within(name: str, package: str) -> bool:
     return name == package or name.startswith(f"{package}.")
 
 
-def functions(module: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+def functions(module: Module) -> Iterator[FUNCTION]:
     """All functions and methods, nested ones too."""
     return (node for node in module.nodes if isinstance(node, FUNCTION))
 
@@ -177,11 +170,8 @@ def unsafe_code(module: Module) -> Iterator[str]:
                 opened = True
             else:
                 yield f"{node.lineno}: {ast.unparse(node.func)}()"
-        if (
-            isinstance(node, ast.keyword)
-            and node.arg in UNSAFE_SWITCHES
-            and ast.unparse(node.value) != "False"
-        ):
+        switch = isinstance(node, ast.keyword) and node.arg in UNSAFE_SWITCHES
+        if switch and ast.unparse(node.value) != "False":
             yield f"{node.value.lineno}: {node.arg}={ast.unparse(node.value)}"
 
 
@@ -190,20 +180,18 @@ def crowded_signatures(module: Module) -> Iterator[str]:
     classes = (node for node in module.nodes if isinstance(node, ast.ClassDef))
     methods = {id(child) for node in classes for child in node.body}
     for node in functions(module):
+        if id(node) in methods:
+            continue
         positional = node.args.posonlyargs + node.args.args
         count = len(positional) + len(node.args.kwonlyargs)
         required = len(positional) - len(node.args.defaults)
-        if id(node) in methods:
-            continue
         if count > MAX_PARAMETERS:
             yield f"{node.lineno}: {node.name} has {count} parameters, at most {MAX_PARAMETERS}"
         if required > MAX_POSITIONAL and not node.name.startswith("_"):
             yield f"{node.lineno}: {node.name} takes {required} by position; make them keyword-only"
 
 
-def public_definitions(
-    body: list[ast.stmt],
-) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+def public_definitions(body: list[ast.stmt]) -> Iterator[ast.ClassDef | FUNCTION]:
     """Public classes and functions, and those inside public classes; overloads and setters excepted."""
     for node in body:
         if not isinstance(node, DEFINITION) or node.name.startswith("_"):
@@ -255,10 +243,9 @@ def state_at_import(module: Module) -> Iterator[str]:
 def global_generators(module: Module) -> Iterator[str]:
     """Random numbers from a generator that all the program shares, so that nobody can repeat them."""
     for node in module.nodes:
-        if isinstance(node, ast.Call):
-            called = ast.unparse(node.func)
-            if re.fullmatch(NUMPY_GLOBAL, called) or re.fullmatch(PYTHON_GLOBAL, called):
-                yield f"{node.lineno}: {called}() uses the global generator; pass one explicitly"
+        called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+        if re.fullmatch(GLOBAL_GENERATOR, called):
+            yield f"{node.lineno}: {called}() uses the global generator; pass one explicitly"
 
 
 def import_cycle(modules: list[Module]) -> list[str]:
@@ -283,12 +270,6 @@ def import_cycle(modules: list[Module]) -> list[str]:
 
 
 RULES: tuple[Rule, ...] = (
-    upward_imports,
-    foreign_imports,
-    unsafe_code,
-    crowded_signatures,
-    undocumented,
-    vague_names,
-    state_at_import,
-    global_generators,
+    *(upward_imports, foreign_imports, unsafe_code, crowded_signatures),
+    *(undocumented, vague_names, state_at_import, global_generators),
 )

@@ -27,7 +27,6 @@ PARAMETER_CHECKS = {"refuse_unknown", "read_settings"}
 
 
 def read_notebook(path: Path) -> Notebook:
-    """The JSON of a notebook."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
@@ -43,7 +42,6 @@ def code_cells(notebook: Notebook) -> list[tuple[int, dict]]:
 
 
 def tags(cell: dict) -> list[str]:
-    """The tags of a cell."""
     return cell.get("metadata", {}).get("tags", [])
 
 
@@ -56,7 +54,6 @@ def parse(cell: dict) -> ast.Module | None:
 
 
 def names_read(tree: ast.AST) -> set[str]:
-    """Names that the code reads."""
     nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
     return {node.id for node in nodes if isinstance(node.ctx, ast.Load)}
 
@@ -107,7 +104,9 @@ def literal_parameters(notebook: Notebook) -> Iterator[str]:
     tree = parse(cell)
     if tree is None:  # plain_python reports it
         return
-    beside, above = comment_lines(source_of(cell))
+    noted = comments(source_of(cell))
+    beside = {token.start[0] for token in noted}
+    above = {token.start[0] for token in noted if token.line.lstrip().startswith("#")}
     for node in tree.body:
         if not isinstance(node, ast.Assign | ast.AnnAssign) or len(getattr(node, "targets", [0])) != 1:
             yield f"cell {position}: line {node.lineno}: only `name = literal` may stand here"
@@ -125,20 +124,14 @@ def comments_for_papermill(notebook: Notebook) -> Iterator[str]:
     """No comment on a parameter has an equals sign: `papermill --help-notebook` would leave the parameter
     out."""
     for position, cell in code_cells(notebook)[:1]:
-        for token in tokenize.generate_tokens(io.StringIO(source_of(cell)).readline):
-            if token.type == tokenize.COMMENT and "=" in token.string:
+        for token in comments(source_of(cell)):
+            if "=" in token.string:
                 yield f"cell {position}: line {token.start[0]}: write the comment without '='"
 
 
-def comment_lines(source: str) -> tuple[set[int], set[int]]:
-    """Numbers of all lines with a comment, and of those with nothing else, which speak for the line below."""
-    comments = [
-        t for t in tokenize.generate_tokens(io.StringIO(source).readline) if t.type == tokenize.COMMENT
-    ]
-    return (
-        {token.start[0] for token in comments},
-        {token.start[0] for token in comments if token.line.lstrip().startswith("#")},
-    )
+def comments(source: str) -> list[tokenize.TokenInfo]:
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return [token for token in tokens if token.type == tokenize.COMMENT]
 
 
 def settings_cell(notebook: Notebook) -> Iterator[str]:
@@ -146,9 +139,8 @@ def settings_cell(notebook: Notebook) -> Iterator[str]:
     do not exist."""
     for order, (position, cell) in enumerate(code_cells(notebook)):
         tree = parse(cell)
-        imports = (
-            [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)] if tree else []
-        )
+        nodes = ast.walk(tree) if tree else ()
+        imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
         if order == 1:
             if not imports:
                 yield f"cell {position}: the second code cell must hold the imports and settings"
@@ -235,10 +227,8 @@ def result_is_read(notebook: Notebook) -> Iterator[str]:
     tree = parse(last) if last["cell_type"] == "code" else None
     if last["cell_type"] == "markdown" and len(re.findall(r"\w{2,}", source_of(last))) >= READING_WORDS:
         return
-    mentioned = (
-        {ast.unparse(n) for n in ast.walk(tree) if isinstance(n, ast.Name | ast.Attribute)} if tree else set()
-    )
-    if not any("report" in name.lower() for name in mentioned):
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute)) if tree else ()
+    if not any("report" in ast.unparse(node).lower() for node in nodes):
         yield f"the last cell must read the result: {READING_WORDS} words of prose, or code on the report"
 
 
@@ -250,15 +240,6 @@ def kernel(notebook: Notebook) -> Iterator[str]:
 
 
 RULES: tuple[Rule, ...] = (
-    header,
-    parameters_cell,
-    literal_parameters,
-    comments_for_papermill,
-    settings_cell,
-    plain_python,
-    short_cells,
-    parameters_used,
-    no_outputs,
-    result_is_read,
-    kernel,
+    *(header, parameters_cell, literal_parameters, comments_for_papermill, settings_cell, plain_python),
+    *(short_cells, parameters_used, no_outputs, result_is_read, kernel),
 )

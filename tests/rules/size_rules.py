@@ -57,15 +57,8 @@ ELSEWHERE = re.compile(r"\b(as of|errors as|raises as|arguments as) `", re.IGNOR
 
 def files_in_folders(root: Path = ROOT) -> dict[str, int]:
     """Folder -> Python files in it, __init__.py too."""
-    return dict(
-        sorted(
-            Counter(
-                path.parent.relative_to(root).as_posix()
-                for top in ("cdlm_lab", "tests")
-                for path in (root / top).rglob("*.py")
-            ).items()
-        )
-    )
+    paths = [path for top in ("cdlm_lab", "tests") for path in (root / top).rglob("*.py")]
+    return dict(sorted(Counter(path.parent.relative_to(root).as_posix() for path in paths).items()))
 
 
 def lines_of_files(modules: Iterable[Module]) -> dict[str, int]:
@@ -101,17 +94,10 @@ def lines_of_folders(modules: Iterable[Module]) -> dict[str, int]:
 def folders_without_tests(root: Path = ROOT) -> list[str]:
     """Folders of the library, with modules of their own, that no folder of tests is named after."""
     library, tests = root / "cdlm_lab", root / "tests"
-    modules = (
-        path for path in library.rglob("*.py") if path.name != "__init__.py" and path.parent != library
-    )
+    modules = [path for path in library.rglob("*.py") if path.name != "__init__.py"]
+    folders = {path.parent.relative_to(library) for path in modules if path.parent != library}
     tested = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
-    return sorted(
-        {
-            f"cdlm_lab/{p.parent.relative_to(library)}"
-            for p in modules
-            if p.parent.relative_to(library) not in tested
-        }
-    )
+    return sorted(f"cdlm_lab/{folder}" for folder in folders - tested)
 
 
 def untested(modules: Iterable[Module], tests: Iterable[Module]) -> list[str]:
@@ -204,7 +190,6 @@ def read_ratchet() -> dict[str, dict[str, int]]:
 
 
 def limit_of(rule: str, name: str) -> int:
-    """What a number may be at most where there is no exception."""
     limit = LIMITS[rule]
     return limit[name] if isinstance(limit, dict) else limit
 

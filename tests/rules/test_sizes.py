@@ -39,17 +39,13 @@ def module(name: str, source: str) -> Module:
     return Module(f"cdlm_lab.{name}", source)
 
 
-def test_files_are_counted_by_folder(tmp_path: Path):
-    for file in ("cdlm_lab/a.py", "cdlm_lab/data/b.py", "cdlm_lab/data/__init__.py", "tests/c.txt"):
+def test_files_are_counted_by_folder_and_one_without_tests_is_found(tmp_path: Path):
+    files = "cdlm_lab/a.py cdlm_lab/data/b.py cdlm_lab/data/__init__.py cdlm_lab/c/__init__.py tests/c.txt"
+    for file in [*files.split(), "tests/data/conftest.py"]:
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).touch()
-    assert sizes.files_in_folders(tmp_path) == {"cdlm_lab": 1, "cdlm_lab/data": 2}
-
-
-def test_a_folder_without_tests_is_found(tmp_path: Path):
-    for file in ("cdlm_lab/a.py", "cdlm_lab/data/b.py", "cdlm_lab/c/__init__.py", "tests/data/conftest.py"):
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).touch()
+    counted = {"cdlm_lab": 1, "cdlm_lab/c": 1, "cdlm_lab/data": 2, "tests/data": 1}
+    assert sizes.files_in_folders(tmp_path) == counted
     assert sizes.folders_without_tests(tmp_path) == ["cdlm_lab/data"]
     (tmp_path / "tests/data/test_any.py").touch()
     assert sizes.folders_without_tests(tmp_path) == []
@@ -96,14 +92,10 @@ def test_a_module_that_no_test_imports_is_found(source: str):
 
 
 def test_names_that_fit_anything_and_docstrings_that_refer_are_found():
-    source = (
-        '"""m"""\ndef f(told, word):\n    """Does; errors\n    as of `g`."""\n    found = asked = word.said'
-    )
-    assert [*sizes.variables_that_say_little([module("x", source)])] == [
-        "cdlm_lab/x.py:2: told",
-        "cdlm_lab/x.py:5: found",
-        "cdlm_lab/x.py:5: asked",
-    ]
+    source = '"""m"""\ndef f(told, word):\n    """Does; errors\n    as of `g`."""\n'
+    source += "    found = asked = word.said"
+    vague = [*sizes.variables_that_say_little([module("x", source)])]
+    assert vague == [f"cdlm_lab/x.py:{fault}" for fault in ("2: told", "5: found", "5: asked")]
     assert [*sizes.docstrings_that_refer([module("x", source)])] == ["cdlm_lab/x.py:2: 'as of `...'"]
 
 
