@@ -85,9 +85,9 @@ def parameter_names(kind: type[Any]) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
 
 
-def parameters_of(settings: Any) -> dict[str, Any]:
-    """The values of settings by name."""
-    return {name: getattr(settings, name) for name in parameter_names(type(settings))}
+def parameters_of(settings: Any, *names: str) -> dict[str, Any]:
+    """The values of settings by name; `names`: of these alone."""
+    return {name: getattr(settings, name) for name in names or parameter_names(type(settings))}
 
 
 def check_types(instance: object) -> None:

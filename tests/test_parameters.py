@@ -111,6 +111,7 @@ class Few:
 def test_the_fields_of_settings_are_the_parameters():
     assert parameter_names(Few) == ("width", "rate")
     assert parameters_of(Few(width=3)) == {"width": 3, "rate": 0.5}
+    assert parameters_of(Few(width=3), "width") == {"width": 3}
     assert settings_of(Few, {"rate": 0.1, "other": 7}) == Few(rate=0.1)
 
 

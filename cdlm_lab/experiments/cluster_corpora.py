@@ -10,15 +10,11 @@ The language models of CDLM's ablation (section 3, "Baseline LMs"), and what set
 | prefix-cdlm | of one cluster | the first 15% |
 | cdlm | of one cluster | the masked ones |
 
-In the paper `longformer` is the published checkpoint and is not trained. Models without a fitted head (`tiny`
-from scratch, `minilm`, whose head is not published) first need that base: it is what `longformer` trains
-here, as Longformer was. Perplexity of each variant is measured with the globals it was trained with, always
-on documents of one cluster (section 3.1).
-
-Wherever a task has global tokens (Tables 3 to 6), "the global attention weights used by the underlying
-Longformer and by Local CDLM are initialized to the values of their pretrained local attention weights"
-(section 3). The models of notebook 01 are saved so; a checkpoint of others, as the published Longformer, may
-have global weights of its own, which `reset_globals` replaces.
+In the paper `longformer` is the published checkpoint; here it is what models without a fitted head (`tiny`,
+`minilm`) are trained to first, as Longformer was. Perplexity of each variant is measured with the globals it
+was trained with, always on documents of one cluster (section 3.1). Wherever a task has global tokens (Tables
+3 to 6), "the global attention weights used by the underlying Longformer and by Local CDLM are initialized to
+the values of their pretrained local attention weights" (section 3), as `reset_globals` does.
 """
 
 from __future__ import annotations
@@ -42,7 +38,7 @@ from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.masking import continuing_pieces
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.models.encoder import copy_local_to_global
-from cdlm_lab.parameters import ParameterError, settings
+from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import usable_cores
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import Workers
@@ -208,48 +204,33 @@ def tokenising_processes(workers: Workers) -> int:
     return usable_cores() if workers == "auto" else max(1, workers)
 
 
-def training_examples(
+def examples_of(
     split: TokenisedSplit,
+    name: Split,
     settings: CorpusSettings,
     *,
     variant: Variant,
     tokenizer: PreTrainedTokenizerBase,
-    size: int,
+    size: int | None = None,
 ) -> CrossDocumentExamples:
-    """`size` examples in the order of training, with the variant's documents and globals.
+    """What a variant reads of the split of that name, with its globals: of train `size` examples in the order
+    of training, with its documents; of others one example a cluster, always of related documents, with fixed
+    masks that are the same for every variant.
 
     Raises ValueError for whole words of a tokenizer that does not show them."""
-    form = _form_of_examples(settings, variant, tokenizer, "train")
-    continues = continuing_pieces(tokenizer) if settings.masking == "whole_words" else None
-    choices = {"documents": variant.documents, "size": size, "continues": continues}
-    return CrossDocumentExamples(corpus=split.clusters, **form, **choices)
-
-
-def held_out_examples(
-    split: TokenisedSplit,
-    settings: CorpusSettings,
-    *,
-    variant: Variant,
-    tokenizer: PreTrainedTokenizerBase,
-    name: Split,
-) -> CrossDocumentExamples:
-    """One example a cluster, always of related documents, with fixed masks that are the same for every
-    variant."""
-    form = _form_of_examples(settings, variant, tokenizer, name)
-    return CrossDocumentExamples(corpus=split.clusters, **form, documents="related", shuffle=False)
-
-
-def _form_of_examples(
-    settings: CorpusSettings, variant: Variant, tokenizer: PreTrainedTokenizerBase, split: str
-) -> dict[str, Any]:
-    return {
-        "special": from_tokenizer(tokenizer),
-        "max_length": settings.max_length,
-        "packing": settings.packing,
-        "global_policy": variant.global_policy,
-        "mask_probability": settings.mask_probability,
-        "seed": settings.seed * len(SPLIT_SEEDS) + SPLIT_SEEDS[split],
-    }
+    choices: dict[str, Any] = {"documents": "related", "shuffle": False}
+    if name == "train":
+        whole_words = settings.masking == "whole_words"
+        continues = continuing_pieces(tokenizer) if whole_words else None
+        choices = {"documents": variant.documents, "size": size, "continues": continues}
+    return CrossDocumentExamples(
+        corpus=split.clusters,
+        special=from_tokenizer(tokenizer),
+        global_policy=variant.global_policy,
+        seed=settings.seed * len(SPLIT_SEEDS) + SPLIT_SEEDS[name],
+        **parameters_of(settings, "max_length", "packing", "mask_probability"),
+        **choices,
+    )
 
 
 # ---- topics with coreference ----

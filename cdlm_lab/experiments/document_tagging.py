@@ -27,7 +27,8 @@ from cdlm_lab.analysis import tf_idf
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
 from cdlm_lab.data.tagged import TaggedDocument, TagReading, labels_of, read_tagged_split, spans_of
 from cdlm_lab.examples.tagging import SplitDocument, TagExamples, document_runs
-from cdlm_lab.experiments.runs import Scores, SystemRun, cost_facts, facts_table, predict, report, train
+from cdlm_lab.experiments import runs
+from cdlm_lab.experiments.runs import predict, report, train
 from cdlm_lab.experiments.systems.tagging import Tagger, Taggers, TaggerSettings, TagPredictions, TagSystem
 from cdlm_lab.experiments.views.tagging import (
     comparison_table,
@@ -39,7 +40,7 @@ from cdlm_lab.experiments.views.tagging import (
     top_table,
 )
 from cdlm_lab.metrics.counts import f1_of, precision_of, recall_of, span_counts, word_counts
-from cdlm_lab.metrics.significance import compare_counts, count_scores, with_holm
+from cdlm_lab.metrics.significance import compare_counts, count_scores
 from cdlm_lab.models.frozen import ENDS
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError, settings
@@ -57,41 +58,28 @@ SPLITS = ("train", "dev", "test")
 
 @settings
 class Settings(TaggerSettings):
-    """The parameters of notebook 07; the paper's values are in brackets."""
+    """The parameters of notebook 07, whose comments say what they mean."""
 
     run_folder: str = "runs/document_tagging"
-    # `storyworld`, or a folder of `train`, `dev` and `test` in the form of Doc-ARC, LitBank, CoNLL or JNLPBA.
+    trained: str = ""  # a run whose models are opened; "" = they are trained
     corpus: str = STORYWORLD
-    # train_documents, held_out_documents: at most so many are drawn of the training documents, and of those
-    # of dev and of test, always the same ones; 0 = all. A document of storyworld, which never ends, is a
-    # story, its first report labelled; 0 = 60 and 20 of them.
     train_documents: int = Field(default=0, ge=0, description="0 means all")
     held_out_documents: int = Field(default=0, ge=0, description="0 means all")
-    # Sentences without labels that are kept of a document: those nearest to a labelled one, the earlier
-    # first; 0 = all.
     most_context: int = Field(default=0, ge=0, description="0 means all")
-    # What happens to an `I-` that follows no span of its label: `accept` = it starts one, and the preview
-    # says how many there were; `refuse` = an error that names the line.
     stray_tags: Literal["accept", "refuse"] = "accept"
-    seeds: int = Field(default=1, ge=1)  # how many times each system is trained, with seeds from 0 [5]
-    sweep: str = ""  # further numbers of occurrences K that Doc-ARC is trained with, for Figure 5; "" = none
-    # epochs, batch_size, learning_rate: of the static systems [30, 16, 0.001].
+    seeds: int = Field(default=1, ge=1)
+    sweep: str = ""
     epochs: int = Field(default=4, ge=1)
     batch_size: int = Field(default=16, ge=1)
     learning_rate: float = 0.003
-    # encoder_epochs, encoder_learning_rate: where the encoder is trained, in batches of the same size
-    # [dynamic: 30, 0.0001, batches of 4; fine-tuned BERT: 10, 0.00002].
     encoder_epochs: int = Field(default=3, ge=1)
     encoder_learning_rate: float = 0.001
-    # Of the learning rate: `constant`, or `linear`, a warm-up of a tenth and then down to 0.
     schedule: Literal["constant", "linear"] = "constant"
-    weight_decay: float = 0.01  # of AdamW; biases and norms are not decayed
-    # Which epoch is kept: that of the higher span F1 on dev, `f1`, or of the lower `loss`.
+    weight_decay: float = 0.01
     select_by: Literal["f1", "loss"] = "f1"
-    # Epochs without a better one on dev after which a training ends; 0 = it goes to its end.
     patience: int = Field(default=0, ge=0)
-    reading: Literal["seqeval", "strict", "released"] = "seqeval"  # of ill-formed spans, for the scores
-    own_text: str = ""  # a text file; "" = an example
+    reading: Literal["seqeval", "strict", "released"] = "seqeval"
+    own_text: str = ""
 
     def __post_init__(self) -> None:
         _ = self.chosen
@@ -229,10 +217,20 @@ class TagTraining(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaggingRun(SystemRun):
+class TaggingRun(runs.SystemRun):
     """The documents of a run, and how its systems are trained and tag."""
 
     NAME: ClassVar[str] = "document-attentive tagging"
+    SHAPES: ClassVar[tuple[str, ...]] = (
+        "encoder",
+        "small_encoder",
+        "layers",
+        "most_tokens",
+        "occurrences",
+        "context_encoder",
+        "context_order",
+        "hidden_size",
+    )
     SUFFIX: ClassVar[str] = ".npz"
 
     settings: Settings
@@ -251,11 +249,6 @@ class TaggingRun(SystemRun):
         corpus = read_tagged(given)
         taggers = Taggers(settings=given, labels=corpus.labels, cache=Path(given.run_folder))
         return cls(settings=given, corpus=corpus, taggers=taggers)
-
-    @property
-    def systems(self) -> tuple[TagSystem, ...]:
-        """In the order of the tables."""
-        return self.settings.chosen
 
     @property
     def trainings(self) -> list[TagTraining]:
@@ -401,7 +394,7 @@ def prepare(given: Settings) -> TaggingRun:
 
 def preview(run: TaggingRun) -> HTML:
     """What is tagged and what training will cost; but for one batch nothing is encoded."""
-    return facts_table(corpus_facts(run) + cost_facts(run) + shortened_facts(run))
+    return runs.facts_table(corpus_facts(run) + runs.cost_facts(run) + shortened_facts(run))
 
 
 def corpus_facts(run: TaggingRun) -> list[tuple[str, str]]:
@@ -454,7 +447,7 @@ GAINS = (("doc-arc", "bert-lstm"), ("doc-arc", "bert"), ("dynamic-doc-arc", "dyn
 SEED = 0  # of resampling
 
 
-def evaluate(run: TaggingRun, predictions: Predictions) -> Scores:
+def evaluate(run: TaggingRun, predictions: Predictions) -> runs.Scores:
     """Scores of all systems on dev and test, and on test the tests between them; the sweep, and the analyses
     of section 5. Documents are drawn."""
     counts: dict[tuple[str, str], list[np.ndarray]] = {}
@@ -466,13 +459,18 @@ def evaluate(run: TaggingRun, predictions: Predictions) -> Scores:
             for metric, of in MEASURES.items():
                 value = float(of(counted.sum(axis=0)))
                 rows.append(Score(system=system, split=split, metric=metric, value=value, seed=seed))
-    tests = _comparisons(counts)
+    tests = []
+    for a, b in TESTED:
+        if {(a, "test"), (b, "test")} <= counts.keys():
+            compared = compare_counts(counts[a, "test"], counts[b, "test"], f1_of, seed=SEED)
+            tests.append({"a": a, "b": b, "measure": "f1", **asdict(compared)})
+    tests = runs.with_p_holm(tests)
     p_of = {(row["a"], "test", "f1"): {"p": row["p_holm"], "against": row["b"]} for row in reversed(tests)}
     for (system, split), seeds in counts.items():
         for metric, score in count_scores(seeds, MEASURES, seed=SEED).items():
             form = {"n": int(seeds[0][:, 2].sum()), "clusters": len(seeds[0])}
-            tested = p_of.get((system, split, metric), {})
-            rows.append(Score(system=system, split=split, metric=metric, **score, **form, **tested))
+            form |= p_of.get((system, split, metric), {})
+            rows.append(Score(system=system, split=split, metric=metric, **score, **form))
     sweep, shortened = [], {}
     for one in run.trainings:
         shortened[one.system.name] = shortened_words(run, predictions[one.key]["dev"].examples)
@@ -481,17 +479,7 @@ def evaluate(run: TaggingRun, predictions: Predictions) -> Scores:
             sweep.append({"occurrences": one.most, "seed": one.seed, "f1": f1})
     sweep.sort(key=lambda row: (row["occurrences"], row["seed"]))
     tables = {"comparisons": tests, "sweep": sweep, **analysis_tables(run, predictions)}
-    return Scores(rows=rows, tables=tables, data={"shortened_words": shortened})
-
-
-def _comparisons(counts: Mapping[tuple[str, str], list[np.ndarray]]) -> list[dict[str, Any]]:
-    """Mean F1 on test over the seeds. `p_holm`: corrected for these tests."""
-    rows = []
-    for a, b in TESTED:
-        if {(a, "test"), (b, "test")} <= counts.keys():
-            compared = compare_counts(counts[a, "test"], counts[b, "test"], f1_of, seed=SEED)
-            rows.append({"a": a, "b": b, "measure": "f1", **asdict(compared)})
-    return with_holm(rows)
+    return runs.Scores(rows=rows, tables=tables, data={"shortened_words": shortened})
 
 
 def analysis_tables(run: TaggingRun, predictions: Predictions) -> dict[str, list[dict[str, Any]]]:

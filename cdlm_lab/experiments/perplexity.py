@@ -25,8 +25,8 @@ from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.experiments import cluster_corpora
 from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, CorpusSettings, Split, TokenisedSplit
-from cdlm_lab.experiments.runs import Scores, facts_table, report
-from cdlm_lab.metrics.significance import compare_perplexities, perplexity, with_holm
+from cdlm_lab.experiments.runs import Scores, facts_table, report, with_p_holm
+from cdlm_lab.metrics.significance import compare_perplexities, perplexity
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import load_language_model
 from cdlm_lab.models.language_model import CrossDocumentLM
@@ -105,9 +105,8 @@ def prepare(settings: Settings) -> Prepared:
 def preview(prepared: Prepared) -> HTML:
     """The models, the clusters they read, and how long that takes, from one batch of the first model."""
     settings = prepared.settings
-    read = _models_and_examples(
-        settings.checkpoints, settings.clusters_read, split=settings.split, window=settings.window
-    )
+    form = parameters_of(settings, "split", "window")
+    read = _models_and_examples(settings.checkpoints, settings.clusters_read, **form)
     _, model, examples, split = next(read)
     batch = [examples[number] for number in range(min(settings.batch_size, len(examples)))]
     for _ in range(2):  # the first reading is slower than all others
@@ -127,14 +126,8 @@ def preview(prepared: Prepared) -> HTML:
 def predict(prepared: Prepared) -> tuple[dict[str, ClusterLosses], TokenisedSplit]:
     """The losses of each variant, and the clusters they were measured on."""
     settings = prepared.settings
-    return measure(
-        settings.checkpoints,
-        settings.clusters_read,
-        split=settings.split,
-        window=settings.window,
-        batch_size=settings.batch_size,
-        precision=settings.precision,
-    )
+    form = parameters_of(settings, "split", "window", "batch_size", "precision")
+    return measure(settings.checkpoints, settings.clusters_read, **form)
 
 
 def evaluate(predictions: tuple[Losses, TokenisedSplit], *, seed: int) -> Scores:
@@ -183,7 +176,7 @@ def comparisons_of(losses: Losses, *, seed: int) -> list[dict[str, Any]]:
                 compared = compare_perplexities(*sides, counts, seed=seed)
                 row = {"kind": kind, "a": a, "b": b}
                 of_kind.append(row | {name: getattr(compared, name) for name in names})
-        rows += with_holm(of_kind)
+        rows += with_p_holm(of_kind)
     return rows
 
 
@@ -265,8 +258,8 @@ def _models_and_examples(
         tokenised = tokenised or cluster_corpora.tokenised_split(
             corpus, split, tokenizer=tokenizer, cache=cache
         )
-        parts = {"variant": cluster_corpora.variant_of(name), "tokenizer": tokenizer, "name": split}
-        examples = cluster_corpora.held_out_examples(tokenised, corpus, **parts)
+        parts = {"variant": cluster_corpora.variant_of(name), "tokenizer": tokenizer}
+        examples = cluster_corpora.examples_of(tokenised, split, corpus, **parts)
         yield name, model.to(default_device()), examples, tokenised
 
 

@@ -21,7 +21,7 @@ from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.packing import LossOfText
 from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.experiments import cluster_corpora, perplexity
-from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, VARIANTS, CorpusSettings, TokenisedSplit
+from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, CorpusSettings, TokenisedSplit, examples_of
 from cdlm_lab.experiments.runs import Scores, facts_table, report
 from cdlm_lab.models import estimate
 from cdlm_lab.models.encoder import AttentionDropout, copy_local_to_global, load_language_model
@@ -127,17 +127,16 @@ def read(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared:
     global tokens; a Longformer checkpoint's own are kept.
     """
     training = settings.training
-    names = ("max_length", "window", "attention", "dropout", "attention_dropout", "seed")
-    model, tokenizer = load_language_model(
-        settings.model, **{name: getattr(settings, name) for name in names}
-    )
+    form = parameters_of(settings, "max_length", "window", "attention", "seed")
+    form |= parameters_of(settings, "dropout", "attention_dropout")
+    model, tokenizer = load_language_model(settings.model, **form)
     if settings.model == "tiny":
         copy_local_to_global(model)
     form = {"tokenizer": tokenizer, "cache": cache, "workers": training.workers}
     train_split = cluster_corpora.tokenised_split(settings, "train", **form)
     cluster_corpora.tell_passed_over(settings.corpus, train_split.passed_over)
     validation_split = cluster_corpora.tokenised_split(settings, "validation", **form)
-    parts = {"variant": VARIANTS[settings.variant], "tokenizer": tokenizer}
+    parts = {"variant": cluster_corpora.VARIANTS[settings.variant], "tokenizer": tokenizer}
     size = training.steps * training.batch_size
     return Prepared(
         settings=settings,
@@ -146,10 +145,8 @@ def read(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared:
         tokenizer=tokenizer,
         train_split=train_split,
         validation_split=validation_split,
-        train_examples=cluster_corpora.training_examples(train_split, settings, size=size, **parts),
-        validation_examples=cluster_corpora.held_out_examples(
-            validation_split, settings, name="validation", **parts
-        ),
+        train_examples=examples_of(train_split, "train", settings, size=size, **parts),
+        validation_examples=examples_of(validation_split, "validation", settings, **parts),
         cache=cache,
     )
 

@@ -116,9 +116,8 @@ def predict(
     prepared: Prepared, models: Mapping[str, Path]
 ) -> tuple[dict[str, perplexity.ClusterLosses], TokenisedSplit]:
     """The losses of the models on the validation split, and its clusters."""
-    settings, corpus = prepared.settings, prepared.variants["cdlm"]
-    form = {"window": settings.window, "batch_size": settings.batch_size, "cache": prepared.cache}
-    return perplexity.measure(models, corpus, split="validation", **form)
+    form = parameters_of(prepared.settings, "window", "batch_size") | {"cache": prepared.cache}
+    return perplexity.measure(models, prepared.variants["cdlm"], split="validation", **form)
 
 
 def measure_shipped(prepared: Prepared) -> Report:

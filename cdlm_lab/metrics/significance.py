@@ -355,9 +355,3 @@ def t_test_of_seeds(a: Sequence[float], b: Sequence[float]) -> float | None:
         return None
     described = [value for one in (a, b) for value in (np.mean(one), np.std(one, ddof=1), len(one))]
     return float(ttest_ind_from_stats(*described, equal_var=False).pvalue)
-
-
-def with_holm(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of tests, each with `p_holm`: its `p`, corrected for all of them."""
-    corrected = holm([row["p"] for row in rows])
-    return [{**row, "p_holm": p} for row, p in zip(rows, corrected, strict=True)]

@@ -21,9 +21,8 @@ from cdlm_lab.experiments.attention_analysis.ranks import Settings as AnalysisSe
 from cdlm_lab.experiments.cluster_corpora import (
     VARIANTS,
     checkpoint_of,
-    held_out_examples,
+    examples_of,
     tokenised_split,
-    training_examples,
 )
 from cdlm_lab.experiments.multihop_qa import MultihopRun
 from cdlm_lab.experiments.multihop_qa import Settings as QuestionSettings
@@ -378,8 +377,8 @@ def test_splits_share_no_cluster(small: Settings, prepared: Prepared, cache: Pat
 
 
 def test_every_variant_is_measured_on_the_same_masked_tokens(small: Settings, prepared: Prepared) -> None:
-    split, form = prepared.validation_split, {"tokenizer": prepared.tokenizer, "name": "validation"}
-    examples = [held_out_examples(split, small, variant=one, **form)[3] for one in VARIANTS.values()]
+    split, form = prepared.validation_split, {"tokenizer": prepared.tokenizer}
+    examples = [examples_of(split, "validation", small, variant=one, **form)[3] for one in VARIANTS.values()]
     for example in examples[1:]:
         np.testing.assert_array_equal(example["labels"], examples[0]["labels"])
         np.testing.assert_array_equal(example["input_ids"], examples[0]["input_ids"])
@@ -394,7 +393,7 @@ def test_rand_reads_unrelated_documents_and_cdlm_related_ones(
     small: Settings, prepared: Prepared, name: str, related: bool
 ) -> None:
     form = {"variant": VARIANTS[name], "tokenizer": prepared.tokenizer, "size": 4}
-    ids = training_examples(prepared.train_split, small, **form).describe(0).cluster_ids
+    ids = examples_of(prepared.train_split, "train", small, **form).describe(0).cluster_ids
     assert len(ids) >= 3
     assert (len(set(ids)) == 1) is related
 
@@ -404,7 +403,7 @@ def test_words_are_masked_in_training_and_tokens_in_evaluation(small: Settings, 
     assert prepared.train_examples.continues is None
     settings, tokenizer = replace(small, masking="whole_words"), prepared.tokenizer
     parts = {"variant": VARIANTS["cdlm"], "tokenizer": tokenizer}
-    given = training_examples(prepared.train_split, settings, size=40, **parts)
+    given = examples_of(prepared.train_split, "train", settings, size=40, **parts)
     for index in range(40):
         example = given.describe(index)
         starts = token_texts(tokenizer, example.packed.input_ids)[1] | example.packed.is_special
@@ -412,8 +411,8 @@ def test_words_are_masked_in_training_and_tokens_in_evaluation(small: Settings, 
         starts[1:] |= example.packed.is_special[:-1]
         changes = example.masked[1:] != example.masked[:-1]
         assert not (changes & ~(starts | line_end)[1:]).any(), "a word is masked in part"
-    split, form = prepared.validation_split, {"name": "validation"} | parts
-    held_out = [held_out_examples(split, choice, **form) for choice in (small, settings)]
+    split = prepared.validation_split
+    held_out = [examples_of(split, "validation", choice, **parts) for choice in (small, settings)]
     for index in range(6):
         for name in ("input_ids", "labels"):
             np.testing.assert_array_equal(*(examples[index][name] for examples in held_out))
@@ -432,7 +431,7 @@ def test_single_passages_are_the_same_under_longformer_and_local_cdlm(
     split = tokenised_split(settings, "train", cache=cache, **form)
     assert split.counts.documents_per_cluster == {1: 7}
     given = [
-        training_examples(split, settings, variant=VARIANTS[name], size=14, **form)
+        examples_of(split, "train", settings, variant=VARIANTS[name], size=14, **form)
         for name in ("longformer", "local-cdlm")
     ]
     for index in range(14):

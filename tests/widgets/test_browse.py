@@ -189,7 +189,7 @@ def test_lists_choose_together(kind, choice, numbers):
     assert (nothing in browser.view.value) == (not numbers)
 
 
-def test_counts_are_of_what_an_entry_would_leave():
+def test_counts_are_of_what_an_entry_would_leave_and_leafing_stops_at_the_ends():
     browser = browse.question_browser(QUESTIONS)
     choose(browser, answer="wrong")
     assert {name: entries(part) for name, part in browser.filters.items()} == {
@@ -197,6 +197,14 @@ def test_counts_are_of_what_an_entry_would_leave():
         "support": ["all (3)", "right (1)", "wrong (2)"],
         "kind": ["all (3)", "bridge (2)", "comparison (1)"],
     }
+    ends = []
+    for button in (browser.next, browser.next, browser.next, browser.previous):
+        button.click()
+        ends.append((shown(browser), browser.picker.value, browser.previous.disabled, browser.next.disabled))
+    assert ends == [(2, 2, False, False), (4, 4, False, True), (4, 4, False, True), (2, 2, False, False)]
+    browser.previous.click()
+    browser.previous.click()
+    assert (shown(browser), browser.previous.disabled) == (1, True)
 
 
 def test_the_item_stays_if_it_is_among_those_chosen_and_each_choice_draws_at_most_once():
@@ -224,19 +232,6 @@ def test_nothing_is_lost_by_a_choice_without_items():
     choose(browser, kind="all")
     assert (shown(browser), browser.picker.value, browser.picker.disabled) == (1, 1, False)
     assert [browser.filters[name].value for name in ("answer", "support")] == ["wrong", "right"]
-
-
-def test_leafing_stops_at_the_ends():
-    browser = browse.question_browser(QUESTIONS)
-    choose(browser, answer="wrong")
-    ends = []
-    for button in (browser.next, browser.next, browser.next, browser.previous):
-        button.click()
-        ends.append((shown(browser), browser.picker.value, browser.previous.disabled, browser.next.disabled))
-    assert ends == [(2, 2, False, False), (4, 4, False, True), (4, 4, False, True), (2, 2, False, False)]
-    browser.previous.click()
-    browser.previous.click()
-    assert (shown(browser), browser.previous.disabled) == (1, True)
 
 
 def test_any_items_can_be_leafed_through():

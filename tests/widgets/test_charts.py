@@ -6,23 +6,9 @@ import numpy as np
 import pytest
 
 from cdlm_lab.scores import Score
-from cdlm_lab.widgets.charts import (
-    density,
-    head_maps,
-    logarithmic_ticks,
-    perplexity_figure,
-    pretraining_losses_figure,
-    rank_distributions,
-)
-from cdlm_lab.widgets.html import (
-    GLOBAL,
-    MASKED,
-    TEXT,
-    VARIANT_COLOURS,
-    VARIANTS,
-    paper_order,
-    variant_colours,
-)
+from cdlm_lab.widgets import charts, html
+from cdlm_lab.widgets.charts import density, head_maps, rank_distributions
+from cdlm_lab.widgets.html import TEXT, VARIANT_COLOURS, VARIANTS, paper_order, variant_colours
 from cdlm_lab.widgets.score_tables import RANK_CELLS
 
 NAMES = ["Longformer", "Local CDLM", "Rand CDLM", "Prefix CDLM", "CDLM"]
@@ -39,7 +25,7 @@ def rows(*, cross=True):
 
 
 def test_one_dot_with_its_interval_for_each_variant_and_panel():
-    figure = perplexity_figure(rows())
+    figure = charts.perplexity_figure(rows())
     assert [(trace.x[0], trace.y[0], trace.xaxis) for trace in figure.data] == [
         *[(8.0 - i, name, "x") for i, name in enumerate(NAMES)],
         *[(40.0, name, "x2") for name in NAMES],
@@ -50,11 +36,11 @@ def test_one_dot_with_its_interval_for_each_variant_and_panel():
         assert (trace.error_x.arrayminus[0], trace.error_x.array[0]) == (0.5, 1.0)
     low, high = (10**end for end in figure.layout.xaxis.range)
     assert low < 3.5 < 9.0 < high
-    single = perplexity_figure(rows(cross=False))
+    single = charts.perplexity_figure(rows(cross=False))
     assert len(single.data) == 5
     assert [annotation.text for annotation in single.layout.annotations] == ["all masked tokens"]
     with pytest.raises(ValueError, match="there is no variant to show: no row is a perplexity"):
-        perplexity_figure([Score(system="cdlm", metric="f1", value=0.5)])
+        charts.perplexity_figure([Score(system="cdlm", metric="f1", value=0.5)])
 
 
 @pytest.mark.parametrize(
@@ -62,9 +48,9 @@ def test_one_dot_with_its_interval_for_each_variant_and_panel():
     [(3, 9.5, [4, 6, 8]), (5, 340, [5, 10, 20, 50, 100, 200]), (2, 30_000, [10, 100, 1000, 10_000])],
 )
 def test_logarithmic_ticks(low, high, expected):
-    assert logarithmic_ticks(low, high) == pytest.approx(expected)
+    assert charts.logarithmic_ticks(low, high) == pytest.approx(expected)
     with pytest.raises(ValueError, match="0 < low < high, got 0 and 3"):
-        logarithmic_ticks(0, 3)
+        charts.logarithmic_ticks(0, 3)
 
 
 def test_order_and_colours_of_variants():
@@ -83,7 +69,7 @@ RECORDS = [
 
 
 def test_a_panel_for_each_loss_with_training_and_validation():
-    figure = pretraining_losses_figure(RECORDS, right=0.2)
+    figure = charts.pretraining_losses_figure(RECORDS, right=0.2)
     assert [(trace.name, trace.yaxis, trace.x, trace.showlegend) for trace in figure.data] == [
         ("training, smoothed", "y", (10, 20), True),
         ("validation", "y", (20,), True),
@@ -92,7 +78,7 @@ def test_a_panel_for_each_loss_with_training_and_validation():
     ]
     # span 4: (0.75 * 5 + 4) / 1.75
     assert [trace.y for trace in figure.data] == [(5.0, round(7.75 / 1.75, 4)), (4.4,), (0.5,), (0.4,)]
-    assert [trace.line.color for trace in figure.data] == [MASKED, GLOBAL] * 2
+    assert [trace.line.color for trace in figure.data] == [html.MASKED, html.GLOBAL] * 2
     titles = figure.layout.yaxis.title.text, figure.layout.yaxis2.title.text, figure.layout.xaxis2.title.text
     assert titles == ("nats for each masked token", "nats for each candidate", "optimiser step")
     (line,) = figure.layout.shapes  # what knowing only the share of right candidates costs
@@ -100,19 +86,19 @@ def test_a_panel_for_each_loss_with_training_and_validation():
     assert line.y0 == line.y1 == pytest.approx(0.2 * math.log(5) + 0.8 * math.log(1.25))
     texts = [note.text for note in figure.layout.annotations]
     assert texts == ["MLM", "MSPP", "always guessing 20%: 0.50"]
-    validated = pretraining_losses_figure(RECORDS[1:2], right=0.2)
+    validated = charts.pretraining_losses_figure(RECORDS[1:2], right=0.2)
     assert [trace.x or () for trace in validated.data] == [(), (20,), (), (20,)]
 
 
 def test_long_courses_are_thinned_and_losses_that_make_no_sense_are_refused():
     long = [{"step": step, "loss_mlm": 1.0} for step in range(5000)]
-    line = pretraining_losses_figure(long, right=0.2).data[0]
+    line = charts.pretraining_losses_figure(long, right=0.2).data[0]
     assert (len(line.x), line.x[0], line.x[-1]) == (220, 0, 4999)
     with pytest.raises(ValueError, match="neither loss has numbers"):
-        pretraining_losses_figure(RECORDS[3:], right=0.2)
+        charts.pretraining_losses_figure(RECORDS[3:], right=0.2)
     for wrong in (0.0, 1.0, 20.0, float("nan")):
         with pytest.raises(ValueError, match=r"right is .*; the share of right candidates lies in"):
-            pretraining_losses_figure(RECORDS, right=wrong)
+            charts.pretraining_losses_figure(RECORDS, right=wrong)
 
 
 def ranks(pairs=1000, variants=VARIANTS):

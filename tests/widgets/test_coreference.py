@@ -12,18 +12,7 @@ from shown_reads import words_of
 
 from cdlm_lab.clustering import labels_at, merge_tree
 from cdlm_lab.widgets import coreference
-from cdlm_lab.widgets.coreference import (
-    IN_FOLD,
-    IN_SIGHT,
-    SYMBOLS,
-    CoreferenceErrors,
-    PairError,
-    ShownCluster,
-    clusters_html,
-    dendrogram_figure,
-    errors_html,
-    leaf_order,
-)
+from cdlm_lab.widgets.coreference import IN_FOLD, IN_SIGHT, PairError, ShownCluster, clusters_html
 from cdlm_lab.widgets.html import HUES, UNKNOWN, ShownMention
 
 
@@ -137,7 +126,9 @@ def pair(score, first="A", second="B", *, text="w"):
 
 def sections(merged, split=(), threshold=0.5):
     """The merged part and the split part, as HTML."""
-    html = errors_html(CoreferenceErrors(merged=tuple(merged), split=tuple(split), threshold=threshold))
+    html = coreference.errors_html(
+        coreference.CoreferenceErrors(merged=tuple(merged), split=tuple(split), threshold=threshold)
+    )
     return re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL).split(">Split")
 
 
@@ -204,7 +195,7 @@ def drawn(golds, tree=TREE, threshold=0.4):
         ShownMention(text=f"{texts[n % 4]}{n // 4 or ''}", document=f"d{n}", gold=gold, **around)
         for n, gold in enumerate(golds)
     ]
-    return dendrogram_figure(tree, shown, threshold=threshold)
+    return coreference.dendrogram_figure(tree, shown, threshold=threshold)
 
 
 FIGURE = drawn("FVFF")
@@ -265,7 +256,7 @@ def test_the_threshold_is_a_line_and_its_clusters_are_bands():
 @given(mentions=st.integers(1, 30), seed=st.integers(0, 99), threshold=st.floats(0, 1))
 def test_no_branches_cross(mentions, seed, threshold):
     tree = random_tree(mentions, seed)
-    order = leaf_order(tree)
+    order = coreference.leaf_order(tree)
     assert sorted(order) == list(range(mentions))
     assert order[0] == 0  # the branch with the first mention is on top
     labels = labels_at(tree, threshold)[order].tolist()
@@ -275,7 +266,7 @@ def test_no_branches_cross(mentions, seed, threshold):
 
 def test_a_chain_of_a_thousand_mentions_is_no_fault():
     scores = np.minimum.outer(np.linspace(0.9, 0.1, 1000), np.linspace(0.9, 0.1, 1000))
-    assert leaf_order(merge_tree(scores))[:3] == [0, 1, 2]
+    assert coreference.leaf_order(merge_tree(scores))[:3] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("mentions", [2, 60, 200])
@@ -293,7 +284,7 @@ def test_gold_clusters_that_share_a_colour_differ_in_their_symbol():
         looks.setdefault(gold.rpartition("gold: ")[2], set()).add((colour, symbol))
     assert all(len(look) == 1 for look in looks.values())
     assert len(set.union(*looks.values())) == 20
-    assert {symbol for look in looks.values() for _, symbol in look} <= set(SYMBOLS)
+    assert {symbol for look in looks.values() for _, symbol in look} <= set(coreference.SYMBOLS)
 
 
 def test_trees_that_make_no_sense_are_refused():

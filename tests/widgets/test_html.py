@@ -7,24 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shown_reads import plain
 
-from cdlm_lab.widgets.html import (
-    HUES,
-    LONGEST_CONTEXT,
-    UNKNOWN,
-    ShownMention,
-    bytes_in_words,
-    counted,
-    escaped,
-    gold_chip,
-    gold_colours,
-    image_from_svg,
-    joined,
-    points_in_words,
-    seconds_in_words,
-    sentence_html,
-    shortened,
-    table_html,
-)
+from cdlm_lab.widgets import html
+from cdlm_lab.widgets.html import HUES, UNKNOWN, ShownMention, escaped, gold_colours, joined, shortened
 
 
 @pytest.mark.parametrize(
@@ -52,25 +36,25 @@ def test_escaped_text_is_no_markup_and_control_characters_are_shown_and_do_nothi
      (7260, "2 h 1 min"), (100_000, "1 d 3 h")],
 )  # fmt: skip
 def test_seconds(seconds, words):
-    assert seconds_in_words(seconds) == words
+    assert html.seconds_in_words(seconds) == words
 
 
 @pytest.mark.parametrize(
     ("size", "words"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (2.13e9, "2.1 GB"), (141e9, "141 GB")]
 )
 def test_bytes_and_counts(size, words):
-    assert bytes_in_words(size) == words
-    assert [counted(1, "word"), counted(4096, "word")] == ["1 word", "4,096 words"]
-    assert [points_in_words(share) for share in (0.0312, -0.2, 0.0001)] == ["+3.1", "\u221220.0", "0.0"]
+    assert html.bytes_in_words(size) == words
+    assert [html.counted(1, "word"), html.counted(4096, "word")] == ["1 word", "4,096 words"]
+    assert [html.points_in_words(share) for share in (0.0312, -0.2, 0.0001)] == ["+3.1", "\u221220.0", "0.0"]
 
 
 def test_tables_set_numbers_flush_right_and_images_carry_their_picture():
-    html = table_html(("name", "n"), [("a", "1"), ("b", "2")])
-    assert plain(html) == "namena1b2"
-    assert (html.count("text-align:right"), html.count("text-align:left")) == (3, 3)
+    table = html.table_html(("name", "n"), [("a", "1"), ("b", "2")])
+    assert plain(table) == "namena1b2"
+    assert (table.count("text-align:right"), table.count("text-align:left")) == (3, 3)
     with pytest.raises(ValueError, match="row 1 has 1 cells, but there are 2 columns"):
-        table_html(("name", "n"), [("a", "1"), ("b",)])
-    image = image_from_svg("<svg>é</svg>", description='a "picture"')
+        html.table_html(("name", "n"), [("a", "1"), ("b",)])
+    image = html.image_from_svg("<svg>é</svg>", description='a "picture"')
     assert base64.b64decode(image.split("base64,")[1].split('"')[0]).decode() == "<svg>é</svg>"
     assert 'alt="a &quot;picture&quot;"' in image
 
@@ -128,22 +112,22 @@ def test_cut_texts_are_short_enough_and_part_of_the_text(text, longest, at_start
 
 def test_the_mention_is_marked_and_stands_as_in_print():
     mention = ShownMention(text="storm", before="(", after=", they said", document="d1")
-    html = sentence_html(mention, "#123456")
-    assert '(<mark style="background:#12345642' in html
-    assert ">storm</mark>, they said</bdi>" in html
-    assert html.endswith("<bdi>d1</bdi></span>")
-    apart = sentence_html(ShownMention(text="storm", before="the", after="rose"), "#123456")
+    marked = html.sentence_html(mention, "#123456")
+    assert '(<mark style="background:#12345642' in marked
+    assert ">storm</mark>, they said</bdi>" in marked
+    assert marked.endswith("<bdi>d1</bdi></span>")
+    apart = html.sentence_html(ShownMention(text="storm", before="the", after="rose"), "#123456")
     assert "the <mark" in apart
     assert "</mark> rose</bdi>" in apart
     words = "word " * 200
-    long = sentence_html(ShownMention(text="storm", before=words, after=words), "#123456")
-    assert len(long) < 2 * LONGEST_CONTEXT + 250
+    long = html.sentence_html(ShownMention(text="storm", before=words, after=words), "#123456")
+    assert len(long) < 2 * html.LONGEST_CONTEXT + 250
     assert long.count("…") == 2
 
 
 def test_gold_clusters_have_names_and_colours_that_tell_them_apart():
-    assert "gold not known" in gold_chip(None, UNKNOWN)
-    chip = gold_chip("storyworld-0-test-1:event:rescue", UNKNOWN)
+    assert "gold not known" in html.gold_chip(None, UNKNOWN)
+    chip = html.gold_chip("storyworld-0-test-1:event:rescue", UNKNOWN)
     assert ">storywo\u2026-test-1:event:rescue<" in chip, "a long name keeps its end"
     assert 'title="storyworld-0-test-1:event:rescue"' in chip
     groups = [[f"{group}-{name}" for name in range(len(HUES))] for group in range(5)]

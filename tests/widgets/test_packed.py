@@ -7,15 +7,8 @@ import numpy as np
 import pytest
 from shown_reads import cells_of, plain, words_of
 
-from cdlm_lab.widgets.packed import (
-    BINS,
-    DocumentLoss,
-    MarkedTokens,
-    PackedPreview,
-    ParagraphExampleView,
-    TaskSentence,
-    overview_svg,
-)
+from cdlm_lab.widgets import packed
+from cdlm_lab.widgets.packed import BINS, DocumentLoss, PackedPreview, TaskSentence
 
 
 def blocks(html):
@@ -62,22 +55,15 @@ BECAME = {"masked": [2, 3, 4], "replacement": {3: "cheese", 4: "hit"}}
         ({"cross": [7]}, "<b>Storm</b> closes"),
         ({"masked": [3], "global_": [3], "cross": [3]}, "<u><mark><b>storm</b></mark></u>"),
         ({"masked": [3], "global_": range(1, 6)}, '<u><small dir="ltr">&lt;doc-s&gt;</small> The <mark>'),
-        (
-            BECAME,
-            "<mark>The</mark> <mark>storm<i>→<bdi>cheese</bdi></i></mark> <mark>hit<i>=</i></mark>",
-        ),
+        (BECAME, "<mark>The</mark> <mark>storm<i>→<bdi>cheese</bdi></i></mark> <mark>hit<i>=</i></mark>"),
     ],
 )
 def test_each_property_has_its_mark_and_all_can_meet(marked, shown):
     html = preview(SMALL, **marked)
     assert shown in html
     if set(marked) == {"cross"}:
-        assert blocks(html) == [
-            "[CLS]",
-            "<doc-s> The storm hit </doc-s>",
-            "<doc-s> Storm closes </doc-s>",
-            "[SEP]",
-        ]
+        texts = ["<doc-s> The storm hit </doc-s>", "<doc-s> Storm closes </doc-s>"]
+        assert blocks(html) == ["[CLS]", *texts, "[SEP]"]
 
 
 def headline(html):
@@ -138,14 +124,8 @@ def test_the_legend_explains_masks_only_where_there_are_some():
     assert not re.search("masked|hidden behind", bare)
 
 
-EVIL = [
-    "</details></div></u><style>*{display:none}</style>",
-    "&lt;i&gt;",
-    "العاصفة",
-    "🌊👩‍👩‍👧‍👦",
-    "\u202e",
-    "\x00",
-]
+EVIL = ["</details></div></u><style>*{display:none}</style>", "&lt;i&gt;", "العاصفة"]
+EVIL += ["🌊👩‍👩‍👧‍👦", "\u202e", "\x00"]
 
 
 def test_tokens_of_all_sorts_are_shown():
@@ -203,13 +183,13 @@ def test_fields_that_do_not_fit_are_refused(changes, message):
 
 def bars(flags):
     """Heights of the bars of the only lane."""
-    svg = overview_svg(np.zeros(len(flags), int), [("masked", np.array(flags, bool), "#e69f00")])
+    svg = packed.overview_svg(np.zeros(len(flags), int), [("masked", np.array(flags, bool), "#e69f00")])
     path = next(e for e in ElementTree.fromstring(svg).iter() if e.tag.endswith("path"))
     return [float(height) for height in re.findall(r"v-([\d.]+)h", path.get("d"))]
 
 
 def test_documents_are_numbered_blocks_as_wide_as_they_are_long():
-    root = ElementTree.fromstring(overview_svg(np.repeat([-1, 0, 1, -1], [100, 400, 200, 100]), []))
+    root = ElementTree.fromstring(packed.overview_svg(np.repeat([-1, 0, 1, -1], [100, 400, 200, 100]), []))
     widths = [float(e.get("width")) + 2 for e in root if e.tag.endswith("rect")]
     assert widths == pytest.approx([856 / 2, 856 / 4], abs=0.1)
     assert [e.text for e in root if e.tag.endswith("text")] == ["documents", "1", "2"]
@@ -221,7 +201,7 @@ def test_a_bar_is_as_tall_as_its_share_of_the_fullest_place():
     assert bars(np.isin(places, [0, 1, 8])) == [17, 8.5], "the fullest has full height"
     assert len(bars([True] * 7)) == 7, "every token of a short sequence has its own"
     with pytest.raises(ValueError, match="lane 'masked' has 2 tokens, document has 3"):
-        overview_svg(np.zeros(3, int), [("masked", np.zeros(2, bool), "red")])
+        packed.overview_svg(np.zeros(3, int), [("masked", np.zeros(2, bool), "red")])
 
 
 # [CLS] a mill burned [SEP] nobody <was> hurt [SEP] the cup
@@ -236,7 +216,7 @@ TASK_SENTENCES = [
 
 def view(sentences=TASK_SENTENCES, numbers=(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2)):
     """HTML of an example."""
-    marked = MarkedTokens(
+    marked = packed.MarkedTokens(
         tokens=TASK_TOKENS,
         masked=np.isin(np.arange(len(TASK_TOKENS)), list(REPLACED)),
         replacement=[REPLACED.get(place) for place in range(len(TASK_TOKENS))],
@@ -244,7 +224,9 @@ def view(sentences=TASK_SENTENCES, numbers=(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2)):
         global_=np.zeros(len(TASK_TOKENS), dtype=bool),
         special=np.array([token.startswith("[") for token in TASK_TOKENS]),
     )
-    return ParagraphExampleView(marked=marked, sentence=np.array(numbers), sentences=sentences)._repr_html_()
+    return packed.ParagraphExampleView(
+        marked=marked, sentence=np.array(numbers), sentences=sentences
+    )._repr_html_()
 
 
 def test_a_row_says_where_a_sentence_comes_from_what_it_is_and_what_is_read():

@@ -9,18 +9,9 @@ import numpy as np
 import pytest
 from shown_reads import bars_of, cells_of, legend_of, words_of
 
+from cdlm_lab.widgets import rankings
 from cdlm_lab.widgets.html import CROSS, GLOBAL, WRONG
-from cdlm_lab.widgets.rankings import (
-    BINS,
-    HIGHEST,
-    OPEN,
-    Latency,
-    ReadRanking,
-    accuracy_by_place_figure,
-    latency_figure,
-    ranking_html,
-    score_spread_figure,
-)
+from cdlm_lab.widgets.rankings import HIGHEST, OPEN, Latency, ReadRanking, score_spread_figure
 
 READ = ReadRanking(
     id="Q7",
@@ -35,7 +26,7 @@ NAN, INFINITE = float("nan"), float("inf")
 
 
 def shown(read=READ, system="joint", beside="pairwise"):
-    return ranking_html(read, system=system, beside=beside)
+    return rankings.ranking_html(read, system=system, beside=beside)
 
 
 def box(html, text):
@@ -171,7 +162,9 @@ def placed(accuracy, always_wrong=(0.9, 0.8, 0.7)):
 
 
 def test_accuracy_by_place_between_what_calling_each_wrong_gets_and_the_share_of_right_ones():
-    figure = accuracy_by_place_figure({"joint": placed([0.95, 0.5, 0.25]), "pairwise": placed([0.9] * 3)})
+    figure = rankings.accuracy_by_place_figure(
+        {"joint": placed([0.95, 0.5, 0.25]), "pairwise": placed([0.9] * 3)}
+    )
     assert {line.name: (line.x, line.y) for line in figure.data} == {
         "joint": ((1, 2, 3), (95, 50, 25)),
         "pairwise": ((1, 2, 3), (90, 90, 90)),
@@ -180,9 +173,9 @@ def test_accuracy_by_place_between_what_calling_each_wrong_gets_and_the_share_of
     }
     assert len({(line.line.color, line.line.dash) for line in figure.data}) == 4
     assert figure.layout.xaxis.tickvals == (1, 2, 3)
-    broken = accuracy_by_place_figure({"a": placed([0.5, NAN, 0.5], (0.9, NAN, 0.8))})
+    broken = rankings.accuracy_by_place_figure({"a": placed([0.5, NAN, 0.5], (0.9, NAN, 0.8))})
     assert [line.y[1:] for line in broken.data] == [(None, 50), (None, 80), (None, 20)], "no candidate there"
-    several = accuracy_by_place_figure({name: placed([0.9] * 3) for name in "abcdefgh"}).data[:8]
+    several = rankings.accuracy_by_place_figure({name: placed([0.9] * 3) for name in "abcdefgh"}).data[:8]
     assert len({line.marker.color for line in several}) == 8
     assert len({line.marker.symbol for line in several[:5]}) == 5
 
@@ -202,7 +195,7 @@ HALF = placed([0.5] * 3)
 )
 def test_accuracies_that_make_no_sense_are_refused(systems, message):
     with pytest.raises(ValueError, match=message):
-        accuracy_by_place_figure(systems)
+        rankings.accuracy_by_place_figure(systems)
 
 
 def test_spreads_are_a_row_for_each_system():
@@ -215,10 +208,10 @@ def test_spreads_are_a_row_for_each_system():
     assert (tick.x, tick_2.x) == ((0.02, 0.02), (2, 2))
     assert (area.x[0], area.x[1], area.x[-1]) == (0, 0, 4)
     heights = np.array(area.y[1:-1:2]) - 1  # of each bin
-    assert heights.tolist() == pytest.approx([HIGHEST, *[0] * (BINS - 2), HIGHEST / 3], abs=1e-4)
+    assert heights.tolist() == pytest.approx([HIGHEST, *[0] * (rankings.BINS - 2), HIGHEST / 3], abs=1e-4)
     assert area.text[1] == "75.0% of the groups"
     assert area_2.y[0] == area_2.y[-1] == 0
-    assert np.argmax(area_2.y[1:-1:2]) == BINS // 2
+    assert np.argmax(area_2.y[1:-1:2]) == rankings.BINS // 2
     assert figure.layout.xaxis.title.text == "standard deviation of log-odds within a group"
     collapsed = score_spread_figure({"joint": [0.0, 0.0]})
     assert collapsed.data[1].y[1] == HIGHEST
@@ -245,7 +238,7 @@ JOINT = Latency(system="joint", seconds=0.057, fastest=0.05, slowest=0.08, runs=
 
 def test_latencies_with_their_runs_and_how_many_times_as_long():
     slow = replace(JOINT, system="slow", seconds=1.0, slowest=1.25)
-    figure = latency_figure([PAIRWISE, JOINT, slow], against="pairwise")
+    figure = rankings.latency_figure([PAIRWISE, JOINT, slow], against="pairwise")
     bars, numbers = figure.data
     assert (bars.x, bars.y) == ((50, 57, 1000), (0, 1, 2))
     assert bars.error_x.array == pytest.approx((10, 23, 250))
@@ -260,16 +253,16 @@ def test_latencies_with_their_runs_and_how_many_times_as_long():
     assert figure.layout.yaxis.ticktext == ("pairwise", "joint", "slow")
     assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1], "from top to bottom"
     assert figure.layout.xaxis.title.text == "milliseconds for one question; \u00d7: times pairwise"
-    other = latency_figure([PAIRWISE, JOINT], against="joint")
+    other = rankings.latency_figure([PAIRWISE, JOINT], against="joint")
     assert [text.strip() for text in other.data[1].text] == ["50.0 ms, 0.88 \u00d7", "57.0 ms"]
 
 
 def test_latencies_that_make_no_sense_are_refused():
     for wrong in ([], [PAIRWISE, PAIRWISE]):
         with pytest.raises(ValueError, match="give each system once, and at least one"):
-            latency_figure(wrong, against="pairwise")
+            rankings.latency_figure(wrong, against="pairwise")
     with pytest.raises(ValueError, match="there is no 'pairwise' to compare with; choose from joint"):
-        latency_figure([JOINT], against="pairwise")
+        rankings.latency_figure([JOINT], against="pairwise")
     times = ({"fastest": 0.0}, {"fastest": 0.055}, {"slowest": 0.04}, {"seconds": NAN}, {"slowest": INFINITE})
     for changed in times:
         with pytest.raises(ValueError, match=r"pairwise: fastest, median and slowest \(.*\) must be above 0"):

@@ -8,40 +8,19 @@ from cdlm_lab.report import read_report
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets import tables
 from cdlm_lab.widgets.score_tables import LAYOUTS, pairs_in_words, score_table
-from cdlm_lab.widgets.tables import (
-    PER_CENT,
-    PERPLEXITY,
-    THOUSANDTHS,
-    Cell,
-    Column,
-    Heading,
-    ScoreTable,
-    SystemRow,
-    measured,
-    number_cell,
-    p_of,
-    published,
-    seeds,
-    table_of,
-)
+from cdlm_lab.widgets.tables import PER_CENT, PERPLEXITY, Cell, Heading, SystemRow, measured, table_of
 
-HEADINGS = (
-    Heading(name="system", is_text=True),
-    Heading(name="F1"),
-    Heading(name="S2ORC", below="paper: F1", published=True),
-)
-MEASURED = (
-    Cell(text="CDLM"),
-    Cell(text="71.6", below="± 1.2 [70.0, 73.1]", source="runs/a"),
-    Cell(text="96.5", published=True),
-)
+PAPER = Heading(name="S2ORC", below="paper: F1", published=True)
+HEADINGS = (Heading(name="system", is_text=True), Heading(name="F1"), PAPER)
+OURS = Cell(text="71.6", below="± 1.2 [70.0, 73.1]", source="runs/a")
+MEASURED = (Cell(text="CDLM"), OURS, Cell(text="96.5", published=True))
 MISSING = (Cell(text="Longformer"), Cell(text="not run", missing=True), Cell())
 BOUNDS = {"low": 0.7, "high": 0.731, "deviation": 0.012, "seeds": 3}
 SCORE = Score(metric="f1", value=0.7157, p=0.0004, against="longformer", **BOUNDS)
 
 
-def table(*rows: tuple[Cell, ...], **more) -> ScoreTable:
-    return ScoreTable(caption=more.pop("caption", ""), columns=HEADINGS, rows=rows, **more)
+def table(*rows: tuple[Cell, ...], **more) -> tables.ScoreTable:
+    return tables.ScoreTable(caption=more.pop("caption", ""), columns=HEADINGS, rows=rows, **more)
 
 
 def row(system: str, published: bool = False, **scores: float | Score) -> SystemRow:
@@ -52,7 +31,7 @@ def row(system: str, published: bool = False, **scores: float | Score) -> System
     return SystemRow(system=system, label=system.upper(), scores=given, published=published)
 
 
-def texts(shown: ScoreTable) -> list[list[str]]:
+def texts(shown: tables.ScoreTable) -> list[list[str]]:
     return [[cell.text for cell in cells] for cells in shown.rows]
 
 
@@ -124,13 +103,15 @@ def test_rows_are_as_long_as_the_columns():
 
 
 def test_all_that_belongs_to_a_score_stands_in_its_cell():
-    cell = number_cell(SCORE, PER_CENT, with_p=True, against="Longformer")
+    cell = tables.number_cell(SCORE, PER_CENT, with_p=True, against="Longformer")
     assert (cell.text, cell.below) == ("71.6", "± 1.2 [70.0, 73.1] (p < 0.001 to Longformer)")
-    assert number_cell(Score(metric="f1", value=0.5, p=0.0401), PER_CENT, with_p=True).below == "(p = 0.040)"
-    assert number_cell(SCORE, PER_CENT).below == "± 1.2 [70.0, 73.1]"
-    assert number_cell(None, PER_CENT) == Cell()
-    assert number_cell(Score(metric="p", value=455.2, deviation=3.14159), PERPLEXITY).below == "± 3.1"
-    assert number_cell(Score(metric="mrr", value=0.33, deviation=0.0221), THOUSANDTHS).below == "± 0.022"
+    tested = Score(metric="f1", value=0.5, p=0.0401)
+    assert tables.number_cell(tested, PER_CENT, with_p=True).below == "(p = 0.040)"
+    assert tables.number_cell(SCORE, PER_CENT).below == "± 1.2 [70.0, 73.1]"
+    assert tables.number_cell(None, PER_CENT) == Cell()
+    assert tables.number_cell(Score(metric="p", value=455.2, deviation=3.14159), PERPLEXITY).below == "± 3.1"
+    small = Score(metric="mrr", value=0.33, deviation=0.0221)
+    assert tables.number_cell(small, tables.THOUSANDTHS).below == "± 0.022"
 
 
 @pytest.mark.parametrize(
@@ -146,10 +127,10 @@ def test_bounds_of_a_perplexity_are_written_as_it_is(values: tuple[float, ...], 
     assert PERPLEXITY.write(values) == written
 
 
-@pytest.mark.parametrize(("value", "form"), [(1.5, PER_CENT), (-0.1, THOUSANDTHS), (0.9, PERPLEXITY)])
+@pytest.mark.parametrize(("value", "form"), [(1.5, PER_CENT), (-0.1, tables.THOUSANDTHS), (0.9, PERPLEXITY)])
 def test_a_value_outside_its_scale_is_refused(value: float, form):
     with pytest.raises(ValueError, match=rf"cdlm: f1 is {value}; it must lie in \["):
-        number_cell(Score(system="cdlm", metric="f1", value=value), form)
+        tables.number_cell(Score(system="cdlm", metric="f1", value=value), form)
 
 
 # ---- rows and columns ----
@@ -173,19 +154,14 @@ def test_rows_are_means_of_a_group_with_those_on_dev_beside_them():
 
 def test_a_row_without_scores_was_not_run_unless_only_the_paper_has_it():
     cells = {"a": "1", "b": "2", "c": "3"}
-    paper = Column(
+    paper = tables.Column(
         heading=Heading(name="paper", published=True), cell=lambda one, _: Cell(text=cells[one.system])
     )
-    shown = table_of(
-        [row("a", f1=SCORE), row("b"), row("c", published=True)],
-        [measured("F1", "f1"), p_of("f1"), paper],
-        sources={"a": "runs/a"},
-    )
-    assert texts(shown) == [
-        ["A", "71.6", "< 0.001", "1"],
-        ["B", "not run", "not run", "2"],
-        ["C", "", "", "3"],
-    ]
+    rows = [row("a", f1=SCORE), row("b"), row("c", published=True)]
+    columns = [measured("F1", "f1"), tables.p_of("f1"), paper]
+    shown = table_of(rows, columns, sources={"a": "runs/a"})
+    not_run = ["B", "not run", "not run", "2"]
+    assert texts(shown) == [["A", "71.6", "< 0.001", "1"], not_run, ["C", "", "", "3"]]
     (_, f1, p, of_paper), second, third = shown.rows
     assert (f1.source, p.source, of_paper.source) == ("runs/a", "runs/a", "")
     assert second[1].missing
@@ -202,7 +178,8 @@ def test_the_best_is_bold_with_all_that_are_written_like_it():
 
 
 def test_columns_of_p_counts_and_seeds_and_those_that_nothing_stands_in():
-    shown = table_of([row("a", f1=0.5)], [measured("F1", "f1"), measured("EM", "em"), p_of("f1"), seeds()])
+    empty = (measured("EM", "em"), tables.p_of("f1"), tables.seeds())
+    shown = table_of([row("a", f1=0.5)], [measured("F1", "f1"), *empty])
     assert [column.name for column in shown.columns] == ["system", "F1"]
     rows = [row("a", f1=Score(metric="f1", value=0.5, p=0.5, against="b")), row("b", f1=0.25)]
     shown = table_of(rows, [measured("F1", "f1", with_p=True), measured("bare", "f1", bare=True)])
@@ -210,7 +187,7 @@ def test_columns_of_p_counts_and_seeds_and_those_that_nothing_stands_in():
         "of a row by its label"
     )
     score = Score(metric="f1", value=0.5, n=1234, seeds=3, deviation=0.01)
-    columns = [seeds(), tables.counted("items", "f1")]
+    columns = [tables.seeds(), tables.counted("items", "f1")]
     assert texts(table_of([row("a", f1=score)], columns)) == [["A", "3", "1,234"]]
     trained = SystemRow(system="a", label="A", checkpoint="minilm", scores=row("a", f1=0.0).scores)
     assert texts(table_of([trained], columns)) == [["A", "1"]]
@@ -269,11 +246,11 @@ def test_numbers_of_a_paper_stand_beside_ours():
     of_papers = (("cda", "2"), ("cdlm", "4"))
     form = {"dataset": "AAN", "columns": ("accuracy", "f1"), "decimals": (1, 1)}
     rows = [row("bert-avg"), row("cdlm"), row("mine")]
-    dashes = table_of(rows, [published("AAN", *of_papers, **form)])
+    dashes = table_of(rows, [tables.published("AAN", *of_papers, **form)])
     assert [cells[1].text for cells in dashes.rows] == ["53.5 / 53.9", "\u2013 / 88.8", ""]
-    without = table_of(rows, [published("AAN", *of_papers, **form, gaps=False)])
+    without = table_of(rows, [tables.published("AAN", *of_papers, **form, gaps=False)])
     assert [cells[1].text for cells in without.rows] == ["53.5 / 53.9", "88.8", ""]
-    answers = published(
+    answers = tables.published(
         "WikiQA", ("mspp", "2"), ("mspp", "7"), dataset="WikiQA", columns=("p_at_1", "map"), deviations=True
     )
     assert texts(table_of([row("mspp-ie")], [answers])) == [["MSPP-IE", "82.7 (3.0) / 88.5"]]

@@ -10,14 +10,7 @@ from cdlm_lab.analysis.tf_idf import QuantileShare
 from cdlm_lab.data.tagged import TagSpan
 from cdlm_lab.widgets import tagged
 from cdlm_lab.widgets.html import CROSS, GLOBAL, HUES, UNKNOWN, WRONG
-from cdlm_lab.widgets.tagged import (
-    DistanceWeights,
-    ReadOccurrence,
-    ReadSentence,
-    ReadWord,
-    SweepPoint,
-    WordGain,
-)
+from cdlm_lab.widgets.tagged import DistanceWeights, ReadOccurrence, ReadSentence, ReadWord, SweepPoint
 
 LETTERS = ("her", "letters", "from", "Florence", ".")
 LATER = ("In", "Florence", ",", "Florence", "!")
@@ -209,8 +202,8 @@ def test_on_a_page_other_words_with_occurrences_elsewhere_are_folded():
 NEAR = DistanceWeights(bucket="0", quantiles=(0.1, 0.2, 0.4, 0.6, 0.9), mean=0.45, count=1200)
 FAR = DistanceWeights(bucket="4-7", quantiles=(0.0, 0.01, 0.02, 0.05, 0.3), mean=0.5, count=7)
 EMPTY = DistanceWeights(bucket="1", quantiles=(0, 0, 0, 0, 0), mean=0, count=0)
-ALL = WordGain(stratum="all words", gain=0.0312, low=0.01, high=0.05, words=5321)
-TOP = WordGain(stratum="top 1%", gain=-0.2, low=-0.3, high=0.1, words=71)
+ALL = tagged.WordGain(stratum="all words", gain=0.0312, low=0.01, high=0.05, words=5321)
+TOP = tagged.WordGain(stratum="top 1%", gain=-0.2, low=-0.3, high=0.1, words=71)
 
 
 def part(start, stop, share, words):
@@ -281,10 +274,8 @@ def test_gains_with_their_intervals_and_zero_in_sight():
         "top 1%<br>\u221220.0 points (\u221230.0 to +10.0), n = 71 words",
     )
     assert (numbers.text, numbers.y) == (("+3.1", "\u221220.0"), (5, 10))
-    assert [words_of(text) for text in figure.layout.xaxis.ticktext] == [
-        "all words n = 5,321",
-        "top 1% n = 71",
-    ]
+    labels = [words_of(text) for text in figure.layout.xaxis.ticktext]
+    assert labels == ["all words n = 5,321", "top 1% n = 71"]
     assert axes(figure)[1] == "word F1: Doc-ARC \u2212 BERT (points)"
     assert figure.layout.title.text == "Word F1 of Doc-ARC minus that of BERT, by TF-IDF"
     assert figure.layout.showlegend is False

@@ -180,6 +180,11 @@ class Reader:
             )
         return positions
 
+    def words_at(self, place: Place) -> slice:
+        """Words of a document among all words."""
+        document, start, end = place
+        return slice(self.firsts[document] + start, self.firsts[document] + end)
+
     def positions_of(self, places: Sequence[Place]) -> np.ndarray:
         """Positions of all these words, in order."""
         return np.unique(np.concatenate([[], *(self.positions(place) for place in places)]).astype(np.int64))
@@ -271,34 +276,22 @@ def panel_of(reader: Reader, selection: Selection, counts: np.ndarray) -> Panel:
     read = ~np.isnan(scores)
     scores = np.where(read, scores, 1.0)  # words that did not fit: exp(0), no weight
     ranked = counts.copy()
-    ranked[_words_at(reader, selection.source)] = False
-    groups = np.where(ranked, reader.document_of_word, -1)
+    ranked[reader.words_at(selection.source)] = False
+    groups, target_rank = np.where(ranked, reader.document_of_word, -1), None
+    if selection.target:  # the rank of its mean among the other words of its document
+        span, others = reader.words_at(selection.target), groups == selection.target[0]
+        others[span] = False
+        if others.any():
+            target_rank = percentile_rank(float(scores[span].mean()), scores[others])
     return Panel(
         name=reader.name,
         scores=scores,
         ranks=np.nan_to_num(ranks_within(scores, groups), nan=0.0),
         reach=reach,
         read=read,
-        target_rank=_target_rank(reader, selection.target, scores, groups),
+        target_rank=target_rank,
         predictions=tuple(_prediction(reader, attention, place) for place in selection.masked),
     )
-
-
-def _words_at(reader: Reader, place: Place) -> slice:
-    """Words of a document among all words."""
-    document, start, end = place
-    return slice(reader.firsts[document] + start, reader.firsts[document] + end)
-
-
-def _target_rank(
-    reader: Reader, target: Place | None, scores: np.ndarray, groups: np.ndarray
-) -> float | None:
-    """Percentile rank of the target's mean among the other words of its document; None = nothing to rank."""
-    if target is None:
-        return None
-    span, others = _words_at(reader, target), groups == target[0]
-    others[span] = False
-    return percentile_rank(float(scores[span].mean()), scores[others]) if others.any() else None
 
 
 def _prediction(reader: Reader, attention: SourceAttention, place: Place) -> Prediction:

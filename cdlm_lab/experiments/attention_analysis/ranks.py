@@ -30,8 +30,7 @@ from cdlm_lab.examples.mention_pairs import AlignedPair, sample_aligned_pairs
 from cdlm_lab.examples.packing import document_sequence
 from cdlm_lab.examples.tokens import EncodedDocument, EncodedDocuments, SpecialTokens, from_tokenizer
 from cdlm_lab.experiments.cluster_corpora import Checkpoints, CoreferenceSplit, read_corpus, reset_globals
-from cdlm_lab.experiments.runs import KeptNumbers, Scores, facts_table, report
-from cdlm_lab.metrics.significance import with_holm
+from cdlm_lab.experiments.runs import KeptNumbers, Scores, facts_table, report, with_p_holm
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.precision import Precision, computing_in
@@ -82,8 +81,7 @@ class Analysis:
     @property
     def data(self) -> dict[str, Any]:
         """What the report says of the data."""
-        topics = [topic.id for topic in self.topics]
-        return {"corpus": self.settings.corpus, "split": self.settings.split, "topics": topics}
+        return parameters_of(self.settings, "corpus", "split") | {"topics": [one.id for one in self.topics]}
 
     @property
     def readings(self) -> int:
@@ -93,10 +91,9 @@ class Analysis:
     def load(self, variant: str, load: Load) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         """A model as it is analysed, on the default device, with its tokenizer; `load`: `load_encoder` or
         `load_language_model`."""
-        given = self.settings
-        form = {"max_length": given.max_length, "window": given.window, "attention": given.attention}
-        model, tokenizer = load(given.checkpoints[variant], **form, seed=given.seed)
-        if given.reset_globals:
+        form = parameters_of(self.settings, "max_length", "window", "attention", "seed")
+        model, tokenizer = load(self.settings.checkpoints[variant], **form)
+        if self.settings.reset_globals:
             reset_globals(model, variant)
         return model.to(default_device()), tokenizer
 
@@ -138,12 +135,7 @@ def prepare(settings: Settings) -> Analysis:
 
 
 def preview(analysis: Analysis) -> HTML:
-    """What a person wants to know before the run starts."""
-    return facts_table(facts_of(analysis))
-
-
-def facts_of(analysis: Analysis) -> list[tuple[str, str]]:
-    """What `preview` shows, as (name, text); a few pairs are read to learn how long one takes."""
+    """What a person wants to know before the run starts; a few pairs are read to learn how long one takes."""
     settings = analysis.settings
     _, ranks = _reader(analysis, next(iter(settings.checkpoints)))
     sample = [pairs[len(pairs) // 2] for pairs in analysis.pairs.values()]
@@ -157,12 +149,9 @@ def facts_of(analysis: Analysis) -> list[tuple[str, str]]:
         corefer = sum(pair.corefer for pair in pairs)
         text = f"{corefer:,} that corefer, {len(pairs) - corefer:,} that do not"
         facts.append((f"pairs of {kind} mentions", text))
-    time_ = f"about {seconds_in_words(analysis.readings * seconds)}"
-    return [
-        *facts,
-        ("from", f"{len(analysis.topics)} topics of {settings.corpus}, {settings.split}"),
-        ("time", f"{analysis.readings:,} readings of two documents: {time_}"),
-    ]
+    facts.append(("from", f"{len(analysis.topics)} topics of {settings.corpus}, {settings.split}"))
+    about = seconds_in_words(analysis.readings * seconds)
+    return facts_table([*facts, ("time", f"{analysis.readings:,} readings of two documents: about {about}")])
 
 
 def predict(analysis: Analysis) -> dict[str, ModelRanks]:
@@ -190,9 +179,7 @@ def _reader(analysis: Analysis, variant: str) -> tuple[PreTrainedModel, Callable
         model,
         documents=EncodedDocuments(documents, tokenizer),
         special=from_tokenizer(tokenizer),
-        max_length=analysis.settings.max_length,
-        candidates=analysis.settings.candidates,
-        precision=analysis.settings.precision,
+        **parameters_of(analysis.settings, "max_length", "candidates", "precision"),
     )
 
 
@@ -327,7 +314,7 @@ def comparisons_of(analysis: Analysis, measured: Measured) -> list[dict[str, Any
                 compared = percentile_rank.compare_percentile_ranks(*sides, **form)
                 row = {"cell": f"{sort}/{kind}", "a": a, "b": b}
                 of_cell.append(row | {name: getattr(compared, name) for name in names})
-            rows += with_holm(of_cell)
+            rows += with_p_holm(of_cell)
     return rows
 
 

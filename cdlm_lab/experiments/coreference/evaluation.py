@@ -26,9 +26,9 @@ from cdlm_lab.data.typed_documents import parse_marked_documents
 from cdlm_lab.examples.mention_pairs import MentionGroup, corefer, group_mentions, pairs_within
 from cdlm_lab.experiments.coreference import scorer
 from cdlm_lab.experiments.coreference.scorer import SYSTEM, GroupPrediction, Predictions, Prepared
-from cdlm_lab.experiments.runs import Scores, cost_in_words, facts_table, report
+from cdlm_lab.experiments.runs import Scores, cost_in_words, facts_table, report, with_p_holm
 from cdlm_lab.metrics import coreference as metrics
-from cdlm_lab.metrics.significance import compare, percentile_interval, resampled_sums, with_holm
+from cdlm_lab.metrics.significance import compare, percentile_interval, resampled_sums
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.precision import computing_in, precision_told
 from cdlm_lab.parameters import ParameterError
@@ -65,7 +65,9 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
         for split, topics in prepared.topics.items()
     ]
     share = prepared.train_examples.labels.mean()
-    training = _training_in_words(prepared)
+    training = f"{share:.0%} of the pairs corefer; {_training_in_words(prepared)}"
+    if settings.trained:
+        training = f"none: the scorer is that of {settings.trained}"
     seconds, length, lost = _sample(prepared, settings.context)
     looks = 1 + (settings.epochs if scorer.dev_judge(prepared) else 0)
     pairs = len(pairs_within(groups["dev"])) * looks + len(pairs_within(groups["test"]))
@@ -74,7 +76,7 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
     scoring = f"{pairs:,} pairs of dev{times} and test; about {seconds_in_words(pairs * seconds)}"
     facts = [
         ("mentions", ", ".join(mentions)),
-        ("training", f"{share:.0%} of the pairs corefer; {training}"),
+        ("training", training),
         ("precision", precision_told(prepared.config.precision)),
         ("scoring", scoring),
     ]
@@ -144,7 +146,13 @@ def evaluate(prepared: Prepared, predictions: Predictions) -> Scores:
         topics, groups = prepared.topics[split], getattr(predictions, split)
         clusters = scorer.response_at(groups, threshold)
         write_json(folder / f"clusters-{split}.json", {"clusters": clusters})
-        _write_conll(folder, split, topics, groups, threshold, settings.kind)
+        _write_conll(folder / f"key-{split}.conll", topics, gold_clusters(topics, kind=settings.kind))
+        response = {
+            f"{one.group.id}/{number}": cluster
+            for one in groups
+            for number, cluster in enumerate(one.clusters(threshold))
+        }
+        _write_conll(folder / f"response-{split}.conll", topics, response)
         others = settings.compare_with.split()
         other_runs = {plain_name(one): read_clusters(Path(one), split, among=clusters) for one in others}
         of_split, comparisons[split] = coreference_scores(
@@ -211,7 +219,7 @@ def coreference_scores(
         compared = compare(counts[first], counts[other], metrics.mean_f1, n_resamples=RESAMPLES, seed=seed)
         names = ("difference", "low", "high", "p_bootstrap", "p")
         tests.append({"a": first, "b": other} | {name: getattr(compared, name) for name in names})
-    tests = with_holm(tests)
+    tests = with_p_holm(tests)
     p_of = {row["b"]: row["p_holm"] for row in tests} if columns.get("split", "test") == "test" else {}
     rows = []
     for name, parts in units.items():
@@ -293,25 +301,14 @@ def read_clusters(folder: Path, split: str, *, among: Clusters) -> list[list[tup
 
 
 def _write_conll(
-    folder: Path,
-    split: str,
-    topics: Sequence[Topic],
-    predictions: Sequence[GroupPrediction],
-    threshold: float,
-    kind: str,
+    file: Path, topics: Sequence[Topic], clusters: Mapping[str, Sequence[CoreferenceMention]]
 ) -> None:
-    """`key-<split>.conll` and `response-<split>.conll`, for reference scorers. Mentions of one cluster that
-    cross do not fit that form; then the file is left out with a line of output."""
-    response = {
-        f"{prediction.group.id}/{number}": cluster
-        for prediction in predictions
-        for number, cluster in enumerate(prediction.clusters(threshold))
-    }
-    for name, clusters in (("key", gold_clusters(topics, kind=kind)), ("response", response)):
-        try:
-            write_conll(folder / f"{name}-{split}.conll", topics, clusters)
-        except ValueError as error:
-            print(f"no {name}-{split}.conll: {error}")
+    """For reference scorers. Mentions of one cluster that cross do not fit that form; then the file is left
+    out with a line of output."""
+    try:
+        write_conll(file, topics, clusters)
+    except ValueError as error:
+        print(f"no {file.name}: {error}")
 
 
 # ---- views ----
@@ -408,37 +405,17 @@ def _shown(
 
 # ---- documents of one's own ----
 
-# What stands in the box before anything is typed, by kind of mention.
-EXAMPLES = {
-    "event": """\
-== morning paper ==
-A gas <m>blast</m> killed 14 miners in the Ombrava mine near Telk on Tuesday. Another 30 men were
-<m>brought up alive</m> by nightfall. Engineers began <m>drilling</m> a shaft to reach the rest.
 
-== evening paper ==
-The <m>explosion</m> in the mine near Telk was the worst in ten years, the energy minister said on
-Wednesday. The <m>rescue</m> of 30 miners had taken six hours.
-
-== radio bulletin ==
-A shaft is being <m>drilled</m> at the Ombrava mine, a day after the <m>accident</m>.
-""",
-    "entity": """\
-== morning paper ==
-A gas blast killed 14 miners in the <m>Ombrava mine</m> near <m>Telk</m> on Tuesday. <m>Marta Elling</m>,
-the energy minister, promised an inquiry.
-
-== evening paper ==
-The explosion in the <m>mine</m> near <m>Telk</m> was the worst in ten years, the <m>energy minister</m>
-said on Wednesday. <m>She</m> will visit the <m>town</m> on Friday.
-""",
-}
+def example_of(kind: str) -> Path:
+    """What stands in the box before anything is typed."""
+    return Path(__file__).parent / "own_texts" / f"{kind}.txt"
 
 
 def own_documents(prepared: Prepared, predictions: Predictions) -> OwnDocuments:
     """A box for documents with marked mentions, at first those of the parameter `own_documents`, or an
     example; their clusters are also written to `own_clusters.json`."""
     settings = prepared.settings
-    text = read_text(settings.own_documents) if settings.own_documents else EXAMPLES[settings.kind]
+    text = read_text(settings.own_documents or example_of(settings.kind))
     source = settings.own_documents or "text"
     find = partial(own_clusters, prepared, source=source)
     return OwnDocuments(text, find=find, threshold=predictions.threshold)

@@ -6,15 +6,14 @@ looked at once, with that threshold.
 
 Choices where the paper is silent, all but the last as in the released code: AdamW without weight decay
 (beta_2 0.999, epsilon 1e-8), a rate that falls linearly without warm-up; the epoch with the best CoNLL F1 on
-dev is kept, each at its own best threshold (`checkpoint="loss"`: that with the lowest loss on a sample of dev
-pairs, which is cheaper); training pairs are made within gold topics, as those of dev; test is searched within
-predicted topics where they are known (`topic_level`); scores are those of the whole corpus, singletons
-included. Negatives are drawn at random, as the paper says; the released code takes all.
+dev is kept (`checkpoint="loss"`: that with the lowest loss on a sample of dev pairs, which is cheaper);
+training pairs are made within gold topics, as those of dev; test is searched within predicted topics where
+they are known; singletons count. Negatives are drawn at random, as the paper says; the released code takes
+all.
 
-`first_by_sentences` is in no paper: pairs are scored by the sentences of their mentions first, and whole
-documents are read only for those that may corefer. The threshold for that is the largest that at most this
-share of the coreferring dev pairs does not reach. The other pairs keep their score by sentences, the same
-scorer's probability of the same thing: a 0 would weigh more in average linkage than anything that was read.
+`first_by_sentences` is in no paper: whole documents are read only for pairs whose sentences score at least as
+high as all but this share of the coreferring dev pairs. The others keep their score by sentences: a 0 would
+weigh more in average linkage than anything that was read.
 """
 
 from __future__ import annotations
@@ -36,6 +35,7 @@ from cdlm_lab.examples import mention_pairs
 from cdlm_lab.examples.collate import Collate, batches_by_length, like_lengths_together
 from cdlm_lab.examples.mention_pairs import MentionGroup, MentionPairExamples, pairs_within
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
+from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import CoreferenceSplit, read_coreference_split
 from cdlm_lab.experiments.runs import KeptNumbers
 from cdlm_lab.metrics.coreference import score
@@ -48,6 +48,7 @@ from cdlm_lab.progress import Progress
 from cdlm_lab.report import Run, open_run
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, config_of_passes, fine_tune
+from cdlm_lab.training.trained import as_trained, trained_model
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.training.validation import Judge
 
@@ -64,6 +65,7 @@ class Settings:
     """The parameters of notebook 03, whose comments say what they mean."""
 
     run_folder: str = "runs/coreference"
+    trained: str = ""  # a run whose scorer is opened; "" = one is trained
     corpus: str = "storyworld"
     kind: Kind = "event"
     model: str = "storyworld/cdlm"
@@ -112,6 +114,9 @@ class Settings:
 # ---- before anything is trained ----
 
 
+SHAPES = ("kind", "model", "context", "max_length", "window")  # settings that a trained scorer is made for
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
     """All that a run needs, before anything is trained; mappings are by split."""
@@ -147,21 +152,17 @@ class Prepared:
 def prepare(settings: Settings) -> Prepared:
     """Take the run's folder, read the corpus, load the encoder, draw the pairs; what of the corpus could not
     be used is printed. Raises ValueError with one clear line for whatever does not fit."""
+    settings = as_trained(settings, SHAPES)
     opened = open_run(settings.run_folder, name="coreference", parameters=parameters_of(settings))
     return replace(read(settings), opened=opened)
 
 
 def read(settings: Settings) -> Prepared:
     """What `prepare` does but for the folder of the run."""
-    model, tokenizer = load_pair_scorer(
-        settings.model,
-        max_length=settings.max_length,
-        window=settings.window,
-        attention=settings.attention,
-        seed=settings.seed,
-        reset_globals=settings.reset_globals,
-        attention_dropout=settings.attention_dropout,
-    )
+    form = parameters_of(settings, "max_length", "window", "attention", "seed", "attention_dropout")
+    source = trained_model(settings.trained) if settings.trained else settings.model
+    form["reset_globals"] = settings.reset_globals and not settings.trained
+    model, tokenizer = load_pair_scorer(source, **form)
     passed_over = {split: PassedOver() for split in SPLITS}
     topics = {split: read_topics(settings, split, counted) for split, counted in passed_over.items()}
     for split, counted in passed_over.items():
@@ -180,9 +181,8 @@ def read(settings: Settings) -> Prepared:
     train_examples = replace(examples["train"], **drawn)
     dev_examples = replace(examples["dev"], **_drawn_pairs(settings, groups["dev"], 1, most=watched))
     longest_first = np.argsort(_lengths_of(dev_examples), kind="stable")[::-1]  # batches with little padding
-    names = ("epochs", "batch_size", "micro_batch_size", "learning_rate", "warmup_steps", "precision")
-    names += ("parallel", "workers", "seed")
-    passes = {name: getattr(settings, name) for name in names}
+    passes = parameters_of(settings, "epochs", "batch_size", "micro_batch_size", "learning_rate")
+    passes |= parameters_of(settings, "warmup_steps", "precision", "parallel", "workers", "seed")
     config = config_of_passes(items=len(train_examples) // settings.epochs, **passes)
     order = like_lengths_together(_lengths_of(train_examples), config.batch_size)
     return Prepared(
@@ -262,8 +262,7 @@ def pair_examples(
         documents=documents,
         special=from_tokenizer(tokenizer),
         marks=mention_pairs.marks_from_tokenizer(tokenizer),
-        context=settings.context,
-        max_length=settings.max_length,
+        **parameters_of(settings, "context", "max_length"),
     )
 
 
@@ -271,7 +270,7 @@ def _drawn_pairs(
     settings: Settings, groups: Sequence[MentionGroup], epochs: int, *, most: int | None
 ) -> dict[str, np.ndarray]:
     """`pairs` and `labels` of all epochs, one after the other; negatives are drawn anew in each."""
-    form = {"negatives_per_positive": settings.negatives_per_positive, "seed": settings.seed}
+    form = parameters_of(settings, "negatives_per_positive", "seed")
     drawn = [mention_pairs.sampled_pairs(groups, **form, epoch=epoch) for epoch in range(epochs)]
     return {
         "pairs": np.concatenate([one.pairs[:most] for one in drawn]),
@@ -297,12 +296,26 @@ def _check_room(examples: MentionPairExamples, groups: Sequence[MentionGroup]) -
 # ---- training ----
 
 
-def train(prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None] | None = None) -> TrainingResult:
-    """Train the scorer and write the best one into `model/`; checkpoints and history go to `training/`.
-    Raises Stopped: it was asked to stop; the same call goes on from there."""
+def train(
+    prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None] | None = None
+) -> TrainingResult | None:
+    """Train the scorer and write the best one into `model/`; checkpoints and history go to `training/`. There
+    is nothing to do if `trained` names one. Raises Stopped: it was asked to stop; the same call goes on from
+    there."""
+    if prepared.settings.trained:
+        return None
     recipe = Recipe(function=prepare_job, arguments={"settings": parameters_of(prepared.settings)})
     folder, parallel = prepared.opened.folder, prepared.settings.parallel
     return fine_tune(job_of(prepared), folder=folder, parallel=parallel, recipe=recipe, on_log=on_log)
+
+
+def train_small(prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None]) -> None:
+    """Train a new scorer for a few updates, to see how it goes; nothing else reads it. There is nothing to do
+    where a whole training was seen."""
+    if not prepared.settings.trained:
+        return
+    again = read(replace(prepared.settings, trained=""))
+    runs.train_a_few_updates(job_of(again), prepared.opened.folder, on_log=on_log)
 
 
 def prepare_job(*, settings: Mapping[str, Any]) -> TrainingJob:
@@ -393,16 +406,9 @@ def _scored(
     prepared: Prepared, examples: MentionPairExamples, *, file: Path | None, name: str, times: int = 1
 ) -> np.ndarray:
     """Probabilities as the settings say; `times`: as many pairs are read at once."""
-    settings = prepared.settings
-    return score_pairs(
-        prepared.model.to(default_device()),
-        examples,
-        file=file,
-        batch_size=times * settings.micro_batch_size,
-        both_orders=settings.both_orders,
-        precision=settings.precision,
-        name=name,
-    )
+    form = parameters_of(prepared.settings, "both_orders", "precision") | {"file": file, "name": name}
+    batch_size = times * prepared.settings.micro_batch_size
+    return score_pairs(prepared.model.to(default_device()), examples, batch_size=batch_size, **form)
 
 
 class FirstScores(NamedTuple):

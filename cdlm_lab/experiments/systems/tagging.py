@@ -22,7 +22,7 @@ from cdlm_lab.models import tagging as models
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import AttentionDropout, load_encoder
 from cdlm_lab.models.precision import Precision
-from cdlm_lab.parameters import settings
+from cdlm_lab.parameters import parameters_of, settings
 from cdlm_lab.progress import Progress
 
 
@@ -53,32 +53,24 @@ TAG_SYSTEMS = {
 
 @settings
 class TaggerSettings:
-    """What the systems of notebook 07 are made of; the paper's values are in brackets."""
+    """What the systems of notebook 07 are made of; its comments say what the parameters mean.
 
-    systems: str = "bert-lstm doc-arc"  # their names, separated by spaces
-    # Of the static systems and of `bert`: a folder, a hub name, `minilm`, or one that comes with the project
-    # [BERT base].
+    Of a word that is longer than `most_tokens` by itself only the first pieces are read. A biLSTM f_c reads
+    the occurrences of the words of the sentence to be tagged, in their order there (`context_order` =
+    `target`), or each sentence that has one. The biLSTMs of systems without context are as large as to have
+    as many parameters; dynamic ones have half of `hidden_size`. Trained systems read in float32.
+    """
+
+    systems: str = "bert-lstm doc-arc"
     encoder: str = "storyworld/longformer"
-    small_encoder: str = "storyworld/longformer"  # of the dynamic systems [BERT tiny]
-    # Of the frozen encoder, the last ones, whose states make up a word [4].
+    small_encoder: str = "storyworld/longformer"
     layers: int = Field(default=3, ge=1)
-    # Of a sentence, [CLS] and [SEP] included; longer ones are cut in two or more, no word is lost, but of a
-    # word that is longer by itself only the first pieces are read [512, context 256].
     most_tokens: int = Field(default=128, ge=frozen.ENDS + 1)
-    # K, of the same word, itself among them, that a word attends to [2 to 50].
     occurrences: int = Field(default=10, ge=1)
-    # F_c of the static tagger [bilstm]; `linear` costs much less.
     context_encoder: Literal["bilstm", "linear"] = "bilstm"
-    # What a biLSTM f_c reads of the context: `target` = the occurrences of the words of the sentence to be
-    # tagged, in their order there [target]; `sentence` = each sentence that has one.
     context_order: Literal["target", "sentence"] = "target"
-    # Of the biLSTMs of the static systems with context, in one direction [256]; that of those without is
-    # chosen so that they have as many parameters. Dynamic ones have half of it [128].
     hidden_size: int = Field(default=64, ge=1)
-    # Of attention weights, where the encoder is trained; `checkpoint` = as the checkpoint says. That of
-    # hidden states is the checkpoint's.
     attention_dropout: AttentionDropout = 0.0
-    # Of the forward passes of the frozen encoder and of all training; trained systems read in float32.
     precision: Precision = "auto"
 
     @property
@@ -269,8 +261,8 @@ class Taggers:
             name = given.small_encoder if system.small else given.encoder
             lengths = frozen.lengths_of(max_tokens=given.most_tokens, window=None)
             head = None if trained else self._head(system, name, lengths)
-            form = {"attention_dropout": given.attention_dropout, "seed": seed}
-            model, tokenizer = models.load_dynamic_tagger(trained or name, head=head, **lengths, **form)
+            form = lengths | {"attention_dropout": given.attention_dropout, "seed": seed}
+            model, tokenizer = models.load_dynamic_tagger(trained or name, head=head, **form)
         elif trained:
             model = models.load_static_tagger(trained)
         else:
@@ -279,10 +271,9 @@ class Taggers:
 
     def static_config(self, system: TagSystem) -> models.StaticTaggerConfig:
         """Sizes of a static tagger; one without context is as large as with context it would be."""
-        given = self.settings
         form = {"size": self.encoder.size, "tags": self.tags}
-        context = {"context_encoder": given.context_encoder, "context_order": given.context_order}
-        config = models.StaticTaggerConfig(**form, hidden_size=given.hidden_size, **context)
+        context = parameters_of(self.settings, "hidden_size", "context_encoder", "context_order")
+        config = models.StaticTaggerConfig(**form, **context)
         if system.context:
             return config
         equal = models.equal_hidden_size(config)

@@ -18,30 +18,14 @@ from cdlm_lab.data.files import read_text, replaced_file
 from cdlm_lab.data.records import token_spans
 from cdlm_lab.data.tagged import OUTSIDE, TaggedDocument, TaggedSentence
 from cdlm_lab.examples.tagging import BUCKETS, TagExample
-from cdlm_lab.experiments.runs import SystemRun, comparison_cells
+from cdlm_lab.experiments.runs import SystemRun, comparison_cells, write_page
 from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS, Tagger, TagPredictions
 from cdlm_lab.report import Report
-from cdlm_lab.widgets import score_tables
+from cdlm_lab.widgets import score_tables, tagged
 from cdlm_lab.widgets.ask import own_text_box
 from cdlm_lab.widgets.browse import TaggedBrowser
 from cdlm_lab.widgets.html import escaped, table_html
 from cdlm_lab.widgets.tables import ScoreTable
-from cdlm_lab.widgets.tagged import (
-    QUANTILES,
-    DistanceWeights,
-    ReadOccurrence,
-    ReadSentence,
-    ReadWord,
-    SweepPoint,
-    WordGain,
-    gain_by_tf_idf_figure,
-    labels_of_reads,
-    shares_by_tf_idf_figure,
-    sweep_figure,
-    tagged_page,
-    tagged_sentence_html,
-    weights_by_distance_figure,
-)
 
 
 def score_table(report: Report, split: str = "test") -> ScoreTable:
@@ -76,7 +60,7 @@ def figures(report: Report) -> list[go.Figure]:
     """Figures 2 to 5, in this order; those of which the run has no numbers are left out."""
     shares = [QuantileShare(**row) for row in report.tables["shares"]]
     return [
-        shares_by_tf_idf_figure(_folder_name(report), shares),
+        tagged.shares_by_tf_idf_figure(_folder_name(report), shares),
         *_gain_figures(report),
         *_weight_figures(report),
         *_sweep_figures(report),
@@ -84,26 +68,26 @@ def figures(report: Report) -> list[go.Figure]:
 
 
 def _gain_figures(report: Report) -> Iterator[go.Figure]:
-    gains: dict[tuple[str, str], list[WordGain]] = {}
+    gains: dict[tuple[str, str], list[tagged.WordGain]] = {}
     for row in report.tables["gains"]:
         interval = {"gain": row["difference"], "low": row["low"], "high": row["high"]}
-        gain = WordGain(stratum=row["words"], words=row["occurrences"], **interval)
+        gain = tagged.WordGain(stratum=row["words"], words=row["occurrences"], **interval)
         gains.setdefault((row["a"], row["b"]), []).append(gain)
     for (a, b), of_pair in gains.items():
         names = {"system": TAG_SYSTEMS[a].label, "other": TAG_SYSTEMS[b].label}
-        yield gain_by_tf_idf_figure(of_pair, **names)
+        yield tagged.gain_by_tf_idf_figure(of_pair, **names)
 
 
 def _weight_figures(report: Report) -> Iterator[go.Figure]:
-    nothing = {"quantiles": (0.0,) * len(QUANTILES), "mean": 0.0, "count": 0}
+    nothing = {"quantiles": (0.0,) * len(tagged.QUANTILES), "mean": 0.0, "count": 0}
     by_bucket: dict[str, dict[int, dict[str, Any]]] = {}
     for row in report.tables["weights"]:
         by_bucket.setdefault(row["system"], {})[row["bucket"]] = {key: row[key] for key in nothing}
     for name, rows in by_bucket.items():
         numbered = enumerate(BUCKETS)
-        weights = [DistanceWeights(bucket=bucket, **rows.get(n, nothing)) for n, bucket in numbered]
+        weights = [tagged.DistanceWeights(bucket=bucket, **rows.get(n, nothing)) for n, bucket in numbered]
         title = f"Attention weight of occurrences, by distance: {TAG_SYSTEMS[name].label}"
-        yield weights_by_distance_figure(weights, title=title)
+        yield tagged.weights_by_distance_figure(weights, title=title)
 
 
 def _sweep_figures(report: Report) -> list[go.Figure]:
@@ -113,10 +97,10 @@ def _sweep_figures(report: Report) -> list[go.Figure]:
     if len(of_width) < 2:
         return []
     points = [
-        SweepPoint(k=width, f1=fmean(f1), deviation=stdev(f1) if len(f1) > 1 else None, seeds=len(f1))
+        tagged.SweepPoint(k=width, f1=fmean(f1), deviation=stdev(f1) if len(f1) > 1 else None, seeds=len(f1))
         for width, f1 in sorted(of_width.items())
     ]
-    return [sweep_figure(_folder_name(report), points)]
+    return [tagged.sweep_figure(_folder_name(report), points)]
 
 
 # ---- sentences as they were tagged ----
@@ -143,13 +127,12 @@ def tags_in_place(
     return TaggedBrowser(reads)
 
 
-def _write_page(run: SystemRun, name: str, reads: Sequence[ReadSentence], *, title: str) -> None:
+def _write_page(run: SystemRun, name: str, reads: Sequence[tagged.ReadSentence], *, title: str) -> None:
     shown = [read for read in reads if read.predicted or read.gold] or reads
-    with replaced_file(run.folder / f"{name}.html") as opened:
-        opened.write(tagged_page(shown[:ON_A_PAGE], title=title))
+    write_page(run.folder / f"{name}.html", tagged.tagged_page(shown[:ON_A_PAGE], title=title))
 
 
-def tagged_sentences(predictions: TagPredictions, *, known: bool = True) -> list[ReadSentence]:
+def tagged_sentences(predictions: TagPredictions, *, known: bool = True) -> list[tagged.ReadSentence]:
     """Each labelled sequence with its tags and the occurrences that were attended to; `known`: False = the
     tags of the documents are no gold."""
     examples, reads = predictions.examples, []
@@ -160,19 +143,19 @@ def tagged_sentences(predictions: TagPredictions, *, known: bool = True) -> list
             gold = examples.tags[example.labels[place]] if known else None
             predicted = examples.tags[predictions.tags[start + place]]
             occurrences = _occurrences(predictions, example, document, place, row=start + place)
-            words.append(ReadWord(word=word, gold=gold, predicted=predicted, occurrences=occurrences))
-        reads.append(ReadSentence(document=document.id, number=example.sentence, words=tuple(words)))
+            words.append(tagged.ReadWord(word=word, gold=gold, predicted=predicted, occurrences=occurrences))
+        reads.append(tagged.ReadSentence(document=document.id, number=example.sentence, words=tuple(words)))
     return reads
 
 
 def _occurrences(
     predictions: TagPredictions, example: TagExample, document: TaggedDocument, place: int, *, row: int
-) -> tuple[ReadOccurrence, ...]:
+) -> tuple[tagged.ReadOccurrence, ...]:
     if predictions.weights is None:
         return ()
     weights = zip(example.places[place].tolist(), predictions.weights[row], strict=True)
     return tuple(
-        ReadOccurrence(
+        tagged.ReadOccurrence(
             words=document.sentences[sentence].words,
             place=at,
             distance=abs(sentence - example.sentence),
@@ -217,9 +200,9 @@ def own_tagger(run: SystemRun) -> Callable[[str], str]:
                 opened.writelines([*(f"{word}\t{predicted}\n" for word, predicted in rows), "\n"])
         reads = tagged_sentences(predictions, known=False)
         _write_page(run, "own_text", reads, title="Your text, tagged")
-        labels = labels_of_reads(reads)
+        labels = tagged.labels_of_reads(reads)
         shown = [read for read in reads if read.predicted] or reads
-        return "".join(tagged_sentence_html(read, labels=labels) for read in shown[:SHOWN_OF_OWN])
+        return "".join(tagged.tagged_sentence_html(read, labels=labels) for read in shown[:SHOWN_OF_OWN])
 
     return tag
 

@@ -47,10 +47,10 @@ def test_what_will_be_read(analysis: Analysis):
     assert list(analysis.settings.checkpoints) == ["rand-cdlm", "cdlm"], "paper order, without those left out"
     of_kind = {kind: [pair.corefer for pair in pairs] for kind, pairs in analysis.pairs.items()}
     assert of_kind == dict.fromkeys(("event", "entity"), [True] * 8 + [False] * 8)
-    facts = dict(attention_analysis.facts_of(analysis))
-    assert facts["pairs of event mentions"] == "8 that corefer, 8 that do not"
-    assert facts["time"].startswith("64 readings of two documents: about ")  # 2 models, 2 kinds, 8 + 8 pairs
-    assert "8 that corefer, 8 that do not" in attention_analysis.preview(analysis).data
+    shown = attention_analysis.preview(analysis).data
+    assert "pairs of event mentions" in shown
+    assert shown.count("8 that corefer, 8 that do not") == 2
+    assert "64 readings of two documents: about " in shown  # 2 models, 2 kinds, 8 + 8 pairs
 
 
 def test_a_second_run_reads_nothing(analysis: Analysis, measured, monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 
 from cdlm_lab.clustering import ThresholdChoice
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic
+from cdlm_lab.data.records import KINDS, CoreferenceDocument, CoreferenceMention, Topic
 from cdlm_lab.data.typed_documents import parse_marked_documents
 from cdlm_lab.examples.mention_pairs import MentionGroup, group_mentions
 from cdlm_lab.experiments import coreference
@@ -205,14 +205,14 @@ def test_texts_with_too_few_mentions(prepared: Prepared, text: str, message: str
         own_clusters(prepared, text, source="x.txt")
 
 
-@pytest.mark.parametrize("kind", evaluation.EXAMPLES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_examples_are_well_formed(prepared: Prepared, kind: str):
-    topic = parse_marked_documents(evaluation.EXAMPLES[kind], kind=kind)
+    text = evaluation.example_of(kind).read_text(encoding="utf-8")
+    topic = parse_marked_documents(text, kind=kind)
     mentions = sum(len(document.mentions) for document in topic.documents)
     assert len(topic.documents) >= 2
     assert mentions >= 6
-    of_kind = replace(prepared, settings=replace(prepared.settings, kind=kind))
-    own_clusters(of_kind, evaluation.EXAMPLES[kind])(1.0)
+    own_clusters(replace(prepared, settings=replace(prepared.settings, kind=kind)), text)(1.0)
     written = json.loads((prepared.opened.folder / "own_clusters.json").read_text())["clusters"]
     assert len(written) == mentions
 
