@@ -21,14 +21,7 @@ from defusedxml.ElementTree import fromstring
 
 from cdlm_lab.data import records
 from cdlm_lab.data.files import DataError, entries, read_table, read_text
-from cdlm_lab.data.records import (
-    Cluster,
-    CoreferenceDocument,
-    Kind,
-    Split,
-    TokenSpan,
-    Topic,
-)
+from cdlm_lab.data.records import Cluster, CoreferenceDocument, Kind, Split, TokenSpan, Topic
 
 TOPICS: dict[Split, frozenset[int]] = {
     "train": frozenset([1, 3, 4, *range(6, 12), 13, 14, 15, 16, 17, 19, 20, 22, *range(24, 34)]),

@@ -2,8 +2,8 @@
 
     [a|b|]        one of the alternatives, which may nest and may be empty
     {mayor}       an entity: named and introduced at first, then described, called by surname or by pronoun
-    {mayor.sub}   the same as the subject of a sentence (a pronoun is possible); .'s possessive;
-                  .he .his .him pronouns; .name the full name; .desc the description ("the mayor")
+    {mayor.sub}   the same as the subject of a sentence (a pronoun is possible); .he .his pronouns;
+                  .name the full name
     {dead}        a number
     {$crowns}     a plain word of the story
     {>what}       a fragment of the event type, chosen anew each time

@@ -15,7 +15,7 @@ from cdlm_lab.data.storyworld.world import Entity, World, draw
 
 MEMBERSHIPS = ("party", "union", "club", "charity", "foundation")
 STOPS = frozenset(".,;:?!")
-PRONOUNS = {"he": ("she", "he"), "his": ("her", "his"), "him": ("her", "him")}
+PRONOUNS = {"he": ("she", "he"), "his": ("her", "his")}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -130,10 +130,8 @@ class Writer:
             return
         if form == "name":
             self._name(entity)
-        elif form == "desc":
-            self._describe(entity)
         elif key not in self.introduced:
-            self._introduce(entity, possessive=form == "'s")
+            self._introduce(entity)
         elif form in PRONOUNS:
             self._pronoun(entity, form)
         else:
@@ -176,29 +174,27 @@ class Writer:
         self._mention(start, entity.slot)
         self._pronoun_last = True
 
-    def _describe(self, entity: Entity, *, possessive: bool = False) -> None:
+    def _describe(self, entity: Entity) -> None:
         start = self.length
         self.put(f"the {entity.short_noun}")
         self._mention(start, entity.slot)
         self.introduced.add(entity.slot)
         self._pronoun_last = False
-        if possessive:
-            self.put("'" if entity.short_noun.endswith("s") else "'s")
 
     def _again(self, entity: Entity, form: str) -> None:
         """A later mention: pronoun if only this person can be meant, age if it is news, surname or noun."""
-        chance, possessive = self.rng.random(), form == "'s"
+        chance = self.rng.random()
         if entity.label != "PER":
-            if (chance < 0.08 or entity.echo) and not possessive:
+            if chance < 0.08 or entity.echo:
                 self._name(entity)
             else:
-                self._describe(entity, possessive=possessive)
+                self._describe(entity)
             return
         alone = set(self._before + self._now) == {entity.slot}
         news = entity.slot in self.world.newsworthy and f"{entity.slot}:age" not in self.numbers
         if form == "sub" and alone and not self._pronoun_last and chance < 0.75:
             self._pronoun(entity, "he")
-        elif not possessive and chance < 0.2 and news:
+        elif chance < 0.2 and news:
             start = self.length
             self.put("the ")
             self._number(f"{entity.slot}:age")
@@ -207,24 +203,20 @@ class Writer:
             self._pronoun_last = False
         elif chance > 0.8:
             self._name(entity, surname_only=True)
-            self.put("'s" if possessive else "")
         else:
-            self._describe(entity, possessive=possessive)
+            self._describe(entity)
 
-    def _introduce(self, entity: Entity, *, possessive: bool) -> None:
-        """Write the first mention; one that takes 's is short."""
-        detail = ""
-        if possessive:
-            text = f"{entity.noun} @'s" if entity.label == "PER" else "@'s"
-        elif entity.label == "PER":
+    def _introduce(self, entity: Entity) -> None:
+        """Write the first mention: @ is the name, # a number. Office or unit mostly stand beside the invented
+        word, so that it can be recovered from another report."""
+        text, detail = "@", ""
+        if entity.label == "PER":
             text, detail = self._person(entity), "age"
         elif entity.label == "LOC" and len(entity.name) == 1:
             text, detail = self._place(entity), "people"
         elif entity.label == "ORG":
             detail = "staff" if len(entity.slot) % 2 else "founded"
             text = self._organisation(entity, detail)
-        else:
-            text = "@"
         for piece in re.split("([@#])", text):
             if piece == "@":
                 self._name(entity)
@@ -232,9 +224,6 @@ class Writer:
                 self._number(f"{entity.slot}:{detail}")
             else:
                 self.put(piece)
-
-    # How an entity is introduced: @ is its name, # a number. The office or the unit mostly stands next to the
-    # invented word, so that it can be recovered from another report.
 
     def _gives(self, entity: Entity, detail: str) -> bool:
         """Whether to give a number with the name; reports of a cluster mostly agree on whose are news."""

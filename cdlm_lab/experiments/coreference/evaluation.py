@@ -65,7 +65,9 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
         for split, topics in prepared.topics.items()
     ]
     share = prepared.train_examples.labels.mean()
-    training = _training_in_words(prepared)
+    training = f"{share:.0%} of the pairs corefer; {_training_in_words(prepared)}"
+    if settings.trained:
+        training = f"none: the scorer is that of {settings.trained}"
     seconds, length, lost = _sample(prepared, settings.context)
     looks = 1 + (settings.epochs if scorer.dev_judge(prepared) else 0)
     pairs = len(pairs_within(groups["dev"])) * looks + len(pairs_within(groups["test"]))
@@ -74,7 +76,7 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
     scoring = f"{pairs:,} pairs of dev{times} and test; about {seconds_in_words(pairs * seconds)}"
     facts = [
         ("mentions", ", ".join(mentions)),
-        ("training", f"{share:.0%} of the pairs corefer; {training}"),
+        ("training", training),
         ("precision", precision_told(prepared.config.precision)),
         ("scoring", scoring),
     ]

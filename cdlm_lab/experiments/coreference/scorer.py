@@ -35,6 +35,7 @@ from cdlm_lab.examples import mention_pairs
 from cdlm_lab.examples.collate import Collate, batches_by_length, like_lengths_together
 from cdlm_lab.examples.mention_pairs import MentionGroup, MentionPairExamples, pairs_within
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
+from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import CoreferenceSplit, read_coreference_split
 from cdlm_lab.experiments.runs import KeptNumbers
 from cdlm_lab.metrics.coreference import score
@@ -47,6 +48,7 @@ from cdlm_lab.progress import Progress
 from cdlm_lab.report import Run, open_run
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, config_of_passes, fine_tune
+from cdlm_lab.training.trained import as_trained, trained_model
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.training.validation import Judge
 
@@ -63,6 +65,7 @@ class Settings:
     """The parameters of notebook 03, whose comments say what they mean."""
 
     run_folder: str = "runs/coreference"
+    trained: str = ""  # a run whose scorer is opened; "" = one is trained
     corpus: str = "storyworld"
     kind: Kind = "event"
     model: str = "storyworld/cdlm"
@@ -111,6 +114,9 @@ class Settings:
 # ---- before anything is trained ----
 
 
+SHAPES = ("kind", "model", "context", "max_length", "window")  # settings that a trained scorer is made for
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
     """All that a run needs, before anything is trained; mappings are by split."""
@@ -146,15 +152,17 @@ class Prepared:
 def prepare(settings: Settings) -> Prepared:
     """Take the run's folder, read the corpus, load the encoder, draw the pairs; what of the corpus could not
     be used is printed. Raises ValueError with one clear line for whatever does not fit."""
+    settings = as_trained(settings, SHAPES)
     opened = open_run(settings.run_folder, name="coreference", parameters=parameters_of(settings))
     return replace(read(settings), opened=opened)
 
 
 def read(settings: Settings) -> Prepared:
     """What `prepare` does but for the folder of the run."""
-    form = parameters_of(settings, "max_length", "window", "attention", "seed")
-    form |= parameters_of(settings, "reset_globals", "attention_dropout")
-    model, tokenizer = load_pair_scorer(settings.model, **form)
+    form = parameters_of(settings, "max_length", "window", "attention", "seed", "attention_dropout")
+    source = trained_model(settings.trained) if settings.trained else settings.model
+    form["reset_globals"] = settings.reset_globals and not settings.trained
+    model, tokenizer = load_pair_scorer(source, **form)
     passed_over = {split: PassedOver() for split in SPLITS}
     topics = {split: read_topics(settings, split, counted) for split, counted in passed_over.items()}
     for split, counted in passed_over.items():
@@ -281,12 +289,26 @@ def _check_room(examples: MentionPairExamples, groups: Sequence[MentionGroup]) -
 # ---- training ----
 
 
-def train(prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None] | None = None) -> TrainingResult:
-    """Train the scorer and write the best one into `model/`; checkpoints and history go to `training/`.
-    Raises Stopped: it was asked to stop; the same call goes on from there."""
+def train(
+    prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None] | None = None
+) -> TrainingResult | None:
+    """Train the scorer and write the best one into `model/`; checkpoints and history go to `training/`. There
+    is nothing to do if `trained` names one. Raises Stopped: it was asked to stop; the same call goes on from
+    there."""
+    if prepared.settings.trained:
+        return None
     recipe = Recipe(function=prepare_job, arguments={"settings": parameters_of(prepared.settings)})
     folder, parallel = prepared.opened.folder, prepared.settings.parallel
     return fine_tune(job_of(prepared), folder=folder, parallel=parallel, recipe=recipe, on_log=on_log)
+
+
+def train_small(prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None]) -> None:
+    """Train a new scorer for a few updates, to see how it goes; nothing else reads it. There is nothing to do
+    where a whole training was seen."""
+    if not prepared.settings.trained:
+        return
+    again = read(replace(prepared.settings, trained=""))
+    runs.train_a_few_updates(job_of(again), prepared.opened.folder, on_log=on_log)
 
 
 def prepare_job(*, settings: Mapping[str, Any]) -> TrainingJob:

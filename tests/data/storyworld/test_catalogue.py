@@ -8,6 +8,8 @@ from ruamel.yaml import YAML
 from cdlm_lab.data.storyworld.catalogue import TEXTS, catalogue
 from cdlm_lab.data.storyworld.grammar import compile_template
 
+FORMS = {"sub", "name", "he", "his"}
+
 
 def test_no_key_stands_twice_and_no_file_is_left_over():
     files = {path.stem: YAML(typ="safe").load(path) for path in TEXTS.glob("*.yaml")}  # refuses such keys
@@ -23,6 +25,9 @@ def test_every_slot_word_and_fragment_is_known(event):
         assert template.keys <= known, template.text
         assert set(re.findall(r"\{\$(\w+)\}", template.text)) <= event.words.keys() | {"next"}, template.text
         assert set(re.findall(r"\{>(\w+)\}", template.text)) <= event.texts.keys(), template.text
+        assert set(re.findall(r"\{\w+\.([^}]*)\}", template.text)) <= {"sub", "name", "he", "his"}, (
+            template.text
+        )
     assert len(event.texts["headlines"]) >= 6  # as many as reports of a story
 
 
