@@ -81,10 +81,8 @@ def _parts(folder: str | Path, split: str) -> tuple[str, tuple[Path, ...]]:
     wanted = split_named(split).replace("validation", "dev")
     form, parts = _format_and_parts(folder)
     if wanted not in parts:
-        what = f"it has no {wanted} set of {form}, only {', '.join(parts)}"
-        raise DataError(
-            files.home_path(folder), what, f"put the file there ({_FORMATS[form]})", field="folder"
-        )
+        what, remedy = f"it has no {wanted} set of {form}, only {', '.join(parts)}", _FORMATS[form]
+        raise DataError(files.home_path(folder), what, f"put the file there ({remedy})", field="folder")
     return form, parts[wanted]
 
 

@@ -111,9 +111,9 @@ def read_fever(path: str | Path, *, most_evidence: int = 5) -> Iterator[Evidence
          "evidence": [["Blue_Mill", 0, "Blue Mill LRB 1999 RRB is a novel by Ann Lee .", 0.97], ...]}
 
     Evidence is page, number of the sentence there, sentence, and a score that is not read. The first
-    `most_evidence` filled sentences count, in the order of the file: KGAT's own script put the annotated
-    sentences of train and dev first, with score 1, and not those of test, which flatters dev (the paper's
-    Table 3: 81.2 for dev, 74.4 for test). The group of a claim is the page of its first evidence.
+    `most_evidence` filled sentences count: KGAT's own script put the annotated ones of train and dev first,
+    not those of test, which flatters dev (the paper's Table 3: 81.2 for dev, 74.4 for test). The group of a
+    claim is the page of its first evidence.
     """
     for record in read_json_lines(path, _Fever, unique="id"):
         fields = record.fields
@@ -132,10 +132,10 @@ def read_fm2(
          "wikipedia_page": "Gandhi (film)", "gold_evidence": [{"section_header": "Production", "text":
          "..."}], "retrieved_evidence": [{"section_header": "Plot", "text": "..."}, ...]}
 
-    "retrieved" evidence is the result of a search, ten sentences of the page, and behind these the one or two
-    gold sentences that it missed; "gold" is what the author chose. Of 2,549 claims of dev and test, the first
-    five retrieved sentences hold all gold ones for 42% and one of them for 52%, the first ten for 59% and
-    69%. The first `most_evidence` filled sentences count. The group of a claim is its page.
+    "retrieved" evidence is the result of a search, ten sentences of the page, and behind these the gold ones
+    that it missed; "gold" is what the author chose. Of 2,549 claims of dev and test, the first five retrieved
+    sentences hold all gold ones for 42% and one of them for 52%, the first ten for 59% and 69%. The first
+    `most_evidence` filled sentences count. The group of a claim is its page.
     """
     for record in read_json_lines(path, _Retrieved if evidence == "retrieved" else _Gold, unique="id"):
         page = record.fields.wikipedia_page
@@ -159,10 +159,7 @@ def read_fever_symmetric(path: str | Path) -> Iterator[EvidencedClaim]:
 
 
 def plain_text(text: str) -> str:
-    """FEVER's tokenised text with plain brackets and quotes: "-LRB- born 1950 -RRB-" is "( born 1950 )".
-
-    Spaces around marks stay, and so does what is in square brackets, mostly pronunciations, which KGAT drops.
-    """
+    """FEVER's tokenised text with plain brackets and quotes: "-LRB- born 1950 -RRB-" is "( born 1950 )"."""
     for pattern, plain in _ESCAPES:
         text = pattern.sub(plain, text)
     return text.replace("``", '"').replace("''", '"')
@@ -174,11 +171,8 @@ def plain_title(title: str) -> str:
 
 
 def split_claims(claims: Iterable[EvidencedClaim], into: Sequence[str]) -> dict[str, list[EvidencedClaim]]:
-    """Claims by split, where the source has none, in their order.
-
-    Each split but the first gets about the share HELD_OUT of the groups, by a hash of their names: adding or
-    reordering claims moves no others.
-    """
+    """Claims by split, where the source has none: each but the first gets about the share HELD_OUT of the
+    groups, by a hash of their names, so that adding or reordering claims moves no others."""
     splits: dict[str, list[EvidencedClaim]] = {name: [] for name in into}
     for claim in claims:
         digest = hashlib.sha256(f"claims/0/{claim.group}".encode()).digest()
@@ -198,10 +192,8 @@ class _Part(NamedTuple):
 def read_claims(
     path: str | Path, split: str, *, evidence: Evidence = "retrieved", most_evidence: int = 5
 ) -> list[EvidencedClaim]:
-    """The claims of one of SETS in a folder or file, in its order.
-
-    `evidence` is for FM2; FEVER has no gold evidence, and FeverSymmetric one sentence, the same for both.
-    """
+    """The claims of one of SETS in a folder or file, in its order. `evidence` is for FM2; FEVER has no gold
+    evidence, and FeverSymmetric one sentence, the same for both."""
     if evidence not in get_args(Evidence):
         raise ValueError(f"evidence is {evidence!r}; choose one of {', '.join(get_args(Evidence))}")
     if most_evidence < 1:

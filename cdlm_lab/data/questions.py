@@ -217,10 +217,9 @@ def answer_occurrences(
     """Every place where an answer stands in the `gold` paragraphs, as nobody marked the one that was meant.
 
     Whole words in the same case; only if there are none in any gold paragraph, whole words in any case; then
-    parts of words, in the same case, then in any. White space matches any white space; occurrences may
-    overlap and run over several sentences. In the order of `gold`, in each paragraph the title first; none
-    for yes, no, and an answer that is not known. (CDLM's released code prefers supporting sentences, then
-    bodies.)
+    parts of words, in the same case, then in any. White space matches any; occurrences may overlap and run
+    over several sentences. In the order of `gold`, in each paragraph the title first (CDLM's released code
+    prefers supporting sentences, then bodies); none for yes, no, and an answer that is not known.
     """
     words = (answer or "").split()
     if not words or answer in ("yes", "no"):
@@ -245,16 +244,9 @@ def answer_occurrences(
 def read_question_folder(
     folder: str | Path, *, dev_from_train: int = 0, seed: int = 0
 ) -> dict[str, list[MultihopQuestion]]:
-    """Questions of `train.json`, `dev.json` and `test.json`, with gold; facts that name a sentence which is
-    not there, as a few of the official ones do, are `unknown_supporting`.
-
-    Args:
-        dev_from_train: so many questions, drawn of train by `seed`, are dev and not train; 0 = `dev.json`.
-
-    Raises:
-        ParameterError: a file that is not there or has a question without gold, one question in two splits.
-        DataError: a file that cannot be read.
-    """
+    """Questions of `train.json`, `dev.json` and `test.json`. `dev_from_train`: so many questions, drawn of
+    train by `seed`, are dev and not train; 0 = `dev.json`. Raises ParameterError for a file that is not there
+    or has a question without gold, and for one question in two splits."""
     paths = {split: _split_file(folder, split) for split in SPLITS if split != "dev" or not dev_from_train}
     read = {split: _with_gold(path) for split, path in paths.items()}
     if dev_from_train:

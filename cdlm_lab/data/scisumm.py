@@ -338,9 +338,8 @@ def without_citations(sentence: str) -> str:
 
     Taken out are brackets that hold a name and a year, (see Brill, 1995; Wu et al., 2004) or [Brill, 1995]; a
     year in brackets together with the names before it, as in Brill and Wu (2004); and numbers in square
-    brackets, [3, 5-7]. This is an approximation. It leaves citations without brackets, those that were cut in
-    two by the end of a sentence and names that stand apart ("Brill's tagger"), and it takes some brackets
-    that are no citations, such as (Monday, 1995).
+    brackets, [3, 5-7]. This leaves citations without brackets, those cut in two by the end of a sentence and
+    names that stand apart ("Brill's tagger"), and it takes some other brackets, such as (Monday, 1995).
     """
     bare = _GAP.sub(r"\1", " ".join(_CITATION.sub(" ", sentence).split()))
     return bare if any(character.isalnum() for character in bare) else "."
@@ -368,11 +367,8 @@ def read_scisumm(root: str | Path) -> SciSumm:
     A paper of which there are several texts is kept once, by preference as a reference paper; sentence
     numbers that refer to another text of it are mapped by the letters of the sentence. A paper without an id
     of the Anthology is called "C04-1089/name", after the folder it is in, unless another paper begins with
-    the same text, which is it then.
-
-    Citations are taken out of all sentences, lest the names or the mere brackets give the citing sentence
-    away. (Zhou et al. 2020 took them out of the sentences known to cite, and a sentence without citation
-    beside others that have theirs gives it away as well.)
+    the same text, which is it then. Citations are taken out of all sentences; taken out of those known to
+    cite alone, as in Zhou et al. 2020, their absence gives these away.
     """
     release = _Release(Path(root))
     merged: dict[tuple[str, str], DocumentLink] = {}
@@ -416,16 +412,11 @@ class _Release:
         self.replaced: dict[str, int] = {}
         self.unplaced: list[str] = []
         self.passed_over: list[str] = []
-        collections = {name: read_collection(root, name) for name in (TASK, NET)}
-        if not any(collections.values()):
+        present = {name: files for name in (TASK, NET) if (files := read_collection(root, name))}
+        if not present:
             remedy = f"put {TASK}.tar.xz or {NET}.tar.xz there"
             raise DataError(root, "neither archives nor folders of CL-SciSumm", remedy, field="folder")
-        papers = [
-            paper
-            for name, members in collections.items()
-            if members
-            for paper in self._read(root / name, members)
-        ]
+        papers = [paper for name, files in present.items() for paper in self._read(root / name, files)]
         order = (TRAINING, TEST, NET)
         papers.sort(key=lambda paper: (_PAPERS.index(paper[2]), order.index(paper[0][0]), paper))
         self._keep(papers)
@@ -462,9 +453,8 @@ class _Release:
         # A paper that a folder names in its own way may be one with an id of the Anthology.
         for place, paper in sorted(parsed, key=lambda one: "/" in one[1].id):
             name, start = paper.id, letters_of(" ".join(paper.sentences[2:4]))
-            if len(start) >= _SAME_START:
-                known = starts.setdefault(start, name)
-                paper = replace(paper, id=known) if "/" in name else paper
+            known = starts.setdefault(start, name) if len(start) >= _SAME_START else name
+            paper = replace(paper, id=known) if "/" in name else paper
             self.kept.setdefault(paper.id, paper)
             self.texts[place, name] = paper
 
@@ -572,11 +562,9 @@ def read_scisumm_corpus(folder: str | Path, *, split: Split) -> Iterator[Cluster
     """Clusters of plain text for pre-training, reference papers first.
 
     A cluster is one paper by itself, each paper once, as clusters of a paper and those that cite it would
-    overlap. The text is the title, and then a line for the abstract and for each section; headings of
-    sections are left out. One sentence before the abstract or first section is the title; more of them (62
-    papers of ScisummNet are without sections) are a line of their own. Papers are split by a hash of their
-    ids (90/5/5). Both collections are read as a whole before the first paper is given (150 MB), since
-    archives hold the papers in another order.
+    overlap. The text is the title, and then a line for the abstract and for each section, without headings.
+    One sentence before the abstract or first section is the title; more of them (62 papers of ScisummNet are
+    without sections) are a line of their own. Papers are split by a hash of their ids (90/5/5).
     """
     for identifier, paper in _Release(Path(folder)).kept.items():
         if hashed_split(identifier) != split:

@@ -196,10 +196,11 @@ def marked_parts(path: Path, *, mark: str | None = None) -> Iterator[tuple[Line,
             head, blocks, apart = line, [], True
         elif not line.text.strip():
             apart = True
-        else:
-            blocks += [[]] if apart else []
-            blocks[-1].append(line)
+        elif apart:
+            blocks.append([line])
             apart = False
+        else:
+            blocks[-1].append(line)
     yield head, _filled(head, blocks)
 
 

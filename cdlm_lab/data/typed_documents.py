@@ -134,12 +134,10 @@ def parse_marked_documents(text: str, *, kind: Kind, source: str = "text") -> To
     """The documents of a text, in its order, as one topic named "own documents".
 
     Tokens are words, with what stands inside them (O'Brien, 15-year-old, 3.5, 1,473, 10:30, U.S.),
-    possessives and short verbs ('s, 're), which the corpora have apart too, and any other character by
-    itself. Invisible ones, such as those that turn the direction of writing, are left out. A mention starts
-    and ends with a token. An English sentence splitter ends sentences, and so does a blank line; nothing ends
-    one inside a mention. All sentences are validated. Mentions, all of one `kind`, are called
-    "{document}:{number}", in order of their spans, from 0, and so are their clusters: nothing is known of
-    which mentions corefer.
+    possessives and short verbs ('s, 're), as in the corpora, and any other visible character by itself. A
+    mention starts and ends with a token. An English sentence splitter ends sentences, and so does a blank
+    line; nothing ends one inside a mention. All sentences are validated. Mentions, all of one `kind`, are
+    called "{document}:{number}", in order of their spans, from 0, and each is a cluster by itself.
     """
     check_kind(kind)
     lines = lines_of(text, source=source, remedy="write a document with marked mentions")
@@ -225,11 +223,7 @@ def _document(source: str | Path, section: Section, kind: Kind) -> CoreferenceDo
 
 
 def _add_paragraph(
-    source: str | Path,
-    lines: Iterable[Line],
-    tokens: list[str],
-    ends: list[int],
-    mentions: list[TokenSpan],
+    source: str | Path, lines: Iterable[Line], tokens: list[str], ends: list[int], mentions: list[TokenSpan]
 ) -> None:
     text, marked = _without_marks(source, lines)
     starts, first = sentence_starts(text), len(tokens)

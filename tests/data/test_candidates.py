@@ -97,14 +97,11 @@ def tokens(write, tmp_path):
     return _tokens
 
 
-@pytest.mark.parametrize(
-    ("read", "name", "text", "sets"),
-    [
-        (candidates.read_wikiqa, "a.tsv", WIKIQA, WIKIQA_SETS),
-        (candidates.read_asnq, "dev.tsv", ASNQ, ASNQ_SETS),
-        (candidates.read_trecqa, "TEST.xml", XML, TREC_SETS),
-    ],
-)
+@pytest.mark.parametrize(("read", "name", "text", "sets"), [
+    (candidates.read_wikiqa, "a.tsv", WIKIQA, WIKIQA_SETS),
+    (candidates.read_asnq, "dev.tsv", ASNQ, ASNQ_SETS),
+    (candidates.read_trecqa, "TEST.xml", XML, TREC_SETS),
+])  # fmt: skip
 def test_files(write, read, name, text, sets):
     assert list(read(str(write(name, text)))) == sets
     again = text.replace("\nQ2", "\n\nQ2").replace("who runs", "\nwho runs")  # blank lines say nothing
@@ -132,56 +129,49 @@ OTHER = (
     "already, of another question or of other rows; put the rows of a question together, "
     "and give each question its own id"
 )
-Q1, NO_QUESTIONS = (
-    f"'Q1' is the id of line 2 {OTHER}",
-    "1: file: no questions; add some, or leave the file out",
-)
+Q1 = f"'Q1' is the id of line 2 {OTHER}"
+NO_QUESTIONS = "1: file: no questions; add some, or leave the file out"
 FIRST = WIKIQA.split("\n")[1]
 BELONG = "lines of the four files belong together; copy them again"
 CLOSE = "does not close; copy the file again, or close it"
 TAGS = "where a tag belongs; write one of <QApairs id='...'>, <question>, <positive>, <negative>, </QApairs>"
 OUTSIDE = "it stands outside a question; put it between <QApairs id='...'> and </QApairs>"
-
-
 HEAD = f"begin with {', '.join(COLUMNS)}, tabs between"
 
 
-@pytest.mark.parametrize(
-    ("read", "old", "new", "message"),
-    [
-        ("wikiqa", WIKIQA.split("\n")[0], "a\tb", f"1: header: 'a\\tb' is not the header; {HEAD}"),
-        ("wikiqa", "D2-0\t", "D2-0 ", f"4: row: 6 columns instead of 7; {SEVEN}"),
-        ("wikiqa", "swam.", "swam\t.", f"4: row: 8 columns instead of 7; {SEVEN}"),
-        ("wikiqa", "\t1 \n", "\t1.0\n", "2: label: '1.0' is no label; write one of 0, 1"),
-        ("wikiqa", "\t1 \n", "\t\n", "2: label: '' is no label; write one of 0, 1"),
-        ("wikiqa", '"He swam.', " ", f"4: candidate: {CANDIDATE}"),
-        ("wikiqa", "Q2", " ", f"4: id: {FILL}"),
-        ("wikiqa", "swam.\t0\n", f"swam.\t0\n{FIRST}", f"5: id: {Q1}"),
-        ("wikiqa", "kiln\tD1\tKiln\tD1-1", "kilt\tD1\tKiln\tD1-1", f"3: id: {Q1}"),
-        ("wikiqa", WIKIQA[WIKIQA.index("\n") :], "", NO_QUESTIONS),
-        ("asnq", "Lee runs.\t4", "Lee runs. 4", f"5: row: 2 columns instead of 3; {THREE}"),
-        ("asnq", "Lee runs.", "Lee\truns.", f"5: row: 4 columns instead of 3; {THREE}"),
-        ("asnq", "rained.\t1", "rained.\t0", "2: label: '0' is no label; write one of 1, 2, 3, 4"),
-        ("asnq", "Lee runs.", " ", f"5: candidate: {CANDIDATE}"),
-        ("asnq", "who runs", "", f"5: question: {FILL}"),
-        ("trecqa", "</positive>\n", "", f"6: tag: <positive> {CLOSE}"),
-        ("trecqa", "</negative>\n", "", f"12: tag: <negative> {CLOSE}"),
-        # Not closed either, though an end of its name follows.
-        ("trecqa", "</positive>\n<neg", "<positive>\nLee\n</positive>\n<neg", f"6: tag: <positive> {CLOSE}"),
-        ("trecqa", "</QApairs>\n<QApairs id=", "<QApairs id=", f"1: tag: <QApairs id='7.1'> {CLOSE}"),
-        ("trecqa", "Lee\tswims\t.\t\n</positive>\n</QApairs>", "Lee", f"27: tag: <positive> {CLOSE}"),
-        ("trecqa", "\t.\t\n</positive>\n</QApairs>", "\n</positive>", f"23: tag: <QApairs id='7.2'> {CLOSE}"),
-        ("trecqa", "<QApairs id='7.1'>\n", "", f"2: question: {OUTSIDE}"),
-        ("trecqa", "<QApairs id='7.2'>\n", "</QApairs>\n", f"23: </QApairs>: {OUTSIDE}"),
-        ("trecqa", "<QApairs id='7.1'>", "<QApairs>", f"1: tag: '<QApairs>' {TAGS}"),
-        ("trecqa", "<negative>", "<neutral>", f"12: tag: '<neutral>' {TAGS}"),
-        ("trecqa", "Who\tswims\t?\nWP\tVBZ\t.\n", "", f"1: question: {FILL}"),
-        ("trecqa", "<question>\nWho\tswims\t?\n</question>\n<positive>\nLee", "<positive>\nLee",
-         f"23: question: {FILL}"),
-        ("trecqa", "Nobody\t-LRB-\there\t-RRB-\n<positive>\tNN\n", "", f"13: candidate: {CANDIDATE}"),
-        ("trecqa", "id='7.2'", "id='7.1'", f"23: id: '7.1' is the id of line 1 {OTHER}"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("read", "old", "new", "message"), [
+    ("wikiqa", WIKIQA.split("\n")[0], "a\tb", f"1: header: 'a\\tb' is not the header; {HEAD}"),
+    ("wikiqa", "D2-0\t", "D2-0 ", f"4: row: 6 columns instead of 7; {SEVEN}"),
+    ("wikiqa", "swam.", "swam\t.", f"4: row: 8 columns instead of 7; {SEVEN}"),
+    ("wikiqa", "\t1 \n", "\t1.0\n", "2: label: '1.0' is no label; write one of 0, 1"),
+    ("wikiqa", "\t1 \n", "\t\n", "2: label: '' is no label; write one of 0, 1"),
+    ("wikiqa", '"He swam.', " ", f"4: candidate: {CANDIDATE}"),
+    ("wikiqa", "Q2", " ", f"4: id: {FILL}"),
+    ("wikiqa", "swam.\t0\n", f"swam.\t0\n{FIRST}", f"5: id: {Q1}"),
+    ("wikiqa", "kiln\tD1\tKiln\tD1-1", "kilt\tD1\tKiln\tD1-1", f"3: id: {Q1}"),
+    ("wikiqa", WIKIQA[WIKIQA.index("\n") :], "", NO_QUESTIONS),
+    ("asnq", "Lee runs.\t4", "Lee runs. 4", f"5: row: 2 columns instead of 3; {THREE}"),
+    ("asnq", "Lee runs.", "Lee\truns.", f"5: row: 4 columns instead of 3; {THREE}"),
+    ("asnq", "rained.\t1", "rained.\t0", "2: label: '0' is no label; write one of 1, 2, 3, 4"),
+    ("asnq", "Lee runs.", " ", f"5: candidate: {CANDIDATE}"),
+    ("asnq", "who runs", "", f"5: question: {FILL}"),
+    ("trecqa", "</positive>\n", "", f"6: tag: <positive> {CLOSE}"),
+    ("trecqa", "</negative>\n", "", f"12: tag: <negative> {CLOSE}"),
+    # Not closed either, though an end of its name follows.
+    ("trecqa", "</positive>\n<neg", "<positive>\nLee\n</positive>\n<neg", f"6: tag: <positive> {CLOSE}"),
+    ("trecqa", "</QApairs>\n<QApairs id=", "<QApairs id=", f"1: tag: <QApairs id='7.1'> {CLOSE}"),
+    ("trecqa", "Lee\tswims\t.\t\n</positive>\n</QApairs>", "Lee", f"27: tag: <positive> {CLOSE}"),
+    ("trecqa", "\t.\t\n</positive>\n</QApairs>", "\n</positive>", f"23: tag: <QApairs id='7.2'> {CLOSE}"),
+    ("trecqa", "<QApairs id='7.1'>\n", "", f"2: question: {OUTSIDE}"),
+    ("trecqa", "<QApairs id='7.2'>\n", "</QApairs>\n", f"23: </QApairs>: {OUTSIDE}"),
+    ("trecqa", "<QApairs id='7.1'>", "<QApairs>", f"1: tag: '<QApairs>' {TAGS}"),
+    ("trecqa", "<negative>", "<neutral>", f"12: tag: '<neutral>' {TAGS}"),
+    ("trecqa", "Who\tswims\t?\nWP\tVBZ\t.\n", "", f"1: question: {FILL}"),
+    ("trecqa", "<question>\nWho\tswims\t?\n</question>\n<positive>\nLee", "<positive>\nLee",
+     f"23: question: {FILL}"),
+    ("trecqa", "Nobody\t-LRB-\there\t-RRB-\n<positive>\tNN\n", "", f"13: candidate: {CANDIDATE}"),
+    ("trecqa", "id='7.2'", "id='7.1'", f"23: id: '7.1' is the id of line 1 {OTHER}"),
+])  # fmt: skip
 def test_refused_files(write, refused, read, old, new, message):
     text = {"wikiqa": WIKIQA, "asnq": ASNQ, "trecqa": XML}[read]
     assert old in text
@@ -190,18 +180,15 @@ def test_refused_files(write, refused, read, old, new, message):
         list(getattr(candidates, f"read_{read}")(path))
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "file", "message"),
-    [
-        ("sim.txt", "1\n0\n", "sim.txt", f"3: file: line 3 is missing, which a.toks has; {BELONG}"),
-        ("b.toks", "a\nb\nc\nd\n", "a.toks", f"4: file: line 4 is missing, which b.toks has; {BELONG}"),
-        ("sim.txt", "1\nno\n1\n", "sim.txt", "2: label: 'no' is no label; write one of 0, 1"),
-        ("b.toks", "a\n\nc\n", "b.toks", f"2: candidate: {CANDIDATE}"),
-        ("a.toks", "a\na\n \n", "a.toks", f"3: question: {FILL}"),
-        ("id.txt", "1\n1\n\n", "id.txt", f"3: id: {FILL}"),
-        ("id.txt", "1\n2\n1\n", "id.txt", f"3: id: '1' is the id of line 1 {OTHER}"),
-    ],
-)
+@pytest.mark.parametrize(("name", "text", "file", "message"), [
+    ("sim.txt", "1\n0\n", "sim.txt", f"3: file: line 3 is missing, which a.toks has; {BELONG}"),
+    ("b.toks", "a\nb\nc\nd\n", "a.toks", f"4: file: line 4 is missing, which b.toks has; {BELONG}"),
+    ("sim.txt", "1\nno\n1\n", "sim.txt", "2: label: 'no' is no label; write one of 0, 1"),
+    ("b.toks", "a\n\nc\n", "b.toks", f"2: candidate: {CANDIDATE}"),
+    ("a.toks", "a\na\n \n", "a.toks", f"3: question: {FILL}"),
+    ("id.txt", "1\n1\n\n", "id.txt", f"3: id: {FILL}"),
+    ("id.txt", "1\n2\n1\n", "id.txt", f"3: id: '1' is the id of line 1 {OTHER}"),
+])  # fmt: skip
 def test_refused_token_files(tokens, refused, name, text, file, message):
     folder = tokens("test", {name: text})
     with refused(folder / file, message):

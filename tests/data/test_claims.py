@@ -116,33 +116,30 @@ TEXT, LIST, OBJECT = (
 TWICE = "id: '12' stands in line 1 already; give each record its own id"
 
 
-@pytest.mark.parametrize(
-    ("form", "fields", "message"),
-    [
-        ("symmetric", {"id": "12"}, TWICE),
-        ("symmetric", {"id": 12}, TWICE),
-        ("symmetric", {"id": True}, f"id: true or false where {TEXT}"),
-        ("symmetric", {"id": ...}, 'id: missing; add "id" to the record'),
-        ("symmetric", {"claim": " "}, f"claim: {EMPTY}"),
-        ("symmetric", {"label": "no"}, f"label: 'no' {LABEL}"),
-        ("symmetric", {"label": 1}, f"label: 1 {LABEL}"),
-        ("symmetric", {"evidence_sentence": "  "}, f"evidence_sentence: {EMPTY}"),
-        ("symmetric", {"evidence": " "}, f"evidence: {EMPTY}"),
-        ("symmetric", {"evidence_sentence": ...}, 'evidence: missing; add "evidence" to the record'),
-        ("fever", {"evidence": ...}, 'evidence: missing; add "evidence" to the record'),
-        ("fever", {"evidence": "x"}, f"evidence: a text where {LIST} [...]"),
-        ("fever", {"evidence": [MILL, "x"]}, f"evidence[1]: a text where a list belongs; {ROW}"),
-        ("fever", {"evidence": [["A", 0]]}, f"evidence[0]: a list of 2, too short; {ROW}"),
-        ("fever", {"evidence": [["A", 0, None]]}, f"evidence[0][2]: null where {TEXT}"),
-        ("fever", {"evidence": [[7, 0, "s"]]}, f"evidence[0][0]: a number where {TEXT}"),
-        ("fm2", {"text": ""}, f"text: {EMPTY}"),
-        ("fm2", {"wikipedia_page": 3}, f"wikipedia_page: a number where {TEXT}"),
-        ("fm2", {"retrieved_evidence": {}}, f"retrieved_evidence: an object where {LIST} [...]"),
-        ("fm2", {"retrieved_evidence": ["s"]}, f"retrieved_evidence[0]: a text where {OBJECT} it as {{...}}"),
-        ("fm2", {"retrieved_evidence": [{"text": "s"}, {}]},
-         'retrieved_evidence[1].text: missing; add "text" to the record'),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("form", "fields", "message"), [
+    ("symmetric", {"id": "12"}, TWICE),
+    ("symmetric", {"id": 12}, TWICE),
+    ("symmetric", {"id": True}, f"id: true or false where {TEXT}"),
+    ("symmetric", {"id": ...}, 'id: missing; add "id" to the record'),
+    ("symmetric", {"claim": " "}, f"claim: {EMPTY}"),
+    ("symmetric", {"label": "no"}, f"label: 'no' {LABEL}"),
+    ("symmetric", {"label": 1}, f"label: 1 {LABEL}"),
+    ("symmetric", {"evidence_sentence": "  "}, f"evidence_sentence: {EMPTY}"),
+    ("symmetric", {"evidence": " "}, f"evidence: {EMPTY}"),
+    ("symmetric", {"evidence_sentence": ...}, 'evidence: missing; add "evidence" to the record'),
+    ("fever", {"evidence": ...}, 'evidence: missing; add "evidence" to the record'),
+    ("fever", {"evidence": "x"}, f"evidence: a text where {LIST} [...]"),
+    ("fever", {"evidence": [MILL, "x"]}, f"evidence[1]: a text where a list belongs; {ROW}"),
+    ("fever", {"evidence": [["A", 0]]}, f"evidence[0]: a list of 2, too short; {ROW}"),
+    ("fever", {"evidence": [["A", 0, None]]}, f"evidence[0][2]: null where {TEXT}"),
+    ("fever", {"evidence": [[7, 0, "s"]]}, f"evidence[0][0]: a number where {TEXT}"),
+    ("fm2", {"text": ""}, f"text: {EMPTY}"),
+    ("fm2", {"wikipedia_page": 3}, f"wikipedia_page: a number where {TEXT}"),
+    ("fm2", {"retrieved_evidence": {}}, f"retrieved_evidence: an object where {LIST} [...]"),
+    ("fm2", {"retrieved_evidence": ["s"]}, f"retrieved_evidence[0]: a text where {OBJECT} it as {{...}}"),
+    ("fm2", {"retrieved_evidence": [{"text": "s"}, {}]},
+     'retrieved_evidence[1].text: missing; add "text" to the record'),
+])  # fmt: skip
 def test_refused_records(write, refused, form, fields, message):
     read, record = FORMS[form]
     path = write("a.jsonl", [record(), record(**{"id": "2"} | fields)])
@@ -150,27 +147,21 @@ def test_refused_records(write, refused, form, fields, message):
         list(read(path))
 
 
-@pytest.mark.parametrize(
-    ("split", "options", "message"),
-    [
-        ("all", {}, "split is 'all'; choose one of train, dev, test, symmetric"),
-        ("symmetric", {"evidence": "some"}, "evidence is 'some'; choose one of retrieved, gold"),
-        ("symmetric", {"most_evidence": 0}, "most_evidence is 0; it must be at least 1"),
-    ],
-)
+@pytest.mark.parametrize(("split", "options", "message"), [
+    ("all", {}, "split is 'all'; choose one of train, dev, test, symmetric"),
+    ("symmetric", {"evidence": "some"}, "evidence is 'some'; choose one of retrieved, gold"),
+    ("symmetric", {"most_evidence": 0}, "most_evidence is 0; it must be at least 1"),
+])  # fmt: skip
 def test_unknown_options(write, split, options, message):
     with pytest.raises(ValueError, match=f"^{message}$"):
         read_claims(write("a.jsonl", [symmetric()]), split, **options)
 
 
-@pytest.mark.parametrize(
-    ("text", "plain"),
-    [
-        ("Ann -LRB- -LSB- an -RSB- -RRB- wrote `` it '' .", 'Ann ( [ an ] ) wrote " it " .'),
-        ("Ann LRB LSB an RSB ; born 1950 RRB", "Ann ( [ an ] ; born 1950 )"),
-        ("The LRBX and `it' stay , COLON too", "The LRBX and `it' stay , COLON too"),
-    ],
-)
+@pytest.mark.parametrize(("text", "plain"), [
+    ("Ann -LRB- -LSB- an -RSB- -RRB- wrote `` it '' .", 'Ann ( [ an ] ) wrote " it " .'),
+    ("Ann LRB LSB an RSB ; born 1950 RRB", "Ann ( [ an ] ; born 1950 )"),
+    ("The LRBX and `it' stay , COLON too", "The LRBX and `it' stay , COLON too"),
+])  # fmt: skip
 def test_plain_text(text, plain):
     assert claims.plain_text(text) == plain
 
@@ -267,15 +258,12 @@ def test_which_evidence(write, tmp_path, refused):
         read_claims(path, "train", evidence="gold")
 
 
-@pytest.mark.parametrize(
-    ("name", "records", "what"),
-    [
-        ("fm2_dev.jsonl", of_pages("a"), None),  # a folder without a test file
-        ("clusters.jsonl", [{"id": "1", "documents": []}], "no claims that can be read"),
-        ("", None, "no such file or folder"),
-        ("a.jsonl", [symmetric()], "no claims for train here, but for symmetric"),
-    ],
-)
+@pytest.mark.parametrize(("name", "records", "what"), [
+    ("fm2_dev.jsonl", of_pages("a"), None),  # a folder without a test file
+    ("clusters.jsonl", [{"id": "1", "documents": []}], "no claims that can be read"),
+    ("", None, "no such file or folder"),
+    ("a.jsonl", [symmetric()], "no claims for train here, but for symmetric"),
+])  # fmt: skip
 def test_no_claims(write, tmp_path, refused, name, records, what):
     path = write(name, records) if name else tmp_path / "none"
     remedy = (

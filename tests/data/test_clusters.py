@@ -45,27 +45,24 @@ def jsonl(count: int) -> str:
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "folder", "name"),
-    [
-        ("x/train/a/1.txt", "t", True, "cluster_folder"),
-        ("x/y.jsonl", jsonl(1), False, "cluster_jsonl"),
-        ("x/y.jsonl", EVENT, False, "news_clusters"),
-        ("x/allsides_a.jsonl", EVENT, True, "news_clusters"),
-        ("x/neus_train.source", NEUS, True, "news_clusters"),
-        ("x/neus_train.source", NEUS, False, "news_clusters"),
-        ("x/train.txt.src", "a|||||b\n", True, "multi_news"),
-        ("x/train.src.cleaned.gz", "a|||||b\n" * 40, False, "multi_news"),
-        ("x/ECB+/1/1_1ecb.xml", XML, True, "ecb_plus"),
-        ("x/train/a.tsv", "a\tNULL\n", True, "docarc"),
-        ("x/scisummnet_2019/N00-0001/Reference_XML/N00-0001.xml", "<S>t</S>", True, "scisumm"),
-        ("x/train.txt.tgt", "a|||||b\n", False, None),
-        ("x/a.csv", "t", False, None),
-        ("x/a.csv", "t", True, None),
-        ("x/a.txt", "t", True, None),
-        ("storywrld/", None, True, None),
-    ],
-)
+@pytest.mark.parametrize(("file", "content", "folder", "name"), [
+    ("x/train/a/1.txt", "t", True, "cluster_folder"),
+    ("x/y.jsonl", jsonl(1), False, "cluster_jsonl"),
+    ("x/y.jsonl", EVENT, False, "news_clusters"),
+    ("x/allsides_a.jsonl", EVENT, True, "news_clusters"),
+    ("x/neus_train.source", NEUS, True, "news_clusters"),
+    ("x/neus_train.source", NEUS, False, "news_clusters"),
+    ("x/train.txt.src", "a|||||b\n", True, "multi_news"),
+    ("x/train.src.cleaned.gz", "a|||||b\n" * 40, False, "multi_news"),
+    ("x/ECB+/1/1_1ecb.xml", XML, True, "ecb_plus"),
+    ("x/train/a.tsv", "a\tNULL\n", True, "docarc"),
+    ("x/scisummnet_2019/N00-0001/Reference_XML/N00-0001.xml", "<S>t</S>", True, "scisumm"),
+    ("x/train.txt.tgt", "a|||||b\n", False, None),
+    ("x/a.csv", "t", False, None),
+    ("x/a.csv", "t", True, None),
+    ("x/a.txt", "t", True, None),
+    ("storywrld/", None, True, None),
+])  # fmt: skip
 def test_formats_are_recognised(write, tmp_path, refused, file, content, folder, name):
     path = tmp_path / "storywrld" if content is None else write(file, content)
     corpus = tmp_path / "x" if folder and content else path
@@ -82,15 +79,12 @@ def test_formats_are_recognised(write, tmp_path, refused, file, content, folder,
             read(str(corpus), split="train")
 
 
-@pytest.mark.parametrize(
-    ("corpus", "options", "message"),
-    [
-        ("x.jsonl", {"split": "dev"}, "split is 'dev'; choose one of train, validation, test$"),
-        ("x.jsonl", {"size": -1}, "size is -1; write 0 for all clusters, or how many at most$"),
-        ("storyworld", {}, "size is 0, but storyworld has no end; write how many clusters"),
-        (" ", {}, "corpus is ' '; give storyworld"),
-    ],
-)
+@pytest.mark.parametrize(("corpus", "options", "message"), [
+    ("x.jsonl", {"split": "dev"}, "split is 'dev'; choose one of train, validation, test$"),
+    ("x.jsonl", {"size": -1}, "size is -1; write 0 for all clusters, or how many at most$"),
+    ("storyworld", {}, "size is 0, but storyworld has no end; write how many clusters"),
+    (" ", {}, "corpus is ' '; give storyworld"),
+])  # fmt: skip
 def test_arguments_that_make_no_sense(corpus, options, message):
     for read in (open_corpus, corpus_checksum):
         with pytest.raises(ValueError, match=f"^{message}"):
@@ -191,21 +185,18 @@ class TestFolder:
         assert ids["validation"] == ["b"]
         assert sorted(ids["train"] + ids["test"]) == ["a", "test"]
 
-    @pytest.mark.parametrize(
-        ("files", "place", "message"),
-        [
-            ({"a/1.txt": "t", "b/notes.md": "t"}, "b",
-             "1: folder: a cluster without documents; put one .txt file for each document there, or remove "
-             "the folder"),
-            ({"a/1.txt": "", "a/2.txt": " \n\t\n"}, "a",
-             "1: folder: no document has any text; fill its files, or remove the folder"),
-            ({"a/1.txt": "t", "a/1.txt.gz": "t"}, "a/1.txt.gz",
-             "1: file name: another file of this folder is document '1' too; keep one of them, or rename it"),
-            ({"train/a/1.txt": "t", "test/a/1.txt": "t"}, "",
-             "1: folder name: train/a and test/a have the same name; rename one: the name is the id of the "
-             "cluster"),
-        ],
-    )  # fmt: skip
+    @pytest.mark.parametrize(("files", "place", "message"), [
+        ({"a/1.txt": "t", "b/notes.md": "t"}, "b",
+         "1: folder: a cluster without documents; put one .txt file for each document there, or remove "
+         "the folder"),
+        ({"a/1.txt": "", "a/2.txt": " \n\t\n"}, "a",
+         "1: folder: no document has any text; fill its files, or remove the folder"),
+        ({"a/1.txt": "t", "a/1.txt.gz": "t"}, "a/1.txt.gz",
+         "1: file name: another file of this folder is document '1' too; keep one of them, or rename it"),
+        ({"train/a/1.txt": "t", "test/a/1.txt": "t"}, "",
+         "1: folder name: train/a and test/a have the same name; rename one: the name is the id of the "
+         "cluster"),
+    ])  # fmt: skip
     def test_faults(self, write, tmp_path, refused, files, place, message):
         for name, text in files.items():
             write(name, text)
@@ -279,36 +270,32 @@ EMPTY = "an empty list; add what is missing, or delete the record"
 OWN = 'null where an object belongs; write each as a text in quotes, or {"text": "..."}'
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ('{"documents": ["t"]}', 'id: missing; add "id" to the record'),
-        ('{"id": 5, "documents": ["t"]}', a_text("id", "a number")),
-        ('{"id": "a", "documents": ["t"]}', "id: 'a' stands in line 1 already; give each record its own id"),
-        ('{"id": "c"}', 'documents: missing; add "documents" to the record'),
-        ('{"id": "c", "documents": "t"}', "documents: a text where a list belongs; write it as [...]"),
-        ('{"id": "c", "documents": []}', f"documents: {EMPTY}"),
-        ('{"id": "c", "documents": ["", {"text": " \\n"}]}', f"documents: {NO_TEXT}"),
-        ('{"id": "c", "documents": ["t", null]}', f"documents[1]: {OWN}"),
-        ('{"id": "c", "documents": [{"title": ""}]}', 'documents[0].text: missing; add "text" to the record'),
-        ('{"id": "c", "documents": [{"text": "t", "title": ["x"]}]}', a_text("documents[0].title", "a list")),
-        ('{"id": "c", "documents": ["t", {"id": "0", "text": "u"}]}', f"documents[1].id: '0' {SAME}"),
-        ('{"id": "c", "documents": ["t"], "split": "Train"}', f"split: 'Train' {SPLIT}"),
-        ('{"id": "c", "documents": ["\\udfff"]}',
-         "documents[0].text: half a surrogate pair at character 0; remove the lone \\ud... escape"),
-        ('{"cluster_id": "b"}', 'docs: missing; add "docs" to the record'),
-        ('{"cluster_id": "b", "docs": []}', f"docs: {EMPTY}"),
-        ('{"cluster_id": "b", "docs": [7]}', "docs[0]: a number where an object belongs; write it as {...}"),
-        ('{"cluster_id": "b", "docs": [{"id": "1"}]}', 'docs[0].text: missing; add "text" to the record'),
-        ('{"cluster_id": "b", "split": "no", "docs": [{"id": "1", "text": ""}]}', f"split: 'no' {SPLIT}"),
-        ('{"cluster_id": "b", "docs": [{"id": "1", "text": ""}, {"id": "2", "text": ""}]}',
-         f"docs: {NO_TEXT}"),
-        ('{"cluster_id": "b", "docs": [{"id": "1", "text": ""}, {"id": "1", "text": ""}]}',
-         f"docs[1].id: '1' {SAME}"),
-        ('{"cluster_id": "a", "docs": [{"id": "1", "text": "t"}]}',
-         "cluster_id: 'a' stands in line 1 already; give each record its own cluster_id"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("line", "message"), [
+    ('{"documents": ["t"]}', 'id: missing; add "id" to the record'),
+    ('{"id": 5, "documents": ["t"]}', a_text("id", "a number")),
+    ('{"id": "a", "documents": ["t"]}', "id: 'a' stands in line 1 already; give each record its own id"),
+    ('{"id": "c"}', 'documents: missing; add "documents" to the record'),
+    ('{"id": "c", "documents": "t"}', "documents: a text where a list belongs; write it as [...]"),
+    ('{"id": "c", "documents": []}', f"documents: {EMPTY}"),
+    ('{"id": "c", "documents": ["", {"text": " \\n"}]}', f"documents: {NO_TEXT}"),
+    ('{"id": "c", "documents": ["t", null]}', f"documents[1]: {OWN}"),
+    ('{"id": "c", "documents": [{"title": ""}]}', 'documents[0].text: missing; add "text" to the record'),
+    ('{"id": "c", "documents": [{"text": "t", "title": ["x"]}]}', a_text("documents[0].title", "a list")),
+    ('{"id": "c", "documents": ["t", {"id": "0", "text": "u"}]}', f"documents[1].id: '0' {SAME}"),
+    ('{"id": "c", "documents": ["t"], "split": "Train"}', f"split: 'Train' {SPLIT}"),
+    ('{"id": "c", "documents": ["\\udfff"]}',
+     "documents[0].text: half a surrogate pair at character 0; remove the lone \\ud... escape"),
+    ('{"cluster_id": "b"}', 'docs: missing; add "docs" to the record'),
+    ('{"cluster_id": "b", "docs": []}', f"docs: {EMPTY}"),
+    ('{"cluster_id": "b", "docs": [7]}', "docs[0]: a number where an object belongs; write it as {...}"),
+    ('{"cluster_id": "b", "docs": [{"id": "1"}]}', 'docs[0].text: missing; add "text" to the record'),
+    ('{"cluster_id": "b", "split": "no", "docs": [{"id": "1", "text": ""}]}', f"split: 'no' {SPLIT}"),
+    ('{"cluster_id": "b", "docs": [{"id": "1", "text": ""}, {"id": "2", "text": ""}]}', f"docs: {NO_TEXT}"),
+    ('{"cluster_id": "b", "docs": [{"id": "1", "text": ""}, {"id": "1", "text": ""}]}',
+     f"docs[1].id: '1' {SAME}"),
+    ('{"cluster_id": "a", "docs": [{"id": "1", "text": "t"}]}',
+     "cluster_id: 'a' stands in line 1 already; give each record its own cluster_id"),
+])  # fmt: skip
 def test_malformed_line(write, refused, line, message):
     event = "docs" in line or "cluster_id" in line
     read = clusters.read_allsides if event else clusters.read_cluster_jsonl
@@ -361,17 +348,14 @@ def test_neus_records(write):
     assert list(clusters.read_neus(path, "train")) == []
 
 
-@pytest.mark.parametrize(
-    ("line", "document", "mark"),
-    [
-        ("TITLE=> a ARTICLE=> b [SEP] TITLE=> c", 2, "ARTICLE=>"),
-        ("a ARTICLE=> b", 1, "TITLE=>"),
-        ("x TITLE=> a ARTICLE=> b", 1, "TITLE=>"),
-        ("TITLE=> a ARTICLE=> b [SEP]", 2, "TITLE=>"),
-        ("", 1, "TITLE=>"),
-        ("TITLE=>  ARTICLE=> [SEP] TITLE=> ARTICLE=>", 0, ""),
-    ],
-)
+@pytest.mark.parametrize(("line", "document", "mark"), [
+    ("TITLE=> a ARTICLE=> b [SEP] TITLE=> c", 2, "ARTICLE=>"),
+    ("a ARTICLE=> b", 1, "TITLE=>"),
+    ("x TITLE=> a ARTICLE=> b", 1, "TITLE=>"),
+    ("TITLE=> a ARTICLE=> b [SEP]", 2, "TITLE=>"),
+    ("", 1, "TITLE=>"),
+    ("TITLE=>  ARTICLE=> [SEP] TITLE=> ARTICLE=>", 0, ""),
+])  # fmt: skip
 def test_malformed_neus(write, refused, line, document, mark):
     path = write("neus_train.source", EVENTS + line + "\n")
     remedy = "write TITLE=> title ARTICLE=> text, with [SEP] between documents"

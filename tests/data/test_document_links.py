@@ -84,34 +84,27 @@ def test_pairs_of_split_links():
     check_splits({name: pairs_from_links(PAPERS, links, seed=0) for name, links in splits.items()})
 
 
-@pytest.mark.parametrize(
-    ("links", "options", "complaint"),
-    [
-        (LINKS, {"hard": "harder"}, "hard is 'harder'; choose one of random, similar"),
-        (LINKS, {"negatives_per_positive": -1}, "negatives_per_positive is -1; it must be at least 0"),
-        ([LINKS[0], LINKS[0]], {}, "link c0>r0 is given twice; give each link once"),
-        ([link("c0", "x")], {}, "link c0>x: no document x; add it, or leave the link out"),
-        ([link("c0", "r0", in_first=(2,))], {}, "link c0>r0: sentence 2 lies outside: document c0 has 2"),
-        ([link("c0", "r0", in_second=(9,))], {}, "link c0>r0: sentence 9 lies outside: document r0 has 2"),
-        (LINKS[:2], {"negatives_per_positive": 2},
-         "link c0>r0: 1 documents to draw from; lower negatives_per_"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("links", "options", "complaint"), [
+    (LINKS, {"hard": "harder"}, "hard is 'harder'; choose one of random, similar"),
+    (LINKS, {"negatives_per_positive": -1}, "negatives_per_positive is -1; it must be at least 0"),
+    ([LINKS[0], LINKS[0]], {}, "link c0>r0 is given twice; give each link once"),
+    ([link("c0", "x")], {}, "link c0>x: no document x; add it, or leave the link out"),
+    ([link("c0", "r0", in_first=(2,))], {}, "link c0>r0: sentence 2 lies outside: document c0 has 2"),
+    ([link("c0", "r0", in_second=(9,))], {}, "link c0>r0: sentence 9 lies outside: document r0 has 2"),
+    (LINKS[:2], {"negatives_per_positive": 2}, "link c0>r0: 1 documents to draw from; lower negatives_per_"),
+])  # fmt: skip
 def test_what_is_refused(links, options, complaint):
     with pytest.raises(ValueError, match=complaint):
         unrelated(links, **options)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        ({"first": "b"}, "link b>b: a document linked with itself; leave it out"),
-        ({"in_first": ()}, r"link a>b: in_first is \(\); write each once, ascending, from 0, or None"),
-        ({"in_second": (2, 1)}, r"link a>b: in_second is \(2, 1\)"),
-        ({"in_second": (1, 1)}, r"link a>b: in_second is \(1, 1\)"),
-        ({"in_first": (-1, 1)}, r"link a>b: in_first is \(-1, 1\)"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "complaint"), [
+    ({"first": "b"}, "link b>b: a document linked with itself; leave it out"),
+    ({"in_first": ()}, r"link a>b: in_first is \(\); write each once, ascending, from 0, or None"),
+    ({"in_second": (2, 1)}, r"link a>b: in_second is \(2, 1\)"),
+    ({"in_second": (1, 1)}, r"link a>b: in_second is \(1, 1\)"),
+    ({"in_first": (-1, 1)}, r"link a>b: in_first is \(-1, 1\)"),
+])  # fmt: skip
 def test_links_are_checked(arguments, complaint):
     with pytest.raises(ValueError, match=complaint):
         link(**{"first": "a", "second": "b", **arguments})
@@ -149,35 +142,29 @@ def test_documents_and_links_in_order(collection, tmp_path):
     assert [(link.documents, link.in_first) for link in links] == [(("b", "a"), (0, 1)), (("a", "b"), None)]
 
 
-@pytest.mark.parametrize(
-    ("document", "message"),
-    [
-        ({"text": "x"}, 'id: missing; add "id" to the record'),
-        ({"id": "d"}, 'text: missing; add "text" to the record'),
-        ({"id": "d", "text": " \n"}, "text: it is empty; fill it in, or delete the record"),
-        ({"id": "", "text": "x."}, "id: it is empty; fill it in, or delete the record"),
-        ({"id": "d", "sentences": ["x", " "]}, "sentences[1]: it is empty; leave it out"),
-        ({"id": "a", "text": "x"}, "id: 'a' is there already; give every document its own id"),
-    ],
-)
+@pytest.mark.parametrize(("document", "message"), [
+    ({"text": "x"}, 'id: missing; add "id" to the record'),
+    ({"id": "d"}, 'text: missing; add "text" to the record'),
+    ({"id": "d", "text": " \n"}, "text: it is empty; fill it in, or delete the record"),
+    ({"id": "", "text": "x."}, "id: it is empty; fill it in, or delete the record"),
+    ({"id": "d", "sentences": ["x", " "]}, "sentences[1]: it is empty; leave it out"),
+    ({"id": "a", "text": "x"}, "id: 'a' is there already; give every document its own id"),
+])  # fmt: skip
 def test_documents_that_cannot_be(collection, refused, document, message):
     folder = collection([*DOCUMENTS, document])
     with refused(folder / "documents.jsonl", f"4: {message}"):
         read_linked_collection(folder)
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "sentences", "message"),
-    [
-        ("z", "a", None, "first: there is no document 'z'; add it, or delete the line"),
-        ("a", "a", None, "second: a document linked with itself; delete the line"),
-        ("a", "b", None, "second: the same link is there already; give each link once"),
-        ("a", "c", [0],
-         "sentences: document 'a' is given as a text; give it as sentences, so that their numbers are sure"),
-        ("b", "c", [0, 2], "sentences[1]: 2 is no sentence of 'b', which has 2; count them from 0"),
-        ("b", "c", [True], "sentences[0]: true or false where a whole number belongs; write it as 3"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("first", "second", "sentences", "message"), [
+    ("z", "a", None, "first: there is no document 'z'; add it, or delete the line"),
+    ("a", "a", None, "second: a document linked with itself; delete the line"),
+    ("a", "b", None, "second: the same link is there already; give each link once"),
+    ("a", "c", [0],
+     "sentences: document 'a' is given as a text; give it as sentences, so that their numbers are sure"),
+    ("b", "c", [0, 2], "sentences[1]: 2 is no sentence of 'b', which has 2; count them from 0"),
+    ("b", "c", [True], "sentences[0]: true or false where a whole number belongs; write it as 3"),
+])  # fmt: skip
 def test_links_that_cannot_be(collection, refused, first, second, sentences, message):
     record = {"first": first, "second": second, "sentences": sentences}
     folder = collection(links=[*COLLECTION_LINKS, record])
@@ -255,14 +242,11 @@ def test_no_paper_that_the_whole_paper_is_linked_with_becomes_a_negative():
         assert {first for first, _ in drawn} == {"A", "E"}
 
 
-@pytest.mark.parametrize(
-    ("citing", "length", "opening", "complaint"),
-    [
-        (1, 0, 3, "length is 0 and opening 3; a passage has at least 1 sentence"),
-        (1, 5, -1, "length is 5 and opening -1"),
-        (20, 5, 3, "link A>B: sentence 20 lies outside"),
-    ],
-)
+@pytest.mark.parametrize(("citing", "length", "opening", "complaint"), [
+    (1, 0, 3, "length is 0 and opening 3; a passage has at least 1 sentence"),
+    (1, 5, -1, "length is 5 and opening -1"),
+    (20, 5, 3, "link A>B: sentence 20 lies outside"),
+])  # fmt: skip
 def test_passages_that_cannot_be(citing, length, opening, complaint):
     with pytest.raises(ValueError, match=complaint):
         made(cites("A", "B", citing), length=length, opening=opening)

@@ -45,32 +45,26 @@ def test_sound_records():
     assert replace(pair("a", "b"), related=False, aligned=()).aligned == ()
 
 
-@pytest.mark.parametrize(
-    ("name", "sentences", "complaint"),
-    [
-        ("", ("A.",), "a document without id; name it"),
-        ("a", (), "document a has no sentences; leave it out"),
-        ("a", ("A.", " \n"), "document a: sentence 1 is empty; leave it out"),
-    ],
-)
+@pytest.mark.parametrize(("name", "sentences", "complaint"), [
+    ("", ("A.",), "a document without id; name it"),
+    ("a", (), "document a has no sentences; leave it out"),
+    ("a", ("A.", " \n"), "document a: sentence 1 is empty; leave it out"),
+])  # fmt: skip
 def test_documents_are_checked(name, sentences, complaint):
     with pytest.raises(ValueError, match=f"^{complaint}$"):
         PairDocument(id=name, sentences=sentences)
 
 
-@pytest.mark.parametrize(
-    ("changes", "complaint"),
-    [
-        ({"id": ""}, r"pair \('a', 'b'\): no id; name it"),
-        ({"cluster": ""}, r"pair a\+b: no cluster; name it"),
-        ({"aligned": ()}, r"pair a\+b is related, but no sentence is aligned; write None if"),
-        ({"related": False, "aligned": (0,)}, r"it is not related, but sentence 0 is aligned; write \(\)"),
-        ({"aligned": (0, 2)}, r"sentence 2 lies outside: document a has 2; sentences are numbered from 0"),
-        ({"aligned": (-1,)}, "sentence -1 lies outside: document a has 2"),
-        ({"aligned": (1, 0)}, r"sentences \(1, 0\) are out of order; write each once, ascending"),
-        ({"aligned": (1, 1)}, r"sentences \(1, 1\) are out of order"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "complaint"), [
+    ({"id": ""}, r"pair \('a', 'b'\): no id; name it"),
+    ({"cluster": ""}, r"pair a\+b: no cluster; name it"),
+    ({"aligned": ()}, r"pair a\+b is related, but no sentence is aligned; write None if"),
+    ({"related": False, "aligned": (0,)}, r"it is not related, but sentence 0 is aligned; write \(\)"),
+    ({"aligned": (0, 2)}, r"sentence 2 lies outside: document a has 2; sentences are numbered from 0"),
+    ({"aligned": (-1,)}, "sentence -1 lies outside: document a has 2"),
+    ({"aligned": (1, 0)}, r"sentences \(1, 0\) are out of order; write each once, ascending"),
+    ({"aligned": (1, 1)}, r"sentences \(1, 1\) are out of order"),
+])  # fmt: skip
 def test_pairs_are_checked(changes, complaint):
     with pytest.raises(ValueError, match=complaint):
         replace(pair("a", "b"), **changes)
@@ -131,17 +125,14 @@ def test_splits_never_leak(edges, seed, drop):
     assert drop or sum(map(len, splits.values())) == len(pairs)
 
 
-@pytest.mark.parametrize(
-    ("shares", "complaint"),
-    [
-        ({"train": 0.5, "exam": 0.5}, "'exam' is no split; choose among train, validation"),
-        ({"train": 1.0, "test": 0.0}, "the share of test is 0.0; leave the split out"),
-        ({"train": 0.5, "test": float("nan")}, "the share of test is nan"),
-        ({"train": 0.5, "test": 0.4}, "do not add up to 1"),
-        ({"dev": 0.5, "validation": 0.5}, "name each split once"),
-        ({}, "do not add up to 1"),
-    ],
-)
+@pytest.mark.parametrize(("shares", "complaint"), [
+    ({"train": 0.5, "exam": 0.5}, "'exam' is no split; choose among train, validation"),
+    ({"train": 1.0, "test": 0.0}, "the share of test is 0.0; leave the split out"),
+    ({"train": 0.5, "test": float("nan")}, "the share of test is nan"),
+    ({"train": 0.5, "test": 0.4}, "do not add up to 1"),
+    ({"dev": 0.5, "validation": 0.5}, "name each split once"),
+    ({}, "do not add up to 1"),
+])  # fmt: skip
 def test_shares_are_checked(shares, complaint):
     with pytest.raises(ValueError, match=complaint):
         split_without_leaks(chains(3, 3), shares=shares, seed=0)
@@ -155,18 +146,15 @@ COPIED = [replace(pair("u", "v"), second=document("w", *document("x").sentences)
 XYZ = both_kinds("x", "y", "z")
 
 
-@pytest.mark.parametrize(
-    ("splits", "complaint"),
-    [
-        ({"test": XYZ, "dev": both_kinds("u", "x", "v")},
-         "document x is in test and in dev; split the pairs with split_without_leaks"),
-        ({"test": XYZ, "train": COPIED},
-         "x of test and w of train are the same text; leave one of these documents out"),
-        ({"test": XYZ[1:]}, "all pairs of test are unrelated; a split needs both kinds"),
-        ({"dev": iter(XYZ[:1])}, "all pairs of dev are related; a split needs both kinds"),
-        ({"train": []}, "train has no pairs; give it a larger share"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("splits", "complaint"), [
+    ({"test": XYZ, "dev": both_kinds("u", "x", "v")},
+     "document x is in test and in dev; split the pairs with split_without_leaks"),
+    ({"test": XYZ, "train": COPIED},
+     "x of test and w of train are the same text; leave one of these documents out"),
+    ({"test": XYZ[1:]}, "all pairs of test are unrelated; a split needs both kinds"),
+    ({"dev": iter(XYZ[:1])}, "all pairs of dev are related; a split needs both kinds"),
+    ({"train": []}, "train has no pairs; give it a larger share"),
+])  # fmt: skip
 def test_splits_are_checked(splits, complaint):
     check_splits({"train": chains(2), "test": XYZ})
     with pytest.raises(ValueError, match=f"^{complaint}$"):
@@ -223,22 +211,19 @@ def test_rows(write, header):
     assert again.second.id == cites.second.id
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (f"One {MARK}. Two.", (0,)),
-        (f"One{MARK}. Two.", (0,)),
-        (f"One.{MARK} Two.", (0,)),
-        (f"One. {MARK}Two.", (1,)),
-        (f"One. {MARK} Two.", (1,)),
-        (f"{MARK}One. Two.", (0,)),
-        (f"One. Two.{MARK}", (1,)),
-        (f"One. Two. {MARK}", (1,)),
-        (f"One. Two {MARK}{MARK} men. Three {MARK}.", (1, 2)),
-        (f"He went. She{MARK}came too.", (1,)),
-        ("One. Two.", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    (f"One {MARK}. Two.", (0,)),
+    (f"One{MARK}. Two.", (0,)),
+    (f"One.{MARK} Two.", (0,)),
+    (f"One. {MARK}Two.", (1,)),
+    (f"One. {MARK} Two.", (1,)),
+    (f"{MARK}One. Two.", (0,)),
+    (f"One. Two.{MARK}", (1,)),
+    (f"One. Two. {MARK}", (1,)),
+    (f"One. Two {MARK}{MARK} men. Three {MARK}.", (1, 2)),
+    (f"He went. She{MARK}came too.", (1,)),
+    ("One. Two.", None),
+])  # fmt: skip
 def test_a_mark_belongs_to_the_text_it_touches(write, text, expected):
     (pair,) = read_pair_csv(write("one.csv", rows((1, text, EARLIER))))
     assert MARK not in pair.first.text_of()
@@ -319,19 +304,16 @@ def test_positions_without_nltk_say_what_to_install(write, refused, monkeypatch)
 NUMBERS = "is not a number; write the row and its sentences, as in 0,3,4"
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("0,0\n5,1", "2: row: row 5 is not there: {path} has 2; count the rows from 0"),
-        ("\n0,1,2",
-         "2: positions: sentence 2 lies outside: the first text of row 0 has 2; count sentences from 0, as "
-         "NLTK splits the text in lower case"),
-        ("0,-1", f"1: positions: '-1' {NUMBERS}"),
-        ("0,1,", f"1: positions: '' {NUMBERS}"),
-        ("0," + "9" * 50, f"1: positions: '{'9' * 40}' {NUMBERS}"),
-        ("0,1\n0,0", "2: row: row 0 stands in line 1 already; give all its sentences in one line"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("content", "message"), [
+    ("0,0\n5,1", "2: row: row 5 is not there: {path} has 2; count the rows from 0"),
+    ("\n0,1,2",
+     "2: positions: sentence 2 lies outside: the first text of row 0 has 2; count sentences from 0, as "
+     "NLTK splits the text in lower case"),
+    ("0,-1", f"1: positions: '-1' {NUMBERS}"),
+    ("0,1,", f"1: positions: '' {NUMBERS}"),
+    ("0," + "9" * 50, f"1: positions: '{'9' * 40}' {NUMBERS}"),
+    ("0,1\n0,0", "2: row: row 0 stands in line 1 already; give all its sentences in one line"),
+])  # fmt: skip
 def test_wrong_positions(write, refused, content, message):
     path, given = write("x.csv", "1,He ran. She saw.,Go.\n1,It.,Is.\n"), write("p.csv", content)
     with refused(given, message.format(path=path)):
@@ -344,23 +326,20 @@ LABEL = "is not a label; write 1 for related texts and 0 for others"
 QUOTES = 'put texts in quotes and write quotes within them twice: ""'
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('1,"a\nb",c\n1,a\n', f"3: row: 2 columns instead of 3; {COLUMNS}"),
-        ("1,a,b,c\n", f"1: row: 4 columns instead of 3; {COLUMNS}"),
-        ("text1,text2,label\n", f"1: label: 'text1' {LABEL}"),
-        ("1,a,b\nlabel,text1,text2\n", f"2: label: 'label' {LABEL}"),
-        ("1.0,a,b\n", f"1: label: '1.0' {LABEL}"),
-        ("2,a,b\n", f"1: label: '2' {LABEL}"),
-        ('1,a,b\n1,"a"b,c\n', f"2: row: not CSV (',' expected after '\"'); {QUOTES}"),
-        ('1,a,b\n1,"a,b\nc\n', f"2: row: not CSV (unexpected end of data); {QUOTES}"),
-        ("1, ,b\n", f"1: text1: {EMPTY}"),
-        (f"1,a,{MARK}\n", f"1: text2: {EMPTY}"),
-        ("1,a,☃\n", f"1: text2: {EMPTY}"),
-        ("label,text1,text2\n", "1: file: no pairs; write a line for each: label, first text, second text"),
-    ],
-)
+@pytest.mark.parametrize(("content", "message"), [
+    ('1,"a\nb",c\n1,a\n', f"3: row: 2 columns instead of 3; {COLUMNS}"),
+    ("1,a,b,c\n", f"1: row: 4 columns instead of 3; {COLUMNS}"),
+    ("text1,text2,label\n", f"1: label: 'text1' {LABEL}"),
+    ("1,a,b\nlabel,text1,text2\n", f"2: label: 'label' {LABEL}"),
+    ("1.0,a,b\n", f"1: label: '1.0' {LABEL}"),
+    ("2,a,b\n", f"1: label: '2' {LABEL}"),
+    ('1,a,b\n1,"a"b,c\n', f"2: row: not CSV (',' expected after '\"'); {QUOTES}"),
+    ('1,a,b\n1,"a,b\nc\n', f"2: row: not CSV (unexpected end of data); {QUOTES}"),
+    ("1, ,b\n", f"1: text1: {EMPTY}"),
+    (f"1,a,{MARK}\n", f"1: text2: {EMPTY}"),
+    ("1,a,☃\n", f"1: text2: {EMPTY}"),
+    ("label,text1,text2\n", "1: file: no pairs; write a line for each: label, first text, second text"),
+])  # fmt: skip
 def test_broken_files(write, refused, content, message):
     path = write("x.csv", content)
     with refused(path, message):

@@ -22,30 +22,27 @@ MILLER = "The miller will. Build it again."
 AFTER_TITLE = ((0, len(TITLE)), (len(TITLE) + 1, len(TITLE) + 1 + len(ONE)))
 
 
-@pytest.mark.parametrize(
-    ("text", "fields", "expected"),
-    [
-        (f"{ONE} {TWO}\n{THREE}\n\n \n{FOUR}\n", {}, ((ONE, TWO), (THREE,), (FOUR,))),
-        (f"\r\n{ONE} {TWO}\r\n\r\n{THREE}", {}, ((ONE, TWO), (THREE,))),
-        (f"It is 19 in letter. {ONE} {LONG}\nBy our editor.\n{TWO}", {}, ((ONE, LONG), (TWO,))),
-        ("Short.\n\nBy our editor.", {}, ()),
-        ("", {}, ()),
-        # sentences of the source are kept
-        (GIVEN, {"sentences": SPANS},
-         (("Mill of St. Ives. Burnt.", "No one was hurt in the fire."), (MILLER,))),
-        (GIVEN, {"sentences": SPANS[2:]}, ((MILLER,),)),
-        # a first line that is the title is no paragraph; only the first, and only all of it
-        (f"{TITLE}\n{ONE}", {"title": TITLE}, ((ONE,),)),
-        (TITLE, {"title": TITLE}, ()),
-        (f"{ONE}\n{TITLE}", {"title": TITLE}, ((ONE,), (TITLE,))),
-        (f"{TITLE} again\n{ONE}", {"title": TITLE}, ((f"{TITLE} again",), (ONE,))),
-        (f"{TITLE}\n{ONE}", {}, ((TITLE,), (ONE,))),
-        (f"{ONE}\n{TWO}", {"title": ""}, ((ONE,), (TWO,))),
-        (f"{TITLE}\n{ONE}", {"title": TITLE, "sentences": AFTER_TITLE}, ((ONE,),)),
-        # no other white space ends a paragraph, and all of it becomes single
-        *((f"The mill{mark} stood by the river. {TWO}", {}, ((ONE, TWO),)) for mark in "\u2028\x85\xa0"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "fields", "expected"), [
+    (f"{ONE} {TWO}\n{THREE}\n\n \n{FOUR}\n", {}, ((ONE, TWO), (THREE,), (FOUR,))),
+    (f"\r\n{ONE} {TWO}\r\n\r\n{THREE}", {}, ((ONE, TWO), (THREE,))),
+    (f"It is 19 in letter. {ONE} {LONG}\nBy our editor.\n{TWO}", {}, ((ONE, LONG), (TWO,))),
+    ("Short.\n\nBy our editor.", {}, ()),
+    ("", {}, ()),
+    # sentences of the source are kept
+    (GIVEN, {"sentences": SPANS},
+     (("Mill of St. Ives. Burnt.", "No one was hurt in the fire."), (MILLER,))),
+    (GIVEN, {"sentences": SPANS[2:]}, ((MILLER,),)),
+    # a first line that is the title is no paragraph; only the first, and only all of it
+    (f"{TITLE}\n{ONE}", {"title": TITLE}, ((ONE,),)),
+    (TITLE, {"title": TITLE}, ()),
+    (f"{ONE}\n{TITLE}", {"title": TITLE}, ((ONE,), (TITLE,))),
+    (f"{TITLE} again\n{ONE}", {"title": TITLE}, ((f"{TITLE} again",), (ONE,))),
+    (f"{TITLE}\n{ONE}", {}, ((TITLE,), (ONE,))),
+    (f"{ONE}\n{TWO}", {"title": ""}, ((ONE,), (TWO,))),
+    (f"{TITLE}\n{ONE}", {"title": TITLE, "sentences": AFTER_TITLE}, ((ONE,),)),
+    # no other white space ends a paragraph, and all of it becomes single
+    *((f"The mill{mark} stood by the river. {TWO}", {}, ((ONE, TWO),)) for mark in "\u2028\x85\xa0"),
+])  # fmt: skip
 def test_paragraphs(text, fields, expected):
     assert len(LONG) == clusters.LEAST_CHARACTERS
     one = clusters.paragraphed(Document(id="a", text=text, **fields))

@@ -130,43 +130,39 @@ FACT, PARAGRAPH = 'write each as ["title", 0]', 'write each as ["title", ["sente
 LIST, NUMBER = "where a list belongs; write it as [...]", "where a whole number belongs; write it as 3"
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"_id": ...}, '3: [1]._id: missing; add "_id" to the record'),
-        ({"_id": 7}, f"3: [1].{a_text('_id', 'a number')}"),
-        ({"_id": "q1"}, "3: [1] 'q1'._id: [0] has this id too; give each question its own"),
-        ({"_id": "a\nb", "question": []}, f"3: [1] 'a\\nb'.{a_text('question', 'a list')}"),
-        ({"question": ...}, 'question: missing; add "question" to the record'),
-        ({"question": None}, a_text("question", "null")),
-        ({"answer": ["yes"]}, a_text("answer", "a list")),
-        ({"answer": True}, a_text("answer", "true or false")),
-        ({"answer": "\ud800"},
-         "answer: half a surrogate pair at character 0; remove the lone \\ud... escape"),
-        ({"level": 3}, a_text("level", "a number")),
-        ({"type": {}}, f"type: {{}} {KIND}"),
-        ({"type": "Bridge"}, f"type: 'Bridge' {KIND}"),
-        ({"context": ...}, 'context: missing; add "context" to the record'),
-        ({"context": None}, f"context: null {LIST}"),
-        ({"context": {"sentences": []}},
-         'context: title is missing or no list; give the columns "title" and "sentences" as lists'),
-        ({"context": {"title": ["Rain", "Sun"], "sentences": [["Wet."]]}},
-         "context: 2 titles, but 1 sentences; give one for each title"),
-        ({"context": {"title": ["Rain"], "sentences": ["Wet."]}}, f"context[0][1]: a text {LIST}"),
-        ({"context": ["Rain"]}, f"context[0]: a text where a list belongs; {PARAGRAPH}"),
-        ({"context": [["Rain"]]}, f"context[0]: a list of 1, too short; {PARAGRAPH}"),
-        ({"context": [[["Rain"], []]]}, a_text("context[0][0]", "a list")),
-        ({"context": [["Rain", "It is wet."]]}, f"context[0][1]: a text {LIST}"),
-        ({"context": [["Rain", ["Wet.", None]]]}, a_text("context[0][1][1]", "null")),
-        ({"supporting_facts": {"title": ["Rain"], "sent_id": 0}},
-         'supporting_facts: sent_id is missing or no list; give the columns "title" and "sent_id" as lists'),
-        ({"supporting_facts": [["Rain", 0], [0] * 3]}, f"supporting_facts[1]: a list of 3, too long; {FACT}"),
-        ({"supporting_facts": [[["Rain"], 0]]}, a_text("supporting_facts[0][0]", "a list")),
-        ({"supporting_facts": [["Rain", "0"]]}, f"supporting_facts[0][1]: a text {NUMBER}"),
-        ({"supporting_facts": [["Rain", 0.0]]}, f"supporting_facts[0][1]: a number {NUMBER}"),
-        ({"supporting_facts": [["Rain", False]]}, f"supporting_facts[0][1]: true or false {NUMBER}"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"_id": ...}, '3: [1]._id: missing; add "_id" to the record'),
+    ({"_id": 7}, f"3: [1].{a_text('_id', 'a number')}"),
+    ({"_id": "q1"}, "3: [1] 'q1'._id: [0] has this id too; give each question its own"),
+    ({"_id": "a\nb", "question": []}, f"3: [1] 'a\\nb'.{a_text('question', 'a list')}"),
+    ({"question": ...}, 'question: missing; add "question" to the record'),
+    ({"question": None}, a_text("question", "null")),
+    ({"answer": ["yes"]}, a_text("answer", "a list")),
+    ({"answer": True}, a_text("answer", "true or false")),
+    ({"answer": "\ud800"}, "answer: half a surrogate pair at character 0; remove the lone \\ud... escape"),
+    ({"level": 3}, a_text("level", "a number")),
+    ({"type": {}}, f"type: {{}} {KIND}"),
+    ({"type": "Bridge"}, f"type: 'Bridge' {KIND}"),
+    ({"context": ...}, 'context: missing; add "context" to the record'),
+    ({"context": None}, f"context: null {LIST}"),
+    ({"context": {"sentences": []}},
+     'context: title is missing or no list; give the columns "title" and "sentences" as lists'),
+    ({"context": {"title": ["Rain", "Sun"], "sentences": [["Wet."]]}},
+     "context: 2 titles, but 1 sentences; give one for each title"),
+    ({"context": {"title": ["Rain"], "sentences": ["Wet."]}}, f"context[0][1]: a text {LIST}"),
+    ({"context": ["Rain"]}, f"context[0]: a text where a list belongs; {PARAGRAPH}"),
+    ({"context": [["Rain"]]}, f"context[0]: a list of 1, too short; {PARAGRAPH}"),
+    ({"context": [[["Rain"], []]]}, a_text("context[0][0]", "a list")),
+    ({"context": [["Rain", "It is wet."]]}, f"context[0][1]: a text {LIST}"),
+    ({"context": [["Rain", ["Wet.", None]]]}, a_text("context[0][1][1]", "null")),
+    ({"supporting_facts": {"title": ["Rain"], "sent_id": 0}},
+     'supporting_facts: sent_id is missing or no list; give the columns "title" and "sent_id" as lists'),
+    ({"supporting_facts": [["Rain", 0], [0] * 3]}, f"supporting_facts[1]: a list of 3, too long; {FACT}"),
+    ({"supporting_facts": [[["Rain"], 0]]}, a_text("supporting_facts[0][0]", "a list")),
+    ({"supporting_facts": [["Rain", "0"]]}, f"supporting_facts[0][1]: a text {NUMBER}"),
+    ({"supporting_facts": [["Rain", 0.0]]}, f"supporting_facts[0][1]: a number {NUMBER}"),
+    ({"supporting_facts": [["Rain", False]]}, f"supporting_facts[0][1]: true or false {NUMBER}"),
+])  # fmt: skip
 def test_malformed_fields(written, refused, changes, message):
     record = {name: value for name, value in {**COMPARISON, **changes}.items() if value is not ...}
     path = written(json.dumps([BRIDGE, record]).replace('}, {"', '},\n\n{"'))
@@ -174,17 +170,14 @@ def test_malformed_fields(written, refused, changes, message):
         read_hotpotqa(path)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("[]", "1: file: no questions; add some, or leave the file out"),
-        ('{"data": []}', "1: file: an object where a list belongs; write it as [{...}, ...]"),
-        ("7", "1: file: a number where a list belongs; write it as [{...}, ...]"),
-        ('[{"_id": "q1",\n "a" 1}]', "2: column 6: not JSON (Expecting ':' delimiter); complete the file"),
-        ('[\n{"_id": "q', "2: column 9: not JSON (Unterminated string starting at); complete the file"),
-        (f"[\n{json.dumps(BRIDGE)}\n ,\n7]", "4: [1]: a number where an object belongs; write it as {...}"),
-    ],
-)
+@pytest.mark.parametrize(("content", "message"), [
+    ("[]", "1: file: no questions; add some, or leave the file out"),
+    ('{"data": []}', "1: file: an object where a list belongs; write it as [{...}, ...]"),
+    ("7", "1: file: a number where a list belongs; write it as [{...}, ...]"),
+    ('[{"_id": "q1",\n "a" 1}]', "2: column 6: not JSON (Expecting ':' delimiter); complete the file"),
+    ('[\n{"_id": "q', "2: column 9: not JSON (Unterminated string starting at); complete the file"),
+    (f"[\n{json.dumps(BRIDGE)}\n ,\n7]", "4: [1]: a number where an object belongs; write it as {...}"),
+])  # fmt: skip
 def test_malformed_files(written, refused, content, message):
     path = written(content)
     with refused(path, message):
@@ -284,17 +277,14 @@ def test_what_a_question_tells_of_itself():
     assert hash(QUESTION) == hash(replace(QUESTION))
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"answer": None, "supporting": ()},
-        {"answer": "words that stand nowhere"},
-        {"supporting": (("Blue Mill", 1),)},  # a sentence of blanks is one
-        {"supporting": (("Ann Lee", 0), ("Ann Lee", 0))},
-        {"paragraphs": (LEE,), "supporting": ()},
-    ],
-)
+@pytest.mark.parametrize("changes", [
+    {},
+    {"answer": None, "supporting": ()},
+    {"answer": "words that stand nowhere"},
+    {"supporting": (("Blue Mill", 1),)},  # a sentence of blanks is one
+    {"supporting": (("Ann Lee", 0), ("Ann Lee", 0))},
+    {"paragraphs": (LEE,), "supporting": ()},
+])  # fmt: skip
 def test_questions_that_can_be_scored_pass(changes):
     questions.check_question(replace(QUESTION, **changes), where="here")
 
@@ -302,26 +292,23 @@ def test_questions_that_can_be_scored_pass(changes):
 DRY = Paragraph(title="Dry", sentences=(" ", "\n"))
 
 
-@pytest.mark.parametrize(
-    ("changes", "problem"),
-    [
-        ({"id": ""}, "it has no id; give each its own"),
-        ({"text": " \n"}, "the question is empty"),
-        ({"answer": ""}, "the answer is empty; leave the field out if it is not known"),
-        ({"answer": " "}, "the answer is empty; leave the field out if it is not known"),
-        ({"paragraphs": ()}, "the context is empty; give at least one paragraph"),
-        ({"paragraphs": (RAIN, MILL, DRY)}, "paragraph 2, 'Dry', has no text"),
-        ({"paragraphs": (replace(DRY, sentences=()), RAIN)}, "paragraph 0, 'Dry', has no text"),
-        ({"paragraphs": (RAIN, replace(MILL, title="Rain"))},
-         "two paragraphs are called 'Rain'; titles tell paragraphs apart"),
-        ({"supporting": (("Ann Lee", 0), ("ann lee", 0))},
-         "a supporting fact names 'ann lee', which is no paragraph of the context"),
-        ({"supporting": (("Blue Mill", 3),)},
-         "a supporting fact names sentence 3 of 'Blue Mill', which has 3, counted from 0"),
-        ({"supporting": (("Blue Mill", -1),)},
-         "a supporting fact names sentence -1 of 'Blue Mill', which has 3, counted from 0"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("changes", "problem"), [
+    ({"id": ""}, "it has no id; give each its own"),
+    ({"text": " \n"}, "the question is empty"),
+    ({"answer": ""}, "the answer is empty; leave the field out if it is not known"),
+    ({"answer": " "}, "the answer is empty; leave the field out if it is not known"),
+    ({"paragraphs": ()}, "the context is empty; give at least one paragraph"),
+    ({"paragraphs": (RAIN, MILL, DRY)}, "paragraph 2, 'Dry', has no text"),
+    ({"paragraphs": (replace(DRY, sentences=()), RAIN)}, "paragraph 0, 'Dry', has no text"),
+    ({"paragraphs": (RAIN, replace(MILL, title="Rain"))},
+     "two paragraphs are called 'Rain'; titles tell paragraphs apart"),
+    ({"supporting": (("Ann Lee", 0), ("ann lee", 0))},
+     "a supporting fact names 'ann lee', which is no paragraph of the context"),
+    ({"supporting": (("Blue Mill", 3),)},
+     "a supporting fact names sentence 3 of 'Blue Mill', which has 3, counted from 0"),
+    ({"supporting": (("Blue Mill", -1),)},
+     "a supporting fact names sentence -1 of 'Blue Mill', which has 3, counted from 0"),
+])  # fmt: skip
 def test_questions_that_no_system_could_be_scored_on(written, refused, changes, problem):
     question = replace(QUESTION, **changes)
     complaint = f"question {question.id!r}: {problem}"
@@ -350,28 +337,25 @@ def places(answer: str | None, *gold: int, body: str = "") -> list[tuple]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("answer", "gold", "expected"),
-    [
-        ("Mark", (0, 1), [(0, "title", 0, "Mark"), (0, "body", 0, "Mark"), (0, "body", 31, "Mark")]),
-        # only paragraphs that are gold, and in their order
-        ("Twain", (0,), [(0, "title", 5, "Twain")]),
-        ("Twain", (1,), [(1, "body", 0, "Twain")]),
-        ("Twain", (1, 0), [(1, "body", 0, "Twain"), (0, "title", 5, "Twain")]),
-        ("Twain", (), []),
-        ("mark", (0,), [(0, "body", 40, "mark")]),  # whole, in its own case
-        ("market", (0,), [(0, "body", 19, "Market")]),  # whole, in another
-        ("mark", (1, 2), [(1, "body", 16, "MARK")]),  # which goes before parts of words, wherever they are
-        ("mark", (2,), [(2, "body", 2, "mark"), (2, "body", 13, "mark")]),  # a part, in its own case
-        ("arket", (0,), [(0, "body", 20, "arket")]),
-        ("WAIN", (0, 1), [(0, "title", 6, "wain"), (1, "body", 1, "wain")]),  # a part, in another
-        ("Samuel", (0, 1, 2), []),
-        # over the end of a sentence, and any white space
-        ("wrote it. The", (0,), [(0, "body", 5, "wrote it. The")]),
-        (" Mark \n Twain ", (0,), [(0, "title", 0, "Mark Twain")]),
-        ("was.here", (1,), []),
-    ],
-)
+@pytest.mark.parametrize(("answer", "gold", "expected"), [
+    ("Mark", (0, 1), [(0, "title", 0, "Mark"), (0, "body", 0, "Mark"), (0, "body", 31, "Mark")]),
+    # only paragraphs that are gold, and in their order
+    ("Twain", (0,), [(0, "title", 5, "Twain")]),
+    ("Twain", (1,), [(1, "body", 0, "Twain")]),
+    ("Twain", (1, 0), [(1, "body", 0, "Twain"), (0, "title", 5, "Twain")]),
+    ("Twain", (), []),
+    ("mark", (0,), [(0, "body", 40, "mark")]),  # whole, in its own case
+    ("market", (0,), [(0, "body", 19, "Market")]),  # whole, in another
+    ("mark", (1, 2), [(1, "body", 16, "MARK")]),  # which goes before parts of words, wherever they are
+    ("mark", (2,), [(2, "body", 2, "mark"), (2, "body", 13, "mark")]),  # a part, in its own case
+    ("arket", (0,), [(0, "body", 20, "arket")]),
+    ("WAIN", (0, 1), [(0, "title", 6, "wain"), (1, "body", 1, "wain")]),  # a part, in another
+    ("Samuel", (0, 1, 2), []),
+    # over the end of a sentence, and any white space
+    ("wrote it. The", (0,), [(0, "body", 5, "wrote it. The")]),
+    (" Mark \n Twain ", (0,), [(0, "title", 0, "Mark Twain")]),
+    ("was.here", (1,), []),
+])  # fmt: skip
 def test_the_strictest_kind_of_place_that_there_is(answer, gold, expected):
     assert places(answer, *gold) == expected
 

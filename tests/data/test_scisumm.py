@@ -317,26 +317,23 @@ MISSING = f"1: Citing Article: the field is missing; {RELEASE}"
 TABS = "write the ids of two papers with a tab between them"
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        (TRAINING, "\nnonsense", f"2: Citance Number: a line without Citance Number; {RELEASE}"),
-        (TRAINING, "Citance Number: 1", MISSING),
-        (TRAINING, " \n", f"1: file: no annotation in it; {RELEASE}"),
-        (f"{GOLD}_ann.csv", "a,b\n1,2\n", MISSING),
-        (f"{GOLD}_ann.csv", "<html><body>Not Found</body></html>\n", MISSING),
-        (f"{GOLD}_ann.csv", f'{HEAD}\n1,"a', f"2: row: not CSV (unexpected end of data); {RELEASE}"),
-        (SENTENCES, "[\n1,", f"2: column 3: not JSON (Expecting value); {RELEASE}"),
-        (SENTENCES, "{}", "1: [0]: null where an object belongs; write it as {...}"),
-        (SENTENCES, '[{"citing_paper_id": 1}]',
-         "1: [0].citing_paper_id: a number where a text belongs; put it in quotes"),
-        (PAIRS, "a\tb\nx\n", f"2: row: 'x' is not a pair; {TABS}"),
-        (PAIRS, "a\tb\nx\tx\n", f"2: row: 'x\\tx' is not a pair; {TABS}"),
-        (PAIRS, "a\tb\n\nN00-0001\tx\n",
-         "3: row: no text of x; add it to scisummnet_2019, or leave the pair out"),
-        (PAIRS, None, "1: file: there is no such file; check the spelling of the path"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "content", "message"), [
+    (TRAINING, "\nnonsense", f"2: Citance Number: a line without Citance Number; {RELEASE}"),
+    (TRAINING, "Citance Number: 1", MISSING),
+    (TRAINING, " \n", f"1: file: no annotation in it; {RELEASE}"),
+    (f"{GOLD}_ann.csv", "a,b\n1,2\n", MISSING),
+    (f"{GOLD}_ann.csv", "<html><body>Not Found</body></html>\n", MISSING),
+    (f"{GOLD}_ann.csv", f'{HEAD}\n1,"a', f"2: row: not CSV (unexpected end of data); {RELEASE}"),
+    (SENTENCES, "[\n1,", f"2: column 3: not JSON (Expecting value); {RELEASE}"),
+    (SENTENCES, "{}", "1: [0]: null where an object belongs; write it as {...}"),
+    (SENTENCES, '[{"citing_paper_id": 1}]',
+     "1: [0].citing_paper_id: a number where a text belongs; put it in quotes"),
+    (PAIRS, "a\tb\nx\n", f"2: row: 'x' is not a pair; {TABS}"),
+    (PAIRS, "a\tb\nx\tx\n", f"2: row: 'x\\tx' is not a pair; {TABS}"),
+    (PAIRS, "a\tb\n\nN00-0001\tx\n",
+     "3: row: no text of x; add it to scisummnet_2019, or leave the pair out"),
+    (PAIRS, None, "1: file: there is no such file; check the spelling of the path"),
+])  # fmt: skip
 def test_broken_files(build, refused, name, content, message):
     root = build({name: content}, archives=False)
     with refused(root / name, message):
@@ -415,17 +412,14 @@ LOOSE = (
 )
 
 
-@pytest.mark.parametrize(
-    ("source", "title", "lines"),
-    [
-        (body("Of Trees", "We &amp;lt; grow.</S> <S> </S><S>They are  tall.", "The end."), "Of Trees",
-         ["Of Trees", "Abstract.", "We < grow. They are tall.", "The end."]),
-        (body("", "We grow."), None, ["Abstract.", "We grow."]),
-        # without sections the title cannot be told
-        ("<PAPER><S>Of Trees by Ann</S><S>We grow.</S></PAPER>", None, ["Of Trees by Ann We grow."]),
-        (LOOSE, "T.", ["T.", "One.", "Between.", "Two.", "Three.", "Four.", "Five."]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("source", "title", "lines"), [
+    (body("Of Trees", "We &amp;lt; grow.</S> <S> </S><S>They are  tall.", "The end."), "Of Trees",
+     ["Of Trees", "Abstract.", "We < grow. They are tall.", "The end."]),
+    (body("", "We grow."), None, ["Abstract.", "We grow."]),
+    # without sections the title cannot be told
+    ("<PAPER><S>Of Trees by Ann</S><S>We grow.</S></PAPER>", None, ["Of Trees by Ann We grow."]),
+    (LOOSE, "T.", ["T.", "One.", "Between.", "Two.", "Three.", "Four.", "Five."]),
+])  # fmt: skip
 def test_sections_are_lines_and_the_sentence_before_them_is_the_title(write, tmp_path, source, title, lines):
     write(NET.format("N00-0001"), source)
     write(NET.format("N00-0002"), "<PAPER>\n</PAPER>\n")  # a paper without a sentence is left out
@@ -497,25 +491,21 @@ def test_counts_of_the_real_collections(real_data):
     assert (sum(lines), lines.count(1)) == (12890, 63)  # without titles
 
 
-@pytest.mark.parametrize(
-    ("sentence", "bare"),
-    [
-        ("It is computed as usual (Shao and Ng, 2004).", "It is computed as usual."),
-        ("We take trees (see Brill, 1995; Wu et al., 2004b) apart.", "We take trees apart."),
-        ("As Brill and Wu (2000, 2004) show, it works.", "As show, it works."),
-        ("Smith, Jones and van der Berg (2004) agree.", "agree."),
-        ("Lee et al.'s (2010, p. 5) bank", "bank"),
-        ("Müller (1999) says so [12], and others [3, 5-7] too.", "says so, and others too."),
-        ("Early work [Brill, 1995] failed.", "Early work failed."),
-        ("(2010) combined both.", "combined both."),
-        ("(Brill, 1995)", "."),
-        ("It has (one, two) parts, as in 1999 (and later).",
-         "It has (one, two) parts, as in 1999 (and later)."),
-        ("We use x [i] and 1995 words.", "We use x [i] and 1995 words."),
-        ("Brill's tagger, of Brill 1995,  is fast.", "Brill's tagger, of Brill 1995, is fast."),
-        ("", "."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("sentence", "bare"), [
+    ("It is computed as usual (Shao and Ng, 2004).", "It is computed as usual."),
+    ("We take trees (see Brill, 1995; Wu et al., 2004b) apart.", "We take trees apart."),
+    ("As Brill and Wu (2000, 2004) show, it works.", "As show, it works."),
+    ("Smith, Jones and van der Berg (2004) agree.", "agree."),
+    ("Lee et al.'s (2010, p. 5) bank", "bank"),
+    ("Müller (1999) says so [12], and others [3, 5-7] too.", "says so, and others too."),
+    ("Early work [Brill, 1995] failed.", "Early work failed."),
+    ("(2010) combined both.", "combined both."),
+    ("(Brill, 1995)", "."),
+    ("It has (one, two) parts, as in 1999 (and later).", "It has (one, two) parts, as in 1999 (and later)."),
+    ("We use x [i] and 1995 words.", "We use x [i] and 1995 words."),
+    ("Brill's tagger, of Brill 1995,  is fast.", "Brill's tagger, of Brill 1995, is fast."),
+    ("", "."),
+])  # fmt: skip
 def test_without_citations(sentence, bare):
     assert without_citations(sentence) == bare
     assert without_citations(bare) == bare

@@ -28,19 +28,16 @@ def span(label: str, first: int, stop: int) -> TagSpan:
     return TagSpan(label=label, first=first, stop=stop)
 
 
-@pytest.mark.parametrize(
-    ("tags", "spans"),
-    [
-        ("", []),
-        ("O O", []),
-        ("B-X I-X O B-Y", [("X", 0, 2), ("Y", 3, 4)]),
-        ("B-X B-X I-X", [("X", 0, 1), ("X", 1, 3)]),
-        ("B-X I-Y I-Y", [("X", 0, 1), ("Y", 1, 3)]),
-        ("I-X O I-X I-X", [("X", 0, 1), ("X", 2, 4)]),
-        ("B-cell_line I-cell_line", [("cell_line", 0, 2)]),
-        ("B-a-b I-a-b I-a", [("a-b", 0, 2), ("a", 2, 3)]),
-    ],
-)
+@pytest.mark.parametrize(("tags", "spans"), [
+    ("", []),
+    ("O O", []),
+    ("B-X I-X O B-Y", [("X", 0, 2), ("Y", 3, 4)]),
+    ("B-X B-X I-X", [("X", 0, 1), ("X", 1, 3)]),
+    ("B-X I-Y I-Y", [("X", 0, 1), ("Y", 1, 3)]),
+    ("I-X O I-X I-X", [("X", 0, 1), ("X", 2, 4)]),
+    ("B-cell_line I-cell_line", [("cell_line", 0, 2)]),
+    ("B-a-b I-a-b I-a", [("a-b", 0, 2), ("a", 2, 3)]),
+])  # fmt: skip
 def test_spans_of(tags, spans):
     assert spans_of(tags.split()) == tuple(span(*one) for one in spans)
 
@@ -98,16 +95,13 @@ def iob2(tags: str, reading: TagReading, labels: tuple[str, ...] | None = None) 
     return " ".join(tagged.iob2_tags(column, reading, labels=labels))
 
 
-@pytest.mark.parametrize(
-    ("tags", "expected", "mended"),
-    [
-        ("O B-X I-X O", "O B-X I-X O", 0),
-        ("I-X I-X O I-X", "B-X I-X O B-X", 2),  # IOB1
-        ("I-X B-X I-X", "B-X B-X I-X", 1),
-        ("B-X I-Y I-X", "B-X B-Y B-X", 2),
-        ("B-a-b I-a-b", "B-a-b I-a-b", 0),
-    ],
-)
+@pytest.mark.parametrize(("tags", "expected", "mended"), [
+    ("O B-X I-X O", "O B-X I-X O", 0),
+    ("I-X I-X O I-X", "B-X I-X O B-X", 2),  # IOB1
+    ("I-X B-X I-X", "B-X B-X I-X", 1),
+    ("B-X I-Y I-X", "B-X B-Y B-X", 2),
+    ("B-a-b I-a-b", "B-a-b I-a-b", 0),
+])  # fmt: skip
 def test_every_span_starts_with_b(tags, expected, mended):
     reading = TagReading()
     assert iob2(tags, reading) == iob2(tags, reading, ("X", "Y", "a-b")) == expected
@@ -126,16 +120,13 @@ NO_TAGS = ("X", "B", "B-", "I-", "E-X", "o", "b-X", "NULL", "O-X")
 NO_TAG = "is not a tag; write O, or B- or I- and a label"
 
 
-@pytest.mark.parametrize(
-    ("tags", "labels", "message"),
-    [
-        ("B-X I-X I-Y", None, f"9: tag: 'I-Y' {STRAY}"),
-        *((f"O {tag}", None, f"8: tag: {tag!r} {NO_TAG}") for tag in NO_TAGS),
-        ("x" * 99, None, f"7: tag: '{'x' * 40}' {NO_TAG}"),
-        ("O I-Z", ("X", "Y"), "8: tag: 'I-Z' is not a known tag; the labels are X, Y"),
-        ("B-Z", (), "7: tag: 'B-Z' is not a known tag; the labels are "),
-    ],
-)
+@pytest.mark.parametrize(("tags", "labels", "message"), [
+    ("B-X I-X I-Y", None, f"9: tag: 'I-Y' {STRAY}"),
+    *((f"O {tag}", None, f"8: tag: {tag!r} {NO_TAG}") for tag in NO_TAGS),
+    ("x" * 99, None, f"7: tag: '{'x' * 40}' {NO_TAG}"),
+    ("O I-Z", ("X", "Y"), "8: tag: 'I-Z' is not a known tag; the labels are X, Y"),
+    ("B-Z", (), "7: tag: 'B-Z' is not a known tag; the labels are "),
+])  # fmt: skip
 def test_faulty_tags(refused, tags, labels, message):
     reading = TagReading(stray="refuse")
     with refused(PATH, message):
@@ -208,21 +199,18 @@ TWO = "write the word, a tab and its tag"
 MIXED = "tag: NULL and other tags in one sentence; label all of its words or none"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a\tO\nb\n", f"2: row: one column instead of 2; {TWO}"),
-        ("a O\n", f"1: row: one column instead of 2; {TWO}"),
-        ("a\tb\tO\n", f"1: row: 3 columns instead of 2; {TWO}"),
-        ("a\tO\n\n\tO\n", "3: word: an empty word; write it, or delete the line"),
-        ("a\tO\nb\t\n", f"2: tag: '' {NO_TAG}"),
-        ("a\tO\n\nb\tNULL\nc\tO\n", f"4: {MIXED}"),
-        ("a\tO\nb\tO\nc\tNULL\n", f"3: {MIXED}"),
-        ("a\tNULL\n\nb\tNULL\n",
-         "1: tag: no sentence has labels, all tags are NULL; label a sentence (O is a label), or take the "
-         "file out"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "message"), [
+    ("a\tO\nb\n", f"2: row: one column instead of 2; {TWO}"),
+    ("a O\n", f"1: row: one column instead of 2; {TWO}"),
+    ("a\tb\tO\n", f"1: row: 3 columns instead of 2; {TWO}"),
+    ("a\tO\n\n\tO\n", "3: word: an empty word; write it, or delete the line"),
+    ("a\tO\nb\t\n", f"2: tag: '' {NO_TAG}"),
+    ("a\tO\n\nb\tNULL\nc\tO\n", f"4: {MIXED}"),
+    ("a\tO\nb\tO\nc\tNULL\n", f"3: {MIXED}"),
+    ("a\tNULL\n\nb\tNULL\n",
+     "1: tag: no sentence has labels, all tags are NULL; label a sentence (O is a label), or take the "
+     "file out"),
+])  # fmt: skip
 def test_complaints(write, tmp_path, refused, text, message):
     path = write("train/a.tsv", text)
     with refused(path, message):
@@ -308,19 +296,16 @@ def read(folder: Path, **options: object) -> dict[str, list[tuple[str, ...]]]:
     return {one.id: [sentence.tags for sentence in one.sentences if sentence.tags] for one in documents}
 
 
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ({"train/b.tsv": DOCARC, "train/a.tsv": DOCARC, "x.tagset": "B-PER\t1"},
-         {"a": [("B-PER", "O")], "b": [("B-PER", "O")]}),
-        ({"train/book.tsv": LITBANK}, {"book": [("B-PER", "I-PER", "I-PER")]}),  # what nests is its outermost
-        ({"train.conll": CONLL}, {"train.conll:0": [("B-PER", "O")], "train.conll:1": [("B-LOC",)]}),
-        ({"train/b.conll": "Orn B-PER\n", "train/a.conll": "Dram B-LOC\n"},
-         {"a.conll:0": [("B-LOC",)], "b.conll:0": [("B-PER",)]}),
-        ({"train.iob2": IOB2}, {"91": [("B-PER", "O")], "92": [("B-LOC",)]}),
-        ({"train/91.txt": "Orn slept", "train/91.ann": "T1\tPER 0 3\tOrn\n"}, {"91": [("B-PER", "O")]}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("files", "expected"), [
+    ({"train/b.tsv": DOCARC, "train/a.tsv": DOCARC, "x.tagset": "B-PER\t1"},
+     {"a": [("B-PER", "O")], "b": [("B-PER", "O")]}),
+    ({"train/book.tsv": LITBANK}, {"book": [("B-PER", "I-PER", "I-PER")]}),  # what nests is its outermost
+    ({"train.conll": CONLL}, {"train.conll:0": [("B-PER", "O")], "train.conll:1": [("B-LOC",)]}),
+    ({"train/b.conll": "Orn B-PER\n", "train/a.conll": "Dram B-LOC\n"},
+     {"a.conll:0": [("B-LOC",)], "b.conll:0": [("B-PER",)]}),
+    ({"train.iob2": IOB2}, {"91": [("B-PER", "O")], "92": [("B-LOC",)]}),
+    ({"train/91.txt": "Orn slept", "train/91.ann": "T1\tPER 0 3\tOrn\n"}, {"91": [("B-PER", "O")]}),
+])  # fmt: skip
 def test_forms(folder, files, expected):
     reading = TagReading()
     path = folder({**files, "dev/c.tsv": DOCARC})

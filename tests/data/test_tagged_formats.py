@@ -47,17 +47,14 @@ def test_outermost_spans(write):
         assert document == TaggedDocument(id="1_maids_brat", sentences=OUTERMOST)
 
 
-@pytest.mark.parametrize(
-    ("text", "tags", "mended"),
-    [
-        # one place with two labels
-        ("house\tB-ORG\tB-PER\t\n", "B-ORG", 0),
-        ("house\tB-PER\tB-ORG\t\n", "B-PER", 0),
-        # The inner span of the first column may not end the outer one of the second.
-        ("a\tB-X\tO\t\nb\tB-X\tB-X\t\nc\tI-X\tI-X\t\nd\tO\tI-X\t\ne\tB-X\tB-Y\t\n", "B-X B-X I-X I-X B-X", 0),
-        ("a\tO\tI-X\t\nb\tI-Y\tI-X\t\nc\tB-Y\tO\t\n", "B-X I-X B-Y", 2),
-    ],
-)
+@pytest.mark.parametrize(("text", "tags", "mended"), [
+    # one place with two labels
+    ("house\tB-ORG\tB-PER\t\n", "B-ORG", 0),
+    ("house\tB-PER\tB-ORG\t\n", "B-PER", 0),
+    # The inner span of the first column may not end the outer one of the second.
+    ("a\tB-X\tO\t\nb\tB-X\tB-X\t\nc\tI-X\tI-X\t\nd\tO\tI-X\t\ne\tB-X\tB-Y\t\n", "B-X B-X I-X I-X B-X", 0),
+    ("a\tO\tI-X\t\nb\tI-Y\tI-X\t\nc\tB-Y\tO\t\n", "B-X I-X B-Y", 2),
+])  # fmt: skip
 def test_one_sentence_of_litbank(write, text, tags, mended):
     reading = TagReading()
     (only,) = read_litbank(write("a.tsv", text), reading).sentences
@@ -127,29 +124,25 @@ NONE = "document: no sentence follows; delete the line, or write the document be
 WORD = "one column instead of a word and its tag; write the word,"
 
 
-@pytest.mark.parametrize(
-    ("read", "text", "message"),
-    [
-        (read_litbank, "a\tO\nb\t\n", f"2: row: {WORD} a tab and its tag"),
-        (read_litbank, "\tO\tO\t\n", "1: word: an empty word; write it, or delete the line"),
-        (read_litbank, "a\tO\n\nb\tO\tO\t\nc\tO\t\n",
-         "4: row: 2 columns where the sentence begins with 3; write O where a word is in no span"),
-        (read_litbank, "x\tO\t\n\na\tB-X\tO\nb\tI-X\tB-Y\nc\tO\tI-Y\n",
-         "3: tag: spans cross (TagSpan(label='Y', first=1, stop=3) shares words with another span); "
-         "put the one inside the other, or leave one of them"),
-        (read_litbank, "a\tO\tI-X\t\nb\tI-Y\tI-X\t\nc\tB-Y\tO\t\n", f"2: tag: 'I-Y' {STRAY}"),
-        (read_ner_conll, "a NN O\nb\n", f"2: row: {WORD} white space and its tag"),
-        (read_ner_conll, "a\tNN\tO\nb\tNN\n",
-         "2: tag: 'NN' is not a tag; write O, or B- or I- and a label"),
-        (read_ner_conll, "-DOCSTART- O\n\na O\n-DOCSTART- O\n", f"4: {NONE}"),
-        (read_ner_conll, IOB1, f"3: tag: 'I-PER' {STRAY}"),
-        (read_jnlpba_iob2, "###MEDLINE:91\n\na\tO\nb\n",
-         "4: row: one column instead of 2; write the word, a tab and its tag"),
-        (read_jnlpba_iob2, "###MEDLINE: \n\na\tO\n",
-         "1: document: no name of the abstract; write it after ###MEDLINE:"),
-        (read_jnlpba_iob2, "###MEDLINE:1\n\n###MEDLINE:2\n\na\tO\n", f"1: {NONE}"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("read", "text", "message"), [
+    (read_litbank, "a\tO\nb\t\n", f"2: row: {WORD} a tab and its tag"),
+    (read_litbank, "\tO\tO\t\n", "1: word: an empty word; write it, or delete the line"),
+    (read_litbank, "a\tO\n\nb\tO\tO\t\nc\tO\t\n",
+     "4: row: 2 columns where the sentence begins with 3; write O where a word is in no span"),
+    (read_litbank, "x\tO\t\n\na\tB-X\tO\nb\tI-X\tB-Y\nc\tO\tI-Y\n",
+     "3: tag: spans cross (TagSpan(label='Y', first=1, stop=3) shares words with another span); "
+     "put the one inside the other, or leave one of them"),
+    (read_litbank, "a\tO\tI-X\t\nb\tI-Y\tI-X\t\nc\tB-Y\tO\t\n", f"2: tag: 'I-Y' {STRAY}"),
+    (read_ner_conll, "a NN O\nb\n", f"2: row: {WORD} white space and its tag"),
+    (read_ner_conll, "a\tNN\tO\nb\tNN\n", "2: tag: 'NN' is not a tag; write O, or B- or I- and a label"),
+    (read_ner_conll, "-DOCSTART- O\n\na O\n-DOCSTART- O\n", f"4: {NONE}"),
+    (read_ner_conll, IOB1, f"3: tag: 'I-PER' {STRAY}"),
+    (read_jnlpba_iob2, "###MEDLINE:91\n\na\tO\nb\n",
+     "4: row: one column instead of 2; write the word, a tab and its tag"),
+    (read_jnlpba_iob2, "###MEDLINE: \n\na\tO\n",
+     "1: document: no name of the abstract; write it after ###MEDLINE:"),
+    (read_jnlpba_iob2, "###MEDLINE:1\n\n###MEDLINE:2\n\na\tO\n", f"1: {NONE}"),
+])  # fmt: skip
 def test_complaints(write, refused, read, text, message):
     path = write("a.tsv", text)
     with refused(path, message):
@@ -219,19 +212,15 @@ PIECE = "is not a name in one piece; write T1, a tab, label, first character and
 STANDS = "count characters from 0, line ends as one"
 
 
-@pytest.mark.parametrize(
-    ("annotation", "message"),
-    [
-        ("T1\tprotein 10 14;15 24\tIL-2 receptors",
-         f"2: T: 'T1\\tprotein 10 14;15 24\\tIL-2 receptors' {PIECE}"),
-        ("T1 protein 10 14 IL-2", f"2: T: 'T1 protein 10 14 IL-2' {PIECE}"),
-        ("T1\tprotein 11 15\tIL-2", f"2: T: 'IL-2' is not what stands at 11 to 15; {STANDS}"),
-        ("T1\tprotein 9 10\t ", f"2: T: ' ' is not what stands at 9 to 10; {STANDS}"),
-        ("T1\tX 0 9\tLevels of\nT2\tY 7 14\tof IL-2",
-         "1: T: names cross (TagSpan(label='Y', first=1, stop=3) shares words with another span); put the "
-         "one inside the other, or leave one of them"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("annotation", "message"), [
+    ("T1\tprotein 10 14;15 24\tIL-2 receptors", f"2: T: 'T1\\tprotein 10 14;15 24\\tIL-2 receptors' {PIECE}"),
+    ("T1 protein 10 14 IL-2", f"2: T: 'T1 protein 10 14 IL-2' {PIECE}"),
+    ("T1\tprotein 11 15\tIL-2", f"2: T: 'IL-2' is not what stands at 11 to 15; {STANDS}"),
+    ("T1\tprotein 9 10\t ", f"2: T: ' ' is not what stands at 9 to 10; {STANDS}"),
+    ("T1\tX 0 9\tLevels of\nT2\tY 7 14\tof IL-2",
+     "1: T: names cross (TagSpan(label='Y', first=1, stop=3) shares words with another span); put the "
+     "one inside the other, or leave one of them"),
+])  # fmt: skip
 def test_complaints_of_standoff(abstract, refused, annotation, message):
     folder = abstract(TITLE, f"T0\tDNA 0 6\tLevels\n{annotation}\n")
     with refused(folder / "91.ann", message):
