@@ -132,6 +132,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.command == "show":
             print("\n\n".join(run_card(folder) for folder in chosen.folders))
             return 0
+        if chosen.command == "ship":
+            print(f"{chosen.folder}: its models are in {_ship(chosen.folder, chosen.name)}")
+            return 0
         return _run(chosen, tuple(more), shlex.join(["cdlm-lab", *given]))
     except (GridError, report.RunError, DataError) as error:
         print(error, file=sys.stderr)
@@ -140,6 +143,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"{error.filename or 'cdlm-lab'}: {error.strerror or error}", file=sys.stderr)
     return WRONG
+
+
+def _ship(folder: str, name: str) -> Path:
+    from cdlm_lab.training.trained import ship_run  # torch takes seconds, which the other commands do without
+
+    try:
+        return ship_run(folder, name)
+    except ValueError as error:
+        raise report.RunError(str(error)) from None
 
 
 def _run(chosen: argparse.Namespace, more: tuple[str, ...], command: str) -> int:
@@ -185,6 +197,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--set", **several, metavar="NAME=VALUE", help="a variable of the grid")
     show = commands.add_parser("show", help="show what a run was, and how to repeat it")
     show.add_argument("folders", nargs="+", metavar="RUN", help="the folder of a run")
+    ship = commands.add_parser("ship", help="keep the trained models of a run with the project")
+    ship.add_argument("folder", metavar="RUN", help="the folder of a finished run")
+    ship.add_argument(
+        "name", metavar="NAME", help="the name by which notebooks open them: storyworld/questions"
+    )
     return parser
 
 

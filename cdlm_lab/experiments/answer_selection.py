@@ -85,6 +85,7 @@ class Settings(JointSettings):
     """The parameters of notebook 09, whose first cell says what each is."""
 
     run_folder: str = "runs/answer_selection"
+    trained: str = ""  # a run whose models are opened; "" = they are trained
     corpus: str = STORYWORLD  # or a folder of WikiQA, TREC-QA or ASNQ
     test_corpus: str = ""
     train_stories: int = Field(default=60, ge=2)
@@ -173,6 +174,13 @@ class AnswerRun(JointRun):
     """The questions of a run, and how its systems are trained and rank."""
 
     NAME: ClassVar[str] = "answer selection"
+    SHAPES: ClassVar[tuple[str, ...]] = (
+        "candidates",
+        "sentence_length",
+        "pairwise_length",
+        "positions",
+        "head_layers",
+    )
 
     settings: Settings
     splits: Mapping[str, AnswerSplit]

@@ -58,6 +58,7 @@ class Settings(matching.MatcherSettings):
     """The parameters of notebook 04, whose first cell says what each is."""
 
     run_folder: str = "runs/document_matching"
+    trained: str = ""  # a run whose models are opened; "" = they are trained
     seeds: int = Field(default=1, ge=1)
     # `storyworld`; the folder of SciSumm; a folder of `documents.jsonl` and `links.jsonl`; or a folder of
     # `train.csv`, `dev.csv` and `test.csv` as the benchmark has them (and `test_positions.csv`, as of PAN,
@@ -259,6 +260,15 @@ class MatchingRun(SystemRun):
     """The pairs of a run, and how its systems are trained and predict."""
 
     NAME: ClassVar[str] = "document matching"
+    SHAPES: ClassVar[tuple[str, ...]] = (
+        "sentence_encoder",
+        "word_vectors",
+        "hidden_size",
+        "most_sentences",
+        "most_words",
+        "max_length",
+        "window",
+    )
     SUFFIX: ClassVar[str] = ".npz"
 
     settings: Settings
@@ -294,6 +304,10 @@ class MatchingRun(SystemRun):
             "shared_documents": shared_documents(self.pairs),
             "lost": {name: named(places) for name, places in self.lost.items()},
         }
+
+    def is_trained(self, training: Training) -> bool:
+        """False for TF-IDF, which is fitted when it is needed."""
+        return training.system.encoder != "words"
 
     def items(self, system: Any) -> str:
         """What an update has a batch of."""

@@ -61,6 +61,7 @@ class Settings(TaggerSettings):
     """The parameters of notebook 07, whose comments say what they mean."""
 
     run_folder: str = "runs/document_tagging"
+    trained: str = ""  # a run whose models are opened; "" = they are trained
     corpus: str = STORYWORLD
     train_documents: int = Field(default=0, ge=0, description="0 means all")
     held_out_documents: int = Field(default=0, ge=0, description="0 means all")
@@ -220,6 +221,16 @@ class TaggingRun(runs.SystemRun):
     """The documents of a run, and how its systems are trained and tag."""
 
     NAME: ClassVar[str] = "document-attentive tagging"
+    SHAPES: ClassVar[tuple[str, ...]] = (
+        "encoder",
+        "small_encoder",
+        "layers",
+        "most_tokens",
+        "occurrences",
+        "context_encoder",
+        "context_order",
+        "hidden_size",
+    )
     SUFFIX: ClassVar[str] = ".npz"
 
     settings: Settings

@@ -68,6 +68,7 @@ class Settings(JointSettings):
     """The parameters of notebook 10, whose first cell says what each is."""
 
     run_folder: str = "runs/fact_verification"
+    trained: str = ""  # a run whose models are opened; "" = they are trained
     # `storyworld`, or a folder or file: FEVER with KGAT's evidence, or FM2; FeverSymmetric beside either is
     # one more test set.
     corpus: str = STORYWORLD
@@ -163,6 +164,13 @@ class VerificationRun(JointRun):
     """The claims of a run, and how its systems are trained and predict."""
 
     NAME: ClassVar[str] = "fact verification"
+    SHAPES: ClassVar[tuple[str, ...]] = (
+        "encoder",
+        "evidence_sentences",
+        "sentence_length",
+        "positions",
+        "head_layers",
+    )
 
     settings: Settings
     claims: Claims

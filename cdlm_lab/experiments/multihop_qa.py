@@ -55,6 +55,7 @@ class Settings(EpochSettings):
     """The parameters of notebook 06, whose first cell says what each is."""
 
     run_folder: str = "runs/multihop_qa"
+    trained: str = ""  # a run whose models are opened; "" = they are trained
     # `storyworld`, or a folder of `train.json`, `dev.json` and `test.json` in HotpotQA's format or the hub's
     # (`.jsonl` too, and compressed).
     corpus: str = STORYWORLD
@@ -141,6 +142,7 @@ class MultihopRun(SystemRun):
     """The questions of a run, and how its encoders are trained and answer."""
 
     NAME: ClassVar[str] = "multihop question answering"
+    SHAPES: ClassVar[tuple[str, ...]] = ("encoders", "max_length", "window")
 
     settings: Settings
     questions: Questions

@@ -34,9 +34,10 @@ from cdlm_lab.examples.candidates import JointCollate
 from cdlm_lab.examples.collate import batches_by_length
 from cdlm_lab.examples.masking import NOT_MASKED, check_probability
 from cdlm_lab.examples.paragraph_tasks import OTHER_DOCUMENT, SAME_DOCUMENT, SAME_PARAGRAPH
-from cdlm_lab.examples.tokens import from_tokenizer, token_texts
+from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.experiments.cluster_corpora import SPLIT_SEEDS, tell_passed_over, tokenising_processes
 from cdlm_lab.experiments.runs import Scores, facts_table, report
+from cdlm_lab.experiments.systems.joint import marked_tokens
 from cdlm_lab.metrics.ranking import values_per_group
 from cdlm_lab.metrics.significance import mean_score, perplexity, sums_by_cluster
 from cdlm_lab.models import joint
@@ -60,7 +61,7 @@ from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.widgets.charts import pretraining_losses_figure
 from cdlm_lab.widgets.html import bytes_in_words, seconds_in_words, table_html
-from cdlm_lab.widgets.packed import MarkedTokens, ParagraphExampleView, TaskSentence
+from cdlm_lab.widgets.packed import ParagraphExampleView, TaskSentence
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
 
@@ -313,12 +314,10 @@ def job_of(*, settings: Mapping[str, Any], cache: str) -> TrainingJob:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ParagraphAnswers:
-    """What a model makes of examples."""
+    """What a model makes of examples; candidates of the same paragraph are right."""
 
     documents: np.ndarray  # int64 (examples,), row of the document of s_0 in the corpus
-    # Str (examples, k), where each candidate comes from, one of `paragraph_tasks.KINDS`; those of the same
-    # paragraph are right.
-    kinds: np.ndarray
+    kinds: np.ndarray  # str (examples, k), where each candidate comes from, one of `paragraph_tasks.KINDS`
     scores: np.ndarray  # float64 (examples, k), log-odds of being of the same paragraph
     losses: np.ndarray  # float64 (examples,), cross entropy in nats, summed over the masked tokens
     masked: np.ndarray  # int64 (examples,), how many these are
@@ -400,9 +399,9 @@ MEASURES = {
 
 def evaluate(run: ParagraphRun, answers: ParagraphAnswers, result: TrainingResult) -> Scores:
     """Scores on test, and the history of both losses."""
-    numbers = {"best_step": result.best_step, "training_seconds": result.seconds}
-    numbers |= {"training_tokens": result.tokens}
-    rows = [Score(metric=name, value=value) for name, value in numbers.items()]
+    numbers = (result.best_step, result.seconds, result.tokens)
+    named = zip(("best_step", "training_seconds", "training_tokens"), numbers, strict=True)
+    rows = [Score(metric=name, value=value) for name, value in named]
     history = [dict(record) for record in result.history]
     return Scores(rows=[*score_rows(answers, seed=run.settings.seed), *rows], tables={"history": history})
 
@@ -564,8 +563,8 @@ def cost_of_training(run: ParagraphRun) -> TaskCost:
     rate = measured_rate(given.precision)
     looks = -(-given.steps // given.evaluate_every)  # the last step is always looked at
     held_out = looks * len(run.splits["validation"].examples) + len(run.splits["test"].examples)
-    one = training_seconds(cost, run.model.config, rate=rate)
-    step = one * given.batch_size / Processes.of(given.parallel).total
+    share = given.batch_size / Processes.of(given.parallel).total
+    step = training_seconds(cost, run.model.config, rate=rate) * share
     seconds = given.steps * step + held_out * cost.forward_flops / rate
     return TaskCost(length, cost.peak_bytes, step, seconds)
 
@@ -577,19 +576,8 @@ def example(
     what a model made of it. Raises IndexError: there is no such example."""
     examples = run.splits[split].examples
     one = examples.describe(index)
-    tokens, starts_word = token_texts(run.tokenizer, one.sequence.input_ids)
-    read, _ = token_texts(run.tokenizer, one.input_ids)
-    masked, nothing = one.mlm_labels >= 0, np.zeros(len(tokens), dtype=bool)
-    marked = MarkedTokens(
-        tokens=tokens,
-        starts_word=starts_word,
-        masked=masked,
-        replacement=[text if hidden else None for text, hidden in zip(read, masked, strict=True)],
-        mask_token=run.tokenizer.mask_token,
-        global_=nothing,
-        special=examples.special.is_special(one.sequence.input_ids),
-        cross_document=nothing,
-    )
+    form = {"masked": one.mlm_labels >= 0, "read": one.input_ids}
+    marked = marked_tokens(run.tokenizer, one.sequence.input_ids, **form)
     labels = [None, *one.labels.tolist()]
     probabilities = [None, *(answers.probabilities[index].tolist() if answers else [None] * len(one.labels))]
     sentences = [

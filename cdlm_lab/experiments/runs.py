@@ -43,9 +43,10 @@ from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
-from cdlm_lab.training.fine_tuning import Item, Recipe, TrainingJob, config_of_passes, fine_tune
+from cdlm_lab.training.fine_tuning import Item, OnLog, Recipe, TrainingJob, config_of_passes, fine_tune
 from cdlm_lab.training.history import seconds_of_batch
 from cdlm_lab.training.processes import Processes
+from cdlm_lab.training.trained import as_trained, trained_model
 from cdlm_lab.widgets.html import escaped, seconds_in_words, table_html
 from cdlm_lab.widgets.tables import p_in_words
 
@@ -132,15 +133,21 @@ class SystemRun:
 
     NAME: ClassVar[str]  # under which reports know the experiment
     SUFFIX: ClassVar[str] = ".jsonl"  # of files of predictions
+    SHAPES: ClassVar[tuple[str, ...]] = ()  # settings that a trained model is made for
 
     settings: Any  # with `run_folder`, `chosen`, `seeds` and `parallel`
     opened: Run | None = None  # the folder, which this process holds; None = another one does
 
     @classmethod
     def open(cls, settings: Any) -> Self:
-        """Take the folder of the run, then read. Raises RunError if the folder is not free for this run."""
+        """Take the folder of the run, then read. Raises RunError if the folder is not free for this run.
+        Raises ParameterError: what `trained` names has not all models that are to be read."""
+        settings = as_trained(settings, cls.SHAPES)
         opened = open_run(settings.run_folder, name=cls.NAME, parameters=asdict(settings))
-        return replace(cls.read(settings), opened=opened)
+        run = replace(cls.read(settings), opened=opened)
+        for training in run.trainings:
+            run.model_folder(training)
+        return run
 
     @property
     def folder(self) -> Path:
@@ -177,8 +184,14 @@ class SystemRun:
         """Where the trained model and its predictions are."""
         return self.folder / "systems" / training.name
 
+    def is_trained(self, training: Any) -> bool:
+        """False for what counts words and has no model."""
+        return True
+
     def model_folder(self, training: Any) -> Path:
-        """Where the trained model is."""
+        """Where the trained model is. Raises ParameterError: the run that `trained` names has none."""
+        if (name := self.settings.trained) and self.is_trained(training):
+            return trained_model(name, training.name)
         return self.folder_of(training) / MODEL_FOLDER
 
     def files(self, training: Any) -> dict[str, Path]:
@@ -230,6 +243,26 @@ def train(run: SystemRun) -> None:
                 parallel=run.parallel(training),
                 recipe=Recipe(function=job_of_run, arguments={**names, "settings": asdict(run.settings)}),
             )
+
+
+SMALL = 60  # updates
+
+
+def train_a_few_updates(job: TrainingJob, folder: Path, *, on_log: OnLog) -> None:
+    """Train in a folder of its own beside the run's, to see how it goes; nothing else reads the model."""
+    steps = min(SMALL, job.config.steps)
+    often = {"evaluate_every": steps // 3 or 1, "save_every": steps, "log_every": 2}
+    config = replace(job.config, steps=steps, warmup_steps=min(job.config.warmup_steps, steps // 4), **often)
+    replace(job, config=config, judge=None).run(folder / "small", on_log=on_log)
+
+
+def train_small(run: SystemRun, *, on_log: OnLog) -> None:
+    """Train the last system anew for a few updates, to see how it goes; nothing else reads it. There is
+    nothing to do where a whole training was seen."""
+    if not run.settings.trained:
+        return
+    job = run.job(next(one for one in reversed(run.trainings) if run.is_trained(one)))
+    train_a_few_updates(job, run.folder, on_log=on_log)
 
 
 def job_of_run(*, experiment: str, run: str, settings: Mapping[str, Any], training: str) -> TrainingJob:
@@ -412,10 +445,13 @@ def facts_table(facts: Iterable[tuple[str, str]]) -> HTML:
 
 def cost_facts(run: SystemRun) -> list[tuple[str, str]]:
     """What training each system takes, as (name, text); one batch of each is learned from to know that."""
-    rows = [("precision of training", precision_told(run.settings.precision))]
+    trained = run.settings.trained
+    rows = [("precision" if trained else "precision of training", precision_told(run.settings.precision))]
     for system in run.systems:
         mine = [training for training in run.trainings if training.system == system]
-        if job := run.trial(mine[0]):
+        if trained and run.is_trained(mine[0]):
+            rows.append((system.label, f"is trained already, in {trained}"))
+        elif job := run.trial(mine[0]):
             text = cost_in_words(job, items=run.items(system), parallel=run.parallel(mine[0]))
             rows.append((system.label, f"{text}; times {len(mine)} seeds" if len(mine) > 1 else text))
     return rows

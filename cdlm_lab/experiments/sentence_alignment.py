@@ -35,6 +35,7 @@ from cdlm_lab.parameters import ParameterError, parameter_names, settings, setti
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import REPORT_FILE, Report, read_report
 from cdlm_lab.scores import Score
+from cdlm_lab.training.trained import as_trained
 from cdlm_lab.widgets import score_tables
 from cdlm_lab.widgets.aligned import AlignedColumn, alignment_figure, compared_alignments_html
 from cdlm_lab.widgets.ask import OwnPair
@@ -52,6 +53,7 @@ class Settings:
     """The parameters of notebook 05, whose first cell says what each is."""
 
     run_folder: str = "runs/sentence_alignment"
+    trained: str = ""  # a run of notebook 04 whose models are opened where `matching_run` is ""; "" = trained
     matching_run: str = ""
     systems: str = DEFAULT_SYSTEMS
     source: Literal["first token", "other document"] = "other document"
@@ -83,6 +85,11 @@ class AlignmentRun(SystemRun):
         return cls(settings=given, matching=matched_run(given))
 
     @property
+    def trainings(self) -> list[Training]:
+        """None of its own: its systems are those of the run of notebook 04."""
+        return []
+
+    @property
     def data(self) -> dict[str, Any]:
         """What the report says of the run."""
         return {"reading_of_p_at_n": self.settings.reading}
@@ -104,7 +111,8 @@ def matched_run(given: Settings) -> MatchingRun:
     kind = document_matching.Settings
     if not given.matching_run:
         folder, systems = Path(given.run_folder) / "matching", given.systems or DEFAULT_SYSTEMS
-        return MatchingRun.read(kind(run_folder=str(folder), systems=systems, precision=given.precision))
+        own = kind(run_folder=str(folder), systems=systems, precision=given.precision, trained=given.trained)
+        return MatchingRun.read(as_trained(own, MatchingRun.SHAPES))
     folder, run = Path(given.matching_run), f"matching_run is {given.matching_run!r}"
     if not (folder / REPORT_FILE).is_file():
         raise ParameterError(f'{run}, where no finished run of notebook 04 is; run that first, or write ""')

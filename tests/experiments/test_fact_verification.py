@@ -351,7 +351,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return Settings(
         run_folder=str(tmp_path_factory.mktemp("runs") / "x"), train_stories=4, held_out_stories=2,
         evidence_sentences=2, systems="pairwise-sum mspp-ae-ie claim-only", mspp=str(folder),
-        sentence_length=12, seeds=2, batch_size=8, micro_batch_size=4,
+        sentence_length=12, seeds=2, batch_size=8, micro_batch_size=4
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from cdlm_lab.widgets.packed import packed_example_html
 
 SMALL = Settings(
     train_stories=4, held_out_stories=2, train_questions=8, passage_sentences=1, seeds=2, epochs=1,
-    batch_size=4, micro_batch_size=2, max_length=384,
+    batch_size=4, micro_batch_size=2, max_length=384
 )  # fmt: skip
 
 
@@ -225,7 +225,7 @@ ONE = (Paragraph(title="One", sentences=("A ship. ", "It sank.")),)
 QUESTIONS = tuple(
     MultihopQuestion(
         id=name, text="Which?", paragraphs=ONE, answer="yes" if kind == "comparison" else "ship",
-        supporting=(("One", 0),), kind=kind,
+        supporting=(("One", 0),), kind=kind
     )
     for name, kind in KINDS.items()
 )  # fmt: skip
@@ -242,7 +242,7 @@ def answers(right: tuple[bool, ...]) -> QuestionPredictions:
     """Of QUESTIONS; the support is always the right sentence and a wrong one."""
     answer = DecodedAnswer(
         text="harbour", type="span", type_probabilities={}, place=None, n_best=(), sentence_probabilities={},
-        paragraph_probabilities=(), supporting=((0, 0), (0, 1)),
+        paragraph_probabilities=(), supporting=((0, 0), (0, 1))
     )  # fmt: skip
     texts = (one.answer if is_right else "harbour" for one, is_right in zip(QUESTIONS, right, strict=True))
     return QuestionPredictions(questions=QUESTIONS, answers=[replace(answer, text=text) for text in texts])

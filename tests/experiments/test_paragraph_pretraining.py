@@ -36,7 +36,7 @@ from cdlm_lab.training.trainer import TrainingResult
 
 SMALL = Settings(
     train_clusters=3, held_out_clusters=2, sentence_length=10, steps=4, batch_size=4, micro_batch_size=2,
-    warmup_steps=1, evaluate_every=2, dropout=0.1, seed=5,
+    warmup_steps=1, evaluate_every=2, dropout=0.1, seed=5
 )  # fmt: skip
 IDS = {"train": "c0", "validation": "c7", "test": "c11"}  # clusters that their hash puts there
 

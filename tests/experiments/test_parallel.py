@@ -151,22 +151,22 @@ TRAININGS: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
     "coreference": (coreference, "model", "", {
         "context": "sentences", "topic_level": "topic", "train_stories": 3, "held_out_stories": 2,
         "max_length": 128, "window": 8, "epochs": 2, "negatives_per_positive": 1.0, "train_pairs": 16,
-        "batch_size": 8, "micro_batch_size": 4, "learning_rate": 1e-3, "warmup_steps": 1,
+        "batch_size": 8, "micro_batch_size": 4, "learning_rate": 1e-3, "warmup_steps": 1
     }),
     "matching": (document_matching, "encoders", "cdlm", {
         "train_stories": 6, "held_out_stories": 3, "max_length": 192, "window": 8, "systems": "cdlm",
-        "encoder_epochs": 2, "encoder_batch_size": 4, "encoder_micro_batch_size": 2,
+        "encoder_epochs": 2, "encoder_batch_size": 4, "encoder_micro_batch_size": 2
     }),
     "questions": (multihop_qa, "encoders", "cdlm", {
         "train_questions": 8, "passage_sentences": 1, "variants": "cdlm", "epochs": 2, "batch_size": 4,
-        "micro_batch_size": 2, "max_length": 384, "window": 8,
+        "micro_batch_size": 2, "max_length": 384, "window": 8
     } | STORIES),
     "paragraphs": (paragraph_pretraining, "model", "", {
         "train_clusters": 10, "held_out_clusters": 4, "sentence_length": 12, "steps": 6, "batch_size": 8,
-        "micro_batch_size": 4, "warmup_steps": 1, "evaluate_every": 3,
+        "micro_batch_size": 4, "warmup_steps": 1, "evaluate_every": 3
     }),
     "answers": (answer_selection, "encoder", "joint-ie", MSPP | {"systems": "pairwise joint-ie"}),
-    "claims": (fact_verification, "encoder", "joint-ie", CLAIMS),
+    "claims": (fact_verification, "encoder", "joint-ie", CLAIMS)
 }  # fmt: skip
 
 
@@ -277,8 +277,7 @@ def test_what_cannot_be_is_refused_before_anything_is_trained(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "by"),
-    [*((name, "ddp 2") for name in TRAININGS), ("claims", "fsdp 2"), ("answers", "fsdp 2")],
+    ("name", "by"), [*((name, "ddp 2") for name in TRAININGS), ("claims", "fsdp 2"), ("answers", "fsdp 2")]
 )
 def test_two_processes_fine_tune_as_one(name: str, by: str, encoders: Path, tmp_path: Path) -> None:
     expected = train_task(name, encoders, tmp_path / "one", "")
@@ -315,7 +314,7 @@ def test_what_a_result_is_written_as(tmp_path: Path) -> None:
     result = TrainingResult(
         best_checkpoint=None, last_checkpoint=tmp_path / "checkpoint-3", best_step=None, validation_loss=None,
         validation_perplexity=None, steps=3, interrupted=True, seconds=1.5, tokens=7,
-        history=({"step": 1, "loss": 2.0},),
+        history=({"step": 1, "loss": 2.0},)
     )  # fmt: skip
     write_result(result, tmp_path)
     assert read_result(tmp_path) == result

@@ -58,10 +58,9 @@ SMALL: dict[str, Small] = {
         | {"cdlm/cross_document_perplexity": (1.5, 7)},
     ),
     "03_coreference": Small(
-        {"context": "sentences", "train_stories": 6, "held_out_stories": 3, "max_length": 128}
-        | {"train_pairs": 32, "batch_size": 8},
-        # what needs no training is known: three stories of storyworld, each mention alone, or by its head
-        {"test/this run/conll/f1": (0.05, 1), "test/singletons/b_cubed/precision": (1, 1)}
+        {"train_stories": 6, "held_out_stories": 3, "train_pairs": 32},
+        # the shipped scorer, on 60 stories above 0.9; what needs no training is known
+        {"test/this run/conll/f1": (0.7, 1), "test/singletons/b_cubed/precision": (1, 1)}
         | {"test/one cluster/muc/recall": (1, 1), "threshold": (0.02, 0.98)},
     ),
     "04_document_matching": Small(

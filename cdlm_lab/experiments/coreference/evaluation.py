@@ -65,7 +65,9 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
         for split, topics in prepared.topics.items()
     ]
     share = prepared.train_examples.labels.mean()
-    training = _training_in_words(prepared)
+    training = f"{share:.0%} of the pairs corefer; {_training_in_words(prepared)}"
+    if settings.trained:
+        training = f"none: the scorer is that of {settings.trained}"
     seconds, length, lost = _sample(prepared, settings.context)
     looks = 1 + (settings.epochs if scorer.dev_judge(prepared) else 0)
     pairs = len(pairs_within(groups["dev"])) * looks + len(pairs_within(groups["test"]))
@@ -74,7 +76,7 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
     scoring = f"{pairs:,} pairs of dev{times} and test; about {seconds_in_words(pairs * seconds)}"
     facts = [
         ("mentions", ", ".join(mentions)),
-        ("training", f"{share:.0%} of the pairs corefer; {training}"),
+        ("training", training),
         ("precision", precision_told(prepared.config.precision)),
         ("scoring", scoring),
     ]
@@ -111,10 +113,7 @@ def _training_in_words(prepared: Prepared) -> str:
 
 def _sample(prepared: Prepared, context: str, size: int = 24) -> tuple[float, float, float]:
     """Seconds a pair, tokens a pair, and the share of tokens that do not fit, over a few pairs of dev."""
-    settings, tokenizer = prepared.settings, prepared.tokenizer
-    group = max(prepared.groups["dev"], key=lambda one: len(one.mentions))
-    every = scorer.pair_examples(settings, tokenizer, prepared.documents["dev"], [group])
-    examples = replace(every, context=context)
+    settings, examples = prepared.settings, replace(prepared.examples["dev"], context=context)
     numbers = list(range(0, len(examples), max(1, len(examples) // size)))[:size]
     sizes = [examples.size_of(number) for number in numbers]
     lost, length = sum(one.lost_tokens for one in sizes), sum(one.length for one in sizes)
@@ -429,9 +428,9 @@ def own_clusters(prepared: Prepared, text: str, *, source: str = "text") -> Call
     if len(groups[0].mentions) < 2:
         remedy = "mark at least two with <m> and </m>"
         raise DataError(source, "there is one mention only", remedy, field="marks")
-    encoded, documents = scorer.encoded_documents([topic], prepared.tokenizer), _documents([topic])
-    name = "scoring your documents"
-    (prediction,) = scorer.predict_groups(prepared, encoded, groups, file=None, name=name)
+    examples = scorer.pair_examples(prepared.settings, prepared.tokenizer, [topic], groups)
+    documents, name = _documents([topic]), "scoring your documents"
+    (prediction,) = scorer.predict_groups(prepared, examples, groups, file=None, name=name)
 
     def written(mention: CoreferenceMention) -> dict[str, Any]:
         words = documents[mention.document].text_of(mention)

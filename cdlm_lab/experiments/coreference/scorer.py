@@ -35,6 +35,7 @@ from cdlm_lab.examples import mention_pairs
 from cdlm_lab.examples.collate import Collate, batches_by_length, like_lengths_together
 from cdlm_lab.examples.mention_pairs import MentionGroup, MentionPairExamples, pairs_within
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
+from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import CoreferenceSplit, read_coreference_split
 from cdlm_lab.experiments.runs import KeptNumbers
 from cdlm_lab.metrics.coreference import score
@@ -47,6 +48,7 @@ from cdlm_lab.progress import Progress
 from cdlm_lab.report import Run, open_run
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, config_of_passes, fine_tune
+from cdlm_lab.training.trained import as_trained, trained_model
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.training.validation import Judge
 
@@ -63,6 +65,7 @@ class Settings:
     """The parameters of notebook 03, whose comments say what they mean."""
 
     run_folder: str = "runs/coreference"
+    trained: str = ""  # a run whose scorer is opened; "" = one is trained
     corpus: str = "storyworld"
     kind: Kind = "event"
     model: str = "storyworld/cdlm"
@@ -111,6 +114,9 @@ class Settings:
 # ---- before anything is trained ----
 
 
+SHAPES = ("kind", "model", "context", "max_length", "window")  # settings that a trained scorer is made for
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
     """All that a run needs, before anything is trained; mappings are by split."""
@@ -122,7 +128,7 @@ class Prepared:
     groups: Mapping[str, list[MentionGroup]]  # mentions that are searched together
     level: Mapping[str, str]  # why these, in words
     passed_over: Mapping[str, PassedOver]  # what of the corpus could not be used
-    documents: Mapping[str, EncodedDocuments]
+    examples: Mapping[str, MentionPairExamples]  # every pair of each group
     train_examples: MentionPairExamples  # of all epochs; the pairs of an update have like lengths
     dev_examples: MentionPairExamples  # pairs whose loss is watched
     config: TrainingConfig
@@ -146,15 +152,17 @@ class Prepared:
 def prepare(settings: Settings) -> Prepared:
     """Take the run's folder, read the corpus, load the encoder, draw the pairs; what of the corpus could not
     be used is printed. Raises ValueError with one clear line for whatever does not fit."""
+    settings = as_trained(settings, SHAPES)
     opened = open_run(settings.run_folder, name="coreference", parameters=parameters_of(settings))
     return replace(read(settings), opened=opened)
 
 
 def read(settings: Settings) -> Prepared:
     """What `prepare` does but for the folder of the run."""
-    form = parameters_of(settings, "max_length", "window", "attention", "seed")
-    form |= parameters_of(settings, "reset_globals", "attention_dropout")
-    model, tokenizer = load_pair_scorer(settings.model, **form)
+    form = parameters_of(settings, "max_length", "window", "attention", "seed", "attention_dropout")
+    source = trained_model(settings.trained) if settings.trained else settings.model
+    form["reset_globals"] = settings.reset_globals and not settings.trained
+    model, tokenizer = load_pair_scorer(source, **form)
     passed_over = {split: PassedOver() for split in SPLITS}
     topics = {split: read_topics(settings, split, counted) for split, counted in passed_over.items()}
     for split, counted in passed_over.items():
@@ -162,10 +170,7 @@ def read(settings: Settings) -> Prepared:
             print(f"{split}: {line}")
     searched = {split: searched_together(settings, topics[split], split) for split in SPLITS}
     groups = {split: of_split for split, (_, of_split) in searched.items()}
-    documents = {split: encoded_documents(of_split, tokenizer) for split, of_split in topics.items()}
-    examples = {
-        split: pair_examples(settings, tokenizer, documents[split], groups[split]) for split in SPLITS
-    }
+    examples = {split: pair_examples(settings, tokenizer, topics[split], groups[split]) for split in SPLITS}
     drawn = _drawn_pairs(settings, groups["train"], settings.epochs, most=settings.train_pairs or None)
     watched = min(DEV_PAIRS, max(LEAST_DEV_PAIRS, len(drawn["pairs"]) // 4))
     for split in ("dev", "test"):
@@ -185,7 +190,7 @@ def read(settings: Settings) -> Prepared:
         groups=groups,
         level={split: level for split, (level, _) in searched.items()},
         passed_over=passed_over,
-        documents=documents,
+        examples=examples,
         train_examples=train_examples.in_order(order),
         dev_examples=dev_examples.in_order(longest_first),
         config=config,
@@ -236,22 +241,18 @@ def searched_together(
     return described, mention_pairs.group_mentions(topics, settings.kind, level, predicted)
 
 
-def encoded_documents(topics: Sequence[Topic], tokenizer: PreTrainedTokenizerBase) -> EncodedDocuments:
-    """The documents of topics in subwords; each is tokenised once, whatever reads it."""
-    return EncodedDocuments((document for topic in topics for document in topic.documents), tokenizer)
-
-
 def pair_examples(
     settings: Settings,
     tokenizer: PreTrainedTokenizerBase,
-    documents: EncodedDocuments,
+    topics: Sequence[Topic],
     groups: Sequence[MentionGroup],
 ) -> MentionPairExamples:
-    """Every pair of each group, once, group after group."""
+    """Every pair of each group, once, group after group; documents are tokenised when they are first read."""
+    documents = (document for topic in topics for document in topic.documents)
     return MentionPairExamples(
         mentions=mention_pairs.mentions_in(groups),
         pairs=pairs_within(groups),
-        documents=documents,
+        documents=EncodedDocuments(documents, tokenizer),
         special=from_tokenizer(tokenizer),
         marks=mention_pairs.marks_from_tokenizer(tokenizer),
         **parameters_of(settings, "context", "max_length"),
@@ -288,12 +289,26 @@ def _check_room(examples: MentionPairExamples, groups: Sequence[MentionGroup]) -
 # ---- training ----
 
 
-def train(prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None] | None = None) -> TrainingResult:
-    """Train the scorer and write the best one into `model/`; checkpoints and history go to `training/`.
-    Raises Stopped: it was asked to stop; the same call goes on from there."""
+def train(
+    prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None] | None = None
+) -> TrainingResult | None:
+    """Train the scorer and write the best one into `model/`; checkpoints and history go to `training/`. There
+    is nothing to do if `trained` names one. Raises Stopped: it was asked to stop; the same call goes on from
+    there."""
+    if prepared.settings.trained:
+        return None
     recipe = Recipe(function=prepare_job, arguments={"settings": parameters_of(prepared.settings)})
     folder, parallel = prepared.opened.folder, prepared.settings.parallel
     return fine_tune(job_of(prepared), folder=folder, parallel=parallel, recipe=recipe, on_log=on_log)
+
+
+def train_small(prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None]) -> None:
+    """Train a new scorer for a few updates, to see how it goes; nothing else reads it. There is nothing to do
+    where a whole training was seen."""
+    if not prepared.settings.trained:
+        return
+    again = read(replace(prepared.settings, trained=""))
+    runs.train_a_few_updates(job_of(again), prepared.opened.folder, on_log=on_log)
 
 
 def prepare_job(*, settings: Mapping[str, Any]) -> TrainingJob:
@@ -410,10 +425,7 @@ def first_scores(prepared: Prepared, split: str, folder: Path | None) -> FirstSc
         return None
     scores = {}
     for one in dict.fromkeys(("dev", split)):
-        read = pair_examples(
-            prepared.settings, prepared.tokenizer, prepared.documents[one], prepared.groups[one]
-        )
-        read = replace(read, context="sentences")
+        read = replace(prepared.examples[one], context="sentences")
         file, name = folder and folder / f"{one}-sentences.npy", f"sentences of {one}"
         scores[one] = _scored(prepared, read, file=file, name=name, times=SENTENCES_AT_ONCE)
     dev = prepared.groups["dev"]
@@ -482,7 +494,7 @@ def predict_split(
     sentences passed over is read in whole documents."""
     return predict_groups(
         prepared,
-        prepared.documents[split],
+        prepared.examples[split],
         prepared.groups[split],
         file=folder and folder / f"{split}.npy",
         name=name or f"scoring {split}",
@@ -493,7 +505,7 @@ def predict_split(
 
 def predict_groups(
     prepared: Prepared,
-    documents: EncodedDocuments,
+    examples: MentionPairExamples,
     groups: Sequence[MentionGroup],
     *,
     file: Path | None,
@@ -501,9 +513,8 @@ def predict_groups(
     first: FirstScores | None = None,
     whole: bool = False,
 ) -> list[GroupPrediction]:
-    """Score every pair of every group of any documents; with `first`, only the pairs that pass (and the
-    others too if `whole`) are read."""
-    examples = pair_examples(prepared.settings, prepared.tokenizer, documents, groups)
+    """Score every pair of every group; with `first`, only the pairs that pass (and the others too if `whole`)
+    are read."""
     if first is None:
         scores = _scored(prepared, examples, file=file, name=name)
     else:

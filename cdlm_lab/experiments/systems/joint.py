@@ -72,12 +72,13 @@ class JointRun(SystemRun):
     @classmethod
     def open(cls, settings: JointSettings) -> Self:
         """Look before and after reading whether every system can be made and trained."""
-        for system in settings.chosen:  # before the reading, which may take long
-            settings.checkpoint(system.pretrained)
+        if not settings.trained:
+            for system in settings.chosen:  # before the reading, which may take long
+                settings.checkpoint(system.pretrained)
         run = super().open(settings)
         for system in run.systems:
             run.config(system)
-            run.reader(system)  # has it positions enough?
+            run.reader(system, trained=bool(settings.trained))  # has it positions enough?
         return run
 
     def job(self, training: Training) -> TrainingJob:
@@ -146,23 +147,35 @@ def _kind(folder: Path) -> str | None:
     return pretrained[0].kind if pretrained else None
 
 
+def marked_tokens(
+    tokenizer: PreTrainedTokenizerBase,
+    input_ids: np.ndarray,
+    *,
+    masked: np.ndarray | None = None,
+    read: np.ndarray | None = None,
+) -> MarkedTokens:
+    """Tokens none of which is global; `read`: what the model reads of them where some are masked."""
+    tokens, starts_word = token_texts(tokenizer, input_ids)
+    nothing = np.zeros(len(tokens), dtype=bool)
+    masked = nothing if masked is None else masked
+    instead, _ = token_texts(tokenizer, input_ids if read is None else read)
+    return MarkedTokens(
+        tokens=tokens,
+        starts_word=starts_word,
+        masked=masked,
+        replacement=[text if hidden else None for text, hidden in zip(instead, masked, strict=True)],
+        mask_token=tokenizer.mask_token,
+        global_=nothing,
+        special=from_tokenizer(tokenizer).is_special(input_ids),
+        cross_document=nothing,
+    )
+
+
 def sentence_rows(
     tokenizer: PreTrainedTokenizerBase, sequence: JointSequence
 ) -> list[tuple[int, str, str, str]]:
     """Of each sentence its number, and as HTML its tokens, how many are read and cut, and its positions."""
-    texts, starts_word = token_texts(tokenizer, sequence.input_ids)
-    nothing = np.zeros(len(texts), dtype=bool)
-    marked = MarkedTokens(
-        tokens=texts,
-        starts_word=starts_word,
-        masked=nothing,
-        replacement=[None] * len(texts),
-        mask_token="",
-        global_=nothing,
-        special=from_tokenizer(tokenizer).is_special(sequence.input_ids),
-        cross_document=nothing,
-    )
-    rows = []
+    marked, rows = marked_tokens(tokenizer, sequence.input_ids), []
     for number in np.flatnonzero(sequence.starts >= 0).tolist():
         read = np.flatnonzero(sequence.sentence == number).tolist()
         cut = f", {sequence.cut[number]} cut" if sequence.cut[number] else ""

@@ -1,0 +1,144 @@
+"""Trained models by the name of their run: a run folder, or one that comes with the project.
+
+`storyworld/coreference` and its like are run folders without predictions and histories: `run.json` says with
+which parameters they were trained, and the model folders stand where the run has them, in half precision.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Collection
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from cdlm_lab.models.checkpoint import FOLDER, PREFIX, CheckpointError
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.training.checkpoints import MODEL_FOLDER
+
+RUN_FILE = "run.json"
+SYSTEMS_FOLDER = "systems"  # of a run with several trainings, each with a folder of its own
+Settings = TypeVar("Settings")
+
+
+def shipped_runs(folder: Path = FOLDER) -> list[str]:
+    """The names of all trained runs that came with this copy of the project."""
+    return sorted(PREFIX + path.parent.name for path in folder.glob(f"*/{RUN_FILE}"))
+
+
+def trained_run(name: str, folder: Path = FOLDER) -> Path:
+    """The folder of a trained run. Raises ParameterError, with the names there are, if there is none."""
+    path = (
+        folder / name.removeprefix(PREFIX)
+        if name.startswith(PREFIX) and not Path(name).is_dir()
+        else Path(name)
+    )
+    if (path / RUN_FILE).is_file():
+        return path
+    known = ", ".join(shipped_runs(folder)) or "none; they are part of a clone of the repository"
+    raise ParameterError(
+        f"trained is {name!r}, where no trained run is; name a run folder, one that comes with the project "
+        f'({known}), or "" to train'
+    )
+
+
+def trained_parameters(name: str) -> dict[str, Any]:
+    """The parameters of a trained run. Raises ParameterError: there is no run, or it is damaged."""
+    file = trained_run(name) / RUN_FILE
+    try:
+        return dict(json.loads(file.read_text(encoding="utf-8"))["parameters"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise ParameterError(
+            f"trained is {name!r}: {file} cannot be read ({error}); name another run"
+        ) from None
+
+
+def as_trained(settings: Settings, names: Collection[str]) -> Settings:
+    """The settings, with those in `names`, which shape the model, as the run that `trained` names had them.
+
+    Raises ParameterError: one of them is neither the default nor what that run had, or a model that comes
+    with the project, which knows storyworld, is to read another corpus.
+    """
+    if not (run := settings.trained):
+        return settings
+    parameters = trained_parameters(run)
+    if run in shipped_runs() and settings.corpus != parameters["corpus"]:
+        raise ParameterError(
+            f"corpus is {settings.corpus!r}, but {run} was trained on {parameters['corpus']}; "
+            'write trained = "" to train on your corpus'
+        )
+    defaults = {field.name: field.default for field in fields(settings)}
+    for name in names:
+        value = getattr(settings, name)
+        if value not in (defaults[name], parameters.get(name, value)):
+            raise ParameterError(
+                f"{name} is {value!r}, but {run} was trained with {parameters[name]!r}; "
+                f'write that, or trained = "" to train with yours'
+            )
+    return replace(settings, **{name: parameters[name] for name in names if name in parameters})
+
+
+def trained_model(name: str, training: str = "") -> Path:
+    """The model folder of a run; `training`: which one where it has several. Raises ParameterError: the run
+    has no such model."""
+    run = trained_run(name)
+    folder = (run / SYSTEMS_FOLDER / training if training else run) / MODEL_FOLDER
+    if folder.is_dir():
+        return folder
+    others = sorted(path.parent.name for path in run.glob(f"{SYSTEMS_FOLDER}/*/{MODEL_FOLDER}"))
+    known = (
+        f"its trainings are {', '.join(others)}" if others else "it is of another notebook, or not finished"
+    )
+    what = f"no trained {training}" if training else "no trained model"
+    raise ParameterError(
+        f'trained is {name!r}, which has {what}: {known}; choose among these, or "" to train'
+    )
+
+
+def ship_run(source: str | os.PathLike[str], name: str, folder: Path = FOLDER) -> Path:
+    """Copy the trained models of a finished run into the project, in half precision; returns their folder.
+
+    `name`: `storyworld/<task>`. What stood there is replaced once the new one is complete. Raises
+    CheckpointError: there is no run or no model in it.
+    """
+    run = Path(source)
+    models = [run / MODEL_FOLDER, *sorted(run.glob(f"{SYSTEMS_FOLDER}/*/{MODEL_FOLDER}"))]
+    models = [model for model in models if model.is_dir()]
+    if not (run / RUN_FILE).is_file() or not models:
+        raise CheckpointError(f"{run}: no finished training is in it; name the folder of a run")
+    if not name.startswith(PREFIX) or "/" in name.removeprefix(PREFIX):
+        raise CheckpointError(f"name is {name!r}; it must be {PREFIX}<task>")
+    target = folder / name.removeprefix(PREFIX)
+    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=folder))
+    try:
+        values = json.loads((run / RUN_FILE).read_text(encoding="utf-8"))
+        parameters = {key: value for key, value in values["parameters"].items() if key != "run_folder"}
+        kept = {"name": values["name"], "parameters": parameters}
+        (unfinished / RUN_FILE).write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        for model in models:
+            _copy_in_half_precision(model, unfinished / model.relative_to(run))
+        unfinished.chmod(0o755)
+        shutil.rmtree(target, ignore_errors=True)
+        unfinished.rename(target)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return target
+
+
+def _copy_in_half_precision(source: Path, target: Path) -> None:
+    target.mkdir(parents=True)
+    for file in sorted(source.iterdir()):
+        if file.suffix == ".safetensors":
+            tensors = load_file(file)
+            half = {key: one.half() if one.dtype == torch.float32 else one for key, one in tensors.items()}
+            save_file(half, target / file.name, metadata={"format": "pt"})
+            (target / file.name).chmod(0o644)
+        elif file.is_file():
+            shutil.copyfile(file, target / file.name)

@@ -1,0 +1,136 @@
+"""Runs whose trained models are opened by name: those at hand and those that come with the project."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from cdlm_lab.batch.command import main
+from cdlm_lab.models.checkpoint import CheckpointError
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.training import trained
+from cdlm_lab.training.trained import as_trained, ship_run, shipped_runs, trained_model, trained_run
+
+PARAMETERS = '{"run_folder": "runs/x", "corpus": "storyworld", "window": 8, "epochs": 3}'
+
+
+@dataclass(frozen=True)
+class Settings:
+    trained: str = ""
+    corpus: str = "storyworld"
+    window: int = 4
+    epochs: int = 1
+
+
+def a_model(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    torch.manual_seed(0)
+    weights = {"weight": torch.randn(3, 2), "places": torch.arange(3)}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "config.json").write_text('{"dtype": "float32"}')
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run of two systems."""
+    folder = tmp_path / "run"
+    for name in ("gru-0", "cdlm-0"):
+        a_model(folder / "systems" / name / "model")
+        (folder / "systems" / name / "test.npz").write_bytes(b"predictions")
+    (folder / "run.json").write_text(f'{{"name": "matching", "parameters": {PARAMETERS}, "sessions": []}}')
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What comes with the project is here."""
+    for function in (trained_run, shipped_runs, ship_run):
+        monkeypatch.setattr(function, "__defaults__", (tmp_path / "shipped",))
+    return tmp_path / "shipped"
+
+
+def test_a_shipped_run_has_its_models_in_half_precision_and_nothing_else(run: Path, project: Path):
+    assert ship_run(run, "storyworld/matching") == project / "matching"
+    assert shipped_runs() == ["storyworld/matching"]
+    assert [path.name for path in project.iterdir()] == ["matching"]
+    files = {str(path.relative_to(project / "matching")) for path in project.rglob("*") if path.is_file()}
+    models = [
+        f"systems/{name}/model/{file}"
+        for name in ("gru-0", "cdlm-0")
+        for file in ("config.json", "model.safetensors")
+    ]
+    assert files == {"run.json", *models}
+    before = load_file(trained_model(str(run), "gru-0") / "model.safetensors")
+    after = load_file(trained_model("storyworld/matching", "gru-0") / "model.safetensors")
+    assert after["weight"].dtype == torch.float16
+    torch.testing.assert_close(after["weight"].float(), before["weight"], rtol=1e-3, atol=1e-3)
+    assert after["places"].equal(before["places"])
+    assert "run_folder" not in trained.trained_parameters("storyworld/matching")
+
+
+def test_shipping_again_replaces_and_a_failure_leaves_what_was_there(
+    run: Path, project: Path, tmp_path: Path
+):
+    ship_run(run, "storyworld/matching")
+    (run / "systems" / "cdlm-0").rename(tmp_path / "aside")
+    ship_run(run, "storyworld/matching")
+    assert not (project / "matching" / "systems" / "cdlm-0").exists()
+    (run / "systems" / "gru-0" / "model" / "model.safetensors").write_bytes(b"damaged")
+    with pytest.raises(SafetensorError):
+        ship_run(run, "storyworld/matching")
+    assert [path.name for path in project.iterdir()] == ["matching"]
+    assert load_file(trained_model("storyworld/matching", "gru-0") / "model.safetensors")
+
+
+@pytest.mark.parametrize("name", ["matching", "storyworld/a/b"])
+def test_a_shipped_run_has_a_name_of_storyworld(name: str, run: Path, project: Path):
+    with pytest.raises(CheckpointError, match=r"must be storyworld/<task>"):
+        ship_run(run, name)
+
+
+def test_the_command_says_where_the_models_are_or_what_is_missing(
+    run: Path, project: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    assert main(["ship", str(run), "storyworld/matching"]) == 0
+    assert str(project / "matching") in capsys.readouterr().out
+    assert main(["ship", str(tmp_path), "storyworld/matching"]) == 2
+    assert capsys.readouterr().err == f"{tmp_path}: no finished training is in it; name the folder of a run\n"
+
+
+def test_the_settings_that_shape_a_model_are_those_it_was_trained_with(run: Path):
+    assert as_trained(Settings(), ["window"]) == Settings()
+    assert as_trained(Settings(trained=str(run)), ["window"]) == Settings(trained=str(run), window=8)
+    assert as_trained(Settings(trained=str(run), window=8, epochs=2), ["window"]).epochs == 2
+    with pytest.raises(
+        ParameterError, match=r"window is 6, but .*run was trained with 8; write that, or trained = \"\""
+    ):
+        as_trained(Settings(trained=str(run), window=6), ["window"])
+
+
+def test_a_shipped_model_is_for_storyworld_and_one_of_yours_for_any_corpus(run: Path, project: Path):
+    ship_run(run, "storyworld/matching")
+    assert as_trained(Settings(trained=str(run), corpus="ecb"), []).corpus == "ecb"
+    with pytest.raises(
+        ParameterError, match=r"corpus is 'ecb', but storyworld/matching was trained on storyworld"
+    ):
+        as_trained(Settings(trained="storyworld/matching", corpus="ecb"), [])
+
+
+def test_what_is_not_there_is_named_with_what_is(run: Path, project: Path, tmp_path: Path):
+    with pytest.raises(
+        ParameterError, match=r"'storyworld/x', where no trained run is; .*\(none; they are part of a clone"
+    ):
+        trained_run("storyworld/x")
+    ship_run(run, "storyworld/matching")
+    with pytest.raises(ParameterError, match=r"one that comes with the project \(storyworld/matching\)"):
+        trained_run(str(tmp_path / "nothing"))
+    with pytest.raises(ParameterError, match=r"which has no trained bert-0: its trainings are cdlm-0, gru-0"):
+        trained_model("storyworld/matching", "bert-0")
+    with pytest.raises(ParameterError, match=r"which has no trained model: its trainings are"):
+        trained_model(str(run))
+    (run / "run.json").write_text("{")
+    with pytest.raises(ParameterError, match=r"run.json cannot be read .*; name another run"):
+        as_trained(Settings(trained=str(run)), [])
