@@ -2,9 +2,8 @@
 
 Mentions: every mention starts alone; the two clusters whose pairs score highest on average are joined, again
 and again, while that average is above the threshold (a score equal to it joins nothing, as in scikit-learn).
-One tree serves all thresholds. Ties depend on the order of the mentions and on nothing else, gold clusters
-least of all: scipy's chain of nearest neighbours starts at the first mention. Labels are numbered from 0 in
-order of the first mention.
+One tree serves all thresholds. Ties depend on the order of the mentions and on nothing else: scipy's chain of
+nearest neighbours starts at the first. Labels are numbered from 0 in order of the first mention.
 
 Documents (the topic level `predicted`): as Barhom et al. (2019) did for ECB+, vectors of TF-IDF over runs of
 one to three words without stop words, grouped by K-means; the number of groups is given or has the best

@@ -5,17 +5,14 @@
     PR     = rank of s(T|S) among { s(i|S) | i in the document of T, i not in T }, in percent
 
 alpha_{i,j}^k is the weight that token i gives to token j in head k of the last layer, S the source (global),
-T the target. Ties count half (mid-rank), so a random target of one token has 50 in expectation, and a model
-that treats all tokens alike has 50 everywhere. For longer targets chance is not 50, as the mean of skewed
-scores lies above most of them: `chance_rank` computes it.
+T the target. Ties count half (mid-rank), so a random target of one token has 50 in expectation. For longer
+targets chance is not 50, as the mean of skewed scores lies above most of them: `chance_rank` computes it.
 
-The notebook released with the paper computes something else, so its numbers cannot be compared to these:
-it deletes S and T before it looks T up by its old place, which is another token's; averages all layers; takes
-one direction (what S gives); exponentiates nothing; breaks ties by sorting order; counts T among the
-candidates, so that no rank reaches 100; and leaves out sequences of more than 2,000 tokens.
-
-Intervals and tests of mean ranks draw clusters of pairs, such as topics: pairs that share documents are not
-independent. The mean is over all pairs, as in the paper, which has no intervals.
+The notebook released with the paper computes something else, so its numbers cannot be compared to these: it
+looks T up by its place before S and T are deleted, which is another token's; averages all layers; takes one
+direction (what S gives); exponentiates nothing; breaks ties by sorting order; and counts T among the
+candidates, so that no rank reaches 100. Intervals and tests of mean ranks, of which the paper has none, draw
+clusters of pairs, such as topics: pairs that share documents are not independent.
 """
 
 from __future__ import annotations

@@ -3,18 +3,14 @@
     tf-idf(word, document) = tf * log10(N / df)
 
 N is the number of documents, df how many of them have the word; all words of all documents count, compared in
-lower case as in the released code. Of tf the paper says "the logarithm of the term-frequency to control for
-variation in document length":
-
-- `logarithm`: 1 + log10(count), the usual one.
-- `released`: 1 + log10(count * length of the longest document / length of this one), as the released code.
-
-A word of two documents is two words here. The paper does not say how its figures count: here Figure 2 is over
-all words of the labelled sentences, Figure 3 over those of them that are in a span anywhere in the test set.
+lower case as in the released code. tf, "the logarithm of the term-frequency to control for variation in
+document length", is `logarithm`, 1 + log10(count), or `released`, 1 + log10(count * length of the longest
+document / length of this one). A word of two documents is two words here. Figure 2 is over all words of the
+labelled sentences, Figure 3 over those of them that are in a span anywhere in the test set, as the paper does
+not say.
 
 Figure 4, how much attention a word pays to its occurrences near and far: the weights of a word (alpha_k of
-equation 3) sum to 1 over its occurrences, itself among them, so a word that occurs once gives itself 1. Give
-only rows with two occurrences or more to leave such words out.
+equation 3) sum to 1 over its occurrences, itself among them. Give only rows with two or more.
 """
 
 from __future__ import annotations

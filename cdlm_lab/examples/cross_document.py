@@ -1,14 +1,11 @@
 """Examples of cross-document language modelling: related documents, packed and masked (CDLM section 2).
 
-Which documents, in which order, and which tokens are masked is a pure function of (seed, epoch, index).
-
-Choices where the paper is silent:
-- every pass over the corpus has its own order of clusters, of documents within each, and its own masks;
-- an example of `documents="random"` (Rand CDLM) has as many documents as the cluster whose turn it is, the
-  first from that cluster and each other one from another cluster, so that Rand sees as much text of as many
-  documents;
-- which documents and which masks are drawn does not depend on the global policy, so models with different
-  policies are compared on the same masks.
+Which documents, in which order, and which tokens are masked is a pure function of (seed, epoch, index), and
+does not depend on the global policy, so that models with different policies are compared on the same masks.
+Every pass over the corpus has its own order of clusters, of documents within each, and its own masks. An
+example of `documents="random"` (Rand CDLM) has as many documents as the cluster whose turn it is, the first
+from that cluster and each other one from another cluster, so that Rand sees as much text of as many
+documents.
 """
 
 from __future__ import annotations
