@@ -60,8 +60,8 @@ class TaggerSettings:
     `target`), or each sentence that has one. The biLSTMs of systems without context are as large as to have
     as many parameters; dynamic ones have half of `hidden_size`. Trained systems read in float32.
 
-    The paper has BERT base as the encoder and BERT tiny as the small one, sentences of up to 512 pieces (256 in
-    the context), and LSTMs of 256 (of the dynamic systems 128).
+    The paper has BERT base as the encoder and BERT tiny as the small one, sentences of up to 512 pieces (256
+    in the context), and LSTMs of 256 (of the dynamic systems 128).
     """
 
     systems: str = "bert-lstm doc-arc"
