@@ -2,9 +2,8 @@
 
 Mentions: every mention starts alone; the two clusters whose pairs score highest on average are joined, again
 and again, while that average is above the threshold (a score equal to it joins nothing, as in scikit-learn).
-One tree serves all thresholds. Ties depend on the order of the mentions and on nothing else, gold clusters
-least of all: scipy's chain of nearest neighbours starts at the first mention. Labels are numbered from 0 in
-order of the first mention.
+One tree serves all thresholds. Ties depend on the order of the mentions and on nothing else: scipy's chain of
+nearest neighbours starts at the first. Labels are numbered from 0 in order of the first mention.
 
 Documents (the topic level `predicted`): as Barhom et al. (2019) did for ECB+, vectors of TF-IDF over runs of
 one to three words without stop words, grouped by K-means; the number of groups is given or has the best
@@ -67,15 +66,9 @@ def square_scores(scores: ArrayLike, *, mentions: int) -> np.ndarray:
 
 
 def merge_tree(scores: ArrayLike) -> np.ndarray:
-    """The order in which clusters are joined by average linkage, whatever the threshold.
-
-    Args:
-        scores: (mentions, mentions), symmetric probabilities to corefer; the diagonal is ignored.
-
-    Returns:
-        float64 (mentions - 1, 4), a linkage matrix as scipy has it: the two clusters joined (numbers below
-        `mentions` are mentions, others rows), the distance between them (1 - score), and their mentions.
-    """
+    """The order in which clusters are joined by average linkage, whatever the threshold, from symmetric
+    probabilities to corefer (mentions, mentions): a linkage matrix as scipy has it, float64 (mentions - 1, 4)
+    of the two clusters joined, the distance between them (1 - score), and the number of their mentions."""
     square = np.array(scores, dtype=np.float64)
     if square.ndim != 2 or square.shape[0] != square.shape[1]:
         raise ValueError(f"scores has shape {square.shape}; it must be (mentions, mentions)")

@@ -66,11 +66,9 @@ def slow_average_linkage(square, threshold):
 
 
 def by_scikit_learn(square, threshold):
-    clustering = AgglomerativeClustering(
-        n_clusters=None, metric="precomputed", linkage="average", distance_threshold=1 - threshold
-    )
+    options = {"metric": "precomputed", "linkage": "average", "distance_threshold": 1 - threshold}
     np.fill_diagonal(square, 1)
-    return partition(clustering.fit_predict(1 - square))
+    return partition(AgglomerativeClustering(n_clusters=None, **options).fit_predict(1 - square))
 
 
 def partition(labels):
@@ -82,18 +80,12 @@ def partition(labels):
 THREE = matrix(4, {(0, 2): 0.9, (0, 3): 0.6, (2, 3): 0.3, (1, 3): 0.2})
 
 
-@pytest.mark.parametrize(
-    ("threshold", "labels"),
+def test_average_linkage_by_hand():
     # 0-2 joins at 0.9; 3 joins them at (0.6 + 0.3) / 2 = 0.45; 1 joins all at 0.2 / 3
-    [(0.95, [0, 1, 2, 3]), (0.5, [0, 1, 0, 2]), (0.44, [0, 1, 0, 0]), (0.07, [0, 1, 0, 0]), (0.06, [0] * 4)],
-)
-def test_average_linkage_by_hand(threshold, labels):
-    assert labels_of(THREE, threshold) == labels
-
-
-def test_the_tree_by_hand():
     joints = np.array([[0, 2, 0.1, 2], [3, 4, 0.55, 3], [1, 5, 1 - 0.2 / 3, 4]])
     assert merge_tree(THREE) == pytest.approx(joints)
+    expected = {0.95: [0, 1, 2, 3], 0.5: [0, 1, 0, 2], 0.44: [0, 1, 0, 0], 0.07: [0, 1, 0, 0], 0.06: [0] * 4}
+    assert {threshold: labels_of(THREE, threshold) for threshold in expected} == expected
 
 
 @given(square=score_matrices(ties=False), threshold=THRESHOLD)
@@ -132,20 +124,16 @@ def test_ties_go_by_the_order_of_mentions():
     assert labels_of(ring, 0.5) == [0, 0, 1, 1]
 
 
-@pytest.mark.parametrize("score", [0.0, 0.3, 0.5, 0.7, 1.0])
-def test_a_score_equal_to_the_threshold_joins_nothing(score):
-    square = matrix(2, {(0, 1): score})
-    assert labels_of(square, score) == [0, 1]
-    if score:
-        assert labels_of(square, score - 1e-12) == [0, 0]
+def test_a_score_equal_to_the_threshold_joins_nothing():
+    for score in (0.0, 0.3, 0.5, 0.7, 1.0):
+        square = matrix(2, {(0, 1): score})
+        assert labels_of(square, score) == [0, 1]
+        assert not score or labels_of(square, score - 1e-12) == [0, 0]
 
 
-def test_one_mention_is_a_cluster():
+def test_one_mention_is_a_cluster_and_the_diagonal_is_ignored():
     assert merge_tree([[math.nan]]).shape == (0, 4)
     assert labels_of([[1.0]], 0.5) == [0]
-
-
-def test_the_diagonal_is_ignored_and_the_input_unchanged():
     square = THREE.copy()
     np.fill_diagonal(square, math.nan)
     before = square.copy()
@@ -172,24 +160,25 @@ def test_scores_that_make_no_sense_are_refused(square, message):
         merge_tree(square)
 
 
-@pytest.mark.parametrize("threshold", [-0.1, 1.1, math.nan])
-def test_thresholds_outside_0_and_1_are_refused(threshold):
-    with pytest.raises(ValueError, match=f"threshold is {threshold}"):
-        labels_at(merge_tree(THREE), threshold)
-
-
-def test_a_tree_of_another_shape_is_refused():
+def test_thresholds_and_trees_that_make_no_sense_are_refused():
+    for threshold in (-0.1, 1.1, math.nan):
+        with pytest.raises(ValueError, match=f"threshold is {threshold}"):
+            labels_at(merge_tree(THREE), threshold)
     with pytest.raises(ValueError, match=r"tree has shape \(3, 3\)"):
         labels_at(np.zeros((3, 3)), 0.5)
 
 
-def test_the_matrix_of_scores():
+def test_the_matrix_of_scores_and_clusters_of_items():
     square = square_scores([0.25, 0.5, 0.75], mentions=3)
     assert square.tolist() == [[1, 0.25, 0.5], [0.25, 1, 0.75], [0.5, 0.75, 1]]
     for mentions in (0, 1):
         assert square_scores([], mentions=mentions).tolist() == np.eye(mentions).tolist()
     with pytest.raises(ValueError, match=r"3 mentions have 3 pairs, but scores has shape \(2,\)"):
         square_scores([0.1, 0.2], mentions=3)
+    assert clusters_of("abcd", [3, 1, 3, 0]) == [("a", "c"), ("b",), ("d",)]
+    assert clusters_of([], []) == []
+    with pytest.raises(ValueError, match=r"2 items, but labels has shape \(3,\)"):
+        clusters_of("ab", [0, 1, 2])
 
 
 # ---- the threshold
@@ -217,22 +206,13 @@ def test_each_threshold_is_scored_once():
     calls = []
     best_threshold([0.6, 0.5, 0.6], lambda threshold: calls.append(threshold) or 0.0)
     assert calls == [0.5, 0.6]
-
-
-def test_thresholds_that_make_no_sense_are_refused():
-    with pytest.raises(ValueError, match="no thresholds to choose from"):
-        best_threshold([], float)
-    with pytest.raises(ValueError, match=r"threshold is 1\.5"):
-        best_threshold([0.5, 1.5], float)
-    with pytest.raises(ValueError, match=r"the score of threshold 0\.5 is nan"):
-        best_threshold([0.5], lambda _: math.nan)
-
-
-def test_clusters_of_items():
-    assert clusters_of("abcd", [3, 1, 3, 0]) == [("a", "c"), ("b",), ("d",)]
-    assert clusters_of([], []) == []
-    with pytest.raises(ValueError, match=r"2 items, but labels has shape \(3,\)"):
-        clusters_of("ab", [0, 1, 2])
+    for candidates, score_of, message in (
+        ([], float, "no thresholds to choose from"),
+        ([0.5, 1.5], float, r"threshold is 1\.5"),
+        ([0.5], lambda _: math.nan, r"the score of threshold 0\.5 is nan"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            best_threshold(candidates, score_of)
 
 
 # ---- groups of documents
@@ -275,55 +255,47 @@ def test_documents_of_a_topic_come_together(each, clusters):
     assert sorted(set(predicted.values())) == [f"predicted-{n}" for n in (1, 2, 3, 4)]
 
 
-def test_groups_are_numbered_in_the_order_of_ids():
+def test_groups_are_numbered_in_the_order_of_ids_whatever_the_order_of_texts():
     predicted = predict_topics(stories(3), clusters=4)
     first_of_each = list(dict.fromkeys(predicted[name] for name in sorted(predicted)))
     assert first_of_each == ["predicted-1", "predicted-2", "predicted-3", "predicted-4"]
-
-
-def test_the_same_seed_gives_the_same_groups_in_any_order():
     texts = {name: text[:90] for name, text in stories(6).items()}
     backwards = dict(reversed(texts.items()))
     assert predict_topics(texts, clusters=5, seed=3) == predict_topics(backwards, clusters=5, seed=3)
-
-
-def test_the_number_of_groups_is_as_asked():
-    texts = stories(3)
     for clusters in (1, 2, 12):
-        assert len(groups(predict_topics(texts, clusters=clusters))) == clusters
+        assert len(groups(predict_topics(stories(3), clusters=clusters))) == clusters
 
 
-def test_few_documents_are_one_group():
-    texts = stories(1, ["storm", "trial", "match"])
-    assert set(predict_topics(texts).values()) == {"predicted-1"}
-    assert predict_topics({"only": ""}) == {"only": "predicted-1"}
-    same = dict.fromkeys("abcdef", "the same text")
-    assert set(predict_topics(same).values()) == {"predicted-1"}
-
-
-def test_copies_stay_together():
-    texts = {"a": story("storm", 1), "b": story("trial", 1), "c": story("match", 1), "d": story("vote", 1)}
-    texts |= {name.upper(): text for name, text in texts.items()}
-    predicted = predict_topics(texts)
+def test_few_documents_are_one_group_and_copies_stay_together():
+    for texts in (
+        stories(1, ["storm", "trial", "match"]),
+        {"only": ""},
+        dict.fromkeys("abcdef", "the same text"),
+    ):
+        assert set(predict_topics(texts).values()) == {"predicted-1"}
+    texts = {name: story(topic, 1) for name, topic in zip("abcd", WORDS, strict=True)}
+    predicted = predict_topics(texts | {name.upper(): text for name, text in texts.items()})
     assert all(predicted[name] == predicted[name.upper()] for name in "abcd")
 
 
+STOP_WORDS = ("of", "the", "and", "to")
+
+
 @pytest.mark.filterwarnings("error")
-def test_texts_that_differ_in_stop_words_alone_are_no_fault():
-    texts = {name: f"storm {words}" for name, words in zip("abcd", ("of", "the", "and", "to"), strict=True)}
+def test_texts_that_differ_in_stop_words_alone():
+    texts = {words: f"storm {words}" for words in STOP_WORDS}
     assert len(set(predict_topics(texts).values())) == 1
+    with pytest.raises(ValueError, match="the 4 documents have no words to tell them apart"):
+        predict_topics({words: words for words in STOP_WORDS})
 
 
 def test_documents_that_make_no_sense_are_refused():
     with pytest.raises(ValueError, match="no documents to cluster"):
         predict_topics({})
     for clusters in (0, 4):
-        with pytest.raises(
-            ValueError, match=f"clusters is {clusters}; it must be from 1 to 3, the different"
-        ):
+        message = f"clusters is {clusters}; it must be from 1 to 3, the different"
+        with pytest.raises(ValueError, match=message):
             predict_topics({"a": "x", "b": "y", "c": "z", "d": "z"}, clusters=clusters)
-    with pytest.raises(ValueError, match="the 4 documents have no words to tell them apart"):
-        predict_topics(dict(zip("abcd", ("of", "the", "and", "to"), strict=True)))
 
 
 def written(tmp_path, value):

@@ -9,37 +9,26 @@ import pytest
 from cdlm_lab.report import RunError, open_run, read_report
 from cdlm_lab.scores import NAMINGS, Score, names_of_rows, plain_name, rows_of_names
 
-# Of each experiment: a name, what it says, and a test that belongs to it.
-VARIANTS = ("cdlm/perplexity", ("cdlm", "", "", "perplexity"))
+# Of each experiment: a name, what it says (system, split, group, metric), and a test that belongs to it.
+PERPLEXITY = ("cdlm/perplexity", ("cdlm", "", "", "perplexity"))
+OF_F1 = {"b": "x", "measure": "f1"}
 NAMED = {
-    "tour": (*VARIANTS, {"a": "cdlm", "b": "x", "kind": "perplexity"}),
-    "pretraining": (*VARIANTS, None),
-    "cross-document perplexity": (*VARIANTS, {"a": "cdlm", "b": "x", "kind": "perplexity"}),
+    "tour": (*PERPLEXITY, {"a": "cdlm", "b": "x", "kind": "perplexity"}),
+    "pretraining": (*PERPLEXITY, None),
+    "cross-document perplexity": (*PERPLEXITY, {"a": "cdlm", "b": "x", "kind": "perplexity"}),
     "coreference": (
         "test/this run/conll/f1",
         ("this run", "test", "event", "conll/f1"),
         {"a": "x", "b": "this run"},
     ),
-    "document matching": (
-        "gru-han/test/f1",
-        ("gru-han", "test", "", "f1"),
-        {"a": "gru-han", "b": "x", "measure": "f1"},
-    ),
+    "document matching": ("gru-han/test/f1", ("gru-han", "test", "", "f1"), {"a": "gru-han"} | OF_F1),
     "sentence alignment": (
         "gru-han/cosine/oracle/mrr",
         ("gru-han/cosine", "", "oracle", "mrr"),
         {"a": "gru-han", "by": "cosine", "b": "x", "b_by": "attention"},
     ),
-    "multihop question answering": (
-        "cdlm/test/sp_f1",
-        ("cdlm", "test", "", "sp_f1"),
-        {"a": "cdlm", "b": "x", "measure": "sp_f1"},
-    ),
-    "document-attentive tagging": (
-        "bert/test/f1",
-        ("bert", "test", "", "f1"),
-        {"a": "bert", "b": "x", "measure": "f1"},
-    ),
+    "multihop question answering": ("cdlm/test/f1", ("cdlm", "test", "", "f1"), {"a": "cdlm"} | OF_F1),
+    "document-attentive tagging": ("bert/test/f1", ("bert", "test", "", "f1"), {"a": "bert"} | OF_F1),
     "answer selection": (
         "joint-ie/all/test/map",
         ("joint-ie", "test", "all", "map"),
@@ -59,28 +48,21 @@ NAMED = {
 
 
 def rows(experiment: str, scores: dict, *tests: dict) -> list[Score]:
-    return rows_of_names(
-        experiment, scores, parameters={"kind": "event"}, tables={"comparisons": [*tests]} if tests else {}
-    )
+    tables = {"comparisons": [*tests]} if tests else {}
+    return rows_of_names(experiment, scores, parameters={"kind": "event"}, tables=tables)
 
 
-def test_every_naming_is_tried():
-    assert NAMED.keys() == NAMINGS.keys()
-
-
-@pytest.mark.parametrize("experiment", NAMED)
+@pytest.mark.parametrize("experiment", NAMINGS)
 def test_names_become_rows_and_names_again(experiment: str):
     name, place, test = NAMED[experiment]
     score = {"value": 0.5, "low": 0.25, "high": 0.75, "n": 40, "deviation": None, "seeds": 1}
-    found = rows(
-        experiment, {name: score, "best_step": {"value": 3}}, *([test | {"p_holm": 0.125}] if test else [])
-    )
-    first, step = found
+    tests = [test | {"p_holm": 0.125}] if test else []
+    first, step = rows(experiment, {name: score, "best_step": {"value": 3}}, *tests)
     assert (first.system, first.split, first.group, first.metric) == place
     assert (first.value, first.low, first.high, first.seeds, first.deviation) == (0.5, 0.25, 0.75, 1, None)
     assert (first.p, bool(first.against)) == ((0.125, True) if test else (None, False))
     assert (step.system, step.metric, step.value) == ("", "best_step", 3)
-    again = names_of_rows(experiment, found)
+    again = names_of_rows(experiment, [first, step])
     assert again[name] == {key: value for key, value in score.items() if value is not None}
     assert again[name]["deviation"] is None
 
@@ -142,22 +124,21 @@ def test_what_no_value_can_be(value: object):
         Score(metric="f1", value=value)
 
 
+def as_format_1(folder: Path, name: str, **values: object) -> Path:
+    """The report of an empty run, changed to format 1 with these values."""
+    open_run(folder, name=name, parameters={}).write_report(scores={})
+    path = folder / "report.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 1, **values}))
+    return path
+
+
 def test_a_report_of_format_1_is_not_as_its_notebook_writes_it(tmp_path: Path):
-    open_run(tmp_path, name="coreference", parameters={}).write_report(scores=[])
-    path = tmp_path / "report.json"
-    values = json.loads(path.read_text()) | {"format": 1, "scores": {"test/a/conll/f1": {"value": 1}}}
-    path.write_text(json.dumps(values | {"tables": {"comparisons": [{}]}}))
+    scores = {"test/a/conll/f1": {"value": 1}}
+    path = as_format_1(tmp_path, "coreference", scores=scores, tables={"comparisons": [{}]})
     with pytest.raises(RunError, match=r"report\.json: not as its notebook writes it \(KeyError\('b'\)\)"):
         read_report(path)
 
 
 def test_p_has_one_name_in_reports_of_format_1_too(tmp_path: Path):
-    open_run(tmp_path, name="x", parameters={}).write_report(scores=[])
-    path = tmp_path / "report.json"
-    values = json.loads(path.read_text()) | {
-        "format": 1,
-        "scores": {},
-        "tables": {"a": [{"p_permutation": 0.5}]},
-    }
-    path.write_text(json.dumps(values))
+    path = as_format_1(tmp_path, "x", scores={}, tables={"a": [{"p_permutation": 0.5}]})
     assert read_report(path).tables == {"a": [{"p": 0.5}]}

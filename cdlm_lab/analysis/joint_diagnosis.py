@@ -2,15 +2,12 @@
 
 Fine-tuned without MSPP, RoBERTa as a joint model "faces convergence issues": P@1 19.7, MAP 39.4, MRR 40.3 on
 the clean test questions of WikiQA (Table 1), of which random ranking has 18.3, 38.4, 39.2. Neither loss nor
-accuracy shows that: one candidate in eight is right, so calling each wrong is correct for seven. What does is
-- the ranking, next to the expected scores of a random one of the same candidates;
-- the spread of scores within a group: near 0, the model says the same of each candidate;
-- how far the scores follow the place in the sequence, which says nothing of a candidate, since its place is
-  drawn or fixed by a hash;
-- the accuracy at each place, next to that of calling each candidate wrong.
-
-The paper has no criterion. Here a model has collapsed if its MAP is above that of random ranking by less than
-a tenth of what there is to gain. Beyond that it has not, if a 95% bootstrap interval over questions says so.
+accuracy shows that, as one candidate in eight is right. What does is the ranking, next to the expected scores
+of a random one; the spread of scores within a group, near 0 if the model says the same of each candidate; how
+far they follow the place in the sequence, which is drawn or fixed by a hash; and the accuracy at each place,
+next to that of calling each candidate wrong. The paper has no criterion. Here a model has collapsed if its
+MAP is above that of random ranking by less than a tenth of what there is to gain; beyond that it has not, if
+a 95% bootstrap interval over questions says so.
 """
 
 from __future__ import annotations

@@ -5,17 +5,14 @@
     PR     = rank of s(T|S) among { s(i|S) | i in the document of T, i not in T }, in percent
 
 alpha_{i,j}^k is the weight that token i gives to token j in head k of the last layer, S the source (global),
-T the target. Ties count half (mid-rank), so a random target of one token has 50 in expectation, and a model
-that treats all tokens alike has 50 everywhere. For longer targets chance is not 50, as the mean of skewed
-scores lies above most of them: `chance_rank` computes it.
+T the target. Ties count half (mid-rank), so a random target of one token has 50 in expectation. For longer
+targets chance is not 50, as the mean of skewed scores lies above most of them: `chance_rank` computes it.
 
-The notebook released with the paper computes something else, so its numbers cannot be compared to these:
-it deletes S and T before it looks T up by its old place, which is another token's; averages all layers; takes
-one direction (what S gives); exponentiates nothing; breaks ties by sorting order; counts T among the
-candidates, so that no rank reaches 100; and leaves out sequences of more than 2,000 tokens.
-
-Intervals and tests of mean ranks draw clusters of pairs, such as topics: pairs that share documents are not
-independent. The mean is over all pairs, as in the paper, which has no intervals.
+The notebook released with the paper computes something else, so its numbers cannot be compared to these: it
+looks T up by its place before S and T are deleted, which is another token's; averages all layers; takes one
+direction (what S gives); exponentiates nothing; breaks ties by sorting order; and counts T among the
+candidates, so that no rank reaches 100. Intervals and tests of mean ranks, of which the paper has none, draw
+clusters of pairs, such as topics: pairs that share documents are not independent.
 """
 
 from __future__ import annotations
@@ -46,11 +43,9 @@ def source_scores(
     directions: str = "both",
     reduce: str = "sum",
 ) -> np.ndarray:
-    """s(i|S) of every position i, float64 (seq,); the defaults are the paper's.
-
-    Weights are summed over source tokens and directions, reduced over heads and layers, and exponentiated. As
-    only ranks matter they are not normalised, and divided by one number where exp would overflow. At the
-    source tokens themselves a score has no meaning.
+    """s(i|S) of every position i, float64 (seq,); the defaults are the paper's. As only ranks matter they are
+    not normalised, and divided by one number where exp would overflow. At the source tokens a score has no
+    meaning.
 
     Args:
         given: (layers, heads, source tokens, seq), weight that each source token gives to each position.
@@ -104,12 +99,9 @@ def target_rank(scores: np.ndarray, target: np.ndarray, candidates: np.ndarray) 
 def chance_rank(
     scores: np.ndarray, target: np.ndarray, candidates: np.ndarray, *, document: np.ndarray
 ) -> float:
-    """The percentile rank that a random target has: the mean over all spans of the document as long as this
-    one, each ranked as `target_rank` does it. The target's own tokens are candidates of the other spans.
-
-    Args:
-        document: bool (seq,), True = token of T's document, where spans may lie.
-    """
+    """The percentile rank that a random target has: the mean over all spans of T's document, bool (seq,), as
+    long as this one, each ranked as by `target_rank`. The target's own tokens are candidates of the other
+    spans."""
     scores = np.asarray(scores, dtype=np.float64)
     target = _mask(target, len(scores), name="target")
     among = _mask(candidates, len(scores), name="candidates") | target
@@ -175,13 +167,8 @@ def candidate_mask(
 def word_scores(
     scores: np.ndarray, word_of_position: np.ndarray, n_words: int, *, reduce: str = "mean"
 ) -> np.ndarray:
-    """Scores of words, float64 (n_words,), from those of their subwords; nan for words that were cut off.
-
-    Args:
-        scores: (seq,).
-        word_of_position: int (seq,), number of each position's word, below `n_words`; -1 = no word.
-        reduce: `mean`, as of a target span, or `max`.
-    """
+    """Scores of words, float64 (n_words,), the `mean` or `max` of those of their subwords (seq,); nan for
+    words that were cut off. `word_of_position`: int (seq,), number of each position's word; -1 = no word."""
     check_choice("reduce", reduce, ("mean", "max"))
     scores, words = np.asarray(scores, dtype=np.float64), np.asarray(word_of_position)
     if scores.shape != words.shape or scores.ndim != 1:

@@ -3,18 +3,14 @@
     tf-idf(word, document) = tf * log10(N / df)
 
 N is the number of documents, df how many of them have the word; all words of all documents count, compared in
-lower case as in the released code. Of tf the paper says "the logarithm of the term-frequency to control for
-variation in document length":
-
-- `logarithm`: 1 + log10(count), the usual one.
-- `released`: 1 + log10(count * length of the longest document / length of this one), as the released code.
-
-A word of two documents is two words here. The paper does not say how its figures count: here Figure 2 is over
-all words of the labelled sentences, Figure 3 over those of them that are in a span anywhere in the test set.
+lower case as in the released code. tf, "the logarithm of the term-frequency to control for variation in
+document length", is `logarithm`, 1 + log10(count), or `released`, 1 + log10(count * length of the longest
+document / length of this one). A word of two documents is two words here. Figure 2 is over all words of the
+labelled sentences, Figure 3 over those of them that are in a span anywhere in the test set, as the paper does
+not say.
 
 Figure 4, how much attention a word pays to its occurrences near and far: the weights of a word (alpha_k of
-equation 3) sum to 1 over its occurrences, itself among them, so a word that occurs once gives itself 1. Give
-only rows with two occurrences or more to leave such words out.
+equation 3) sum to 1 over its occurrences, itself among them. Give only rows with two or more.
 """
 
 from __future__ import annotations
@@ -76,13 +72,8 @@ def tf_idf(
     term_frequency: str = "logarithm",
 ) -> list[dict[str, float]]:
     """The score of every word of every document, in lower case; documents are read once, one at a time.
-
-    Args:
-        documents: to be scored, as those of the test set.
-        others: the other splits; they count in N, df and the longest length, and are not scored. The paper
-            takes all documents of a data set.
-        term_frequency: one of TERM_FREQUENCIES.
-    """
+    `others`, as those of the other splits, count in N, df and the longest length, and are not scored: the
+    paper takes all documents of a data set."""
     check_choice("term_frequency", term_frequency, TERM_FREQUENCIES)
     counts = [_word_counts(document) for document in documents]
     lengths = [count.total() for count in counts]
@@ -229,12 +220,9 @@ class BucketWeights:
 
 
 def weights_by_distance(weights: ArrayLike, buckets: ArrayLike) -> tuple[BucketWeights, ...]:
-    """The distribution of attention weights in each bucket that has any, in the order of the buckets.
-
-    Args:
-        weights: float (words, K), of each word to each of its occurrences; ignored where there is none.
-        buckets: int (words, K), bucket of the distance of each; -1 = none.
-    """
+    """The distribution of attention weights in each bucket that has any, in the order of the buckets: weights
+    of each word to each of its occurrences, and the bucket of their distance, both (words, K); -1 = none
+    there."""
     weights, buckets = np.asarray(weights, dtype=np.float64), np.asarray(buckets)
     if weights.ndim != 2 or weights.shape != buckets.shape:
         shapes = f"weights has shape {weights.shape} and buckets {buckets.shape}"

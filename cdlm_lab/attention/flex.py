@@ -24,16 +24,6 @@ from cdlm_lab.attention.sparse import attend_from_globals
 TILE = 128
 
 
-def flex_local_attention(
-    query: Tensor, key: Tensor, value: Tensor, *, plan: Plan, block_mask: BlockMask
-) -> Tensor:
-    """Outputs of the local queries, (n_local, head, dim), of packed projections, (tokens, head, dim)."""
-    kernel = compiled_flex_attention() if query.is_cuda else flex_attention
-    heads_first = (packed.transpose(0, 1).unsqueeze(0) for packed in (query, key, value))
-    output = kernel(*heads_first, block_mask=block_mask)
-    return output[0].transpose(0, 1)
-
-
 def flex_packed_attention(
     query: Tensor,
     key: Tensor,
@@ -49,7 +39,9 @@ def flex_packed_attention(
     `block_mask`: of `make_block_mask(plan)`, made once a batch; None when no token is local."""
     local_output = query
     if block_mask is not None:
-        local_output = flex_local_attention(query, key, value, plan=plan, block_mask=block_mask)
+        kernel = compiled_flex_attention() if query.is_cuda else flex_attention
+        heads_first = (packed.transpose(0, 1).unsqueeze(0) for packed in (query, key, value))
+        local_output = kernel(*heads_first, block_mask=block_mask)[0].transpose(0, 1)
     return local_output, attend_from_globals(query_global, key_global, value_global, plan=plan)
 
 

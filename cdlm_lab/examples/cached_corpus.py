@@ -1,12 +1,10 @@
 """Corpora in tokens: made once, kept in a memory-mapped Arrow file and read from there ever after.
 
 Folder of one corpus, `<cache_dir>/<fingerprint>/`: the Arrow file (one row a cluster, or a document of
-paragraphs) and `counts.json`. The folder is written under another name and renamed when it is complete, and a
-lock lets one process build while others wait, so nothing half-made is ever read. The fingerprint names
-everything that decides what is in it. Memory stays the same however large the corpus is.
-
-`Dataset.from_generator(fingerprint=)` keeps no counts beside the rows and wraps what the source raises in an
-error of its own that does not name the line; so this is by hand.
+paragraphs) and `counts.json`. It is written under another name and renamed when it is complete, and a lock
+lets one process build while others wait, so nothing half-made is ever read. The fingerprint names everything
+that decides what is in it. Memory stays the same however large the corpus is. (`Dataset.from_generator` keeps
+no counts, and wraps what the source raises in an error that does not name the line.)
 """
 
 from __future__ import annotations
@@ -86,11 +84,9 @@ def _folder(cache_dir: Path, fingerprint: str) -> Path:
 
 
 def _built_once(folder: Path, *, arrow_file: str, build: Callable[[Path], Any]) -> Dataset:
-    """The corpus in a folder, made first if it is not there yet.
-
-    `build` writes the Arrow file at the path it is given and returns its counts, a dataclass. Whatever it
-    raises passes through, and nothing is left behind.
-    """
+    """The corpus in a folder, made first if it is not there yet: `build` writes the Arrow file at the path it
+    is given and returns its counts, a dataclass. Whatever it raises passes through; nothing is left
+    behind."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     path = folder / arrow_file
     with FileLock(folder.with_name(f".{folder.name}.lock")):

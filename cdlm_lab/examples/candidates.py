@@ -3,21 +3,14 @@ jointly or one at a time (Di Liello et al. 2022, "MSPP", sections 3.1 to 3.3), h
 
     [CLS] who won ? [SEP] Ada won the race . [SEP] Bo came second .
 
-- Each sentence s_0 ... s_k is cut to L tokens, the front token included: "the [CLS]/[SEP] token in front of
-  each sentence", whose output is the sentence's embedding E_i. Token types are 0 ... k.
-- The paper pads each sentence to L. Padding is masked, so nothing is computed from it, and none is written
-  here. What it leaves is the positions: `strided`, the paper's 0 ... L(k + 1) - 1, has token j of sentence i
-  at i * L + j, as if the padding were there; `compact` numbers the tokens 0, 1, 2, ... without gaps, as
-  RoBERTa does in the released code, since it skips padding. That code also ends each sentence with `</s>`,
-  starts each with `<s>`, and keeps `<s></s>` for an absent candidate, where this leaves nothing.
-- A question with n candidates gives ceil(n / k) examples, each the question and up to k candidates; together
-  they have every candidate once. k = 1 is the pairwise cross-encoder. For training the candidates of a
-  question are shuffled anew in each pass; for testing their order is fixed by a hash of their texts, so that
-  it says nothing of labels, nor of the file's order. (The released code can shuffle at test too, by the seed
-  of training, and sorts equal scores by label.) Groups are ranked together by their scores; or a pairwise
-  model ranks all and a joint one ranks its first k anew (Tables 2 and 7).
-- A claim gives one example, with as much of its evidence as the layout has room for, in the order in which it
-  was retrieved. What is beyond is not read, where the released code makes further claims of it.
+- Each sentence s_0 ... s_k is cut to L tokens, its front token included; token types are 0 ... k. The paper
+  pads each to L. Here no padding is written: `strided` positions are the paper's, token j of sentence i at i
+  * L + j; `compact` ones have no gaps, as RoBERTa's in the released code, since it skips padding.
+- A question with n candidates gives ceil(n / k) examples, which together have every candidate once; k = 1 is
+  the pairwise cross-encoder. For training candidates are shuffled anew in each pass; for testing their order
+  is fixed by a hash of their texts, so that it says nothing of labels, nor of the file's order. Groups are
+  ranked together by their scores; or a joint model ranks the first k of a pairwise one anew (Tables 2 and 7).
+- A claim gives one example, with as much of its evidence as there is room for, in the order of retrieval.
 """
 
 from __future__ import annotations
@@ -88,15 +81,9 @@ def top_k(scores: np.ndarray, order: np.ndarray, *, k: int) -> np.ndarray:
 
 
 def cascade_scores(pairwise: np.ndarray, joint: np.ndarray) -> np.ndarray:
-    """One ranking of the candidates of a question of which a joint model has read only some.
-
-    Args:
-        pairwise: float (n,), scores of all.
-        joint: float (n,), scores of those that were ranked anew; nan = was not.
-
-    Returns:
-        float64 (n,), whole numbers, the highest first: those ranked anew by their joint scores, below them
-        the others by their pairwise ones. Equal scores on the same side of that line stay equal.
+    """One ranking of the candidates of a question of which a joint model has read only some, nan = not read:
+    whole numbers, float64 (n,), the highest first: those ranked anew by their joint scores, below them the
+    others by their pairwise ones. Equal scores on the same side of that line stay equal.
 
     Example:
         >>> cascade_scores(np.array([0.9, 0.8, 0.2, 0.2]), np.array([-1, 3, np.nan, np.nan])).tolist()
@@ -367,13 +354,9 @@ class PairedClaimCollate:
     layout: JointLayout  # of the examples. A row is what it would be with one candidate in the layout
 
     def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, torch.Tensor]:
-        """Take apart, pad and stack.
-
-        Returns:
-            The same keys with (pairs, ...) for (batch, ...) and two sentences; `labels`, if there: (claims,);
-            `claim`: (pairs,), number of the pair's claim among the examples, ascending. A claim without
-            evidence has one row, in which it stands alone. All int64.
-        """
+        """The same keys with (pairs, ...) for (batch, ...) and two sentences; `labels`, if there: (claims,);
+        `claim`: (pairs,), number of the pair's claim among the examples, ascending. A claim without evidence
+        has one row, in which it stands alone. All int64."""
         check_keys(examples, needed=_KEYS, optional=_LABELS)
         rows, claims = [], []
         for claim, example in enumerate(examples):

@@ -1,14 +1,11 @@
 """Examples of cross-document language modelling: related documents, packed and masked (CDLM section 2).
 
-Which documents, in which order, and which tokens are masked is a pure function of (seed, epoch, index).
-
-Choices where the paper is silent:
-- every pass over the corpus has its own order of clusters, of documents within each, and its own masks;
-- an example of `documents="random"` (Rand CDLM) has as many documents as the cluster whose turn it is, the
-  first from that cluster and each other one from another cluster, so that Rand sees as much text of as many
-  documents;
-- which documents and which masks are drawn does not depend on the global policy, so models with different
-  policies are compared on the same masks.
+Which documents, in which order, and which tokens are masked is a pure function of (seed, epoch, index), and
+does not depend on the global policy, so that models with different policies are compared on the same masks.
+Every pass over the corpus has its own order of clusters, of documents within each, and its own masks. An
+example of `documents="random"` (Rand CDLM) has as many documents as the cluster whose turn it is, the first
+from that cluster and each other one from another cluster, so that Rand sees as much text of as many
+documents.
 """
 
 from __future__ import annotations
@@ -186,14 +183,9 @@ def whole_facts(fact_ids: np.ndarray, *, kept: int) -> np.ndarray:
 
 
 def recoverable_facts(facts: list[np.ndarray]) -> list[np.ndarray]:
-    """Where a fact stands that one of the other documents states too and its own document states once.
-
-    Args:
-        facts: of each document int (tokens,), number of the fact a token belongs to, -1 = none. Neighbouring
-            tokens of one number are one statement.
-
-    Returns:
-        Of each document bool (tokens,), True = can be recovered from another document and only from there.
+    """Where a fact stands that one of the other documents states too and its own document states once, bool
+    (tokens,) of each document, from the number of each token's fact; -1 = none. Neighbouring tokens of one
+    number are one statement.
 
     Example:
         >>> [flags.tolist() for flags in recoverable_facts([np.array([-1, 4, 4, 7]), np.array([4, -1, 4])])]

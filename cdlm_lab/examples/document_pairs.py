@@ -6,10 +6,8 @@ For a cross-encoder (CDLM sections 2.2 and 3.3), with the way back from its posi
 
 Only `[CLS]` is global. Sentences are tokenised one by one, each as if a space stood before it, and joined
 without marks between them. What is too long loses its end: each document gets an equal share of the room, and
-what a short one leaves goes to the other. (The released code instead cuts each sentence to 33 tokens, frames
-it in `<s> ... </s>` and each document to 2,022 tokens, and opens the sequence with a token `<g>` of its own.)
-
-For hierarchical matchers (Zhou et al. 2020, "CDA"): sentence by sentence, as numbers of words or as vectors.
+what a short one leaves goes to the other. For hierarchical matchers (Zhou et al. 2020, "CDA"): sentence by
+sentence, as numbers of words or as vectors.
 """
 
 from __future__ import annotations
@@ -223,17 +221,9 @@ class PairCollate:
     """
 
     def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Tensor]:
-        """Pad and stack.
-
-        Args:
-            examples: `first` and `second`, all of words, int (sentences, words), or all of vectors, float
-                (sentences, size); `labels` () in all or in none.
-
-        Returns:
-            `inputs`: (batch, 2, sentences, words) long or (batch, 2, sentences, size) float32, 0 where
-            nothing is; `sentence_mask`: (batch, 2, sentences) bool, True = sentence; `labels`: (batch,)
-            float32, if there.
-        """
+        """Pad and stack documents that are all of words, int (sentences, words), or all of vectors, float
+        (sentences, size); `labels` are in all examples or in none. `sentence_mask` is bool (batch, 2,
+        sentences), True = sentence."""
         check_keys(examples, needed=SIDES, optional=("labels",))
         documents = {
             f"examples[{row}][{side!r}]": np.asarray(example[side])

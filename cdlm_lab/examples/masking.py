@@ -1,20 +1,15 @@
 """Masked language modelling as in BERT (Devlin et al., 2019, appendix A.1; CDLM section 2.2 refers to it).
 
 Each token that may be masked is drawn by itself with probability 15%. Of those drawn, 80% are replaced by
-`[MASK]`, 10% by a random token and 10% stay as they are; the model must give all of them back.
-
-With whole word masking (the later release of Google's BERT code; "Whole Word Masking" in the Doc-ARC paper's
-Table 9) words are drawn, and all pieces of a word that is drawn must be given back. A piece goes on with the
-word before it if it says so: `##` in WordPiece, no white space in front in byte-level BPE, where "mayor," is
-thus one word. As in Google's code, what becomes of a piece is drawn for each by itself, so that a word may be
-hidden in part.
+`[MASK]`, 10% by a random token and 10% stay as they are; the model must give all of them back. With whole
+word masking ("Whole Word Masking" in the Doc-ARC paper's Table 9) words are drawn, and all pieces of a word
+must be given back; a piece goes on with the word before it if it says so: `##` in WordPiece, no white space
+in front in byte-level BPE, where "mayor," is thus one word. What becomes of a piece is drawn for each by
+itself.
 
 Choices where the papers are silent, or where the released code does something else:
-- random replacements are never special tokens (the released code draws from the whole vocabulary, so
-  `<doc-s>` or padding can appear in the middle of a text);
-- pronouns are masked like any other word (the released code exempts a list of them from global attention);
-- whole words are drawn each by itself, as tokens are (Google's code draws until 15% of the pieces are
-  reached);
+- random replacements are never special tokens, and pronouns are masked like any other word;
+- whole words are drawn each by itself (Google's code draws until 15% of the pieces are reached);
 - an example in which chance drew nothing gets one masked token or word, so that its loss is defined.
 """
 
@@ -46,19 +41,14 @@ def mask_tokens(
     probability: float = 0.15,
     continues: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the tokens to be predicted and hide most of them.
+    """Draw the tokens to be predicted and hide most of them: what the model reads, and the original id where
+    a token was drawn, -100 elsewhere, both int64 (seq,). If something is eligible, something is drawn.
 
     Args:
-        input_ids: int (seq,), left unchanged.
         eligible: bool (seq,), True = may be drawn. Special tokens are never drawn, whatever it says.
         probability: of each eligible token, or of each word, to be drawn.
         continues: of `continuing_pieces`, to draw whole words; None draws tokens. Pieces of a drawn word that
             are not eligible stay out.
-
-    Returns:
-        `(masked_ids, labels)`, both int64 (seq,): what the model reads, and the original id where a token was
-        drawn, `-100` elsewhere. If nothing was drawn although something is eligible, one eligible token or
-        word is; if nothing is eligible, nothing is masked.
     """
     if input_ids.shape != eligible.shape or input_ids.ndim != 1:
         shapes = f"input_ids {input_ids.shape} and eligible {eligible.shape}"

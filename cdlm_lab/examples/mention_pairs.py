@@ -4,18 +4,16 @@ reads both (CDLM sections 3.2 and C.1):
     [CLS] <doc-s> a <m> fire </m> broke out </doc-s> <doc-s> the <m> blaze </m> spread </doc-s> [SEP]
 
 Two mentions of one document stand in that document, which is written once. What is shown of a document is its
-`context`: all of it, or only the sentence of the mention. `[CLS]`, the marks and the mentions are global.
-Each pair is an encoding of its own, put together in 0.1 ms when it is read, from the subwords of the
-documents: a million pairs cost 16 MB and not the text of two million documents.
+`context`: all of it, or only the sentence of the mention. `[CLS]`, the marks and the mentions are global. A
+sequence is put together in 0.1 ms when it is read: a million pairs cost 16 MB.
 
 Choices where the paper is silent:
-- Marks have no names, so those of nested and of crossing mentions look alike: `<m> a <m> b </m> c </m>`.
-  Which token belongs to which mention is in `mention_mask` alone.
-- What is too long is cut to windows centred on the mentions. Each document gets an equal share of the room,
-  what a short one leaves goes to the other, and a mention always gets its own length. At the borders of a
-  document a window is shifted, not shortened. Two mentions of one document share a window if it holds both;
-  otherwise each has its own, and the two are joined. (The released code drops the head or the tail of each
-  document, by a count of words that it takes from the head; a mention in a long one can be lost with it.)
+- Marks have no names; which token belongs to which mention is in `mention_mask` alone.
+- What is too long is cut to windows centred on the mentions, shifted at the borders of a document. Each
+  document gets an equal share of the room, what a short one leaves goes to the other, and a mention always
+  gets its own length. Two mentions of one document share a window if it holds both; otherwise two windows are
+  joined. (The released code drops the head or the tail of each document; a mention in a long one can be lost
+  with it.)
 - For the analysis of attention (section 3.5: "We randomly sampled 1,000 positive and 1,000 negative
   coreference-pair examples") the two mentions stand in different documents of one topic, and negatives are
   drawn from all such pairs that do not corefer, each as likely as any other.

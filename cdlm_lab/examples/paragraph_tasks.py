@@ -3,21 +3,16 @@
 
 s_0 is drawn from a paragraph P of a document D; then k_1 other sentences of P, the positives, k_2 sentences
 of other paragraphs of D, the hard negatives, and k_3 sentences of other documents, the easy negatives. The
-candidates stand in drawn order, and words of all sentences are masked for the language model.
-
-Everything drawn is a pure function of (seed, epoch, index).
+candidates stand in drawn order, and words of all sentences are masked for the language model. Everything
+drawn is a pure function of (seed, epoch, index).
 
 Choices where the paper is silent:
 - a pass has each paragraph that can be P once, in an order of its own; s_0 is any of its sentences. P has
   k_1 + 1 sentences or more, and D has another paragraph;
-- where other paragraphs of D have too few sentences, the missing hard negatives are taken from other
-  documents, and counted;
+- hard negatives that D does not have are taken from other documents, and counted;
 - each easy negative is of a document drawn by itself, all alike, also one on the same event as D;
 - no negative reads the same as a sentence of P or as another negative, after the cut to L: news repeats
   itself, and a copy of a sentence of P would be labelled wrong.
-
-The released code draws positives from behind s_0 alone (`selection="following"`), may label a sentence of P
-in front of s_0 a negative, and does not end when all the documents it holds are one.
 """
 
 from __future__ import annotations

@@ -3,16 +3,11 @@ positions to sentences and characters (CDLM sections 3.4 and C.3, after Beltagy 
 
     [CLS] [q] Who? [/q] <doc-s> <t> Title </t> [s] One. [/s] [s] Two. [/s] </doc-s> <doc-s> ... </doc-s> [SEP]
 
-The paper writes `<s>` and `</s>` around a sentence. Those are Longformer's `[CLS]` and `[SEP]` already, so
-here, as in Beltagy et al., they are `[s]` and `[/s]`.
-
-- Global attention, policy `question_titles_sentences`: `[CLS]`, the question with its two marks, each `<t>`
-  and each `[s]`. (The released code has `<doc-s>` in place of `<t>`, and that only as an option.)
-- What is too long is cut by the policy `equal_share`: the question and the titles stay whole; each paragraph
-  gets an equal share of the room for sentences, their marks counted, and what a short one leaves goes to the
-  others. A paragraph loses its end. A sentence may be cut in the middle; one without a token left has no
-  marks either. A share that ends with room for no more than marks leaves it unused.
-- The loss sums over all places of an answer, as in Clark and Gardner 2018, section 3.2.
+The paper writes `<s>` and `</s>` around a sentence, which are Longformer's `[CLS]` and `[SEP]` already.
+Global are `[CLS]`, the question with its two marks, each `<t>` and each `[s]`. What is too long is cut: the
+question and the titles stay whole; each paragraph gets an equal share of the room for sentences, marks
+counted, what a short one leaves goes to the others, and it loses its end. A sentence without a token left has
+no marks either. The loss sums over all places of an answer, as in Clark and Gardner 2018, section 3.2.
 """
 
 from __future__ import annotations

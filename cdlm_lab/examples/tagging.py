@@ -1,10 +1,10 @@
 """Tagged documents as examples of document-attentive taggers (Joerke et al. 2020, "Doc-ARC"): labelled
 sequences, and where their words stand elsewhere in the document.
 
-Section 3: "All labeled sequences are kept at their original length [...]. All unlabeled (context) sequences
-longer than 256 tokens are partitioned into chunks". A labelled sentence can be too long as well: it is cut in
-the same way, and the tags of its parts are joined again before they are scored. A single word that is too
-long, as an address may be, becomes a sequence by itself, of which the encoders read the first pieces.
+Section 3: "All unlabeled (context) sequences longer than 256 tokens are partitioned into chunks". So is a
+labelled sentence that is too long, and the tags of its parts are joined again before they are scored. A
+single word that is too long, as an address may be, becomes a sequence, of which the encoders read the first
+pieces.
 
 Section 2.1: "The 'closest' sequences are those with the minimum absolute difference in sentence index to the
 target sentence"; "we allow sequences to attend over the target occurrence itself". The paper leaves open, and

@@ -4,8 +4,7 @@
 hashable mentions that name their document, such as (document, start, end). The numbers are those of the
 CoNLL reference scorer (Pradhan et al. 2014) and, with LEA, of coval (Moosavi and Strube 2016):
 
-- Nothing is repaired: spurious mentions of the response and missing mentions of the key stay where they are,
-  in the sizes of their clusters.
+- Nothing is repaired: spurious and missing mentions stay where they are, in the sizes of their clusters.
 - Singletons count. `singletons=False` drops the clusters of one mention from each side first; such scores
   cannot be compared with others, so label them "without singletons".
 - 0 / 0 is 0. An empty side scores 0, and so does MUC where there are only singletons, even if all are right.
@@ -13,9 +12,9 @@ CoNLL reference scorer (Pradhan et al. 2014) and, with LEA, of coval (Moosavi an
   of the corpus if no cluster has mentions of two topics: `parts_by_topic` refuses others, `joined_topics`
   takes topics that share clusters as one.
 
-The baseline, mentions of one head word, has no parser: heads and stems follow rules that were settled on the
-dev topics of ECB+. With gold sub-topics, stems raise CoNLL F1 there from 73.2 to 77.1 for events, and leave
-it as it is for entities (71.3 and 71.2).
+The baseline, mentions of one head word, follows rules that were settled on the dev topics of ECB+; with gold
+sub-topics, stems raise CoNLL F1 there from 73.2 to 77.1 for events and leave entities as they are (71.3,
+71.2).
 """
 
 from __future__ import annotations

@@ -11,13 +11,12 @@ weights are drawn as the encoder's config says; what stands on the encoder compu
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Unpack
 
 import torch
 from torch import Tensor, nn
 from transformers import LongformerConfig, PreTrainedTokenizerFast
-from transformers.utils import ModelOutput
+from transformers.modeling_outputs import SequenceClassifierOutput
 
 from cdlm_lab.attention.layer import read_only_globals
 from cdlm_lab.examples.mention_pairs import MENTION_END, MENTION_START
@@ -30,20 +29,10 @@ from cdlm_lab.models.precision import as_weights, in_full
 HIDDEN = 1024  # of the MLP, C.1
 
 
-@dataclass
-class PairOutput(ModelOutput):
-    """What `PairScorer` returns, float32."""
-
-    loss: Tensor | None = None  # (), summed cross entropy of the pairs over their number; None without labels
-    logits: Tensor | None = None  # (batch,); the sigmoid is the probability that the mentions corefer
-
-
 class PairScorer(EncoderWithHead):
-    """Longformer and the MLP over [s, m_i, m_j, m_i * m_j].
-
-    All that the MLP reads are states of global tokens. So the local projections of the last layer get no
-    gradient (every other weight does), and a model from `load_pair_scorer` computes no more of that layer.
-    """
+    """Longformer and the MLP over [s, m_i, m_j, m_i * m_j], which are states of global tokens. So the local
+    projections of the last layer get no gradient, and a model from `load_pair_scorer` computes no more of
+    that layer."""
 
     def __init__(self, config: LongformerConfig) -> None:
         super().__init__(config)
@@ -60,9 +49,10 @@ class PairScorer(EncoderWithHead):
         mention_mask: Tensor | None = None,  # (batch, 2, seq), True = token of mention i
         labels: Tensor | None = None,  # (batch,), 1 = the mentions corefer, 0 = they do not
         num_items_in_batch: Items = None,  # pairs of the whole effective batch
-    ) -> PairOutput:
-        """Score a batch of pairs. Raises ValueError without `mention_mask`, or when `[CLS]` or a token of a
-        mention is not global."""
+    ) -> SequenceClassifierOutput:
+        """The logits of a batch of pairs, (batch,), float32, whose sigmoid is the probability that the
+        mentions corefer; with labels also the loss, their summed cross entropy over their number. Raises
+        ValueError without `mention_mask`, or when `[CLS]` or a token of a mention is not global."""
         if mention_mask is None:
             raise ValueError("mention_mask is missing; it says where the two mentions are")
         read = mention_mask.any(dim=1)
@@ -75,7 +65,7 @@ class PairScorer(EncoderWithHead):
         with in_full(states.device):
             vectors = pair_vectors(as_weights(states, self.scorer), mention_mask)
             logits = self.scorer(vectors).squeeze(-1).float()  # (batch,)
-        return PairOutput(loss=pair_loss(logits, labels, num_items_in_batch), logits=logits)
+        return SequenceClassifierOutput(loss=pair_loss(logits, labels, num_items_in_batch), logits=logits)
 
 
 def pair_vectors(states: Tensor, mention_mask: Tensor) -> Tensor:

@@ -165,11 +165,9 @@ NEEDED_TOKENS = ("cls_token", "sep_token", "pad_token", "mask_token")
 def load_tokenizer(
     name_or_path: str | os.PathLike[str], *, sizes: TinySizes = TINY
 ) -> PreTrainedTokenizerFast:
-    """The tokenizer of an encoder; the document separators are added where it does not have them.
-
-    Raises CheckpointError when there is no tokenizer, its files are damaged, it is not a fast one (facts and
-    mentions need character offsets), it has no CLS, SEP, padding or mask token, or two words with one id.
-    """
+    """The tokenizer of an encoder; the document separators are added where it does not have them. Raises
+    CheckpointError when there is none, its files are damaged, it is not a fast one (character offsets need
+    that), it has no CLS, SEP, padding or mask token, or two words with one id."""
     return _load_tokenizer(os.fspath(name_or_path), sizes=sizes)[0]
 
 
@@ -276,16 +274,10 @@ def load_language_model(
 ) -> tuple[CrossDocumentLM, PreTrainedTokenizerFast]:
     """A masked language model in float32 on the CPU, in eval mode, and its tokenizer.
 
-    Args:
-        name_or_path: `tiny`, `minilm`, `storyworld/<variant>`, a folder that `save_pretrained` wrote, or a
-            hub name.
-        new_head: True = a checkpoint without head gets one, with a warning, as `minilm` always does.
-
-    Raises:
-        ValueError: a window that is odd, below 2 or wider than `max_length`; dropout outside [0, 1); an
-            unknown backend. CheckpointError (a ValueError): a checkpoint that is not there, not safetensors,
-            too short for `max_length`, of another kind, without head, or with weights missing, left over or
-            of another shape.
+    `name_or_path`: `tiny`, `minilm`, `storyworld/<variant>`, a folder that `save_pretrained` wrote, or a hub
+    name. `new_head`: True = a checkpoint without head gets one, with a warning, as `minilm` always does.
+    Raises ValueError: options that cannot be. CheckpointError: a checkpoint that is not there, not
+    safetensors, too short for `max_length`, of another kind, without head, or with weights that do not fit.
     """
     plan = _Plan(name=os.fspath(name_or_path), **options)
     model, tokenizer, has_head = _load(plan, needs_head=True)

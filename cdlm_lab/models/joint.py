@@ -9,10 +9,9 @@ of the sentences give their embeddings E_0 ... E_k, on which a head stands (sect
     ie_k    linear(E_i)                    a label of each candidate
     ae_k    linear([E_0; E_i])             a label of each candidate
 
-With k = 1 it is the pairwise cross-encoder that the paper compares with. Choices where the paper is silent:
-the mean of `ae_1` is over the sentences that are present; nothing is dropped out in a linear head. In the
-released code each head has a hidden layer (`tanh` here), `ae_1` is a sum, and an absent candidate is read as
-an empty sentence.
+With k = 1 it is the pairwise cross-encoder. Choices where the paper is silent: the mean of `ae_1` is over the
+sentences that are present; nothing is dropped out in a linear head. In the released code each head has a
+hidden layer (`tanh` here), `ae_1` is a sum, and an absent candidate is read as an empty sentence.
 """
 
 from __future__ import annotations
@@ -174,7 +173,7 @@ def paragraph_head(folder: str) -> tuple[JointHead, dict[str, Tensor]] | None:
 
 
 def start_from_paragraph_head(layers: JointHeadLayers, folder: str) -> bool:
-    """Give a head the weights of that in a folder; True if one of the same kind, labels and layers is there.
+    """Give a head the weights of that in a folder, if one of the same kind, labels and layers is there.
     Raises CheckpointError when the file is damaged, or of another model."""
     saved = paragraph_head(folder)
     shape = attrgetter("kind", "labels", "layers")
@@ -211,10 +210,6 @@ def load_on_sentences(
         window: total width of attention; None = every token sees every other.
         max_length: positions that an encoder gets at least which is converted or made.
         load: what loads the encoder; what comes with it, as an `lm_head`, becomes part of the model.
-
-    Raises:
-        ValueError: an encoder without `head`; a trained model with another one.
-        CheckpointError: the encoder has too few positions for the sentences.
     """
     head, trained = encoder.wanted_head(model_class, name, head)
     lengths = lengths_for(name, tokens=head.layout.tokens, window=window, max_length=max_length)
@@ -236,11 +231,13 @@ def lengths_for(
 
     A Longformer which has fewer positions than the window would be wide is loaded with a narrower one, which
     `see_all` widens afterwards. `max_length`: positions that an encoder gets at least which is converted or
-    made, so that longer texts can be read with it later. Raises CheckpointError when a Longformer has fewer
-    positions than `tokens`.
+    made. Raises CheckpointError when a Longformer has fewer positions than `tokens`.
     """
-    lengths = lengths_of(max_tokens=tokens, window=window)
-    room = _room(name)
+    lengths, room = lengths_of(max_tokens=tokens, window=window), None
+    if name not in MADE_TO_MEASURE:
+        config = checkpoint.read_config(str(checkpoint.shipped_folder(name) or name))
+        if config.model_type == "longformer":
+            room = config.max_position_embeddings - config.pad_token_id - 1
     if room is not None and room < tokens:
         raise CheckpointError(
             f"{name}: reads {room} tokens, but the sentences may have {tokens} together; take fewer or "
@@ -251,16 +248,6 @@ def lengths_for(
         lengths = {"max_length": min(lengths["max_length"], room), "window": narrower}
     lengths["max_length"] = max(lengths["max_length"], max_length or 0)
     return lengths
-
-
-def _room(name: str) -> int | None:
-    """How many positions a Longformer has; None of others, which get as many as are asked for."""
-    if name in MADE_TO_MEASURE:
-        return None
-    config = checkpoint.read_config(str(checkpoint.shipped_folder(name) or name))
-    if config.model_type != "longformer":
-        return None
-    return config.max_position_embeddings - config.pad_token_id - 1
 
 
 def see_all(model: nn.Module, *, tokens: int) -> None:
@@ -297,15 +284,14 @@ class JointOutput(ModelOutput):
 
 
 class _OnSentences:
-    """What the models over joint sequences have in common: the entry of their config that says their head."""
+    """A model over joint sequences, whose config says its head in the entry `joint`."""
 
     head_class: type[Any] = JointHead
     head_entry = "joint"
 
 
 class JointModel(_OnSentences, EncoderWithHead):
-    """Longformer and a head; no token is global, so the global projections get no gradient. The config of the
-    encoder has besides `joint`, the arguments of `JointHead`."""
+    """Longformer and a head; no token is global, so the global projections get no gradient."""
 
     def __init__(self, config: LongformerConfig) -> None:
         super().__init__(config)
@@ -344,20 +330,12 @@ def load_joint_model(
 ) -> tuple[JointModel, PreTrainedTokenizerFast]:
     """A joint model on top of any encoder, or a trained one from its folder, and its tokenizer.
 
-    An encoder with fewer token types than there are sentences gets more, which start as copies of its last.
-    In the released code they start at random.
-
-    Args:
-        name_or_path: a folder that a `JointModel` was saved in, or an encoder, among them what
-            `save_paragraph_model` left.
-        head: what to put on the encoder. A trained model must have been trained with it; None = its own.
-        window: total width of attention; None = every token sees every other.
-        keep_head: True = start from the head of paragraph pre-training beside the encoder, if it is of the
-            same kind, labels and layers.
-
-    Raises:
-        ValueError: an encoder without `head`; a trained model with another one.
-        CheckpointError: the encoder has too few positions for the sentences; its paragraph head is damaged.
+    `head`: what to put on the encoder; a trained model must have been trained with it; None = its own.
+    `window`: total width of attention; None = every token sees every other. `keep_head`: True = start from
+    the head of paragraph pre-training beside the encoder, if it is of the same kind, labels and layers. An
+    encoder with fewer token types than there are sentences gets more, which start as copies of its last (in
+    the released code at random). Raises ValueError: an encoder without `head`, a trained model with another
+    one. CheckpointError: too few positions for the sentences; a damaged paragraph head.
     """
     name = os.fspath(name_or_path)
     model, tokenizer = load_on_sentences(JointModel, name, head=head, window=window, **options)
@@ -413,8 +391,8 @@ class PooledOutput(ModelOutput):
 
 
 class PooledPairs(_OnSentences, EncoderWithHead):
-    """Longformer, pooling and a linear layer; no token is global, so the global projections get no gradient.
-    The config of the encoder has besides `joint`, the arguments of `PooledHead`."""
+    """Longformer, pooling and a linear layer; no token is global, so the global projections get no
+    gradient."""
 
     head_class = PooledHead
 
@@ -510,10 +488,9 @@ class ParagraphModel(_OnSentences, LongformerForMaskedLM):
 
     The loss is the sum of two, "equally weighted": `mspp`, the mean cross entropy of the candidates, and
     `mlm`, the mean over examples of the mean cross entropy of their masked tokens. The paper does not say
-    what the second mean is over; the released code takes it over all masked tokens of a micro-batch. Here
-    each example weighs as many candidates as it has, which is the same for all that are full: then
-    micro-batches add up to the full batch under one count, that of candidates. No token is global, so the
-    global projections get no gradient.
+    what the second mean is over; the released code takes all masked tokens of a micro-batch. Here each
+    example weighs as many candidates as it has, so that micro-batches add up to the full batch under one
+    count, that of candidates. No token is global, so the global projections get no gradient.
     """
 
     # transformers.Trainer then counts the candidates of the whole effective batch

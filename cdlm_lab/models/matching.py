@@ -13,14 +13,12 @@ two documents belong together (Zhou et al. 2020, "CDA", sections 3 and 5).
 
 Its `encoder` says where sentences come from: `gru`, from words as above (GRU-HAN); `vectors`, encodings of
 sentences, as by BERT, which go through two GRU layers (BERT-HAN); `average`, the same encodings, of which a
-document is the plain mean (BERT-AVG). Attended to are the other document's sentence vectors before they are
-contextualised with `gru`, and after the first GRU layer with `vectors` (appendix A.4.2). Encodings are
-frozen, or trained along in `FineTunedMatcher` (BERT-HAN of table 3).
+document is the plain mean (BERT-AVG). Encodings are frozen, or trained along in `FineTunedMatcher`.
 
 Choices where the paper is silent: deep updates both documents at once, from the vectors before; one affine
-map serves all levels, as in the released code and as the 20K more parameters of section 5.1 say; the matcher
-has no dropout. Unlike in that code, filling is masked everywhere, no state is carried from one sentence to
-the next, and no attention is taken over the batch.
+map serves all levels, as the 20K more parameters of section 5.1 say; the matcher has no dropout. Unlike in
+the released code, filling is masked everywhere, no state is carried from one sentence to the next, and no
+attention is taken over the batch.
 """
 
 from __future__ import annotations
@@ -57,11 +55,8 @@ from cdlm_lab.models.precision import as_weights, in_full
 
 
 class PairClassifier(EncoderWithHead):
-    """Longformer and a head on the state of its first token.
-
-    So the local projections of the last layer get no gradient (every other weight does), and a model from
-    `load_pair_classifier` computes no more of that layer.
-    """
+    """Longformer and a head on the state of its first token. So the local projections of the last layer get
+    no gradient, and a model from `load_pair_classifier` computes no more of that layer."""
 
     def __init__(self, config: LongformerConfig) -> None:
         super().__init__(config)
@@ -307,12 +302,8 @@ class FineTunedMatcher(EncoderWithHead):
     """Longformer, the average of its token vectors, and the matcher over these.
 
     Sentences come as the numbers of `Vocabulary.of_tokenizer`: 0 = filling, 1 = no words in the sentence,
-    else the tokenizer's id + 2. They are read between `[CLS]` and `[SEP]`, as `SentenceEncoder` does, so that
-    the frozen encoder and this one see the same text. No token is global, so the global projections get no
-    gradient; every other weight does.
-
-    The config of the encoder has besides: `matcher`, the arguments of `HierarchicalConfig`; `max_tokens`,
-    what a sentence is cut to, `[CLS]` and `[SEP]` included; `cls_token_id` and `sep_token_id`.
+    else the tokenizer's id + 2. They are read between `[CLS]` and `[SEP]`, as `SentenceEncoder` does. No
+    token is global, so the global projections get no gradient; every other weight does.
     """
 
     def __init__(self, config: LongformerConfig) -> None:
@@ -356,14 +347,10 @@ def load_finetuned_matcher(
 ) -> tuple[FineTunedMatcher, PreTrainedTokenizerFast]:
     """A matcher on top of any encoder, or a trained one from its folder, and its tokenizer.
 
-    Args:
-        matcher: arguments of `HierarchicalConfig`, its encoder `vectors` or `average`; `vector_size` is that
-            of the encoder. A trained matcher must have been trained with them.
-        max_tokens: what a sentence is cut to, `[CLS]` and `[SEP]` included.
-        window: total width of attention; None = every token of a sentence sees every other.
-
-    Raises:
-        ValueError: a matcher of words, or other than the trained one; `max_tokens` below 3.
+    `matcher`: arguments of `HierarchicalConfig`, its encoder `vectors` or `average`; a trained matcher must
+    have been trained with them. `max_tokens`: what a sentence is cut to, `[CLS]` and `[SEP]` included.
+    `window`: total width of attention; None = every token of a sentence sees every other. Raises ValueError:
+    a matcher of words, or other than the trained one; `max_tokens` below 3.
     """
     name, lengths = os.fspath(name_or_path), lengths_of(max_tokens=max_tokens, window=window)
     if is_trained(name, FineTunedMatcher):

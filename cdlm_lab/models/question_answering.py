@@ -9,16 +9,9 @@ The loss of a question is the weighted sum of
 
 - type: cross entropy;
 - span: mean of that of starts and that of ends, each -log of the summed probabilities of all occurrences of
-  the answer, so that the model need find one of them (the sum objective of Clark and Gardner 2018; "OR" in
-  Beltagy et al. 2020). The softmax runs over all tokens of titles and sentences. There is none where the
-  answer is yes or no, or does not occur;
+  the answer (the sum objective of Clark and Gardner 2018; "OR" in Beltagy et al. 2020). The softmax runs over
+  all tokens of titles and sentences. There is none where the answer is yes or no, or does not occur;
 - sentence and paragraph: mean binary cross entropy over those of the question.
-
-The answer is the span with the largest sum of the logits of its first and its last token, among those that
-start at one of the best starts and end at one of the best ends; "yes" or "no" takes its place where the type
-says so. It is cut from the original text; where it begins or ends inside a word it is taken to the word's
-ends, as BERT's answers to SQuAD were. Support is every sentence with a probability above 0.5 ("threshold"),
-or as many within exactly two paragraphs ("two_paragraphs"), which is what HotpotQA's questions need.
 
 Choices where the papers are silent: means rather than sums, weights of 1. In the released code the optimiser
 gets the encoder alone, so its heads stay as they were drawn; spans may run from one paragraph into another,
@@ -68,8 +61,7 @@ class QuestionOutput(ModelOutput):
 
 
 class QuestionAnswerer(EncoderWithHead):
-    """Longformer and the four heads; the config's `loss_weights` weigh the four losses, by the names of
-    LOSS_WEIGHTS (others are a ValueError)."""
+    """Longformer and the four heads; the config's `loss_weights` weigh the losses named in LOSS_WEIGHTS."""
 
     def __init__(self, config: LongformerConfig) -> None:
         super().__init__(config)
@@ -165,8 +157,8 @@ def _losses(
 
 
 def _loss_of_any(logits: Tensor, positions: Tensor) -> Tensor:
-    """-log of the summed probabilities of `positions`, (rows,); each token counts once. `logits`: (rows,
-    seq), -inf = no answer can be there; `positions`: (rows, n), at least one in each row, -1 = filling."""
+    """-log of the summed probabilities of `positions` (rows, n), at least one in each row, -1 = filling, by
+    `logits` (rows, seq), -inf = no answer can be there: (rows,). Each token counts once."""
     right = torch.zeros_like(logits, dtype=torch.bool)
     row, column = (positions >= 0).nonzero(as_tuple=True)
     right[row, positions[row, column]] = True
@@ -195,6 +187,10 @@ def load_question_answerer(
 
 
 # ---- from logits to answers
+#
+# The answer is the span with the largest sum of the logits of its first and its last token, among those that
+# start at one of the best starts and end at one of the best ends, cut from the original text to the ends of
+# its words; "yes" or "no" takes its place where the type says so.
 
 SUPPORT = ("threshold", "two_paragraphs")
 COUNT, MOST_TOKENS = 20, 30
@@ -254,9 +250,8 @@ def best_spans(
     best first; ties go to the one that starts first, then to the one that ends first.
 
     A span may be one if it lies in the title or in the text of one paragraph and has at most `most_tokens`
-    tokens, marks not counted. If there is none, the single token that is best as both start and end. The
-    logits are (seq,); what is beyond the sequence is filling. Raises ValueError for `count` or `most_tokens`
-    below 1, and when no token of the sequence can be an answer.
+    tokens, marks not counted. If there is none, the single token that is best as both start and end. Raises
+    ValueError for `count` or `most_tokens` below 1, and when no token of the sequence can be an answer.
     """
     for name, value in (("count", count), ("most_tokens", most_tokens)):
         if value < 1:
@@ -302,9 +297,6 @@ def decode(
             best sentence, ties to the first, and in each of them its sentences above 0.5, or its best one.
         most_tokens: that a span may have.
         count: of best starts and ends; `n_best` has at most so many spans.
-
-    Raises:
-        ValueError: another `support`; `count` or `most_tokens` below 1; no token can be an answer.
     """
     if support not in SUPPORT:
         raise ValueError(f"unknown support {support!r}; choose one of {', '.join(SUPPORT)}")

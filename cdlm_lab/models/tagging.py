@@ -1,45 +1,31 @@
-"""Tagging words with what their document says of the same words elsewhere (Joerke et al. 2020, "Doc-ARC").
+"""Tagging words by what their document says of the same words elsewhere (Joerke et al. 2020, "Doc-ARC").
 
-Static (sections 2 and 4.1), over encodings that stay as they are:
+Static (sections 2 and 4.1), over encodings that stay as they are; without context two biLSTMs, the baseline:
 
     encodings of a sentence's words x_1 ... x_n         -> f_c, a biLSTM
     for each k, of the k-th occurrences of x_1 ... x_n  -> f_c (eq. 5), in the order of that sentence
     a word's occurrences                                -> attention -> c (eq. 1 to 3)
     [f_c(x); c(x)]                                      -> f_s, a biLSTM -> dropout, linear, softmax (eq. 4)
 
-So of the rest of the document nothing is read but the encodings of the occurrences; words around them matter
-by way of the frozen encoder alone. If a word has fewer than k occurrences nothing is attended to there ("we
-only attend over these K' relevant instances"). What f_c reads in its place the paper does not say: here it is
-a vector of zeros, in the released code the encoding of the [CLS] of whichever sentence comes first.
+What f_c reads in place of an occurrence that a word lacks the paper does not say: here a vector of zeros, in
+the released code the encoding of some [CLS]. With `context_order` "sentence" (ours) f_c reads instead every
+sentence that has an occurrence, whole and in its own order.
 
-With `context_order` "sentence" (ours, no equation of the paper's) f_c reads instead every sentence that has
-an occurrence, whole and in its own order. It has as many parameters and was a little better in the recorded
-runs on storyworld (data/results/). Without context it is the paper's baseline, two biLSTMs one on the other.
+"H 256" and "9.5M trainable parameters" of Table 6 fit BERT-base only if encodings are the last four layers
+one beside the other (3,072 numbers), H is of one direction, and the sentence to be tagged goes through the
+same f_c as its context: 9.49M with the 11 tags of JNLPBA, as in the released code.
 
-What Table 6 means by "H 256" and "9.5M trainable parameters" with BERT-base: encodings are the last four
-layers one beside the other (3,072 numbers), H is of one direction, and the sentence to be tagged goes through
-the same f_c as its context. That makes 9.49M with the 11 tags of JNLPBA, and is what the released code has.
-No other reading comes near: eq. 4 to the letter, with the encoding itself beside c, makes 14.7M; H of both
-directions together 4.0M (to the letter 6.8M); the mean of the four layers 4.8M (5.3M).
-
-Dynamic (sections 2.2 and 4.2), the encoder trained along:
+Dynamic (sections 2.2 and 4.2), the encoder trained along; without context the baseline with one biLSTM (Table
+3), without the biLSTM as well the encoder fine-tuned (BERT in Table 4):
 
     all sentences of a batch, to be tagged or attended to -> encoder, last layer -> e: mean of a word's pieces
     a word's occurrences -> attention -> c (eq. 1 to 3)
     [e(x); c(x)] -> f_s, a biLSTM -> dropout -> linear -> softmax (eq. 4)
 
-There is no context encoder f_c. Without context it is the baseline with one biLSTM (Table 3); without the
-biLSTM as well it is the encoder fine-tuned, as BERT in Table 4. H is of one direction: with 128, an encoder
-of 4.39M parameters (BERT-tiny) makes the 4.8M of Table 8; with 128 for both together it were 4.6M. In the
+H is of one direction: with 128, an encoder of 4.39M parameters (BERT-tiny) makes the 4.8M of Table 8. In the
 paper a sentence is encoded as often as a word attends to it; here once for each batch, which changes no
-number without dropout.
-
-Choices where the paper is silent: dropout before the last layer alone and its rate, as in the released code;
-weights are drawn as PyTorch does, as in that code. Unlike in it, filling is masked everywhere, so that
-neither the other sentences of a batch nor missing occurrences change anything.
-
-Words and sentences that are attended to are in a batch once. Its longest rows decide its size, so cut long
-sentences (`split_long`) and put examples together that share their context (`document_runs`).
+number without dropout. Dropout before the last layer alone and its rate are as in the released code, and
+weights are drawn as PyTorch does. Unlike in that code, filling is masked everywhere.
 """
 
 from __future__ import annotations

@@ -322,21 +322,18 @@ def _take(candidates: Sequence[_Candidate], runs: KnownRuns, chosen: Sequence[st
     values = [{name: score.value for name, score in row.scores.items()} for _, row in alike]
     if not newest.checkpoint and len(set(map(repr, values))) == 1:
         alike = [ordered[-1]]  # nothing was trained, so seeds change nothing
-    sources = tuple(one for one, _ in alike)
+    sources, rows = tuple(one for one, _ in alike), [row for _, row in alike]
+    row = rows[0]
+    if len(rows) > 1:
+        metrics = [metric for metric in row.scores if all(metric in one.scores for one in rows)]
+        means = {metric: _of_seeds([one.scores[metric] for one in rows]) for metric in metrics}
+        row = replace(row, scores=means)
     return TakenRow(
-        row=_merged([row for _, row in alike]),
+        row=row,
         encoder=runs.encoder_of(newest.checkpoint),
         sources=sources,
         passed_over=tuple(one for one, _ in ordered if one not in sources),
     )
-
-
-def _merged(rows: Sequence[SystemRow]) -> SystemRow:
-    """One row of those of several seeds."""
-    if len(rows) == 1:
-        return rows[0]
-    metrics = [name for name in rows[0].scores if all(name in row.scores for row in rows)]
-    return replace(rows[0], scores={name: _of_seeds([row.scores[name] for row in rows]) for name in metrics})
 
 
 def _of_seeds(scores: Sequence[Score]) -> Score:

@@ -68,19 +68,19 @@ class FilledTable:
 def fill_table(paper: PaperTable, runs: KnownRuns, *, choose: str = "") -> list[FilledTable]:
     """The table in each setting, newest last; one without numbers of ours if nothing was measured. `choose`:
     names of reports, separated by spaces, that are taken before newer ones."""
-    every = series_of(runs, experiment=paper.experiment, group=paper.group, choose=choose)
-    filling = [series for series in every if _fills(paper, series)]
-    filled = [_filled(paper, series, runs, differing=_differing(filling)) for series in filling]
-    if filled or not paper.is_published:
-        return filled
-    table = tables.table_of(_paper_rows(paper, {}), paper.shown, caption=f"{paper.title}: not run yet")
-    return [FilledTable(table=table, name=paper.name, corpus="", rows={})]
-
-
-def _fills(paper: PaperTable, series: Series) -> bool:
-    """True if it has a row that belongs into the table, not only one beside it."""
-    wanted = paper.systems.keys() & series.rows.keys()
-    return bool(wanted) or (paper.others is True and any(one.encoder for one in series.rows.values()))
+    filling = []
+    for series in series_of(runs, experiment=paper.experiment, group=paper.group, choose=choose):
+        # A row must belong into the table, not only beside those that do.
+        other = paper.others is True and any(one.encoder for one in series.rows.values())
+        if other or paper.systems.keys() & series.rows.keys():
+            filling.append(series)
+    if not filling and paper.is_published:
+        table = tables.table_of(_paper_rows(paper, {}), paper.shown, caption=f"{paper.title}: not run yet")
+        return [FilledTable(table=table, name=paper.name, corpus="", rows={})]
+    settings = [dict(series.setting) for series in filling]
+    names = dict.fromkeys(name for setting in settings for name in setting if name != "corpus")
+    differing = [name for name in names if len({setting.get(name) for setting in settings}) > 1]
+    return [_filled(paper, series, runs, differing=differing) for series in filling]
 
 
 def _paper_rows(paper: PaperTable, taken: Mapping[str, TakenRow]) -> list[SystemRow]:
@@ -135,13 +135,6 @@ def _source_lines(shown: Mapping[str, TakenRow]) -> list[str]:
 
     lines = [f"From {source}{names(rows) if len(taken) > 1 else ''}" for source, rows in taken.items()]
     return lines + [f"Not taken, another has it: {name}{names(rows)}" for name, rows in passed.items()]
-
-
-def _differing(every: Sequence[Series]) -> list[str]:
-    """Names of the parameters in which the settings of a table differ."""
-    settings = [dict(one.setting) for one in every]
-    names = dict.fromkeys(name for setting in settings for name in setting)
-    return [name for name in names if name != "corpus" and len({one.get(name) for one in settings}) > 1]
 
 
 def _short(value: Any) -> str:
@@ -394,7 +387,9 @@ def encoder_table(columns: Sequence[TaskColumn]) -> ScoreTable | None:
 
 
 def _by_encoder(task: Task, every: Sequence[Series], runs: KnownRuns) -> dict[str, TakenRow]:
-    """Encoder -> its row: of the newest of the reports, and there of the system that is best on dev."""
+    """Encoder -> its row: of the newest of the reports, and there of the system that is best on dev; where
+    nothing is known of dev, of the first, which is how the paper does it."""
+    dev = f"{tables.DEV}{task.metric}"
     taken: dict[str, TakenRow] = {}
     for series in every:  # the oldest first
         of_encoder: dict[str, list[TakenRow]] = {}
@@ -402,14 +397,10 @@ def _by_encoder(task: Task, every: Sequence[Series], runs: KnownRuns) -> dict[st
             encoder = one.encoder or _encoder_of_match(one, runs)
             if encoder and task.metric in one.row.scores:
                 of_encoder.setdefault(encoder, []).append(one)
-        taken |= {encoder: _best(rows, f"{tables.DEV}{task.metric}") for encoder, rows in of_encoder.items()}
+        for encoder, rows in of_encoder.items():
+            known = [one for one in rows if dev in one.row.scores]
+            taken[encoder] = max(known, key=lambda one: one.row.scores[dev].value) if known else rows[0]
     return taken
-
-
-def _best(rows: Sequence[TakenRow], metric: str) -> TakenRow:
-    """The highest on dev; where nothing is known of dev, the first, which is how the paper does it."""
-    known = [one for one in rows if metric in one.row.scores]
-    return max(known, key=lambda one: one.row.scores[metric].value) if known else rows[0]
 
 
 def _encoder_of_match(one: TakenRow, runs: KnownRuns) -> str:

@@ -439,13 +439,12 @@ def train(
     Args:
         model: `model(**collate(examples))` gives a mapping with `loss`. It ends sharded if `config` has that.
         train_examples: in the order of training; at least steps x batch_size, of which no more are used.
-        validation_examples: any sequence.
         collate: gives `labels` (-100 = no loss), and `input_ids`, `attention_mask` or `sentence_mask`.
-        config, output_dir: the settings; the run's folder, for `checkpoint-<step>` and `history.jsonl`.
+        output_dir: for `checkpoint-<step>` and `history.jsonl`.
         tokenizer: saved in each checkpoint.
         on_log: called in rank 0 with each record, when resumed first with earlier ones; it replaces the bar.
         resume: False = refuse a folder that holds a run.
-        judge: decides which checkpoint is best (see `cdlm_lab.training.validation.Selection`).
+        judge: decides which checkpoint is best.
 
     Raises:
         ParameterError: a batch size that does not fit the processes; a precision the device does not have.

@@ -51,8 +51,7 @@ def printed_in(message: HTML) -> Iterator[None]:
 
 @contextlib.contextmanager
 def asking(button: Button, message: HTML) -> Iterator[None]:
-    """Within, the button is off and `message` shows the last line that is printed; then the line of a
-    ValueError."""
+    """Within, the button is off and `message` shows what is printed last; then the line of a ValueError."""
     button.disabled, problem = True, ""
     try:
         with printed_in(message):
@@ -141,8 +140,7 @@ def own_candidates_box(
     words: OwnWords = ANSWERS,
     answered: str = "",
 ) -> AnswerOnClick:
-    """A line for a question or a claim and a box for its candidates, one on each line; empty lines are passed
-    over."""
+    """A line for a question or a claim and a box for its candidates, one on each line that is not empty."""
 
     def find(query: str, candidates: str) -> str:
         query = _filled(query, words.query).strip()
@@ -174,8 +172,7 @@ def own_question_box(
 
 
 def own_text_box(tag: Callable[[str], str], *, text: str, tagged: str = "") -> AnswerOnClick:
-    """A box for a text, such as a chapter or a paper, and its tagged text as HTML; `tagged` is that of the
-    `text` at first."""
+    """A box for a text, such as a chapter, and its HTML by `tag`; `tagged` is that of the `text` at first."""
 
     def find(text: str) -> str:
         return tag(_filled(text, "text", "write or paste one"))
@@ -257,8 +254,7 @@ class OwnDocuments(ShownBelow):
 
 
 class OwnPair(ShownBelow):
-    """Boxes for two documents, side by side where there is room, and what a matcher makes of the pair, as
-    HTML."""
+    """Boxes for two documents, side by side where there is room, and what a matcher makes of the pair."""
 
     def __init__(
         self, first: str, second: str, *, compare: Callable[[str, str], str], show: Show | None = None

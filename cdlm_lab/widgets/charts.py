@@ -62,8 +62,7 @@ TEMPLATE = go.layout.Template(
 def lay_out(
     figure: go.Figure, *, title: str, x: str = "", y: str = "", height: int = 420, **layout: Any
 ) -> go.Figure:
-    """The look of a figure; `title` is plain text, `x` and `y` are markup that names axes, `layout` is
-    plotly's."""
+    """The look of a figure; `title` is plain text, `x` and `y` name axes in markup, `layout` is plotly's."""
     if x:
         figure.update_xaxes(title_text=x)
     if y:
@@ -73,8 +72,7 @@ def lay_out(
 
 
 def rows_of_an_axis(labels: Sequence[str], *, room: tuple[float, float] = (0.5, 0.5)) -> dict[str, Any]:
-    """An axis with a label (markup) at each of the places 0, 1, ..., and room before the first and after the
-    last."""
+    """An axis with labels (markup) at the places 0, 1, ..., and room before the first and after the last."""
     ends = [-room[0], len(labels) - 1 + room[1]]
     return {"tickvals": list(range(len(labels))), "ticktext": labels, "range": ends, "showgrid": False}
 
@@ -262,13 +260,7 @@ def _course(records: Iterable[Mapping[str, Any]], key: str) -> tuple[list[int], 
 PANELS_A_ROW = 3
 _GRID = np.arange(101.0)  # a density is known at the ranks 0, 1, ..., 100
 # Vermilion to blue, both from Okabe and Ito; around zero the ground shows through, be it light or dark.
-_DIVERGING = [
-    [0.0, "rgba(213,94,0,1)"],
-    [0.25, "rgba(222,130,50,0.62)"],
-    [0.5, "rgba(128,128,128,0.16)"],
-    [0.75, "rgba(70,145,205,0.62)"],
-    [1.0, "rgba(20,115,195,1)"],
-]
+_DIVERGING = ("213,94,0,1", "222,130,50,0.62", "128,128,128,0.16", "70,145,205,0.62", "20,115,195,1")
 
 
 def density(ranks: np.ndarray) -> np.ndarray:
@@ -302,10 +294,8 @@ def rank_distributions(ranks: Mapping[str, Mapping[str, np.ndarray]], *, title: 
     if not kinds:
         raise ValueError("there are no ranks to show: every variant is empty")
     titles = [_column_title(kind, shown.values()) for kind in kinds]
-    spacing = {"horizontal_spacing": 0.05, "vertical_spacing": 0.02}
-    figure = make_subplots(
-        rows=len(shown), cols=len(kinds), shared_xaxes=True, column_titles=titles, **spacing
-    )
+    panels = {"rows": len(shown), "cols": len(kinds), "horizontal_spacing": 0.05, "vertical_spacing": 0.02}
+    figure = make_subplots(**panels, shared_xaxes=True, column_titles=titles)
     curves = {(v, cell): density(values) for v, cells in shown.items() for cell, values in cells.items()}
     highest = max(float(curve.max()) for curve in curves.values())
     colours, deepest = variant_colours(shown), 0.5  # half the height is room enough for a number
@@ -321,11 +311,8 @@ def rank_distributions(ranks: Mapping[str, Mapping[str, np.ndarray]], *, title: 
             name=f"{_named(variant)}, {whose}",
         )
         figure.add_traces(half, rows=list(shown).index(variant) + 1, cols=kinds.index(kind) + 1)
-    legend = {
-        "triangle-up": "above the line: same event or entity",
-        "triangle-down": "below it: different",
-        "line-ns-open": "tick and number: mean",
-    }
+    upper, lower = "above the line: same event or entity", "below it: different"
+    legend = {"triangle-up": upper, "triangle-down": lower, "line-ns-open": "tick and number: mean"}
     for symbol, name in legend.items():  # entries of the legend alone
         marker = {"symbol": symbol, "size": 9, "color": TEXT}
         figure.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=name, row=1, col=1)
@@ -374,9 +361,8 @@ def _lay_out_distributions(figure: go.Figure, variants: Sequence[str], title: st
     line = {"showgrid": False, "zeroline": True, "ticklabelstandoff": 6}
     figure.update_yaxes(range=[-deepest - 0.05, 1.05], tickvals=[], ticks="", **line)
     for row, variant in enumerate(variants, start=1):
-        figure.update_yaxes(
-            tickvals=[0], ticktext=[short_name(html.variant_name(variant))], tickfont_size=14, row=row, col=1
-        )
+        name = short_name(html.variant_name(variant))
+        figure.update_yaxes(tickvals=[0], ticktext=[name], tickfont_size=14, row=row, col=1)
     figure.update_annotations(font_size=13)
     margin, legend = {"t": above, "b": below}, {"itemclick": False, "itemdoubleclick": False}
     legend |= {"y": -58 / room, "yanchor": "top"}
@@ -426,18 +412,14 @@ def head_maps(maps: Mapping[str, np.ndarray], *, title: str = "") -> go.Figure:
 def _map_traces(variant: str, values: np.ndarray) -> list[go.Heatmap | go.Scatter]:
     """The map of one variant, and crosses where nothing was measured."""
     where = f"{_named(variant)}<br>layer %{{y}}, head %{{x}}: "
+    squares = {"x0": 1, "dx": 1, "y0": 1, "dy": 1, "xgap": 1, "ygap": 1}
     measured = go.Heatmap(
         z=[[None if math.isnan(value) else round(float(value), 2) for value in line] for line in values],
         text=[[_difference_in_words(float(value)) for value in line] for line in values],
         hovertemplate=f"{where}coreferring targets rank %{{text}}<extra></extra>",
         hoverongaps=False,
         coloraxis="coloraxis",
-        x0=1,
-        dx=1,
-        y0=1,
-        dy=1,
-        xgap=1,
-        ygap=1,
+        **squares,
     )
     layers, heads = np.nonzero(np.isnan(values))
     if not len(layers):
@@ -463,7 +445,8 @@ def _difference_axis(largest: float) -> dict[str, Any]:
     numbers = [f"{value:+g}".replace("-", "\u2212") if value else "0" for value in values]
     title = {"text": "points higher<br>when they<br>corefer", "side": "top", "font_size": 12}
     bar = {"title": title, "thickness": 14, "outlinewidth": 0, "tickvals": values, "ticktext": numbers}
-    return {"colorscale": _DIVERGING, "cmin": -largest, "cmax": largest, "colorbar": bar}
+    scale = [[place / 4, f"rgba({colour})"] for place, colour in enumerate(_DIVERGING)]
+    return {"colorscale": scale, "cmin": -largest, "cmax": largest, "colorbar": bar}
 
 
 def _numbers(count: int) -> list[int]:

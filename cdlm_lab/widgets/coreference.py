@@ -248,10 +248,8 @@ def dendrogram_figure(
     figure.update_yaxes(charts.rows_of_an_axis(names), range=ends, tickfont_size=size, ticks="")
     x = "average score between the clusters joined"
     x += charts.small("colour: gold cluster \u00b7 band: cluster at the threshold")
-    height, margin = (
-        164 + (30 if title else 0) + step * len(order),
-        {"l": 40, "t": 100 if title else 62, "b": 72},
-    )
+    height = 164 + (30 if title else 0) + step * len(order)
+    margin = {"l": 40, "t": 100 if title else 62, "b": 72}
     return charts.lay_out(figure, title=title, x=x, height=height, margin=margin, showlegend=False)
 
 

@@ -69,8 +69,7 @@ def visible(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """`text` as HTML text or attribute value: nothing in it is markup, invisible, or turns the direction of
-    what follows."""
+    """`text` as HTML text or attribute value, where nothing is markup, invisible, or turns the direction."""
     return html.escape(visible(text), quote=True)
 
 
@@ -144,7 +143,7 @@ def image_from_svg(svg: str, *, description: str) -> str:
     return f'<img alt="{escaped(description)}" src="data:image/svg+xml;base64,{data}" style="{look}">'
 
 
-def div(body: str, style: str = "") -> str:
+def div(body: str, style: str) -> str:
     """A block of HTML in a style."""
     return f'<div style="{style}">{body}</div>'
 
@@ -418,8 +417,7 @@ Read = TypeVar("Read")
 def page_of(
     reads: Sequence[Read], show: Callable[[Read], str], *, noun: str, facts: Iterable[str], title: str
 ) -> str:
-    """A page of its own with all `reads`, which `noun` names, in the order given; below the title stand their
-    number and the `facts`."""
+    """A page of its own with all `reads`, called `noun`; below the title are their number and `facts`."""
     check_some(reads, noun)
     style = "div.cdlm-view{border-top:1px solid rgba(128,128,128,0.4);padding:14px 0 22px}"
     note = "; ".join([counted(len(reads), noun), *facts])

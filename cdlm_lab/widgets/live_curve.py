@@ -64,10 +64,8 @@ def ticks(low: float, high: float, *, about: int) -> list[float]:
 
 
 def curve_svg(history: RunHistory, *, perplexity: bool = True) -> str:
-    """Training loss (faint: as reported; strong: smoothed) and validation perplexity over optimiser steps.
-
-    `perplexity`: False = the axis of losses alone, for tasks in which perplexity means nothing.
-    """
+    """Training loss (faint: as reported; strong: smoothed) and validation perplexity over optimiser steps, or
+    the losses alone for tasks in which perplexity means nothing."""
     average = smoothed(history.losses)
     heights = np.array([math.log(p) if 0 < p < math.inf else math.nan for p in history.eval_perplexities])
     drawn = [value for value in (*average, *heights) if math.isfinite(value)]
@@ -293,8 +291,7 @@ def _number(record: Mapping[str, object], key: str) -> float | None:
 
 
 class ReplacedOutput:
-    """Shows HTML in the running notebook, each time in place of the last; outside a notebook it shows
-    nothing."""
+    """Shows HTML in the running notebook, each time in place of the last; elsewhere it shows nothing."""
 
     def __init__(self) -> None:
         self._output = None

@@ -75,16 +75,13 @@ class MarkedTokens:
             given = getattr(self, name)
             flags = np.full(length, name == "starts_word") if given is None else np.asarray(given)
             if flags.dtype != np.bool_ and length:
-                raise ValueError(
-                    f"{name} must be bool (True = the token has the property), got {flags.dtype}"
-                )
+                what = f"bool (True = the token has the property), got {flags.dtype}"
+                raise ValueError(f"{name} must be {what}")
             if flags.shape != (length,):
                 raise ValueError(f"{name} has shape {flags.shape}, but there are {length} tokens")
             object.__setattr__(self, name, flags.astype(bool))
-        if len(self.replacement) != length:
-            raise ValueError(
-                f"replacement has {len(self.replacement)} entries, but there are {length} tokens"
-            )
+        if (entries := len(self.replacement)) != length:
+            raise ValueError(f"replacement has {entries} entries, but there are {length} tokens")
         for i, (masked, instead) in enumerate(zip(self.masked, self.replacement, strict=True)):
             if masked and instead is None:
                 what = f"masked, but replacement[{i}] is None: say what the model reads there"
@@ -318,8 +315,7 @@ def _headline(preview: PackedPreview) -> str:
 
 
 def _documents(preview: PackedPreview) -> str:
-    """Cards side by side, in the order of the sequence; tokens of no document stand before, between or after
-    them."""
+    """Cards side by side in the order of the sequence, and between them the tokens of no document."""
     blocks = []
     for number, run in groupby(range(len(preview.tokens)), lambda i: int(preview.document[i])):
         positions = list(run)
@@ -349,11 +345,8 @@ def _card(preview: PackedPreview, number: int, positions: list[int]) -> str:
     if rest:
         more = f"{len(rest):,} more tokens{masked(rest, ', ')}"
         body += f"<details><summary>{more}</summary>{text(rest)}</details>"
-    return html.card(
-        div(f"{number + 1}&ensp;{_title(loss.title)}", "font-weight:600")
-        + div(facts, f"font-size:12px;margin-bottom:6px;{MUTED}")
-        + body
-    )
+    head = div(f"{number + 1}&ensp;{_title(loss.title)}", "font-weight:600")
+    return html.card(head + div(facts, f"font-size:12px;margin-bottom:6px;{MUTED}") + body)
 
 
 def _tokens_in_sight(preview: PackedPreview, positions: list[int]) -> int:

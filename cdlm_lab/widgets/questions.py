@@ -147,8 +147,7 @@ def _legend(read: ReadQuestion, gold: Sequence[Place]) -> str:
 
 
 def _paragraph(read: ReadQuestion, number: int, gold: Sequence[Place]) -> tuple[str, str]:
-    """A paragraph: its title with its probability, and a table of its sentences with the probability of each
-    and whether it is predicted or gold."""
+    """A paragraph: its title with its probability, and a table of its sentences."""
     paragraph, predicted = read.paragraphs[number], [read.place] if read.place else []
 
     def marked(text: str, part: str, start: int = 0) -> str:

@@ -154,8 +154,7 @@ def _frame(right: bool | None) -> str:
 
 
 def rankings_page(reads: Sequence[ReadRanking], *, system: str, beside: str, title: str) -> str:
-    """A page of its own with all questions in the order given, and how often `system`, and `beside` if it is
-    another one, put a right answer on top."""
+    """A page of its own with all questions, and how often each of both systems put a right answer on top."""
     facts = []
     for name in dict.fromkeys((system, beside)):
         rights = [read.right_on_top(name) for read in reads]
@@ -225,15 +224,9 @@ def accuracy_by_place_figure(systems: Mapping[str, JointDiagnosis]) -> go.Figure
         accuracy = per_cent(shares(name, "accuracy"))
         figure.add_scatter(y=accuracy, name=short_name(name), hovertemplate=label, **charts.line_style(place))
     marker = {"color": TEXT, "symbol": "line-ew-open", "size": 9}
-    for name, values, dash in (
-        ("calling each wrong", wrong, "dash"),
-        ("right candidates", 1 - wrong, "dot"),
-    ):
-        style = {
-            "mode": "lines+markers",
-            "line": {"color": TEXT, "width": 1.6, "dash": dash},
-            "marker": marker,
-        }
+    for name, values, dash in (("calling each wrong", wrong, "dash"), ("right candidates", 1 - wrong, "dot")):
+        style = {"mode": "lines+markers", "marker": marker}
+        style |= {"line": {"color": TEXT, "width": 1.6, "dash": dash}}
         label = f"place %{{x}}: {name} %{{y:.1f}}%<extra></extra>"
         figure.add_scatter(y=per_cent(values), name=name, hovertemplate=label, **style)
     places = list(range(1, len(wrong) + 1))
@@ -299,8 +292,7 @@ def _ridge(values: np.ndarray, edges: np.ndarray, *, base: int, colour: str) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """How long a system takes for one question: the median, the fastest and the slowest of its runs, in
-    seconds."""
+    """How many seconds a system takes for one question: median, fastest and slowest of its runs."""
 
     system: str
     seconds: float

@@ -62,8 +62,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
-    """The heading of a column, what stands small below it, and whether the column holds texts (flush left) or
-    numbers."""
+    """The heading of a column of texts (flush left) or numbers, and what is small below it."""
 
     name: str
     below: str = ""
@@ -404,8 +403,7 @@ def published_numbers() -> Mapping[tuple[str, str], Mapping[tuple[str, str, str]
 def published_rows(
     paper: str, table: str, dataset: str, labels: Mapping[str, str] | None = None
 ) -> list[SystemRow]:
-    """The rows of a paper's table of per cents on a data set, to stand among ours; `labels`: of which rows,
-    None = of all."""
+    """The rows of a paper's table of per cents, to stand among ours; `labels`: of which rows, None = all."""
     rows: dict[str, dict[str, Score]] = {}
     for (of_dataset, row, column), number in published_numbers()[paper, table].items():
         if of_dataset == dataset:

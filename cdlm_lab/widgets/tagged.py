@@ -58,8 +58,7 @@ class ReadWord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadSentence:
-    """A sentence of a document (its number counts from 0), the tags that a model gave it, and the gold ones
-    of all its words or of none."""
+    """A sentence of a document (its number counts from 0), whose words all have a gold tag, or none has."""
 
     document: str
     number: int
@@ -153,8 +152,7 @@ def _colours(labels: Sequence[str]) -> dict[str, str]:
 
 
 def _whole(read: ReadSentence, chosen: int | None, colours: Mapping[str, str], lists: str) -> str:
-    """Head, sentence, legend, and the lists of occurrences (HTML); without any, no word is marked as
-    chosen."""
+    """Head, sentence, legend, and lists of occurrences (HTML); without any, no word is marked as chosen."""
     chosen = chosen if lists else None
     where = html.span(f"<bdi>{escaped(read.document)}</bdi>, sentence {read.number + 1:,}", html.MUTED)
     verdict = "" if read.right is None else f"&ensp;{html.right_or_wrong(read.right)}"
@@ -314,10 +312,8 @@ def shares_by_tf_idf_figure(corpus: str, shares: Sequence[QuantileShare]) -> go.
     )
     figure.update_xaxes(range=[0, 100], tickvals=[0, 25, 50, 75, 100])
     figure.update_yaxes(title_text="share of entities (%)", rangemode="tozero")
-    x, title = (
-        "TF-IDF of the word in its document (percentile)",
-        "Share of words that are entities, by TF-IDF",
-    )
+    x = "TF-IDF of the word in its document (percentile)"
+    title = "Share of words that are entities, by TF-IDF"
     return lay_out(figure, title=title, x=x, margin_t=88, showlegend=True)
 
 

@@ -43,30 +43,9 @@ true -0 = << '' "" "\0" "\ud800" "\U99999999" "\x85" é 😀 {data} {nobody} {{ 
 {third:x=1} {first:seed} ../.. / a/b !unknown !!bool !!int !!float !!null !!binary !!set !!timestamp
 !!python/name:os.system ! & * &x *x *first *given <<:*first [] {} [[]] {a:1} - ? : , | > # % @ `
 """.split()  # noqa: SIM905
-PIECES = [
-    *SCALARS,
-    "\n",
-    "\n\n",
-    "  ",
-    "\t",
-    "\r\n",
-    "\ufeff",
-    "\0",
-    "\x01",
-    "---\n",
-    "...\n",
-    "%YAML 1.1\n---\n",
-]
-PIECES += [
-    "[" * 300,
-    "{a: " * 200,
-    "? " * 200,
-    "- " * 300,
-    "&a [*a]",
-    "9" * 5000,
-    "a" * 5000,
-    "\n  <<: [*first, *first]\n",
-]
+PIECES = [*SCALARS, "\n", "\n\n", "  ", "\t", "\r\n", "\ufeff", "\0", "\x01", "---\n", "...\n"]
+PIECES += ["%YAML 1.1\n---\n", "[" * 300, "{a: " * 200, "? " * 200, "- " * 300, "&a [*a]", "9" * 5000]
+PIECES += ["a" * 5000, "\n  <<: [*first, *first]\n"]
 
 
 def damaged(text: str, chance: random.Random) -> bytes:
@@ -90,9 +69,8 @@ def damaged(text: str, chance: random.Random) -> bytes:
             case 4:
                 text = "\n".join(lines[:place] + lines[place + 1 :])
             case 5:
-                text = "\n".join(
-                    [*lines[:place], " " * chance.randrange(5) + lines[place].lstrip(), *lines[place + 1 :]]
-                )
+                lines[place] = " " * chance.randrange(5) + lines[place].lstrip()
+                text = "\n".join(lines)
             case 6:
                 other = chance.randrange(len(lines))
                 lines[place], lines[other] = lines[other], lines[place]

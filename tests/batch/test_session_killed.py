@@ -38,10 +38,8 @@ def test_whatever_is_killed_nothing_computes_on_and_the_same_command_resumes(tar
     module, number, expected = TARGETS[target]
     hold = tmp_path / "hold"
     hold.touch()
-    write_grid(
-        tmp_path,
-        {"slow": {"parameters": {"trouble": f"wait {hold}"}}, "after": {"parameters": {"reads": "{slow}"}}},
-    )
+    slow = {"parameters": {"trouble": f"wait {hold}"}}
+    write_grid(tmp_path, {"slow": slow, "after": {"parameters": {"reads": "{slow}"}}})
     grid = start_grid(tmp_path)
     waiting = tmp_path / "runs" / "slow" / "waiting"
     wait_for(waiting.exists, "the kernel")
@@ -70,9 +68,8 @@ def test_whatever_is_killed_nothing_computes_on_and_the_same_command_resumes(tar
 def test_a_kernel_that_is_killed_is_tried_again_and_then_named(tmp_path: Path):
     mark = tmp_path / "mark"
     mark.touch()
-    write_grid(
-        tmp_path, {"a": {"parameters": {"trouble": f"kill {mark}"}, "resources": {"retries": 1}}, "b": {}}
-    )
+    tried_twice = {"parameters": {"trouble": f"kill {mark}"}, "resources": {"retries": 1}}
+    write_grid(tmp_path, {"a": tried_twice, "b": {}})
     code, said = run_grid(tmp_path)
     assert code == 1
     assert "a failed: the kernel was killed; out of memory?" in said
@@ -119,14 +116,8 @@ def test_other_runs_go_on_when_one_may_write_no_more(tmp_path: Path):
     full.touch()
     write_grid(tmp_path, {"a": {"parameters": {"trouble": f"fill {full}"}}, "b": {}})
     limited = "ulimit -f 4000; exec " + " ".join(tiny_grid.command("run", "grid.yaml"))
-    done = subprocess.run(
-        ["bash", "-c", limited],
-        cwd=tmp_path,
-        env=tiny_grid.environment(),
-        capture_output=True,
-        text=True,
-        timeout=tiny_grid.BUSY,
-    )
+    form = {"cwd": tmp_path, "env": tiny_grid.environment(), "timeout": tiny_grid.BUSY}
+    done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, **form)
     assert done.returncode == 1, done.stderr
     assert "File too large" in done.stdout
     assert "1 failed, 1 done" in done.stdout

@@ -119,15 +119,8 @@ def environment() -> dict[str, str]:
 
 def run_grid(folder: Path, *arguments: str) -> tuple[int, str]:
     """(exit code, everything printed) of `cdlm-lab run grid.yaml ...` in a folder."""
-    done = subprocess.run(
-        command("run", "grid.yaml", *arguments),
-        cwd=folder,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=BUSY,
-    )
+    form = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "timeout": BUSY}
+    done = subprocess.run(command("run", "grid.yaml", *arguments), cwd=folder, env=environment(), **form)
     return done.returncode, done.stdout
 
 

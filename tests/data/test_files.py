@@ -304,8 +304,8 @@ def test_a_key_given_twice_in_a_line(write, refused):
 
 def test_elements_of_a_list_come_with_their_lines(write):
     file = write("a.json", '\n[ {"a": [1,\n2]}, "x",\n\n3\n]\n')
-    found = [(one.line, one.within, one.fields) for one in read_json_list(file)]
-    assert found == [(2, "[0].", {"a": [1, 2]}), (3, "[1].", "x"), (5, "[2].", 3)]
+    elements = [(one.line, one.within, one.fields) for one in read_json_list(file)]
+    assert elements == [(2, "[0].", {"a": [1, 2]}), (3, "[1].", "x"), (5, "[2].", 3)]
     assert files.read_json(file) == (file.read_text().rstrip("\n"), [{"a": [1, 2]}, "x", 3])
     assert list(read_json_list(write("b.json", "[]"))) == []
     with pytest.raises(DataError, match=r":3: field \[1\]: a text where an object belongs"):
@@ -375,9 +375,9 @@ def test_word_vectors(write, content):
     ],
 )
 def test_words_with_spaces_headers_and_limits(write, content, limit, words, vectors):
-    found = read_word_vectors(write("v.txt", content), limit=limit)
-    assert found[0] == words
-    np.testing.assert_array_equal(found[1], np.array(vectors, dtype=np.float32))
+    result = read_word_vectors(write("v.txt", content), limit=limit)
+    assert result[0] == words
+    np.testing.assert_array_equal(result[1], np.array(vectors, dtype=np.float32))
 
 
 @pytest.mark.parametrize(
@@ -461,10 +461,10 @@ def test_the_card_of_the_news_clusters_has_the_real_checksums_and_counts(real_da
 def test_the_card_of_the_claims_has_the_real_checksums_and_counts(real_data, card):
     folder, claims = real_data("fever_related"), card("fever_related")
     assert claims.present(folder) == list(claims.checksums)
-    found = {split: read_claims(folder, split) for split in ("train", "dev", "test", "symmetric")}
-    names = {split: f"fm2 {split} claims" for split in found} | {"symmetric": "symmetric claims"}
-    assert claims.counts == {names[split]: len(of_split) for split, of_split in found.items()}
+    splits = {split: read_claims(folder, split) for split in ("train", "dev", "test", "symmetric")}
+    names = {split: f"fm2 {split} claims" for split in splits} | {"symmetric": "symmetric claims"}
+    assert claims.counts == {names[split]: len(of_split) for split, of_split in splits.items()}
     assert claims.counts["fm2 train claims"] + claims.counts["fm2 dev claims"] == 1169  # as released
-    supported = [sum(claim.label == "supported" for claim in of_split) for of_split in found.values()]
-    pages = [len({claim.group for claim in of_split}) for of_split in found.values()]
+    supported = [sum(claim.label == "supported" for claim in of_split) for of_split in splits.values()]
+    pages = [len({claim.group for claim in of_split}) for of_split in splits.values()]
     assert (supported, pages) == ([494, 102, 681, 356], [168, 41, 234, 178])

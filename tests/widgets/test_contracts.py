@@ -38,14 +38,8 @@ READ_RANKING = rankings.ReadRanking(
     right=(True, False),
     scores={HOSTILE: (1.0, None), OTHER: (0.0, 1.0)},
 )
-READ_CLAIM = verdicts.ReadClaim(
-    id=HOSTILE,
-    claim=HOSTILE,
-    evidence=(HOSTILE, HOSTILE),
-    probabilities={HOSTILE: 1.0},
-    shares=(0.5, 0.5),
-    gold=HOSTILE,
-)
+TEXTS = dict.fromkeys(("id", "claim", "gold"), HOSTILE) | {"evidence": (HOSTILE, HOSTILE)}
+READ_CLAIM = verdicts.ReadClaim(**TEXTS, probabilities={HOSTILE: 1.0}, shares=(0.5, 0.5))
 WHERE = tagged.ReadOccurrence(words=(HOSTILE, "a", HOSTILE), place=2, distance=3, weight=1.0, sentence=2)
 READ_WORD = tagged.ReadWord(
     word=HOSTILE, gold=f"B-{HOSTILE}", predicted=f"I-{HOSTILE}1", occurrences=(WHERE,)

@@ -55,22 +55,15 @@ BECAME = {"masked": [2, 3, 4], "replacement": {3: "cheese", 4: "hit"}}
         ({"cross": [7]}, "<b>Storm</b> closes"),
         ({"masked": [3], "global_": [3], "cross": [3]}, "<u><mark><b>storm</b></mark></u>"),
         ({"masked": [3], "global_": range(1, 6)}, '<u><small dir="ltr">&lt;doc-s&gt;</small> The <mark>'),
-        (
-            BECAME,
-            "<mark>The</mark> <mark>storm<i>→<bdi>cheese</bdi></i></mark> <mark>hit<i>=</i></mark>",
-        ),
+        (BECAME, "<mark>The</mark> <mark>storm<i>→<bdi>cheese</bdi></i></mark> <mark>hit<i>=</i></mark>"),
     ],
 )
 def test_each_property_has_its_mark_and_all_can_meet(marked, shown):
     html = preview(SMALL, **marked)
     assert shown in html
     if set(marked) == {"cross"}:
-        assert blocks(html) == [
-            "[CLS]",
-            "<doc-s> The storm hit </doc-s>",
-            "<doc-s> Storm closes </doc-s>",
-            "[SEP]",
-        ]
+        texts = ["<doc-s> The storm hit </doc-s>", "<doc-s> Storm closes </doc-s>"]
+        assert blocks(html) == ["[CLS]", *texts, "[SEP]"]
 
 
 def headline(html):
@@ -131,14 +124,8 @@ def test_the_legend_explains_masks_only_where_there_are_some():
     assert not re.search("masked|hidden behind", bare)
 
 
-EVIL = [
-    "</details></div></u><style>*{display:none}</style>",
-    "&lt;i&gt;",
-    "العاصفة",
-    "🌊👩‍👩‍👧‍👦",
-    "\u202e",
-    "\x00",
-]
+EVIL = ["</details></div></u><style>*{display:none}</style>", "&lt;i&gt;", "العاصفة"]
+EVIL += ["🌊👩‍👩‍👧‍👦", "\u202e", "\x00"]
 
 
 def test_tokens_of_all_sorts_are_shown():

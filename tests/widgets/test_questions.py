@@ -94,11 +94,8 @@ def test_sentences_and_titles_with_probability_shade_and_names():
     ]
     assert bars_of(html) == [90, 0, 25, 60, 100]
     titles = re.findall(r"<span[^>]*>\d+</span>&ensp;.*?needed: \d+%", html)
-    assert [" ".join(plain(title).split()) for title in titles] == [
-        "1 Kiss and Tell needed: 98%",
-        "2 Judy needed: 10%",
-        "3 Shirley Temple needed: 50%",
-    ]
+    lines = ["1 Kiss and Tell needed: 98%", "2 Judy needed: 10%", "3 Shirley Temple needed: 50%"]
+    assert [" ".join(plain(title).split()) for title in titles] == lines
 
 
 @pytest.mark.parametrize(
@@ -139,14 +136,12 @@ def test_answers_in_their_places(start, end, marked, underlined):
     ],
 )
 def test_where_the_gold_answer_is_underlined(answer, texts, underlined):
+    other = Paragraph(title=answer, sentences=(f"{answer}.",))
     read = replace(
         READ,
         gold_answer=answer,
         place=None,
-        paragraphs=(
-            Paragraph(title="Old Town", sentences=texts),
-            Paragraph(title=answer, sentences=(f"{answer}.",)),
-        ),
+        paragraphs=(Paragraph(title="Old Town", sentences=texts), other),
         sentence_probabilities={(0, 0): 0.5, (0, 1): 0.5, (1, 0): 0.5},
         paragraph_probabilities=(0.5, 0.5),
         supporting=frozenset({(1, 0)}),

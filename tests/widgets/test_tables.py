@@ -10,16 +10,10 @@ from cdlm_lab.widgets import tables
 from cdlm_lab.widgets.score_tables import LAYOUTS, pairs_in_words, score_table
 from cdlm_lab.widgets.tables import PER_CENT, PERPLEXITY, Cell, Heading, SystemRow, measured, table_of
 
-HEADINGS = (
-    Heading(name="system", is_text=True),
-    Heading(name="F1"),
-    Heading(name="S2ORC", below="paper: F1", published=True),
-)
-MEASURED = (
-    Cell(text="CDLM"),
-    Cell(text="71.6", below="± 1.2 [70.0, 73.1]", source="runs/a"),
-    Cell(text="96.5", published=True),
-)
+PAPER = Heading(name="S2ORC", below="paper: F1", published=True)
+HEADINGS = (Heading(name="system", is_text=True), Heading(name="F1"), PAPER)
+OURS = Cell(text="71.6", below="± 1.2 [70.0, 73.1]", source="runs/a")
+MEASURED = (Cell(text="CDLM"), OURS, Cell(text="96.5", published=True))
 MISSING = (Cell(text="Longformer"), Cell(text="not run", missing=True), Cell())
 BOUNDS = {"low": 0.7, "high": 0.731, "deviation": 0.012, "seeds": 3}
 SCORE = Score(metric="f1", value=0.7157, p=0.0004, against="longformer", **BOUNDS)
@@ -163,16 +157,11 @@ def test_a_row_without_scores_was_not_run_unless_only_the_paper_has_it():
     paper = tables.Column(
         heading=Heading(name="paper", published=True), cell=lambda one, _: Cell(text=cells[one.system])
     )
-    shown = table_of(
-        [row("a", f1=SCORE), row("b"), row("c", published=True)],
-        [measured("F1", "f1"), tables.p_of("f1"), paper],
-        sources={"a": "runs/a"},
-    )
-    assert texts(shown) == [
-        ["A", "71.6", "< 0.001", "1"],
-        ["B", "not run", "not run", "2"],
-        ["C", "", "", "3"],
-    ]
+    rows = [row("a", f1=SCORE), row("b"), row("c", published=True)]
+    columns = [measured("F1", "f1"), tables.p_of("f1"), paper]
+    shown = table_of(rows, columns, sources={"a": "runs/a"})
+    not_run = ["B", "not run", "not run", "2"]
+    assert texts(shown) == [["A", "71.6", "< 0.001", "1"], not_run, ["C", "", "", "3"]]
     (_, f1, p, of_paper), second, third = shown.rows
     assert (f1.source, p.source, of_paper.source) == ("runs/a", "runs/a", "")
     assert second[1].missing

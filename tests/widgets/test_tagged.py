@@ -274,10 +274,8 @@ def test_gains_with_their_intervals_and_zero_in_sight():
         "top 1%<br>\u221220.0 points (\u221230.0 to +10.0), n = 71 words",
     )
     assert (numbers.text, numbers.y) == (("+3.1", "\u221220.0"), (5, 10))
-    assert [words_of(text) for text in figure.layout.xaxis.ticktext] == [
-        "all words n = 5,321",
-        "top 1% n = 71",
-    ]
+    labels = [words_of(text) for text in figure.layout.xaxis.ticktext]
+    assert labels == ["all words n = 5,321", "top 1% n = 71"]
     assert axes(figure)[1] == "word F1: Doc-ARC \u2212 BERT (points)"
     assert figure.layout.title.text == "Word F1 of Doc-ARC minus that of BERT, by TF-IDF"
     assert figure.layout.showlegend is False

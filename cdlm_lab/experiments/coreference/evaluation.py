@@ -113,10 +113,7 @@ def _training_in_words(prepared: Prepared) -> str:
 
 def _sample(prepared: Prepared, context: str, size: int = 24) -> tuple[float, float, float]:
     """Seconds a pair, tokens a pair, and the share of tokens that do not fit, over a few pairs of dev."""
-    settings, tokenizer = prepared.settings, prepared.tokenizer
-    group = max(prepared.groups["dev"], key=lambda one: len(one.mentions))
-    every = scorer.pair_examples(settings, tokenizer, prepared.documents["dev"], [group])
-    examples = replace(every, context=context)
+    settings, examples = prepared.settings, replace(prepared.examples["dev"], context=context)
     numbers = list(range(0, len(examples), max(1, len(examples) // size)))[:size]
     sizes = [examples.size_of(number) for number in numbers]
     lost, length = sum(one.lost_tokens for one in sizes), sum(one.length for one in sizes)
@@ -431,9 +428,9 @@ def own_clusters(prepared: Prepared, text: str, *, source: str = "text") -> Call
     if len(groups[0].mentions) < 2:
         remedy = "mark at least two with <m> and </m>"
         raise DataError(source, "there is one mention only", remedy, field="marks")
-    encoded, documents = scorer.encoded_documents([topic], prepared.tokenizer), _documents([topic])
-    name = "scoring your documents"
-    (prediction,) = scorer.predict_groups(prepared, encoded, groups, file=None, name=name)
+    examples = scorer.pair_examples(prepared.settings, prepared.tokenizer, [topic], groups)
+    documents, name = _documents([topic]), "scoring your documents"
+    (prediction,) = scorer.predict_groups(prepared, examples, groups, file=None, name=name)
 
     def written(mention: CoreferenceMention) -> dict[str, Any]:
         words = documents[mention.document].text_of(mention)

@@ -128,7 +128,7 @@ class Prepared:
     groups: Mapping[str, list[MentionGroup]]  # mentions that are searched together
     level: Mapping[str, str]  # why these, in words
     passed_over: Mapping[str, PassedOver]  # what of the corpus could not be used
-    documents: Mapping[str, EncodedDocuments]
+    examples: Mapping[str, MentionPairExamples]  # every pair of each group
     train_examples: MentionPairExamples  # of all epochs; the pairs of an update have like lengths
     dev_examples: MentionPairExamples  # pairs whose loss is watched
     config: TrainingConfig
@@ -170,10 +170,7 @@ def read(settings: Settings) -> Prepared:
             print(f"{split}: {line}")
     searched = {split: searched_together(settings, topics[split], split) for split in SPLITS}
     groups = {split: of_split for split, (_, of_split) in searched.items()}
-    documents = {split: encoded_documents(of_split, tokenizer) for split, of_split in topics.items()}
-    examples = {
-        split: pair_examples(settings, tokenizer, documents[split], groups[split]) for split in SPLITS
-    }
+    examples = {split: pair_examples(settings, tokenizer, topics[split], groups[split]) for split in SPLITS}
     drawn = _drawn_pairs(settings, groups["train"], settings.epochs, most=settings.train_pairs or None)
     watched = min(DEV_PAIRS, max(LEAST_DEV_PAIRS, len(drawn["pairs"]) // 4))
     for split in ("dev", "test"):
@@ -193,7 +190,7 @@ def read(settings: Settings) -> Prepared:
         groups=groups,
         level={split: level for split, (level, _) in searched.items()},
         passed_over=passed_over,
-        documents=documents,
+        examples=examples,
         train_examples=train_examples.in_order(order),
         dev_examples=dev_examples.in_order(longest_first),
         config=config,
@@ -244,22 +241,18 @@ def searched_together(
     return described, mention_pairs.group_mentions(topics, settings.kind, level, predicted)
 
 
-def encoded_documents(topics: Sequence[Topic], tokenizer: PreTrainedTokenizerBase) -> EncodedDocuments:
-    """The documents of topics in subwords; each is tokenised once, whatever reads it."""
-    return EncodedDocuments((document for topic in topics for document in topic.documents), tokenizer)
-
-
 def pair_examples(
     settings: Settings,
     tokenizer: PreTrainedTokenizerBase,
-    documents: EncodedDocuments,
+    topics: Sequence[Topic],
     groups: Sequence[MentionGroup],
 ) -> MentionPairExamples:
-    """Every pair of each group, once, group after group."""
+    """Every pair of each group, once, group after group; documents are tokenised when they are first read."""
+    documents = (document for topic in topics for document in topic.documents)
     return MentionPairExamples(
         mentions=mention_pairs.mentions_in(groups),
         pairs=pairs_within(groups),
-        documents=documents,
+        documents=EncodedDocuments(documents, tokenizer),
         special=from_tokenizer(tokenizer),
         marks=mention_pairs.marks_from_tokenizer(tokenizer),
         **parameters_of(settings, "context", "max_length"),
@@ -432,10 +425,7 @@ def first_scores(prepared: Prepared, split: str, folder: Path | None) -> FirstSc
         return None
     scores = {}
     for one in dict.fromkeys(("dev", split)):
-        read = pair_examples(
-            prepared.settings, prepared.tokenizer, prepared.documents[one], prepared.groups[one]
-        )
-        read = replace(read, context="sentences")
+        read = replace(prepared.examples[one], context="sentences")
         file, name = folder and folder / f"{one}-sentences.npy", f"sentences of {one}"
         scores[one] = _scored(prepared, read, file=file, name=name, times=SENTENCES_AT_ONCE)
     dev = prepared.groups["dev"]
@@ -504,7 +494,7 @@ def predict_split(
     sentences passed over is read in whole documents."""
     return predict_groups(
         prepared,
-        prepared.documents[split],
+        prepared.examples[split],
         prepared.groups[split],
         file=folder and folder / f"{split}.npy",
         name=name or f"scoring {split}",
@@ -515,7 +505,7 @@ def predict_split(
 
 def predict_groups(
     prepared: Prepared,
-    documents: EncodedDocuments,
+    examples: MentionPairExamples,
     groups: Sequence[MentionGroup],
     *,
     file: Path | None,
@@ -523,9 +513,8 @@ def predict_groups(
     first: FirstScores | None = None,
     whole: bool = False,
 ) -> list[GroupPrediction]:
-    """Score every pair of every group of any documents; with `first`, only the pairs that pass (and the
-    others too if `whole`) are read."""
-    examples = pair_examples(prepared.settings, prepared.tokenizer, documents, groups)
+    """Score every pair of every group; with `first`, only the pairs that pass (and the others too if `whole`)
+    are read."""
     if first is None:
         scores = _scored(prepared, examples, file=file, name=name)
     else:

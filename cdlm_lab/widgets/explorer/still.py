@@ -67,10 +67,8 @@ def still_html(
     layers: int,
     title: str,
 ) -> str:
-    """What the explorer shows of a selection, as one block of HTML with a title (untrusted text).
-
-    `panels` are the answer to the selection, of each model; empty = there is none. `layers`: of the models.
-    """
+    """What the explorer shows of a selection, as one block of HTML. `title` is untrusted; `panels` are the
+    answer to it, of each model; empty = there is none."""
     still = _Still(documents, selection)
     panels = () if selection.source is None else panels
     parts = [f"<div><b>{escaped(title)}</b></div><div>{still.lead(panels, layers)}</div>", muted(_HINT)]
@@ -188,8 +186,7 @@ class _Still:
         return f"{self.quoted(one.span)} {_share(one.truth_probability)}; most likely {guesses}"
 
     def columns(self, panel: Panel | None, label: str = "") -> str:
-        """The documents beside each other, shaded by the answer of a model, if any; `label` (HTML) at the
-        target."""
+        """The documents beside each other, shaded by the answer of a model; `label` (HTML) at the target."""
         cells = []
         for number, document in enumerate(self.documents):
             layers = (self.frames(number, label), _mentions(document), self.looks(number, panel))

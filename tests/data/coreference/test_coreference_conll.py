@@ -40,7 +40,7 @@ def document(
 
 
 def topics(*documents: CoreferenceDocument) -> list[Topic]:
-    names = dict.fromkeys(found.topic for found in documents)
+    names = dict.fromkeys(document.topic for document in documents)
     return [Topic(id=name, documents=tuple(d for d in documents if d.topic == name)) for name in names]
 
 
@@ -52,8 +52,8 @@ def places(topics: list[Topic]) -> dict[str, set[tuple[str, int, int]]]:
 def of_corpus(*files: Path, kind: str = "entity") -> tuple[list[Topic], dict[str, int]]:
     """Topics, and how often what was passed over."""
     passed_over = PassedOver()
-    found = read_conll_corpus(files, kind=kind, name="train", passed_over=passed_over)
-    return found, {reason: count for reason, (count, _) in passed_over.counts.items()}
+    corpus = read_conll_corpus(files, kind=kind, name="train", passed_over=passed_over)
+    return corpus, {reason: count for reason, (count, _) in passed_over.counts.items()}
 
 
 def rows(name: str, *sentences: str, form: str = "{name}\t{sentence}\t{token}\t{word}\t{mentions}\n") -> str:
@@ -185,7 +185,7 @@ def test_the_file_is_there_whole_or_not_at_all(tmp_path, monkeypatch, refused):
     monkeypatch.setattr(os, "replace", fails)
     with pytest.raises(OSError, match="disk full"):
         write_conll(path, topics(document()), {})
-    assert [(found.name, found.read_text()) for found in tmp_path.iterdir()] == [("x.conll", "before")]
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("x.conll", "before")]
 
 
 SHARED_TASK = "{name} 0 {token} {word} NN * - - - - {mentions}\n"
@@ -245,13 +245,13 @@ def eight(topic: int, name: str, *sentences: str) -> str:
     ],
 )  # fmt: skip
 def test_files_of_other_makers(write, text, documents, clusters, counted):
-    found, passed_over = of_corpus(write("given.conll", text))
+    corpus, passed_over = of_corpus(write("given.conll", text))
     assert {
         document.id: (topic.id, document.subtopic, document.sentences)
-        for topic in found
+        for topic in corpus
         for document in topic.documents
     } == documents
-    assert places(found) == clusters
+    assert places(corpus) == clusters
     assert passed_over == counted
 
 
@@ -281,8 +281,8 @@ def test_what_cannot_be_used_is_counted(write):
     text += "#begin document (air/2); part 000\n\n#end document\n"
     text += "#begin document (air/3); part 000\nair/3\t(1)\n#begin document (air/4); part 000\nair/4\t-\n"
     path = write("x.conll", text)
-    found, passed_over = of_corpus(path)
-    assert places(found) == {
+    corpus, passed_over = of_corpus(path)
+    assert places(corpus) == {
         "air:1": {("air/1", 0, 3), ("air/1", 6, 7), ("air/3", 0, 1)},
         "air:2": {("air/1", 2, 3)},
     }
@@ -307,9 +307,12 @@ def test_files_of_one_topic_each_have_numbers_of_their_own(tmp_path):
     ):
         files.append(tmp_path / f"{topic.id}.conll")
         write_conll(files[-1], [topic], gold_clusters([topic]))
-    found, passed_over = of_corpus(*files, files[0])
+    corpus, passed_over = of_corpus(*files, files[0])
     again = f"corpus at line 1 of {files[1].name}"
-    assert {name: len(members) for name, members in places(found).items()} == {"corpus:1": 1, f"{again}:1": 2}
+    assert {name: len(members) for name, members in places(corpus).items()} == {
+        "corpus:1": 1,
+        f"{again}:1": 2,
+    }
     assert passed_over == {"document that was read already": 2}
 
 
@@ -360,6 +363,6 @@ def test_files_of_a_corpus(write, tmp_path):
 @pytest.mark.parametrize(("kind", "sizes"), [("event", (805, 1780)), ("entity", (608, 2055))])
 def test_counts_of_a_real_file(unpacked, kind, sizes):
     (path,) = unpacked("ecbplus/barhom2019_mentions.tar.gz").rglob(f"CD_test_{kind}_mention_based.key_conll")
-    found, _ = of_corpus(path, kind=kind)
-    clusters = gold_clusters(found)
+    corpus, _ = of_corpus(path, kind=kind)
+    clusters = gold_clusters(corpus)
     assert (len(clusters), sum(map(len, clusters.values()))) == sizes

@@ -71,8 +71,8 @@ def test_kinds_and_files_that_are_missing(split, refused):
     with refused(folder / "test.json", "1: file: there is no such file; check the spelling of the path"):
         read_coreference_json(folder, "test")
     (folder / "dev_entities.json").unlink()
-    found = list(mentions_of(read(str(folder), kinds=("event", "event"))))
-    assert [mention.kind for mention in found] == ["event"] * 3
+    mentions = list(mentions_of(read(str(folder), kinds=("event", "event"))))
+    assert [mention.kind for mention in mentions] == ["event"] * 3
     remedy = "copy it there, or leave its kind out of kinds, which is ('event', 'entity')"
     with refused(folder / "dev_entities.json", f"1: file: there is no such file; {remedy}"):
         read(folder)
@@ -198,12 +198,12 @@ def test_what_corpora_of_others_hold(split):
     ]  # fmt: skip
     documents = {"0_news_1": words, "0_news_2": words[:1], "1_news_3": words[:1]}
     folder, passed_over = split(documents, LENIENT, []), PassedOver()
-    found = read(folder, kinds=("event",), passed_over=passed_over)
-    assert [(topic.id, [document.id for document in topic.documents]) for topic in found] == [
+    topics = read(folder, kinds=("event",), passed_over=passed_over)
+    assert [(topic.id, [document.id for document in topic.documents]) for topic in topics] == [
         ("0", ["0_news_1", "0_news_2"]),
         ("dev", ["1_news_3"]),
     ]
-    document = found[0].documents[0]
+    document = topics[0].documents[0]
     assert (document.sentences, document.validated) == (((0, 4), (4, 5)), (0, 1))
     assert [(m.id, m.tokens, m.sentence, m.cluster) for m in document.mentions] == [
         ("0_news_1:number 1", (0, 1), 0, "8"),
@@ -232,7 +232,7 @@ def test_what_corpora_of_others_hold(split):
 def test_topics_of_other_corpora(split, names, topic, expected):
     documents = {name: [[0, 0, "Fire", True]] for name in names}
     events = [{"doc_id": name, "tokens_ids": [0], "cluster_id": 0, "topic": topic} for name in names[:2]]
-    found = read(split(documents, events, []))
-    assert {document.id: one.id for one in found for document in one.documents} == expected
-    assert all(document.subtopic == one.id for one in found for document in one.documents)
-    assert {name: len(members) for name, members in gold_clusters(found).items()} == {"0": 2}
+    topics = read(split(documents, events, []))
+    assert {document.id: one.id for one in topics for document in one.documents} == expected
+    assert all(document.subtopic == one.id for one in topics for document in one.documents)
+    assert {name: len(members) for name, members in gold_clusters(topics).items()} == {"0": 2}

@@ -120,8 +120,8 @@ def test_clusters_through_topics():
     entity = mention("e:1", document="e", kind="entity", cluster="y")
     two = document(mention("e:2", (1, 2), document="e"), entity, id="e", topic="u")
     topics = [topic("t", one), topic("u", two)]
-    assert [found.id for found in mentions_of(topics)] == ["d:1", "d:2", "d:3", "e:2", "e:1"]
-    assert [found.id for found in mentions_of(topics, kind="entity")] == ["e:1"]
+    assert [one.id for one in mentions_of(topics)] == ["d:1", "d:2", "d:3", "e:2", "e:1"]
+    assert [one.id for one in mentions_of(topics, kind="entity")] == ["e:1"]
     names = {name: [m.id for m in members] for name, members in gold_clusters(topics, kind="event").items()}
     assert names == {"c": ["d:1", "d:3", "e:2"], "x": ["d:2"]}
     cut = gold_clusters(topics, by_topic=True)

@@ -279,7 +279,7 @@ def test_sub_topics_and_topics_as_plain_text(write, tmp_path):
     for folder in (tmp_path, tmp_path / "ECB+_LREC2014", tmp_path / "ECB+_LREC2014" / "ECB+"):
         clusters = {one.id: one.documents for one in read_ecb_plus_topics(folder)}
         assert list(clusters) == ["2ecb", "2ecbplus", "10ecb", "10ecbplus", "36ecb"]
-    assert [found.id for found in clusters["10ecbplus"]] == ["10_2ecbplus", "10_11ecbplus"]
+    assert [document.id for document in clusters["10ecbplus"]] == ["10_2ecbplus", "10_11ecbplus"]
     plus, (plain,) = clusters["10ecbplus"][0], clusters["10ecb"]
     assert plus.text == "The d&am\nBroke ."  # without the address of the page
     assert plain.text == "http :\nThe d&am\nBroke ."

@@ -139,21 +139,21 @@ def test_claims_are_those_of_the_stories_and_their_numbers_are_retrieved(many, o
     read = list(task_sets.read_storyworld_claims("train", STORIES, **options))
     source = [(story, one) for story in many[:STORIES] for one in story.claims]
     hits, known = Counter(), Counter()
-    for found, (story, one) in zip(read, source, strict=True):
-        assert (found.id, found.text, found.label) == (one.id, one.text, one.label)
-        assert found.group == story.cluster.id
+    for claim, (story, one) in zip(read, source, strict=True):
+        assert (claim.id, claim.text, claim.label) == (one.id, one.text, one.label)
+        assert claim.group == story.cluster.id
         sentences = {
             (document, place): " ".join(report.text[slice(*span)].split())
             for document, report in enumerate(story.cluster.documents)
             for place, span in enumerate(report.sentences)
         }
-        assert len(set(found.evidence)) == len(found.evidence) == options.get("evidence", 5)
-        assert set(found.evidence) <= {text for (_, place), text in sentences.items() if place}
+        assert len(set(claim.evidence)) == len(claim.evidence) == options.get("evidence", 5)
+        assert set(claim.evidence) <= {text for (_, place), text in sentences.items() if place}
         gold = {sentences[at.document, at.sentence] for at in one.evidence}
         known[one.label] += 1
-        hits[one.label] += bool(gold & set(found.evidence))
+        hits[one.label] += bool(gold & set(claim.evidence))
         (number,) = re.findall(r"\d[\d,]*", one.text)
-        stated = re.search(rf"(?<![\d,]){number}(?![\d,]*\d)", " ".join(found.evidence))
+        stated = re.search(rf"(?<![\d,]){number}(?![\d,]*\d)", " ".join(claim.evidence))
         assert not stated or one.label == "supported"
     assert known.keys() == set(LABELS)
     assert known["supported"] == known["refuted"] == 2 * STORIES
@@ -197,11 +197,11 @@ def test_mentions_are_those_of_the_stories_and_link_its_documents(many):
             assert "".join(document.tokens) == squeezed(text)
             assert len(document.sentences) == len(source.sentences)
             assert document.validated == tuple(range(len(document.sentences)))
-            for found, m in zip(document.mentions, gold, strict=True):
-                assert squeezed(document.text_of(found)) == squeezed(text[m.start : m.end])
-                assert (found.kind, found.cluster) == (m.kind, f"{story.cluster.id}:{m.chain}")
-                assert found.tag == tags.get((m.start, m.end), "")
-                start, end = source.sentences[found.sentence]
+            for mention, m in zip(document.mentions, gold, strict=True):
+                assert squeezed(document.text_of(mention)) == squeezed(text[m.start : m.end])
+                assert (mention.kind, mention.cluster) == (m.kind, f"{story.cluster.id}:{m.chain}")
+                assert mention.tag == tags.get((m.start, m.end), "")
+                start, end = source.sentences[mention.sentence]
                 assert start <= m.start < m.end <= end
             assert len({mention.place for mention in document.mentions}) == len(gold)
             seen += len(gold)

@@ -132,8 +132,8 @@ def test_paragraphs_read_as_their_reports():
 def test_supporting_facts_name_the_sentences_and_names_stand_only_where_they_must():
     for question in read():
         by_title = {one.title: one for one in question.paragraphs}
-        found = [by_title[title].sentences[n].strip() for title, n in question.supporting]
-        assert found == sentences_of(number_of(question), source_of(question))
+        sentences = [by_title[title].sentences[n].strip() for title, n in question.supporting]
+        assert sentences == sentences_of(number_of(question), source_of(question))
         names, titles = supporting_names(question), list(by_title)
         assert not any(name in title for name in names for title in titles)
         holders = {

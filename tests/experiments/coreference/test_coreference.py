@@ -187,7 +187,7 @@ def sharp(sharp_encoder: str, pair_settings: Settings) -> tuple[PairScorer, Ment
 def storyworld_pairs(settings: Settings, tokenizer, split: str, stories: int) -> MentionPairExamples:
     topics = list(read_storyworld_topics(split, stories))
     groups = group_mentions(topics, "event", "topic")
-    return scorer.pair_examples(settings, tokenizer, scorer.encoded_documents(topics, tokenizer), groups)
+    return scorer.pair_examples(settings, tokenizer, topics, groups)
 
 
 def test_decisions_in_bfloat16_are_those_of_float32(pair_settings: Settings):
@@ -298,9 +298,10 @@ def test_equal_scores_are_read_together_whether_they_corefer_or_not():
 def test_what_is_passed_over_keeps_its_sentences_and_the_rest_is_read(
     in_two_readings: Prepared, tmp_path: Path
 ):
-    whole = scores_of(changed(in_two_readings, first_by_sentences=0.0), "test", None)
-    sentences = changed(in_two_readings, first_by_sentences=0.0, context="sentences")
-    alone, first = scores_of(sentences, "test", None), first_scores(in_two_readings, "test", tmp_path)
+    plain = changed(in_two_readings, first_by_sentences=0.0)
+    sentences = {"test": replace(plain.examples["test"], context="sentences")}
+    whole, alone = scores_of(plain, "test", None), scores_of(replace(plain, examples=sentences), "test", None)
+    first = first_scores(in_two_readings, "test", tmp_path)
     np.testing.assert_allclose(first.scores, alone, rtol=1e-5)
     assert 0 < first.read.sum() < len(first.read), "some are read and some are not"
     both = scores_of(in_two_readings, "test", tmp_path)
