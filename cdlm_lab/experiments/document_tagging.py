@@ -50,7 +50,8 @@ from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
-__all__ += ["comparison_table", "figures", "own_text_in_place", "score_table", "tags_in_place", "top_table", "train_small"]
+__all__ += ["comparison_table", "figures", "own_text_in_place", "score_table", "tags_in_place"]
+__all__ += ["top_table", "train_small"]
 
 STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")
