@@ -39,9 +39,8 @@ class DocumentLink:
             raise ValueError(f"link {self.id}: a document linked with itself; leave it out")
         for name in ("in_first", "in_second"):
             numbers = getattr(self, name)
-            if numbers is not None and (
-                not numbers or numbers[0] < 0 or list(numbers) != sorted(set(numbers))
-            ):
+            ascending = numbers and numbers[0] >= 0 and list(numbers) == sorted(set(numbers))
+            if numbers is not None and not ascending:
                 remedy = "write each once, ascending, from 0, or None if they are not known"
                 raise ValueError(f"link {self.id}: {name} is {numbers}; {remedy}")
 
