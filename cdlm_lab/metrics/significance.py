@@ -190,35 +190,26 @@ def _bracketed(of_seeds: Sequence[float], of_draws: np.ndarray) -> dict[str, Any
     return score_of_seeds(of_seeds, (min(low, value), max(high, value)))
 
 
-def perplexity(
-    loss_sums: ArrayLike, token_counts: ArrayLike, *, n_resamples: int = RESAMPLES, seed: int = 0
-) -> Perplexity:
+def perplexity(loss_sums: ArrayLike, token_counts: ArrayLike, *, seed: int = 0) -> Perplexity:
     """Token-weighted perplexity of one model (CDLM section 3.1, Table 1), from the cross-entropy in nats
     summed over the predicted tokens of each cluster, and their number, both (clusters,). A cluster weighs as
     much as it has predicted tokens, unlike in a mean over batches; those without any are left out."""
-    check_least(n_resamples=n_resamples)
     counts = _loss_counts(loss_sums, token_counts)
-    resampled = resampled_sums(counts, n_resamples=n_resamples, rng=np.random.default_rng(seed))
     total = counts.sum(axis=0)
-    nats = (float(mean_of_sums(total)), *percentile_interval(mean_of_sums(resampled)))
+    nats = (float(mean_of_sums(total)), *percentile_interval(mean_of_sums(_drawn(counts, seed))))
     with np.errstate(over="ignore"):  # infinite where a float cannot hold it
         value, low, high = map(float, np.exp(nats))
     return Perplexity(value=value, low=low, high=high, clusters=len(counts), tokens=int(total[1]))
 
 
 def compare_perplexities(
-    loss_a: ArrayLike,
-    loss_b: ArrayLike,
-    token_counts: ArrayLike,
-    *,
-    n_resamples: int = RESAMPLES,
-    seed: int = 0,
+    loss_a: ArrayLike, loss_b: ArrayLike, token_counts: ArrayLike, *, seed: int = 0
 ) -> Comparison:
     """Paired tests of the log-perplexity, in nats, of two models that predicted the same tokens: a negative
     difference = a is better, and its exp is the ratio of the perplexities. Arguments as of `perplexity`."""
     sides = (("loss_a", loss_a), ("loss_b", loss_b))
     counts = [_loss_counts(losses, token_counts, name=name) for name, losses in sides]
-    return compare(*counts, mean_of_sums, n_resamples=n_resamples, seed=seed)
+    return compare(*counts, mean_of_sums, seed=seed)
 
 
 def _loss_counts(loss_sums: ArrayLike, token_counts: ArrayLike, *, name: str = "loss_sums") -> np.ndarray:
