@@ -193,8 +193,8 @@ class LiveCurve:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Show and write the last state, if there is one; the picture then also survives in a notebook that is
-        not trusted."""
+        """Show and write the last state, if any; the picture then also survives in a notebook that is not
+        trusted."""
         if self.history == RunHistory():
             return
         self._show(self.html())
