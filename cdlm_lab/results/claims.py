@@ -21,6 +21,7 @@ from cdlm_lab.widgets.score_tables import LAYOUTS
 CLAIMS_FILE = Path(__file__).with_name("claims.csv")
 SURE = 0.05  # p, corrected, below which a difference is one
 _NAMES = {"this run": "our scorer", "ecb_event_sentences": "from sentences"}
+_NAMES |= {"coreference_sentences": "from sentences", "coreference_longformer": "from Longformer"}
 
 
 def verdict(better: float, other: float, p: float, *, lower: bool = False) -> str:

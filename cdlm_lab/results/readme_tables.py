@@ -81,6 +81,8 @@ def _coreference(
             "event_documents": "MiniLM, whole documents",
         }.get(name, "MiniLM, sentences only"),
         "ecb_event_sentences": "MiniLM, sentences only",
+        "coreference_sentences": "CDLM, sentences only",
+        "coreference_longformer": "Longformer, whole documents",
     }
     ours = [replace(rows[system], label=label) for system, label in names.items() if system in rows]
     measures = score_tables.COREFERENCE_MEASURES.items()
