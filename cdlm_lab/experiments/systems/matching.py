@@ -223,6 +223,8 @@ def _probabilities(logits: torch.Tensor) -> np.ndarray:
 # Root mean square of the entries of word vectors that an encoder gives: about that of GloVe's 50-dimensional
 # ones, with which the paper's hierarchy starts. An encoder's own are a tenth of it.
 WORD_VECTOR_SIZE = 0.6
+# Of the training pairs, whose sentences say how encodings are standardised.
+STANDARD_PAIRS = 64
 LEAST_SEEN = 2  # times that a word occurs in train to have an embedding of its own, without given vectors
 
 
@@ -284,7 +286,12 @@ class Matchers:
                 with torch.no_grad():
                     model.encoder.words.weight.copy_(torch.from_numpy(table))
         else:
-            model, tokenizer = self._hierarchy(system, seed, trained, vector_size=self.encodings.size), None
+            form = {"vector_size": self.encodings.size, "standardised": True}
+            model, tokenizer = self._hierarchy(system, seed, trained, **form), None
+            if not trained:
+                documents = _documents(self.training[:STANDARD_PAIRS])
+                sample = np.concatenate([self._vectors(one) for one in documents])
+                model.encoder.standardise(torch.from_numpy(sample))
         form = {"most_sentences": given.most_sentences, "most_words": given.most_words}
         words = pair_examples.SentenceWords(vocabulary=vocabulary, **form) if tokenizer else None
 
