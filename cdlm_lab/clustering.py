@@ -66,15 +66,9 @@ def square_scores(scores: ArrayLike, *, mentions: int) -> np.ndarray:
 
 
 def merge_tree(scores: ArrayLike) -> np.ndarray:
-    """The order in which clusters are joined by average linkage, whatever the threshold.
-
-    Args:
-        scores: (mentions, mentions), symmetric probabilities to corefer; the diagonal is ignored.
-
-    Returns:
-        float64 (mentions - 1, 4), a linkage matrix as scipy has it: the two clusters joined (numbers below
-        `mentions` are mentions, others rows), the distance between them (1 - score), and their mentions.
-    """
+    """The order in which clusters are joined by average linkage, whatever the threshold, from symmetric
+    probabilities to corefer (mentions, mentions): a linkage matrix as scipy has it, float64 (mentions - 1, 4)
+    of the two clusters joined, the distance between them (1 - score), and the number of their mentions."""
     square = np.array(scores, dtype=np.float64)
     if square.ndim != 2 or square.shape[0] != square.shape[1]:
         raise ValueError(f"scores has shape {square.shape}; it must be (mentions, mentions)")

@@ -43,11 +43,9 @@ def source_scores(
     directions: str = "both",
     reduce: str = "sum",
 ) -> np.ndarray:
-    """s(i|S) of every position i, float64 (seq,); the defaults are the paper's.
-
-    Weights are summed over source tokens and directions, reduced over heads and layers, and exponentiated. As
-    only ranks matter they are not normalised, and divided by one number where exp would overflow. At the
-    source tokens themselves a score has no meaning.
+    """s(i|S) of every position i, float64 (seq,); the defaults are the paper's. As only ranks matter they are
+    not normalised, and divided by one number where exp would overflow. At the source tokens a score has no
+    meaning.
 
     Args:
         given: (layers, heads, source tokens, seq), weight that each source token gives to each position.
@@ -101,12 +99,9 @@ def target_rank(scores: np.ndarray, target: np.ndarray, candidates: np.ndarray) 
 def chance_rank(
     scores: np.ndarray, target: np.ndarray, candidates: np.ndarray, *, document: np.ndarray
 ) -> float:
-    """The percentile rank that a random target has: the mean over all spans of the document as long as this
-    one, each ranked as `target_rank` does it. The target's own tokens are candidates of the other spans.
-
-    Args:
-        document: bool (seq,), True = token of T's document, where spans may lie.
-    """
+    """The percentile rank that a random target has: the mean over all spans of T's document, bool (seq,), as
+    long as this one, each ranked as by `target_rank`. The target's own tokens are candidates of the other
+    spans."""
     scores = np.asarray(scores, dtype=np.float64)
     target = _mask(target, len(scores), name="target")
     among = _mask(candidates, len(scores), name="candidates") | target
@@ -172,13 +167,8 @@ def candidate_mask(
 def word_scores(
     scores: np.ndarray, word_of_position: np.ndarray, n_words: int, *, reduce: str = "mean"
 ) -> np.ndarray:
-    """Scores of words, float64 (n_words,), from those of their subwords; nan for words that were cut off.
-
-    Args:
-        scores: (seq,).
-        word_of_position: int (seq,), number of each position's word, below `n_words`; -1 = no word.
-        reduce: `mean`, as of a target span, or `max`.
-    """
+    """Scores of words, float64 (n_words,), the `mean` or `max` of those of their subwords (seq,); nan for
+    words that were cut off. `word_of_position`: int (seq,), number of each position's word; -1 = no word."""
     check_choice("reduce", reduce, ("mean", "max"))
     scores, words = np.asarray(scores, dtype=np.float64), np.asarray(word_of_position)
     if scores.shape != words.shape or scores.ndim != 1:

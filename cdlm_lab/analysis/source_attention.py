@@ -110,12 +110,7 @@ def attention_between(
     """The weights that the tokens at `queries` give to those at `keys`, (layer, head, query, key) float32.
 
     A weight is exactly 0 where the two are farther apart than half the window and neither is global; a row
-    sums to 1 only over all keys of the text.
-
-    Args:
-        input_ids: (seq,), one sequence without padding.
-        queries, keys: positions in any order; half-open spans are `range(start, end)`.
-        global_mask: (seq,), True = attends to every token and is attended to by every token.
+    sums to 1 only over all keys of the text. Positions come in any order, the text, (seq,), without padding.
     """
     ids = _checked_ids(input_ids, model)
     is_global = torch.as_tensor(global_mask, dtype=torch.bool).cpu().numpy()

@@ -72,13 +72,8 @@ def tf_idf(
     term_frequency: str = "logarithm",
 ) -> list[dict[str, float]]:
     """The score of every word of every document, in lower case; documents are read once, one at a time.
-
-    Args:
-        documents: to be scored, as those of the test set.
-        others: the other splits; they count in N, df and the longest length, and are not scored. The paper
-            takes all documents of a data set.
-        term_frequency: one of TERM_FREQUENCIES.
-    """
+    `others`, as those of the other splits, count in N, df and the longest length, and are not scored: the
+    paper takes all documents of a data set."""
     check_choice("term_frequency", term_frequency, TERM_FREQUENCIES)
     counts = [_word_counts(document) for document in documents]
     lengths = [count.total() for count in counts]
@@ -225,12 +220,9 @@ class BucketWeights:
 
 
 def weights_by_distance(weights: ArrayLike, buckets: ArrayLike) -> tuple[BucketWeights, ...]:
-    """The distribution of attention weights in each bucket that has any, in the order of the buckets.
-
-    Args:
-        weights: float (words, K), of each word to each of its occurrences; ignored where there is none.
-        buckets: int (words, K), bucket of the distance of each; -1 = none.
-    """
+    """The distribution of attention weights in each bucket that has any, in the order of the buckets: weights
+    of each word to each of its occurrences, and the bucket of their distance, both (words, K); -1 = none
+    there."""
     weights, buckets = np.asarray(weights, dtype=np.float64), np.asarray(buckets)
     if weights.ndim != 2 or weights.shape != buckets.shape:
         shapes = f"weights has shape {weights.shape} and buckets {buckets.shape}"

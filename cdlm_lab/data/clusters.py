@@ -20,16 +20,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from cdlm_lab.data import files
 from cdlm_lab.data.document_pairs import split_sentences
 from cdlm_lab.data.ecb_plus import ecb_plus_files, read_ecb_plus_topics
-from cdlm_lab.data.files import (
-    DataError,
-    FieldFault,
-    Fields,
-    Text,
-    entries,
-    plain_name,
-    plain_stem,
-    read_lines,
-)
+from cdlm_lab.data.files import DataError, FieldFault, Fields, Text, entries, plain_name, read_lines
 from cdlm_lab.data.records import SPLIT_NAMES, SPLITS, Cluster, Document, Split, hashed_split
 from cdlm_lab.data.scisumm import read_scisumm_corpus, scisumm_files
 from cdlm_lab.data.tagged import docarc_files, read_docarc_passages
@@ -337,7 +328,7 @@ def read_neus(path: Path, split: Split) -> Iterator[Cluster]:
     if own_split != split:
         return
     for number, line in read_lines(path):
-        cluster_id = f"{plain_stem(path).replace('_', '-')}-{number - 1}"
+        cluster_id = f"{files.plain_stem(path).replace('_', '-')}-{number - 1}"
         documents = []
         for index, piece in enumerate(line.split("[SEP]")):
             head, title_mark, rest = piece.partition("TITLE=>")
@@ -356,7 +347,7 @@ def read_neus(path: Path, split: Split) -> Iterator[Cluster]:
 
 
 def _split_of_name(path: Path) -> Split | None:
-    return SPLIT_NAMES.get(plain_stem(path).rpartition("_")[2])
+    return SPLIT_NAMES.get(files.plain_stem(path).rpartition("_")[2])
 
 
 _SEPARATOR = re.compile(r"\|{5}|story_separator_special_tag")
@@ -387,7 +378,7 @@ def multi_news_files(folder: Path, split: Split | None = None) -> list[Path]:
     """The files of a folder with the clusters of `split` (None: of all), by name; [] if there are none."""
     present: dict[Split, Path] = {}
     for path in entries(folder):
-        own_split = SPLIT_NAMES.get(plain_stem(path))
+        own_split = SPLIT_NAMES.get(files.plain_stem(path))
         if own_split is None or not path.is_file() or not _is_multi_news(path):
             continue
         if own_split in present:
@@ -400,18 +391,14 @@ def multi_news_files(folder: Path, split: Split | None = None) -> list[Path]:
 def _read_file(path: Path) -> Iterator[Cluster]:
     separated = False
     for number, line in read_lines(path):
-        cluster_id = f"{plain_stem(path)}-{number - 1}"
+        cluster_id = f"{files.plain_stem(path)}-{number - 1}"
         pieces = _SEPARATOR.split(line)
         separated = separated or len(pieces) > 1
         if len(pieces) > 1 and not pieces[-1].strip():
             pieces.pop()
         texts = ("\n".join(part.strip(" \t") for part in piece.split("NEWLINE_CHAR")) for piece in pieces)
-        yield Cluster(
-            id=cluster_id,
-            documents=tuple(
-                Document(id=f"{cluster_id}-{n}", text=text.strip()) for n, text in enumerate(texts)
-            ),
-        )
+        documents = (Document(id=f"{cluster_id}-{n}", text=text.strip()) for n, text in enumerate(texts))
+        yield Cluster(id=cluster_id, documents=tuple(documents))
     if not separated:
         remedy = "separate the documents of a line with ||||| or story_separator_special_tag"
         raise DataError(path, "no line has more than one document", remedy, field="separator")

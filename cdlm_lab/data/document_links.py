@@ -39,9 +39,8 @@ class DocumentLink:
             raise ValueError(f"link {self.id}: a document linked with itself; leave it out")
         for name in ("in_first", "in_second"):
             numbers = getattr(self, name)
-            if numbers is not None and (
-                not numbers or numbers[0] < 0 or list(numbers) != sorted(set(numbers))
-            ):
+            ascending = numbers and numbers[0] >= 0 and list(numbers) == sorted(set(numbers))
+            if numbers is not None and not ascending:
                 remedy = "write each once, ascending, from 0, or None if they are not known"
                 raise ValueError(f"link {self.id}: {name} is {numbers}; {remedy}")
 
@@ -79,6 +78,28 @@ def pairs_from_links(
         raise ValueError(f"hard is {hard!r}; choose one of {', '.join(get_args(Hardness))}")
     if negatives_per_positive < 0:
         raise ValueError(f"negatives_per_positive is {negatives_per_positive}; it must be at least 0")
+    _check_links(papers, links)
+    related: defaultdict[str, set[str]] = defaultdict(set)
+    for link in [*links, *known]:
+        for one in link.documents:
+            related[one].update(link.documents)
+    candidates = _random_candidates(links) if hard == "random" else _similar_candidates(papers, links)
+    for link in links:
+        first, second = papers[link.first], papers[link.second]
+        pair = DocumentPair(
+            id=link.id, first=first, second=second, related=True, aligned=link.in_first, cluster=link.first
+        )
+        yield pair
+        drawn = candidates(link.first, related[link.first], Random(f"{seed}/{link.id}"))
+        if len(drawn) < negatives_per_positive:
+            remedy = "lower negatives_per_positive, or give more links"
+            raise ValueError(f"link {link.id}: {len(drawn)} documents to draw from; {remedy}")
+        for other in drawn[:negatives_per_positive]:
+            name = f"{link.first}>{other}#{link.id}"
+            yield replace(pair, id=name, second=papers[other], related=False, aligned=())
+
+
+def _check_links(papers: Mapping[str, PairDocument], links: Sequence[DocumentLink]) -> None:
     seen: set[tuple[str, str]] = set()
     for link in links:
         for document in link.documents:
@@ -89,36 +110,6 @@ def pairs_from_links(
         seen.add(link.documents)
         check_positions(f"link {link.id}", link.in_first or (), papers[link.first])
         check_positions(f"link {link.id}", link.in_second or (), papers[link.second])
-    related: defaultdict[str, set[str]] = defaultdict(set)
-    for link in [*links, *known]:
-        for one in link.documents:
-            related[one].update(link.documents)
-    candidates = _random_candidates(links) if hard == "random" else _similar_candidates(papers, links)
-    return _pairs(papers, links, candidates, related, number=negatives_per_positive, seed=seed)
-
-
-def _pairs(
-    papers: Mapping[str, PairDocument],
-    links: Sequence[DocumentLink],
-    candidates: Candidates,
-    related: Mapping[str, set[str]],
-    *,
-    number: int,
-    seed: int,
-) -> Iterator[DocumentPair]:
-    for link in links:
-        first, second = papers[link.first], papers[link.second]
-        pair = DocumentPair(
-            id=link.id, first=first, second=second, related=True, aligned=link.in_first, cluster=link.first
-        )
-        yield pair
-        others = candidates(link.first, related[link.first], Random(f"{seed}/{link.id}"))[:number]
-        if len(others) < number:
-            remedy = "lower negatives_per_positive, or give more links"
-            raise ValueError(f"link {link.id}: {len(others)} documents to draw from; {remedy}")
-        for other in others:
-            name = f"{link.first}>{other}#{link.id}"
-            yield replace(pair, id=name, second=papers[other], related=False, aligned=())
 
 
 def _random_candidates(links: Sequence[DocumentLink]) -> Candidates:

@@ -147,10 +147,11 @@ def split_without_leaks(
         if not filled[split]:
             what = f"{len(items)} pairs hang together in {len(groups)} groups, so that {split} stays empty"
             raise ValueError(f"{what}; split before unrelated pairs are added, or set drop_crossing")
-    both = [{home[document] for document in documents} for documents in ends]
-    return {
-        split: tuple(item for item, of in zip(items, both, strict=True) if of == {split}) for split in wanted
-    }
+    splits: dict[Split, list[Item]] = {split: [] for split in wanted}
+    for item, (first, second) in zip(items, ends, strict=True):
+        if home[first] == home[second]:
+            splits[home[first]].append(item)
+    return {split: tuple(of_split) for split, of_split in splits.items()}
 
 
 def check_splits(splits: Mapping[str, Iterable[DocumentPair]]) -> None:

@@ -463,13 +463,10 @@ class _Release:
 
     def task_links(self) -> Iterator[DocumentLink]:
         """Links of CL-SciSumm: each paper of a folder cites its reference paper, annotated or not."""
-        for dataset, source, read in (
-            (TRAINING, SOURCES[0], line_citances),
-            (TEST, SOURCES[1], csv_citances),
-        ):
-            citing: dict[Place, dict[str, Paper]] = {
-                place: {} for place in self.annotations if place[0] == dataset
-            }
+        kinds = (TRAINING, SOURCES[0], line_citances), (TEST, SOURCES[1], csv_citances)
+        for dataset, source, read in kinds:
+            annotated = (place for place in self.annotations if place[0] == dataset)
+            citing: dict[Place, dict[str, Paper]] = {place: {} for place in annotated}
             for (place, identifier), paper in self.texts.items():
                 if place[0] == dataset and identifier != place[1]:
                     citing.setdefault(place, {})[identifier] = paper

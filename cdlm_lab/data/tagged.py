@@ -229,9 +229,8 @@ def _words(rows: Iterable[tuple[Line, Sequence[str]]]) -> tuple[str, ...]:
 def _labelled(block: Block, reading: TagReading, *, count: int | None = None) -> TaggedSentence:
     """A sentence whose first column is the word and the last its tag."""
     rows = _rows(block, count)
-    return TaggedSentence(
-        words=_words(rows), tags=iob2_tags([(line, row[-1]) for line, row in rows], reading)
-    )
+    column = [(line, row[-1]) for line, row in rows]
+    return TaggedSentence(words=_words(rows), tags=iob2_tags(column, reading))
 
 
 CONTEXT = "NULL"  # the tag of words that nobody labelled
@@ -339,10 +338,8 @@ def read_jnlpba_iob2(path: Path, reading: TagReading) -> Iterator[TaggedDocument
         if not name:
             raise head.error("document", "no name of the abstract", f"write it after {MARK}")
         seen[name] = seen.get(name, 0) + 1
-        yield TaggedDocument(
-            id=name if seen[name] == 1 else f"{name}-{seen[name]}",
-            sentences=tuple(_labelled(block, reading, count=2) for block in blocks),
-        )
+        sentences = tuple(_labelled(block, reading, count=2) for block in blocks)
+        yield TaggedDocument(id=name if seen[name] == 1 else f"{name}-{seen[name]}", sentences=sentences)
 
 
 def read_ner_conll(path: Path, reading: TagReading) -> Iterator[TaggedDocument]:
@@ -425,20 +422,19 @@ def _standoff(path: Path) -> TaggedDocument:
     sentences = []
     for start, end in _sentence_spans(text, names):
         cuts = [place - start for name in names for place in (name.first, name.stop)]
-        words = token_spans(text[start:end], boundaries=cuts)
-        starts = [start + first for first, _ in words]
+        places = token_spans(text[start:end], boundaries=cuts)
+        starts = [start + first for first, _ in places]
         spans = [
             replace(name, first=bisect_left(starts, name.first), stop=bisect_left(starts, name.stop))
             for name in names
             if start <= name.first < end
         ]
         try:
-            tags = tags_of(spans, len(words))
+            tags = tags_of(spans, len(places))
         except ValueError as error:
             raise DataError(annotations, f"names cross ({error})", _CROSSING, field="T") from None
-        sentences.append(
-            TaggedSentence(words=tuple(text[start + a : start + b] for a, b in words), tags=tags)
-        )
+        words = tuple(text[start + first : start + stop] for first, stop in places)
+        sentences.append(TaggedSentence(words=words, tags=tags))
     return TaggedDocument(id=path.stem, sentences=tuple(sentences))
 
 

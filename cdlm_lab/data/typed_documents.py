@@ -36,7 +36,7 @@ class Section(NamedTuple):
     line: int
     lines: Sequence[Line]
 
-    def empty(self, source: str | Path) -> DataError:
+    def no_text(self, source: str | Path) -> DataError:
         """That it has no text, to be raised."""
         what, remedy = f"the document {self.title} has no text", "write some, or leave the document out"
         return DataError(source, what, remedy, line=self.line, field="text")
@@ -50,7 +50,7 @@ def pasted_documents(text: str, *, source: str = "documents") -> list[tuple[str,
     for section in sections_of(source, lines):
         body = "\n".join(line.rstrip("\r") for _, line in section.lines).strip()
         if not body:
-            raise section.empty(source)
+            raise section.no_text(source)
         documents.append((section.title, body))
     return documents
 
@@ -207,7 +207,7 @@ def _document(source: str | Path, section: Section, kind: Kind) -> CoreferenceDo
         if filled:
             _add_paragraph(source, lines, tokens, ends, mentions)
     if not tokens:
-        raise section.empty(source)
+        raise section.no_text(source)
     return document_of_spans(
         [
             (name := f"{section.title}:{number}", span, kind, name)

@@ -84,11 +84,9 @@ def _folder(cache_dir: Path, fingerprint: str) -> Path:
 
 
 def _built_once(folder: Path, *, arrow_file: str, build: Callable[[Path], Any]) -> Dataset:
-    """The corpus in a folder, made first if it is not there yet.
-
-    `build` writes the Arrow file at the path it is given and returns its counts, a dataclass. Whatever it
-    raises passes through, and nothing is left behind.
-    """
+    """The corpus in a folder, made first if it is not there yet: `build` writes the Arrow file at the path it
+    is given and returns its counts, a dataclass. Whatever it raises passes through; nothing is left
+    behind."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     path = folder / arrow_file
     with FileLock(folder.with_name(f".{folder.name}.lock")):

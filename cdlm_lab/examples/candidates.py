@@ -81,15 +81,9 @@ def top_k(scores: np.ndarray, order: np.ndarray, *, k: int) -> np.ndarray:
 
 
 def cascade_scores(pairwise: np.ndarray, joint: np.ndarray) -> np.ndarray:
-    """One ranking of the candidates of a question of which a joint model has read only some.
-
-    Args:
-        pairwise: float (n,), scores of all.
-        joint: float (n,), scores of those that were ranked anew; nan = was not.
-
-    Returns:
-        float64 (n,), whole numbers, the highest first: those ranked anew by their joint scores, below them
-        the others by their pairwise ones. Equal scores on the same side of that line stay equal.
+    """One ranking of the candidates of a question of which a joint model has read only some, nan = not read:
+    whole numbers, float64 (n,), the highest first: those ranked anew by their joint scores, below them the
+    others by their pairwise ones. Equal scores on the same side of that line stay equal.
 
     Example:
         >>> cascade_scores(np.array([0.9, 0.8, 0.2, 0.2]), np.array([-1, 3, np.nan, np.nan])).tolist()
@@ -360,13 +354,9 @@ class PairedClaimCollate:
     layout: JointLayout  # of the examples. A row is what it would be with one candidate in the layout
 
     def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, torch.Tensor]:
-        """Take apart, pad and stack.
-
-        Returns:
-            The same keys with (pairs, ...) for (batch, ...) and two sentences; `labels`, if there: (claims,);
-            `claim`: (pairs,), number of the pair's claim among the examples, ascending. A claim without
-            evidence has one row, in which it stands alone. All int64.
-        """
+        """The same keys with (pairs, ...) for (batch, ...) and two sentences; `labels`, if there: (claims,);
+        `claim`: (pairs,), number of the pair's claim among the examples, ascending. A claim without evidence
+        has one row, in which it stands alone. All int64."""
         check_keys(examples, needed=_KEYS, optional=_LABELS)
         rows, claims = [], []
         for claim, example in enumerate(examples):

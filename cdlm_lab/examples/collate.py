@@ -37,17 +37,10 @@ class Collate:
     cross_document: bool = True  # False = leave out that key, which no model's `forward` takes
 
     def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, torch.Tensor]:
-        """Pad and stack.
-
-        Args:
-            examples: `input_ids` (seq,) and any of `labels` (seq,) for each token or () for the sequence,
-                `global_attention_mask` (seq,), `cross_document` (seq,), `mention_mask` (2, seq).
-
-        Returns:
-            The same keys and `attention_mask` (1 = a token, 0 = padding), each (batch, longest seq),
-            `mention_mask` (batch, 2, longest seq), labels of sequences (batch,). Integers are int64, labels
-            with a fraction float32, `cross_document` and `mention_mask` bool.
-        """
+        """Pad and stack `input_ids` (seq,) and any of `labels` (seq,) for each token or () for the sequence,
+        `global_attention_mask` (seq,), `cross_document` (seq,), `mention_mask` (2, seq). `attention_mask` is
+        1 for a token, 0 for padding. Integers are int64, labels with a fraction float32, the last two
+        bool."""
         check_keys(examples, needed={"input_ids"}, optional=_FILL)
         _check_lengths(examples)
         fill = _FILL | {"input_ids": self.pad_token_id}

@@ -183,14 +183,9 @@ def whole_facts(fact_ids: np.ndarray, *, kept: int) -> np.ndarray:
 
 
 def recoverable_facts(facts: list[np.ndarray]) -> list[np.ndarray]:
-    """Where a fact stands that one of the other documents states too and its own document states once.
-
-    Args:
-        facts: of each document int (tokens,), number of the fact a token belongs to, -1 = none. Neighbouring
-            tokens of one number are one statement.
-
-    Returns:
-        Of each document bool (tokens,), True = can be recovered from another document and only from there.
+    """Where a fact stands that one of the other documents states too and its own document states once, bool
+    (tokens,) of each document, from the number of each token's fact; -1 = none. Neighbouring tokens of one
+    number are one statement.
 
     Example:
         >>> [flags.tolist() for flags in recoverable_facts([np.array([-1, 4, 4, 7]), np.array([4, -1, 4])])]

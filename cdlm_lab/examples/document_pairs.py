@@ -221,17 +221,9 @@ class PairCollate:
     """
 
     def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Tensor]:
-        """Pad and stack.
-
-        Args:
-            examples: `first` and `second`, all of words, int (sentences, words), or all of vectors, float
-                (sentences, size); `labels` () in all or in none.
-
-        Returns:
-            `inputs`: (batch, 2, sentences, words) long or (batch, 2, sentences, size) float32, 0 where
-            nothing is; `sentence_mask`: (batch, 2, sentences) bool, True = sentence; `labels`: (batch,)
-            float32, if there.
-        """
+        """Pad and stack documents that are all of words, int (sentences, words), or all of vectors, float
+        (sentences, size); `labels` are in all examples or in none. `sentence_mask` is bool (batch, 2,
+        sentences), True = sentence."""
         check_keys(examples, needed=SIDES, optional=("labels",))
         documents = {
             f"examples[{row}][{side!r}]": np.asarray(example[side])

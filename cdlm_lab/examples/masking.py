@@ -41,19 +41,14 @@ def mask_tokens(
     probability: float = 0.15,
     continues: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the tokens to be predicted and hide most of them.
+    """Draw the tokens to be predicted and hide most of them: what the model reads, and the original id where
+    a token was drawn, -100 elsewhere, both int64 (seq,). If something is eligible, something is drawn.
 
     Args:
-        input_ids: int (seq,), left unchanged.
         eligible: bool (seq,), True = may be drawn. Special tokens are never drawn, whatever it says.
         probability: of each eligible token, or of each word, to be drawn.
         continues: of `continuing_pieces`, to draw whole words; None draws tokens. Pieces of a drawn word that
             are not eligible stay out.
-
-    Returns:
-        `(masked_ids, labels)`, both int64 (seq,): what the model reads, and the original id where a token was
-        drawn, `-100` elsewhere. If nothing was drawn although something is eligible, one eligible token or
-        word is; if nothing is eligible, nothing is masked.
     """
     if input_ids.shape != eligible.shape or input_ids.ndim != 1:
         shapes = f"input_ids {input_ids.shape} and eligible {eligible.shape}"

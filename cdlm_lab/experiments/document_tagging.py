@@ -28,7 +28,7 @@ from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
 from cdlm_lab.data.tagged import TaggedDocument, TagReading, labels_of, read_tagged_split, spans_of
 from cdlm_lab.examples.tagging import SplitDocument, TagExamples, document_runs
 from cdlm_lab.experiments import runs
-from cdlm_lab.experiments.runs import predict, report, train
+from cdlm_lab.experiments.runs import predict, report, train, train_small
 from cdlm_lab.experiments.systems.tagging import Tagger, Taggers, TaggerSettings, TagPredictions, TagSystem
 from cdlm_lab.experiments.views.tagging import (
     comparison_table,
@@ -50,7 +50,8 @@ from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
-__all__ += ["comparison_table", "figures", "own_text_in_place", "score_table", "tags_in_place", "top_table"]
+__all__ += ["comparison_table", "figures", "own_text_in_place", "score_table", "tags_in_place"]
+__all__ += ["top_table", "train_small"]
 
 STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")

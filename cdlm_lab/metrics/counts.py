@@ -83,15 +83,11 @@ def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
 def match_counts(
     labels: ArrayLike, predictions: ArrayLike, *, clusters: Sequence[Hashable] | None = None
 ) -> np.ndarray:
-    """How many pairs of documents are rightly predicted to match, predicted to match, matching, and in all.
+    """How many pairs of documents are rightly predicted to match, predicted to match, matching, and in all:
+    float64 (clusters, 4), from decisions (pairs,), 1 or True = match.
 
-    Args:
-        labels, predictions: (pairs,) of 0 and 1, or bool, decisions and not probabilities; 1 = match.
-        clusters: (pairs,), name of the cluster of each pair; pairs that share a document are not independent
-            and should be in one. None = each pair is its own.
-
-    Returns:
-        float64 (clusters, 4).
+    `clusters`: name of the cluster of each pair; pairs that share a document are not independent and should
+    be in one. None = each pair is its own.
     """
     gold, predicted = _decisions(labels, name="labels"), _decisions(predictions, name="predictions")
     if len(gold) != len(predicted):

@@ -40,10 +40,8 @@ def scores_by_question(
 ) -> dict[str, np.ndarray]:
     """Every score of every question, float64 (questions,), for intervals and paired tests.
 
-    Args:
-        gold: the official records; `_id`, `answer` and `supporting_facts` of each are looked at.
-        predictions: `answer`, id -> text, and `sp`, id -> [[title, sentence], ...]. Either may lack
-            questions, and may have others, which do not count.
+    `gold`: the official records. `predictions`: `answer`, id -> text, and `sp`, id -> [[title, sentence],
+    ...]; either may lack questions, and may have others, which do not count.
     """
     if not gold:
         raise ValueError("there are no gold questions to score")
@@ -64,14 +62,9 @@ def scores_by_question(
 def question_scores(
     gold: Mapping[str, Any], *, answer: str | None, supporting: Iterable[Sequence[Any]] | None
 ) -> dict[str, float]:
-    """The scores of one question, each of HOTPOTQA_SCORES.
-
-    Args:
-        gold: the official record.
-        answer: as predicted; None = missing, 0 in `em` to `recall` and `joint_...`.
-        supporting: (title, sentence) of the predicted facts, in any order, repeated ones counting once; None
-            = missing, 0 in `sp_...` and `joint_...`.
-    """
+    """The scores of one question (its official record), each of HOTPOTQA_SCORES. A missing answer, None, is 0
+    in `em` to `recall` and `joint_...`, missing facts in `sp_...` and `joint_...`; repeated facts count
+    once."""
     where = f"gold question {gold.get('_id')!r}"
     scores = dict.fromkeys(HOTPOTQA_SCORES, 0.0)
     if answer is not None:

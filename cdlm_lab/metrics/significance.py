@@ -89,10 +89,8 @@ def sums_by_cluster(
 ) -> np.ndarray:
     """Numbers of items, (items,) each, added up within each cluster: (clusters, columns) float64.
 
-    Args:
-        clusters: (items,), name of the cluster of each; None = each is its own.
-        name: of the items, for messages.
-        numbers: of clusters that are known already; new ones are added.
+    `clusters`: (items,), name of the cluster of each; None = each is its own. `numbers`: of clusters that are
+    known already; new ones are added. `name`: of the items, for messages.
     """
     names = range(len(columns[0])) if clusters is None else clusters
     if len(names) != len(columns[0]):
@@ -131,12 +129,8 @@ def score_of_seeds(of_seeds: Sequence[float], interval: tuple[float, float]) -> 
 def count_scores(
     seeds: Sequence[np.ndarray], statistics: Mapping[str, Statistic], *, seed: int
 ) -> dict[str, dict[str, Any]]:
-    """Scores, as a report holds them, of counts (clusters, columns) with each seed.
-
-    Args:
-        statistics: name of a score -> from summed counts (..., columns) to (...).
-        seed: of the draws of clusters.
-    """
+    """Scores, as a report holds them, of counts (clusters, columns) with each seed, by the name of their
+    statistic; `seed`: of the draws of clusters."""
     drawn = _drawn(np.concatenate(seeds, axis=1), seed)
     scores = {}
     for name, statistic in statistics.items():
@@ -147,13 +141,8 @@ def count_scores(
 
 
 def mean_score(seeds: Sequence[np.ndarray], clusters: Sequence[Hashable], *, seed: int) -> dict[str, Any]:
-    """The mean of the items, as a report holds a score, with a 95% interval over clusters.
-
-    Args:
-        seeds: with each seed the values of the items: (items,).
-        clusters: (items,), name of the cluster of each.
-        seed: of the draws.
-    """
+    """The mean of the items, as a report holds a score, with a 95% interval over clusters: with each seed the
+    values (items,), and the names of their clusters (items,); `seed`: of the draws."""
     of_seeds = [float(values.mean()) for values in seeds]
     return _bracketed(of_seeds, mean_of_sums(_drawn(_item_counts(seeds, clusters), seed)))
 
@@ -201,40 +190,26 @@ def _bracketed(of_seeds: Sequence[float], of_draws: np.ndarray) -> dict[str, Any
     return score_of_seeds(of_seeds, (min(low, value), max(high, value)))
 
 
-def perplexity(
-    loss_sums: ArrayLike, token_counts: ArrayLike, *, n_resamples: int = RESAMPLES, seed: int = 0
-) -> Perplexity:
-    """Token-weighted perplexity of one model (CDLM section 3.1, Table 1): a cluster weighs as much as it has
-    predicted tokens, unlike in a mean over batches.
-
-    Args:
-        loss_sums: (clusters,), cross-entropy in nats summed over the predicted tokens of each cluster.
-        token_counts: (clusters,), how many tokens that are; clusters without any are left out.
-        seed: of the draws of clusters.
-    """
-    check_least(n_resamples=n_resamples)
+def perplexity(loss_sums: ArrayLike, token_counts: ArrayLike, *, seed: int = 0) -> Perplexity:
+    """Token-weighted perplexity of one model (CDLM section 3.1, Table 1), from the cross-entropy in nats
+    summed over the predicted tokens of each cluster, and their number, both (clusters,). A cluster weighs as
+    much as it has predicted tokens, unlike in a mean over batches; those without any are left out."""
     counts = _loss_counts(loss_sums, token_counts)
-    resampled = resampled_sums(counts, n_resamples=n_resamples, rng=np.random.default_rng(seed))
     total = counts.sum(axis=0)
-    nats = (float(mean_of_sums(total)), *percentile_interval(mean_of_sums(resampled)))
+    nats = (float(mean_of_sums(total)), *percentile_interval(mean_of_sums(_drawn(counts, seed))))
     with np.errstate(over="ignore"):  # infinite where a float cannot hold it
         value, low, high = map(float, np.exp(nats))
     return Perplexity(value=value, low=low, high=high, clusters=len(counts), tokens=int(total[1]))
 
 
 def compare_perplexities(
-    loss_a: ArrayLike,
-    loss_b: ArrayLike,
-    token_counts: ArrayLike,
-    *,
-    n_resamples: int = RESAMPLES,
-    seed: int = 0,
+    loss_a: ArrayLike, loss_b: ArrayLike, token_counts: ArrayLike, *, seed: int = 0
 ) -> Comparison:
     """Paired tests of the log-perplexity, in nats, of two models that predicted the same tokens: a negative
     difference = a is better, and its exp is the ratio of the perplexities. Arguments as of `perplexity`."""
     sides = (("loss_a", loss_a), ("loss_b", loss_b))
     counts = [_loss_counts(losses, token_counts, name=name) for name, losses in sides]
-    return compare(*counts, mean_of_sums, n_resamples=n_resamples, seed=seed)
+    return compare(*counts, mean_of_sums, seed=seed)
 
 
 def _loss_counts(loss_sums: ArrayLike, token_counts: ArrayLike, *, name: str = "loss_sums") -> np.ndarray:

@@ -66,12 +66,20 @@ def _perplexity(*crossing: Column) -> list[Column]:
 
 
 def _coreference(
-    results: Path, *, name: str, order: Sequence[str] = _BASELINES, papers: Sequence[SystemRow] = ()
+    results: Path,
+    *,
+    name: str,
+    folder: str = "ecb_plus_minilm",
+    order: Sequence[str] = _BASELINES,
+    papers: Sequence[SystemRow] = (),
 ) -> ScoreTable:
-    """Table 2 of CDLM on ECB+: our models, the baselines in the order given, and rows of the paper."""
-    rows = {row.system: row for row in rows_of(results / "ecb_plus_minilm" / f"{name}.json")}
+    """Table 2 of CDLM: our models, the baselines in the order given, and rows of the paper."""
+    rows = {row.system: row for row in rows_of(results / folder / f"{name}.json")}
     names = {
-        "this run": f"MiniLM, {'whole documents' if name.endswith('documents') else 'sentences only'}",
+        "this run": {
+            "coreference": "CDLM, whole documents",
+            "event_documents": "MiniLM, whole documents",
+        }.get(name, "MiniLM, sentences only"),
         "ecb_event_sentences": "MiniLM, sentences only",
     }
     ours = [replace(rows[system], label=label) for system, label in names.items() if system in rows]
@@ -226,6 +234,7 @@ RUN_TABLES: Mapping[str, Made] = {
     "ecb-entities": partial(
         _coreference, name="entity_sentences", papers=_of_paper("2", "entity", _DOCUMENTS)
     ),
+    "storyworld-coreference": partial(_coreference, folder="storyworld_tiny", name="coreference"),
     "ecb-event-documents": partial(_coreference, name="event_documents", order=_BASELINES[:1]),
     "scisumm-matching": _whole_report(
         "scisumm_minilm/matching.json", [*_MATCHING, p_of("accuracy"), _scisumm_paper()]

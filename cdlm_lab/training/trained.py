@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Collection
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -73,10 +73,10 @@ def as_trained(settings: Settings, names: Collection[str]) -> Settings:
             f"corpus is {settings.corpus!r}, but {run} was trained on {parameters['corpus']}; "
             'write trained = "" to train on your corpus'
         )
-    defaults = {field.name: field.default for field in fields(settings)}
+    defaults = type(settings)()
     for name in names:
         value = getattr(settings, name)
-        if value not in (defaults[name], parameters.get(name, value)):
+        if value not in (getattr(defaults, name), parameters.get(name, value)):
             raise ParameterError(
                 f"{name} is {value!r}, but {run} was trained with {parameters[name]!r}; "
                 f'write that, or trained = "" to train with yours'

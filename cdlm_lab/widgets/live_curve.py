@@ -193,7 +193,10 @@ class LiveCurve:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Show and write the last state; the picture then also survives in a notebook that is not trusted."""
+        """Show and write the last state, if any; the picture then also survives in a notebook that is not
+        trusted."""
+        if self.history == RunHistory():
+            return
         self._show(self.html())
         if self._unwritten:
             self._unwritten = False

@@ -206,11 +206,8 @@ def test_listed_questions_of_asnq(write, refused):
 
 
 def test_clean_sets_and_counts():
-    mixed, right, wrong = (
-        made("a", "?", ("s", False), ("t", True)),
-        made("b", "?", ("s", True)),
-        WIKIQA_SETS[1],
-    )
+    mixed, right = made("a", "?", ("s", False), ("t", True)), made("b", "?", ("s", True))
+    wrong = WIKIQA_SETS[1]
     assert clean_sets(iter([wrong, mixed, right, *WIKIQA_SETS])) == [mixed, WIKIQA_SETS[0]]
     counts = dict(questions=4, candidates=5, right=2, without_right=2, without_wrong=1)  # noqa: C408
     assert counts_of(iter([mixed, right, wrong, wrong])) == candidates.CandidateCounts(**counts)

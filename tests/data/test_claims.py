@@ -26,12 +26,8 @@ def fever(**fields):
 def fm2(**fields):
     plot = [{"section_header": "Plot", "text": f"s{n}."} for n in range(10)]
     stands = {"section_header": "Summary", "text": "It stands."}
-    claim = {
-        "id": "x1",
-        "text": "The mill burnt down.",
-        "label": "REFUTES",
-        "wikipedia_page": "Blue Mill (Orn)",
-    }
+    claim = {"id": "x1", "text": "The mill burnt down.", "label": "REFUTES"}
+    claim["wikipedia_page"] = "Blue Mill (Orn)"
     return made(claim | {"gold_evidence": [stands], "retrieved_evidence": [*plot, stands]}, fields)
 
 
@@ -108,11 +104,8 @@ FORMS = {
 EMPTY = "it is empty; fill it in, or delete the record"
 LABEL = "is unknown; write one of SUPPORTS, REFUTES, NOT ENOUGH INFO, or leave it out"
 ROW = 'write each as ["title", 0, "sentence", 0.9]'
-TEXT, LIST, OBJECT = (
-    "a text belongs; put it in quotes",
-    "a list belongs; write it as",
-    "an object belongs; write",
-)
+TEXT, LIST = "a text belongs; put it in quotes", "a list belongs; write it as"
+AS = "write it as {...}"
 TWICE = "id: '12' stands in line 1 already; give each record its own id"
 
 
@@ -136,7 +129,7 @@ TWICE = "id: '12' stands in line 1 already; give each record its own id"
     ("fm2", {"text": ""}, f"text: {EMPTY}"),
     ("fm2", {"wikipedia_page": 3}, f"wikipedia_page: a number where {TEXT}"),
     ("fm2", {"retrieved_evidence": {}}, f"retrieved_evidence: an object where {LIST} [...]"),
-    ("fm2", {"retrieved_evidence": ["s"]}, f"retrieved_evidence[0]: a text where {OBJECT} it as {{...}}"),
+    ("fm2", {"retrieved_evidence": ["s"]}, f"retrieved_evidence[0]: a text where an object belongs; {AS}"),
     ("fm2", {"retrieved_evidence": [{"text": "s"}, {}]},
      'retrieved_evidence[1].text: missing; add "text" to the record'),
 ])  # fmt: skip
@@ -216,12 +209,8 @@ def test_training_files_and_a_test_set_beside_them(write, tmp_path):
         write(f"bert_{split}.json", fever(id=split))
     write("v0.1_fever_symmetric_full.jsonl", [symmetric(id="full")])
     assert claim_sets(tmp_path) == (*SPLITS, "symmetric")
-    assert [ids(tmp_path, split) for split in claim_sets(tmp_path)] == [
-        ["train"],
-        ["dev"],
-        ["test"],
-        ["full"],
-    ]
+    names = [ids(tmp_path, split) for split in claim_sets(tmp_path)]
+    assert names == [["train"], ["dev"], ["test"], ["full"]]
     write("v0.2_fever_symmetric_dev.jsonl", [symmetric(id="dev")])
     for name in ("fever_symmetric_test.jsonl.gz", "fever_symmetric_test.jsonl"):  # a plain file goes first
         write(name, [symmetric(id=name)])

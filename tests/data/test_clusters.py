@@ -206,15 +206,8 @@ class TestFolder:
     def test_other_files_are_named(self, write, tmp_path, monkeypatch):
         for name in ("a/1.txt", "a/2.TXT", "a/3.Txt", "train/b/1.txt", "test/1.txt"):
             write(name, "t")
-        others = [
-            "loose.txt",
-            "notes.md",
-            "train/list.csv",
-            "a/4.html",
-            "a/5.md",
-            "a/deeper/6.txt",
-            "test/7.pdf",
-        ]
+        others = ["loose.txt", "notes.md", "train/list.csv", "a/4.html", "a/5.md", "a/deeper/6.txt"]
+        others.append("test/7.pdf")
         for name in (*others, ".git/x.txt", "a/.hidden.txt"):
             write(name, "t")
         documents = {c.id: [d.id for d in c.documents] for c in every(clusters.read_cluster_folder, tmp_path)}

@@ -12,16 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdlm_lab.data import document_pairs
-from cdlm_lab.data.document_pairs import (
-    MARK,
-    DocumentPair,
-    PairDocument,
-    check_splits,
-    nltk_sentences,
-    read_pair_csv,
-    split_sentences,
-    split_without_leaks,
-)
+from cdlm_lab.data.document_pairs import MARK, DocumentPair, PairDocument, read_pair_csv, split_without_leaks
 
 SHARES = {"train": 0.6, "dev": 0.2, "test": 0.2}
 HALVES = {"train": 0.5, "test": 0.5}
@@ -156,9 +147,9 @@ XYZ = both_kinds("x", "y", "z")
     ({"train": []}, "train has no pairs; give it a larger share"),
 ])  # fmt: skip
 def test_splits_are_checked(splits, complaint):
-    check_splits({"train": chains(2), "test": XYZ})
+    document_pairs.check_splits({"train": chains(2), "test": XYZ})
     with pytest.raises(ValueError, match=f"^{complaint}$"):
-        check_splits(splits)
+        document_pairs.check_splits(splits)
 
 
 def test_twins_stay_together():
@@ -257,9 +248,9 @@ def test_characters_that_are_kept_and_own_splitter(write):
 
 
 def test_split_sentences():
-    assert split_sentences("") == split_sentences(" \n") == []
+    assert document_pairs.split_sentences("") == document_pairs.split_sentences(" \n") == []
     sentences = ["One line.", "Mr. Smith left.", "J .", "Two"]
-    assert split_sentences("One\nline. Mr. Smith left.\n\nJ\u00a0. Two") == sentences
+    assert document_pairs.split_sentences("One\nline. Mr. Smith left.\n\nJ\u00a0. Two") == sentences
 
 
 # By NLTK a sentence ends after "et al.", in ellipses with spaces, and in lower case not after "Inc.".
@@ -279,17 +270,19 @@ def test_positions(write):
     (pair, _) = read_pair_csv(path, positions=given)
     assert pair.first.sentences == ("Brill et al.", "saw it .", ".", ".", "and left.", "Acme Inc. They pay.")
     assert pair.aligned == (4,)
-    assert len(split_sentences(PAPER)) == 3
+    assert len(document_pairs.split_sentences(PAPER)) == 3
 
 
 def test_sentences_of_nltk_are_those_of_the_lower_case_with_their_capitals():
-    assert nltk_sentences("") == nltk_sentences(" \n") == []
-    izmir = nltk_sentences("They saw İzmir. He left.\n\n  So be  it!")
+    assert document_pairs.nltk_sentences("") == document_pairs.nltk_sentences(" \n") == []
+    izmir = document_pairs.nltk_sentences("They saw İzmir. He left.\n\n  So be  it!")
     assert izmir == ["They saw İzmir.", "He left.", "So be it!"]
-    assert [one.lower() for one in nltk_sentences(PAPER)] == nltk_sentences(PAPER.lower())
+    assert [one.lower() for one in document_pairs.nltk_sentences(PAPER)] == document_pairs.nltk_sentences(
+        PAPER.lower()
+    )
     # an abbreviation that the English parameters know, an initial, and an abbreviation that they do not know
     text = "Mr. Fox met Prof. J. Owl. See Fig. 3."
-    assert nltk_sentences(text) == ["Mr. Fox met Prof. J. Owl.", "See Fig.", "3."]
+    assert document_pairs.nltk_sentences(text) == ["Mr. Fox met Prof. J. Owl.", "See Fig.", "3."]
 
 
 def test_positions_without_nltk_say_what_to_install(write, refused, monkeypatch):

@@ -16,19 +16,13 @@ from statistics import median
 
 import pytest
 
+from cdlm_lab.data import scisumm
 from cdlm_lab.data.clusters import corpus_checksum, detect_format, open_corpus
 from cdlm_lab.data.document_links import pairs_from_links
 from cdlm_lab.data.document_pairs import check_splits, split_without_leaks
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import SPLITS, Document
-from cdlm_lab.data.scisumm import (
-    SOURCES,
-    SciSumm,
-    read_scisumm,
-    read_scisumm_corpus,
-    scisumm_files,
-    without_citations,
-)
+from cdlm_lab.data.scisumm import SOURCES, SciSumm, read_scisumm, scisumm_files, without_citations
 
 TASK = "cl_scisumm_2018/Training-Set-2018/R00-0001"
 TEST_SET = "cl_scisumm_2018/Test-Set-2018/T00-0001"
@@ -65,6 +59,8 @@ REFERENCE = paper("Of Trees", "We grow trees.", "They &amp;lt; 40 &quot;words&qu
 CITING = paper(
     "Parsing", "We parse.", "Trees are as Root (2000) grew them.", "That is, tall.", "We end (Ax, 1999)."
 )
+UNKNOWN = {"citing_paper_id": "X99-0001", "raw_text": "x"}
+QUOTED = {"citing_paper_id": "N00-0001", "raw_text": "", "clean_text": "Follow Knot(1990) as all of us do."}
 FILES: dict[str, str | bytes] = {
     f"{TASK}/Reference_XML/R00-0001.xml": REFERENCE,
     f"{TASK}/Citance_XML/C01-0001.xml": CITING,
@@ -97,16 +93,7 @@ FILES: dict[str, str | bytes] = {
     NET.format("N00-0001"): paper("Of Nets", "We follow Knot (1990), as all of us do."),
     "scisummnet_2019/N00-0001/citing_sentences.json": "[]",
     NET.format("N00-0002"): paper("Of Knots", "We tie knots."),
-    SENTENCES: json.dumps(
-        [
-            {"citing_paper_id": "X99-0001", "raw_text": "x"},
-            {
-                "citing_paper_id": "N00-0001",
-                "raw_text": "",
-                "clean_text": "Follow Knot(1990) as all of us do.",
-            },
-        ]
-    ),
+    SENTENCES: json.dumps([UNKNOWN, QUOTED]),
     PAIRS: "citing_id\tcited_id\nN00-0001\tN00-0002\n",
 }
 
@@ -358,29 +345,29 @@ def test_hostile_papers(build):
 
 
 @pytest.fixture(scope="module")
-def scisumm(real_data: Callable[[str], Path]) -> SciSumm:
+def real(real_data: Callable[[str], Path]) -> SciSumm:
     return read_scisumm(real_data("scisumm"))
 
 
 @pytest.mark.slow
-def test_counts_of_the_real_data(scisumm):
-    assert len(scisumm.papers) == 1721
-    assert median(len(paper.sentences) for paper in scisumm.papers.values()) == 184
+def test_counts_of_the_real_data(real):
+    assert len(real.papers) == 1721
+    assert median(len(paper.sentences) for paper in real.papers.values()) == 184
     counts = {source: [0, 0, 0] for source in SOURCES}
-    for link in scisumm.links:
+    for link in real.links:
         for number, known in enumerate((True, link.in_first is not None, link.in_second is not None)):
             counts[link.source][number] += known
     # 577 - 2 papers without text - 5 that are there under two names; 226; 1156
     assert counts == {SOURCES[0]: [570, 473, 481], SOURCES[1]: [226, 209, 226], SOURCES[2]: [1156, 1030, 0]}
-    assert len(scisumm.replaced) == 63
+    assert len(real.replaced) == 63
 
 
 @pytest.mark.slow
-def test_pairs_of_the_real_data(scisumm):
+def test_pairs_of_the_real_data(real):
     shares = {"train": 0.8, "dev": 0.1, "test": 0.1}
-    splits = split_without_leaks(scisumm.links, shares=shares, seed=0, drop_crossing=True)
+    splits = split_without_leaks(real.links, shares=shares, seed=0, drop_crossing=True)
     assert sum(map(len, splits.values())) > 1500
-    pairs = {name: list(pairs_from_links(scisumm.papers, links, seed=0)) for name, links in splits.items()}
+    pairs = {name: list(pairs_from_links(real.papers, links, seed=0)) for name, links in splits.items()}
     check_splits(pairs)
     year = re.compile(r"\([A-Z][a-z]+,? (?:19|20)\d\d\)")
     assert not any(year.search(pair.first.text_of()) for pair in pairs["test"])
@@ -394,7 +381,7 @@ def body(title: str, *sections: str) -> str:
 
 
 def documents(folder: Path) -> dict[str, Document]:
-    clusters = [cluster for split in SPLITS for cluster in read_scisumm_corpus(folder, split=split)]
+    clusters = [cluster for split in SPLITS for cluster in scisumm.read_scisumm_corpus(folder, split=split)]
     assert all([document.id for document in cluster.documents] == [cluster.id] for cluster in clusters)
     return {cluster.id: cluster.documents[0] for cluster in clusters}
 

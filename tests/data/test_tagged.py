@@ -10,18 +10,7 @@ from hypothesis import strategies as st
 from cdlm_lab.data import tagged
 from cdlm_lab.data.clusters import corpus_checksum, open_corpus
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.tagged import (
-    Line,
-    TaggedDocument,
-    TaggedSentence,
-    TagReading,
-    TagSpan,
-    outermost,
-    read_docarc_split,
-    read_tagged_split,
-    spans_of,
-    tags_of,
-)
+from cdlm_lab.data.tagged import Line, TaggedDocument, TaggedSentence, TagReading, TagSpan, read_docarc_split
 
 
 def span(label: str, first: int, stop: int) -> TagSpan:
@@ -39,7 +28,7 @@ def span(label: str, first: int, stop: int) -> TagSpan:
     ("B-a-b I-a-b I-a", [("a-b", 0, 2), ("a", 2, 3)]),
 ])  # fmt: skip
 def test_spans_of(tags, spans):
-    assert spans_of(tags.split()) == tuple(span(*one) for one in spans)
+    assert tagged.spans_of(tags.split()) == tuple(span(*one) for one in spans)
 
 
 @st.composite
@@ -53,19 +42,19 @@ def apart(draw: st.DrawFn) -> tuple[list[TagSpan], int]:
 @given(apart())
 def test_tags_are_spans_backwards(given_spans):
     spans, length = given_spans
-    tags = tags_of(spans, length)
+    tags = tagged.tags_of(spans, length)
     assert len(tags) == length
-    assert list(spans_of(tags)) == spans
+    assert list(tagged.spans_of(tags)) == spans
 
 
 def test_tags_of():
-    assert tags_of([span("X", 3, 4), span("Y", 1, 3)], 5) == ("O", "B-Y", "I-Y", "B-X", "O")
-    assert tags_of([], 0) == ()
+    assert tagged.tags_of([span("X", 3, 4), span("Y", 1, 3)], 5) == ("O", "B-Y", "I-Y", "B-X", "O")
+    assert tagged.tags_of([], 0) == ()
     with pytest.raises(ValueError, match=r"first=1, stop=3\) shares words with another span"):
-        tags_of([span("X", 0, 2), span("Y", 1, 3)], 3)
+        tagged.tags_of([span("X", 0, 2), span("Y", 1, 3)], 3)
     for first, stop in ((2, 4), (-1, 1), (2, 2)):
         with pytest.raises(ValueError, match="does not fit a sentence of 3 words"):
-            tags_of([span("X", first, stop)], 3)
+            tagged.tags_of([span("X", first, stop)], 3)
 
 
 @given(st.lists(st.builds(span, st.sampled_from("XY"), st.integers(0, 5), st.integers(6, 9))))
@@ -75,7 +64,9 @@ def test_outermost_by_definition(spans):
 
     places = [(one.first, one.stop) for one in spans]
     outer = sorted({one for one in places if not any(within(one, other) for other in places)})
-    assert outermost(spans) == tuple(spans[places.index(one)] for one in outer)  # of equal ones the first
+    assert tagged.outermost(spans) == tuple(
+        spans[places.index(one)] for one in outer
+    )  # of equal ones the first
 
 
 def test_labels_and_labelled_sentences():
@@ -111,7 +102,7 @@ def test_every_span_starts_with_b(tags, expected, mended):
 @given(st.lists(st.sampled_from(["O", "B-X", "I-X", "B-Y", "I-Y"])))
 def test_spans_stay_and_nothing_is_left_to_mend(tags):
     once = iob2(" ".join(tags), TagReading())
-    assert spans_of(tags) == spans_of(once.split())
+    assert tagged.spans_of(tags) == tagged.spans_of(once.split())
     assert iob2(once, TagReading(stray="refuse")) == once
 
 
@@ -292,7 +283,7 @@ def folder(write, tmp_path):
 
 def read(folder: Path, **options: object) -> dict[str, list[tuple[str, ...]]]:
     """The tags of each document of train, sentence by sentence."""
-    documents = read_tagged_split(folder, "train", **options)
+    documents = tagged.read_tagged_split(folder, "train", **options)
     return {one.id: [sentence.tags for sentence in one.sentences if sentence.tags] for one in documents}
 
 

@@ -2,16 +2,8 @@
 
 import pytest
 
-from cdlm_lab.data.tagged import (
-    TaggedDocument,
-    TaggedSentence,
-    TagReading,
-    read_jnlpba_iob2,
-    read_jnlpba_standoff,
-    read_litbank,
-    read_ner_conll,
-    spans_of,
-)
+from cdlm_lab.data import tagged
+from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, TagReading
 
 
 def sentence(words: str, tags: str) -> TaggedSentence:
@@ -43,7 +35,7 @@ OUTERMOST = (
 def test_outermost_spans(write):
     # A document has as many columns as it needs, and the tabs at the end of a line are more or fewer.
     for text in (NESTED, NESTED.replace("\t\n", "\tO\tO\t\t\n"), NESTED.replace("\t\n", "\n")):
-        document = read_litbank(write("1_maids_brat.tsv", text), TagReading())
+        document = tagged.read_litbank(write("1_maids_brat.tsv", text), TagReading())
         assert document == TaggedDocument(id="1_maids_brat", sentences=OUTERMOST)
 
 
@@ -57,7 +49,7 @@ def test_outermost_spans(write):
 ])  # fmt: skip
 def test_one_sentence_of_litbank(write, text, tags, mended):
     reading = TagReading()
-    (only,) = read_litbank(write("a.tsv", text), reading).sentences
+    (only,) = tagged.read_litbank(write("a.tsv", text), reading).sentences
     assert only.tags == tuple(tags.split())
     assert reading.mended == mended
 
@@ -74,7 +66,7 @@ IOB2 = IOB1.replace("Ann NNP I-NP I-PER", "Ann NNP I-NP B-PER").replace("I-LOC",
 @pytest.mark.parametrize(("text", "mended"), [(IOB1, 2), (IOB2, 0), (IOB2.replace(" ", "\t"), 0)])
 def test_columns(write, text, mended):
     reading = TagReading()
-    first, second = read_ner_conll(write("eng.testa", text), reading)
+    first, second = tagged.read_ner_conll(write("eng.testa", text), reading)
     assert (first.id, second.id) == ("eng.testa:0", "eng.testa:1")
     assert first.sentences == (
         sentence("Ann|Lee|Bo|slept|.", "B-PER I-PER B-PER O O"),
@@ -86,7 +78,7 @@ def test_columns(write, text, mended):
 
 def test_ontonotes_is_one_document(write):
     text = "The\tDT\t(NP*\tB-WORK_OF_ART\n4 1/2\tCD\t*)\tI-WORK_OF_ART\n\nsaid\tVBD\t*\tO\n"
-    (document,) = read_ner_conll(write("onto.train.ner", text), TagReading(stray="refuse"))
+    (document,) = tagged.read_ner_conll(write("onto.train.ner", text), TagReading(stray="refuse"))
     assert document.id == "onto.train.ner:0"
     assert document.sentences == (sentence("The|4 1/2", "B-WORK_OF_ART I-WORK_OF_ART"), sentence("said", "O"))
 
@@ -102,7 +94,7 @@ LEVELS = (
 
 
 def abstracts(path, reading=None):
-    return [(one.id, one.sentences) for one in read_jnlpba_iob2(path, reading or TagReading())]
+    return [(one.id, one.sentences) for one in tagged.read_jnlpba_iob2(path, reading or TagReading())]
 
 
 def test_iob2(write):
@@ -125,23 +117,23 @@ WORD = "one column instead of a word and its tag; write the word,"
 
 
 @pytest.mark.parametrize(("read", "text", "message"), [
-    (read_litbank, "a\tO\nb\t\n", f"2: row: {WORD} a tab and its tag"),
-    (read_litbank, "\tO\tO\t\n", "1: word: an empty word; write it, or delete the line"),
-    (read_litbank, "a\tO\n\nb\tO\tO\t\nc\tO\t\n",
+    (tagged.read_litbank, "a\tO\nb\t\n", f"2: row: {WORD} a tab and its tag"),
+    (tagged.read_litbank, "\tO\tO\t\n", "1: word: an empty word; write it, or delete the line"),
+    (tagged.read_litbank, "a\tO\n\nb\tO\tO\t\nc\tO\t\n",
      "4: row: 2 columns where the sentence begins with 3; write O where a word is in no span"),
-    (read_litbank, "x\tO\t\n\na\tB-X\tO\nb\tI-X\tB-Y\nc\tO\tI-Y\n",
+    (tagged.read_litbank, "x\tO\t\n\na\tB-X\tO\nb\tI-X\tB-Y\nc\tO\tI-Y\n",
      "3: tag: spans cross (TagSpan(label='Y', first=1, stop=3) shares words with another span); "
      "put the one inside the other, or leave one of them"),
-    (read_litbank, "a\tO\tI-X\t\nb\tI-Y\tI-X\t\nc\tB-Y\tO\t\n", f"2: tag: 'I-Y' {STRAY}"),
-    (read_ner_conll, "a NN O\nb\n", f"2: row: {WORD} white space and its tag"),
-    (read_ner_conll, "a\tNN\tO\nb\tNN\n", "2: tag: 'NN' is not a tag; write O, or B- or I- and a label"),
-    (read_ner_conll, "-DOCSTART- O\n\na O\n-DOCSTART- O\n", f"4: {NONE}"),
-    (read_ner_conll, IOB1, f"3: tag: 'I-PER' {STRAY}"),
-    (read_jnlpba_iob2, "###MEDLINE:91\n\na\tO\nb\n",
+    (tagged.read_litbank, "a\tO\tI-X\t\nb\tI-Y\tI-X\t\nc\tB-Y\tO\t\n", f"2: tag: 'I-Y' {STRAY}"),
+    (tagged.read_ner_conll, "a NN O\nb\n", f"2: row: {WORD} white space and its tag"),
+    (tagged.read_ner_conll, "a\tNN\tO\nb\tN\n", "2: tag: 'N' is not a tag; write O, or B- or I- and a label"),
+    (tagged.read_ner_conll, "-DOCSTART- O\n\na O\n-DOCSTART- O\n", f"4: {NONE}"),
+    (tagged.read_ner_conll, IOB1, f"3: tag: 'I-PER' {STRAY}"),
+    (tagged.read_jnlpba_iob2, "###MEDLINE:91\n\na\tO\nb\n",
      "4: row: one column instead of 2; write the word, a tab and its tag"),
-    (read_jnlpba_iob2, "###MEDLINE: \n\na\tO\n",
+    (tagged.read_jnlpba_iob2, "###MEDLINE: \n\na\tO\n",
      "1: document: no name of the abstract; write it after ###MEDLINE:"),
-    (read_jnlpba_iob2, "###MEDLINE:1\n\n###MEDLINE:2\n\na\tO\n", f"1: {NONE}"),
+    (tagged.read_jnlpba_iob2, "###MEDLINE:1\n\n###MEDLINE:2\n\na\tO\n", f"1: {NONE}"),
 ])  # fmt: skip
 def test_complaints(write, refused, read, text, message):
     path = write("a.tsv", text)
@@ -151,7 +143,7 @@ def test_complaints(write, refused, read, text, message):
 
 def test_one_document_at_a_time(write):
     path = write("a.txt", "-DOCSTART- O\n\na O\n\n-DOCSTART- O\n\nb\n")
-    documents = read_ner_conll(path, TagReading())
+    documents = tagged.read_ner_conll(path, TagReading())
     assert next(documents).sentences[0].words == ("a",)
     with pytest.raises(ValueError, match=r"a.txt:7: field row: one column"):
         next(documents)
@@ -175,20 +167,20 @@ def abstract(write, tmp_path):
 def test_standoff(abstract):
     names = "T1\tprotein 10 24\tIL-2 receptors\n"
     folder = abstract(f"{TITLE}\nWe saw none.\n", names)
-    assert list(read_jnlpba_standoff(folder)) == [
+    assert list(tagged.read_jnlpba_standoff(folder)) == [
         TaggedDocument(id="91", sentences=LEVELS)
     ]  # both forms agree
     # What else brat writes is passed over.
     rows = ("R1\tA Arg1:T1 Arg2:T2\t", "E1\tB:T1", "A1\tC T1", "M1\tD T1", "N1\tE T1 x\tf", "#1\tNote T1\tg")
     other = "\n".join([*rows, "*\tSame T1 T2", "\n"])
-    assert next(read_jnlpba_standoff(abstract(TITLE, other + names + other))).sentences == LEVELS[:1]
+    assert next(tagged.read_jnlpba_standoff(abstract(TITLE, other + names + other))).sentences == LEVELS[:1]
     # Words are cut at names.
     abstract("pre-IL2a, IL3.", "T1\tDNA 4 7\tIL2\nT2\tRNA 4 5\tI\nT3\tRNA 10 13\tIL3\n")
-    (only,) = next(read_jnlpba_standoff(folder)).sentences
+    (only,) = next(tagged.read_jnlpba_standoff(folder)).sentences
     assert only == sentence("pre-|IL2|a|,|IL3|.", "O B-DNA O O B-RNA O")
     abstract("b", "", name="b")
     abstract("a\n\n\u2003a \u00a0 b\n", "\n", name="a")
-    last = list(read_jnlpba_standoff(folder))[1:]
+    last = list(tagged.read_jnlpba_standoff(folder))[1:]
     assert [(one.id, one.sentences) for one in last] == [
         ("a", (sentence("a", "O"), sentence("a|b", "O O"))),
         ("b", (sentence("b", "O"),)),
@@ -197,14 +189,16 @@ def test_standoff(abstract):
 
 def test_no_sentence_ends_in_a_name(abstract):
     text = "We grew it. It lived. It died.\nThe end."
-    cut = [one.words[-2:] for one in next(read_jnlpba_standoff(abstract(text, ""))).sentences]
+    cut = [one.words[-2:] for one in next(tagged.read_jnlpba_standoff(abstract(text, ""))).sentences]
     assert cut == [("it", "."), ("lived", "."), ("died", "."), ("end", ".")]
     # A name from the first sentence into the second, and one across the line end.
     names = "T1\tX 8 14\tit. It\nT2\tY 25 34\tdied. The\n"
-    first, second = next(read_jnlpba_standoff(abstract(text, names))).sentences
+    first, second = next(tagged.read_jnlpba_standoff(abstract(text, names))).sentences
     assert " ".join(first.words) == "We grew it . It lived ."
     assert " ".join(second.words) == "It died . The end ."
-    places = [(one.label, one.first, one.stop) for part in (first, second) for one in spans_of(part.tags)]
+    places = [
+        (one.label, one.first, one.stop) for part in (first, second) for one in tagged.spans_of(part.tags)
+    ]
     assert places == [("X", 2, 5), ("Y", 1, 4)]
 
 
@@ -224,14 +218,14 @@ STANDS = "count characters from 0, line ends as one"
 def test_complaints_of_standoff(abstract, refused, annotation, message):
     folder = abstract(TITLE, f"T0\tDNA 0 6\tLevels\n{annotation}\n")
     with refused(folder / "91.ann", message):
-        list(read_jnlpba_standoff(folder))
+        list(tagged.read_jnlpba_standoff(folder))
 
 
 def test_standoff_that_is_not_whole(abstract, refused, write, tmp_path):
     remedy = "give the folder that has a .txt and an .ann for each abstract"
     with refused(tmp_path, f"1: folder: no .txt files in it; {remedy}"):
-        read_jnlpba_standoff(tmp_path)
+        tagged.read_jnlpba_standoff(tmp_path)
     abstract(TITLE, "")
     path = write("92.ann", "")
     with refused(path, f"1: file: there is no 92.txt beside it; {remedy}"):
-        read_jnlpba_standoff(tmp_path)
+        tagged.read_jnlpba_standoff(tmp_path)

@@ -25,7 +25,7 @@ from cdlm_lab.widgets.rankings import Latency
 NAN = float("nan")
 
 
-def asked(name: str, *candidates: str) -> CandidateSet:
+def question(name: str, *candidates: str) -> CandidateSet:
     """The first candidate is right."""
     correct = tuple(number == 0 for number in range(len(candidates)))
     return CandidateSet(id=name, question="Who?", candidates=candidates, correct=correct)
@@ -33,7 +33,7 @@ def asked(name: str, *candidates: str) -> CandidateSet:
 
 # Two stories: the first asks two questions, the second one.
 IDS = ("storyworld-x-1-c0", "storyworld-x-1-c1", "storyworld-x-2-c0")
-SETS = tuple(asked(name, "right", "wrong", "other") for name in IDS)
+SETS = tuple(question(name, "right", "wrong", "other") for name in IDS)
 
 
 def placed(place: int) -> np.ndarray:
@@ -294,7 +294,7 @@ def test_questions_whose_answer_a_system_changed_are_on_its_page(tmp_path: Path)
 def test_questions_are_timed_up_to_so_many_candidates(monkeypatch: pytest.MonkeyPatch):
     assert expected_ratios(5) == (pytest.approx(36 / 20), pytest.approx(6 / 10))
     monkeypatch.setattr(ranking, "MOST_CANDIDATES", 10)
-    sets = [asked(f"q{count}", *map(str, range(count))) for count in (4, 6, 1, 2, 11)]
+    sets = [question(f"q{count}", *map(str, range(count))) for count in (4, 6, 1, 2, 11)]
     assert list(timed_sets(sets)) == sets[:2]
     assert list(timed_sets(sets[2:4])) == sets[2:4]
     assert list(timed_sets(sets[4:])) == sets[4:], "at least one"
@@ -323,7 +323,7 @@ def test_the_first_round_is_not_counted_and_systems_take_turns(monkeypatch: pyte
     clock = Clock()
     monkeypatch.setattr(ranking, "score_examples", clock.read)
     monkeypatch.setattr(ranking.time, "perf_counter", lambda: clock.now)
-    sets = [asked("q2", "a", "b"), asked("q3", "a", "b", "c")]
+    sets = [question("q2", "a", "b"), question("q3", "a", "b", "c")]
     slow = [90, 90, 1, 3, 2, 2, 5, 7]  # rounds of two questions
     rankers = {"a": TimedRanker(slow), "b": TimedRanker(itertools.repeat(0.5))}
     first, second = ranking.measured_in_turns(rankers, sets, precision="float32")

@@ -90,6 +90,36 @@ def test_what_is_finished_is_not_trained_again(finished: Finished, monkeypatch: 
     aside[1].rename(model)
 
 
+def test_the_taggers_of_another_run_are_opened_and_nothing_is_trained(
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, predictions = finished
+    monkeypatch.setattr(runs, "fine_tune", None)  # calling it would fail
+    given = Settings(
+        trained=str(first.folder), run_folder=str(tmp_path / "run"), train_documents=2, held_out_documents=3,
+        most_context=6, sweep="2", seeds=1,
+    )  # fmt: skip
+    run = document_tagging.prepare(given)
+    assert (run.settings.hidden_size, run.settings.occurrences, run.settings.layers) == (8, 4, 1)
+    assert ("BERT + LSTM", f"is trained already, in {first.folder}") in runs.cost_facts(run)
+    document_tagging.train(run)
+    for key, of_split in document_tagging.predict(run).items():
+        np.testing.assert_array_equal(of_split["test"].tags, predictions[key]["test"].tags)
+    seen: list[object] = []
+    document_tagging.train_small(run, on_log=seen.append)
+    assert seen
+    assert not (run.folder / "systems" / "doc-arc-4-0" / "model").exists()
+    document_tagging.train_small(first, on_log=None)  # a whole training was seen: nothing to do
+
+    with pytest.raises(ParameterError, match=r"which has no trained bert-lstm-1: its trainings are"):
+        document_tagging.prepare(replace(given, run_folder=str(tmp_path / "two"), seeds=2))
+    with pytest.raises(ParameterError, match=r"hidden_size is 16, but .* was trained with 8"):
+        document_tagging.prepare(replace(given, run_folder=str(tmp_path / "wide"), hidden_size=16))
+    taggers = replace(run.taggers, labels=("PER",))
+    with pytest.raises(ParameterError, match=r"it tags DATE, .*, but the documents have PER; read more, or"):
+        replace(run, taggers=taggers).load(run.trainings[0])
+
+
 def test_a_sentence_is_tagged_alike_alone_and_in_a_batch(
     finished: Finished, monkeypatch: pytest.MonkeyPatch
 ) -> None:

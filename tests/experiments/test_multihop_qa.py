@@ -196,7 +196,6 @@ def test_a_pass_is_never_chosen_on_what_is_reported(finished, folder: Path) -> N
         ({"variants": "longformer cdml"}, "variants names 'cdml'; choose among longformer"),
         ({"variants": " "}, "variants names nothing"),
         ({"support": "all"}, "support is 'all'; it must be one of 'threshold', 'two_paragraphs'"),
-        ({"seeds": 0}, "seeds is 0"),
         ({"seen": "one"}, "seen is 'one'; it must be one of 'both documents', 'one document'"),
         ({"paragraphs": 1}, "paragraphs is 1"),
         ({"train_questions": -1}, "train_questions is -1; it must be at least 0"),

@@ -114,11 +114,11 @@ def timeless(folder: Path) -> list[dict[str, Any]]:
     return [{name: value for name, value in json.loads(line).items() if name != "seconds"} for line in lines]
 
 
-def assert_same(found: Path, expected: Path) -> None:
+def assert_same(made: Path, expected: Path) -> None:
     """The histories agree to one part in 10,000, and so do the models within that of their largest weight."""
-    for one, other in zip(timeless(found), timeless(expected), strict=True):
+    for one, other in zip(timeless(made), timeless(expected), strict=True):
         assert one == pytest.approx(other, rel=1e-4)
-    ours, theirs = (load_file(folder / "model" / "model.safetensors") for folder in (found, expected))
+    ours, theirs = (load_file(folder / "model" / "model.safetensors") for folder in (made, expected))
     assert ours.keys() == theirs.keys()
     for name, value in theirs.items():
         if name.endswith("key.bias"):  # without effect: its gradient is what rounding leaves
@@ -201,17 +201,17 @@ def started(train: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> tup
     return stopped.value.args
 
 
-def assert_same_job(found: TrainingJob, expected: TrainingJob) -> None:
-    assert found.config == expected.config
-    assert (found.judge is None) == (expected.judge is None)
-    assert found.model.config.to_dict() == expected.model.config.to_dict()
-    ours, theirs = found.model.state_dict(), expected.model.state_dict()
+def assert_same_job(made: TrainingJob, expected: TrainingJob) -> None:
+    assert made.config == expected.config
+    assert (made.judge is None) == (expected.judge is None)
+    assert made.model.config.to_dict() == expected.model.config.to_dict()
+    ours, theirs = made.model.state_dict(), expected.model.state_dict()
     assert ours.keys() == theirs.keys()
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
     for examples in ("train_examples", "validation_examples"):
-        one, other = getattr(found, examples), getattr(expected, examples)
+        one, other = getattr(made, examples), getattr(expected, examples)
         assert len(one) == len(other)
-        batches = [job.collate([of[0], of[1]]) for job, of in ((found, one), (expected, other))]
+        batches = [job.collate([of[0], of[1]]) for job, of in ((made, one), (expected, other))]
         assert batches[0].keys() == batches[1].keys()
         assert all(torch.equal(batches[0][key], batches[1][key]) for key in batches[0])
 
@@ -250,12 +250,12 @@ def test_the_notebook_takes_over_what_the_processes_trained(
         look()
 
     monkeypatch.setattr(fine_tuning, "run_processes", run_here)
-    found = train_task("claims", encoders, tmp_path / "two", "fsdp 2")
+    made = train_task("claims", encoders, tmp_path / "two", "fsdp 2")
     assert started_with == ["2 processes, which share out the weights (FSDP)"]
     expected = train_task("claims", encoders, tmp_path / "one", "")
-    assert timeless(found) == timeless(expected)
+    assert timeless(made) == timeless(expected)
     for file in ("model/model.safetensors", "test.jsonl"):
-        assert (found / file).read_bytes() == (expected / file).read_bytes()
+        assert (made / file).read_bytes() == (expected / file).read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -304,9 +304,9 @@ def test_a_killed_fine_tuning_goes_on(encoders: Path, tmp_path: Path) -> None:
     parent.kill()
     parent.wait()
     until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in family))
-    found = train_task("claims", encoders, folder, "ddp 2")
-    assert timeless(found) == timeless(expected)
-    ours, theirs = (load_file(folder / "model/model.safetensors") for folder in (found, expected))
+    made = train_task("claims", encoders, folder, "ddp 2")
+    assert timeless(made) == timeless(expected)
+    ours, theirs = (load_file(folder / "model/model.safetensors") for folder in (made, expected))
     assert all(torch.equal(ours[name], value) for name, value in theirs.items())
 
 

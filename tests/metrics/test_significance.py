@@ -153,11 +153,11 @@ def test_worked_comparison_of_perplexities():
 @given(PAIRS, st.integers(0, 4))
 def test_turned_models_empty_clusters_and_a_model_against_itself(pairs, empty):
     a, b, tokens = losses(pairs)
-    there, back = (compare_perplexities(*x, tokens, n_resamples=99) for x in ((a, b), (b, a)))
+    there, back = (compare_perplexities(*x, tokens) for x in ((a, b), (b, a)))
     assert [back.difference, back.low, back.high] == near(-there.difference, -there.high, -there.low)
     assert (back.p, back.p_bootstrap) == (there.p, there.p_bootstrap)
-    assert there == compare_perplexities(*losses([*pairs, *[(0.0, 0.0, 0)] * empty]), n_resamples=99)
-    same = compare_perplexities(a, a, tokens, n_resamples=99)
+    assert there == compare_perplexities(*losses([*pairs, *[(0.0, 0.0, 0)] * empty]))
+    same = compare_perplexities(a, a, tokens)
     assert (same.difference, same.low, same.high, same.p, same.p_bootstrap) == (0, 0, 0, 1, 1)
 
 
@@ -305,8 +305,8 @@ def test_it_is_welchs_test():
         assert t_test_of_seeds(*nothing) is None
 
 
-def perplexity_of(clusters, **settings):
-    return perplexity(*zip(*clusters, strict=True), **{"n_resamples": 200, **settings})
+def perplexity_of(clusters):
+    return perplexity(*zip(*clusters, strict=True))
 
 
 def test_worked_perplexity():
@@ -334,7 +334,7 @@ def test_the_interval_of_a_perplexity_covers_the_truth_about_95_times_in_100():
     for _ in range(400):
         tokens = rng.integers(20, 60, size=60)
         loss = rng.gamma(4, 0.5, size=60) * tokens  # mean loss 4 * 0.5 = 2 nats, independent of the tokens
-        measured = perplexity(loss, tokens, n_resamples=400)
+        measured = perplexity(loss, tokens)
         covered += measured.low <= math.exp(2) <= measured.high
     # A binomial share of 0.95 in 400 lies within 3 * sqrt(0.95 * 0.05 / 400) = 0.033; percentile intervals of
     # 60 skewed clusters fall a little short of it.
@@ -344,10 +344,12 @@ def test_the_interval_of_a_perplexity_covers_the_truth_about_95_times_in_100():
 def test_the_interval_of_a_perplexity_equals_a_loop_over_resamples():
     loss, tokens = np.array([3.0, 8.0, 1.0, 9.0]), np.array([2, 5, 3, 4])
     rng = np.random.default_rng(11)
-    draws = [rng.integers(4, size=4).tolist() for _ in range(300)]
+    draws = [rng.integers(4, size=4).tolist() for _ in range(significance.RESAMPLES)]
     means = [sum(loss[i] for i in drawn) / sum(tokens[i] for i in drawn) for drawn in draws]
-    first, again, other = (perplexity(loss, tokens, n_resamples=300, seed=seed) for seed in (11, 11, 2))
-    assert [first.low, first.high] == near(*np.exp(np.percentile(means, [2.5, 97.5])))
+    measured = perplexity(loss, tokens, seed=11)
+    assert [measured.low, measured.high] == near(*np.exp(np.percentile(means, [2.5, 97.5])))
+    many = np.random.default_rng(0).uniform(1, 9, size=40)
+    first, again, other = (perplexity(many, np.ones(40), seed=seed) for seed in (1, 1, 2))
     assert first == again != other
 
 
@@ -420,7 +422,6 @@ NO_SHAPE = "both must be (clusters, columns), not empty"
         (lambda: perplexity([1.0, 1.0], [1, 0]), "loss_sums[1] is 1.0, but token_counts says that no token"),
         (lambda: perplexity([0.0], [0]), NO_TOKEN),
         (lambda: perplexity([], []), NO_TOKEN),
-        (lambda: perplexity([1.0], [1], n_resamples=0), "n_resamples is 0; it must be at least 1"),
         (lambda: mean_score(SEEDS, TWO[:2], seed=0), "there are 3 items, but 2 clusters are named"),
         (lambda: match_counts([1, 0], [1, 0], clusters=["a"]), "there are 2 labels, but 1 clusters are"),
         (lambda: compare_means(SEEDS, SEEDS, ["a"] * 3, seed=0), "all pairs are of one cluster; an interval"),

@@ -45,6 +45,16 @@ from cdlm_lab.models.tagging import (
 Batch = dict[str, Tensor]
 Loaded = tuple[PreTrainedModel, PreTrainedTokenizerFast | None]
 
+SHORT = {"max_length": 32, "window": 8}
+
+
+def saved(folder: Path, *parts: Any) -> Path:
+    """Models and tokenizers, in one folder."""
+    for part in parts:
+        part.save_pretrained(folder)
+    return folder
+
+
 # ---- pairs of texts in one sequence, on `tiny` of 64 tokens; the first token and what is read is global
 
 LENGTHS = (40, 24, 33, 29)

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 import torch
+from model_cases import SHORT, saved
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import (
@@ -40,7 +41,6 @@ from cdlm_lab.models.model_folder import fault_of_folder
 from cdlm_lab.models.to_safetensors import convert, main
 
 Weights = dict[str, Tensor]
-SHORT = {"max_length": 32, "window": 8}
 
 
 def changed(
@@ -60,12 +60,6 @@ def changed(
 
 def without(part: str) -> Callable[[Weights], Weights]:
     return lambda weights: {name: weight for name, weight in weights.items() if part not in name}
-
-
-def saved(folder: Path, *parts: Any) -> Path:
-    for part in parts:
-        part.save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture

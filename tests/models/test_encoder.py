@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import torch
+from model_cases import SHORT, saved
 from safetensors.torch import load_file, save_file
 from transformers import (
     AutoModel,
@@ -36,14 +37,6 @@ from cdlm_lab.models.joint import JointHead, PooledHead
 from cdlm_lab.models.matching import load_finetuned_matcher, load_pair_classifier
 from cdlm_lab.models.question_answering import load_question_answerer
 from cdlm_lab.models.tagging import TaggerHead, load_dynamic_tagger
-
-SHORT = {"max_length": 32, "window": 8}
-
-
-def saved(folder: Path, *parts: Any) -> Path:
-    for part in parts:
-        part.save_pretrained(folder)
-    return folder
 
 
 def assert_equal_weights(model: PreTrainedModel, other: PreTrainedModel) -> None:

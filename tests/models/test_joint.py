@@ -24,6 +24,7 @@ from model_cases import (
     Loaded,
     claims,
     own_token_types,
+    saved,
     sequences,
     some_pairs,
 )
@@ -191,8 +192,7 @@ def test_a_longformer_with_few_positions_sees_all(longformer: Path, attention: s
 
 
 def test_a_trained_model_sees_all_again(longformer: Path, tmp_path: Path):
-    for part in joint.load_joint_model(longformer, head=HEAD):
-        part.save_pretrained(tmp_path)
+    saved(tmp_path, *joint.load_joint_model(longformer, head=HEAD))
     for window, width in ((None, 80), (8, 8)):
         again, _ = joint.load_joint_model(tmp_path, window=window)
         assert {layer.attention.self.window for layer in again.longformer.encoder.layer} == {width}

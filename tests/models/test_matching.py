@@ -73,9 +73,7 @@ def test_a_whole_last_layer_changes_no_logit_and_no_gradient(
 ):
     model, tokenizer = load(tiny, **TINY, seed=3)
     if trained:
-        model.save_pretrained(tmp_path)
-        tokenizer.save_pretrained(tmp_path)
-        model, _ = load(tmp_path, **TINY)
+        model, _ = load(cases.saved(tmp_path, model, tokenizer), **TINY)
     whole = copy.deepcopy(model)
     del whole.longformer.encoder.layer[-1].forward  # its class's own: every token
     if load is matching.load_pair_classifier:

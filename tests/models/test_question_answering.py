@@ -203,9 +203,7 @@ def test_loss_weights_and_marks_are_saved(
 ):
     _, tokenizer = load_question_answerer(tiny, **TINY)
     answerer.config.loss_weights["span"] = 2.0
-    answerer.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    again, words = load_question_answerer(tmp_path, **TINY, seed=9)
+    again, words = load_question_answerer(cases.saved(tmp_path, answerer, tokenizer), **TINY, seed=9)
     expected, actual = answerer(**batch), again(**batch)
     assert all(torch.equal(values, actual[name]) for name, values in expected.items())
     assert again.config.loss_weights == LOSS_WEIGHTS | {"span": 2.0}

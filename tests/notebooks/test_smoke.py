@@ -82,9 +82,9 @@ SMALL: dict[str, Small] = {
         {"cdlm/test/f1": (0, 0.7), "cdlm/test/sp_f1": (0, 0.7), "longformer/dev/joint_f1": (0, 0.5)},
     ),
     "07_document_attentive_ner": Small(
-        {"train_documents": 8, "held_out_documents": 3, "epochs": 1, "hidden_size": 16, "occurrences": 3},
-        # after some thirty updates hardly a span is found: many would be a leak
-        {"bert-lstm/test/f1": (0, 0.6), "doc-arc/test/f1": (0, 0.6), "doc-arc/dev/recall": (0, 0.6)},
+        {"train_documents": 8, "held_out_documents": 3},
+        # the shipped taggers, on 20 documents above 0.95
+        {"bert-lstm/test/f1": (0.85, 1), "doc-arc/test/f1": (0.85, 1), "doc-arc/dev/recall": (0.85, 1)},
     ),
     "08_paragraph_pretraining": Small(
         {"train_clusters": 6, "held_out_clusters": 3, "steps": 6, "batch_size": 4, "micro_batch_size": 2}

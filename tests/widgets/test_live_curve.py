@@ -40,6 +40,16 @@ def test_pictures_and_lines_are_throttled_and_lines_become_rare_in_a_long_run():
     assert 200 < len(stage.lines) < 400
 
 
+def test_where_nothing_was_trained_nothing_is_shown():
+    stage = Stage()
+    with stage.curve:
+        pass
+    assert (stage.pictures, stage.lines) == ([], [])
+    with stage.curve as curve:
+        curve({"step": 1000, "learning_rate": 3e-5})
+    assert stage.pictures
+
+
 def test_a_validation_is_always_written():
     stage = Stage({"step": 1, "loss": 3.0}, {"step": 2, "eval_perplexity": 12.5}, {"step": 3, "loss": 3.0})
     assert len(stage.lines) == 2

@@ -75,7 +75,7 @@ class Settings:
     dev_topics: str = ""
     test_topics: str = ""
     train_stories: int = 60
-    held_out_stories: int = 9
+    held_out_stories: int = 24
     max_length: int = 256
     window: int = 32
     reset_globals: bool = False

@@ -58,8 +58,8 @@ class System:
         return self.encoder == "longformer" or self.finetuned
 
 
-_SHALLOW = "the same; each document is told of the other's sentences"
-_DEEP = "the same; each sentence is told of the other's sentences and words, too"
+_SHALLOW = "the same; each document attends to the other's sentences"
+_DEEP = "the same; each sentence attends to the other's sentences and words, too"
 _TUNED, _ALONG = "bert-han-finetuned", "BERT trained along"
 _BOTH = "reads both documents at once"
 SYSTEMS = {

@@ -22,7 +22,7 @@ from cdlm_lab.models import tagging as models
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import AttentionDropout, load_encoder
 from cdlm_lab.models.precision import Precision
-from cdlm_lab.parameters import parameters_of, settings
+from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
 
 
@@ -59,6 +59,9 @@ class TaggerSettings:
     the occurrences of the words of the sentence to be tagged, in their order there (`context_order` =
     `target`), or each sentence that has one. The biLSTMs of systems without context are as large as to have
     as many parameters; dynamic ones have half of `hidden_size`. Trained systems read in float32.
+
+    The paper has BERT base as the encoder and BERT tiny as the small one, sentences of up to 512 pieces (256
+    in the context), and LSTMs of 256 (of the dynamic systems 128).
     """
 
     systems: str = "bert-lstm doc-arc"
@@ -265,6 +268,12 @@ class Taggers:
             model, tokenizer = models.load_dynamic_tagger(trained or name, head=head, **form)
         elif trained:
             model = models.load_static_tagger(trained)
+            if tuple(model.config.tags) != self.tags:
+                known = ", ".join(tag[2:] for tag in model.config.tags if tag.startswith("B-"))
+                labels = ", ".join(self.labels)
+                raise ParameterError(
+                    f"{trained}: it tags {known}, but the documents have {labels}; read more, or train"
+                )
         else:
             model = models.new_static_tagger(self.static_config(system), seed=seed)
         return Tagger(system=system, model=model, taggers=self, most=most, tokenizer=tokenizer)
