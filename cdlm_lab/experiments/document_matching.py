@@ -323,8 +323,9 @@ class MatchingRun(SystemRun):
         system, pairs = training.system, self.pairs["train"]
         if system.encoder == "words":
             return None
-        matcher = self.matchers.make(system, seed=training.seed)
         config = self.settings.config(system, seed=training.seed, pairs=len(pairs))
+        sample = config.micro_batch_size if trial else matching.STANDARD_PAIRS
+        matcher = self.matchers.make(system, seed=training.seed, sample=sample)
         chosen = pairs[: config.micro_batch_size] if trial else list(in_training_order(pairs, config))
         return TrainingJob(
             model=matcher.model,

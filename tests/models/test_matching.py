@@ -309,6 +309,21 @@ def test_bert_han_attends_to_sentences_after_the_first_gru_and_bert_avg_is_a_mea
     torch.testing.assert_close(average(inputs, mask).documents[1, 0], inputs[1, 0, :2].mean(0))
 
 
+@pytest.mark.parametrize(("encoder", "cda"), [("vectors", "shallow"), ("average", "none")])
+def test_standardised_encodings_are_read_as_without_what_they_have_in_common(encoder: str, cda: str):
+    plain, batch = cases.matcher_of(encoder, cda), cases.document_pairs(encoder)
+    model = DocumentMatcher(HierarchicalConfig(**plain.config.to_dict() | {"standardised": True})).eval()
+    assert not model.load_state_dict(plain.state_dict(), strict=False).unexpected_keys
+    mask, common = batch["sentence_mask"], 4 + torch.arange(6.0)
+    moved = batch | {"inputs": 7 * batch["inputs"] + common}
+    model.encoder.standardise(moved["inputs"][mask])
+    inputs = batch["inputs"] - batch["inputs"][mask].mean(0)
+    inputs = inputs / inputs[mask].square().mean().sqrt()
+    expected, actual = plain(**batch | {"inputs": inputs}), model(**moved)
+    for name in ("logits", "attention", "cosine"):
+        torch.testing.assert_close(actual[name], expected[name], rtol=1e-4, atol=1e-5)
+
+
 def test_a_document_without_sentences_is_zero_and_not_nan():
     model, (inputs, mask) = encoder_of("gru", "deep"), batch_of("gru")
     mask[0, 1], inputs[0, 1] = False, 0
@@ -335,6 +350,10 @@ def test_rows_of_a_gru_do_not_see_each_other():
         ({"encoder": "average", "cda": "shallow"}, "has no level to attend to"),
         ({"encoder": "gru"}, "vocabulary_size is 0"),
         ({"encoder": "vectors"}, "vector_size is 0"),
+        (
+            {"encoder": "gru", "vocabulary_size": 9, "standardised": True},
+            "standardised is for encodings of sentences",
+        ),
     ],
 )
 def test_what_cannot_be_built(settings: dict, message: str):
@@ -370,10 +389,18 @@ def test_cross_document_attention_adds_20k_parameters_at_any_depth():
     assert parameters("deep") == parameters("shallow")
 
 
-def test_weights_are_drawn_as_the_config_says_and_filling_is_zero():
-    model = DocumentMatcher(HierarchicalConfig(encoder="gru", vocabulary_size=5000, cda="deep"))
-    words = model.encoder.words.weight
-    assert not words[0].any()
-    assert float(words[1:].detach().std()) == pytest.approx(0.15, rel=0.02)
-    assert float(model.encoder.word_gru.weight_hh_l0.detach().std()) == pytest.approx(0.15, rel=0.05)
-    assert not model.encoder.word_gru.bias_hh_l0.any()
+@pytest.mark.parametrize(("initializer_range", "words"), [(0.3, 0.3), (0.0, 0.15)])
+def test_weights_are_drawn_as_the_config_says_and_filling_is_zero(initializer_range: float, words: float):
+    form = {"encoder": "gru", "cda": "deep", "initializer_range": initializer_range}
+    model = DocumentMatcher(HierarchicalConfig(vocabulary_size=5000, **form))
+    encoder = model.encoder
+    assert not encoder.words.weight[0].any()
+    assert float(encoder.words.weight[1:].detach().std()) == pytest.approx(words, rel=0.02)
+    assert not encoder.word_gru.bias_hh_l0.any()
+    matrices = {"affine": encoder.cross.affine.weight, "head": model.head[0].weight}
+    matrices["update gate"] = encoder.sentence_gru.weight_ih_l0[50:100]
+    for name, weight in matrices.items():
+        expected = initializer_range or math.sqrt(2 / sum(weight.shape))  # Glorot and Bengio 2010, eq. 16
+        assert float(weight.detach().std()) == pytest.approx(expected, rel=0.05), name
+    for gate in encoder.word_gru.weight_hh_l0.detach().chunk(3):
+        assert torch.allclose(gate @ gate.T, torch.eye(50), atol=1e-5) == (not initializer_range)

@@ -223,6 +223,7 @@ def _probabilities(logits: torch.Tensor) -> np.ndarray:
 # Root mean square of the entries of word vectors that an encoder gives: about that of GloVe's 50-dimensional
 # ones, with which the paper's hierarchy starts. An encoder's own are a tenth of it.
 WORD_VECTOR_SIZE = 0.6
+STANDARD_PAIRS = 64  # the first of train, by which encodings of sentences are standardised
 LEAST_SEEN = 2  # times that a word occurs in train to have an embedding of its own, without given vectors
 
 
@@ -260,8 +261,11 @@ class Matchers:
             load_sentence_encoder(given.sentence_encoder, **form), self.cache / "encodings"
         )
 
-    def make(self, system: System, *, seed: int, trained: Path | None = None) -> Matcher:
-        """A new matcher, or a trained one from its folder. Raises ValueError for whatever does not fit."""
+    def make(
+        self, system: System, *, seed: int, trained: Path | None = None, sample: int = STANDARD_PAIRS
+    ) -> Matcher:
+        """A new matcher, or a trained one from its folder; `sample`: training pairs by whose sentences frozen
+        encodings are standardised. Raises ValueError for whatever does not fit."""
         if system.encoder == "longformer":
             return self._longformer(system, seed, trained)
         given = self.settings
@@ -284,18 +288,25 @@ class Matchers:
                 with torch.no_grad():
                     model.encoder.words.weight.copy_(torch.from_numpy(table))
         else:
-            model, tokenizer = self._hierarchy(system, seed, trained, vector_size=self.encodings.size), None
+            form = {"vector_size": self.encodings.size, "standardised": True}
+            model, tokenizer = self._hierarchy(system, seed, trained, **form), None
+            if not trained:
+                encodings = self.encodings.vectors(self._sentences(self.training[:sample]))
+                model.encoder.standardise(torch.from_numpy(encodings))
         form = {"most_sentences": given.most_sentences, "most_words": given.most_words}
         words = pair_examples.SentenceWords(vocabulary=vocabulary, **form) if tokenizer else None
 
         def examples(pairs: Sequence[DocumentPair]) -> pair_examples.SentencePairExamples:
             if words is None:
-                most = given.most_sentences
-                self.encodings.ensure(text for one in _documents(pairs) for text in one.sentences[:most])
+                self.encodings.ensure(self._sentences(pairs))
             return pair_examples.SentencePairExamples(pairs=pairs, encode=words or self._vectors)
 
         collate = pair_examples.PairCollate()
         return Matcher(system=system, model=model, examples=examples, collate=collate, tokenizer=tokenizer)
+
+    def _sentences(self, pairs: Sequence[DocumentPair]) -> list[str]:
+        """What is read of their documents."""
+        return [text for one in _documents(pairs) for text in one.sentences[: self.settings.most_sentences]]
 
     def _vectors(self, document: PairDocument) -> np.ndarray:
         return self.encodings.vectors(document.sentences[: self.settings.most_sentences])

@@ -91,6 +91,17 @@ def test_a_saved_matcher_says_the_same_when_it_is_loaded(name: str, pairs, cache
     np.testing.assert_allclose(same.probabilities, expected.probabilities, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["bert-avg", "bert-han"])
+def test_frozen_encodings_are_standardised_by_the_training_pairs(name: str, pairs, cache) -> None:
+    """Else what all documents have in common soon drives every unit of the head below 0."""
+    matcher = made(name, pairs, cache)
+    documents = {one.id: one for pair in pairs for one in (pair.first, pair.second)}.values()
+    encodings = np.concatenate([matcher.examples(pairs).encode(one) for one in documents])
+    centre = matcher.model.encoder.centre.numpy()
+    np.testing.assert_allclose(centre, encodings.mean(0), atol=1e-5)
+    assert matcher.model.encoder.spread.item() == pytest.approx((encodings - centre).std(), rel=1e-3)
+
+
 def test_seeds_make_different_models_and_the_same_seed_the_same(pairs, cache) -> None:
     one, same = (made("gru-han", pairs, cache).model.state_dict() for _ in range(2))
     other = made("gru-han", pairs, cache, seed=2).model.state_dict()
