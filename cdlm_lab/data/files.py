@@ -14,8 +14,10 @@ import json
 import lzma
 import os
 import re
+import shutil
 import stat
 import sys
+import tempfile
 import zlib
 from array import array
 from collections.abc import Iterator, Sequence
@@ -234,6 +236,21 @@ def replaced_file(path: Path, *, binary: bool = False) -> Iterator[IO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def replaced_folder(path: Path) -> Iterator[Path]:
+    """A new folder to fill, which takes the place of `path` at the end; if anything fails, `path` stays as it
+    was."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        yield unfinished
+        unfinished.chmod(0o755)
+        shutil.rmtree(path, ignore_errors=True)
+        unfinished.rename(path)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def sha256_of_file(path: str | Path) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import os
 import shutil
-import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import util
@@ -24,7 +23,7 @@ from transformers import AutoConfig, AutoTokenizer, LongformerForMaskedLM, Pretr
 from transformers.activations import ACT2FN
 from transformers.utils import logging
 
-from cdlm_lab.data.files import sha256_of_file
+from cdlm_lab.data.files import replaced_folder, sha256_of_file
 from cdlm_lab.errors import PlainError
 from cdlm_lab.models.model_folder import CONFIG_FILE, CONVERT, NO_CONFIG, fault_of_weights, shapes_of_weights
 
@@ -289,18 +288,11 @@ def ship(source: str | os.PathLike[str], name: str, folder: Path = FOLDER) -> Pa
     if not name.startswith(PREFIX) or "/" in name.removeprefix(PREFIX):
         raise ValueError(f"name is {name!r}; it must be {PREFIX}<variant>")
     target = folder / name.removeprefix(PREFIX)
-    folder.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=folder))
-    try:
-        LongformerForMaskedLM.from_pretrained(source, dtype=torch.float16).save_pretrained(unfinished)
-        AutoTokenizer.from_pretrained(source).save_pretrained(unfinished)
+    with replaced_folder(target) as new:
+        LongformerForMaskedLM.from_pretrained(source, dtype=torch.float16).save_pretrained(new)
+        AutoTokenizer.from_pretrained(source).save_pretrained(new)
         if (head := Path(source) / HEAD_FILE).is_file():
-            shutil.copyfile(head, unfinished / HEAD_FILE)
-        unfinished.chmod(0o755)
-        shutil.rmtree(target, ignore_errors=True)
-        unfinished.rename(target)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+            shutil.copyfile(head, new / HEAD_FILE)
     return target
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,6 +21,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from cdlm_lab.data.files import replaced_folder
 from cdlm_lab.models.checkpoint import CheckpointError, named_faults, read_config, refuse_not_finite
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.model_folder import CONFIG_FILE, CONVERT, PICKLES, fault_of_folder
@@ -41,19 +41,13 @@ def convert(source: Path, target: Path) -> int:
     if target.exists() or target.is_symlink():
         raise CheckpointError(f"{target}: is there already; name a new folder, or remove it")
     weights = _weights(source)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
-        save_file(weights, unfinished / WEIGHTS, metadata={"format": "pt"})
+    with replaced_folder(target) as new:
+        save_file(weights, new / WEIGHTS, metadata={"format": "pt"})
         for name in COPIED:
             if (source / name).is_file():
-                shutil.copyfile(source / name, unfinished / name)
-        _check(unfinished, weights, source)
-        unfinished.chmod(0o755)
-        (unfinished / WEIGHTS).chmod(0o644)  # safetensors makes files that only their owner may read
-        unfinished.rename(target)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+                shutil.copyfile(source / name, new / name)
+        _check(new, weights, source)
+        (new / WEIGHTS).chmod(0o644)  # safetensors makes files that only their owner may read
     return len(weights)
 
 

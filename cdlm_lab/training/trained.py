@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any, TypeVar
 import torch
 from safetensors.torch import load_file, save_file
 
+from cdlm_lab.data.files import replaced_folder
 from cdlm_lab.models.checkpoint import FOLDER, PREFIX, CheckpointError
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
@@ -115,20 +115,13 @@ def ship_run(source: str | os.PathLike[str], name: str, folder: Path = FOLDER) -
     if not name.startswith(PREFIX) or "/" in name.removeprefix(PREFIX):
         raise CheckpointError(f"name is {name!r}; it must be {PREFIX}<task>")
     target = folder / name.removeprefix(PREFIX)
-    folder.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=folder))
-    try:
+    with replaced_folder(target) as new:
         values = json.loads((run / RUN_FILE).read_text(encoding="utf-8"))
         parameters = {key: value for key, value in values["parameters"].items() if key != "run_folder"}
         kept = {"name": values["name"], "parameters": parameters}
-        (unfinished / RUN_FILE).write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        (new / RUN_FILE).write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
         for model in models:
-            _copy_in_half_precision(model, unfinished / model.relative_to(run))
-        unfinished.chmod(0o755)
-        shutil.rmtree(target, ignore_errors=True)
-        unfinished.rename(target)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+            _copy_in_half_precision(model, new / model.relative_to(run))
     return target
 
 
