@@ -193,6 +193,15 @@ class SystemRun:
         """False for what counts words and has no model."""
         return True
 
+    def can_begin(self, training: Any) -> bool:
+        """False if what a training starts from is not at hand."""
+        return True
+
+    def small_job(self) -> TrainingJob | None:
+        """The last of its systems that can be trained anew; None = there is none."""
+        able = (one for one in reversed(self.trainings) if self.is_trained(one) and self.can_begin(one))
+        return self.job(last) if (last := next(able, None)) else None
+
     def model_folder(self, training: Any) -> Path:
         """Where the trained model is. Raises ParameterError: the run that `trained` names has none."""
         if (name := self.settings.trained) and self.is_trained(training):
@@ -253,21 +262,16 @@ def train(run: SystemRun) -> None:
 SMALL = 60  # updates
 
 
-def train_a_few_updates(job: TrainingJob, folder: Path, *, on_log: OnLog) -> None:
-    """Train in a folder of its own beside the run's, to see how it goes; nothing else reads the model."""
+def train_small(run: Any, *, on_log: OnLog) -> None:
+    """Train what `run.small_job()` makes for a few updates, to see how it goes; nothing else reads the model.
+    There is nothing to do where a whole training was seen. `run`: of any notebook that can open a trained
+    model."""
+    if not run.settings.trained or (job := run.small_job()) is None:
+        return
     steps = min(SMALL, job.config.steps)
     often = {"evaluate_every": steps // 3 or 1, "save_every": steps, "log_every": 2}
     config = replace(job.config, steps=steps, warmup_steps=min(job.config.warmup_steps, steps // 4), **often)
-    replace(job, config=config, judge=None).run(folder / "small", on_log=on_log)
-
-
-def train_small(run: SystemRun, *, on_log: OnLog) -> None:
-    """Train the last system anew for a few updates, to see how it goes; nothing else reads it. There is
-    nothing to do where a whole training was seen."""
-    if not run.settings.trained:
-        return
-    job = run.job(next(one for one in reversed(run.trainings) if run.is_trained(one)))
-    train_a_few_updates(job, run.folder, on_log=on_log)
+    replace(job, config=config, judge=None).run(Path(run.settings.run_folder) / "small", on_log=on_log)
 
 
 def job_of_run(*, experiment: str, run: str, settings: Mapping[str, Any], training: str) -> TrainingJob:
