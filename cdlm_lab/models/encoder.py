@@ -205,8 +205,8 @@ def _tokenizer_from_files(name: str) -> PreTrainedTokenizerFast:
         if source.is_dir():
             raise
         raise CheckpointError(
-            f'{name}: not "tiny", "small" or "minilm", and neither a folder with a tokenizer nor a hub model within '
-            f"reach ({checkpoint.first_line(error)})"
+            f'{name}: not "tiny", "small" or "minilm", and neither a folder with a tokenizer nor a hub model '
+            f"within reach ({checkpoint.first_line(error)})"
         ) from error
     if not tokenizer.is_fast:
         raise CheckpointError(
