@@ -37,6 +37,7 @@ from cdlm_lab.errors import PlainError
 
 # Of notebooks: by how many processes a run is made, not what it makes; a run may go on with other values.
 BY_HOW_MANY = ("parallel", "workers")
+RUN_FILE = "run.json"  # in the folder of a run, with the parameters
 # Words that may stand for a number, as which a parameter comes.
 WORDS = {"attention_dropout": "checkpoint"}
 IPYTHON_NAMES = frozenset({"In", "Out", "exit", "quit", "get_ipython", "open"})
@@ -113,13 +114,15 @@ def check_like(name: str, value: object, default: object) -> None:
 
 def with_those_of_before(parameters: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     """The parameters of a run, which may be older than some of `names` are, with what it had of these:
-    `dropout` was of attention weights too, and the checkpoint's where there was none."""
+    `dropout` was of attention weights too, and the checkpoint's where there was none; no run opened models of
+    another."""
     values = dict(parameters)
     if "attention_dropout" in names and "attention_dropout" not in values:
         given = values.get("dropout")
         values["attention_dropout"] = "checkpoint" if given is None else given
-    if "precision" in names:
-        values.setdefault("precision", "auto")
+    for name, value in (("precision", "auto"), ("trained", "")):
+        if name in names:
+            values.setdefault(name, value)
     return values
 
 

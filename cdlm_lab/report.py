@@ -36,14 +36,14 @@ import psutil
 import cdlm_lab
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.errors import PlainError
-from cdlm_lab.parameters import BY_HOW_MANY, ParameterError, check_types, with_those_of_before
+from cdlm_lab.parameters import BY_HOW_MANY, RUN_FILE, ParameterError, check_types, with_those_of_before
 from cdlm_lab.progress import is_first, usable_cores
 from cdlm_lab.scores import NamedScore, Score, checked_rows, frame_of, json_of, names_of_rows, rows_of_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
-REPORT_FILE, RUN_FILE, LOCK_FILE = "report.json", "run.json", ".lock"
+REPORT_FILE, LOCK_FILE = "report.json", ".lock"
 ASIDE = ".old-"  # in the name of a folder that another run has taken the place of, as grids put them aside
 FORMAT = 2  # raised when a field changes its meaning
 PACKAGES = ("torch", "transformers", "accelerate", "datasets", "tokenizers", "numpy", "scipy")

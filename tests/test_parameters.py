@@ -136,7 +136,8 @@ def test_a_notebook_reads_its_settings():
 def test_older_runs_had_one_dropout_for_both(parameters: dict[str, Any], expected: dict[str, Any]):
     assert with_those_of_before(parameters, ["attention_dropout", "steps"]) == expected
     assert with_those_of_before(parameters, ["dropout", "steps"]) == parameters
-    assert with_those_of_before({}, ["precision"]) == {"precision": "auto"}
+    assert with_those_of_before({}, ["precision", "trained"]) == {"precision": "auto", "trained": ""}
+    assert with_those_of_before({"trained": "runs/x"}, ["trained"]) == {"trained": "runs/x"}
 
 
 def test_a_word_may_stand_for_a_number():

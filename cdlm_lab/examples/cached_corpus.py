@@ -326,7 +326,8 @@ def tokenise_paragraphs(
     """The tokenised corpus of that fingerprint, made first if it is not there yet: a memory-mapped dataset of
     PARAGRAPH_COLUMNS, one row a document, in the order of the source, for `read_document`;
     `read_paragraph_counts` has the counts. Sentences without a token are left out, as are paragraphs and
-    documents of which nothing remains. Arguments as of `tokenise_clusters`."""
+    documents of which nothing remains. `documents` is called only if it has to be made; `fingerprint` is of
+    the source and the tokenizer; so many `processes` tokenise, with the same result."""
     _check_fast(tokenizer)
 
     def build(path: Path) -> ParagraphCounts:

@@ -41,7 +41,7 @@ from cdlm_lab.experiments.systems.joint import marked_tokens
 from cdlm_lab.metrics.ranking import values_per_group
 from cdlm_lab.metrics.significance import mean_score, perplexity, sums_by_cluster
 from cdlm_lab.models import joint
-from cdlm_lab.models.encoder import AttentionDropout, copy_local_to_global
+from cdlm_lab.models.encoder import FROM_SCRATCH, AttentionDropout, copy_local_to_global
 from cdlm_lab.models.estimate import (
     bytes_per_number,
     estimate,
@@ -259,7 +259,7 @@ def read(settings: Settings, *, cache: str) -> ParagraphRun:
         attention_dropout=settings.attention_dropout,
         seed=settings.seed,
     )
-    if settings.model == "tiny":
+    if settings.model in FROM_SCRATCH:
         copy_local_to_global(model)
     splits = {split: read_split(settings, split, tokenizer=tokenizer, cache=Path(cache)) for split in SPLITS}
     if splits["test"].examples.counts.source_documents < 2:

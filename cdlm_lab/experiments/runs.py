@@ -46,7 +46,7 @@ from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Item, OnLog, Recipe, TrainingJob, config_of_passes, fine_tune
 from cdlm_lab.training.history import seconds_of_batch
 from cdlm_lab.training.processes import Processes
-from cdlm_lab.training.trained import as_trained, trained_model
+from cdlm_lab.training.trained import SYSTEMS_FOLDER, as_trained, trained_model
 from cdlm_lab.widgets.html import escaped, seconds_in_words, table_html
 from cdlm_lab.widgets.tables import NONE, p_text
 
@@ -133,7 +133,9 @@ class SystemRun:
 
     NAME: ClassVar[str]  # under which reports know the experiment
     SUFFIX: ClassVar[str] = ".jsonl"  # of files of predictions
-    SHAPES: ClassVar[tuple[str, ...]] = ()  # settings that a trained model is made for
+    SHAPES: ClassVar[
+        tuple[str, ...]
+    ] = ()  # settings that a trained model is made for; none = it has no models
 
     settings: Any  # with `run_folder`, `chosen`, `seeds` and `parallel`
     opened: Run | None = None  # the folder, which this process holds; None = another one does
@@ -142,12 +144,15 @@ class SystemRun:
     def open(cls, settings: Any) -> Self:
         """Take the folder of the run, then read. Raises RunError if the folder is not free for this run.
         Raises ParameterError: what `trained` names has not all models that are to be read."""
-        settings = as_trained(settings, cls.SHAPES)
+        settings = as_trained(settings, cls.SHAPES) if cls.SHAPES else settings
         opened = open_run(settings.run_folder, name=cls.NAME, parameters=asdict(settings))
-        run = replace(cls.read(settings), opened=opened)
-        for training in run.trainings:
-            run.model_folder(training)
-        return run
+        return replace(cls.read(settings).with_models(), opened=opened)
+
+    def with_models(self) -> Self:
+        """Itself. Raises ParameterError: what `trained` names has not all models of this run."""
+        for training in self.trainings:
+            self.model_folder(training)
+        return self
 
     @property
     def folder(self) -> Path:
@@ -182,7 +187,7 @@ class SystemRun:
 
     def folder_of(self, training: Any) -> Path:
         """Where the trained model and its predictions are."""
-        return self.folder / "systems" / training.name
+        return self.folder / SYSTEMS_FOLDER / training.name
 
     def is_trained(self, training: Any) -> bool:
         """False for what counts words and has no model."""

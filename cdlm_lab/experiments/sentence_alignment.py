@@ -112,7 +112,7 @@ def matched_run(given: Settings) -> MatchingRun:
     if not given.matching_run:
         folder, systems = Path(given.run_folder) / "matching", given.systems or DEFAULT_SYSTEMS
         own = kind(run_folder=str(folder), systems=systems, precision=given.precision, trained=given.trained)
-        return MatchingRun.read(as_trained(own, MatchingRun.SHAPES))
+        return MatchingRun.read(as_trained(own, MatchingRun.SHAPES)).with_models()
     folder, run = Path(given.matching_run), f"matching_run is {given.matching_run!r}"
     if not (folder / REPORT_FILE).is_file():
         raise ParameterError(f'{run}, where no finished run of notebook 04 is; run that first, or write ""')
@@ -144,7 +144,8 @@ def facts(run: AlignmentRun) -> list[tuple[str, str]]:
     where = f"related test pairs of {matching.settings.corpus} with true sentences"
     rows = [("pairs", f"{aligned:,} {where}")]
     rows.append(("systems", ", ".join(system.label for system in matching.systems)))
-    if untrained := [training.label for training in matching.unfinished()]:
+    untrained = [one.label for one in matching.unfinished() if not matching.model_folder(one).is_dir()]
+    if untrained:
         rows.append(("trained first", ", ".join(untrained)))
         rows.append(("precision of training", precision_told(matching.settings.precision)))
     return rows

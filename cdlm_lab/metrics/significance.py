@@ -160,8 +160,8 @@ def ratio_score(
 def compare_means(
     a: Sequence[np.ndarray], b: Sequence[np.ndarray], clusters: Sequence[Hashable], *, seed: int
 ) -> Comparison:
-    """Paired tests of the means of two systems on the same items, arguments as of `mean_score`; they need not
-    have as many seeds."""
+    """Paired tests of the means of two systems on the same items, each with its seeds, of which they need not
+    have as many; `clusters`: of each item, what is drawn together."""
     return compare(_item_counts(a, clusters), _item_counts(b, clusters), mean_of_sums, seed=seed)
 
 
@@ -206,7 +206,8 @@ def compare_perplexities(
     loss_a: ArrayLike, loss_b: ArrayLike, token_counts: ArrayLike, *, seed: int = 0
 ) -> Comparison:
     """Paired tests of the log-perplexity, in nats, of two models that predicted the same tokens: a negative
-    difference = a is better, and its exp is the ratio of the perplexities. Arguments as of `perplexity`."""
+    difference = a is better, and its exp is the ratio of the perplexities. Of each cluster the summed loss
+    and the number of tokens."""
     sides = (("loss_a", loss_a), ("loss_b", loss_b))
     counts = [_loss_counts(losses, token_counts, name=name) for name, losses in sides]
     return compare(*counts, mean_of_sums, seed=seed)

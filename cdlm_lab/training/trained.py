@@ -19,10 +19,9 @@ from safetensors.torch import load_file, save_file
 
 from cdlm_lab.data.files import replaced_folder
 from cdlm_lab.models.checkpoint import FOLDER, PREFIX, CheckpointError
-from cdlm_lab.parameters import ParameterError
+from cdlm_lab.parameters import RUN_FILE, ParameterError
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 
-RUN_FILE = "run.json"
 SYSTEMS_FOLDER = "systems"  # of a run with several trainings, each with a folder of its own
 Settings = TypeVar("Settings")
 

@@ -102,7 +102,7 @@ def test_data_that_changed(grid: Path):
     (corpus / "a.txt").write_text("two")
     assert to_do(grid) == {"c": ("again", "data: corpus changed")}
     (corpus / "a.txt").unlink()
-    assert to_do(grid) == {}, "a finished run needs no data, and nobody knows whether they changed"
+    assert to_do(grid) == {}, "a finished run needs no data; whether they changed cannot be seen"
 
 
 def test_readers_run_when_what_they_read_was_made_anew_or_is_gone(grid: Path):

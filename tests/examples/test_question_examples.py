@@ -276,7 +276,7 @@ def test_facts_of_what_fits(examples):
         "span_questions": (1, 1),
         "without_occurrence": (0, 1),
     }
-    known = replace(UNKNOWN, answer="w61")  # a span, but nobody knows of which paragraph
+    known = replace(UNKNOWN, answer="w61")  # a span, but its paragraph is not known
     questions = [SPAN_QUESTION, YES_QUESTION, known, UNKNOWN]
     shorter = replace(examples, questions=questions, max_length=29, labelled=False)
     for place, one in enumerate((examples, shorter)):

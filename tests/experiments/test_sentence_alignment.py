@@ -151,7 +151,15 @@ def test_a_finished_run_is_read_with_its_own_settings(matched, finished, tmp_pat
     several = copied(matched, tmp_path, {"parallel": "ddp 3"}, without=("workers",))
     assert matched_run(several).settings == replace(matched.settings, run_folder=str(tmp_path))
     # runs of before had other defaults
-    missing = ("attention_dropout", "precision", "warmup_share", "reset_globals", "parallel", "workers")
+    missing = (
+        "attention_dropout",
+        "precision",
+        "warmup_share",
+        "reset_globals",
+        "parallel",
+        "workers",
+        "trained",
+    )
     settings = matched_run(copied(matched, tmp_path, {}, without=missing)).settings
     assert (settings.attention_dropout, settings.precision) == ("checkpoint", "auto")
     assert (settings.warmup_share, settings.reset_globals) == (0.1, False)
@@ -163,6 +171,21 @@ def test_a_run_of_its_own_trains_in_the_precision_that_is_given(tmp_path: Path) 
     assert run.matching.settings.precision == "float32"
     listed = dict(experiment.facts(run))
     assert (listed["trained first"], listed["precision of training"]) == ("GRU-HAN, seed 0", "float32")
+
+
+def test_a_run_of_its_own_opens_the_models_of_another(matched, tmp_path: Path) -> None:
+    systems = " ".join(
+        one.system.name for one in matched.trainings if matched.is_trained(one) and not one.seed
+    )
+    own = {"run_folder": str(tmp_path / "own"), "systems": systems}
+    run = experiment.prepare(Settings(trained=str(matched.folder), **own))
+    assert run.matching.settings.hidden_size == matched.settings.hidden_size
+    assert {run.matching.model_folder(one).is_dir() for one in run.matching.trainings} == {True}
+    assert "trained first" not in dict(experiment.facts(run))
+    with pytest.raises(ParameterError, match=r"trained is 'storyworld/coreference', which has no trained"):
+        experiment.prepare(
+            Settings(trained="storyworld/coreference", **own | {"run_folder": str(tmp_path / "b")})
+        )
 
 
 def test_every_system_ranks_the_sentences_of_every_pair_with_true_ones(finished) -> None:

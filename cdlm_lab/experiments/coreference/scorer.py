@@ -157,12 +157,17 @@ def prepare(settings: Settings) -> Prepared:
     return replace(read(settings), opened=opened)
 
 
+def _load(settings: Settings) -> tuple[PairScorer, PreTrainedTokenizerBase]:
+    """The scorer that `trained` names, or a new one on the encoder."""
+    form = parameters_of(settings, "max_length", "window", "attention", "seed", "attention_dropout")
+    if settings.trained:
+        return load_pair_scorer(trained_model(settings.trained), reset_globals=False, **form)
+    return load_pair_scorer(settings.model, reset_globals=settings.reset_globals, **form)
+
+
 def read(settings: Settings) -> Prepared:
     """What `prepare` does but for the folder of the run."""
-    form = parameters_of(settings, "max_length", "window", "attention", "seed", "attention_dropout")
-    source = trained_model(settings.trained) if settings.trained else settings.model
-    form["reset_globals"] = settings.reset_globals and not settings.trained
-    model, tokenizer = load_pair_scorer(source, **form)
+    model, tokenizer = _load(settings)
     passed_over = {split: PassedOver() for split in SPLITS}
     topics = {split: read_topics(settings, split, counted) for split, counted in passed_over.items()}
     for split, counted in passed_over.items():
@@ -307,8 +312,9 @@ def train_small(prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], Non
     where a whole training was seen."""
     if not prepared.settings.trained:
         return
-    again = read(replace(prepared.settings, trained=""))
-    runs.train_a_few_updates(job_of(again), prepared.opened.folder, on_log=on_log)
+    model, _ = _load(replace(prepared.settings, trained=""))
+    job = job_of(replace(prepared, model=model))
+    runs.train_a_few_updates(job, prepared.opened.folder, on_log=on_log)
 
 
 def prepare_job(*, settings: Mapping[str, Any]) -> TrainingJob:

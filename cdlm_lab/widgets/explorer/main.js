@@ -16,10 +16,9 @@ class Explorer {
     this.stage = element("div", "cdlm-x-stage");
     this.tip = element("div", "cdlm-x-tip");
     this.tip.hidden = true;
-    this.predictions = new Predictions(this.documents);
     this.panels = [];
     this.makeControls();
-    this.root.append(this.bar, this.status, this.stage, this.predictions.root, legend(), this.tip);
+    this.root.append(this.bar, this.status, this.stage, legend(), this.tip);
     el.append(this.root);
     this.listen();
     this.showView();
@@ -132,7 +131,6 @@ class Explorer {
     const names = this.options.models;
     if (view === "overview") {
       const overview = this.model.get("overview");
-      this.predictions.root.hidden = true;
       this.panels = (overview?.panels ?? []).map(
         ({ name, matrix }) => new SentencePanel(this, name, names.length > 1, floats(matrix)),
       );
@@ -169,7 +167,6 @@ class Explorer {
         read: bytesOf(panel.read),
       }));
       this.panels.forEach((panel, i) => panel.show(panels[i], this.selection, this.look));
-      this.predictions.show(panels, panels.length > 1);
     }
     this.showStatus();
   }

@@ -341,7 +341,7 @@ def test_tagged_documents_are_the_stories():
 
 
 def test_words_are_cut_at_tags_in_the_labelled_report_alone(given):
-    """ "Orn's" holds a name and more: where it is labelled "Orn" is a word, in context nobody knows."""
+    """ "Orn's" holds a name and more: where it is labelled "Orn" is a word; in context its tag is unknown."""
     tags = ((0, 0, 3, "PER"), (0, 10, 13, "PER"), (0, 14, 19, "NUM"), (1, 0, 3, "PER"))
     story = made(
         "c",
