@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cdlm_lab.scores import Score
-from cdlm_lab.widgets.export import csv_text, download_links, latex_cell, latex_table
+from cdlm_lab.widgets.export.text import csv_text, download_links, latex_cell, latex_table
 from cdlm_lab.widgets.html import MUTED, div, escaped, table_html, visible
 
 NONE, NOT_RUN = "\u2013", "not run"

@@ -1,4 +1,4 @@
-"""Tables and figures to take along: CSV, LaTeX, and small links that save them from a notebook, offline.
+"""Tables as CSV and LaTeX, and small links that save them from a notebook, offline.
 
 The links carry the file in their own address, so they work without a kernel and without a network. Texts stay
 texts: nothing in a cell is a command of LaTeX, or a formula where a table calculator opens the file.
