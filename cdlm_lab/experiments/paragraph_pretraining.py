@@ -42,7 +42,7 @@ from cdlm_lab.metrics.ranking import values_per_group
 from cdlm_lab.metrics.significance import mean_score, perplexity, sums_by_cluster
 from cdlm_lab.models import joint
 from cdlm_lab.models.checkpoint import default_device
-from cdlm_lab.models.encoder import AttentionDropout, copy_local_to_global
+from cdlm_lab.models.encoder import FROM_SCRATCH, AttentionDropout, copy_local_to_global
 from cdlm_lab.models.estimate import (
     bytes_per_number,
     estimate,
@@ -64,8 +64,9 @@ from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trained import as_trained, trained_model, trained_run
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.widgets.charts import pretraining_losses_figure
-from cdlm_lab.widgets.html import bytes_in_words, seconds_in_words, table_html
+from cdlm_lab.widgets.html import bytes_in_words, seconds_in_words
 from cdlm_lab.widgets.packed import ParagraphExampleView, TaskSentence
+from cdlm_lab.widgets.tables import ScoreTable, text_table
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
 
@@ -269,7 +270,7 @@ def _load(settings: Settings) -> tuple[ParagraphModel, PreTrainedTokenizerBase]:
     form = parameters_of(settings, "dropout", "attention_dropout", "seed") | {"head": settings.joint_head}
     if not settings.trained:
         model, tokenizer = joint.load_paragraph_model(settings.model, **form)
-        if settings.model == "tiny":
+        if settings.model in FROM_SCRATCH:
             copy_local_to_global(model)
         return model, tokenizer
     folder = trained_model(settings.trained)
@@ -479,12 +480,12 @@ def _above(answers: ParagraphAnswers, other: np.ndarray) -> tuple[np.ndarray, np
     return (1 + np.sign(difference)) / 2, answers.documents[example]
 
 
-def score_table(report: Report) -> HTML:
+def score_table(report: Report) -> ScoreTable:
     """The scores on test with their intervals, what chance gives, and what they are of."""
     scores = {row.metric: row for row in report.rows}
     rows = [
         [
-            f"&emsp;{name}" if key.count("/") > 1 else name,
+            f"\u2003{name}" if key.count("/") > 1 else name,
             f"{score.value:.1%} [{score.low:.1%}, {score.high:.1%}]",
             "" if score.chance is None else f"{score.chance:.0%}",
             f"{score.n:,}",
@@ -495,7 +496,7 @@ def score_table(report: Report) -> HTML:
     words = scores["mlm/perplexity"]
     interval = f"{words.value:.2f} [{words.low:.2f}, {words.high:.2f}]"
     rows.append(["perplexity of masked tokens", interval, "", f"{words.n:,}"])
-    return HTML(table_html(["test documents", "measured [95%]", "by chance", "of how many"], rows))
+    return text_table(["test documents", "measured [95%]", "by chance", "of how many"], rows)
 
 
 def losses_figure(report: Report) -> go.Figure | HTML:
