@@ -229,14 +229,14 @@ def _pairs(members: _Stories, *, similar: bool) -> Iterator[DocumentPair]:
 def _contradicting_pairs(members: _Stories) -> Iterator[DocumentPair]:
     for number in members.numbers:
         rng = Random(f"pairs/{members.seed}/{members.split}/{number}")
-        told = members.story(number)
-        first, second = both = rng.choice(sorted(_aligned(told)))
+        original = members.story(number)
+        first, second = both = rng.choice(sorted(_aligned(original)))
         form = {"seed": members.seed, "split": members.split, "index": number}
-        this, other = told, contradicting_story(**form, reports=both)
+        this, other = original, contradicting_story(**form, reports=both)
         if rng.random() < 0.5:
             this, other = other, this
         for one, aligned in ((this, _aligned(this).get(both, ())), (other, ())):
-            yield replace(_pair(this, first, one, second, aligned=aligned), cluster=told.cluster.id)
+            yield replace(_pair(this, first, one, second, aligned=aligned), cluster=original.cluster.id)
 
 
 def _aligned(member: Story) -> Mapping[tuple[int, int], tuple[int, ...]]:

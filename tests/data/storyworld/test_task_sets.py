@@ -325,9 +325,9 @@ def test_a_contradicting_report_has_the_same_words_in_other_places():
             assert len(moved) >= 4, "one of them cannot be true"
             alike += bare(texts[0]) == bare(texts[1]) and set(words[0]) == set(words[1])
     assert alike >= 36
-    told = ["contradicting" in pair.first.id for pair in pairs[::2]]
-    assert 10 < sum(told) < 30, "each telling is the true one about as often"
-    assert all(told[n] != ("contradicting" in pairs[2 * n + 1].second.id) for n in range(40))
+    twisted = ["contradicting" in pair.first.id for pair in pairs[::2]]
+    assert 10 < sum(twisted) < 30, "each telling is the true one about as often"
+    assert all(twisted[n] != ("contradicting" in pairs[2 * n + 1].second.id) for n in range(40))
     check_splits({"early": pairs[:40], "late": pairs[40:]})
 
 
