@@ -23,7 +23,17 @@ from cdlm_lab.examples.questions import FitFacts
 from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import checkpoint_of, reset_globals
-from cdlm_lab.experiments.runs import Cell, EpochSettings, Scores, SystemRun, Training, predict, report, train
+from cdlm_lab.experiments.runs import (
+    Cell,
+    EpochSettings,
+    Scores,
+    SystemRun,
+    Training,
+    once,
+    predict,
+    report,
+    train,
+)
 from cdlm_lab.experiments.systems import answering
 from cdlm_lab.experiments.systems.answering import Answerer, Encoder, QuestionPredictions
 from cdlm_lab.experiments.views.questions import (
@@ -274,7 +284,10 @@ def _lost_in_words(fit: FitFacts) -> str:
 
 
 def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
-    """What training an encoder takes, from a batch of the first: all are of one size."""
+    """What training an encoder takes, from a batch of the first: all are of one size. Of a finished run: what
+    it took."""
+    if made := runs.finished(run):
+        return [runs.finished_fact(made)]
     job = run.job(run.trainings[0], answerer=run.untrained)
     batch = job.collate([job.train_examples[number] for number in range(job.config.micro_batch_size)])
     masks = (batch[name].sum(1).float().mean().item() for name in ("attention_mask", "global_attention_mask"))
@@ -330,6 +343,7 @@ TESTED = ("f1", "sp_f1", "joint_f1")  # the columns of the paper's Table 5
 AGAINST = "longformer"  # what the variants are tested against
 
 
+@once
 def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
     """Scores of all encoders, and the tests between them; for each training the official prediction file of
     test is written beside its answers."""
