@@ -41,7 +41,7 @@ from cdlm_lab.experiments.systems.joint import marked_tokens
 from cdlm_lab.metrics.ranking import values_per_group
 from cdlm_lab.metrics.significance import mean_score, perplexity, sums_by_cluster
 from cdlm_lab.models import joint
-from cdlm_lab.models.encoder import AttentionDropout, copy_local_to_global
+from cdlm_lab.models.encoder import FROM_SCRATCH, AttentionDropout, copy_local_to_global
 from cdlm_lab.models.estimate import (
     bytes_per_number,
     estimate,
@@ -60,8 +60,9 @@ from cdlm_lab.training.fine_tuning import OnLog, Recipe, TrainingJob, fine_tune
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.widgets.charts import pretraining_losses_figure
-from cdlm_lab.widgets.html import bytes_in_words, seconds_in_words, table_html
+from cdlm_lab.widgets.html import bytes_in_words, seconds_in_words
 from cdlm_lab.widgets.packed import ParagraphExampleView, TaskSentence
+from cdlm_lab.widgets.tables import ScoreTable, text_table
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
 
@@ -258,7 +259,7 @@ def read(settings: Settings, *, cache: str) -> ParagraphRun:
         attention_dropout=settings.attention_dropout,
         seed=settings.seed,
     )
-    if settings.model == "tiny":
+    if settings.model in FROM_SCRATCH:
         copy_local_to_global(model)
     splits = {split: read_split(settings, split, tokenizer=tokenizer, cache=Path(cache)) for split in SPLITS}
     if splits["test"].examples.counts.source_documents < 2:
@@ -452,12 +453,12 @@ def _above(answers: ParagraphAnswers, other: np.ndarray) -> tuple[np.ndarray, np
     return (1 + np.sign(difference)) / 2, answers.documents[example]
 
 
-def score_table(report: Report) -> HTML:
+def score_table(report: Report) -> ScoreTable:
     """The scores on test with their intervals, what chance gives, and what they are of."""
     scores = {row.metric: row for row in report.rows}
     rows = [
         [
-            f"&emsp;{name}" if key.count("/") > 1 else name,
+            f"\u2003{name}" if key.count("/") > 1 else name,
             f"{score.value:.1%} [{score.low:.1%}, {score.high:.1%}]",
             "" if score.chance is None else f"{score.chance:.0%}",
             f"{score.n:,}",
@@ -468,7 +469,7 @@ def score_table(report: Report) -> HTML:
     words = scores["mlm/perplexity"]
     interval = f"{words.value:.2f} [{words.low:.2f}, {words.high:.2f}]"
     rows.append(["perplexity of masked tokens", interval, "", f"{words.n:,}"])
-    return HTML(table_html(["test documents", "measured [95%]", "by chance", "of how many"], rows))
+    return text_table(["test documents", "measured [95%]", "by chance", "of how many"], rows)
 
 
 def losses_figure(report: Report) -> go.Figure:

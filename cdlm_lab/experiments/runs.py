@@ -49,7 +49,7 @@ from cdlm_lab.training.history import seconds_of_batch
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trained import SYSTEMS_FOLDER, as_trained, trained_model
 from cdlm_lab.widgets.html import escaped, seconds_in_words, table_html
-from cdlm_lab.widgets.tables import p_in_words
+from cdlm_lab.widgets.tables import NONE, p_text
 
 # ---- systems x seeds in the folder of a run ----
 
@@ -564,7 +564,7 @@ def with_p_holm(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def comparison_cells(row: Mapping[str, Any]) -> list[str]:
-    """The difference of a test in points with its interval, p corrected, and p over seeds, as HTML."""
+    """The difference of a test in points with its interval, p corrected, and p over seeds."""
     low, high = (f"{100 * row[name]:.1f}" for name in ("low", "high"))
     difference = f"{100 * row['difference']:+.1f} [{low}, {high}]"
-    return [difference, p_in_words(row["p_holm"]), p_in_words(row["p_seeds"])]
+    return [difference, *(NONE if p is None else p_text(p) for p in (row["p_holm"], row["p_seeds"]))]

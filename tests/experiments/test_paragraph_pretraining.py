@@ -232,7 +232,7 @@ def test_an_interrupted_run_and_other_processes_leave_no_model(
     ended = SimpleNamespace(interrupted=True, steps=2)
     monkeypatch.setattr(fine_tuning, "train_in_processes", lambda *_, **__: ended)
     run = prepare(small, cache=cache)
-    with pytest.raises(KeyboardInterrupt, match="stopped after step 2; run again to go on"):
+    with pytest.raises(KeyboardInterrupt, match="Stopped after step 2, which is kept: run"):
         train(run)
     ended.interrupted = False
     monkeypatch.setenv("RANK", "1")
@@ -312,7 +312,7 @@ def test_the_report_has_scores_and_where_they_come_from(report: Report, finished
     assert (report.data["right"], report.data["precision"]) == (0.2, precision_told("auto"))
     assert 0 < report.data["share_of_text_cut"] < 1
     assert {record["step"] for record in report.tables["history"]} == {1, 2, 3, 4}
-    assert experiment.score_table(report).data.count("<tr") == 1 + 8
+    assert experiment.score_table(report).html().count("<tr") == 1 + 8
     assert sum(name.startswith(("mspp/", "mlm/")) for name in scores) == 8
 
 
@@ -326,9 +326,9 @@ def test_rows_of_the_table_are_the_numbers_of_the_report(report: Report):
         score("mspp/first", 0.3, 200, chance=0.2),
         score("mlm/perplexity", 12.345, 5000, spread=1),
     ]
-    assert table_cells(experiment.score_table(replace(report, rows=by_hand)).data)[1:] == [
+    assert table_cells(experiment.score_table(replace(report, rows=by_hand)).html())[1:] == [
         ["candidates called as they are", "75.0% [65.0%, 85.0%]", "80%", "1,000"],
-        ["&emsp;of other documents", "50.0% [40.0%, 60.0%]", "", "400"],
+        ["of other documents", "50.0% [40.0%, 60.0%]", "", "400"],
         ["one of the same paragraph is ranked first", "30.0% [20.0%, 40.0%]", "20%", "200"],
         ["perplexity of masked tokens", "12.35 [11.35, 13.35]", "", "5,000"],
     ]

@@ -48,9 +48,9 @@ from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets.charts import SORTS, head_maps, rank_distributions
-from cdlm_lab.widgets.html import seconds_in_words, table_html, variant_name
+from cdlm_lab.widgets.html import seconds_in_words, variant_name
 from cdlm_lab.widgets.score_tables import score_table
-from cdlm_lab.widgets.tables import ScoreTable, SystemRow
+from cdlm_lab.widgets.tables import ScoreTable, SystemRow, text_table
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report"]
 PAPER, RANDOM_SPAN, FIRST_HEAD = 0, 1, 2  # what stands in a row of ranks
@@ -346,7 +346,7 @@ def table_view(report: Report) -> ScoreTable:
     return score_table(report, others=[SystemRow(system="random span", label="random span", scores=random)])
 
 
-def gap_view(report: Report) -> HTML:
+def gap_view(report: Report) -> ScoreTable:
     """How many points higher the targets of each variant rank if they corefer, a cell a kind."""
     gaps: dict[str, list[str]] = {}
     for row in report.rows:
@@ -354,7 +354,7 @@ def gap_view(report: Report) -> HTML:
             words = f"{row.value:+.1f} [{row.low:+.1f}, {row.high:+.1f}]"
             gaps.setdefault(row.system, [variant_name(row.system)]).append(words)
     columns = ["points higher if they corefer", "events", "entities"]
-    return HTML(table_html(columns, list(gaps.values())))
+    return text_table(columns, gaps.values())
 
 
 def distribution_view(analysis: Analysis, measured: Measured) -> go.Figure:
