@@ -323,9 +323,7 @@ class Run:
         Raises RunError: two scores that nothing tells apart, a value that JSON has not, a figure that is not
         there; another run was finished in the folder.
         """
-        if self.writer and (
-            made := self.finished or _finished(self.folder, name=self.name, parameters=self.parameters)
-        ):
+        if made := self.finished or (self.writer and _finished(self.folder, self.name, self.parameters)):
             return made
         now = _now()
         sessions = self._sessions or [{"started": now}]
@@ -396,7 +394,7 @@ def open_run(
     if anew and (path / RUN_FILE).exists() and read_run_file(path)[0] == name and not is_held(path):
         for file in (REPORT_FILE, RUN_FILE):
             (path / file).unlink(missing_ok=True)
-    if made := _finished(path, name=name, parameters=values):
+    if made := _finished(path, name, values):
         when = made.finished[:16].replace("T", " ")
         print(f"{path}: this run was finished on {when} UTC; it is shown again, and nothing is trained")
         return Run(folder=path, name=name, parameters=values, resumed=True, writer=True, finished=made)
@@ -426,7 +424,7 @@ def refuse_foreign(folder: Path) -> None:
             raise RunError(f"{folder} holds other files ({listed}): choose an empty or a new folder")
 
 
-def _finished(folder: Path, *, name: str, parameters: Mapping[str, Any]) -> Report | None:
+def _finished(folder: Path, name: str, parameters: Mapping[str, Any]) -> Report | None:
     """The report of this run, None if it has not finished. Raises RunError: it is that of another one, or
     damaged. What was no parameter when the run was made, or is none any more, tells no two runs apart."""
     if not (folder / REPORT_FILE).exists():
