@@ -31,7 +31,7 @@ from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_candidates
 from cdlm_lab.examples.candidates import CandidateExamples
 from cdlm_lab.experiments import runs
-from cdlm_lab.experiments.runs import Cell, Scores, Training, predict, report, train, train_small
+from cdlm_lab.experiments.runs import Cell, Scores, Training, once, predict, report, train, train_small
 from cdlm_lab.experiments.systems import ranking
 from cdlm_lab.experiments.systems.joint import JointRun, JointSettings, sentence_rows
 from cdlm_lab.experiments.systems.ranking import (
@@ -344,6 +344,7 @@ def measured_latencies(run: AnswerRun) -> list[Latency]:
 # ---- scores ----
 
 
+@once
 def evaluate(
     run: AnswerRun, predictions: Predictions, *, latencies: Sequence[Latency] | None = None
 ) -> Scores:

@@ -31,7 +31,7 @@ from cdlm_lab.data.scisumm import NET, TASK, SciSumm, read_scisumm
 from cdlm_lab.data.storyworld.task_sets import Unrelated, read_storyworld_pairs
 from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import checkpoint_of
-from cdlm_lab.experiments.runs import Scores, SystemRun, Training, predict, report, train, train_small
+from cdlm_lab.experiments.runs import Scores, SystemRun, Training, once, predict, report, train, train_small
 from cdlm_lab.experiments.systems import matching
 from cdlm_lab.experiments.systems.matching import SYSTEMS, Matcher, MatchPredictions, System, systems_table
 from cdlm_lab.metrics.counts import DECISION_SCORES, match_counts
@@ -409,6 +409,7 @@ MEASURES = {name: DECISION_SCORES[name] for name in ("accuracy", "f1")}
 Counts = Mapping[tuple[str, str], list[np.ndarray]]  # (system, split) -> with each seed (clusters, 4)
 
 
+@once
 def evaluate(run: MatchingRun, predictions: Predictions) -> Scores:
     """Accuracy and F1 of all systems, and on test the tests of each against the one that it builds on;
     clusters of pairs are drawn."""

@@ -24,7 +24,17 @@ from cdlm_lab.data.claims import LABELS, SETS, Evidence, EvidencedClaim, checksu
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_claims
 from cdlm_lab.examples.candidates import ClaimExamples, EncodedClaims, JointLayout
 from cdlm_lab.experiments import runs
-from cdlm_lab.experiments.runs import Cell, Scores, Training, Values, predict, report, train, train_small
+from cdlm_lab.experiments.runs import (
+    Cell,
+    Scores,
+    Training,
+    Values,
+    once,
+    predict,
+    report,
+    train,
+    train_small,
+)
 from cdlm_lab.experiments.systems.joint import JointRun, JointSettings, sentence_rows
 from cdlm_lab.experiments.systems.verifying import (
     CLAIM_SYSTEMS,
@@ -317,6 +327,7 @@ def example_rows(run: VerificationRun, system: ClaimSystem, *, index: int = 0) -
 # ---- scores ----
 
 
+@once
 def evaluate(run: VerificationRun, predictions: Predictions) -> Scores:
     """Label accuracy of all systems and of the most frequent training label on every set that has labels, the
     tests between systems, and how often each label is taken for each."""

@@ -29,6 +29,7 @@ from cdlm_lab.experiments.runs import (
     Scores,
     SystemRun,
     Training,
+    once,
     predict,
     report,
     train,
@@ -285,7 +286,10 @@ def _lost_in_words(fit: FitFacts) -> str:
 
 
 def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
-    """An example, and what training an encoder takes, from a batch of the first: all are of one size."""
+    """An example, and what training an encoder takes, from a batch of the first: all are of one size. Of a
+    finished run: what it took."""
+    if made := runs.finished(run):
+        return [runs.finished_fact(made)]
     job = run.job(run.trainings[0], answerer=run.untrained)
     batch = job.collate([job.train_examples[number] for number in range(job.config.micro_batch_size)])
     masks = (batch[name].sum(1).float().mean().item() for name in ("attention_mask", "global_attention_mask"))
@@ -344,6 +348,7 @@ TESTED = ("f1", "sp_f1", "joint_f1")  # the columns of the paper's Table 5
 AGAINST = "longformer"  # what the variants are tested against
 
 
+@once
 def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
     """Scores of all encoders, and the tests between them; for each training the official prediction file of
     test is written beside its answers."""

@@ -36,7 +36,15 @@ from cdlm_lab.examples.masking import NOT_MASKED, check_probability
 from cdlm_lab.examples.paragraph_tasks import OTHER_DOCUMENT, SAME_DOCUMENT, SAME_PARAGRAPH
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.experiments.cluster_corpora import SPLIT_SEEDS, tell_passed_over, tokenising_processes
-from cdlm_lab.experiments.runs import Scores, facts_table, report, train_small
+from cdlm_lab.experiments.runs import (
+    Scores,
+    facts_table,
+    once,
+    read_arrays,
+    report,
+    train_small,
+    write_arrays,
+)
 from cdlm_lab.experiments.systems.joint import marked_tokens
 from cdlm_lab.metrics.ranking import values_per_group
 from cdlm_lab.metrics.significance import mean_score, perplexity, sums_by_cluster
@@ -357,10 +365,15 @@ class ParagraphAnswers:
 
 
 def predict(run: ParagraphRun) -> ParagraphAnswers:
-    """What the model makes of the test examples."""
-    given = run.settings
-    form = {"batch_size": given.micro_batch_size, "precision": given.precision, "name": "test"}
-    return answer_tasks(run.model.to(default_device()), run.splits["test"].examples, run.collate, **form)
+    """What the model makes of the test examples, which is kept in the run's folder."""
+    given, file = run.settings, Path(run.settings.run_folder) / "answers.npz"
+    if not file.is_file():
+        form = {"batch_size": given.micro_batch_size, "precision": given.precision, "name": "test"}
+        answers = answer_tasks(
+            run.model.to(default_device()), run.splits["test"].examples, run.collate, **form
+        )
+        write_arrays(file, vars(answers))
+    return ParagraphAnswers(**read_arrays(file))
 
 
 def answer_tasks(
@@ -425,6 +438,7 @@ MEASURES = {
 }
 
 
+@once
 def evaluate(run: ParagraphRun, answers: ParagraphAnswers, result: TrainingResult | None) -> Scores:
     """Scores on test, and the history of both losses; of a model that was opened (`result` None) as far as
     its run has kept it."""

@@ -22,6 +22,7 @@ from filelock import FileLock
 
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import read_report
+from cdlm_lab.training.trainer import ResumableTrainer
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_FOLDER = "run_folder"  # the parameter, of every notebook, that says where results go
@@ -222,6 +223,30 @@ def test_notebook_runs(name: str, shared_folder: Path):
         assert lowest <= value <= highest, f"{score} = {value}"
     if name == "12_results":
         assert written["data"]["reports"] >= 12, "every report that fills a table"
+
+
+@pytest.mark.parametrize("name", sorted(SMALL.keys() - {"12_results"}))
+def test_run_all_again_shows_the_finished_run(
+    name: str, shared_folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As in a kernel, but in this process, where no model can learn."""
+    folder = run_small(name, shared=shared_folder)
+    written = (folder / "report.json").read_bytes()
+    monkeypatch.setattr(ResumableTrainer, "training_step", pytest.fail)
+    monkeypatch.setattr("plotly.io.renderers.default", "json")
+    monkeypatch.chdir(ROOT)
+    cells = [
+        rules.source_of(cell)
+        for _, cell in rules.code_cells(rules.read_notebook(ROOT / "notebooks" / f"{name}.ipynb"))
+    ]
+    namespace: dict[str, object] = {}
+    exec(cells[0], namespace)
+    known = read_report(folder).parameters
+    namespace |= {parameter: known.get(parameter, value) for parameter, value in namespace.items()}
+    for cell in cells[1:]:
+        exec(cell, namespace)
+    assert namespace["report"] == read_report(folder)
+    assert (folder / "report.json").read_bytes() == written
 
 
 def settle(name: str, parameters: dict) -> None:
