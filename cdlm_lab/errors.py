@@ -5,7 +5,12 @@ Outside IPython they behave like any other exception, and `%debug` still goes to
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
+from types import TracebackType
+from typing import Any
+
+_OURS = __name__.partition(".")[0]
 
 
 class PlainError:
@@ -17,7 +22,36 @@ class PlainError:
 
 
 class Stopped(PlainError, KeyboardInterrupt):
-    """Work was asked to stop and has saved what it did; the message says where, and how to go on."""
+    """Work was asked to stop; the message says what is kept, and how to go on."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+def interrupts_in_one_line(message: str) -> None:
+    """In a running notebook, show the `message` in place of the traceback of an interrupt that falls into
+    work of the lab; other interrupts look as ever."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None:
+        return
+
+    def show(
+        shell: Any, kind: type, error: BaseException, traceback: TracebackType, tb_offset: int | None = None
+    ) -> None:
+        if not isinstance(error, Stopped) and _is_ours(traceback):
+            error = Stopped(message)
+        shell.showtraceback((type(error), error, traceback))
+
+    shell.set_custom_exc((KeyboardInterrupt,), show)
+
+
+def _is_ours(traceback: TracebackType | None) -> bool:
+    """Whether a module of the lab was at work."""
+    while traceback is not None:
+        if str(traceback.tb_frame.f_globals.get("__name__")).partition(".")[0] == _OURS:
+            return True
+        traceback = traceback.tb_next
+    return False
 
 
 def check_choice(what: str, value: object, known: Iterable[object]) -> None:

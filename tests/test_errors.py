@@ -1,12 +1,15 @@
 """What a notebook shows of an error whose line says all."""
 
+from collections.abc import Iterator
+
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from cdlm_lab.data.files import DataError
-from cdlm_lab.errors import PlainError, Stopped
+from cdlm_lab.errors import PlainError, Stopped, interrupts_in_one_line
 from cdlm_lab.models.checkpoint import CheckpointError as ModelError
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.progress import tracked
 from cdlm_lab.report import RunError
 from cdlm_lab.training.checkpoints import CheckpointError
 
@@ -29,7 +32,28 @@ def test_a_notebook_shows_the_line_alone(
     shell.user_ns["error"] = error
     assert shell.run_cell("raise error").error_in_exec is error
     shown = capsys.readouterr()
-    assert (shown.out + shown.err).splitlines() == [f"{type(error).__name__}: {error}"]
+    name = "" if isinstance(error, Stopped) else f"{type(error).__name__}: "
+    assert (shown.out + shown.err).splitlines() == [f"{name}{error}"]
+
+
+def interrupted() -> Iterator[int]:
+    yield 1
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_of_our_work_is_one_line(capsys: pytest.CaptureFixture[str]):
+    shell = InteractiveShell.instance()
+    try:
+        shell.user_ns |= {"tracked": tracked, "interrupted": interrupted}
+        interrupts_in_one_line("Interrupted: run all cells again to go on.")
+        result = shell.run_cell("list(tracked(interrupted(), disable=True))")
+        shown = capsys.readouterr()
+        assert (shown.out + shown.err).splitlines() == ["Interrupted: run all cells again to go on."]
+        assert isinstance(result.error_in_exec, KeyboardInterrupt), "the cells below are not run"
+        shell.run_cell("raise KeyboardInterrupt")
+        assert "Traceback" in capsys.readouterr().out, "what is not ours looks as ever"
+    finally:
+        InteractiveShell.clear_instance()
 
 
 def test_another_error_keeps_its_traceback(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]):

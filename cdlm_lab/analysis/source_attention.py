@@ -19,13 +19,12 @@ from transformers import PreTrainedModel
 
 from cdlm_lab.attention.weights import record_attention, recordable_layers
 
-TOP = 5  # predictions kept of a masked token
 Positions = Iterable[int] | np.ndarray | Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SourceAttention:
-    """Attention from and to a source, and what was predicted elsewhere in the same run."""
+    """Attention from and to a source."""
 
     source: np.ndarray  # int64 (source tokens,), their positions, ascending
     layers: tuple[int, ...]  # numbers of the recorded layers, ascending; 0 = first
@@ -39,12 +38,6 @@ class SourceAttention:
     # token: one of the two is global, or they are within half the window. False = both weights are 0 whatever
     # the text says; so they are of padding.
     reach: np.ndarray
-    predicted: np.ndarray  # int64 (predicted positions,), ascending
-    predicted_ids: np.ndarray  # int64 (predicted positions, k), the likeliest tokens there, likeliest first
-    probabilities: np.ndarray  # float32 (predicted positions, k), theirs, among all tokens of the vocabulary
-    truth_probabilities: (
-        np.ndarray
-    )  # float32 (predicted positions,), of the tokens given as `truth`; or empty
 
 
 def attend_to_source(
@@ -55,9 +48,6 @@ def attend_to_source(
     extra_global: Positions = (),
     source_is_global: bool = True,
     layers: Iterable[int] | None = None,
-    predict: Positions = (),
-    truth: Sequence[int] | np.ndarray | None = None,
-    top_k: int = TOP,
 ) -> SourceAttention:
     """Run `model` over one sequence, without dropout and gradient, on the device it is on.
 
@@ -68,22 +58,17 @@ def attend_to_source(
         extra_global: others that are global, likewise.
         source_is_global: False = the source is global only as far as it is in `extra_global`.
         layers: numbers of the layers to record, -1 = last, all that the paper's score needs; None = all.
-        predict: positions at which a language model predicts the token; mask them before.
-        truth: (predicted positions,), ids whose probability is wanted, by ascending position.
-        top_k: how many predictions are kept of each position.
     """
     ids = _checked_ids(input_ids, model)
     present = (ids != model.config.pad_token_id).numpy()
-    named = {"source": source, "extra_global": extra_global, "predict": predict}
-    source, others, predict = (np.unique(_positions(given, present, name)) for name, given in named.items())
+    named = {"source": source, "extra_global": extra_global}
+    source, others = (np.unique(_positions(given, present, name)) for name, given in named.items())
     if not len(source):
         raise ValueError("the source is empty; choose at least one token")
-    _check_prediction(model, len(predict), top_k, truth)
     is_global = np.isin(np.arange(len(ids)), np.append(others, source) if source_is_global else others)
     recording = record_attention(model.base_model, torch.from_numpy(source)[None], layers=layers)
     with evaluating(model), torch.inference_mode(), recording as recorder:
-        states = hidden_states(model, ids, present, is_global)
-        predicted_ids, probabilities, of_truth = _predictions(model, states[predict], top_k, truth)
+        hidden_states(model, ids, present, is_global)
     windows = [layer.window for layer in recordable_layers(model.base_model)]
     return SourceAttention(
         source=source,
@@ -92,10 +77,6 @@ def attend_to_source(
         received=_stacked(recorder.to_tokens, len(ids)),
         is_global=is_global,
         reach=_reach(source, present, is_global, window=max(windows[layer] for layer in recorder.layers)),
-        predicted=predict,
-        predicted_ids=predicted_ids,
-        probabilities=probabilities,
-        truth_probabilities=of_truth,
     )
 
 
@@ -164,45 +145,16 @@ def _positions(chosen: Positions, present: np.ndarray, name: str) -> np.ndarray:
 
 
 def hidden_states(model: PreTrainedModel, ids: Tensor, present: np.ndarray, is_global: np.ndarray) -> Tensor:
-    """(seq, dim), of the encoder alone: the vocabulary of every token would be 0.5 GB at 4,096 tokens."""
+    """(..., seq, dim) of texts (..., seq), of the encoder alone: the vocabulary of every token would be 0.5
+    GB at 4,096 tokens."""
     batch = {
         "input_ids": ids,
         "attention_mask": torch.from_numpy(present).long(),
         "global_attention_mask": torch.from_numpy(is_global).long(),
     }
-    on_device = {name: tensor[None].to(model.device) for name, tensor in batch.items()}
-    return model.base_model(**on_device, return_dict=True).last_hidden_state[0]
-
-
-def _check_prediction(
-    model: PreTrainedModel, positions: int, top_k: int, truth: Sequence[int] | np.ndarray | None
-) -> None:
-    if truth is not None and len(truth) != positions:
-        raise ValueError(f"truth has {len(truth)} ids, but {positions} positions are to be predicted")
-    if not positions:
-        return
-    if not hasattr(model, "lm_head"):
-        what = f"{type(model).__name__} has no language-model head to predict with"
-        raise ValueError(f"{what}; use load_language_model")
-    words = model.get_input_embeddings().num_embeddings
-    if not 1 <= top_k <= words:
-        raise ValueError(f"top_k is {top_k}; it must be from 1 to {words}, the size of the vocabulary")
-
-
-def _predictions(
-    model: PreTrainedModel, states: Tensor, top_k: int, truth: Sequence[int] | np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The likeliest tokens and their probabilities, both (positions, k), and those of the truth, from hidden
-    states (positions, dim): the vocabulary is projected for these positions alone."""
-    of_truth = np.empty(0, dtype=np.float32)
-    if not len(states):
-        return np.empty((0, top_k), dtype=np.int64), np.empty((0, top_k), dtype=np.float32), of_truth
-    shares = model.lm_head(states).float().softmax(-1)  # (positions, vocabulary)
-    best = shares.topk(top_k)
-    if truth is not None:
-        ids = torch.as_tensor(np.asarray(truth), device=shares.device)
-        of_truth = shares.gather(1, ids[:, None].long())[:, 0].cpu().numpy()
-    return best.indices.cpu().numpy(), best.values.cpu().numpy(), of_truth
+    on_device = {name: torch.atleast_2d(tensor).to(model.device) for name, tensor in batch.items()}
+    states = model.base_model(**on_device, return_dict=True).last_hidden_state
+    return states.reshape(*ids.shape, -1)
 
 
 @contextmanager

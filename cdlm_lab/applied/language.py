@@ -211,7 +211,7 @@ def _place_of(documents: Sequence[CoreferenceDocument], source: tuple[int, str])
             for word in marked_texts({"source": words}, kind="event", needs_marks=False).documents[0].tokens
         ]
         document = documents[number]
-    except (TypeError, IndexError, AttributeError):
+    except (TypeError, ValueError, IndexError):
         raise ParameterError(
             f"source is {source!r}; give the number of a text, from 0 to {len(documents) - 1}, and words in "
             'it: (0, "recount")'

@@ -91,7 +91,7 @@ def _checkpoint(name: str) -> str:
     known = ", ".join(sorted({*shipped_names(), *shipped_runs()})) or "none; they are part of a clone"
     ships = f"with the project come {known}"
     path = Path(name)
-    if path.is_dir():
+    if name.strip() and path.is_dir():
         if not (path / CONFIG_FILE).is_file():
             raise CheckpointError(
                 f"{name}: neither a run ({RUN_FILE}) nor a model ({CONFIG_FILE}) is in it; {ships}"
@@ -104,7 +104,7 @@ def _checkpoint(name: str) -> str:
     if name == "minilm":
         return name
     if path.is_absolute() or name.count("/") > 1 or name.startswith((".", "runs/")) or not name.strip():
-        raise CheckpointError(f"{name or 'the empty name'}: there is no such folder; {ships}")
+        raise CheckpointError(f"{name.strip() or 'the empty name'}: there is no such folder; {ships}")
     try:
         read_config(name)
     except CheckpointError as error:

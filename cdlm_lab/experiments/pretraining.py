@@ -22,9 +22,9 @@ from cdlm_lab.examples.packing import LossOfText
 from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.experiments import cluster_corpora, perplexity
 from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, CorpusSettings, TokenisedSplit, examples_of
-from cdlm_lab.experiments.runs import Scores, facts_table, report
+from cdlm_lab.experiments.runs import Scores, facts_table, once, report
 from cdlm_lab.models import estimate
-from cdlm_lab.models.encoder import AttentionDropout, copy_local_to_global, load_language_model
+from cdlm_lab.models.encoder import FROM_SCRATCH, AttentionDropout, copy_local_to_global, load_language_model
 from cdlm_lab.models.language_model import CrossDocumentLM
 from cdlm_lab.models.precision import Precision, precision_told
 from cdlm_lab.parameters import ParameterError, parameters_of, settings, settings_of
@@ -66,7 +66,7 @@ class Settings(CorpusSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.variant == "longformer" and self.model not in ("tiny", "minilm"):
+        if self.variant == "longformer" and self.model not in (*FROM_SCRATCH, "minilm"):
             raise ParameterError(
                 f"variant is 'longformer', which is the base itself: {self.model!r} has a language-model "
                 "head and needs no training; choose another variant"
@@ -130,7 +130,7 @@ def read(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared:
     form = parameters_of(settings, "max_length", "window", "attention", "seed")
     form |= parameters_of(settings, "dropout", "attention_dropout")
     model, tokenizer = load_language_model(settings.model, **form)
-    if settings.model == "tiny":
+    if settings.model in FROM_SCRATCH:
         copy_local_to_global(model)
     form = {"tokenizer": tokenizer, "cache": cache, "workers": training.workers}
     train_split = cluster_corpora.tokenised_split(settings, "train", **form)
@@ -192,6 +192,7 @@ def job_of(prepared: Prepared) -> TrainingJob:
     )
 
 
+@once
 def evaluate(prepared: Prepared, result: TrainingResult) -> Scores:
     """The validation perplexity of the model that was written, and the history of its training."""
     losses = perplexity.cluster_losses(

@@ -232,8 +232,8 @@ def fine_tune(
             on_log=on_log or (lambda record: bar.update(record["step"] - bar.n)),
         )
     if result.interrupted:
-        where = f" in {name}," if name else ""
-        raise Stopped(f"stopped{where} after step {result.steps}; run again to go on")
+        of = f" of {name}" if name else ""
+        raise Stopped(f"Stopped after step {result.steps}{of}, which is kept: run all cells again to go on.")
     save(job.model, job.tokenizer, folder / MODEL_FOLDER)
     return result
 

@@ -15,7 +15,6 @@ import contextlib
 import json
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -181,7 +180,7 @@ def stop_on_signals() -> Iterator[StopRequest]:
         if request.signal is not None:
             raise KeyboardInterrupt
         request.signal = number
-        print("Stopping after this step; once more stops at once.", file=sys.stderr, flush=True)
+        print("Stopping after this step; once more stops at once.", flush=True)
 
     old = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -182,9 +182,6 @@ class ResumableTrainer(Trainer):
             self.accelerator.wait_for_everyone()  # rank 0 may still be writing what the others read next
             if self.state.best_global_step and not self.interrupted:
                 self._load_best_model()
-            if self.interrupted and self.is_world_process_zero():
-                step = self.state.global_step
-                print(f"Stopped after step {step}; the same command goes on from there.", flush=True)
         finally:
             if self.bar:
                 self.bar.close()

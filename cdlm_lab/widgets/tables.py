@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cdlm_lab.scores import Score
+from cdlm_lab.widgets.export.text import csv_text, download_links, latex_cell, latex_table
 from cdlm_lab.widgets.html import MUTED, div, escaped, table_html, visible
 
 NONE, NOT_RUN = "\u2013", "not run"
@@ -110,7 +111,25 @@ class ScoreTable:
             + div(table, "overflow-x:auto;font-variant-numeric:tabular-nums")
             + div(escaped(self.note), f"font-size:12px;max-width:900px;{MUTED}")
             + (div(lines, f"font-size:11px;{MUTED}") if lines else "")
+            + download_links(self.caption, csv=self.csv(), latex=self.latex())
         )
+
+    def csv(self) -> str:
+        """The rows as CSV: numbers stand alone, and what is small below them in a column of its own."""
+        small = [any(row[number].below for row in self.rows) for number in range(len(self.columns))]
+        heads = [(one.line, f"{one.line} (\u00b1, interval, p)") for one in self.columns]
+        rows = [heads, *([(cell.text, cell.below) for cell in row] for row in self.rows)]
+        return csv_text(
+            [text for texts, more in zip(row, small, strict=True) for text in texts[: 1 + more]]
+            for row in rows
+        )
+
+    def latex(self) -> str:
+        """The table for a paper, with the rules of booktabs; caption and note stand as comments above it."""
+        sides = "".join("l" if column.is_text else "r" for column in self.columns)
+        heads = [latex_cell(one.name, one.below) for one in self.columns]
+        rows = [[latex_cell(cell.text, cell.below, bold=cell.best) for cell in row] for row in self.rows]
+        return latex_table(heads, rows, sides=sides, comments=[self.caption, self.note, *self.sources])
 
     def markdown(self) -> str:
         """The rows in GitHub's Markdown, without caption, note, sources and a line break at the end."""
@@ -137,6 +156,17 @@ class ScoreTable:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/html": self.html(), "text/plain": self.text()}
+
+
+def text_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str | Cell]], *, texts: int = 1, caption: str = ""
+) -> ScoreTable:
+    """A table of plain texts, of which the first `texts` columns are words and the others numbers; without
+    rows it says so."""
+    cells = [[one if isinstance(one, Cell) else Cell(text=one) for one in row] for row in rows]
+    nothing = [[Cell(text="none", missing=True), *[Cell()] * (len(columns) - 1)]]
+    heads = [Heading(name=name, is_text=number < texts) for number, name in enumerate(columns)]
+    return ScoreTable(caption=caption, columns=heads, rows=cells or nothing)
 
 
 def markdown_text(text: str) -> str:
@@ -168,11 +198,6 @@ PERPLEXITY = Form(_perplexities, 1, float("inf"))
 def p_text(p: float) -> str:
     """0.0123 -> `0.012`, 0.0001 -> `< 0.001`."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def p_in_words(p: float | None) -> str:
-    """The same as HTML; a dash where nothing was tested."""
-    return NONE if p is None else escaped(p_text(p))
 
 
 def number_cell(score: Score | None, form: Form, *, with_p: bool = False, against: str = "") -> Cell:

@@ -1,4 +1,4 @@
-"""One run with a global source: weights against the dense oracle, reach, predictions, modes, bad input; and
+"""One run with a global source: weights against the dense oracle, reach, modes, bad input; and
 attention between two sets of tokens, which is cut out of such a run."""
 
 import numpy as np
@@ -117,35 +117,9 @@ def test_one_layer_is_that_of_all(model):
     np.testing.assert_allclose(last.received[0], every.received[1], rtol=1e-4, atol=1e-6)
 
 
-def test_predictions_are_the_likeliest_of_the_whole_vocabulary(model):
-    ids = text()
-    result = attend_to_source(model, ids, source=[5], predict=[20, 4], top_k=7)
-    is_global = torch.from_numpy(result.is_global)[None].long()
-    with torch.no_grad():
-        logits = model(torch.from_numpy(ids)[None], global_attention_mask=is_global).logits
-    best = logits[0, [4, 20]].softmax(-1).topk(7)
-    assert result.predicted.tolist() == [4, 20]
-    np.testing.assert_array_equal(result.predicted_ids, best.indices.numpy())
-    np.testing.assert_allclose(result.probabilities, best.values.numpy(), atol=1e-6)
-    assert attend_to_source(model, ids, source=[5]).predicted_ids.shape == (0, 5)
-
-
-def test_the_probability_of_the_truth(model):
-    ids = text()
-    result = attend_to_source(model, ids, source=[5], predict=[20, 4], truth=[7, 9], top_k=55)
-    for row, token in enumerate((7, 9)):
-        (column,) = np.flatnonzero(result.predicted_ids[row] == token)
-        assert result.truth_probabilities[row] == result.probabilities[row, column]
-    assert attend_to_source(model, ids, source=[5], predict=[4]).truth_probabilities.shape == (0,)
-    with pytest.raises(ValueError, match="truth has 1 ids, but 2 positions"):
-        attend_to_source(model, ids, source=[5], predict=[20, 4], truth=[7])
-
-
 def test_an_encoder_alone_will_do(model):
     whole, alone = (attend_to_source(part, text(), source=[5]) for part in (model, model.longformer))
     np.testing.assert_array_equal(whole.given, alone.given)
-    with pytest.raises(ValueError, match="LongformerModel has no language-model head to predict with"):
-        attend_to_source(model.longformer, text(), source=[5], predict=[3])
 
 
 def test_training_goes_on_as_it_was(model):
@@ -174,9 +148,6 @@ def test_training_goes_on_as_it_was(model):
         ({"source": np.ones(29, dtype=bool)}, r"the mask source has shape \(29,\), but the text has 30"),
         ({"source": [1.5]}, "source must be a list of positions or a bool mask"),
         ({"extra_global": [99]}, "extra_global: position 99 is outside"),
-        ({"predict": [28]}, "predict: position 28 is padding"),
-        ({"predict": [3], "top_k": 0}, "top_k is 0; it must be from 1 to 55"),
-        ({"predict": [3], "top_k": 56}, "top_k is 56"),
         ({"layers": []}, "no layer is chosen"),
         ({"input_ids": []}, "input_ids must be whole numbers"),
         ({"input_ids": [[2, 3]]}, "input_ids must be whole numbers"),

@@ -106,7 +106,7 @@ def test_a_compared_word_gets_a_rank_that_depends_on_layer_and_direction(lab: An
 def test_what_if_a_word_is_hidden_and_the_chosen_ones_see_everything_or_not(lab: Any, pictures: Path):
     lab.get_by_role("radio", name="hides").click()
     word(lab, 1, 1, 2).click()
-    rows = lab.locator(".cdlm-x-prediction")
+    rows = lab.locator(".cdlm-x-note")
     rows.first.wait_for()
     lab.get_by_role("radio", name="lets see everything").click()
     word(lab, 1, 1, 2).click()

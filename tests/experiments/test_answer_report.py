@@ -208,14 +208,14 @@ def test_the_tables_of_scores(report: Report):
 
 
 def test_rows_of_the_tests(report: Report):
-    header, *rows = table_cells(answer_selection.comparisons(report).data)
+    header, *rows = table_cells(answer_selection.comparisons(report).html())
     assert header == ["all candidates", "against", "P@1", "MAP", "MRR"]
     names = [("joint IE_k", "pairwise"), ("MSPP IE_k", "pairwise"), ("MSPP IE_k", "joint IE_k")]
     assert [tuple(row[:2]) for row in rows] == names
     assert rows[1][2].startswith("+33.3 [")
     assert "over seeds" in rows[1][2]
     assert "over seeds" in rows[1][4]
-    header, *again = table_cells(answer_selection.comparisons(report, ranking="reranked").data)
+    header, *again = table_cells(answer_selection.comparisons(report, ranking="reranked").html())
     assert header[0] == "ranked anew"
     assert again[0][2].startswith("\u221233.3 [")
 
@@ -227,7 +227,7 @@ def test_a_collapsed_system_is_named(tmp_path: Path):
     keys = [("joint-ie", 0), ("joint-ie", 1), ("mspp-ie", 0), ("mspp-ie", 1)]
     assert list(answer_selection.diagnoses(run, predictions)) == keys
     report = report_of(run, predictions)
-    name, seed, verdict = table_cells(answer_selection.collapses(report).data)[1]
+    name, seed, verdict = table_cells(answer_selection.collapses(report).html())[1]
     assert (name, seed) == ("joint IE_k", "0")
     assert verdict.startswith("Collapsed: ")
     assert "nearly the same (spread 0.000 log-odds)" in verdict

@@ -598,7 +598,7 @@ def test_systems_are_compared_page_by_page(by_hand: Report):
     assert row["p_holm"] == row["p"] == 1, "of two pages one differs: either sign is as likely"
     assert [rows[pair]["p_holm"] for pair in alone] == [min(1, 2 * rows[pair]["p"]) for pair in alone]
     assert row["p_seeds"] is None, "neither differs from seed to seed"
-    header, *cells = table_cells(fact_verification.comparisons(by_hand).data)
+    header, *cells = table_cells(fact_verification.comparisons(by_hand).html())
     assert header[0] == "on test"
     assert cells[2] == ["joint IE_1", "pairwise, weighted sum", "+25.0 [0.0, 50.0]", "1.000", "\u2013"]
 
@@ -609,7 +609,7 @@ def test_mistakes_are_counted_and_shared_out_over_the_seeds(by_hand: Report):
         for row in by_hand.tables["confusion"]
     }
     assert rows["pairwise-sum", 1, "test", "refuted"] == {"supported": 1, "refuted": 1}
-    html = fact_verification.mistakes(by_hand).data
+    html = fact_verification.mistakes(by_hand).html()
     _, *cells = table_cells(html)
     assert cells[2:4] == [
         ["pairwise, weighted sum", "supported", "2", "100.0", "0.0"],

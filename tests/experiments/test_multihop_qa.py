@@ -81,7 +81,7 @@ def test_the_report_has_the_official_scores_and_their_files(finished) -> None:
     for split in ("dev", "test"):
         table, kinds = (
             multihop_qa.score_table(written, split=split).html(),
-            views.kind_table(written, split).data,
+            views.kind_table(written, split).html(),
         )
         assert all(name in html for name in ("Longformer", "CDLM") for html in (table, kinds))
         assert all(kind in kinds for kind in ("bridge", "comparison"))

@@ -2,6 +2,7 @@
 opened elsewhere; its scores by hand."""
 
 import json
+import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from cdlm_lab.experiments.paragraph_pretraining import (
     score_rows,
     train,
 )
+from cdlm_lab.models.checkpoint import HEAD_FILE
 from cdlm_lab.models.joint import JointHead, load_joint_model, paragraph_head
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError
@@ -32,6 +34,7 @@ from cdlm_lab.report import Report, read_report
 from cdlm_lab.scores import Score
 from cdlm_lab.training import fine_tuning
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
+from cdlm_lab.training.trained import folder_of_run, ship_run, shipped_runs, trained_run
 from cdlm_lab.training.trainer import TrainingResult
 
 SMALL = Settings(
@@ -179,6 +182,50 @@ def test_the_model_opens_elsewhere_and_says_the_same(finished: Finished):
         torch.testing.assert_close(joint.head.layers[0].weight, expected)
 
 
+def test_a_trained_model_is_opened_and_a_new_one_learns_beside_it(
+    finished: Finished, report: Report, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """From its folder, and shipped, in half precision; with the shape and the history of its training."""
+    for function in (folder_of_run, trained_run, shipped_runs, ship_run):
+        monkeypatch.setattr(function, "__defaults__", (tmp_path / "project",))
+    ship_run(finished[2], "storyworld/paragraphs")
+    losses = [row["loss"] for row in report.tables["history"] if "loss" in row]
+    for number, name in enumerate((str(finished[2]), "storyworld/paragraphs")):
+        given = replace(SMALL, trained=name, run_folder=str(tmp_path / str(number)), sentence_length=32)
+        run = prepare(given, cache=cache)
+        assert run.settings.sentence_length == SMALL.sentence_length
+        assert dict(facts(run))["training"] == f"done already, in {name}"
+        assert train(run) is None
+        again = experiment.report(run, experiment.evaluate(run, experiment.predict(run), None))
+        assert [row["loss"] for row in again.tables["history"] if "loss" in row] == losses
+        scores = {row.metric: row.value for row in again.rows}
+        for row in report.rows:
+            if row.metric.startswith(("mspp/above", "mlm")):
+                assert scores[row.metric] == pytest.approx(row.value, rel=0.02), row.metric
+        assert len(experiment.losses_figure(again).data) == 4
+    assert not (tmp_path / "1" / "model").exists()
+    seen: list[dict] = []
+    experiment.train_small(run, on_log=seen.append)
+    assert seen[-1]["step"] == 4
+    assert seen[0]["loss"] == pytest.approx(losses[0]), "it begins where the other began"
+    experiment.train_small(finished[0], on_log=None)  # a whole training was seen: nothing to do
+
+
+def test_what_cannot_be_opened_is_refused(finished: Finished, cache: Path, small: Settings, tmp_path: Path):
+    given = replace(small, trained=str(finished[2]))
+    with pytest.raises(ParameterError, match=r"head is 'ae_k', but .* was trained with 'ie_k'"):
+        prepare(replace(given, head="ae_k"), cache=cache)
+    shutil.copytree(finished[2], tmp_path / "other")
+    (tmp_path / "other" / MODEL_FOLDER / HEAD_FILE).unlink()
+    with pytest.raises(ParameterError, match=r"whose model has no head for paragraphs; name a run"):
+        prepare(replace(given, trained=str(tmp_path / "other")), cache=cache)
+
+
+def test_a_model_without_a_history_says_so(report: Report):
+    shown = experiment.losses_figure(replace(report, tables={"history": []}))
+    assert "without the history" in shown.data
+
+
 def test_each_split_has_documents_and_chance_of_its_own(finished: Finished):
     splits = finished[0].splits
     assert tuple(splits) == SPLITS
@@ -232,7 +279,7 @@ def test_an_interrupted_run_and_other_processes_leave_no_model(
     ended = SimpleNamespace(interrupted=True, steps=2)
     monkeypatch.setattr(fine_tuning, "train_in_processes", lambda *_, **__: ended)
     run = prepare(small, cache=cache)
-    with pytest.raises(KeyboardInterrupt, match="stopped after step 2; run again to go on"):
+    with pytest.raises(KeyboardInterrupt, match="Stopped after step 2, which is kept: run"):
         train(run)
     ended.interrupted = False
     monkeypatch.setenv("RANK", "1")
@@ -312,7 +359,7 @@ def test_the_report_has_scores_and_where_they_come_from(report: Report, finished
     assert (report.data["right"], report.data["precision"]) == (0.2, precision_told("auto"))
     assert 0 < report.data["share_of_text_cut"] < 1
     assert {record["step"] for record in report.tables["history"]} == {1, 2, 3, 4}
-    assert experiment.score_table(report).data.count("<tr") == 1 + 8
+    assert experiment.score_table(report).html().count("<tr") == 1 + 8
     assert sum(name.startswith(("mspp/", "mlm/")) for name in scores) == 8
 
 
@@ -326,9 +373,9 @@ def test_rows_of_the_table_are_the_numbers_of_the_report(report: Report):
         score("mspp/first", 0.3, 200, chance=0.2),
         score("mlm/perplexity", 12.345, 5000, spread=1),
     ]
-    assert table_cells(experiment.score_table(replace(report, rows=by_hand)).data)[1:] == [
+    assert table_cells(experiment.score_table(replace(report, rows=by_hand)).html())[1:] == [
         ["candidates called as they are", "75.0% [65.0%, 85.0%]", "80%", "1,000"],
-        ["&emsp;of other documents", "50.0% [40.0%, 60.0%]", "", "400"],
+        ["of other documents", "50.0% [40.0%, 60.0%]", "", "400"],
         ["one of the same paragraph is ranked first", "30.0% [20.0%, 40.0%]", "20%", "200"],
         ["perplexity of masked tokens", "12.35 [11.35, 13.35]", "", "5,000"],
     ]

@@ -129,11 +129,11 @@ def test_comparisons_are_of_the_runs_own_k_on_test(written) -> None:
     assert row["p_holm"] == row["p"]  # one test needs no correction
     score = score_of(by_hand, "doc-arc", "test", "f1")
     assert (score.p, score.against) == (row["p_holm"], "bert-lstm")
-    table = document_tagging.comparison_table(by_hand).data
+    table = document_tagging.comparison_table(by_hand).html()
     assert "+25.0 [" in table
     assert f"{row['p_holm']:.3f}" in table
     tiny = replace(by_hand, tables={"comparisons": [row | {"p_holm": 0.0002}]})
-    assert "&lt; 0.001" in document_tagging.comparison_table(tiny).data
+    assert "&lt; 0.001" in document_tagging.comparison_table(tiny).html()
 
 
 def test_the_sweep_has_every_k_and_seed_on_dev(written) -> None:
@@ -150,7 +150,7 @@ def test_rows_of_the_tables(written) -> None:
     assert "Doc-ARC-2" not in table.text(), "the sweep has a figure"
     assert score_of(by_hand, "doc-arc", "dev", "f1").value == pytest.approx((1 + 2 / 3) / 2)
     top = [{"word": "<b>", "labels": ["<i>", "PER"]}]
-    hostile = document_tagging.top_table(replace(by_hand, tables=by_hand.tables | {"top": top})).data
+    hostile = document_tagging.top_table(replace(by_hand, tables=by_hand.tables | {"top": top})).html()
     assert "&lt;b&gt;" in hostile
     assert "&lt;i&gt;, PER" in hostile
 

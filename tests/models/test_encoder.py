@@ -197,6 +197,7 @@ def test_size_of_the_default_and_what_is_loaded_again(trained_once: None, tmp_pa
     embeddings = (1024 + 1026 + 1) * 128 + 2 * 128
     assert len(tokenizer) == 1024
     assert parameter_count(model) == embeddings + 3 * layer + head
+    assert parameter_count(load_language_model("small", **long)[0]) == embeddings + 6 * layer + head
     loaded, words = load_language_model(saved(tmp_path, model, tokenizer), **long)
     assert words.backend_tokenizer.to_str() == tokenizer.backend_tokenizer.to_str()
     assert words.all_special_ids == tokenizer.all_special_ids

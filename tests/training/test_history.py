@@ -135,7 +135,7 @@ def test_the_first_interrupt_is_noted_and_the_second_obeyed(capsys: pytest.Captu
         assert (stop.signal, stop.requested) == (signal.SIGINT, True)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
-    assert "Stopping after this step" in capsys.readouterr().err
+    assert "Stopping after this step" in capsys.readouterr().out
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGINT)
 

@@ -121,7 +121,7 @@ def test_a_stopped_run(tmp_path: Path, uninterrupted_in, precision: str, capsys:
     result = run(tmp_path, on_log=interrupt_at(4), precision=precision, **SETTINGS)
     # The signal came while step 4 was recorded, after a stop was looked for at the end of that step.
     assert (result.steps, result.interrupted, result.last_checkpoint.name) == (5, True, "checkpoint-5")
-    assert "Stopped after step 5; the same command goes on from there." in capsys.readouterr().out
+    assert capsys.readouterr().out == "Stopping after this step; once more stops at once.\n"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert_equal(outcome(tmp_path, precision=precision), uninterrupted_in[precision])
 
@@ -144,7 +144,7 @@ def test_processes_that_make_examples_change_nothing(
     result = run(tmp_path, on_log=at_step(4, interrupt_all), **SETTINGS, workers=2)
     assert counts[0] >= 2
     assert (result.steps, result.interrupted) == (5, True)
-    assert capfd.readouterr().err.count("Stopping after this step") == 1
+    assert capfd.readouterr().out.count("Stopping after this step") == 1
     assert not makers()
     assert_equal(outcome(tmp_path, workers=2), uninterrupted)
 

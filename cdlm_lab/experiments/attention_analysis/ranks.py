@@ -30,7 +30,16 @@ from cdlm_lab.examples.mention_pairs import AlignedPair, sample_aligned_pairs
 from cdlm_lab.examples.packing import document_sequence
 from cdlm_lab.examples.tokens import EncodedDocument, EncodedDocuments, SpecialTokens, from_tokenizer
 from cdlm_lab.experiments.cluster_corpora import Checkpoints, CoreferenceSplit, read_corpus, reset_globals
-from cdlm_lab.experiments.runs import KeptNumbers, Scores, facts_table, report, with_p_holm
+from cdlm_lab.experiments.runs import (
+    KeptNumbers,
+    Scores,
+    facts_table,
+    finished,
+    finished_fact,
+    once,
+    report,
+    with_p_holm,
+)
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.precision import Precision, computing_in
@@ -39,9 +48,9 @@ from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets.charts import SORTS, head_maps, rank_distributions
-from cdlm_lab.widgets.html import seconds_in_words, table_html, variant_name
+from cdlm_lab.widgets.html import seconds_in_words, variant_name
 from cdlm_lab.widgets.score_tables import score_table
-from cdlm_lab.widgets.tables import ScoreTable, SystemRow
+from cdlm_lab.widgets.tables import ScoreTable, SystemRow, text_table
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report"]
 PAPER, RANDOM_SPAN, FIRST_HEAD = 0, 1, 2  # what stands in a row of ranks
@@ -135,14 +144,8 @@ def prepare(settings: Settings) -> Analysis:
 
 
 def preview(analysis: Analysis) -> HTML:
-    """What a person wants to know before the run starts; a few pairs are read to learn how long one takes."""
+    """What a person wants to know before the run starts."""
     settings = analysis.settings
-    _, ranks = _reader(analysis, next(iter(settings.checkpoints)))
-    sample = [pairs[len(pairs) // 2] for pairs in analysis.pairs.values()]
-    ranks(sample[:1])  # the first reading is slower than all others
-    start = time.perf_counter()
-    ranks(sample)
-    seconds = (time.perf_counter() - start) / len(sample)
     models = ", ".join(f"{variant} ({where})" for variant, where in settings.checkpoints.items())
     facts = [("models", models)]
     for kind, pairs in analysis.pairs.items():
@@ -150,8 +153,19 @@ def preview(analysis: Analysis) -> HTML:
         text = f"{corefer:,} that corefer, {len(pairs) - corefer:,} that do not"
         facts.append((f"pairs of {kind} mentions", text))
     facts.append(("from", f"{len(analysis.topics)} topics of {settings.corpus}, {settings.split}"))
-    about = seconds_in_words(analysis.readings * seconds)
-    return facts_table([*facts, ("time", f"{analysis.readings:,} readings of two documents: about {about}")])
+    made = finished(analysis)
+    return facts_table([*facts, finished_fact(made) if made else ("time", _time_in_words(analysis))])
+
+
+def _time_in_words(analysis: Analysis) -> str:
+    """How long the readings take; a few pairs are read to learn how long one takes."""
+    _, ranks = _reader(analysis, next(iter(analysis.settings.checkpoints)))
+    sample = [pairs[len(pairs) // 2] for pairs in analysis.pairs.values()]
+    ranks(sample[:1])  # the first reading is slower than all others
+    start = time.perf_counter()
+    ranks(sample)
+    seconds = (time.perf_counter() - start) / len(sample) * analysis.readings
+    return f"{analysis.readings:,} readings of two documents: about {seconds_in_words(seconds)}"
 
 
 def predict(analysis: Analysis) -> dict[str, ModelRanks]:
@@ -260,6 +274,7 @@ def _ranks(
 # ---- the report ----
 
 
+@once
 def evaluate(analysis: Analysis, measured: Measured) -> Scores:
     """Mean ranks, gaps between the sorts of pairs, tests between variants, and what each head does.
 
@@ -331,7 +346,7 @@ def table_view(report: Report) -> ScoreTable:
     return score_table(report, others=[SystemRow(system="random span", label="random span", scores=random)])
 
 
-def gap_view(report: Report) -> HTML:
+def gap_view(report: Report) -> ScoreTable:
     """How many points higher the targets of each variant rank if they corefer, a cell a kind."""
     gaps: dict[str, list[str]] = {}
     for row in report.rows:
@@ -339,7 +354,7 @@ def gap_view(report: Report) -> HTML:
             words = f"{row.value:+.1f} [{row.low:+.1f}, {row.high:+.1f}]"
             gaps.setdefault(row.system, [variant_name(row.system)]).append(words)
     columns = ["points higher if they corefer", "events", "entities"]
-    return HTML(table_html(columns, list(gaps.values())))
+    return text_table(columns, gaps.values())
 
 
 def distribution_view(analysis: Analysis, measured: Measured) -> go.Figure:

@@ -29,10 +29,10 @@ from cdlm_lab.report import Report
 from cdlm_lab.widgets import rankings as pictures
 from cdlm_lab.widgets.ask import own_candidates_box
 from cdlm_lab.widgets.browse import RankingBrowser
-from cdlm_lab.widgets.html import MUTED, escaped, points_in_words, share_bar, still_page, table_html
+from cdlm_lab.widgets.html import escaped, points_in_words, share_bar, still_page, table_html
 from cdlm_lab.widgets.rankings import ReadRanking
 from cdlm_lab.widgets.score_tables import score_table
-from cdlm_lab.widgets.tables import ScoreTable, p_in_words
+from cdlm_lab.widgets.tables import Cell, ScoreTable, p_text, text_table
 
 ALL, RERANKED = "all", "reranked"
 Predictions = Mapping[tuple[str, int], Mapping[str, AnswerPredictions]]  # (system, seed) -> data set
@@ -57,28 +57,28 @@ def answers_table(report: Report, *, ranking: str = ALL, split: str = "test") ->
     return score_table(report, labels=labels, group=ranking, split=split, caption=caption)
 
 
-def comparisons(report: Report, *, ranking: str = ALL) -> HTML:
+def comparisons(report: Report, *, ranking: str = ALL) -> ScoreTable:
     """The tests on test: for each pair of systems the differences in points, with both p-values."""
-    rows: dict[tuple[str, str], list[str]] = {}
+    rows: dict[tuple[str, str], list[str | Cell]] = {}
     for row in report.tables["comparisons"]:
         if row["group"] == ranking:
             difference, low, high = (points_in_words(row[name]) for name in ("difference", "low", "high"))
-            seeds = "" if row["p_seeds"] is None else f"; over seeds {p_in_words(row['p_seeds'])}"
-            p = f'<div style="font-size:11px;{MUTED}">p {p_in_words(row["p_holm"])}{seeds}</div>'
+            seeds = "" if row["p_seeds"] is None else f"; over seeds {p_text(row['p_seeds'])}"
             labels = [ANSWER_SYSTEMS[row[side]].label for side in "ab"]
             cells = rows.setdefault((row["a"], row["b"]), labels)
-            cells.append(f"{difference} [{low}, {high}]{p}")
+            p = f"p {p_text(row['p_holm'])}{seeds}"
+            cells.append(Cell(text=f"{difference} [{low}, {high}]", below=p))
     first = "all candidates" if ranking == ALL else "ranked anew"
-    return HTML(table_html([first, "against", "P@1", "MAP", "MRR"], [*rows.values()], text_columns=(0, 1)))
+    return text_table([first, "against", "P@1", "MAP", "MRR"], rows.values(), texts=2)
 
 
-def collapses(report: Report) -> HTML:
+def collapses(report: Report) -> ScoreTable:
     """What became of each joint system with each seed."""
     rows = [
-        [ANSWER_SYSTEMS[row["system"]].label, str(row["seed"]), escaped(row["verdict"])]
+        [ANSWER_SYSTEMS[row["system"]].label, str(row["seed"]), row["verdict"]]
         for row in report.tables["diagnosis"]
     ]
-    return HTML(table_html(["system", "seed", "on test"], rows, text_columns=(0, 1, 2)))
+    return text_table(["system", "seed", "on test"], rows, texts=3)
 
 
 def diagnoses(run: SystemRun, predictions: Predictions) -> dict[tuple[str, int], JointDiagnosis]:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from IPython.display import HTML
 from ipywidgets import Widget
 
 from cdlm_lab.data.claims import EvidencedClaim
@@ -29,9 +28,9 @@ from cdlm_lab.models.precision import Precision
 from cdlm_lab.report import Report
 from cdlm_lab.widgets.ask import EVIDENCE, own_candidates_box
 from cdlm_lab.widgets.browse import verdict_browser
-from cdlm_lab.widgets.html import escaped, still_page, table_html
+from cdlm_lab.widgets.html import still_page
 from cdlm_lab.widgets.score_tables import score_table
-from cdlm_lab.widgets.tables import ScoreTable
+from cdlm_lab.widgets.tables import Cell, ScoreTable, text_table
 from cdlm_lab.widgets.verdicts import ReadClaim, verdict_html, verdicts_page
 
 MAJORITY = "majority"
@@ -59,19 +58,19 @@ def shown_set(report: Report) -> str:
     return "test" if "test" in report.data["scored"] else "dev"
 
 
-def comparisons(report: Report) -> HTML:
+def comparisons(report: Report) -> ScoreTable:
     """The tests between systems on the shown set."""
     name = shown_set(report)
     rows = [
-        [*(escaped(CLAIM_SYSTEMS[row[side]].label) for side in "ab"), *comparison_cells(row)]
+        [*(CLAIM_SYSTEMS[row[side]].label for side in "ab"), *comparison_cells(row)]
         for row in report.tables["comparisons"]
         if row["split"] == name
     ]
     columns = [f"on {name}", "against", "difference [95%]", "p (Holm)", "p over seeds"]
-    return HTML(table_html(columns, rows, text_columns=(0, 1)))
+    return text_table(columns, rows, texts=2)
 
 
-def mistakes(report: Report) -> HTML:
+def mistakes(report: Report) -> ScoreTable:
     """Of each system and gold label on the shown set, the share of claims that is given each label."""
     counts: dict[tuple[str, str], Counter[str]] = {}
     seeds: Counter[tuple[str, str]] = Counter()
@@ -86,10 +85,9 @@ def mistakes(report: Report) -> HTML:
     for (system, gold), of_label in sorted(counts.items(), key=lambda item: order.index(item[0][0])):
         claims = of_label.total() // seeds[system, gold]
         shares = {label: f"{100 * of_label[label] / of_label.total():.1f}" for label in labels}
-        shares[gold] = f"<b>{shares[gold]}</b>"
-        label = escaped(CLAIM_SYSTEMS[system].label)
-        rows.append([label, escaped(gold), f"{claims:,}", *shares.values()])
-    return HTML(table_html(["system", "gold label", "claims", *labels], rows, text_columns=(0, 1)))
+        cells = [Cell(text=share, best=label == gold) for label, share in shares.items()]
+        rows.append([CLAIM_SYSTEMS[system].label, gold, f"{claims:,}", *cells])
+    return text_table(["system", "gold label", "claims", *labels], rows, texts=2)
 
 
 MOST_SHOWN = 300  # claims to leaf through: a joint model reads each once more for each sentence

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from IPython.display import HTML
 from ipywidgets import Widget
 
 from cdlm_lab.data.document_pairs import split_sentences
@@ -21,24 +20,25 @@ from cdlm_lab.models.question_answering import DecodedAnswer
 from cdlm_lab.report import Report
 from cdlm_lab.widgets.ask import own_question_box
 from cdlm_lab.widgets.browse import question_browser
-from cdlm_lab.widgets.html import escaped, table_html, variant_name
+from cdlm_lab.widgets.html import variant_name
 from cdlm_lab.widgets.questions import ReadQuestion, question_html, questions_page
+from cdlm_lab.widgets.tables import ScoreTable, text_table
 
 
-def kind_table(report: Report, split: str = "test") -> HTML:
+def kind_table(report: Report, split: str = "test") -> ScoreTable:
     """Encoder, kind, number of questions, and F1 of answer, support and both."""
     columns = ["encoder", "questions", "how many", "answer", "support", "joint"]
     rows = [
         [
             variant_name(row["system"]),
-            escaped(row["kind"] or "not known"),
+            row["kind"] or "not known",
             f"{row['questions']:,}",
             *(f"{100 * row[measure]:.1f}" for measure in ("f1", "sp_f1", "joint_f1")),
         ]
         for row in report.tables["kinds"]
         if row["split"] == split
     ]
-    return HTML(table_html(columns, rows, text_columns=(0, 1)))
+    return text_table(columns, rows, texts=2)
 
 
 # ---- answers in place ----

@@ -9,7 +9,6 @@ from statistics import fmean, stdev
 from typing import Any
 
 import plotly.graph_objects as go
-from IPython.display import HTML
 from ipywidgets import Widget
 
 from cdlm_lab.analysis.tf_idf import QuantileShare
@@ -24,8 +23,7 @@ from cdlm_lab.report import Report
 from cdlm_lab.widgets import score_tables, tagged
 from cdlm_lab.widgets.ask import own_text_box
 from cdlm_lab.widgets.browse import TaggedBrowser
-from cdlm_lab.widgets.html import escaped, table_html
-from cdlm_lab.widgets.tables import ScoreTable
+from cdlm_lab.widgets.tables import ScoreTable, text_table
 
 
 def score_table(report: Report, split: str = "test") -> ScoreTable:
@@ -40,20 +38,20 @@ def _folder_name(report: Report) -> str:
     return Path(report.data["corpus"]).name
 
 
-def comparison_table(report: Report) -> HTML:
+def comparison_table(report: Report) -> ScoreTable:
     """The tests of a report."""
     rows = []
     for row in report.tables["comparisons"]:
         labels = [TAG_SYSTEMS[row[side]].label for side in ("a", "b")]
         rows.append([*labels, *comparison_cells({"p_seeds": None} | row)[:2]])
     columns = ["system", "against", "difference of F1 [95%]", "p"]
-    return HTML(table_html(columns, rows, text_columns=(0, 1)))
+    return text_table(columns, rows, texts=2)
 
 
-def top_table(report: Report) -> HTML:
+def top_table(report: Report) -> ScoreTable:
     """The entities of the highest TF-IDF (Table 5)."""
-    rows = [[escaped(row["word"]), escaped(", ".join(row["labels"]))] for row in report.tables["top"]]
-    return HTML(table_html(["word", "tagged as"], rows, text_columns=(0, 1)))
+    rows = [[row["word"], ", ".join(row["labels"])] for row in report.tables["top"]]
+    return text_table(["word", "tagged as"], rows, texts=2)
 
 
 def figures(report: Report) -> list[go.Figure]:

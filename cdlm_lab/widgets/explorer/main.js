@@ -16,10 +16,9 @@ class Explorer {
     this.stage = element("div", "cdlm-x-stage");
     this.tip = element("div", "cdlm-x-tip");
     this.tip.hidden = true;
-    this.predictions = new Predictions(this.documents);
     this.panels = [];
     this.makeControls();
-    this.root.append(this.bar, this.status, this.stage, this.predictions.root, legend(), this.tip);
+    this.root.append(this.bar, this.status, this.stage, legend(), this.tip);
     el.append(this.root);
     this.listen();
     this.showView();
@@ -95,7 +94,8 @@ class Explorer {
     this.seesBox.checked = selection.source_global;
     this.seesBox.addEventListener("change", () => this.ask({ source_global: this.seesBox.checked }));
     sees.append(this.seesBox, " chosen words see everything");
-    this.wordControls = [mode.group, layer.group, heads, direction.group, reduce.group, shade.group, arcs.group, sees];
+    this.search = new Search(this);
+    this.wordControls = [this.search.root, mode.group, layer.group, heads, direction.group, reduce.group, shade.group, arcs.group, sees];
     const exports = element("div", "cdlm-x-exports");
     for (const [what, text, title] of [
       ["html", "save as page", "a file that opens in any browser, without a notebook"],
@@ -132,7 +132,6 @@ class Explorer {
     const names = this.options.models;
     if (view === "overview") {
       const overview = this.model.get("overview");
-      this.predictions.root.hidden = true;
       this.panels = (overview?.panels ?? []).map(
         ({ name, matrix }) => new SentencePanel(this, name, names.length > 1, floats(matrix)),
       );
@@ -142,6 +141,7 @@ class Explorer {
     } else {
       this.panels = names.map((name) => new WordPanel(this, name, names.length > 1));
       this.panels.forEach((panel) => panel.mark(this.selection));
+      this.search.mark();
     }
     this.stage.append(...this.panels.map((panel) => panel.root));
     this.showAnswer();
@@ -169,7 +169,6 @@ class Explorer {
         read: bytesOf(panel.read),
       }));
       this.panels.forEach((panel, i) => panel.show(panels[i], this.selection, this.look));
-      this.predictions.show(panels, panels.length > 1);
     }
     this.showStatus();
   }

@@ -1,5 +1,4 @@
-// One model's view of the documents: columns, what is shaded in them, curves between them, and what the model
-// predicts for hidden words.
+// One model's view of the documents: columns, what is shaded in them, and curves between them.
 
 class Panel {
   // `columnOf(number)` makes the column of a document: {column, text, ...}.
@@ -45,6 +44,7 @@ class WordPanel extends Panel {
     this.lost = element("span", "cdlm-x-muted");
     this.title.append(this.verdict, this.lost);
     this.answer = null;
+    this.guesses = new Guesses();
   }
 
   // Frames of what is chosen, compared, global and masked.
@@ -90,6 +90,7 @@ class WordPanel extends Panel {
       strength: high > low ? Math.max(0, (answer.scores[i] - low) / Math.max(top - low, 1e-12)) : 0,
     }));
     this.verdict.textContent = this.explorer.verdict(answer, selection);
+    this.guesses.show(answer.predictions, (span) => this.words[firsts[span[0]] + span[2] - 1]);
     const lost = answer.read.reduce((count, read) => count + !read, 0);
     this.lost.textContent = lost ? `${lost} grey ${lost === 1 ? "word is" : "words are"} more than it can read` : "";
     this.redrawArcs();
@@ -101,11 +102,16 @@ class WordPanel extends Panel {
     return first + source[1] <= i && i < first + source[2];
   }
 
-  // Bring a span into sight, in its own column only: the notebook stays where it is.
+  // Bring a span into sight within the panel: the notebook stays where it is.
   reveal(span) {
     if (!span) return;
     const word = this.words[this.explorer.firsts[span[0]] + span[1]];
     const text = this.texts[span[0]];
+    const { columns } = this;
+    const column = text.parentElement;
+    if (column.offsetLeft < columns.scrollLeft || column.offsetLeft + column.offsetWidth > columns.scrollLeft + columns.clientWidth) {
+      columns.scrollLeft = column.offsetLeft;
+    }
     const offset = word.offsetTop - text.offsetTop;
     if (offset < text.scrollTop + 8 || offset > text.scrollTop + text.clientHeight - 28) {
       text.scrollTop = Math.max(0, offset - text.clientHeight / 2);
@@ -157,54 +163,5 @@ class SentencePanel extends Panel {
       strength: high > low ? (value - low) / (high - low) : 0,
     }));
     this.redrawArcs();
-  }
-}
-
-// What the model predicts where words are hidden from it, now and before the last change.
-class Predictions {
-  constructor(documents) {
-    this.documents = documents;
-    this.root = element("div", "cdlm-x-predictions");
-    this.before = new Map();
-  }
-
-  show(panels, showNames) {
-    this.root.replaceChildren();
-    const some = panels.some((panel) => panel.predictions.length);
-    this.root.hidden = !some;
-    if (!some) {
-      this.before.clear();
-      return;
-    }
-    this.root.append(element("div", "cdlm-x-muted", "Predicted for the hidden words, most likely first"));
-    const now = new Map();
-    for (const panel of panels) {
-      for (const prediction of panel.predictions) {
-        const key = JSON.stringify([panel.name, prediction.span]);
-        now.set(key, prediction.truth_probability);
-        this.root.append(this.row(panel, prediction, showNames, this.before.get(key)));
-      }
-    }
-    this.before = now;
-  }
-
-  row(panel, prediction, showNames, earlier) {
-    const row = element("div", "cdlm-x-prediction");
-    const truth = element("span", "cdlm-x-truth");
-    truth.append(element("bdi", "cdlm-x-word cdlm-x-masked", textOfSpan(this.documents, prediction.span)));
-    const share = (p) => `${(100 * p).toFixed(p < 0.01 ? 2 : p < 0.1 ? 1 : 0)}%`;
-    const changed = earlier !== undefined && Math.abs(earlier - prediction.truth_probability) > 5e-5;
-    truth.append(` ${changed ? `${share(earlier)} → ` : ""}${share(prediction.truth_probability)}`);
-    if (changed) truth.classList.add(earlier < prediction.truth_probability ? "cdlm-x-up" : "cdlm-x-down");
-    if (showNames) row.append(element("span", "cdlm-x-muted cdlm-x-who", panel.name));
-    row.append(truth);
-    for (const [word, probability] of prediction.top) {
-      const guess = element("span", "cdlm-x-guess");
-      const bar = element("i");
-      bar.style.width = `${Math.max(1, 100 * probability)}%`;
-      guess.append(element("bdi", "", word), element("span", "cdlm-x-muted", ` ${share(probability)}`), bar);
-      row.append(guess);
-    }
-    return row;
   }
 }

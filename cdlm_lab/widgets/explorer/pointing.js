@@ -93,7 +93,9 @@ function act(explorer, mode, span) {
   } else {
     const name = mode === "global" ? "extra_global" : "masked";
     const others = selection[name].filter((one) => !sameSpan(one, span));
-    explorer.ask({ [name]: others.length < selection[name].length ? others : [...others, span] });
+    // where nothing is chosen, hidden words are: where does the model look for them?
+    const source = selection.source ?? (mode === "masked" ? span : null);
+    explorer.ask({ source, [name]: others.length < selection[name].length ? others : [...others, span] });
   }
 }
 

@@ -119,8 +119,9 @@ class Prediction:
     """What a model predicts for hidden words."""
 
     span: Place  # the words
-    truth_probability: float  # of what really stands there; of several subwords, the product
-    top: tuple[tuple[str, float], ...]  # (text, probability), most likely first
+    truth_probability: float  # of what really stands there, as one word
+    top: tuple[tuple[str, float], ...]  # (text, probability), most likely first; whole words
+    pieces: int = 1  # how many tokens are hidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

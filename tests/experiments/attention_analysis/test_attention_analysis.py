@@ -80,7 +80,7 @@ def test_the_report_holds_means_gaps_and_chance(analysis: Analysis, measured):
     assert row["difference"] == pytest.approx(other.value - positive.value)
     assert (other.p, other.against) == (row["p_holm"], "cdlm")
 
-    table, gaps = attention_analysis.table_view(of_run), attention_analysis.gap_view(of_run).data
+    table, gaps = attention_analysis.table_view(of_run), attention_analysis.gap_view(of_run).html()
     assert [row[0].text for row in table.rows] == ["Rand CDLM", "CDLM", "random span"]
     assert f"{positive.value:.1f}" in table.html()
     assert gaps.index("Rand CDLM") < gaps.index(">CDLM") < gaps.index(f"{gap:+.1f} [")

@@ -83,10 +83,11 @@ def test_a_panel_as_the_browser_has_it():
         name="CDLM", scores=np.array([1.0, 2.0]), ranks=np.array([0.0, 100.0]), reach=np.array([True, False]),
         read=np.array([True, True]),
         target_rank=12.5,
-        predictions=(Prediction(span=(0, 1, 2), truth_probability=0.25, top=(("<b>", 0.5),)),),
+        predictions=(Prediction(span=(0, 1, 2), truth_probability=0.25, top=(("<b>", 0.5),), pieces=3),),
     )  # fmt: skip
     values = panel.for_browser()
     assert base64.b64decode(values["reach"]) == b"\x01\x00"
     assert base64.b64decode(values["read"]) == b"\x01\x01"
     assert values["target_rank"] == 12.5
-    assert values["predictions"] == [{"span": [0, 1, 2], "truth_probability": 0.25, "top": [["<b>", 0.5]]}]
+    (prediction,) = values["predictions"]
+    assert prediction == {"span": [0, 1, 2], "truth_probability": 0.25, "top": [["<b>", 0.5]], "pieces": 3}

@@ -1,0 +1,194 @@
+"""A model that has read the documents of the explorer: what a person chooses is run, scored and ranked.
+
+Words are ranked, where the paper ranks tokens: a word's score is the mean (or the largest) of its tokens',
+and its percentile rank is among the words of its document; punctuation and the source do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from cdlm_lab.analysis.hidden_words import HiddenSpan, Vocabulary, guess_hidden
+from cdlm_lab.analysis.percentile_rank import percentile_rank, ranks_within, source_scores, word_scores
+from cdlm_lab.analysis.source_attention import SourceAttention, attend_to_source
+from cdlm_lab.data.records import CoreferenceDocument
+from cdlm_lab.examples.packing import DocumentSequence, document_sequence
+from cdlm_lab.examples.tokens import encode_document, from_tokenizer
+from cdlm_lab.widgets.explorer import Panel, Prediction, Selection, ShownDocument
+from cdlm_lab.widgets.explorer.records import Place
+
+KEPT_RUNS = 24  # of the model, so that layers and heads can be changed without another
+
+
+@dataclass(kw_only=True, eq=False)
+class Reader:
+    """A model that has read the documents."""
+
+    name: str  # above its panel
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    sequence: DocumentSequence  # what it reads
+    firsts: (
+        np.ndarray
+    )  # number of the first word of each document among all words, and at the end their number
+    runs: dict[tuple, Any] = field(default_factory=dict)  # by what was run, the last ones
+
+    @property
+    def words(self) -> np.ndarray:
+        """int64 (seq,), number of each position's word among all words; -1 = special token."""
+        return self.sequence.word_numbers(np.diff(self.firsts))
+
+    @property
+    def document_of_word(self) -> np.ndarray:
+        """int64 (words of all documents,)."""
+        return np.repeat(np.arange(len(self.firsts) - 1), np.diff(self.firsts))
+
+    def positions(self, place: Place) -> np.ndarray:
+        """Positions of words; ValueError if they are not in the text that the model reads."""
+        document, start, end = place
+        positions = self.sequence.positions(document, (start, end))
+        if not len(positions):
+            raise ValueError(
+                f"{self.name} does not read these words: {sum(self.sequence.lost_tokens):,} tokens did not "
+                "fit its length; raise max_length or choose fewer documents"
+            )
+        return positions
+
+    def words_at(self, place: Place) -> slice:
+        """Words of a document among all words."""
+        document, start, end = place
+        return slice(self.firsts[document] + start, self.firsts[document] + end)
+
+    def positions_of(self, places: Sequence[Place]) -> np.ndarray:
+        """Positions of all these words, in order."""
+        return np.unique(np.concatenate([[], *(self.positions(place) for place in places)]).astype(np.int64))
+
+    def is_global(self, selection: Selection) -> np.ndarray:
+        """bool (seq,), True = sees everything."""
+        source = (selection.source,) if selection.source and selection.source_global else ()
+        chosen = self.positions_of((*selection.extra_global, *source))
+        return np.isin(np.arange(len(self.sequence.input_ids)), chosen)
+
+    def hidden(self, selection: Selection) -> np.ndarray:
+        """int64 (seq,), the text with masks for all pieces of the hidden words."""
+        ids = self.sequence.input_ids.copy()
+        ids[self.positions_of(selection.masked)] = self.tokenizer.mask_token_id
+        return ids
+
+    def attention(self, selection: Selection) -> SourceAttention:
+        """From and to the source in all layers."""
+        chosen = (selection.source, selection.source_global, selection.extra_global, selection.masked)
+        return self._kept(
+            ("attention", *chosen),
+            lambda: attend_to_source(
+                self.model,
+                self.hidden(selection),
+                source=self.positions(selection.source),
+                extra_global=self.is_global(selection),
+                source_is_global=False,
+            ),
+        )
+
+    def predictions(self, selection: Selection) -> tuple[Prediction, ...]:
+        """What the model makes of each hidden span, all pieces of all of them being hidden."""
+        if not selection.masked:
+            return ()
+        key = ("predictions", self.is_global(selection).tobytes(), selection.masked)
+        return self._kept(key, lambda: self._predict(selection))
+
+    def _predict(self, selection: Selection) -> tuple[Prediction, ...]:
+        ids, begins, spans = self.sequence.input_ids, np.diff(self.words, prepend=-2) != 0, []
+        for place in selection.masked:
+            positions = self.positions(place)
+            spans.append(HiddenSpan(positions=positions, truth=ids[positions], begins=begins[positions]))
+        form = {"is_global": self.is_global(selection), "vocabulary": self.vocabulary}
+        guesses = guess_hidden(self.model, ids, spans, mask=self.tokenizer.mask_token_id, **form)
+        return tuple(
+            Prediction(
+                span=place,
+                truth_probability=guessed.truth_probability,
+                top=tuple((self.tokenizer.decode(list(word)).strip(), share) for word, share in guessed.best),
+                pieces=len(span.positions),
+            )
+            for place, span, guessed in zip(selection.masked, spans, guesses, strict=True)
+        )
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """Which pieces may stand where in a guess."""
+        return Vocabulary.of(self.tokenizer)
+
+    def _kept(self, key: tuple, run: Callable[[], Any]) -> Any:
+        """What `run` gives, or gave when it was last asked."""
+        if key not in self.runs:
+            if len(self.runs) >= KEPT_RUNS:
+                del self.runs[next(iter(self.runs))]
+            self.runs[key] = run()
+        return self.runs[key]
+
+
+def read_documents(
+    documents: Sequence[CoreferenceDocument],
+    models: dict[str, tuple[PreTrainedModel, PreTrainedTokenizerBase]],
+    *,
+    max_length: int,
+) -> list[Reader]:
+    """Write the documents into one sequence for each model; nothing is run. `models`: by name to show."""
+    firsts, readers = np.cumsum([0, *(len(document.tokens) for document in documents)]), []
+    for name, (model, tokenizer) in models.items():
+        encoded = [encode_document(document, tokenizer) for document in documents]
+        sequence = document_sequence(encoded, special=from_tokenizer(tokenizer), max_length=max_length)
+        form = {"name": name, "model": model, "tokenizer": tokenizer}
+        readers.append(Reader(**form, sequence=sequence, firsts=firsts))
+    return readers
+
+
+def shown_document(document: CoreferenceDocument) -> ShownDocument:
+    """A record as the explorer shows it, with its mentions."""
+    mentions = tuple((*mention.tokens, mention.cluster) for mention in document.mentions)
+    return ShownDocument(
+        name=document.id, words=document.tokens, sentences=document.sentences, mentions=mentions
+    )
+
+
+def panel_of(reader: Reader, selection: Selection, counts: np.ndarray) -> Panel:
+    """Run the model, or take a run that was kept, and score every word; `counts`: bool (words of all
+    documents,), True = ranked."""
+    attention = reader.attention(selection)
+    tokens = source_scores(
+        attention.given,
+        attention.received,
+        layers=[selection.layer],
+        heads=selection.heads,
+        directions=selection.direction,
+        reduce="max" if selection.reduce == "max" else "sum",
+    )
+    words, total = reader.words, int(reader.firsts[-1])
+    scores = word_scores(tokens, words, n_words=total, reduce=selection.reduce)
+    reach = np.zeros(total, dtype=bool)
+    reach[words[attention.reach & (words >= 0)]] = True
+    read = ~np.isnan(scores)
+    scores = np.where(read, scores, 1.0)  # words that did not fit: exp(0), no weight
+    ranked = counts.copy()
+    ranked[reader.words_at(selection.source)] = False
+    groups, target_rank = np.where(ranked, reader.document_of_word, -1), None
+    if selection.target:  # the rank of its mean among the other words of its document
+        span, others = reader.words_at(selection.target), groups == selection.target[0]
+        others[span] = False
+        if others.any():
+            target_rank = percentile_rank(float(scores[span].mean()), scores[others])
+    return Panel(
+        name=reader.name,
+        scores=scores,
+        ranks=np.nan_to_num(ranks_within(scores, groups), nan=0.0),
+        reach=reach,
+        read=read,
+        target_rank=target_rank,
+        predictions=reader.predictions(selection),
+    )

@@ -1,0 +1,125 @@
+"""How much sentences have to do with each other: the overview of the explorer, and two sentences in bertviz.
+
+The overview needs the attention between all sentences. A model with sparse attention has none across
+documents unless something is global, so the sentences are made global in turn, the first ones of all
+documents together, then the second ones, and so on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from cdlm_lab.analysis.source_attention import attend_to_source, attention_between
+from cdlm_lab.data.records import CoreferenceDocument
+from cdlm_lab.examples.tokens import token_texts
+from cdlm_lab.experiments.attention_analysis.reading import Reader, panel_of, shown_document
+from cdlm_lab.widgets.explorer import Selection, ShownDocument
+from cdlm_lab.widgets.explorer.bertviz import bertviz_html
+from cdlm_lab.widgets.explorer.records import Place
+from cdlm_lab.widgets.html import seconds_in_words
+
+MOST_TOKENS = {"head": 32, "model": 24}  # of each of two sentences, in bertviz's two views
+
+
+def overview_of(
+    readers: Sequence[Reader], documents: Sequence[ShownDocument], tell: Callable[[str], None]
+) -> list[np.ndarray]:
+    """How much the sentences have to do with each other, for each model: (sentences, sentences) float64.
+
+    Row i, column j: the weight between a token of sentence i, while that is global, and a token of sentence
+    j in the last layer, both ways, summed over heads, on average. Sentences that did not fit have 0.
+    `tell`: called with a line on how far it is.
+    """
+    sizes = [len(document.sentences) for document in documents]
+    lengths = [end - start for document in documents for start, end in document.sentences]
+    of_word = np.repeat(np.arange(sum(sizes)), lengths)
+    turns, all_turns = max(sizes), max(sizes) * len(readers)
+    began, done, matrices = time.monotonic(), 0, []
+    for reader in readers:
+        words = reader.words
+        sentence = np.where(words < 0, -1, of_word[words])  # of each position; -1 = special token
+        matrix = np.zeros((sum(sizes), sum(sizes)))
+        for turn in range(turns):
+            rows = [sum(sizes[:number]) + turn for number, size in enumerate(sizes) if turn < size]
+            _fill_rows(matrix, reader, sentence, rows)
+            done += 1
+            left = seconds_in_words((time.monotonic() - began) / done * (all_turns - done))
+            tell(f"reading sentence by sentence: {done} of {all_turns}, {left} left")
+        matrices.append(matrix)
+    return matrices
+
+
+def _fill_rows(matrix: np.ndarray, reader: Reader, sentence: np.ndarray, rows: Sequence[int]) -> None:
+    source = np.flatnonzero(np.isin(sentence, rows))
+    if not len(source):
+        return
+    attention = attend_to_source(reader.model, reader.sequence.input_ids, source=source, layers=[-1])
+    weights = (attention.given[0] + attention.received[0]).sum(axis=0)  # (source tokens, seq)
+    inside = sentence >= 0
+    counts = np.bincount(sentence[inside], minlength=len(matrix))
+    for row in rows:
+        mine = sentence[attention.source] == row
+        if mine.any():
+            of_row = weights[mine].mean(axis=0)[inside]
+            sums = np.bincount(sentence[inside], of_row, minlength=len(matrix))
+            matrix[row] = sums / np.maximum(counts, 1)
+
+
+def sentences_in_bertviz(
+    reader: Reader,
+    documents: Sequence[CoreferenceDocument],
+    selection: Selection,
+    *,
+    view: str,
+    direction: str = "from",
+) -> str:
+    """bertviz's view of two sentences as HTML: that of the source, and that of the target (without one, of
+    the strongest word of another document), with the global attention that is chosen in the explorer.
+
+    Only what passes between the two is shown; within a sentence there is far more, and it would hide this.
+
+    Args:
+        view: `head` or `model`.
+        direction: `from` = what the source's sentence gives to the other; `to` = what it receives.
+    """
+    if selection.source is None:
+        raise ValueError("choose words in the explorer first: click a word or drag over several")
+    places = (selection.source, selection.target or _strongest(reader, documents, selection))
+    queries, keys = (_around(reader, documents, place, MOST_TOKENS[view]) for place in places)
+    if direction == "to":
+        queries, keys = keys, queries
+    ids = reader.sequence.input_ids
+    form = {"queries": queries, "keys": keys, "global_mask": reader.is_global(selection)}
+    weights = attention_between(reader.model, ids, **form)
+    if not weights.any():
+        raise ValueError(
+            "nothing passes between these sentences: they are too far apart and neither is global; switch on "
+            "the global attention of the chosen words"
+        )
+    left, right = (token_texts(reader.tokenizer, ids[positions])[0] for positions in (queries, keys))
+    return bertviz_html(weights, query_tokens=left, key_tokens=right, view=view)
+
+
+def _strongest(reader: Reader, documents: Sequence[CoreferenceDocument], selection: Selection) -> Place:
+    """The word of another document that goes with the source most. Raises ValueError without another one."""
+    counts = np.concatenate([shown_document(document).counts for document in documents])
+    allowed = counts & (reader.document_of_word != selection.source[0])
+    if not allowed.any():
+        raise ValueError("there is no other document; show two or more")
+    word = int(np.where(allowed, panel_of(reader, selection, counts).scores, -np.inf).argmax())
+    document = int(reader.document_of_word[word])
+    place = word - int(reader.firsts[document])
+    return document, place, place + 1
+
+
+def _around(reader: Reader, documents: Sequence[CoreferenceDocument], place: Place, most: int) -> np.ndarray:
+    """Positions of the sentence of a span, at most so many, those nearest to the span."""
+    document, start, end = place
+    first, last = next(one for one in documents[document].sentences if one[0] <= start < one[1])
+    sentence = reader.sequence.positions(document, (first, max(last, end)))
+    middle = np.searchsorted(sentence, reader.positions(place)).mean()
+    begin = int(min(max(round(middle - most / 2), 0), max(0, len(sentence) - most)))
+    return sentence[begin : begin + most]

@@ -1,0 +1,83 @@
+"""The overview, and the sentences that are handed to bertviz."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cdlm_lab.analysis.source_attention import attend_to_source, attention_between
+from cdlm_lab.experiments.attention_analysis import sentences
+from cdlm_lab.experiments.attention_analysis.explorer import ExploredCluster
+from cdlm_lab.experiments.attention_analysis.reading import shown_document
+
+
+def test_the_overview_is_the_mean_weight_between_sentences(reader, documents):
+    shown, lines = [shown_document(document) for document in documents], []
+    (matrix,) = sentences.overview_of([reader], shown, lines.append)
+    sizes = [len(document.sentences) for document in shown]
+    assert matrix.shape == (sum(sizes), sum(sizes))
+    assert len(lines) == max(sizes)
+    # one pair of sentences by hand: the third of the first document, the fifth of the second
+    thirds = [reader.sequence.positions(n, document.sentences[2]) for n, document in enumerate(shown)]
+    form = {"source": np.concatenate(thirds), "layers": [-1]}
+    attention = attend_to_source(reader.model, reader.sequence.input_ids, **form)
+    mine = np.isin(attention.source, thirds[0])
+    theirs = reader.sequence.positions(1, shown[1].sentences[4])
+    weights = (attention.given + attention.received)[0].sum(0)[mine][:, theirs]
+    assert matrix[2, sizes[0] + 4] == pytest.approx(weights.mean(), rel=1e-4)
+
+
+@pytest.fixture
+def handed(monkeypatch) -> dict:
+    """What bertviz is given, and the positions it is of."""
+    given = {}
+
+    def recorded(model, ids, *, queries, keys, global_mask):
+        given.update(queries=queries, keys=keys)
+        return attention_between(model, ids, queries=queries, keys=keys, global_mask=global_mask)
+
+    monkeypatch.setattr(sentences, "attention_between", recorded)
+    monkeypatch.setattr(
+        sentences, "bertviz_html", lambda weights, **named: given.update(named, weights=weights)
+    )
+    return given
+
+
+@pytest.mark.parametrize("direction", ["from", "to"])
+@pytest.mark.parametrize("with_target", [True, False])
+def test_bertviz_gets_what_passes_between_the_sentences_of_both_spans(
+    explored: ExploredCluster, handed: dict, with_target: bool, direction: str
+):
+    chosen, reader = explored.view.chosen, explored.readers[1]
+    selection = chosen if with_target else replace(chosen, target=None)
+    sentences.sentences_in_bertviz(reader, explored.documents, selection, view="head", direction=direction)
+    ids, source = reader.sequence.input_ids, reader.positions(chosen.source)
+    mine, other = (handed["queries"], handed["keys"])[:: 1 if direction == "from" else -1]
+    assert len(handed["query_tokens"]) == len(handed["queries"])
+    assert len(handed["key_tokens"]) == len(handed["keys"])
+    assert set(source) <= set(mine)
+    assert set(reader.sequence.document[mine]) == {0}
+    assert set(reader.sequence.document[other]) == {1}
+    if with_target:
+        assert set(reader.positions(chosen.target)) <= set(other)
+    # the weights are those of the whole text with the source global
+    everywhere = np.arange(len(ids))
+    is_global = np.isin(everywhere, source)
+    full = attention_between(reader.model, ids, queries=everywhere, keys=everywhere, global_mask=is_global)
+    expected = full[:, :, handed["queries"]][:, :, :, handed["keys"]]
+    np.testing.assert_allclose(handed["weights"], expected, atol=1e-6)
+
+
+def test_where_nothing_passes_it_says_so(explored: ExploredCluster):
+    selection = replace(explored.view.chosen, source_global=False)
+    with pytest.raises(ValueError, match="nothing passes between these sentences: they are too far apart"):
+        sentences.sentences_in_bertviz(explored.readers[1], explored.documents, selection, view="head")
+
+
+def test_a_long_sentence_is_cut_around_the_words(explored: ExploredCluster, handed: dict, monkeypatch):
+    monkeypatch.setattr(sentences, "MOST_TOKENS", {"head": 6, "model": 4})
+    explored.in_bertviz("Longformer", "model", "from")
+    chosen = explored.view.chosen
+    for place, positions in ((chosen.source, handed["queries"]), (chosen.target, handed["keys"])):
+        assert len(positions) == 4
+        assert explored.readers[0].positions(place)[0] in positions
