@@ -50,9 +50,8 @@ def test_what_the_readme_for_developers_shows_is_what_comes(monkeypatch: pytest.
     shown = "\n".join(re.findall(r"```pycon\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL))
     differences: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
-    runner.run(
-        doctest.DocTestParser().get_doctest(shown, {}, "README", str(readme), 0), out=differences.append
-    )
+    examples = doctest.DocTestParser().get_doctest(shown, {}, "README", str(readme), 0)
+    runner.run(examples, out=differences.append)
     assert runner.summarize(verbose=False).attempted > 10
     assert not differences, "".join(differences)
 
