@@ -129,9 +129,7 @@ def test_scores_are_means_over_seeds_with_intervals_over_stories(report: Report)
     assert scores["random/all/test/p_at_1"] == {"value": pytest.approx(1 / 3)}
     assert "pairwise/reranked/test/map" not in scores
     rows = {row.key: row.value for row in report.rows if row.seed is not None}
-    assert (
-        len(rows) == ((1 + 2 * 2) * 2 + 3) * 2 * 3
-    )  # dev and test, of joint ones also ranked anew; no question
+    assert len(rows) == ((1 + 2 * 2) * 2 + 3) * 2 * 3  # dev, test, ranked anew; no question
     assert rows["pairwise", "test", "all", "p_at_1", 1] == pytest.approx(2 / 3)
     expected = (1 / 2 + 1 / 2 + 1 / 3) / 3
     assert rows["joint-ie", "test", "reranked", "mrr", 0] == pytest.approx(expected)
