@@ -364,8 +364,8 @@ AGAINST = "longformer"  # what the variants are tested against
 def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
     """Scores of all encoders, and the tests between them; for each training the official prediction file of
     test is written beside its answers."""
-    asked = {split: questions for split, questions in run.questions.items() if split != "train"}
-    gold = {split: [*map(hotpot_record, questions)] for split, questions in asked.items()}
+    held_out = {split: some for split, some in run.questions.items() if split != "train"}
+    gold = {split: [*map(hotpot_record, questions)] for split, questions in held_out.items()}
     values: dict[Cell, list[np.ndarray]] = {}
     for training in run.trainings:
         for split, one in predictions[training.key].items():
