@@ -60,6 +60,7 @@ from cdlm_lab.training.fine_tuning import OnLog, Recipe, TrainingJob, fine_tune
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.widgets.charts import pretraining_losses_figure
+from cdlm_lab.widgets.export.figures import folder_of, keep_figure
 from cdlm_lab.widgets.html import bytes_in_words, seconds_in_words
 from cdlm_lab.widgets.packed import ParagraphExampleView, TaskSentence
 from cdlm_lab.widgets.tables import ScoreTable, text_table
@@ -470,7 +471,8 @@ def score_table(report: Report) -> ScoreTable:
 
 def losses_figure(report: Report) -> go.Figure:
     """Both losses over the steps."""
-    return pretraining_losses_figure(report.tables["history"], right=report.data["right"])
+    figure = pretraining_losses_figure(report.tables["history"], right=report.data["right"])
+    return keep_figure(folder_of(report), "losses", figure)
 
 
 # ---- before the start ----

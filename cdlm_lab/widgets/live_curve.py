@@ -251,7 +251,7 @@ class LiveCurve:
         if self._learning_rate is not None:
             rows.append(("learning rate", f"{self._learning_rate:.1e}"))
         rows.append(("so far", html.seconds_in_words(seconds)))
-        if (left := self.seconds_left) is not None:
+        if left := self.seconds_left:
             rows.append(("left", html.seconds_in_words(left)))
         return rows
 
