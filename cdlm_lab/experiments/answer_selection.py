@@ -31,7 +31,7 @@ from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_candidates
 from cdlm_lab.examples.candidates import CandidateExamples
 from cdlm_lab.experiments import runs
-from cdlm_lab.experiments.runs import Cell, Scores, Training, predict, report, train
+from cdlm_lab.experiments.runs import Cell, Scores, Training, once, predict, report, train, train_small
 from cdlm_lab.experiments.systems import ranking
 from cdlm_lab.experiments.systems.joint import JointRun, JointSettings, sentence_rows
 from cdlm_lab.experiments.systems.ranking import (
@@ -71,7 +71,7 @@ from cdlm_lab.widgets.rankings import Latency
 __all__ = ["ANSWER_SYSTEMS", "Settings"]
 __all__ += ["evaluate", "example", "predict", "prepare", "preview", "report", "train"]
 __all__ += ["answers_table", "collapse_figures", "collapses", "comparisons", "own_question"]
-__all__ += ["rankings", "timing", "timing_figure"]
+__all__ += ["rankings", "timing", "timing_figure", "train_small"]
 
 STORYWORLD = "storyworld"
 HELD_OUT = ("dev", "test")  # splits that are ranked
@@ -287,7 +287,7 @@ def question_facts(run: AnswerRun) -> list[tuple[str, str]]:
 def pretraining_facts(run: AnswerRun) -> list[tuple[str, str]]:
     """What systems with MSPP were pretrained to read, where that is not what they read here."""
     rows = []
-    for system in run.systems:
+    for system in run.systems if run.settings.mspp else ():
         wanted = run.settings.head_of(system)
         pretrained = paragraph_head(run.settings.checkpoint(system.pretrained)) if system.pretrained else None
         if pretrained and (head := pretrained[0]) != wanted:
@@ -344,6 +344,7 @@ def measured_latencies(run: AnswerRun) -> list[Latency]:
 # ---- scores ----
 
 
+@once
 def evaluate(
     run: AnswerRun, predictions: Predictions, *, latencies: Sequence[Latency] | None = None
 ) -> Scores:

@@ -24,14 +24,14 @@ from pydantic import Field
 
 from cdlm_lab.data import document_links as links_of
 from cdlm_lab.data import document_pairs as pairs_of
-from cdlm_lab.data.document_links import DocumentLink, Hardness
+from cdlm_lab.data.document_links import DocumentLink
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.files import named
 from cdlm_lab.data.scisumm import NET, TASK, SciSumm, read_scisumm
-from cdlm_lab.data.storyworld.task_sets import read_storyworld_pairs
+from cdlm_lab.data.storyworld.task_sets import Unrelated, read_storyworld_pairs
 from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import checkpoint_of
-from cdlm_lab.experiments.runs import Scores, SystemRun, Training, predict, report, train
+from cdlm_lab.experiments.runs import Scores, SystemRun, Training, once, predict, report, train, train_small
 from cdlm_lab.experiments.systems import matching
 from cdlm_lab.experiments.systems.matching import SYSTEMS, Matcher, MatchPredictions, System, systems_table
 from cdlm_lab.metrics.counts import DECISION_SCORES, match_counts
@@ -46,7 +46,8 @@ from cdlm_lab.training.processes import Processes
 from cdlm_lab.widgets import score_tables
 from cdlm_lab.widgets.tables import ScoreTable
 
-__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "systems_table", "train"]
+__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
+__all__ += ["systems_table", "train_small"]
 
 STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")
@@ -66,9 +67,10 @@ class Settings(matching.MatcherSettings):
     corpus: str = STORYWORLD
     train_stories: int = Field(default=150, ge=2)
     held_out_stories: int = Field(default=40, ge=2)
-    # Of storyworld `similar` reports are of two events of a kind; of linked documents, which SciSumm has too,
-    # they are drawn among the 20 cited papers whose words are most like those of the citing text.
-    unrelated: Hardness = "random"
+    # Of storyworld `similar` reports are of two events of a kind, `contradicting` ones of one, with names and
+    # numbers in each other's places; of linked documents, which SciSumm has too, `similar` ones are drawn
+    # among the 20 cited papers whose words are most like those of the citing text.
+    unrelated: Unrelated = "random"
     negatives_per_positive: int = Field(default=1, ge=1)
     # Of the passage around the citation, which stands for the citing paper, and of the start of the cited
     # one; 0 = whole papers, and links whose citing sentence is not known as well.
@@ -90,6 +92,8 @@ class Settings(matching.MatcherSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         Processes.of(self.parallel)
+        if self.unrelated == "contradicting" and self.corpus != STORYWORLD:
+            raise ParameterError("unrelated is 'contradicting', which storyworld alone has; write similar")
 
     def config(self, system: System, *, seed: int, pairs: int) -> TrainingConfig:
         """How a system is trained on so many pairs. Raises ParameterError for values that cannot be."""
@@ -405,6 +409,7 @@ MEASURES = {name: DECISION_SCORES[name] for name in ("accuracy", "f1")}
 Counts = Mapping[tuple[str, str], list[np.ndarray]]  # (system, split) -> with each seed (clusters, 4)
 
 
+@once
 def evaluate(run: MatchingRun, predictions: Predictions) -> Scores:
     """Accuracy and F1 of all systems, and on test the tests of each against the one that it builds on;
     clusters of pairs are drawn."""

@@ -23,7 +23,18 @@ from cdlm_lab.examples.questions import FitFacts
 from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import checkpoint_of, reset_globals
-from cdlm_lab.experiments.runs import Cell, EpochSettings, Scores, SystemRun, Training, predict, report, train
+from cdlm_lab.experiments.runs import (
+    Cell,
+    EpochSettings,
+    Scores,
+    SystemRun,
+    Training,
+    once,
+    predict,
+    report,
+    train,
+    train_small,
+)
 from cdlm_lab.experiments.systems import answering
 from cdlm_lab.experiments.systems.answering import Answerer, Encoder, QuestionPredictions
 from cdlm_lab.experiments.views.questions import (
@@ -44,6 +55,7 @@ from cdlm_lab.widgets.score_tables import score_table
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
 __all__ += ["answers_in_place", "kind_table", "own_question_in_place", "score_table"]
+__all__ += ["train_small"]
 
 STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")
@@ -274,14 +286,20 @@ def _lost_in_words(fit: FitFacts) -> str:
 
 
 def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
-    """What training an encoder takes, from a batch of the first: all are of one size."""
+    """An example, and what training an encoder takes, from a batch of the first: all are of one size. Of a
+    finished run: what it took."""
+    if made := runs.finished(run):
+        return [runs.finished_fact(made)]
     job = run.job(run.trainings[0], answerer=run.untrained)
     batch = job.collate([job.train_examples[number] for number in range(job.config.micro_batch_size)])
     masks = (batch[name].sum(1).float().mean().item() for name in ("attention_mask", "global_attention_mask"))
     sizes = "{:,.0f} tokens, {:.0f} of them global".format(*masks)
+    read = ("an example", f"{sizes}: question, starts of titles and sentences")
+    if run.settings.trained:
+        return [read, *runs.cost_facts(run)]
     cost = runs.cost_in_words(job, items="questions", parallel=run.settings.parallel)
     return [
-        ("an example", f"{sizes}: question, starts of titles and sentences"),
+        read,
         ("training", f"{cost}; times {len(run.trainings)} (encoders and seeds)"),
         ("precision of training", precision_told(job.config.precision)),
     ]
@@ -330,6 +348,7 @@ TESTED = ("f1", "sp_f1", "joint_f1")  # the columns of the paper's Table 5
 AGAINST = "longformer"  # what the variants are tested against
 
 
+@once
 def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
     """Scores of all encoders, and the tests between them; for each training the official prediction file of
     test is written beside its answers."""

@@ -26,7 +26,7 @@ from cdlm_lab.data.document_pairs import DocumentPair, PairDocument, split_sente
 from cdlm_lab.data.files import DataError, read_text
 from cdlm_lab.experiments import document_matching, runs
 from cdlm_lab.experiments.document_matching import MatchingRun
-from cdlm_lab.experiments.runs import Scores, SystemRun, Training, report
+from cdlm_lab.experiments.runs import Scores, SystemRun, Training, once, report
 from cdlm_lab.experiments.systems.matching import SYSTEMS, Matcher
 from cdlm_lab.metrics.ranking import RankedList, released_points, values_per_list
 from cdlm_lab.metrics.significance import compare_means, mean_score, ratio_score
@@ -261,6 +261,7 @@ _FIRST = {"cosine": "attention", ENCODINGS: GLOBAL_ATTENTION}
 OfSeed = tuple[Mapping[str, np.ndarray], np.ndarray, np.ndarray]
 
 
+@once
 def evaluate(run: AlignmentRun, aligned: Aligned) -> Scores:
     """MRR and P@N of every system and way of ranking, and the tests between them: given that the documents
     are related (`oracle`), jointly with that decision (`joint`: 0 where it is wrong), and as the released

@@ -21,7 +21,6 @@ from plotly.offline import get_plotlyjs
 
 from cdlm_lab.batch.command import run_card
 from cdlm_lab.data.files import replaced_file
-from cdlm_lab.errors import PlainError
 from cdlm_lab.report import REPORT_FILE, Report, RunError, kept, read_report
 from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PERPLEXITY
 from cdlm_lab.training.history import HISTORY_FILE, read_history
@@ -188,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{chosen.html}: {chosen.folder} on one page")
         if chosen.export:
             print("\n".join(export(chosen.folder, chosen.export)))
-    except (PlainError, OSError) as error:
+    except (RunError, ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
     return 0

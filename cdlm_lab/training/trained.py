@@ -1,7 +1,8 @@
 """Trained models by the name of their run: a run folder, or one that comes with the project.
 
-`storyworld/coreference` and its like are run folders without predictions and histories: `run.json` says with
-which parameters they were trained, and the model folders stand where the run has them, in half precision.
+`storyworld/coreference` and its like are run folders without predictions and checkpoints: `run.json` says
+with which parameters they were trained, and the models stand where the run has them, in half precision, with
+the histories of their trainings.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from cdlm_lab.data.files import replaced_folder
 from cdlm_lab.models.checkpoint import FOLDER, PREFIX, CheckpointError
 from cdlm_lab.parameters import RUN_FILE, ParameterError
-from cdlm_lab.training.checkpoints import MODEL_FOLDER
+from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
+from cdlm_lab.training.history import HISTORY_FILE
 
 SYSTEMS_FOLDER = "systems"  # of a run with several trainings, each with a folder of its own
 Settings = TypeVar("Settings")
@@ -31,13 +34,15 @@ def shipped_runs(folder: Path = FOLDER) -> list[str]:
     return sorted(PREFIX + path.parent.name for path in folder.glob(f"*/{RUN_FILE}"))
 
 
+def folder_of_run(name: str, folder: Path = FOLDER) -> Path:
+    """Where a run of this name is, or would be: with the project, or at hand."""
+    shipped = name.startswith(PREFIX) and not Path(name).is_dir()
+    return folder / name.removeprefix(PREFIX) if shipped else Path(name)
+
+
 def trained_run(name: str, folder: Path = FOLDER) -> Path:
     """The folder of a trained run. Raises ParameterError, with the names there are, if there is none."""
-    path = (
-        folder / name.removeprefix(PREFIX)
-        if name.startswith(PREFIX) and not Path(name).is_dir()
-        else Path(name)
-    )
+    path = folder_of_run(name, folder)
     if (path / RUN_FILE).is_file():
         return path
     known = ", ".join(shipped_runs(folder)) or "none; they are part of a clone of the repository"
@@ -121,6 +126,10 @@ def ship_run(source: str | os.PathLike[str], name: str, folder: Path = FOLDER) -
         (new / RUN_FILE).write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
         for model in models:
             _copy_in_half_precision(model, new / model.relative_to(run))
+            history = model.parent / TRAINING_FOLDER / HISTORY_FILE
+            if history.is_file():
+                (kept_history := new / history.relative_to(run)).parent.mkdir()
+                shutil.copyfile(history, kept_history)
     return target
 
 
@@ -128,9 +137,11 @@ def _copy_in_half_precision(source: Path, target: Path) -> None:
     target.mkdir(parents=True)
     for file in sorted(source.iterdir()):
         if file.suffix == ".safetensors":
+            with safe_open(file, framework="pt") as opened:
+                metadata = opened.metadata()  # the form of a head, too
             tensors = load_file(file)
             half = {key: one.half() if one.dtype == torch.float32 else one for key, one in tensors.items()}
-            save_file(half, target / file.name, metadata={"format": "pt"})
+            save_file(half, target / file.name, metadata=metadata)
             (target / file.name).chmod(0o644)
         elif file.is_file():
             shutil.copyfile(file, target / file.name)

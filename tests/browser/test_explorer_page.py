@@ -161,6 +161,56 @@ def test_what_if_a_word_is_hidden_and_others_see_everything(opened: Any):
     assert "60% → 10%" in rows.first.inner_text()
 
 
+def test_search_marks_every_place_and_jumps_from_one_to_the_next(opened: Any, pictures: Path):
+    page = opened.page
+    box, label = page.get_by_label("find words"), page.locator(".cdlm-x-search .cdlm-x-muted")
+    marked = page.locator(".cdlm-x-panel").first.locator(".cdlm-x-hit")
+    here = page.locator(".cdlm-x-panel").nth(1).locator(".cdlm-x-here")
+    box.fill("IN")
+    assert label.inner_text() == "1 of 4"
+    assert marked.all_text_contents() == ["miners", "in", "mine", "in"]
+    assert here.all_text_contents() == ["miners"]
+    box.press("Enter")
+    box.press("Enter")
+    assert (label.inner_text(), here.all_text_contents()) == ("3 of 4", ["mine"])
+    box.press("Shift+Enter")
+    page.get_by_label("previous place").click()
+    page.get_by_label("previous place").click()
+    assert label.inner_text() == "4 of 4"
+    page.screenshot(path=pictures / "explorer_search.png")
+    box.fill("explosion  in the m")
+    assert marked.all_text_contents() == ["explosion", "in", "the", "mine"]
+    assert here.count() == 4
+    for odd in ("<script>", ".*", "zebra"):
+        box.fill(odd)
+        assert label.inner_text() == ("1 of 1" if odd == "<script>" else "not there")
+    box.fill("")
+    assert (label.inner_text(), marked.count()) == ("find", 0)
+    opened.check_quiet()
+
+
+def test_search_brings_a_far_place_into_sight_and_leaves_the_page_where_it_is(new_page: Any, tmp_path: Path):
+    words, sentences = tuple(f"w{n}" for n in range(2000)), ((0, 2001),)
+    names = [f"d{n}" for n in range(6)]
+    documents = [
+        ShownDocument(name=name, words=(*words, f"end-{name}"), sentences=sentences) for name in names
+    ]
+    watched = new_page()
+    page = watched.page
+    explorer = Explorer(documents, models=["m"], layers=1, heads=1, answer=lambda chosen: [])
+    page.goto(explorer.save_html(tmp_path / "far.html").as_uri())
+    page.get_by_label("find words").fill("end-d5")
+    assert page.evaluate("scrollY") == 0
+    inside = """node => {
+        const [word, columns, text] = [node, node.closest(".cdlm-x-columns"), node.closest(".cdlm-x-text")]
+            .map((one) => one.getBoundingClientRect());
+        return word.left >= columns.left && word.right <= columns.right
+            && word.top >= text.top && word.bottom <= text.bottom;
+    }"""
+    assert page.locator(".cdlm-x-here").evaluate(inside)
+    watched.check_quiet()
+
+
 def test_keys_do_what_the_mouse_does(opened: Any):
     page = opened.page
     word(page, 0, 1, 3).click()

@@ -274,6 +274,7 @@ def test_what_is_lost_of_scisumm_is_named(tmp_path: Path, monkeypatch: pytest.Mo
         ({"negatives_per_positive": 0}, "negatives_per_positive is 0"),
         ({"passage_sentences": -1}, "passage_sentences is -1"),
         ({"unrelated": "hard"}, "unrelated"),
+        ({"unrelated": "contradicting", "corpus": "papers"}, "which storyworld alone has; write similar"),
     ],
 )
 def test_values_that_cannot_be(change: dict, complaint: str) -> None:

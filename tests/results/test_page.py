@@ -55,7 +55,7 @@ def test_every_split_and_part_has_a_table(name: str):
 
 def test_a_page_has_all_of_a_run_and_only_our_scripts_run(run: Path):
     html = page.run_page(run)
-    for part in ("scores, test", "CDLM, seed 0", "kinds (6 rows)", "examples: answers", "to repeat it"):
+    for part in ("scores, test", "CDLM, seed 0", "kinds (12 rows)", "examples: answers", "to repeat it"):
         assert part in html, part
     assert "own_question" not in html
     assert "explorer" not in html

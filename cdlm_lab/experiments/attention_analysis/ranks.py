@@ -30,7 +30,16 @@ from cdlm_lab.examples.mention_pairs import AlignedPair, sample_aligned_pairs
 from cdlm_lab.examples.packing import document_sequence
 from cdlm_lab.examples.tokens import EncodedDocument, EncodedDocuments, SpecialTokens, from_tokenizer
 from cdlm_lab.experiments.cluster_corpora import Checkpoints, CoreferenceSplit, read_corpus, reset_globals
-from cdlm_lab.experiments.runs import KeptNumbers, Scores, facts_table, report, with_p_holm
+from cdlm_lab.experiments.runs import (
+    KeptNumbers,
+    Scores,
+    facts_table,
+    finished,
+    finished_fact,
+    once,
+    report,
+    with_p_holm,
+)
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.precision import Precision, computing_in
@@ -136,14 +145,8 @@ def prepare(settings: Settings) -> Analysis:
 
 
 def preview(analysis: Analysis) -> HTML:
-    """What a person wants to know before the run starts; a few pairs are read to learn how long one takes."""
+    """What a person wants to know before the run starts."""
     settings = analysis.settings
-    _, ranks = _reader(analysis, next(iter(settings.checkpoints)))
-    sample = [pairs[len(pairs) // 2] for pairs in analysis.pairs.values()]
-    ranks(sample[:1])  # the first reading is slower than all others
-    start = time.perf_counter()
-    ranks(sample)
-    seconds = (time.perf_counter() - start) / len(sample)
     models = ", ".join(f"{variant} ({where})" for variant, where in settings.checkpoints.items())
     facts = [("models", models)]
     for kind, pairs in analysis.pairs.items():
@@ -151,8 +154,19 @@ def preview(analysis: Analysis) -> HTML:
         text = f"{corefer:,} that corefer, {len(pairs) - corefer:,} that do not"
         facts.append((f"pairs of {kind} mentions", text))
     facts.append(("from", f"{len(analysis.topics)} topics of {settings.corpus}, {settings.split}"))
-    about = seconds_in_words(analysis.readings * seconds)
-    return facts_table([*facts, ("time", f"{analysis.readings:,} readings of two documents: about {about}")])
+    made = finished(analysis)
+    return facts_table([*facts, finished_fact(made) if made else ("time", _time_in_words(analysis))])
+
+
+def _time_in_words(analysis: Analysis) -> str:
+    """How long the readings take; a few pairs are read to learn how long one takes."""
+    _, ranks = _reader(analysis, next(iter(analysis.settings.checkpoints)))
+    sample = [pairs[len(pairs) // 2] for pairs in analysis.pairs.values()]
+    ranks(sample[:1])  # the first reading is slower than all others
+    start = time.perf_counter()
+    ranks(sample)
+    seconds = (time.perf_counter() - start) / len(sample) * analysis.readings
+    return f"{analysis.readings:,} readings of two documents: about {seconds_in_words(seconds)}"
 
 
 def predict(analysis: Analysis) -> dict[str, ModelRanks]:
@@ -261,6 +275,7 @@ def _ranks(
 # ---- the report ----
 
 
+@once
 def evaluate(analysis: Analysis, measured: Measured) -> Scores:
     """Mean ranks, gaps between the sorts of pairs, tests between variants, and what each head does.
 

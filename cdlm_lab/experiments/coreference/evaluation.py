@@ -26,7 +26,16 @@ from cdlm_lab.data.typed_documents import parse_marked_documents
 from cdlm_lab.examples.mention_pairs import MentionGroup, corefer, group_mentions, pairs_within
 from cdlm_lab.experiments.coreference import scorer
 from cdlm_lab.experiments.coreference.scorer import SYSTEM, GroupPrediction, Predictions, Prepared
-from cdlm_lab.experiments.runs import Scores, cost_in_words, facts_table, report, with_p_holm
+from cdlm_lab.experiments.runs import (
+    Scores,
+    cost_in_words,
+    facts_table,
+    finished,
+    finished_fact,
+    once,
+    report,
+    with_p_holm,
+)
 from cdlm_lab.metrics import coreference as metrics
 from cdlm_lab.metrics.significance import compare, percentile_interval, resampled_sums
 from cdlm_lab.models.checkpoint import default_device
@@ -66,9 +75,12 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
         for split, topics in prepared.topics.items()
     ]
     share = prepared.train_examples.labels.mean()
-    training = f"{share:.0%} of the pairs corefer; {_training_in_words(prepared)}"
     if settings.trained:
         training = f"none: the scorer is that of {settings.trained}"
+    elif made := finished(prepared):
+        _, training = finished_fact(made)
+    else:
+        training = f"{share:.0%} of the pairs corefer; {_training_in_words(prepared)}"
     seconds, length, lost = _sample(prepared, settings.context)
     looks = 1 + (settings.epochs if scorer.dev_judge(prepared) else 0)
     pairs = len(pairs_within(groups["dev"])) * looks + len(pairs_within(groups["test"]))
@@ -131,6 +143,7 @@ def _sample(prepared: Prepared, context: str, size: int = 24) -> tuple[float, fl
 # ---- scores and the report ----
 
 
+@once
 def evaluate(prepared: Prepared, predictions: Predictions) -> Scores:
     """Scores of dev and test at the chosen threshold, beside baselines and the runs of `compare_with`;
     clusters are written into the run's folder.

@@ -35,7 +35,6 @@ from cdlm_lab.examples import mention_pairs
 from cdlm_lab.examples.collate import Collate, batches_by_length, like_lengths_together
 from cdlm_lab.examples.mention_pairs import MentionGroup, MentionPairExamples, pairs_within
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
-from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import CoreferenceSplit, read_coreference_split
 from cdlm_lab.experiments.runs import KeptNumbers
 from cdlm_lab.metrics.coreference import score
@@ -147,6 +146,11 @@ class Prepared:
             "pairs_scored": {split: len(pairs_within(self.groups[split])) for split in ("dev", "test")},
             "topics": {split: [topic.id for topic in topics] for split, topics in self.topics.items()},
         }
+
+    def small_job(self) -> TrainingJob:
+        """A new scorer, on the same pairs."""
+        model, _ = _load(replace(self.settings, trained=""))
+        return job_of(replace(self, model=model))
 
 
 def prepare(settings: Settings) -> Prepared:
@@ -305,16 +309,6 @@ def train(
     recipe = Recipe(function=prepare_job, arguments={"settings": parameters_of(prepared.settings)})
     folder, parallel = prepared.opened.folder, prepared.settings.parallel
     return fine_tune(job_of(prepared), folder=folder, parallel=parallel, recipe=recipe, on_log=on_log)
-
-
-def train_small(prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None]) -> None:
-    """Train a new scorer for a few updates, to see how it goes; nothing else reads it. There is nothing to do
-    where a whole training was seen."""
-    if not prepared.settings.trained:
-        return
-    model, _ = _load(replace(prepared.settings, trained=""))
-    job = job_of(replace(prepared, model=model))
-    runs.train_a_few_updates(job, prepared.opened.folder, on_log=on_log)
 
 
 def prepare_job(*, settings: Mapping[str, Any]) -> TrainingJob:

@@ -94,7 +94,8 @@ class Explorer {
     this.seesBox.checked = selection.source_global;
     this.seesBox.addEventListener("change", () => this.ask({ source_global: this.seesBox.checked }));
     sees.append(this.seesBox, " chosen words see everything");
-    this.wordControls = [mode.group, layer.group, heads, direction.group, reduce.group, shade.group, arcs.group, sees];
+    this.search = new Search(this);
+    this.wordControls = [this.search.root, mode.group, layer.group, heads, direction.group, reduce.group, shade.group, arcs.group, sees];
     const exports = element("div", "cdlm-x-exports");
     for (const [what, text, title] of [
       ["html", "save as page", "a file that opens in any browser, without a notebook"],
@@ -140,6 +141,7 @@ class Explorer {
     } else {
       this.panels = names.map((name) => new WordPanel(this, name, names.length > 1));
       this.panels.forEach((panel) => panel.mark(this.selection));
+      this.search.mark();
     }
     this.stage.append(...this.panels.map((panel) => panel.root));
     this.showAnswer();

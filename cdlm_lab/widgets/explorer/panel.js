@@ -102,11 +102,16 @@ class WordPanel extends Panel {
     return first + source[1] <= i && i < first + source[2];
   }
 
-  // Bring a span into sight, in its own column only: the notebook stays where it is.
+  // Bring a span into sight within the panel: the notebook stays where it is.
   reveal(span) {
     if (!span) return;
     const word = this.words[this.explorer.firsts[span[0]] + span[1]];
     const text = this.texts[span[0]];
+    const { columns } = this;
+    const column = text.parentElement;
+    if (column.offsetLeft < columns.scrollLeft || column.offsetLeft + column.offsetWidth > columns.scrollLeft + columns.clientWidth) {
+      columns.scrollLeft = column.offsetLeft;
+    }
     const offset = word.offsetTop - text.offsetTop;
     if (offset < text.scrollTop + 8 || offset > text.scrollTop + text.clientHeight - 28) {
       text.scrollTop = Math.max(0, offset - text.clientHeight / 2);

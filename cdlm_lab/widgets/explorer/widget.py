@@ -25,7 +25,7 @@ from cdlm_lab.widgets.explorer.records import Panel, Selection, ShownDocument, p
 from cdlm_lab.widgets.explorer.still import still_html
 from cdlm_lab.widgets.html import escaped
 
-SCRIPTS = ("text", "drawing", "controls", "guesses", "panel", "pointing", "saving", "main")
+SCRIPTS = ("text", "drawing", "controls", "search", "guesses", "panel", "pointing", "saving", "main")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 MOST_STORED = 200  # answers that an exported page holds
 
