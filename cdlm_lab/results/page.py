@@ -99,11 +99,10 @@ def _training_name(place: Path, report: Report) -> str:
 def curves(folder: Path, report: Report) -> Iterator[str]:
     """Of each training in the folder the curve of its losses, as HTML."""
     measure = "perplexity" if report.name in _IN_PERPLEXITY else "loss"
-    parts = {"measure": measure, "write": lambda _: None, "show": lambda _: None}
     for file in sorted(folder.rglob(HISTORY_FILE)):
-        curve = LiveCurve(title=_training_name(file.parent.relative_to(folder), report), **parts)
+        curve = LiveCurve(title=_training_name(file.parent.relative_to(folder), report), measure=measure)
         for record in read_history(file):
-            curve(record)
+            curve.remember(record)
         if curve.history.steps:
             yield curve.html(final=False)
 
