@@ -50,7 +50,8 @@ from cdlm_lab.metrics.ranking import values_per_group
 from cdlm_lab.metrics.significance import mean_score, perplexity, sums_by_cluster
 from cdlm_lab.models import joint
 from cdlm_lab.models.checkpoint import default_device
-from cdlm_lab.models.encoder import FROM_SCRATCH, AttentionDropout, copy_local_to_global
+from cdlm_lab.models.conversion import copy_global_to_local, copy_local_to_global
+from cdlm_lab.models.encoder import FROM_SCRATCH, AttentionDropout
 from cdlm_lab.models.estimate import (
     bytes_per_number,
     estimate,
@@ -104,6 +105,7 @@ class Settings:
     other_documents: int = Field(default=2, ge=0)
     sentence_length: int = Field(default=32, ge=2)  # L, the token in front included
     positions: Literal["strided", "compact"] = "strided"
+    projections: Literal["local", "global"] = "local"  # that every token starts with
     mask_probability: float = 0.15
     dropout: float | None = None  # of hidden states and head; None = as the checkpoint says
     attention_dropout: AttentionDropout = 0.0
@@ -279,7 +281,9 @@ def _load(settings: Settings) -> tuple[ParagraphModel, PreTrainedTokenizerBase]:
     form = parameters_of(settings, "dropout", "attention_dropout", "seed") | {"head": settings.joint_head}
     if not settings.trained:
         model, tokenizer = joint.load_paragraph_model(settings.model, **form)
-        if settings.model in FROM_SCRATCH:
+        if settings.projections == "global":
+            copy_global_to_local(model)
+        elif settings.model in FROM_SCRATCH:
             copy_local_to_global(model)
         return model, tokenizer
     folder = trained_model(settings.trained)

@@ -20,6 +20,7 @@ from cdlm_lab.experiments.paragraph_pretraining import (
     ParagraphAnswers,
     ParagraphRun,
     Settings,
+    _load,
     facts,
     has_copied_globals,
     prepare,
@@ -133,6 +134,16 @@ def test_any_text_with_paragraphs_will_do(cache: Path, small: Settings, tmp_path
     assert sources == dict.fromkeys(SPLITS, 6)
     assert not run.own_globals, "a model from scratch has copies"
     assert has_copied_globals(run.model)
+
+
+def test_every_token_may_start_with_the_global_projections_of_a_checkpoint(small: Settings):
+    runs = [
+        _load(replace(small, model="storyworld/cdlm", projections=kind))[0] for kind in ("local", "global")
+    ]
+    kept, taken = (one.longformer.encoder.layer[0].attention.self for one in runs)
+    assert [has_copied_globals(one) for one in runs] == [False, True]
+    assert torch.equal(taken.query.weight, kept.query_global.weight)
+    assert not torch.equal(taken.query.weight, kept.query.weight)
 
 
 def test_too_few_documents_are_refused_with_the_name_of_the_split(
