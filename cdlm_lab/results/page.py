@@ -48,12 +48,12 @@ def score_tables_of(report: Report) -> dict[str, ScoreTable]:
     labels = None if report.name in _TOURS else EXPERIMENTS[name].labels(report)
     shown = [row for row in report.rows if row.system and row.seed is None]
     places = dict.fromkeys((row.split, "" if name == CLAIMS else row.group) for row in shown)
-    found = {}
+    tables_shown = {}
     for split, group in sorted(places, key=lambda place: place[0] != LAYOUTS[name].split):
         title = ", ".join(filter(None, ("scores", split, group)))
         parts = {"labels": labels, "group": group, "split": split, "caption": title, "experiment": name}
-        found[title] = score_table(report, **parts)
-    return found or {"scores": _all_scores(report)}
+        tables_shown[title] = score_table(report, **parts)
+    return tables_shown or {"scores": _all_scores(report)}
 
 
 def _all_scores(report: Report) -> ScoreTable:
@@ -69,14 +69,14 @@ def _all_scores(report: Report) -> ScoreTable:
 
 def further_tables(report: Report) -> dict[str, ScoreTable]:
     """Name -> what else the report has in rows, such as the tests between systems."""
-    found = {}
+    tables_shown = {}
     for name, rows in report.tables.items():
         if rows and name != "history":
             columns = list(dict.fromkeys(key for row in rows for key in row))
             texts = ([_cell(row.get(key)) for key in columns] for row in rows)
             words = [any(isinstance(row.get(key), str) for row in rows) for key in columns]
-            found[name] = text_table(columns, texts, texts=[*words, False].index(False), caption=name)
-    return found
+            tables_shown[name] = text_table(columns, texts, texts=[*words, False].index(False), caption=name)
+    return tables_shown
 
 
 def _cell(value: Any) -> str:

@@ -287,7 +287,8 @@ class LiveCurve:
 
 class LiveCurves:
     """The curves of one training after the other, in one place: that of the last below those before it,
-    each of which is one line that opens on a click. Arguments as of `LiveCurve`."""
+    each of which is one line that opens on a click. `measure`: what validation is shown as; `write`, `show`:
+    where lines of text and pictures go, None = into the log and the notebook."""
 
     def __init__(
         self,
