@@ -17,9 +17,9 @@ PIECES = ["[MASK]", "old", "##er", "mill", "##s", ",", "##,", "("]
 
 @pytest.fixture(scope="module")
 def wordpiece() -> WordPieces:
-    backend = Tokenizer(
-        models.WordPiece({piece: number for number, piece in enumerate(PIECES)}, unk_token="(")
-    )
+    numbers = {piece: number for number, piece in enumerate(PIECES)}
+    backend = Tokenizer(models.WordPiece(numbers, unk_token="("))
+    backend.decoder = decoders.WordPiece()
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
     return WordPieces(PreTrainedTokenizerFast(tokenizer_object=backend, mask_token="[MASK]"))
 

@@ -45,6 +45,7 @@ from cdlm_lab.report import Report, write_json
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets import coreference as widgets
 from cdlm_lab.widgets.ask import OwnDocuments
+from cdlm_lab.widgets.export.figures import keep_figure
 from cdlm_lab.widgets.html import ShownMention, seconds_in_words
 from cdlm_lab.widgets.score_tables import score_table
 from cdlm_lab.widgets.tables import ScoreTable, published_rows
@@ -335,7 +336,8 @@ def tree_view(prepared: Prepared, predictions: Predictions) -> go.Figure:
     largest, documents = _largest(predictions), _documents(prepared.topics["test"])
     mentions = [_shown(mention, documents) for mention in largest.group.mentions]
     title = f"How {largest.group.id} came together"
-    return widgets.dendrogram_figure(largest.tree, mentions, threshold=predictions.threshold, title=title)
+    figure = widgets.dendrogram_figure(largest.tree, mentions, threshold=predictions.threshold, title=title)
+    return keep_figure(prepared.settings.run_folder, "merge-tree", figure)
 
 
 def errors_view(prepared: Prepared, predictions: Predictions) -> HTML:

@@ -23,6 +23,7 @@ from cdlm_lab.report import Report
 from cdlm_lab.widgets import score_tables, tagged
 from cdlm_lab.widgets.ask import own_text_box
 from cdlm_lab.widgets.browse import TaggedBrowser
+from cdlm_lab.widgets.export.figures import folder_of, keep_figure
 from cdlm_lab.widgets.tables import ScoreTable, text_table
 
 
@@ -57,12 +58,14 @@ def top_table(report: Report) -> ScoreTable:
 def figures(report: Report) -> list[go.Figure]:
     """Figures 2 to 5, in this order; those of which the run has no numbers are left out."""
     shares = [QuantileShare(**row) for row in report.tables["shares"]]
-    return [
+    shown = [
         tagged.shares_by_tf_idf_figure(_folder_name(report), shares),
         *_gain_figures(report),
         *_weight_figures(report),
         *_sweep_figures(report),
     ]
+    folder = folder_of(report)
+    return [keep_figure(folder, f"{n}-{one.layout.title.text}", one) for n, one in enumerate(shown, start=1)]
 
 
 def _gain_figures(report: Report) -> Iterator[go.Figure]:
