@@ -7,18 +7,38 @@ A name is one that comes with the project (`storyworld/cdlm`), the folder of a r
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cdlm_lab.applied.language import LanguageModel
-from cdlm_lab.applied.tasks import CoreferenceModel, TaggingModel
-from cdlm_lab.experiments import document_tagging
+from cdlm_lab.applied.tasks import (
+    AnswerModel,
+    ClaimModel,
+    CoreferenceModel,
+    MatchingModel,
+    QuestionModel,
+    TaggingModel,
+)
+from cdlm_lab.data.claims import LABELS
+from cdlm_lab.experiments import (
+    answer_selection,
+    document_matching,
+    document_tagging,
+    fact_verification,
+    multihop_qa,
+    sentence_alignment,
+)
+from cdlm_lab.experiments.answer_selection import AnswerRun
 from cdlm_lab.experiments.cluster_corpora import VARIANTS, reset_globals, variant_of
 from cdlm_lab.experiments.coreference import scorer as coreference
+from cdlm_lab.experiments.document_matching import MatchingRun
 from cdlm_lab.experiments.document_tagging import TaggedCorpus, TaggingRun
-from cdlm_lab.experiments.runs import chosen_systems
+from cdlm_lab.experiments.fact_verification import VerificationRun
+from cdlm_lab.experiments.multihop_qa import MultihopRun
+from cdlm_lab.experiments.runs import Training, shown_system
+from cdlm_lab.experiments.systems.joint import labels_of_head
 from cdlm_lab.experiments.systems.tagging import Taggers, labels_of_tagger
 from cdlm_lab.models import checkpoint
 from cdlm_lab.models.checkpoint import PREFIX, CheckpointError, default_device, read_config, shipped_names
@@ -163,7 +183,7 @@ def _settings(kind: type[Any], run: str, **values: Any) -> Any:
 
 
 def _coreference(name: str, run: str, system: str) -> CoreferenceModel:
-    _only(system, "")
+    _only(system)
     settings = _settings(coreference.Settings, run)
     scorer = coreference.load_scorer(settings)
     threshold = trained_threshold(run)
@@ -173,8 +193,7 @@ def _coreference(name: str, run: str, system: str) -> CoreferenceModel:
 def _tagging(name: str, run: str, system: str) -> TaggingModel:
     settings = _settings(document_tagging.Settings, run)
     if system:
-        chosen_systems(system, {one.name: one for one in settings.chosen}, parameter="system")
-        settings = replace(settings, systems=system)
+        settings = replace(settings, systems=_one(system, settings.chosen).name)
     corpus, form = TaggedCorpus(documents={}), {"settings": settings, "cache": None}
     unlabelled = TaggingRun(settings=settings, corpus=corpus, taggers=Taggers(**form, labels=()))
     labels = labels_of_tagger(unlabelled.model_folder(unlabelled.shown))
@@ -183,15 +202,72 @@ def _tagging(name: str, run: str, system: str) -> TaggingModel:
     return TaggingModel(name=name, system=tagger.system.name, tagger=tagger)
 
 
-def _only(system: str, known: str) -> None:
-    if system and system != known:
+def _matching(name: str, run: str, system: str) -> MatchingModel:
+    settings = _settings(document_matching.Settings, run)
+    return _matcher(name, settings, system, sentence_alignment.Settings().source)
+
+
+def _alignment(name: str, run: str, system: str) -> MatchingModel:
+    given = settings_of(sentence_alignment.Settings, {**trained_parameters(run), "run_folder": run})
+    settings = sentence_alignment.matched_settings(given)
+    if settings.trained:
+        settings = replace(settings, run_folder="")
+    return _matcher(name, settings, system, given.source)
+
+
+def _matcher(name: str, settings: document_matching.Settings, system: str, source: str) -> MatchingModel:
+    learned = [one for one in settings.chosen if one.encoder != "words"]  # TF-IDF is fitted to a corpus
+    if not learned:
+        raise ParameterError(f"{name}: none of its systems was trained; TF-IDF is fitted to a corpus")
+    chosen, run = _one(system, learned), MatchingRun(settings=settings, pairs={})
+    matcher = run.load(Training(chosen, 0))
+    return MatchingModel(name=name, system=chosen.name, source=source, run=run, matcher=matcher)
+
+
+def _questions(name: str, run: str, system: str) -> QuestionModel:
+    settings = _settings(multihop_qa.Settings, run, own_question="", own_documents="")
+    chosen = _one(system, settings.chosen) if system else settings.shown
+    opened = MultihopRun(settings=settings, questions={})
+    answerer = opened.load(Training(chosen, 0))
+    return QuestionModel(name=name, system=chosen.name, run=opened, answerer=answerer)
+
+
+def _answers(name: str, run: str, system: str) -> AnswerModel:
+    settings = _settings(answer_selection.Settings, run)
+    chosen = _one(system, settings.chosen)
+    ranker = AnswerRun(settings=settings, splits={}).load(Training(chosen, 0))
+    form = {"label": chosen.label, "reading": settings.predicting}
+    return AnswerModel(name=name, system=chosen.name, ranker=ranker, **form)
+
+
+def _claims(name: str, run: str, system: str) -> ClaimModel:
+    settings = _settings(fact_verification.Settings, run)
+    training = Training(_one(system, settings.chosen) if system else settings.shown, 0)
+    unlabelled = VerificationRun(settings=settings, claims={})
+    labels = LABELS[: labels_of_head(unlabelled.model_folder(training))]
+    verifier = replace(unlabelled, trained_labels=labels).load(training)
+    precision = settings.precision
+    return ClaimModel(name=name, system=training.system.name, verifier=verifier, precision=precision)
+
+
+def _one(system: str, systems: Sequence[Any]) -> Any:
+    return shown_system(system, systems, parameter="system")
+
+
+def _only(system: str) -> None:
+    if system:
         raise ParameterError(f"system is {system!r}, but this run has one model only; leave it out")
 
 
 LANGUAGE_RUNS = ("pretraining", "paragraph pretraining")
 TASK_RUNS: dict[str, Callable[[str, str, str], Model]] = {
     "coreference": _coreference,
+    MatchingRun.NAME: _matching,
+    sentence_alignment.AlignmentRun.NAME: _alignment,
+    MultihopRun.NAME: _questions,
     TaggingRun.NAME: _tagging,
+    AnswerRun.NAME: _answers,
+    VerificationRun.NAME: _claims,
 }
 TASK_CLASSES = {
     *("PairScorer", "DynamicTagger", "StaticTagger", "QuestionAnswerer", "JointModel", "PooledPairs"),

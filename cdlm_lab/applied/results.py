@@ -289,3 +289,159 @@ class TaggedText(Parts[NamedSpan]):
 
     def _repr_html_(self) -> str:
         return self.picture()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match(Result):
+    """Whether two documents belong together."""
+
+    probability: float
+    system: str
+
+    @property
+    def related(self) -> bool:
+        """True = more likely than not."""
+        return self.probability > 0.5
+
+    def __float__(self) -> float:
+        return self.probability
+
+    def rows(self) -> list[Mapping[str, Any]]:
+        """One row: probability, related, system."""
+        return [self.as_json()]
+
+    def as_json(self) -> dict[str, Any]:
+        """Probability, related, system."""
+        return {"probability": self.probability, "related": self.related, "system": self.system}
+
+    def _repr_html_(self) -> str:
+        words = "belong together" if self.related else "do not belong together"
+        row = [html.share_bar(self.probability), f"The documents {words}, says {escaped(self.system)}"]
+        return html.view_html("match", html.bare_table([row]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlignedSentence:
+    """A sentence of the first document, and how much it has to do with the second."""
+
+    sentence: int  # its number, from 0
+    text: str
+    weight: float  # on a scale of its system's own
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aligned(Parts[AlignedSentence]):
+    """The sentences of the first document, in order."""
+
+    parts: tuple[AlignedSentence, ...]
+    probability: float  # that the documents belong together
+    picture: Callable[[], str] = field(repr=False, compare=False)
+
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        """A row for each sentence, that of the largest weight first; ties in the order of the text."""
+        return map(asdict, sorted(self.parts, key=lambda one: -one.weight))
+
+    def as_json(self) -> dict[str, Any]:
+        """The probability and the sentences, in order."""
+        return {"probability": self.probability, "sentences": [asdict(one) for one in self.parts]}
+
+    def _repr_html_(self) -> str:
+        return self.picture()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupportingSentence:
+    """A sentence of a document, and how surely it supports the answer."""
+
+    title: str
+    sentence: int  # its number in the document, from 0
+    text: str
+    probability: float
+    supports: bool  # True = the answer is said to rest on it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(Parts[SupportingSentence]):
+    """The answer to a question, and the sentences that were read."""
+
+    text: str
+    title: str | None  # the document that it stands in; None = it stands nowhere, as yes and no
+    alternatives: tuple[tuple[str, float], ...]  # (text, score) of other spans, the best first
+    parts: tuple[SupportingSentence, ...] = field(repr=False)
+    picture: Callable[[], str] = field(repr=False, compare=False)
+
+    @property
+    def supporting(self) -> tuple[SupportingSentence, ...]:
+        """The sentences that the answer is said to rest on."""
+        return tuple(one for one in self.parts if one.supports)
+
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        """A row for each sentence: title, sentence, text, probability, supports."""
+        return map(asdict, self.parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """The answer, its document, and the sentences that support it."""
+        supporting = [asdict(one) for one in self.supporting]
+        return {"answer": self.text, "title": self.title, "supporting": supporting}
+
+    def _repr_html_(self) -> str:
+        return self.picture()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedCandidate:
+    """A candidate for an answer."""
+
+    candidate: int  # its number as it was given, from 0
+    text: str
+    probability: float  # that it answers the question
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranking(Parts[RankedCandidate]):
+    """The candidates, the best one first."""
+
+    parts: tuple[RankedCandidate, ...]
+    picture: Callable[[], str] = field(repr=False, compare=False)
+
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        """A row for each candidate: candidate, text, probability."""
+        return map(asdict, self.parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """The candidates, the best one first."""
+        return {"ranking": [asdict(one) for one in self.parts]}
+
+    def _repr_html_(self) -> str:
+        return self.picture()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeighedEvidence:
+    """A sentence of evidence."""
+
+    evidence: int  # its number, from 0
+    text: str
+    share: float | None  # that it has in the verdict, in [0, 1]; None = the system gives none
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict(Parts[WeighedEvidence]):
+    """What becomes of a claim."""
+
+    label: str
+    probabilities: Mapping[str, float]  # of all labels
+    parts: tuple[WeighedEvidence, ...]
+    picture: Callable[[], str] = field(repr=False, compare=False)
+
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        """A row for each sentence of evidence: evidence, text, share."""
+        return map(asdict, self.parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """Label, probabilities, and the shares of the evidence."""
+        shares = [one.share for one in self.parts]
+        return {"label": self.label, "probabilities": dict(self.probabilities), "shares": shares}
+
+    def _repr_html_(self) -> str:
+        return self.picture()

@@ -2,28 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
+
+import numpy as np
 
 from cdlm_lab.applied.results import (
+    Aligned,
+    AlignedSentence,
+    Answer,
     Clusters,
+    Match,
     Mention,
     NamedSpan,
+    RankedCandidate,
+    Ranking,
+    SupportingSentence,
     TaggedText,
     TaggedWord,
+    Verdict,
+    WeighedEvidence,
     texts_of,
     warn_of_cut,
 )
+from cdlm_lab.data.document_pairs import DocumentPair
 from cdlm_lab.data.tagged import spans_of
 from cdlm_lab.data.typed_documents import marked_texts
+from cdlm_lab.examples.candidates import fixed_order
+from cdlm_lab.examples.tokens import encode_pieces
 from cdlm_lab.experiments.coreference.evaluation import score_own, shown_clusters
 from cdlm_lab.experiments.coreference.scorer import Scorer
+from cdlm_lab.experiments.document_matching import MatchingRun
+from cdlm_lab.experiments.multihop_qa import MultihopRun
+from cdlm_lab.experiments.sentence_alignment import compared_own, own_pair, pair_html
+from cdlm_lab.experiments.systems.answering import Answerer
+from cdlm_lab.experiments.systems.matching import Matcher
+from cdlm_lab.experiments.systems.ranking import Ranker
 from cdlm_lab.experiments.systems.tagging import Tagger
+from cdlm_lab.experiments.systems.verifying import Verifier
+from cdlm_lab.experiments.views.candidates import ranked_own, ranking_table
+from cdlm_lab.experiments.views.claims import judged_own
+from cdlm_lab.experiments.views.questions import answered_questions, question_on
 from cdlm_lab.experiments.views.tagging import tag_own, tags_html
+from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import bars_after
 from cdlm_lab.widgets.coreference import clusters_html
+from cdlm_lab.widgets.questions import question_html
+from cdlm_lab.widgets.verdicts import verdict_html
 
 PATIENCE = 2.0  # seconds until a bar is drawn
 
@@ -108,3 +136,148 @@ class TaggingModel:
             tagged += own
         picture = partial(tags_html, predictions)
         return TaggedText(parts=tuple(spans), words=tuple(tagged), picture=picture)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchingModel:
+    """Says whether one document cites, copies or reports what another holds, and which sentences say so."""
+
+    name: str
+    system: str
+    source: str  # of alignments by global attention: what is global, as notebook 05 says
+    run: MatchingRun = field(repr=False)
+    matcher: Matcher = field(repr=False)
+
+    def score(self, first: str, second: str) -> Match:
+        """The probability that two documents belong together. Of long ones the beginnings are read."""
+        pair = self._pair(first, second)
+        with bars_after(PATIENCE):
+            probability = float(self.run.predict_pairs(self.matcher, [pair]).probabilities[0])
+        return Match(probability=probability, system=self.matcher.system.label)
+
+    def align(self, first: str, second: str) -> Aligned:
+        """How much each sentence of the first document has to do with the second."""
+        pair = self._pair(first, second)
+        with bars_after(PATIENCE):
+            column = compared_own(self.run, self.matcher, pair, self.matcher.system.label, source=self.source)
+        both = enumerate(zip(pair.first.sentences, column.weights, strict=True))
+        parts = (AlignedSentence(sentence=n, text=text, weight=weight) for n, (text, weight) in both)
+        picture = partial(pair_html, pair, [column])
+        return Aligned(parts=tuple(parts), probability=column.decision, picture=picture)
+
+    def _pair(self, first: str, second: str) -> DocumentPair:
+        texts_of([first, second])
+        pair = own_pair(first, second)
+        documents = (pair.first, pair.second)
+        if self.matcher.system.encoder == "longformer":
+            lost = sum(self.matcher.examples([pair]).describe(0).lost_sentences)
+            policy = f"{self.name} reads {self.run.settings.max_length:,} tokens, of both an equal share"
+        else:
+            lost = sum(max(0, len(one.sentences) - self.run.settings.most_sentences) for one in documents)
+            policy = f"{self.name} reads the first {self.run.settings.most_sentences} of each document"
+        total = sum(len(one.sentences) for one in documents)
+        warn_of_cut("documents", lost=lost, of=total, policy=policy, unit="sentences")
+        return pair
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionModel:
+    """Answers questions over several documents, and names the sentences that say so."""
+
+    name: str
+    system: str
+    run: MultihopRun = field(repr=False)
+    answerer: Answerer = field(repr=False)
+
+    def answer(self, question: str, documents: Mapping[str, str]) -> Answer:
+        """Answer a question on documents by their titles. Documents that are too long lose their ends."""
+        asked = question_on(question, [*texts_of(documents).items()])
+        fit = self.answerer.examples([asked], labelled=False).fit_facts()
+        policy = f"{self.name} reads {self.answerer.max_length:,} at once, of each document an equal share"
+        warn_of_cut("documents", lost=fit.tokens_lost, of=fit.tokens, policy=policy)
+        with bars_after(PATIENCE):
+            predictions = self.run.answers(self.answerer, [asked])
+        (decoded,), (read,) = predictions.answers, answered_questions(predictions)
+        sentences = tuple(
+            SupportingSentence(
+                title=asked.paragraphs[paragraph].title,
+                sentence=number,
+                text=asked.paragraphs[paragraph].sentences[number].strip(),
+                probability=float(probability),
+                supports=(paragraph, number) in read.supporting,
+            )
+            for (paragraph, number), probability in sorted(read.sentence_probabilities.items())
+        )
+        return Answer(
+            text=decoded.text,
+            title=asked.paragraphs[decoded.place[0]].title if decoded.place else None,
+            alternatives=tuple((span.text, float(span.score)) for span in decoded.n_best),
+            parts=sentences,
+            picture=partial(question_html, read),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerModel:
+    """Ranks candidates for the answer to a question."""
+
+    name: str
+    system: str
+    label: str
+    ranker: Ranker = field(repr=False)
+    reading: Mapping[str, Any] = field(repr=False)  # batch size and precision
+
+    def rank(self, question: str, candidates: Sequence[str]) -> Ranking:
+        """The candidates, the best one first. Sentences that are too long lose their ends."""
+        texts_of({"the question": question, **{f"candidate {n}": one for n, one in enumerate(candidates)}})
+        if not candidates:
+            raise ParameterError("there is no candidate; give at least one")
+        pieces = encode_pieces([question, *candidates], self.ranker.tokenizer)
+        _warn_of_ends(self.name, pieces, self.ranker.model.head.form.length)
+        with bars_after(PATIENCE):
+            read = ranked_own({self.label: self.ranker}, question, candidates, **self.reading)
+        numbers = fixed_order(tuple(candidates), key="own")
+        probabilities = read.probabilities(self.label)
+        parts = tuple(
+            RankedCandidate(candidate=int(numbers[n]), text=read.candidates[n], probability=probabilities[n])
+            for n in read.order(self.label)
+        )
+        return Ranking(parts=parts, picture=partial(ranking_table, read))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimModel:
+    """Judges claims by evidence."""
+
+    name: str
+    system: str
+    verifier: Verifier = field(repr=False)
+    precision: Precision = field(repr=False)
+
+    def verify(self, claim: str, evidence: Sequence[str]) -> Verdict:
+        """What becomes of a claim. The first sentences of evidence are read, as many as the model takes, and
+        those that are too long lose their ends."""
+        texts_of({"the claim": claim, **{f"evidence {n}": one for n, one in enumerate(evidence)}})
+        most = self.verifier.layout.candidates
+        policy = f"{self.name} reads the first {most}"
+        lost = max(0, len(evidence) - most)
+        warn_of_cut("evidence", lost=lost, of=len(evidence), policy=policy, unit="sentences")
+        pieces = encode_pieces([claim, *evidence[:most]], self.verifier.tokenizer)
+        _warn_of_ends(self.name, pieces, self.verifier.layout.length)
+        with bars_after(PATIENCE):
+            read = judged_own(self.verifier, claim, evidence[:most], precision=self.precision)
+        shares = read.shares or [None] * len(read.evidence)
+        weighed = enumerate(zip(read.evidence, shares, strict=True))
+        return Verdict(
+            label=read.predicted,
+            probabilities=read.probabilities,
+            parts=tuple(WeighedEvidence(evidence=n, text=text, share=share) for n, (text, share) in weighed),
+            picture=partial(verdict_html, read, shares=self.verifier.system.shares),
+        )
+
+
+def _warn_of_ends(name: str, pieces: Sequence[np.ndarray], length: int) -> None:
+    """Of sentences of which the first `length` tokens are read, the one in front of it among them."""
+    sizes = [len(one) for one in pieces]
+    lost = sum(max(0, size - (length - 1)) for size in sizes)
+    warn_of_cut("sentences", lost=lost, of=sum(sizes), policy=f"{name} reads {length - 1} of a sentence")

@@ -328,7 +328,8 @@ class MatchingRun(SystemRun):
     @cached_property
     def matchers(self) -> matching.Matchers:
         """Of its systems."""
-        return matching.Matchers(settings=self.settings, training=self.pairs["train"], cache=self.folder)
+        kept = self.folder if self.settings.run_folder else None
+        return matching.Matchers(settings=self.settings, training=self.pairs.get("train", ()), cache=kept)
 
     def job(self, training: Training, *, trial: bool = False) -> TrainingJob | None:
         """A new matcher on the pairs of train; None for TF-IDF, which is fitted when it is needed."""

@@ -184,6 +184,7 @@ class VerificationRun(JointRun):
 
     settings: Settings
     claims: Claims
+    trained_labels: tuple[str, ...] = ()  # of the models, where no claims are read
 
     @classmethod
     def read(cls, settings: Settings) -> VerificationRun:
@@ -198,7 +199,7 @@ class VerificationRun(JointRun):
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """To choose from."""
-        return labels_of(self.claims)
+        return self.trained_labels or labels_of(self.claims)
 
     @property
     def data(self) -> dict[str, Any]:

@@ -107,13 +107,19 @@ _BEFORE: Mapping[str, Any] = {"warmup_share": 0.1, "reset_globals": False}
 
 
 def matched_run(given: Settings) -> MatchingRun:
-    """The finished run of notebook 04; if none is named, one of its own on storyworld in the folder of this
-    run. Raises ParameterError: there is no finished run, or a system was not part of it."""
+    """The run of notebook 04, with its pairs."""
+    run = MatchingRun.read(matched_settings(given))
+    return run if given.matching_run else run.with_models()
+
+
+def matched_settings(given: Settings) -> document_matching.Settings:
+    """Those of the finished run of notebook 04; if none is named, of one of its own on storyworld in the
+    folder of this run. Raises ParameterError: there is no finished run, or a system was not part of it."""
     kind = document_matching.Settings
     if not given.matching_run:
         folder, systems = Path(given.run_folder) / "matching", given.systems or DEFAULT_SYSTEMS
         own = kind(run_folder=str(folder), systems=systems, precision=given.precision, trained=given.trained)
-        return MatchingRun.read(as_trained(own, MatchingRun.SHAPES)).with_models()
+        return as_trained(own, MatchingRun.SHAPES)
     folder, run = Path(given.matching_run), f"matching_run is {given.matching_run!r}"
     if not (folder / REPORT_FILE).is_file():
         raise ParameterError(f'{run}, where no finished run of notebook 04 is; run that first, or write ""')
@@ -130,7 +136,7 @@ def matched_run(given: Settings) -> MatchingRun:
     if absent:
         first = min(system.name for system in absent)
         raise ParameterError(f"systems names {first}, which {given.matching_run} has not")
-    return MatchingRun.read(settings_of(kind, values | {"systems": chosen}))
+    return settings_of(kind, values | {"systems": chosen})
 
 
 def preview(run: AlignmentRun) -> HTML:
@@ -391,7 +397,7 @@ def compared_pair(run: AlignmentRun, aligned: Aligned) -> HTML:
         keys = {by: (system.name, by, 0) for by in _WAYS}
         alignments = {by: aligned.scores[key][place] for by, key in keys.items() if key in aligned.scores}
         columns.append(_column(system.label, alignments, pair, aligned.probabilities[system.name, 0][place]))
-    return HTML(_html(pair, columns))
+    return HTML(pair_html(pair, columns))
 
 
 def _is_inside(pair: DocumentPair) -> bool:
@@ -416,19 +422,31 @@ def own_pair_box(run: AlignmentRun) -> OwnPair:
 def compare_own(run: AlignmentRun, first: str, second: str) -> str:
     """HTML: whether each system, trained with seed 0, takes two texts to belong together, and the sentences
     that say so; also in `own_pair.html`. Raises ParameterError: a text without sentences."""
-    form = {"first": _own("first document", first), "second": _own("second document", second)}
-    pair = DocumentPair(id="own", **form, related=False, aligned=None, cluster="own")
-    columns = []
+    pair, columns = own_pair(first, second), []
     for system in run.matching.systems:
-        matcher = run.matching.loaded(system)
-        predictions = run.matching.predict_pairs(matcher, [pair])
-        alignments = {by: every[0] for by, every in predictions.alignments.items()}
-        if system.encoder == "longformer":
-            alignments = longformer_alignments(matcher, pair, source=run.settings.source)
-        columns.append(_column(system.label, alignments, pair, predictions.probabilities[0]))
-    html = _html(pair, columns)
+        loaded = run.matching.loaded(system)
+        columns.append(compared_own(run.matching, loaded, pair, system.label, source=run.settings.source))
+    html = pair_html(pair, columns)
     runs.write_page(run.folder / "own_pair.html", f"<!doctype html><meta charset=utf-8>{html}")
     return html
+
+
+def own_pair(first: str, second: str) -> DocumentPair:
+    """Two texts as a pair. Raises ParameterError: a text without sentences."""
+    form = {"first": _own("first document", first), "second": _own("second document", second)}
+    return DocumentPair(id="own", **form, related=False, aligned=None, cluster="own")
+
+
+def compared_own(
+    matching: MatchingRun, loaded: Any, pair: DocumentPair, label: str, *, source: str
+) -> AlignedColumn:
+    """Whether a loaded system takes a pair to belong together, and the weights of the first document's
+    sentences."""
+    predictions = matching.predict_pairs(loaded, [pair])
+    alignments = {by: every[0] for by, every in predictions.alignments.items()}
+    if isinstance(loaded, Matcher) and loaded.system.encoder == "longformer":
+        alignments = longformer_alignments(loaded, pair, source=source)
+    return _column(label, alignments, pair, predictions.probabilities[0])
 
 
 def _own(name: str, text: str) -> PairDocument:
@@ -455,7 +473,8 @@ def _shares(scores: np.ndarray) -> np.ndarray:
     return above / above.sum() if above.sum() > 0 else above
 
 
-def _html(pair: DocumentPair, columns: list[AlignedColumn]) -> str:
+def pair_html(pair: DocumentPair, columns: list[AlignedColumn]) -> str:
+    """The sentences of a pair and what systems say of them."""
     return compared_alignments_html(
         columns,
         pair.first.sentences,

@@ -499,6 +499,25 @@ def _key(words: Sequence[str]) -> bytes:
     return key_of(text)
 
 
+class PassingSentences:
+    """What `SentenceEncodings` gives, but only of the sentences that were made ready last, in memory."""
+
+    def __init__(self, encoder: SentenceEncoder) -> None:
+        self._encoder, self.size = encoder, encoder.size
+        self._rows: dict[str, np.ndarray] = {}
+
+    def ensure(self, sentences: Iterable[str], *, name: str = "encoding") -> None:
+        """Compute what is missing, and forget all else."""
+        wanted = list(dict.fromkeys(sentences))
+        missing = [sentence for sentence in wanted if sentence not in self._rows]
+        made = dict(zip(missing, self._encoder.encode(missing), strict=True))
+        self._rows = {sentence: made.get(sentence, self._rows.get(sentence)) for sentence in wanted}
+
+    def vectors(self, sentences: Sequence[str]) -> np.ndarray:
+        """The encodings of sentences that were made ready, (sentences, size), float32."""
+        return np.array([self._rows[sentence] for sentence in sentences], dtype=np.float32)
+
+
 class SentenceEncodings(_Encodings[SentenceEncoder]):
     """The encodings of sentences, in `<folder>/<fingerprint of the encoder>/`. Raises DataError when its
     files do not fit each other or the encoder."""

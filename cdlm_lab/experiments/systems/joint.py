@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -15,7 +16,9 @@ from transformers import PreTrainedTokenizerBase
 from cdlm_lab.examples.candidates import JointSequence
 from cdlm_lab.examples.tokens import from_tokenizer, token_texts
 from cdlm_lab.experiments.runs import EpochSettings, SystemRun, Training
-from cdlm_lab.models.joint import paragraph_head
+from cdlm_lab.models.checkpoint import named_faults
+from cdlm_lab.models.joint import JointModel, paragraph_head
+from cdlm_lab.models.model_folder import CONFIG_FILE
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.report import ASIDE
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
@@ -107,6 +110,13 @@ class JointRun(SystemRun):
     def load(self, training: Training) -> Any:
         """The trained model."""
         return self.reader(*training, trained=True)
+
+
+def labels_of_head(folder: Path) -> int:
+    """How many labels a trained model has. Raises CheckpointError: it is none of these."""
+    with named_faults(str(folder), CONFIG_FILE):
+        values = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
+        return int(values[JointModel.head_entry]["labels"])
 
 
 def drawn_for(config: TrainingConfig | None) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from cdlm_lab.experiments.cluster_corpora import VARIANTS, checkpoint_of, reset_
 from cdlm_lab.models import matching
 from cdlm_lab.models.checkpoint import default_device, own_randomness, read_own_model
 from cdlm_lab.models.encoder import AttentionDropout, load_encoder
-from cdlm_lab.models.frozen import SentenceEncodings, load_sentence_encoder
+from cdlm_lab.models.frozen import PassingSentences, SentenceEncodings, load_sentence_encoder
 from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import settings
 from cdlm_lab.widgets.html import table_html, variant_name
@@ -233,7 +233,7 @@ class Matchers:
 
     settings: MatcherSettings
     training: Sequence[DocumentPair]  # pairs the documents of which give the words if there are no vectors
-    cache: Path  # folder of encodings of sentences
+    cache: Path | None  # folder of encodings of sentences; None = they are not kept
 
     @cached_property
     def word_table(self) -> tuple[Vocabulary, np.ndarray | None]:
@@ -253,13 +253,14 @@ class Matchers:
         return vocabulary, table * (WORD_VECTOR_SIZE / float(np.sqrt(np.square(table).mean())))
 
     @cached_property
-    def encodings(self) -> SentenceEncodings:
+    def encodings(self) -> SentenceEncodings | PassingSentences:
         """Of frozen BERT, kept in `cache`."""
         given = self.settings
         form = {"max_tokens": given.most_words, "precision": given.precision, "seed": 0}
-        return SentenceEncodings(
-            load_sentence_encoder(given.sentence_encoder, **form), self.cache / "encodings"
-        )
+        encoder = load_sentence_encoder(given.sentence_encoder, **form)
+        if self.cache is None:
+            return PassingSentences(encoder)
+        return SentenceEncodings(encoder, self.cache / "encodings")
 
     def make(
         self, system: System, *, seed: int, trained: Path | None = None, sample: int = STANDARD_PAIRS

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -22,6 +23,7 @@ from cdlm_lab.experiments.systems.ranking import (
     PAIRWISE,
     RANDOM,
     AnswerPredictions,
+    Ranker,
     expected_ratios,
     score_answers,
 )
@@ -171,15 +173,20 @@ def own_question(run: SystemRun) -> Widget:
 
 def rank_own(run: SystemRun, question: str, candidates: Sequence[str]) -> str:
     """How every system trained with seed 0 ranks candidates, as HTML, also in `own_question.html`."""
-    correct = (False,) * len(candidates)
-    one = CandidateSet(id="own", question=question, candidates=tuple(candidates), correct=correct)
-    scores = {
-        system.label: score_answers(run.loaded(system), [one], **run.settings.predicting).scores[0]
-        for system in run.systems
-    }
-    html = _table(_read_ranking(one, scores, known=False))
+    rankers = {system.label: run.loaded(system) for system in run.systems}
+    html = ranking_table(ranked_own(rankers, question, candidates, **run.settings.predicting))
     write_page(run.folder / "own_question.html", still_page(html, title=question, note="Ranked candidates"))
     return html
+
+
+def ranked_own(
+    rankers: Mapping[str, Ranker], question: str, candidates: Sequence[str], **reading: Any
+) -> ReadRanking:
+    """How models, by their labels, rank candidates. `reading`: batch size, precision."""
+    correct = (False,) * len(candidates)
+    one = CandidateSet(id="own", question=question, candidates=tuple(candidates), correct=correct)
+    scores = {label: score_answers(ranker, [one], **reading).scores[0] for label, ranker in rankers.items()}
+    return _read_ranking(one, scores, known=False)
 
 
 def own_texts(file: str) -> tuple[str, str]:
@@ -209,7 +216,7 @@ def _read_ranking(one: CandidateSet, scores: dict[str, np.ndarray], *, known: bo
     )
 
 
-def _table(read: ReadRanking) -> str:
+def ranking_table(read: ReadRanking) -> str:
     """Candidates in the order of the last system, and of each system place and probability."""
     rows = {n: [f'<div dir="auto">{escaped(text)}</div>'] for n, text in enumerate(read.candidates)}
     for system in read.scores:

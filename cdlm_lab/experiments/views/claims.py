@@ -153,10 +153,10 @@ def judge_own(run: SystemRun, text: str, sentences: Sequence[str]) -> str:
     most, precision = run.settings.evidence_sentences, run.settings.precision
     if len(sentences) > most:
         raise ValueError(f"there are {len(sentences)} sentences; the systems read {most}: delete some")
-    claim = EvidencedClaim(id="", text=text, evidence=tuple(sentences), label=None, group="")
     verifiers = map(run.loaded, run.systems)
     html = "".join(
-        verdict_html(_judged(one, claim, precision=precision), shares=one.system.shares) for one in verifiers
+        verdict_html(judged_own(one, text, sentences, precision=precision), shares=one.system.shares)
+        for one in verifiers
     )
     note = f"as judged by {', '.join(system.label for system in run.systems)}"
     page = still_page(html, title=text, note=note, style="div.cdlm-claim{padding:0 0 22px}")
@@ -164,8 +164,9 @@ def judge_own(run: SystemRun, text: str, sentences: Sequence[str]) -> str:
     return html
 
 
-def _judged(verifier: Verifier, claim: EvidencedClaim, *, precision: Precision) -> ReadClaim:
-    """By one system, whose label stands for an id."""
+def judged_own(verifier: Verifier, text: str, sentences: Sequence[str], *, precision: Precision) -> ReadClaim:
+    """The verdict of one system, whose label stands for an id."""
+    claim = EvidencedClaim(id="", text=text, evidence=tuple(sentences), label=None, group="")
     predictions = predict_verdicts(verifier, [claim], batch_size=1, precision=precision)
     reads = verifier.system.reads_evidence
     shares = evidence_shares(verifier, [claim], precision=precision) if reads else None

@@ -114,6 +114,14 @@ def own_question_in_place(run: SystemRun) -> Widget:
 def answer_own(run: SystemRun, text: str, documents: Sequence[tuple[str, str]]) -> str:
     """HTML of the answer of the shown encoder to a question on documents, (title, text), also in
     `own_question.html`. Raises ValueError for what cannot be read."""
+    question = question_on(text, documents)
+    (read,) = answered_questions(run.answers(run.loaded(run.settings.shown), [question]))
+    write_page(run.folder / "own_question.html", questions_page([read], title=text))
+    return question_html(read)
+
+
+def question_on(text: str, documents: Sequence[tuple[str, str]]) -> MultihopQuestion:
+    """A question on documents, (title, text). Raises ValueError for what cannot be read."""
     paragraphs = []
     for title, body in documents:
         sentences = split_sentences(body)
@@ -121,9 +129,7 @@ def answer_own(run: SystemRun, text: str, documents: Sequence[tuple[str, str]]) 
         paragraphs.append(Paragraph(title=title, sentences=(*spaced, *sentences[-1:])))
     question = MultihopQuestion(id="own", text=text.strip(), paragraphs=tuple(paragraphs))
     check_question(question, where="your documents")
-    (read,) = answered_questions(run.answers(run.loaded(run.settings.shown), [question]))
-    write_page(run.folder / "own_question.html", questions_page([read], title=text))
-    return question_html(read)
+    return question
 
 
 def own_texts(given: Any) -> tuple[str, str]:
