@@ -42,7 +42,7 @@ _unseen: ContextVar[float] = ContextVar("seconds until a bar is drawn", default=
 @contextmanager
 def bars_after(seconds: float) -> Iterator[None]:
     """Within, no bar is drawn before so many seconds of its work have passed; infinity = never."""
-    before = _unseen.set(seconds)
+    before = _unseen.set(max(seconds, _unseen.get()))
     try:
         yield
     finally:

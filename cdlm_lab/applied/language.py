@@ -114,6 +114,10 @@ class LanguageModel:
             filled.append(FilledBlank(text=number, start=match.start(), words=tuple(words)))
         return Filled(parts=tuple(filled))
 
+    def has_blank(self, text: str) -> bool:
+        """Whether there is a blank in a text."""
+        return self._blank.search(text) is not None
+
     def attention(self, texts: Texts, source: tuple[int, str]) -> Attended:
         """How much the words of the other texts have to do with a source, in the last layer.
 

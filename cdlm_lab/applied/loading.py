@@ -91,10 +91,19 @@ def load(
                 f"{given} is a run of {kind!r}, which leaves no model; those that do: {known}"
             )
         try:
-            return TASK_RUNS[kind](given, run, system)
+            return TASK_RUNS[kind][1](given, run, system)
         except ParameterError as error:
             raise ParameterError(str(error).replace(f"trained is {run!r}, which", given)) from None
     return _language_model(_checkpoint(given), given, variant, max_length=max_length, window=window)
+
+
+def kind_of_name(name: str) -> type[Any]:
+    """The class of what `load` gives for a name, without loading it. Raises what `load` raises for a name that
+    is nothing."""
+    if (run := _run_of(name)) is None:
+        _checkpoint(name)
+        return LanguageModel
+    return TASK_RUNS.get(run_name(run), (LanguageModel, None))[0]
 
 
 def _run_of(name: str) -> str | None:
@@ -260,14 +269,14 @@ def _only(system: str) -> None:
 
 
 LANGUAGE_RUNS = ("pretraining", "paragraph pretraining")
-TASK_RUNS: dict[str, Callable[[str, str, str], Model]] = {
-    "coreference": _coreference,
-    MatchingRun.NAME: _matching,
-    sentence_alignment.AlignmentRun.NAME: _alignment,
-    MultihopRun.NAME: _questions,
-    TaggingRun.NAME: _tagging,
-    AnswerRun.NAME: _answers,
-    VerificationRun.NAME: _claims,
+TASK_RUNS: dict[str, tuple[type[Any], Callable[[str, str, str], Model]]] = {
+    "coreference": (CoreferenceModel, _coreference),
+    MatchingRun.NAME: (MatchingModel, _matching),
+    sentence_alignment.AlignmentRun.NAME: (MatchingModel, _alignment),
+    MultihopRun.NAME: (QuestionModel, _questions),
+    TaggingRun.NAME: (TaggingModel, _tagging),
+    AnswerRun.NAME: (AnswerModel, _answers),
+    VerificationRun.NAME: (ClaimModel, _claims),
 }
 TASK_CLASSES = {
     *("PairScorer", "DynamicTagger", "StaticTagger", "QuestionAnswerer", "JointModel", "PooledPairs"),

@@ -474,13 +474,13 @@ class PassingWords:
         self._rows: dict[tuple[str, ...], np.ndarray] = {}
 
     def ensure(self, sentences: Iterable[Sequence[str]], *, name: str = "encoding") -> None:
-        """Compute what is missing, a piece at a time with a bar called `name`, and forget all else."""
-        wanted = dict.fromkeys(tuple(words) for words in sentences if words)
-        self._rows = {words: self._rows[words] for words in wanted if words in self._rows}
-        missing = [words for words in wanted if words not in self._rows]
-        with Progress(total=len(missing), desc=name, unit=" sentences") as bar:
-            for start in range(0, len(missing), PIECE):
-                piece = missing[start : start + PIECE]
+        """Compute them, a piece at a time with a bar called `name`, and forget all others. Those that are
+        known are computed again: beside others they would have other last digits."""
+        wanted = list(dict.fromkeys(tuple(words) for words in sentences if words))
+        self._rows = {}
+        with Progress(total=len(wanted), desc=name, unit=" sentences") as bar:
+            for start in range(0, len(wanted), PIECE):
+                piece = wanted[start : start + PIECE]
                 made = (rows.astype(np.float16) for rows in self._encoder.encode(piece))
                 self._rows.update(zip(piece, made, strict=True))
                 bar.update(len(piece))
@@ -507,11 +507,9 @@ class PassingSentences:
         self._rows: dict[str, np.ndarray] = {}
 
     def ensure(self, sentences: Iterable[str], *, name: str = "encoding") -> None:
-        """Compute what is missing, and forget all else."""
+        """Compute them, also those that are known, and forget all others."""
         wanted = list(dict.fromkeys(sentences))
-        missing = [sentence for sentence in wanted if sentence not in self._rows]
-        made = dict(zip(missing, self._encoder.encode(missing), strict=True))
-        self._rows = {sentence: made.get(sentence, self._rows.get(sentence)) for sentence in wanted}
+        self._rows = dict(zip(wanted, self._encoder.encode(wanted), strict=True))
 
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
         """The encodings of sentences that were made ready, (sentences, size), float32."""
