@@ -98,8 +98,7 @@ def load(
 
 
 def kind_of_name(name: str) -> type[Any]:
-    """The class of what `load` gives for a name, without loading it. Raises what `load` raises for a name that
-    is nothing."""
+    """The class of what `load` gives for a name, not loading it. Raises CheckpointError: it is nothing."""
     if (run := _run_of(name)) is None:
         _checkpoint(name)
         return LanguageModel

@@ -26,9 +26,22 @@ from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.plan import Choice, changes, read_stamp
 from cdlm_lab.batch.session import WRONG, Session, shown_time
 from cdlm_lab.data.files import DataError
+from cdlm_lab.errors import Stopped
 from cdlm_lab.scores import Score, json_of, plain_name
 
 _GB = 10**9
+_FORMS = """each line holds, by the sort of model (and an "id", which comes back):
+  language model  {"texts": ["A [MASK] broke out.", "..."]}   words for blanks; without any, vectors
+                  {"texts": ["...", "..."], "source": [0, "recount"]}   attention
+  coreference     {"documents": {"police": "A <m>fire</m> ...", "paper": "The <m>blaze</m> ..."}}
+  matching        {"first": "...", "second": "..."}
+  questions       {"question": "...", "documents": {"title": "text"}}
+  tagging         {"text": "..."}
+  answers         {"question": "...", "candidates": ["...", "..."]}
+  claims          {"claim": "...", "evidence": ["...", "..."]}
+
+The same command goes on where it was stopped. A line that the model cannot read has an "error"; the exit
+code is 1 then. A line that is malformed stops the command before it begins."""
 _NAMES = ("system", "split", "group", "metric", "value", "low", "high")  # and what follows of a score
 
 
@@ -135,6 +148,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.command == "show":
             print("\n\n".join(run_card(folder) for folder in chosen.folders))
             return 0
+        if chosen.command == "apply":
+            return _apply(chosen)
         if chosen.command == "ship":
             print(f"{chosen.folder}: its models are in {_ship(chosen.folder, chosen.name)}")
             return 0
@@ -155,6 +170,22 @@ def _as_files(chosen: argparse.Namespace) -> int:
     ways = {"--html": chosen.html, "--export": chosen.export}
     given = [part for way, path in ways.items() if path for part in (way, path)]
     return subprocess.run([sys.executable, "-m", "cdlm_lab.results.page", *chosen.folders, *given]).returncode
+
+
+def _apply(chosen: argparse.Namespace) -> int:
+    from cdlm_lab.applied.lines import apply_lines  # torch takes seconds, see above
+
+    try:
+        applied = apply_lines(chosen.model, chosen.input, chosen.output, system=chosen.system)
+    except Stopped as stopped:
+        print(stopped, file=sys.stderr)
+        return 128 + signal.SIGINT
+    except ValueError as error:
+        raise report.RunError(str(error)) from None
+    print(f"{chosen.output}: {applied.lines:,} lines")
+    if applied.refused:
+        print(f"{applied.refused:,} of them have an error in place of an answer", file=sys.stderr)
+    return 1 if applied.refused else 0
 
 
 def _ship(folder: str, name: str) -> Path:
@@ -212,6 +243,16 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("--html", metavar="FILE", help="write the whole run as one HTML page, without code")
     export = "write its tables (CSV, LaTeX) and figures (HTML, SVG, PNG)"
     show.add_argument("--export", metavar="FOLDER", help=export)
+    apply = commands.add_parser(
+        "apply",
+        help="let a model answer each line of a file",
+        epilog=_FORMS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    apply.add_argument("model", metavar="RUN_OR_NAME", help="a run folder, storyworld/coreference, ...")
+    apply.add_argument("input", metavar="IN.jsonl", help="a JSON object on each line")
+    apply.add_argument("output", metavar="OUT.jsonl", help="one answer on each line, in the same order")
+    apply.add_argument("--system", default="", help="of a run with several systems")
     ship = commands.add_parser("ship", help="keep the trained models of a run with the project")
     ship.add_argument("folder", metavar="RUN", help="the folder of a finished run")
     ship.add_argument(

@@ -1,0 +1,186 @@
+"""A model applied to a file of lines: the same answers as from Python, in order, also after ten kills."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdlm_lab.applied import lines
+from cdlm_lab.applied.lines import FORMS, Applied, apply_lines
+from cdlm_lab.applied.loading import TASK_RUNS
+from cdlm_lab.applied.tasks import TaggingModel
+from cdlm_lab.batch.command import main
+from cdlm_lab.data.files import DataError
+from cdlm_lab.report import RunError
+
+TEXT = "Yessel Brandir, 54, left Telk on Monday. The mayor of Telk spoke. Brandir did not."
+
+
+def written(folder: Path, rows: list[dict[str, Any]], name: str = "in.jsonl") -> Path:
+    file = folder / name
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def read(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch, cdlm, coreference, tagging) -> None:
+    """Models that were loaded before are not loaded again."""
+    known = {"storyworld/cdlm": cdlm, "storyworld/coreference": coreference, "storyworld/tagging": tagging}
+    monkeypatch.setattr(lines, "load", lambda name, system: known[name])
+
+
+def test_every_sort_of_model_has_a_form() -> None:
+    assert {kind for kind, _ in TASK_RUNS.values()} < set(FORMS)
+    assert len(FORMS) == len({kind for kind, _ in TASK_RUNS.values()}) + 1
+
+
+def test_answers_are_those_of_python_with_what_was_cut_and_what_could_not_be_read(
+    loaded, coreference, tmp_path: Path
+) -> None:
+    documents = {"police": "A <m>fire</m> broke out.", "paper": "The <m>blaze</m> is out."}
+    long = {name: text + " It rained." * 300 for name, text in documents.items()}
+    rows = [
+        {"id": 7, "documents": documents},
+        {"documents": {"a": "A fire."}},
+        {"id": "x", "documents": long},
+    ]
+    rows += [{"documents": documents, "threshold": 0.999999}]
+    source, target = written(tmp_path, rows), tmp_path / "new" / "out.jsonl"
+    assert apply_lines("storyworld/coreference", source, target) == Applied(lines=4, refused=1)
+    first, wrong, cut, alone = read(target)
+    assert first == {"id": 7, **coreference.clusters(documents).as_json()}
+    assert wrong["error"].startswith(
+        "in.jsonl:2: documents:1: field marks: no mention in any document; write"
+    )
+    assert cut["id"] == "x"
+    assert "tokens are not read; a pair has 256" in cut["cut"][0]
+    assert len(alone["clusters"]) == 2
+    assert sorted(path.name for path in target.parent.iterdir()) == ["out.jsonl", "out.jsonl.made.json"]
+
+
+def test_a_language_model_fills_attends_or_encodes(loaded, cdlm, tmp_path: Path) -> None:
+    texts = ["The recount began.", "Votes were counted."]
+    rows = [
+        {"texts": texts},
+        {"texts": texts, "source": [0, "recount"]},
+        {"texts": ["A [MASK] fell.", texts[0]]},
+    ]
+    apply_lines("storyworld/cdlm", written(tmp_path, rows), tmp_path / "out.jsonl")
+    encoded, attended, filled = read(tmp_path / "out.jsonl")
+    assert [one["tokens"] for one in encoded["texts"]] == [list(one.tokens) for one in cdlm.encode(texts)]
+    assert attended == json.loads(json.dumps(cdlm.attention(texts, (0, "recount")).as_json()))
+    assert filled["blanks"][0]["start"] == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"txt": "a"}', r'in.jsonl:2: field text: missing; add "text" to the record'),
+        ('{"text": 3}', "in.jsonl:2: field text: a number where a text belongs"),
+        ('{"text": " "}', "in.jsonl:2: field text: it is empty; fill it in"),
+        ("text", "in.jsonl:2: field column 1: not JSON .*; write one complete JSON object on each line"),
+    ],
+)
+def test_a_malformed_line_stops_it_before_anything_is_loaded(
+    line: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(lines, "load", None)
+    source = tmp_path / "in.jsonl"
+    source.write_text(f'{{"text": "a"}}\n{line}\n')
+    with pytest.raises(DataError, match=message):
+        apply_lines("storyworld/tagging", source, tmp_path / "out.jsonl")
+    assert main(["apply", "storyworld/tagging", str(source), str(tmp_path / "out.jsonl")]) == 2
+    assert "in.jsonl:2" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+def test_what_was_made_otherwise_is_refused_and_what_is_finished_stays(
+    loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = written(tmp_path, [{"text": TEXT}]), tmp_path / "out.jsonl"
+    apply_lines("storyworld/tagging", source, target)
+    before = target.read_bytes()
+    monkeypatch.setattr(lines, "load", None)
+    assert apply_lines("storyworld/tagging", source, target) == Applied(lines=1, refused=0)
+    with pytest.raises(
+        RunError, match=r"was made with system '', not 'bert-lstm'; delete .*out.jsonl, or name"
+    ):
+        apply_lines("storyworld/tagging", source, target, system="bert-lstm")
+    written(tmp_path, [{"text": "Another."}])
+    with pytest.raises(RunError, match="was made with sha256"):
+        apply_lines("storyworld/tagging", source, target)
+    (tmp_path / "out.jsonl.made.json").unlink()
+    with pytest.raises(RunError, match="is there, and nothing says how it was made; delete"):
+        apply_lines("storyworld/tagging", source, target)
+    assert target.read_bytes() == before
+
+
+def test_an_interrupt_says_how_to_go_on_and_another_process_is_kept_out(
+    loaded,
+    tagging: TaggingModel,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
+) -> None:
+    rows = [{"text": f"{number} {TEXT}"} for number in range(4)]
+    source, target = written(tmp_path, rows), tmp_path / "out.jsonl"
+    answers = iter([tagging.tag(row["text"]) for row in rows[:2]])
+
+    class Interrupted:
+        def tag(self, text: str) -> Any:
+            with pytest.raises(RunError, match=r"is being written by another process"), lines._held(part):
+                pass
+            if (answer := next(answers, None)) is None:
+                raise KeyboardInterrupt
+            return answer
+
+    part = tmp_path / "out.jsonl.part"
+    with monkeypatch.context() as patch:
+        patch.setattr(lines, "load", lambda name, system: Interrupted())
+        assert main(["apply", "storyworld/tagging", str(source), str(target)]) == 130
+    assert "stopped; what was made is in" in capsys.readouterr().err
+    with part.open("a") as file:
+        file.write('{"spans": [')  # a kill in the middle of a line
+    assert apply_lines("storyworld/tagging", source, target).lines == 4
+    assert [row["words"][0]["text"] for row in read(target)] == ["0", "1", "2", "3"]
+
+
+@pytest.mark.slow  # ten starts of torch
+def test_ten_kills_leave_the_same_output(tmp_path: Path) -> None:
+    rows = [
+        {"id": number, "text": f"{TEXT} {number} ships left. " * (1 + number % 3)} for number in range(400)
+    ]
+    source = written(tmp_path, rows)
+    command = [sys.executable, "-m", "cdlm_lab.batch.command", "apply", "storyworld/tagging", str(source)]
+    environment = os.environ | {
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+    }
+    whole, killed = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
+    subprocess.run([*command, str(whole)], env=environment, check=True, capture_output=True)
+    part, chance, kills = tmp_path / "killed.jsonl.part", random.Random(0), 0
+    while kills < 10:
+        process = subprocess.Popen([*command, str(killed)], env=environment, stdout=subprocess.DEVNULL)
+        before, began = part.stat().st_size if part.exists() else 0, time.monotonic()
+        while process.poll() is None and (not part.exists() or part.stat().st_size == before):
+            time.sleep(0.01)
+            assert time.monotonic() - began < 600
+        time.sleep(chance.uniform(0, 0.4))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        kills += 1
+        assert not killed.exists() or part.exists() is False
+    subprocess.run([*command, str(killed)], env=environment, check=True, capture_output=True)
+    assert killed.read_bytes() == whole.read_bytes()
+    assert len(read(killed)) == 400
