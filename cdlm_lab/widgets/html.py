@@ -73,6 +73,20 @@ def escaped(text: str) -> str:
     return html.escape(visible(text), quote=True)
 
 
+def text_of(markup: str) -> str:
+    """What HTML says, as one line of text."""
+    return " ".join(html.unescape(_BLOCK.sub(" ", _INLINE.sub("", markup))).split())
+
+
+def lines_of(markup: str) -> list[str]:
+    """What HTML says, with a line for each block and each row of a table."""
+    parts = re.split(r"</(?:div|tr|p|li|summary|h\d)>|<br\s*/?>|<style>.*?</style>", markup, flags=re.DOTALL)
+    return [line for part in parts if (line := text_of(part))]
+
+
+_INLINE, _BLOCK = re.compile(r"</?(?:b|i|bdi|sub|sup|code)(?:\s[^>]*)?>"), re.compile(r"<[^>]*>")
+
+
 def counted(count: int, noun: str) -> str:
     """(1, "word") -> `1 word`, (4096, "word") -> `4,096 words`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
@@ -396,11 +410,12 @@ body{{font-family:{FONT};margin:24px auto;padding:0 16px;max-width:960px}}
 """
 
 
-def still_page(body: str, *, title: str, note: str, style: str = "") -> str:
+def still_page(body: str, *, title: str, note: str, style: str = "", figures: bool = False) -> str:
     """A page of its own around HTML that is safe already: it runs nothing, loads nothing, and is light or
     dark as its reader likes. `title` and `note`, below it, are untrusted; `style` is CSS beyond that of all
-    pages."""
+    pages. `figures`: True = it has figures of plotly, whose script runs, and loads nothing either."""
     policy = "default-src 'none'; style-src 'unsafe-inline'"
+    policy += "; script-src 'unsafe-inline'; img-src data: blob:" if figures else ""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
