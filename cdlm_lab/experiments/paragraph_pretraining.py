@@ -73,6 +73,7 @@ from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trained import as_trained, trained_model, trained_run
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.widgets.charts import pretraining_losses_figure
+from cdlm_lab.widgets.export.figures import folder_of, keep_figure
 from cdlm_lab.widgets.html import bytes_in_words, seconds_in_words
 from cdlm_lab.widgets.packed import ParagraphExampleView, TaskSentence
 from cdlm_lab.widgets.tables import ScoreTable, text_table
@@ -521,7 +522,8 @@ def losses_figure(report: Report) -> go.Figure | HTML:
     """Both losses over the steps; where a model was opened that came without its history, a line says so."""
     if not report.tables["history"]:
         return HTML("<p>This model came without the history of its training.</p>")
-    return pretraining_losses_figure(report.tables["history"], right=report.data["right"])
+    figure = pretraining_losses_figure(report.tables["history"], right=report.data["right"])
+    return keep_figure(folder_of(report), "losses", figure)
 
 
 # ---- before the start ----

@@ -47,6 +47,7 @@ from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets.charts import perplexity_figure
+from cdlm_lab.widgets.export.figures import folder_of, keep_figure
 from cdlm_lab.widgets.html import seconds_in_words, variant_name
 from cdlm_lab.widgets.score_tables import score_table
 from cdlm_lab.widgets.tables import PERPLEXITY, ScoreTable, number_cell, p_text, text_table
@@ -314,7 +315,8 @@ def _models_and_examples(
 def figure_view(report: Report, *, title: str = "") -> go.Figure:
     """The perplexities with their intervals, one panel a metric."""
     parameters = report.parameters
-    return perplexity_figure(report.rows, title=title or f"{parameters['corpus']}, {parameters['split']}")
+    figure = perplexity_figure(report.rows, title=title or f"{parameters['corpus']}, {parameters['split']}")
+    return keep_figure(folder_of(report), "perplexity", figure)
 
 
 def table_view(report: Report) -> ScoreTable:

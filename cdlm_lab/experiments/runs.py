@@ -20,7 +20,7 @@ import importlib
 import json
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial, wraps
 from pathlib import Path
@@ -41,14 +41,15 @@ from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
-from cdlm_lab.training.checkpoints import MODEL_FOLDER
+from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Item, OnLog, Recipe, TrainingJob, config_of_passes, fine_tune
-from cdlm_lab.training.history import seconds_of_batch
+from cdlm_lab.training.history import HISTORY_FILE, read_history, seconds_of_batch
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trained import SYSTEMS_FOLDER, as_trained, trained_model
 from cdlm_lab.widgets.html import escaped, seconds_in_words
-from cdlm_lab.widgets.tables import NONE, Shown, html_table, p_text
+from cdlm_lab.widgets.live_curve import LiveCurves, in_notebook
+from cdlm_lab.widgets.tables import NONE, ScoreTable, Shown, html_table, p_text
 
 # ---- systems x seeds in the folder of a run ----
 
@@ -245,18 +246,25 @@ def shown_system(name: str, systems: Sequence[Any], *, parameter: str) -> Any:
 
 
 def train(run: SystemRun) -> None:
-    """Train what is not trained yet. Raises Stopped if asked to stop; the same call goes on from there."""
-    for training in run.unfinished():
-        if not run.model_folder(training).is_dir() and (job := run.job(training)):
+    """Train what is not trained yet; a notebook shows the curves of all. Raises Stopped if asked to stop; the
+    same call goes on from there."""
+    unfinished, curves = run.unfinished(), LiveCurves() if in_notebook() else None
+    for training in run.trainings:
+        folder = run.folder_of(training)
+        if training in unfinished and not run.model_folder(training).is_dir() and (job := run.job(training)):
             experiment = type(run).__module__.removeprefix(f"{__package__}.")
             names = {"experiment": experiment, "run": type(run).__name__, "training": training.name}
-            fine_tune(
-                job,
-                folder=run.folder_of(training),
-                name=training.label,
-                parallel=run.parallel(training),
-                recipe=Recipe(function=job_of_run, arguments={**names, "settings": asdict(run.settings)}),
-            )
+            with curves(training.label) if curves else nullcontext() as curve:
+                fine_tune(
+                    job,
+                    folder=folder,
+                    name=training.label,
+                    parallel=run.parallel(training),
+                    recipe=Recipe(function=job_of_run, arguments={**names, "settings": asdict(run.settings)}),
+                    on_log=curve,
+                )
+        elif curves and (records := read_history(folder / TRAINING_FOLDER / HISTORY_FILE)):
+            curves.add(training.label, records)
 
 
 SMALL = 60  # updates
@@ -318,6 +326,15 @@ def once(evaluate: Callable[..., Scores]) -> Callable[..., Scores]:
         return evaluate(run, *predictions, **more)
 
     return scores
+
+
+def control_table(
+    report: Report, split: str, table: Callable[[Report, str], ScoreTable]
+) -> ScoreTable | Shown:
+    """The table of a split of which something was taken away; a line if the run was not measured on it."""
+    if any(row.split == split for row in report.rows):
+        return table(report, split)
+    return Shown("<p>This run was not measured so.</p>")
 
 
 def report(run: SystemRun, scores: Scores) -> Report:

@@ -38,6 +38,7 @@ from cdlm_lab.training.trained import as_trained
 from cdlm_lab.widgets import score_tables
 from cdlm_lab.widgets.aligned import AlignedColumn, alignment_figure, compared_alignments_html
 from cdlm_lab.widgets.ask import OwnPair
+from cdlm_lab.widgets.export.figures import folder_of, keep_figure
 from cdlm_lab.widgets.tables import ScoreTable, Shown, system_rows
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
@@ -355,7 +356,8 @@ def _label_and_by(way: str) -> tuple[str, str]:
 def mrr_figure(report: Report) -> go.Figure:
     """MRR given that the documents are related, as in CDA's Figure 3."""
     rows = system_rows(report.rows, split="", group=ORACLE)
-    return alignment_figure([replace(row, label=_label_and_by(row.system)[0]) for row in rows])
+    figure = alignment_figure([replace(row, label=_label_and_by(row.system)[0]) for row in rows])
+    return keep_figure(folder_of(report), "mrr", figure)
 
 
 # ---- the sentences of one pair ----

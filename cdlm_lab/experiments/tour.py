@@ -27,6 +27,7 @@ from cdlm_lab.parameters import parameters_of, settings, settings_of
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
 from cdlm_lab.training.history import HISTORY_FILE, read_history
+from cdlm_lab.widgets.export.figures import figure_html, figure_scripts
 from cdlm_lab.widgets.html import escaped, still_page
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
@@ -155,12 +156,11 @@ def conclude(prepared: Prepared, reports: Mapping[str, Report]) -> str:
         figure = perplexity.figure_view(made, title=title)
         heads.append(f"{title}. {head}".strip())
         texts.append(f"{heads[-1]}\n\n{perplexity.short_table(made).text()}\n")
-        plotted = figure.to_html(
-            full_html=False, include_plotlyjs=not parts, config={"displayModeBar": False}
-        )
-        parts.append(f"<h2>{escaped(title)}</h2><p>{escaped(head)}</p>{plotted}{table.html()}")
+        drawn = figure_html(title, figure)
+        parts.append(f"<h2>{escaped(title)}</h2><p>{escaped(head)}</p>{drawn}{table.html()}")
     with replaced_file(folder / TEXT_FILE) as file:
         file.write("\n".join(texts))
     note = f"{folder}; the models of variants in {folder}/VARIANT/model"
-    write_page(folder / PAGE_FILE, still_page("".join(parts), title="The tour", note=note, figures=True))
+    page = still_page("".join(parts), title="The tour", note=note, scripts=figure_scripts())
+    write_page(folder / PAGE_FILE, page)
     return "\n".join([*heads, f"tables: {folder / TEXT_FILE}", f"tables and figures: {folder / PAGE_FILE}"])

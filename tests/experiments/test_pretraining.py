@@ -262,7 +262,7 @@ def test_five_models_and_none_trained_twice(
     assert told in re.sub(r"\d+\.\d+", "N", perplexity.headline(shipped))
     assert perplexity.headline(shipped) in where
     assert text.index(perplexity.short_table(shipped).text()) < text.index("Trained <here>")
-    assert page.count("Plotly.newPlot(") == 2
+    assert page.count("<div data-figure=") == 2
     assert "Trained <here>" not in page
     assert not re.search(r"<script[^>]+src=", page), "it opens offline"
 

@@ -48,6 +48,7 @@ from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets.charts import SORTS, head_maps, rank_distributions
+from cdlm_lab.widgets.export.figures import keep_figure
 from cdlm_lab.widgets.html import seconds_in_words, variant_name
 from cdlm_lab.widgets.score_tables import score_table
 from cdlm_lab.widgets.tables import ScoreTable, SystemRow, text_table
@@ -367,15 +368,15 @@ def distribution_view(analysis: Analysis, measured: Measured) -> go.Figure:
         }
         for variant, ranks in measured.items()
     }
-    return rank_distributions(ranks, title=f"{analysis.settings.corpus}, {analysis.settings.split}")
+    figure = rank_distributions(ranks, title=f"{analysis.settings.corpus}, {analysis.settings.split}")
+    return keep_figure(analysis.settings.run_folder, "ranks", figure)
 
 
 def head_views(analysis: Analysis, measured: Measured) -> list[go.Figure]:
     """One figure a kind: which heads of which layers rank coreferring targets higher."""
-    return [
-        head_maps(head_differences(analysis, measured, kind), title=f"{kind} mentions")
-        for kind in analysis.pairs
-    ]
+    maps = {kind: head_differences(analysis, measured, kind) for kind in analysis.pairs}
+    figures = {kind: head_maps(of_kind, title=f"{kind} mentions") for kind, of_kind in maps.items()}
+    return [keep_figure(analysis.settings.run_folder, f"heads-{kind}", one) for kind, one in figures.items()]
 
 
 def head_differences(analysis: Analysis, measured: Measured, kind: str) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -44,6 +44,7 @@ from cdlm_lab.report import Report, write_json
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets import coreference as widgets
 from cdlm_lab.widgets.ask import OwnDocuments
+from cdlm_lab.widgets.export.figures import keep_figure
 from cdlm_lab.widgets.html import ShownMention, seconds_in_words
 from cdlm_lab.widgets.score_tables import score_table
 from cdlm_lab.widgets.tables import ScoreTable, Shown, published_rows
@@ -334,7 +335,8 @@ def tree_view(prepared: Prepared, predictions: Predictions) -> go.Figure:
     largest, documents = _largest(predictions), _documents(prepared.topics["test"])
     mentions = [_shown(mention, documents) for mention in largest.group.mentions]
     title = f"How {largest.group.id} came together"
-    return widgets.dendrogram_figure(largest.tree, mentions, threshold=predictions.threshold, title=title)
+    figure = widgets.dendrogram_figure(largest.tree, mentions, threshold=predictions.threshold, title=title)
+    return keep_figure(prepared.settings.run_folder, "merge-tree", figure)
 
 
 def errors_view(prepared: Prepared, predictions: Predictions) -> Shown:
@@ -434,15 +436,9 @@ def own_clusters(prepared: Prepared, text: str, *, source: str = "text") -> Call
     """Score all pairs of the marked mentions of a text; the function returned takes a threshold, writes the
     clusters with document, half-open span of tokens and words of each mention into the run's folder, and
     gives them as HTML. Raises DataError, which names the `source`."""
-    kind = prepared.settings.kind
-    topic = parse_marked_documents(text, kind=kind, source=source)
-    groups = group_mentions([topic], kind, "topic", None)
-    if len(groups[0].mentions) < 2:
-        remedy = "mark at least two with <m> and </m>"
-        raise DataError(source, "there is one mention only", remedy, field="marks")
-    examples = scorer.pair_examples(prepared.settings, prepared.tokenizer, [topic], groups)
-    documents, name = _documents([topic]), "scoring your documents"
-    (prediction,) = scorer.predict_groups(prepared, examples, groups, file=None, name=name)
+    topic = parse_marked_documents(text, kind=prepared.settings.kind, source=source)
+    prediction = score_own(prepared, topic, source=source).prediction
+    documents = _documents([topic])
 
     def written(mention: CoreferenceMention) -> dict[str, Any]:
         words = documents[mention.document].text_of(mention)
@@ -455,3 +451,24 @@ def own_clusters(prepared: Prepared, text: str, *, source: str = "text") -> Call
         return widgets.clusters_html(shown_clusters([topic], prediction, threshold, gold=False))
 
     return clusters_at
+
+
+class ScoredOwn(NamedTuple):
+    """The mentions of a topic with the scores of their pairs, and how many tokens of the pairs' documents
+    were read and how many did not fit."""
+
+    prediction: GroupPrediction
+    read: int
+    lost: int
+
+
+def score_own(one: scorer.Scorer, topic: Topic, *, source: str = "documents") -> ScoredOwn:
+    """Score all pairs of mentions of a topic. Raises DataError, which names the `source`: there is one."""
+    groups = group_mentions([topic], one.settings.kind, "topic", None)
+    if len(groups[0].mentions) < 2:
+        remedy = "mark at least two with <m> and </m>"
+        raise DataError(source, "there is one mention only", remedy, field="marks")
+    examples = scorer.pair_examples(one.settings, one.tokenizer, [topic], groups)
+    sizes = [examples.size_of(number) for number in range(len(examples))]
+    (prediction,) = scorer.predict_groups(one, examples, groups, file=None, name="scoring your documents")
+    return ScoredOwn(prediction, sum(size.length for size in sizes), sum(size.lost_tokens for size in sizes))
