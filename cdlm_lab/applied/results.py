@@ -115,7 +115,7 @@ class Encodings(Parts[EncodedText]):
 
     def _repr_html_(self) -> str:
         rows = [
-            [str(number), escaped(html.shortened(html.joined(one.tokens), 90)), f"{len(one.tokens):,}"]
+            [str(number), escaped(html.shortened(" \u00b7 ".join(one.tokens), 120)), f"{len(one.tokens):,}"]
             for number, one in enumerate(self.parts)
         ]
         size = self.parts[0].vectors.shape[1]

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from IPython.display import HTML
 from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.files import named
@@ -24,7 +23,8 @@ from cdlm_lab.experiments import cluster_corpora, perplexity
 from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, CorpusSettings, TokenisedSplit, examples_of
 from cdlm_lab.experiments.runs import Scores, facts_table, once, report
 from cdlm_lab.models import estimate
-from cdlm_lab.models.encoder import FROM_SCRATCH, AttentionDropout, copy_local_to_global, load_language_model
+from cdlm_lab.models.conversion import copy_global_to_local, copy_local_to_global
+from cdlm_lab.models.encoder import FROM_SCRATCH, AttentionDropout, load_language_model
 from cdlm_lab.models.language_model import CrossDocumentLM
 from cdlm_lab.models.precision import Precision, precision_told
 from cdlm_lab.parameters import ParameterError, parameters_of, settings, settings_of
@@ -36,6 +36,7 @@ from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, fine_tune
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.widgets.packed import DocumentLoss, PackedPreview
+from cdlm_lab.widgets.tables import Shown
 
 __all__ = ["Settings", "evaluate", "prepare", "preview", "report", "train"]
 EXAMPLES_LOOKED_AT = 200  # for the share of text lost and the mean number of global tokens
@@ -48,6 +49,7 @@ class Settings(CorpusSettings):
     run_folder: str = "runs/pretraining"
     variant: Literal["longformer", "local-cdlm", "rand-cdlm", "prefix-cdlm", "cdlm"] = "cdlm"
     model: str = "tiny"
+    projections: Literal["local", "global"] = "local"  # that local attention starts with
     window: int = 32
     attention: str = "auto"
     dropout: float | None = None
@@ -130,7 +132,9 @@ def read(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared:
     form = parameters_of(settings, "max_length", "window", "attention", "seed")
     form |= parameters_of(settings, "dropout", "attention_dropout")
     model, tokenizer = load_language_model(settings.model, **form)
-    if settings.model in FROM_SCRATCH:
+    if settings.projections == "global":
+        copy_global_to_local(model)
+    elif settings.model in FROM_SCRATCH:
         copy_local_to_global(model)
     form = {"tokenizer": tokenizer, "cache": cache, "workers": training.workers}
     train_split = cluster_corpora.tokenised_split(settings, "train", **form)
@@ -224,9 +228,10 @@ def summary(report: Report) -> str:
 # ---- what will be read ----
 
 
-def preview(prepared: Prepared) -> HTML:
+def preview(prepared: Prepared) -> Shown:
     """What a person wants to know before a run starts, and the first training example."""
-    return HTML(facts_table(facts_of(prepared)).data + example_view(prepared)._repr_html_())
+    facts, example = facts_table(facts_of(prepared)), example_view(prepared)
+    return Shown(facts.data + example._repr_html_(), f"{facts!r}\n{example!r}")
 
 
 def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
