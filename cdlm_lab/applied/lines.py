@@ -45,7 +45,8 @@ from cdlm_lab.data.files import (
 )
 from cdlm_lab.errors import Stopped
 from cdlm_lab.progress import Progress, bars_after
-from cdlm_lab.report import RunError, write_json
+from cdlm_lab.report import Report, RunError, open_run, write_json
+from cdlm_lab.scores import Score
 
 Some = Annotated[list[FilledText], Field(min_length=1)]
 Named = Annotated[dict[Text, FilledText], Field(min_length=1)]
@@ -153,6 +154,18 @@ def apply_lines(
         part.flush()
         os.replace(part.name, target)
     return Applied(total, _refused(target))
+
+
+def apply_in_run(run_folder: str, *, model: str, texts: str, system: str = "") -> Report:
+    """The same as a run: answers go into `answers.jsonl` of its folder, and what became of them into its
+    report."""
+    run = open_run(run_folder, name="apply", parameters={"model": model, "texts": texts, "system": system})
+    if run.finished:
+        return run.finished
+    applied = apply_lines(model, texts, run.folder / "answers.jsonl", system=system)
+    counts = {"lines": applied.lines, "refused": applied.refused}
+    scores = [Score(metric=metric, value=value) for metric, value in counts.items()]
+    return run.write_report(scores=scores, data={"texts": sha256_of_file(texts)})
 
 
 def _answer_lines(model: Any, form: Form, source: Path, part: IO[bytes], *, done: int, total: int) -> None:

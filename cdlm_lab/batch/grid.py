@@ -15,11 +15,14 @@
       perplexity:
         notebook: 02_cross_document_perplexity
         parameters: {cdlm: "{pretrain:variant=cdlm}/model"}
+      read: {apply: {model: "{coreference}", texts: "{data}/reports.jsonl"}}
       results: {notebook: 12_results, seeds: false, after: [perplexity]}
 
 An axis is a list of values for the parameter of its name, or a mapping of names to parameters
-(`data: {wikiqa: {corpus: ...}, trecqa: {corpus: ...}}`). Relative paths start where the command is called, as
-with papermill. What stands in braces is explained in expansion.py.
+(`data: {wikiqa: {corpus: ...}, trecqa: {corpus: ...}}`). `apply` in place of a notebook lets a model answer
+each line of a file, as the command of that name does, into `answers.jsonl`; it may name a `system`. Relative
+paths start where the command is called, as with papermill. What stands in braces is explained in
+expansion.py.
 
 Of a notebook a grid needs its parameters with their defaults, and when its code changed. Both are read from
 the file, nothing is executed. The parameters are those of the one code cell tagged `parameters`, which holds
@@ -120,7 +123,8 @@ def check_given(notebook: Notebook, given: Mapping[str, Given]) -> None:
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _TOP = ("runs", "seeds", "variables", "defaults", "tasks")
-_TASK = ("notebook", "files", "parameters", "axes", "seeds", "resources", "needs", "after")
+_TASK = ("notebook", "apply", "files", "parameters", "axes", "seeds", "resources", "needs", "after")
+_REFERENCE = re.compile(r"\{([A-Za-z]\w*)")
 _SCALAR = bool | int | float | str | None
 
 
@@ -209,9 +213,8 @@ def _variables(top: Section, given: Mapping[str, str], runs: str) -> dict[str, A
 
 def _task(section: Section, name: str, top: Section, variables: Mapping[str, Any]) -> Task:
     section.allow(_TASK)
-    written = section.take("notebook", str)
-    notebook = read_notebook(find_notebook(written, where=f"{section.where('notebook')}: task {name}"))
-    parameters: dict[str, Given] = {}
+    notebook, applied = _notebook(section, name), section.mapping("apply")
+    parameters = _checked(notebook, applied, variables)
     for file in _texts(section, "files"):  # later ones over earlier ones
         if not Path(file.value).is_file():
             raise GridError(f"{file.where}: {section.name}: there is no file {file.value}")
@@ -234,9 +237,30 @@ def _task(section: Section, name: str, top: Section, variables: Mapping[str, Any
         parameters=parameters,
         axes=axes,
         resources=_resources(section, top),
-        needs=section.mapping("needs"),
+        needs=section.mapping("needs") | _own_needs(applied, variables),
         after=_texts(section, "after"),
     )
+
+
+def _notebook(section: Section, name: str) -> Notebook:
+    """That of a task, or the one that applies a model to texts."""
+    if "apply" not in section:
+        written = section.take("notebook", str)
+        return read_notebook(find_notebook(written, where=f"{section.where('notebook')}: task {name}"))
+    for other in ("notebook", "files", "parameters"):
+        if other in section:
+            raise section.fault(other, f"apply and {other} do not go together: leave one out")
+    given = {*section.mapping("apply"), *section.mapping("axes")}
+    if missing := {"model", "texts"} - given:
+        raise section.fault("apply", f"apply needs {' and '.join(sorted(missing))}")
+    return read_notebook(Path(__file__).with_name("apply.ipynb"))
+
+
+def _own_needs(applied: Mapping[str, Given], variables: Mapping[str, Any]) -> dict[str, Given]:
+    """The file of texts, unless a task of the grid makes it."""
+    texts = {name: given for name, given in applied.items() if name == "texts"}
+    made = [name for given in texts.values() for name in _REFERENCE.findall(str(given.value))]
+    return {} if set(made) - set(variables) else texts
 
 
 def _texts(section: Section, key: str) -> tuple[Given, ...]:
