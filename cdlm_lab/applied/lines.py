@@ -136,6 +136,8 @@ def apply_lines(
     another model, or another process is at it. Raises Stopped after an interrupt.
     """
     source, target = Path(source), Path(target)
+    if source.resolve() == target.resolve():
+        raise RunError(f"{source} would be read and written; name another file for the answers")
     form = FORMS[kind_of_name(name)]
     total = sum(1 for _ in read_json_lines(source, form.kind))
     made = {"model": name, "system": system, "input": source.name, "sha256": sha256_of_file(source)}
