@@ -101,9 +101,7 @@ def test_without_the_document_of_the_clue_the_same_models_are_measured_again(fin
     assert "test_one_document" not in trained_so.questions
 
 
-def test_the_models_of_a_run_are_opened_though_their_encoders_are_gone(
-    finished, tmp_path: Path, capsys
-) -> None:
+def test_models_are_opened_though_their_encoders_are_gone(finished, tmp_path: Path, capsys) -> None:
     run, predictions = finished
     shutil.copytree(run.folder, tmp_path / "moved", ignore=shutil.ignore_patterns("*.jsonl", "report.json"))
     file = tmp_path / "moved" / "run.json"
