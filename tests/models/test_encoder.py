@@ -230,7 +230,7 @@ def test_positions_start_as_sinusoids(trained_once: None) -> None:
 
 
 def test_a_token_attends_first_to_those_like_it(trained_once: None) -> None:
-    """With keys as queries the product of a token with itself is its squared length, the largest on average."""
+    """With keys as queries the product of a token with itself is its squared length."""
     largest = {}
     for alike in (True, False):
         model, _ = load_language_model(
