@@ -43,15 +43,15 @@ class Section(NamedTuple):
 
 
 def pasted_documents(text: str, *, source: str = "documents") -> list[tuple[str, str]]:
-    """Title and text of each document, in order: titles without "==" and with single spaces, texts without
-    white space around them. `source`: the text's name in messages."""
+    """Title and text of each document, in order: titles without "==" and with single spaces, "" where there
+    is no heading; texts without white space around them. `source`: the text's name in messages."""
     lines = lines_of(text, source=source, remedy="write or paste a document")
-    documents = []
+    documents, titled = [], any(_is_heading(line) for _, line in lines)
     for section in sections_of(source, lines):
         body = "\n".join(line.rstrip("\r") for _, line in section.lines).strip()
         if not body:
             raise section.no_text(source)
-        documents.append((section.title, body))
+        documents.append((section.title if titled else "", body))
     return documents
 
 

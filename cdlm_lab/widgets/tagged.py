@@ -131,10 +131,11 @@ def tagged_sentence_html(read: ReadSentence, *, labels: Sequence[str], chosen: i
     return _whole(read, word, colours, "" if word is None else _occurrences(read, word, colours))
 
 
-def tagged_page(reads: Sequence[ReadSentence], *, title: str) -> str:
-    """A page of its own with all sentences in the order given. Of each the occurrences of `first_choice` are
+def tagged_page(reads: Sequence[ReadSentence], *, title: str, labels: Sequence[str] = ()) -> str:
+    """A page of its own with all sentences in the order given; `labels`: those that have a colour, in their
+    order, () = those of the sentences. Of each the occurrences of `first_choice` are
     shown, those of its other notable words, if they stand elsewhere too, are folded."""
-    colours = _colours(labels_of_reads(reads))
+    colours = _colours(labels or labels_of_reads(reads))
 
     def show(read: ReadSentence) -> str:
         first = read.first_choice
