@@ -263,7 +263,7 @@ class TaggedBrowser(Leafing):
             },
             text=lambda read: joined(word.word for word in read.words),
             right=lambda read: read.right,
-            html=lambda read: tagged_sentence_html(read, chosen=self.words.value, labels=labels),
+            html=lambda read: tagged_sentence_html(read, chosen=self.words.value, labels=labels, every=True),
             wide={"document": ("min(420px, 100%)", "68px")},
         )
         self.children = [*self.children[:-1], self.words, self.view]
