@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.explorer import Explorer, Panel, Prediction, Selection, ShownDocument
+from cdlm_lab.widgets.explorer import Content, Explorer, Panel, Prediction, Selection, ShownDocument
 
 pytestmark = pytest.mark.browser
 HOSTILE = ("<script>h=1</script>", "</script><b>", "<img/src=x/onerror=h=1>", "&lt;", "\u202eabc")
@@ -51,10 +51,11 @@ def panels(selection: Selection) -> list[Panel]:
 
 @pytest.fixture
 def explorer() -> Explorer:
-    return Explorer(
-        documents(), models=["up", "down"], layers=2, heads=4, answer=panels, predicts=True,
+    content = Content(
+        documents=documents(), models=["up", "down"], layers=2, heads=4, answer=panels, predicts=True,
         overview=lambda tell: [np.arange(25.0).reshape(5, 5)] * 2,
     )  # fmt: skip
+    return Explorer(content)
 
 
 @pytest.fixture
@@ -197,7 +198,7 @@ def test_search_brings_a_far_place_into_sight_and_leaves_the_page_where_it_is(ne
     ]
     watched = new_page()
     page = watched.page
-    explorer = Explorer(documents, models=["m"], layers=1, heads=1, answer=lambda chosen: [])
+    explorer = Explorer(Content(documents=documents, models=["m"], layers=1, heads=1, answer=panels))
     page.goto(explorer.save_html(tmp_path / "far.html").as_uri())
     page.get_by_label("find words").fill("end-d5")
     assert page.evaluate("scrollY") == 0
@@ -293,7 +294,7 @@ def test_ten_documents_of_four_thousand_words_are_drawn_at_once(new_page: Any, t
         scores, every = np.random.default_rng(selection.source[1]).random(4100), np.ones(4100, bool)
         return [Panel(name="m", scores=scores, ranks=100 * scores, reach=every, read=every)]
 
-    explorer = Explorer(many, models=["m"], layers=1, heads=1, answer=answer)
+    explorer = Explorer(Content(documents=many, models=["m"], layers=1, heads=1, answer=answer))
     for start in (5, 6):
         explorer.choose(Selection(source=(0, start, start + 1)))
     watched = new_page()

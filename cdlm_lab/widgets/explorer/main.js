@@ -1,14 +1,16 @@
 // The explorer. `model` is anywidget's, or a stand-in with the same four functions in an exported page.
 
 class Explorer {
-  constructor(model, el) {
+  constructor(model, el, look = { mode: "source", shade: "rank", arcs: 8 }) {
     this.model = model;
+    this.shown = model.get("shown");
+    this.listeners = [];
     this.documents = model.get("documents");
     this.options = model.get("options");
     this.firsts = [0];
     for (const doc of this.documents) this.firsts.push(this.firsts.at(-1) + doc.words.length);
     this.counts = Uint8Array.from(this.documents.map((doc) => doc.counts).join(""), Number);
-    this.look = { mode: "source", shade: "rank", arcs: 8 };
+    this.look = look;
     this.root = element("div", "cdlm-x");
     this.root.tabIndex = -1;
     this.status = element("div", "cdlm-x-status");
@@ -18,7 +20,8 @@ class Explorer {
     this.tip.hidden = true;
     this.panels = [];
     this.makeControls();
-    this.root.append(this.bar, this.status, this.stage, legend(), this.tip);
+    const note = element("div", "cdlm-x-muted cdlm-x-unread", this.options.note);
+    this.root.append(this.bar, this.status, note, this.stage, legend(), this.tip);
     el.append(this.root);
     this.listen();
     this.showView();
@@ -112,15 +115,29 @@ class Explorer {
   }
 
   listen() {
-    const redraw = () => this.showAnswer();
-    this.model.on("change:answer", redraw);
-    this.model.on("change:overview", () => this.showView());
-    this.model.on("change:message", () => this.showStatus());
-    this.model.on("change:selection", () => this.panels.forEach((panel) => panel.mark?.(this.selection)));
-    this.model.on("msg:custom", (message) => {
+    this.on("change:answer", () => this.showAnswer());
+    this.on("change:overview", () => this.showView());
+    this.on("change:message", () => this.showStatus());
+    this.on("change:selection", () => this.panels.forEach((panel) => panel.mark?.(this.selection)));
+    this.on("msg:custom", (message) => {
       if (message.type === "export") saveText(message.name, message.html);
     });
     listenToWords(this);
+  }
+
+  // Not while other documents come in, which a next explorer shows.
+  on(name, listener) {
+    const guarded = (...values) => {
+      if (this.model.get("shown") === this.shown) listener(...values);
+    };
+    this.model.on(name, guarded);
+    this.listeners.push([name, guarded]);
+  }
+
+  close() {
+    this.observer.disconnect();
+    for (const [name, listener] of this.listeners) this.model.off(name, listener);
+    this.root.remove();
   }
 
   showView() {
@@ -204,6 +221,17 @@ class Explorer {
 }
 
 function render({ model, el }) {
-  const explorer = new Explorer(model, el);
-  return () => explorer.observer.disconnect();
+  const host = element("div");
+  if (model.get("choices")) el.append(new Chooser(model).root);
+  el.append(host);
+  let explorer = new Explorer(model, host);
+  const renew = () => {
+    explorer.close();
+    explorer = new Explorer(model, host, explorer.look);
+  };
+  model.on("change:shown", renew);
+  return () => {
+    model.off?.("change:shown", renew);
+    explorer.close();
+  };
 }

@@ -8,7 +8,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.explorer import Explorer, Panel, Prediction, Selection, ShownDocument
+from cdlm_lab.widgets.explorer import Content, Explorer, Panel, Prediction, Selection, ShownDocument
 from cdlm_lab.widgets.explorer import still as looks
 from cdlm_lab.widgets.explorer.still import fixed, shade, still_html
 
@@ -249,10 +249,9 @@ def test_long_documents_stay_small():
 
 
 def test_the_widget_carries_what_it_shows_now():
-    explorer = Explorer(
-        DOCUMENTS, models=["CDLM"], layers=2, heads=2, title="A & B",
-        answer=lambda selection: [a_panel(np.linspace(60, 100, 16))],
-    )  # fmt: skip
+    panels = [a_panel(np.linspace(60, 100, 16))]
+    content = Content(documents=DOCUMENTS, models=["CDLM"], layers=2, heads=2, answer=lambda chosen: panels)
+    explorer = Explorer(content, title="A & B")
 
     def still_html():
         return explorer._repr_mimebundle_()[0]["text/html"]
