@@ -136,6 +136,7 @@ class ExploredCluster:
         """What is chosen in the explorer now, as `sentences_in_bertviz` shows it."""
         (reader,) = (reader for reader in self.readers if reader.name == model)
         chosen = self.view.chosen
+        reader, chosen = reader.edited(chosen.edits), replace(chosen, edits=(), gradients=False)
         return sentences_in_bertviz(reader, self.documents, chosen, view=view, direction=direction)
 
 

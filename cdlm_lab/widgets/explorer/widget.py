@@ -25,8 +25,8 @@ from cdlm_lab.widgets.explorer.records import Panel, Selection, packed
 from cdlm_lab.widgets.explorer.still import still_html
 from cdlm_lab.widgets.html import escaped
 
-SCRIPTS = ("text", "drawing", "controls", "search", "guesses", "panel", "pointing", "saving", "choosing")
-SCRIPTS += ("main",)
+SCRIPTS = ("text", "drawing", "controls", "search", "guesses", "editing", "panel", "pointing", "saving")
+SCRIPTS += ("choosing", "main")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 MOST_STORED = 200  # answers that an exported page holds
 

@@ -271,3 +271,13 @@ def test_the_widget_carries_what_it_shows_now():
     assert still_html() == chosen
     explorer.selection = SELECTION.for_browser() | {"source": [7, 0, 1]}
     assert "No word is chosen yet" in still_html()
+
+
+def test_rewritten_words_are_shown_and_what_they_stand_for():
+    before = a_panel(np.linspace(0, 100, 16), target_rank=20.0)
+    selection = replace(SELECTION, target=(1, 1, 2), edits=((1, 1, "<fire>"),))
+    html = still(selection=selection, panels=[replace(before, target_rank=80.0, before=before)])
+    assert "&lt;fire&gt;</span>\u201d stands for \u201c" in html
+    assert "explosion" in html
+    assert "Before the rewriting: " in html
+    assert "above 20% of the words" in html
