@@ -30,7 +30,7 @@ import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-EXTRAS = "minilm,pan,test,lab,cluster"
+EXTRAS = "minilm,pan,test,lab,cluster,export"
 STAMP = "set-up-done"
 TORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # published by the PyTorch project
 PROBE_SECONDS = 8  # how long to wait for the first answer of that index

@@ -1,8 +1,9 @@
-"""What a run leaves behind: a folder that is refused if used, and `report.json`, from which tables are made.
+"""What a run leaves behind: a folder of its own, and `report.json`, from which tables are made.
 
 The folder is taken before any work, held by one process, and finished by its report; all files are written
-whole or not at all. A run that was interrupted is taken up again by the same command, a finished one is never
-written over. Under torchrun (RANK in the environment) only rank 0 looks at the folder and writes.
+whole or not at all. A run that was interrupted is taken up again by the same command; a finished one is
+opened by it, to be looked at, and never written over. Under torchrun (RANK in the environment) only rank 0
+looks at the folder and writes.
 
 An experiment writes its scores as rows, `run.write_report(scores=[Score(system="cdlm", split="test",
 metric="f1", value=0.5, low=0.4, high=0.6, n=120, seed=0), ...])`; who reads a report takes `report.rows`, or
@@ -36,7 +37,14 @@ import psutil
 import cdlm_lab
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.errors import PlainError
-from cdlm_lab.parameters import BY_HOW_MANY, RUN_FILE, ParameterError, check_types, with_those_of_before
+from cdlm_lab.parameters import (
+    BY_HOW_MANY,
+    RUN_FILE,
+    SHOWN,
+    ParameterError,
+    check_types,
+    with_those_of_before,
+)
 from cdlm_lab.progress import is_first, usable_cores
 from cdlm_lab.scores import NamedScore, Score, checked_rows, frame_of, json_of, names_of_rows, rows_of_names
 
@@ -292,6 +300,7 @@ class Run:
     parameters: dict[str, Any]  # as JSON has them (tuples are lists)
     resumed: bool  # True if an interrupted run is taken up (known in rank 0 only)
     writer: bool  # False in ranks other than 0, which write nothing
+    finished: Report | None = field(default=None, repr=False)  # of a finished run that is opened again
     _sessions: list[dict[str, Any]] = field(default_factory=list, repr=False)
     _lock: int | None = field(default=None, repr=False)
 
@@ -303,7 +312,8 @@ class Run:
         tables: Mapping[str, Sequence[Mapping[str, Any]]] = _EMPTY,
         figures: Mapping[str, str | Path] = _EMPTY,
     ) -> Report:
-        """Finish the run: write `report.json` in one go and let go of the folder.
+        """Finish the run: write `report.json` in one go and let go of the folder. A finished one keeps its
+        report, which is returned.
 
         Args:
             scores: one for each number that somebody may read.
@@ -311,10 +321,10 @@ class Run:
             figures: name -> file in the run's folder.
 
         Raises RunError: two scores that nothing tells apart, a value that JSON has not, a figure that is not
-        there; the run is finished already.
+        there; another run was finished in the folder.
         """
-        if (self.folder / REPORT_FILE).exists() and self.writer:
-            raise RunError(_finished(self.folder))
+        if made := self.finished or (self.writer and _finished(self.folder, self.name, self.parameters)):
+            return made
         now = _now()
         sessions = self._sessions or [{"started": now}]
         earlier = sum(session["seconds"] for session in sessions[:-1])
@@ -361,19 +371,19 @@ class Run:
 
 
 def open_run(
-    folder: str | os.PathLike[str], *, name: str, parameters: Mapping[str, Any], resume: bool = True
+    folder: str | os.PathLike[str], *, name: str, parameters: Mapping[str, Any], anew: bool = False
 ) -> Run:
     """Take a folder for a run, before any work is done.
 
     Args:
         folder: is made if it does not exist. Notebooks and logs in it do not count as used.
         name: of the experiment.
-        parameters: all parameters, JSON values; the same again take up an interrupted run, but for those in
-            `BY_HOW_MANY`, which may be others.
-        resume: False = refuse an interrupted run too.
+        parameters: all parameters, JSON values; the same again take up an interrupted run, and open a
+            finished one. Those in `BY_HOW_MANY` and `SHOWN` may be others, and the folder may have moved.
+        anew: True = a run of this name is made again in its place, whatever its parameters.
 
-    Raises RunError: the folder holds a finished run, other files, a run with another name or parameters, or a
-    live one; the disk is full.
+    Raises RunError: the folder holds other files, a run with another name or parameters, or a live one; the
+    disk is full.
     """
     path, values = Path(folder), plain(parameters, "parameters")
     if not is_first():
@@ -381,12 +391,19 @@ def open_run(
     if path.exists() and not path.is_dir():
         raise RunError(f"{path} is a file; a run needs a folder")
     refuse_foreign(path)
+    if anew and (path / RUN_FILE).exists() and read_run_file(path)[0] == name and not is_held(path):
+        for file in (REPORT_FILE, RUN_FILE):
+            (path / file).unlink(missing_ok=True)
+    if made := _finished(path, name, values):
+        when = made.finished[:16].replace("T", " ")
+        print(f"{path}: this run was finished on {when} UTC; it is shown again, and nothing is trained")
+        return Run(folder=path, name=name, parameters=values, resumed=True, writer=True, finished=made)
     with kept(path):
         path.mkdir(parents=True, exist_ok=True)
     session = {"started": _now(), "pid": os.getpid(), "host": socket.gethostname(), "seconds": None}
     lock = _take_lock(path, session)
     try:
-        sessions = [*_earlier_sessions(path, name=name, parameters=values, resume=resume), session]
+        sessions = [*_earlier_sessions(path, name=name, parameters=values), session]
         with kept(path / RUN_FILE):
             write_json(path / RUN_FILE, {"name": name, "parameters": values, "sessions": sessions})
     except BaseException:
@@ -399,19 +416,41 @@ def open_run(
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Refuse a folder that is not free for a run: raises RunError if it holds a finished run, or if it is no
-    run's and has files that somebody may miss."""
-    if (folder / REPORT_FILE).exists():
-        raise RunError(_finished(folder))
-    if folder.is_dir() and not (folder / RUN_FILE).exists():
+    """Raises RunError for a folder that is no run's and has files that somebody may miss."""
+    if folder.is_dir() and not any((folder / file).exists() for file in (RUN_FILE, REPORT_FILE)):
         names = sorted(path.name for path in folder.iterdir() if path.suffix not in _NOT_OURS)
         if foreign := [name for name in names if not name.startswith(".")]:
             listed = ", ".join(foreign[:3]) + (", ..." if len(foreign) > 3 else "")
             raise RunError(f"{folder} holds other files ({listed}): choose an empty or a new folder")
 
 
-def _finished(folder: Path) -> str:
-    return f"{folder} holds a finished run ({REPORT_FILE}): choose another folder, or delete this one"
+def _finished(folder: Path, name: str, parameters: Mapping[str, Any]) -> Report | None:
+    """The report of this run, None if it has not finished. Raises RunError: it is that of another one, or
+    damaged. What was no parameter when the run was made, or is none any more, tells no two runs apart."""
+    if not (folder / REPORT_FILE).exists():
+        return None
+    try:
+        made = read_report(folder)
+    except RunError as error:
+        remedy = "delete that file to make it anew from what the run left, or choose another run_folder"
+        raise RunError(f"{error}; {remedy}") from None
+    before = with_those_of_before(made.parameters, parameters)
+    common = before.keys() & parameters.keys()
+    old, new = ({name: side[name] for name in common} for side in (before, parameters))
+    _refuse_other(folder, "a finished", (made.name, old), (name, new))
+    return made
+
+
+def _refuse_other(
+    folder: Path, what: str, old: tuple[str, Mapping[str, Any]], new: tuple[str, Mapping[str, Any]]
+) -> None:
+    """Raises RunError if the run in a folder has another name or other parameters than the one that is asked
+    for."""
+    if old[0] != new[0]:
+        raise RunError(f"{folder} holds a run of {old[0]!r}, not of {new[0]!r}: choose another run_folder")
+    if changed := _changes(old[1], new[1]):
+        remedy = "Write what the run has to go on with it, or choose another run_folder for a new one"
+        raise RunError(f"{folder} holds {what} run with other parameters: {'; '.join(changed)}. {remedy}")
 
 
 def is_held(folder: Path) -> bool:
@@ -471,23 +510,14 @@ def _holder(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def _earlier_sessions(
-    folder: Path, *, name: str, parameters: dict[str, Any], resume: bool
-) -> list[dict[str, Any]]:
+def _earlier_sessions(folder: Path, *, name: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
     """The sessions of the interrupted run in the folder, none if it is new; see `open_run` for what is
     refused."""
     if not (folder / RUN_FILE).exists():
         return []
     old_name, old, sessions = read_run_file(folder)
-    if not resume:
-        raise RunError(f"{folder} holds an interrupted run: resume it, delete it, or choose another folder")
-    if old_name != name:
-        raise RunError(f"{folder} holds a run of {old_name!r}, not of {name!r}: choose another folder")
-    if changed := _changes(with_those_of_before(old, parameters), parameters):
-        raise RunError(
-            f"{folder} holds an interrupted run with other parameters: {', '.join(changed)}. "
-            "Use the old ones to resume it, or choose another folder"
-        )
+    before = with_those_of_before(old, parameters)
+    _refuse_other(folder, "an interrupted", (old_name, before), (name, parameters))
     if sessions[-1]["seconds"] is None:  # it was killed, about when a file of the run was last written
         files = (path for path in folder.rglob("*") if path.suffix not in _NOT_OURS and path.is_file())
         last = max(path.stat().st_mtime for path in files if path.name != LOCK_FILE)
@@ -514,13 +544,13 @@ def read_run_file(folder: Path) -> tuple[str, dict[str, Any], list[dict[str, Any
 
 def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     changed = []
-    for name in sorted((old.keys() | new.keys()) - set(BY_HOW_MANY)):
+    for name in sorted((old.keys() | new.keys()) - {*BY_HOW_MANY, *SHOWN, "run_folder"}):
         before, now = old.get(name), new.get(name)
-        words = [repr(side[name]) if name in side else "(absent)" for side in (old, new)]
+        words = [repr(side[name]) if name in side else "not given" for side in (old, new)]
         numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (before, now))
         equal = before == now if numbers else words[0] == words[1]  # 4 is 4.0
         if not equal:
-            changed.append(f"{name} {words[0]} -> {words[1]}")
+            changed.append(f"{name} is {words[1]}, in the run {words[0]}")
     return changed
 
 

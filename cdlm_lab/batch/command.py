@@ -12,6 +12,7 @@ import json
 import os
 import shlex
 import signal
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -129,6 +130,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     own, more = (given[: given.index("--")], given[given.index("--") + 1 :]) if "--" in given else (given, [])
     chosen = _parser().parse_args(own)
     try:
+        if chosen.command == "show" and (chosen.html or chosen.export):
+            return _as_files(chosen)
         if chosen.command == "show":
             print("\n\n".join(run_card(folder) for folder in chosen.folders))
             return 0
@@ -143,6 +146,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"{error.filename or 'cdlm-lab'}: {error.strerror or error}", file=sys.stderr)
     return WRONG
+
+
+def _as_files(chosen: argparse.Namespace) -> int:
+    """By a process of its own: the names of systems come from modules that load torch."""
+    if len(chosen.folders) > 1:
+        raise report.RunError("--html and --export take one run; give one folder")
+    ways = {"--html": chosen.html, "--export": chosen.export}
+    given = [part for way, path in ways.items() if path for part in (way, path)]
+    return subprocess.run([sys.executable, "-m", "cdlm_lab.results.page", *chosen.folders, *given]).returncode
 
 
 def _ship(folder: str, name: str) -> Path:
@@ -197,6 +209,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--set", **several, metavar="NAME=VALUE", help="a variable of the grid")
     show = commands.add_parser("show", help="show what a run was, and how to repeat it")
     show.add_argument("folders", nargs="+", metavar="RUN", help="the folder of a run")
+    show.add_argument("--html", metavar="FILE", help="write the whole run as one HTML page, without code")
+    export = "write its tables (CSV, LaTeX) and figures (HTML, SVG, PNG)"
+    show.add_argument("--export", metavar="FOLDER", help=export)
     ship = commands.add_parser("ship", help="keep the trained models of a run with the project")
     ship.add_argument("folder", metavar="RUN", help="the folder of a finished run")
     ship.add_argument(

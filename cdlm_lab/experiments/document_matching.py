@@ -24,14 +24,14 @@ from pydantic import Field
 
 from cdlm_lab.data import document_links as links_of
 from cdlm_lab.data import document_pairs as pairs_of
-from cdlm_lab.data.document_links import DocumentLink, Hardness
+from cdlm_lab.data.document_links import DocumentLink
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.files import named
 from cdlm_lab.data.scisumm import NET, TASK, SciSumm, read_scisumm
-from cdlm_lab.data.storyworld.task_sets import read_storyworld_pairs
+from cdlm_lab.data.storyworld.task_sets import Unrelated, read_storyworld_pairs
 from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import checkpoint_of
-from cdlm_lab.experiments.runs import Scores, SystemRun, Training, predict, report, train
+from cdlm_lab.experiments.runs import Scores, SystemRun, Training, once, predict, report, train, train_small
 from cdlm_lab.experiments.systems import matching
 from cdlm_lab.experiments.systems.matching import SYSTEMS, Matcher, MatchPredictions, System, systems_table
 from cdlm_lab.metrics.counts import DECISION_SCORES, match_counts
@@ -46,10 +46,14 @@ from cdlm_lab.training.processes import Processes
 from cdlm_lab.widgets import score_tables
 from cdlm_lab.widgets.tables import ScoreTable
 
-__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "systems_table", "train"]
+__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
+__all__ += ["control_table", "score_table", "systems_table", "train_small"]
 
 STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")
+# Test once more, the first documents taken away: what is right there was not read across documents.
+ONE_DOCUMENT = "test_one_document"
+NOTHING = PairDocument(id="nothing", sentences=(".",))
 Pairs = Mapping[str, tuple[DocumentPair, ...]]  # by split
 
 
@@ -66,9 +70,10 @@ class Settings(matching.MatcherSettings):
     corpus: str = STORYWORLD
     train_stories: int = Field(default=150, ge=2)
     held_out_stories: int = Field(default=40, ge=2)
-    # Of storyworld `similar` reports are of two events of a kind; of linked documents, which SciSumm has too,
-    # they are drawn among the 20 cited papers whose words are most like those of the citing text.
-    unrelated: Hardness = "random"
+    # Of storyworld `similar` reports are of two events of a kind, `contradicting` ones of one, with names and
+    # numbers in each other's places; of linked documents, which SciSumm has too, `similar` ones are drawn
+    # among the 20 cited papers whose words are most like those of the citing text.
+    unrelated: Unrelated = "random"
     negatives_per_positive: int = Field(default=1, ge=1)
     # Of the passage around the citation, which stands for the citing paper, and of the start of the cited
     # one; 0 = whole papers, and links whose citing sentence is not known as well.
@@ -90,6 +95,8 @@ class Settings(matching.MatcherSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         Processes.of(self.parallel)
+        if self.unrelated == "contradicting" and self.corpus != STORYWORLD:
+            raise ParameterError("unrelated is 'contradicting', which storyworld alone has; write similar")
 
     def config(self, system: System, *, seed: int, pairs: int) -> TrainingConfig:
         """How a system is trained on so many pairs. Raises ParameterError for values that cannot be."""
@@ -286,7 +293,8 @@ class MatchingRun(SystemRun):
         pairs, lost = read_pairs(given)
         for name, places in lost.items():
             print(f"{given.corpus}: {name}: {named(places)}")
-        return cls(settings=given, pairs=pairs, lost=lost)
+        alone = (replace(pair, first=NOTHING, aligned=None if pair.related else ()) for pair in pairs["test"])
+        return cls(settings=given, pairs={**pairs, ONE_DOCUMENT: tuple(alone)}, lost=lost)
 
     @property
     def trainings(self) -> list[Training]:
@@ -304,6 +312,10 @@ class MatchingRun(SystemRun):
             "shared_documents": shared_documents(self.pairs),
             "lost": {name: named(places) for name, places in self.lost.items()},
         }
+
+    def sets(self, training: Training) -> tuple[str, ...]:
+        """Dev and test, and test with one document of each pair."""
+        return "dev", "test", ONE_DOCUMENT
 
     def is_trained(self, training: Training) -> bool:
         """False for TF-IDF, which is fitted when it is needed."""
@@ -387,7 +399,7 @@ def preview(run: MatchingRun) -> HTML:
 def corpus_facts(run: MatchingRun) -> list[tuple[str, str]]:
     """What is matched, as (name, text)."""
     rows = []
-    for split, pairs in run.pairs.items():
+    for split, pairs in ((split, run.pairs[split]) for split in SPLITS):
         sentences = fmean(len(one.sentences) for pair in pairs for one in (pair.first, pair.second))
         related = f"{fmean(pair.related for pair in pairs):.0%} related"
         rows.append((split, f"{len(pairs):,} pairs, {related}; {sentences:.0f} sentences a document"))
@@ -405,6 +417,7 @@ MEASURES = {name: DECISION_SCORES[name] for name in ("accuracy", "f1")}
 Counts = Mapping[tuple[str, str], list[np.ndarray]]  # (system, split) -> with each seed (clusters, 4)
 
 
+@once
 def evaluate(run: MatchingRun, predictions: Predictions) -> Scores:
     """Accuracy and F1 of all systems, and on test the tests of each against the one that it builds on;
     clusters of pairs are drawn."""
@@ -444,5 +457,10 @@ def _comparisons(run: MatchingRun, counts: Counts) -> list[dict[str, Any]]:
 def score_table(report: Report, split: str = "test") -> ScoreTable:
     """Accuracy and F1 of each system; on test with their p and the papers' numbers."""
     labels = {row.system: SYSTEMS[row.system].label for row in report.rows}
-    caption = f"{report.data['corpus']}, {split}"
+    caption = f"{report.data['corpus']}, {score_tables.split_in_words(split)}"
     return score_tables.score_table(report, labels=labels, split=split, caption=caption)
+
+
+def control_table(report: Report) -> ScoreTable | HTML:
+    """The same on test with one document of each pair."""
+    return runs.control_table(report, ONE_DOCUMENT, score_table)

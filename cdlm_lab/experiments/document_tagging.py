@@ -28,7 +28,7 @@ from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
 from cdlm_lab.data.tagged import TaggedDocument, TagReading, labels_of, read_tagged_split, spans_of
 from cdlm_lab.examples.tagging import SplitDocument, TagExamples, document_runs
 from cdlm_lab.experiments import runs
-from cdlm_lab.experiments.runs import predict, report, train, train_small
+from cdlm_lab.experiments.runs import once, predict, report, train, train_small
 from cdlm_lab.experiments.systems.tagging import Tagger, Taggers, TaggerSettings, TagPredictions, TagSystem
 from cdlm_lab.experiments.views.tagging import (
     comparison_table,
@@ -448,6 +448,7 @@ GAINS = (("doc-arc", "bert-lstm"), ("doc-arc", "bert"), ("dynamic-doc-arc", "dyn
 SEED = 0  # of resampling
 
 
+@once
 def evaluate(run: TaggingRun, predictions: Predictions) -> runs.Scores:
     """Scores of all systems on dev and test, and on test the tests between them; the sweep, and the analyses
     of section 5. Documents are drawn."""

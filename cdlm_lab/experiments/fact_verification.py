@@ -24,7 +24,17 @@ from cdlm_lab.data.claims import LABELS, SETS, Evidence, EvidencedClaim, checksu
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_claims
 from cdlm_lab.examples.candidates import ClaimExamples, EncodedClaims, JointLayout
 from cdlm_lab.experiments import runs
-from cdlm_lab.experiments.runs import Cell, Scores, Training, Values, predict, report, train
+from cdlm_lab.experiments.runs import (
+    Cell,
+    Scores,
+    Training,
+    Values,
+    once,
+    predict,
+    report,
+    train,
+    train_small,
+)
 from cdlm_lab.experiments.systems.joint import JointRun, JointSettings, sentence_rows
 from cdlm_lab.experiments.systems.verifying import (
     CLAIM_SYSTEMS,
@@ -54,7 +64,7 @@ from cdlm_lab.widgets.html import table_html
 
 __all__ = ["CLAIM_SYSTEMS", "MAJORITY", "SHOWN_ORDER", "Settings"]
 __all__ += ["evaluate", "example", "predict", "prepare", "preview", "report", "train"]
-__all__ += ["comparisons", "mistakes", "own_claim", "score_tables", "verdicts"]
+__all__ += ["comparisons", "mistakes", "own_claim", "score_tables", "train_small", "verdicts"]
 
 STORYWORLD, MEASURE = "storyworld", "label_accuracy"
 Claims = Mapping[str, tuple[EvidencedClaim, ...]]  # by set
@@ -317,6 +327,7 @@ def example_rows(run: VerificationRun, system: ClaimSystem, *, index: int = 0) -
 # ---- scores ----
 
 
+@once
 def evaluate(run: VerificationRun, predictions: Predictions) -> Scores:
     """Label accuracy of all systems and of the most frequent training label on every set that has labels, the
     tests between systems, and how often each label is taken for each."""

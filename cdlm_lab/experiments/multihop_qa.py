@@ -23,7 +23,18 @@ from cdlm_lab.examples.questions import FitFacts
 from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import checkpoint_of, reset_globals
-from cdlm_lab.experiments.runs import Cell, EpochSettings, Scores, SystemRun, Training, predict, report, train
+from cdlm_lab.experiments.runs import (
+    Cell,
+    EpochSettings,
+    Scores,
+    SystemRun,
+    Training,
+    once,
+    predict,
+    report,
+    train,
+    train_small,
+)
 from cdlm_lab.experiments.systems import answering
 from cdlm_lab.experiments.systems.answering import Answerer, Encoder, QuestionPredictions
 from cdlm_lab.experiments.views.questions import (
@@ -37,16 +48,21 @@ from cdlm_lab.models.estimate import bytes_per_number, estimate
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.models.question_answering import load_question_answerer
 from cdlm_lab.parameters import ParameterError, settings
+from cdlm_lab.report import Report
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob, in_training_order
 from cdlm_lab.widgets.packed import DocumentLoss, PackedPreview
 from cdlm_lab.widgets.score_tables import score_table
+from cdlm_lab.widgets.tables import ScoreTable
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
 __all__ += ["answers_in_place", "kind_table", "own_question_in_place", "score_table"]
+__all__ += ["control_table", "train_small"]
 
 STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")
+# Test once more, the documents with the clues taken away: what is right there was not read across documents.
+ONE_DOCUMENT = "test_one_document"
 Questions = Mapping[str, tuple[MultihopQuestion, ...]]  # by split
 
 
@@ -124,6 +140,10 @@ def read_questions(given: Settings) -> Questions:
         read = read_question_folder(given.corpus, **form)
     most = dict.fromkeys(SPLITS, given.held_out_questions) | {"train": given.train_questions}
     seeds = {split: [given.data_seed, number] for number, split in enumerate(SPLITS)}
+    if given.corpus == STORYWORLD and given.seen == "both documents":
+        withheld = form | {"withheld": True}
+        read[ONE_DOCUMENT] = list(read_storyworld_questions("test", given.held_out_stories, **withheld))
+        most[ONE_DOCUMENT], seeds[ONE_DOCUMENT] = most["test"], seeds["test"]
     return {split: runs.drawn(some, most[split], seed=seeds[split]) for split, some in read.items()}
 
 
@@ -165,6 +185,10 @@ class MultihopRun(SystemRun):
             "questions": {split: len(questions) for split, questions in self.questions.items()},
             "clusters": {split: len(set(map(cluster_of, some))) for split, some in self.questions.items()},
         }
+
+    def sets(self, training: Training) -> tuple[str, ...]:
+        """All but train."""
+        return tuple(split for split in self.questions if split != "train")
 
     def answerer(self, training: Training, *, trained: bool) -> Answerer:
         """A new one on an encoder, or the one that was trained."""
@@ -245,7 +269,7 @@ def preview(run: MultihopRun) -> HTML:
 def question_facts(run: MultihopRun) -> list[tuple[str, str]]:
     """What is asked, and what of the first LOOKED_AT questions of each split fits into the sequences."""
     rows = []
-    for split, questions in run.questions.items():
+    for split, questions in ((split, run.questions[split]) for split in SPLITS):
         kinds = Counter(one.kind or "other" for one in questions)
         listed = ", ".join(f"{count:,} {name}" for name, count in kinds.most_common())
         yes_no = sum(one.type in ("yes", "no") for one in questions)
@@ -274,14 +298,20 @@ def _lost_in_words(fit: FitFacts) -> str:
 
 
 def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
-    """What training an encoder takes, from a batch of the first: all are of one size."""
+    """An example, and what training an encoder takes, from a batch of the first: all are of one size. Of a
+    finished run: what it took."""
+    if made := runs.finished(run):
+        return [runs.finished_fact(made)]
     job = run.job(run.trainings[0], answerer=run.untrained)
     batch = job.collate([job.train_examples[number] for number in range(job.config.micro_batch_size)])
     masks = (batch[name].sum(1).float().mean().item() for name in ("attention_mask", "global_attention_mask"))
     sizes = "{:,.0f} tokens, {:.0f} of them global".format(*masks)
+    read = ("an example", f"{sizes}: question, starts of titles and sentences")
+    if run.settings.trained:
+        return [read, *runs.cost_facts(run)]
     cost = runs.cost_in_words(job, items="questions", parallel=run.settings.parallel)
     return [
-        ("an example", f"{sizes}: question, starts of titles and sentences"),
+        read,
         ("training", f"{cost}; times {len(run.trainings)} (encoders and seeds)"),
         ("precision of training", precision_told(job.config.precision)),
     ]
@@ -330,10 +360,12 @@ TESTED = ("f1", "sp_f1", "joint_f1")  # the columns of the paper's Table 5
 AGAINST = "longformer"  # what the variants are tested against
 
 
+@once
 def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
     """Scores of all encoders, and the tests between them; for each training the official prediction file of
     test is written beside its answers."""
-    gold = {split: [hotpot_record(one) for one in run.questions[split]] for split in ("dev", "test")}
+    held_out = {split: some for split, some in run.questions.items() if split != "train"}
+    gold = {split: [*map(hotpot_record, questions)] for split, questions in held_out.items()}
     values: dict[Cell, list[np.ndarray]] = {}
     for training in run.trainings:
         for split, one in predictions[training.key].items():
@@ -359,6 +391,12 @@ def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
     ]
     rows = runs.score_rows(values, clusters, tests)
     return Scores(rows=rows, tables={"comparisons": tests, "kinds": kinds})
+
+
+def control_table(report: Report) -> ScoreTable | HTML:
+    """The scores on test without the documents that hold the clues."""
+    table = lambda report, split: score_table(report, split=split, caption="test, one document")  # noqa: E731
+    return runs.control_table(report, ONE_DOCUMENT, table)
 
 
 def _by_kind(

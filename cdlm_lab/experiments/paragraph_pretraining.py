@@ -36,12 +36,22 @@ from cdlm_lab.examples.masking import NOT_MASKED, check_probability
 from cdlm_lab.examples.paragraph_tasks import OTHER_DOCUMENT, SAME_DOCUMENT, SAME_PARAGRAPH
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.experiments.cluster_corpora import SPLIT_SEEDS, tell_passed_over, tokenising_processes
-from cdlm_lab.experiments.runs import Scores, facts_table, report
+from cdlm_lab.experiments.runs import (
+    Scores,
+    facts_table,
+    once,
+    read_arrays,
+    report,
+    train_small,
+    write_arrays,
+)
 from cdlm_lab.experiments.systems.joint import marked_tokens
 from cdlm_lab.metrics.ranking import values_per_group
 from cdlm_lab.metrics.significance import mean_score, perplexity, sums_by_cluster
 from cdlm_lab.models import joint
-from cdlm_lab.models.encoder import FROM_SCRATCH, AttentionDropout, copy_local_to_global
+from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.models.conversion import copy_global_to_local, copy_local_to_global
+from cdlm_lab.models.encoder import FROM_SCRATCH, AttentionDropout
 from cdlm_lab.models.estimate import (
     bytes_per_number,
     estimate,
@@ -51,20 +61,24 @@ from cdlm_lab.models.estimate import (
 )
 from cdlm_lab.models.joint import ParagraphModel
 from cdlm_lab.models.precision import Precision, computing_in, precision_told
-from cdlm_lab.parameters import ParameterError, settings
+from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress, is_first
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
+from cdlm_lab.training.checkpoints import TRAINING_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import OnLog, Recipe, TrainingJob, fine_tune
+from cdlm_lab.training.history import HISTORY_FILE, read_history
 from cdlm_lab.training.processes import Processes
+from cdlm_lab.training.trained import as_trained, trained_model, trained_run
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.widgets.charts import pretraining_losses_figure
+from cdlm_lab.widgets.export.figures import folder_of, keep_figure
 from cdlm_lab.widgets.html import bytes_in_words, seconds_in_words
 from cdlm_lab.widgets.packed import ParagraphExampleView, TaskSentence
 from cdlm_lab.widgets.tables import ScoreTable, text_table
 
-__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
+__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
 
 CACHE = "runs/cache"  # where tokenised corpora are kept
 
@@ -76,6 +90,7 @@ class Settings:
     """The parameters of notebook 08, whose first cell says what each is."""
 
     run_folder: str = "runs/paragraph_pretraining"
+    trained: str = ""  # a run whose model is opened; "" = one is trained
     model: str = "storyworld/longformer"  # or `tiny`, from scratch
     corpus: str = "storyworld"
     # At most so many for training, and for validation and test each; storyworld, which has no end, needs a
@@ -90,6 +105,7 @@ class Settings:
     other_documents: int = Field(default=2, ge=0)
     sentence_length: int = Field(default=32, ge=2)  # L, the token in front included
     positions: Literal["strided", "compact"] = "strided"
+    projections: Literal["local", "global"] = "local"  # that every token starts with
     mask_probability: float = 0.15
     dropout: float | None = None  # of hidden states and head; None = as the checkpoint says
     attention_dropout: AttentionDropout = 0.0
@@ -193,6 +209,10 @@ def read_split(
 
 # ---- the run ----
 
+# Settings that a trained model is made for, and what it was made from.
+SHAPES = ("model", "head", "head_layers", "same_paragraph", "same_document", "other_documents")
+SHAPES += ("sentence_length", "positions")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ParagraphRun:
@@ -223,6 +243,11 @@ class ParagraphRun:
             config=self.settings.config,
         )
 
+    def small_job(self) -> TrainingJob:
+        """A new model, on the same examples."""
+        model, _ = _load(replace(self.settings, trained=""))
+        return replace(self, model=model).job
+
     @property
     def data(self) -> dict[str, Any]:
         """Of the corpus and the model, for the report."""
@@ -244,23 +269,35 @@ class ParagraphRun:
 
 def prepare(settings: Settings, *, cache: str | Path = CACHE) -> ParagraphRun:
     """Take the folder, load the model, tokenise the corpus (once) and make the examples."""
+    settings = as_trained(settings, SHAPES)
     opened = open_run(settings.run_folder, name="paragraph pretraining", parameters=asdict(settings))
     run = replace(read(settings, cache=str(cache)), opened=opened)
     tell_passed_over(settings.corpus, passed_over(settings.corpus))
     return run
 
 
+def _load(settings: Settings) -> tuple[ParagraphModel, PreTrainedTokenizerBase]:
+    """The model that `trained` names, or what is to be trained. Raises ParameterError: it has no head."""
+    form = parameters_of(settings, "dropout", "attention_dropout", "seed") | {"head": settings.joint_head}
+    if not settings.trained:
+        model, tokenizer = joint.load_paragraph_model(settings.model, **form)
+        if settings.projections == "global":
+            copy_global_to_local(model)
+        elif settings.model in FROM_SCRATCH:
+            copy_local_to_global(model)
+        return model, tokenizer
+    folder = trained_model(settings.trained)
+    if not joint.paragraph_head(str(folder)):
+        raise ParameterError(
+            f"trained is {settings.trained!r}, whose model has no head for paragraphs; name a run of "
+            'notebook 08, or "" to train'
+        )
+    return joint.load_paragraph_model(folder, **form)
+
+
 def read(settings: Settings, *, cache: str) -> ParagraphRun:
     """The model and the examples, as each of several processes makes them."""
-    model, tokenizer = joint.load_paragraph_model(
-        settings.model,
-        head=settings.joint_head,
-        dropout=settings.dropout,
-        attention_dropout=settings.attention_dropout,
-        seed=settings.seed,
-    )
-    if settings.model in FROM_SCRATCH:
-        copy_local_to_global(model)
+    model, tokenizer = _load(settings)
     splits = {split: read_split(settings, split, tokenizer=tokenizer, cache=Path(cache)) for split in SPLITS}
     if splits["test"].examples.counts.source_documents < 2:
         raise ValueError(
@@ -281,12 +318,15 @@ def has_copied_globals(model: ParagraphModel) -> bool:
     )
 
 
-def train(run: ParagraphRun, *, on_log: OnLog | None = None) -> TrainingResult:
-    """Train, and write the model with the lowest sum of both losses on validation, its head beside it.
+def train(run: ParagraphRun, *, on_log: OnLog | None = None) -> TrainingResult | None:
+    """Train, and write the model with the lowest sum of both losses on validation, its head beside it. There
+    is nothing to do, and no result, if `trained` names a model.
 
     No token is global in this task. Global projections that were copies of the local ones at the start are so
     at the end; a checkpoint's own are kept as they were. Raises Stopped: the same call goes on from there.
     """
+    if run.settings.trained:
+        return None
 
     def save(model: ParagraphModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
         if not run.own_globals:
@@ -330,10 +370,15 @@ class ParagraphAnswers:
 
 
 def predict(run: ParagraphRun) -> ParagraphAnswers:
-    """What the model makes of the test examples."""
-    given = run.settings
-    form = {"batch_size": given.micro_batch_size, "precision": given.precision, "name": "test"}
-    return answer_tasks(run.model, run.splits["test"].examples, run.collate, **form)
+    """What the model makes of the test examples, which is kept in the run's folder."""
+    given, file = run.settings, Path(run.settings.run_folder) / "answers.npz"
+    if not file.is_file():
+        form = {"batch_size": given.micro_batch_size, "precision": given.precision, "name": "test"}
+        answers = answer_tasks(
+            run.model.to(default_device()), run.splits["test"].examples, run.collate, **form
+        )
+        write_arrays(file, vars(answers))
+    return ParagraphAnswers(**read_arrays(file))
 
 
 def answer_tasks(
@@ -398,13 +443,18 @@ MEASURES = {
 }
 
 
-def evaluate(run: ParagraphRun, answers: ParagraphAnswers, result: TrainingResult) -> Scores:
-    """Scores on test, and the history of both losses."""
+@once
+def evaluate(run: ParagraphRun, answers: ParagraphAnswers, result: TrainingResult | None) -> Scores:
+    """Scores on test, and the history of both losses; of a model that was opened (`result` None) as far as
+    its run has kept it."""
+    rows = score_rows(answers, seed=run.settings.seed)
+    if result is None:
+        kept = trained_run(run.settings.trained) / TRAINING_FOLDER / HISTORY_FILE
+        return Scores(rows=rows, tables={"history": read_history(kept)})
     numbers = (result.best_step, result.seconds, result.tokens)
     named = zip(("best_step", "training_seconds", "training_tokens"), numbers, strict=True)
-    rows = [Score(metric=name, value=value) for name, value in named]
-    history = [dict(record) for record in result.history]
-    return Scores(rows=[*score_rows(answers, seed=run.settings.seed), *rows], tables={"history": history})
+    rows += [Score(metric=name, value=value) for name, value in named]
+    return Scores(rows=rows, tables={"history": [dict(record) for record in result.history]})
 
 
 def score_rows(answers: ParagraphAnswers, *, seed: int) -> list[Score]:
@@ -468,9 +518,12 @@ def score_table(report: Report) -> ScoreTable:
     return text_table(["test documents", "measured [95%]", "by chance", "of how many"], rows)
 
 
-def losses_figure(report: Report) -> go.Figure:
-    """Both losses over the steps."""
-    return pretraining_losses_figure(report.tables["history"], right=report.data["right"])
+def losses_figure(report: Report) -> go.Figure | HTML:
+    """Both losses over the steps; where a model was opened that came without its history, a line says so."""
+    if not report.tables["history"]:
+        return HTML("<p>This model came without the history of its training.</p>")
+    figure = pretraining_losses_figure(report.tables["history"], right=report.data["right"])
+    return keep_figure(folder_of(report), "losses", figure)
 
 
 # ---- before the start ----
@@ -503,7 +556,7 @@ def facts(run: ParagraphRun) -> list[tuple[str, str]]:
         else f"each document has {hard:,} or more sentences in other paragraphs"
     )
     held_out = {name: run.splits[name] for name in ("validation", "test")}
-    unread, (cut, read), cost = passed_over(given.corpus), _cut(run), cost_of_training(run)
+    unread, (cut, read) = passed_over(given.corpus), _cut(run)
     return [
         ("for training", _documents_in_words(run.splits["train"])),
         *(
@@ -519,14 +572,18 @@ def facts(run: ParagraphRun) -> list[tuple[str, str]]:
         ),
         ("weights", f"{parameter_count(run.model):,}"),
         ("precision", precision_told(given.precision)),
-        (
-            "training",
-            f"{given.steps:,} steps of {given.batch_size:,} examples, each of about {cost.tokens:,.0f} "
-            f"tokens: {given.steps * given.batch_size / counts.sources:,.1f} times each "
-            f"paragraph; here about {seconds_in_words(cost.step_seconds)} a step and "
-            f"{seconds_in_words(cost.seconds)} in all, {bytes_in_words(cost.memory_bytes)} of memory",
-        ),
+        ("training", f"done already, in {given.trained}" if given.trained else _training_in_words(run)),
     ]
+
+
+def _training_in_words(run: ParagraphRun) -> str:
+    given, cost = run.settings, cost_of_training(run)
+    times = given.steps * given.batch_size / run.splits["train"].examples.counts.sources
+    return (
+        f"{given.steps:,} steps of {given.batch_size:,} examples, each of about {cost.tokens:,.0f} tokens: "
+        f"{times:,.1f} times each paragraph; here about {seconds_in_words(cost.step_seconds)} a step and "
+        f"{seconds_in_words(cost.seconds)} in all, {bytes_in_words(cost.memory_bytes)} of memory"
+    )
 
 
 def _documents_in_words(split: ParagraphSplit) -> str:

@@ -25,7 +25,17 @@ from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.experiments import cluster_corpora
 from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, CorpusSettings, Split, TokenisedSplit
-from cdlm_lab.experiments.runs import Scores, facts_table, report, with_p_holm
+from cdlm_lab.experiments.runs import (
+    Scores,
+    facts_table,
+    finished,
+    finished_fact,
+    once,
+    read_arrays,
+    report,
+    with_p_holm,
+    write_arrays,
+)
 from cdlm_lab.metrics.significance import compare_perplexities, perplexity
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import load_language_model
@@ -36,11 +46,13 @@ from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets.charts import perplexity_figure
+from cdlm_lab.widgets.export.figures import folder_of, keep_figure
 from cdlm_lab.widgets.html import seconds_in_words
 from cdlm_lab.widgets.score_tables import score_table
 from cdlm_lab.widgets.tables import ScoreTable
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report"]
+LOSSES_FOLDER = "losses"  # in the folder of a run, with a file for each variant
 # What is measured: over all masked tokens, and over those that only another document tells.
 METRICS = {"perplexity": ("loss", "tokens"), "cross_document_perplexity": ("cross_loss", "cross_tokens")}
 
@@ -108,33 +120,42 @@ def preview(prepared: Prepared) -> HTML:
     form = parameters_of(settings, "split", "window")
     read = _models_and_examples(settings.checkpoints, settings.clusters_read, **form)
     _, model, examples, split = next(read)
-    batch = [examples[number] for number in range(min(settings.batch_size, len(examples)))]
-    for _ in range(2):  # the first reading is slower than all others
-        start = time.perf_counter()
-        cluster_losses(model, batch, batch_size=len(batch), precision=settings.precision, name="one batch")
-    readings, counts = len(examples) * len(settings.checkpoints), split.counts
-    seconds = (time.perf_counter() - start) / len(batch) * readings
+    counts = split.counts
     clusters = (
         f"{counts.clusters_kept:,} of {settings.corpus}, {settings.split}; {counts.clusters_dropped:,} "
         f"dropped for having fewer than {counts.minimum_documents} documents"
     )
     models = ", ".join(f"{name} ({where})" for name, where in settings.checkpoints.items())
-    text = f"{readings:,} readings of a cluster: about {seconds_in_words(seconds)}"
-    return facts_table([("models", models), ("clusters", clusters), ("time", text)])
+    made = finished(prepared)
+    time_ = finished_fact(made) if made else ("time", _time_in_words(settings, model, examples))
+    return facts_table([("models", models), ("clusters", clusters), time_])
+
+
+def _time_in_words(settings: Settings, model: CrossDocumentLM, examples: CrossDocumentExamples) -> str:
+    batch = [examples[number] for number in range(min(settings.batch_size, len(examples)))]
+    for _ in range(2):  # the first reading is slower than all others
+        start = time.perf_counter()
+        cluster_losses(model, batch, batch_size=len(batch), precision=settings.precision, name="one batch")
+    readings = len(examples) * len(settings.checkpoints)
+    seconds = (time.perf_counter() - start) / len(batch) * readings
+    return f"{readings:,} readings of a cluster: about {seconds_in_words(seconds)}"
 
 
 def predict(prepared: Prepared) -> tuple[dict[str, ClusterLosses], TokenisedSplit]:
-    """The losses of each variant, and the clusters they were measured on."""
+    """The losses of each variant, which are kept in the run's folder, and the clusters they were measured
+    on."""
     settings = prepared.settings
     form = parameters_of(settings, "split", "window", "batch_size", "precision")
-    return measure(settings.checkpoints, settings.clusters_read, **form)
+    kept = prepared.opened.folder / LOSSES_FOLDER
+    return measure(settings.checkpoints, settings.clusters_read, **form, kept=kept)
 
 
-def evaluate(predictions: tuple[Losses, TokenisedSplit], *, seed: int) -> Scores:
+@once
+def evaluate(prepared: Any, predictions: tuple[Losses, TokenisedSplit]) -> Scores:
     """The perplexities of each variant with intervals over clusters, each tested against the next variant in
-    paper order, and what they were measured on."""
+    paper order, and what they were measured on. `prepared`: of this notebook, or of the tour."""
     losses, split = predictions
-    rows, comparisons = score_rows(losses, seed=seed)
+    rows, comparisons = score_rows(losses, seed=prepared.settings.seed)
     data = {
         "checksum": split.checksum,
         "clusters": split.counts.clusters_kept,
@@ -223,15 +244,23 @@ def measure(
     batch_size: int,
     precision: Precision = "float32",
     cache: str | Path = CACHE_FOLDER,
+    kept: Path | None = None,
 ) -> tuple[dict[str, ClusterLosses], TokenisedSplit]:
     """Losses of each variant's checkpoint (variant name -> folder or hub name, in the order of the tables) on
-    one split. Raises ValueError when vocabularies differ."""
+    one split. `kept`: a folder for them; those that it holds are not measured again. Raises ValueError when
+    vocabularies differ."""
     losses: dict[str, ClusterLosses] = {}
     read = _models_and_examples(checkpoints, corpus, split=split, window=window, cache=cache)
     for name, model, examples, tokenised in read:
         if not losses:
             cluster_corpora.tell_passed_over(corpus.corpus, tokenised.passed_over)
+        file = kept and kept / f"{name}.npz"
+        if file and file.is_file():
+            losses[name] = ClusterLosses(**read_arrays(file))
+            continue
         losses[name] = cluster_losses(model, examples, batch_size=batch_size, precision=precision, name=name)
+        if file:
+            write_arrays(file, vars(losses[name]))
     return losses, tokenised
 
 
@@ -269,7 +298,8 @@ def _models_and_examples(
 def figure_view(report: Report, *, title: str = "") -> go.Figure:
     """The perplexities with their intervals, one panel a metric."""
     parameters = report.parameters
-    return perplexity_figure(report.rows, title=title or f"{parameters['corpus']}, {parameters['split']}")
+    figure = perplexity_figure(report.rows, title=title or f"{parameters['corpus']}, {parameters['split']}")
+    return keep_figure(folder_of(report), "perplexity", figure)
 
 
 def table_view(report: Report) -> ScoreTable:

@@ -22,7 +22,7 @@ from cdlm_lab.examples.packing import LossOfText
 from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.experiments import cluster_corpora, perplexity
 from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, CorpusSettings, TokenisedSplit, examples_of
-from cdlm_lab.experiments.runs import Scores, facts_table, report
+from cdlm_lab.experiments.runs import Scores, facts_table, once, report
 from cdlm_lab.models import estimate
 from cdlm_lab.models.encoder import FROM_SCRATCH, AttentionDropout, copy_local_to_global, load_language_model
 from cdlm_lab.models.language_model import CrossDocumentLM
@@ -192,6 +192,7 @@ def job_of(prepared: Prepared) -> TrainingJob:
     )
 
 
+@once
 def evaluate(prepared: Prepared, result: TrainingResult) -> Scores:
     """The validation perplexity of the model that was written, and the history of its training."""
     losses = perplexity.cluster_losses(

@@ -10,7 +10,8 @@ An experiment is a module with the same verbs in the same order, which its noteb
     report = experiment.report(run, experiment.evaluate(run, predictions))
     experiment.some_view(report)          # every view is something for `display`: HTML, a figure, a widget
 
-The verbs do what is missing in `systems/<training>/`, so a stopped run goes on.
+The verbs do what is missing in `systems/<training>/`, so a stopped run goes on, and a finished one is opened
+again: its scores are those of its report.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ import importlib
 import json
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, wraps
 from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple, Self
 
@@ -41,14 +42,15 @@ from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
-from cdlm_lab.training.checkpoints import MODEL_FOLDER
+from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Item, OnLog, Recipe, TrainingJob, config_of_passes, fine_tune
-from cdlm_lab.training.history import seconds_of_batch
+from cdlm_lab.training.history import HISTORY_FILE, read_history, seconds_of_batch
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trained import SYSTEMS_FOLDER, as_trained, trained_model
 from cdlm_lab.widgets.html import escaped, seconds_in_words, table_html
-from cdlm_lab.widgets.tables import NONE, p_text
+from cdlm_lab.widgets.live_curve import LiveCurves, in_notebook
+from cdlm_lab.widgets.tables import NONE, ScoreTable, p_text
 
 # ---- systems x seeds in the folder of a run ----
 
@@ -193,6 +195,15 @@ class SystemRun:
         """False for what counts words and has no model."""
         return True
 
+    def can_begin(self, training: Any) -> bool:
+        """False if what a training starts from is not at hand."""
+        return True
+
+    def small_job(self) -> TrainingJob | None:
+        """The last of its systems that can be trained anew; None = there is none."""
+        able = (one for one in reversed(self.trainings) if self.is_trained(one) and self.can_begin(one))
+        return self.job(last) if (last := next(able, None)) else None
+
     def model_folder(self, training: Any) -> Path:
         """Where the trained model is. Raises ParameterError: the run that `trained` names has none."""
         if (name := self.settings.trained) and self.is_trained(training):
@@ -236,38 +247,40 @@ def shown_system(name: str, systems: Sequence[Any], *, parameter: str) -> Any:
 
 
 def train(run: SystemRun) -> None:
-    """Train what is not trained yet. Raises Stopped if asked to stop; the same call goes on from there."""
-    for training in run.unfinished():
-        if not run.model_folder(training).is_dir() and (job := run.job(training)):
+    """Train what is not trained yet; a notebook shows the curves of all. Raises Stopped if asked to stop; the
+    same call goes on from there."""
+    unfinished, curves = run.unfinished(), LiveCurves() if in_notebook() else None
+    for training in run.trainings:
+        folder = run.folder_of(training)
+        if training in unfinished and not run.model_folder(training).is_dir() and (job := run.job(training)):
             experiment = type(run).__module__.removeprefix(f"{__package__}.")
             names = {"experiment": experiment, "run": type(run).__name__, "training": training.name}
-            fine_tune(
-                job,
-                folder=run.folder_of(training),
-                name=training.label,
-                parallel=run.parallel(training),
-                recipe=Recipe(function=job_of_run, arguments={**names, "settings": asdict(run.settings)}),
-            )
+            with curves(training.label) if curves else nullcontext() as curve:
+                fine_tune(
+                    job,
+                    folder=folder,
+                    name=training.label,
+                    parallel=run.parallel(training),
+                    recipe=Recipe(function=job_of_run, arguments={**names, "settings": asdict(run.settings)}),
+                    on_log=curve,
+                )
+        elif curves and (records := read_history(folder / TRAINING_FOLDER / HISTORY_FILE)):
+            curves.add(training.label, records)
 
 
 SMALL = 60  # updates
 
 
-def train_a_few_updates(job: TrainingJob, folder: Path, *, on_log: OnLog) -> None:
-    """Train in a folder of its own beside the run's, to see how it goes; nothing else reads the model."""
+def train_small(run: Any, *, on_log: OnLog) -> None:
+    """Train what `run.small_job()` makes for a few updates, to see how it goes; nothing else reads the model.
+    There is nothing to do where a whole training was seen. `run`: of any notebook that can open a trained
+    model."""
+    if not run.settings.trained or (job := run.small_job()) is None:
+        return
     steps = min(SMALL, job.config.steps)
     often = {"evaluate_every": steps // 3 or 1, "save_every": steps, "log_every": 2}
     config = replace(job.config, steps=steps, warmup_steps=min(job.config.warmup_steps, steps // 4), **often)
-    replace(job, config=config, judge=None).run(folder / "small", on_log=on_log)
-
-
-def train_small(run: SystemRun, *, on_log: OnLog) -> None:
-    """Train the last system anew for a few updates, to see how it goes; nothing else reads it. There is
-    nothing to do where a whole training was seen."""
-    if not run.settings.trained:
-        return
-    job = run.job(next(one for one in reversed(run.trainings) if run.is_trained(one)))
-    train_a_few_updates(job, run.folder, on_log=on_log)
+    replace(job, config=config, judge=None).run(Path(run.settings.run_folder) / "small", on_log=on_log)
 
 
 def job_of_run(*, experiment: str, run: str, settings: Mapping[str, Any], training: str) -> TrainingJob:
@@ -299,8 +312,36 @@ class Scores:
     data: dict[str, Any] = field(default_factory=dict)
 
 
+def finished(run: Any) -> Report | None:
+    """The report of a run that is opened again after it was finished; `run`: what an experiment prepared."""
+    return run.opened and run.opened.finished
+
+
+def once(evaluate: Callable[..., Scores]) -> Callable[..., Scores]:
+    """`evaluate`, whose first argument is the run; of a finished one the scores are those of its report."""
+
+    @wraps(evaluate)
+    def scores(run: Any, *predictions: Any, **more: Any) -> Scores:
+        if made := finished(run):
+            return Scores(rows=made.rows, tables=made.tables, data=made.data)
+        return evaluate(run, *predictions, **more)
+
+    return scores
+
+
+def control_table(
+    report: Report, split: str, table: Callable[[Report, str], ScoreTable]
+) -> ScoreTable | HTML:
+    """The table of a split of which something was taken away; a line if the run was not measured on it."""
+    if any(row.split == split for row in report.rows):
+        return table(report, split)
+    return HTML("<p>This run was not measured so.</p>")
+
+
 def report(run: SystemRun, scores: Scores) -> Report:
-    """Finish the run: write `report.json`."""
+    """Finish the run: write `report.json`; of one that is finished, its report."""
+    if made := finished(run):
+        return made
     return run.opened.write_report(scores=scores.rows, tables=scores.tables, data={**run.data, **scores.data})
 
 
@@ -449,7 +490,10 @@ def facts_table(facts: Iterable[tuple[str, str]]) -> HTML:
 
 
 def cost_facts(run: SystemRun) -> list[tuple[str, str]]:
-    """What training each system takes, as (name, text); one batch of each is learned from to know that."""
+    """What training each system takes, as (name, text); one batch of each is learned from to know that. Of a
+    finished run: what it took."""
+    if made := finished(run):
+        return [finished_fact(made)]
     trained = run.settings.trained
     rows = [("precision" if trained else "precision of training", precision_told(run.settings.precision))]
     for system in run.systems:
@@ -473,6 +517,11 @@ def cost_in_words(job: TrainingJob, *, items: str, parallel: str = "") -> str:
         f"{parameter_count(model) / 1e6:.1f} million parameters; {config.steps:,} updates with "
         f"{config.batch_size} {items}, about {time_in_words(total, Processes.of(parallel))}"
     )
+
+
+def finished_fact(made: Report) -> tuple[str, str]:
+    """What a finished run took, as (name, text)."""
+    return "time", f"this run is finished; it took {seconds_in_words(made.seconds)}"
 
 
 def time_in_words(seconds: float, processes: Processes) -> str:

@@ -26,7 +26,7 @@ from cdlm_lab.data.document_pairs import DocumentPair, PairDocument, split_sente
 from cdlm_lab.data.files import DataError, read_text
 from cdlm_lab.experiments import document_matching, runs
 from cdlm_lab.experiments.document_matching import MatchingRun
-from cdlm_lab.experiments.runs import Scores, SystemRun, Training, report
+from cdlm_lab.experiments.runs import Scores, SystemRun, Training, once, report
 from cdlm_lab.experiments.systems.matching import SYSTEMS, Matcher
 from cdlm_lab.metrics.ranking import RankedList, released_points, values_per_list
 from cdlm_lab.metrics.significance import compare_means, mean_score, ratio_score
@@ -39,6 +39,7 @@ from cdlm_lab.training.trained import as_trained
 from cdlm_lab.widgets import score_tables
 from cdlm_lab.widgets.aligned import AlignedColumn, alignment_figure, compared_alignments_html
 from cdlm_lab.widgets.ask import OwnPair
+from cdlm_lab.widgets.export.figures import folder_of, keep_figure
 from cdlm_lab.widgets.tables import ScoreTable, system_rows
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
@@ -260,6 +261,7 @@ _FIRST = {"cosine": "attention", ENCODINGS: GLOBAL_ATTENTION}
 OfSeed = tuple[Mapping[str, np.ndarray], np.ndarray, np.ndarray]
 
 
+@once
 def evaluate(run: AlignmentRun, aligned: Aligned) -> Scores:
     """MRR and P@N of every system and way of ranking, and the tests between them: given that the documents
     are related (`oracle`), jointly with that decision (`joint`: 0 where it is wrong), and as the released
@@ -355,7 +357,8 @@ def _label_and_by(way: str) -> tuple[str, str]:
 def mrr_figure(report: Report) -> go.Figure:
     """MRR given that the documents are related, as in CDA's Figure 3."""
     rows = system_rows(report.rows, split="", group=ORACLE)
-    return alignment_figure([replace(row, label=_label_and_by(row.system)[0]) for row in rows])
+    figure = alignment_figure([replace(row, label=_label_and_by(row.system)[0]) for row in rows])
+    return keep_figure(folder_of(report), "mrr", figure)
 
 
 # ---- the sentences of one pair ----

@@ -20,12 +20,13 @@ from IPython.display import HTML
 from cdlm_lab.experiments import perplexity, pretraining
 from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, VARIANTS, CorpusSettings, TokenisedSplit
 from cdlm_lab.experiments.perplexity import evaluate
-from cdlm_lab.experiments.runs import cost_in_words, facts_table, report
+from cdlm_lab.experiments.runs import cost_in_words, facts_table, finished, finished_fact, report
 from cdlm_lab.models.checkpoint import PREFIX
 from cdlm_lab.models.precision import Precision, precision_told
 from cdlm_lab.parameters import parameters_of, settings, settings_of
 from cdlm_lab.report import Report, Run, open_run
-from cdlm_lab.training.checkpoints import MODEL_FOLDER
+from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
+from cdlm_lab.training.history import HISTORY_FILE, read_history
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
 SHIPPED_LENGTH, SHIPPED_WINDOW = 512, 32  # with which the shipped checkpoints were trained
@@ -91,6 +92,8 @@ def preview(prepared: Prepared) -> HTML:
     base = pretraining.read(prepared.variants["longformer"], cache=prepared.cache)
     facts = pretraining.facts_of(base)
     others = f"{len(prepared.variants) - 1} models from it, {prepared.settings.steps:,} steps each"
+    if made := finished(prepared):
+        return facts_table([*facts, finished_fact(made)])
     facts.append(("the base", cost_in_words(pretraining.job_of(base), items="examples")))
     return facts_table([*facts, ("then", others)])
 
@@ -101,14 +104,19 @@ def train(
     """Train the base and then the four variants from it; variant name -> folder of its model.
 
     `curve(name)` is a context that gives what takes a variant's records, as a `LiveCurve` is. Variants whose
-    model stands in the run's folder are not trained again, so that an interrupted tour goes on where it was.
+    model stands in the run's folder are not trained again, so that an interrupted tour goes on where it was;
+    their curves are shown as they were.
     """
     models = {}
     for name, of_variant in prepared.variants.items():
-        models[name] = Path(of_variant.run_folder) / MODEL_FOLDER
-        if not (models[name] / "tokenizer.json").exists():  # written last
-            with curve(name) as on_log:
+        folder = Path(of_variant.run_folder)
+        models[name] = folder / MODEL_FOLDER
+        with curve(name) as on_log:
+            if not (models[name] / "tokenizer.json").exists():  # written last
                 pretraining.train(pretraining.read(of_variant, cache=prepared.cache), on_log=on_log)
+                continue
+            for record in read_history(folder / TRAINING_FOLDER / HISTORY_FILE):
+                on_log(record)
     return models
 
 
@@ -117,6 +125,7 @@ def predict(
 ) -> tuple[dict[str, perplexity.ClusterLosses], TokenisedSplit]:
     """The losses of the models on the validation split, and its clusters."""
     form = parameters_of(prepared.settings, "window", "batch_size") | {"cache": prepared.cache}
+    form["kept"] = prepared.opened.folder / perplexity.LOSSES_FOLDER
     return perplexity.measure(models, prepared.variants["cdlm"], split="validation", **form)
 
 
@@ -131,5 +140,6 @@ def measure_shipped(prepared: Prepared) -> Report:
     opened = open_run(folder, name="tour, shipped checkpoints", parameters=parameters)
     checkpoints = {name: PREFIX + name for name in VARIANTS}
     form = {"window": SHIPPED_WINDOW, "batch_size": 8, "cache": prepared.cache}
-    scores = evaluate(perplexity.measure(checkpoints, corpus, split="test", **form), seed=seed)
-    return report(replace(prepared, opened=opened, data={}), scores)
+    form["kept"] = folder / perplexity.LOSSES_FOLDER
+    shipped = replace(prepared, opened=opened, data={})
+    return report(shipped, evaluate(shipped, perplexity.measure(checkpoints, corpus, split="test", **form)))

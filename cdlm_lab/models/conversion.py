@@ -8,6 +8,7 @@ texts within the old limit, with a window that covers them, the converted model 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TypeVar
 
 import torch
@@ -112,11 +113,20 @@ def copy_local_to_global(model: AnyModule) -> AnyModule:
     """Set every global projection in `model` to its local one, in place, as the paper does with Longformer
     and Local CDLM before fine-tuning (section 3, "Baseline LMs"); returns the model. Raises ValueError when
     it has no global projections."""
+    return _copy_projections(model, LOCAL_TO_GLOBAL)
+
+
+def copy_global_to_local(model: AnyModule) -> AnyModule:
+    """The other way round: every token then reads as a global one does, in a CDLM as its masked tokens do."""
+    return _copy_projections(model, {after: before for before, after in LOCAL_TO_GLOBAL.items()})
+
+
+def _copy_projections(model: AnyModule, names: Mapping[str, str]) -> AnyModule:
     layers = [module for module in model.modules() if hasattr(module, "query_global")]
     if not layers:
         raise ValueError(f"{type(model).__name__} has no global projections: it is no Longformer")
     with torch.no_grad():
         for layer in layers:
-            for local_name, global_name in LOCAL_TO_GLOBAL.items():
-                getattr(layer, global_name).load_state_dict(getattr(layer, local_name).state_dict())
+            for source, target in names.items():
+                getattr(layer, target).load_state_dict(getattr(layer, source).state_dict())
     return model

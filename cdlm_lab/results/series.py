@@ -17,7 +17,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from cdlm_lab.experiments.coreference import SYSTEM
-from cdlm_lab.parameters import BY_HOW_MANY, ParameterError, with_those_of_before
+from cdlm_lab.parameters import BY_HOW_MANY, SHOWN, ParameterError, with_those_of_before
 from cdlm_lab.results.reports import ALIGNMENT, ANSWERS, COREFERENCE, EXPERIMENTS, NamedReport, ReportFolder
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets.html import VARIANTS, variant_name
@@ -32,10 +32,8 @@ _PARAGRAPHS = "paragraph pretraining"
 _PRETRAININGS = ("pretraining", _PARAGRAPHS)
 # Parameters that change no number, or say how many numbers are put together.
 _FREE = (
-    *("run_folder", "seed", "seeds", "attention", "precision", *BY_HOW_MANY),
+    *("run_folder", "seed", "seeds", "attention", "precision", *BY_HOW_MANY, *SHOWN),
     *("micro_batch_size", "encoder_micro_batch_size", "gradient_checkpointing"),
-    *("own_documents", "own_question", "own_text", "own_claim", "shown_model", "shown_pair", "shown_system"),
-    *("first_document", "second_document", "explore", "explore_documents"),
 )
 _ADDED = "attention_dropout"
 # What changes nothing where the corpus is another.

@@ -1,7 +1,8 @@
 """Trained models by the name of their run: a run folder, or one that comes with the project.
 
-`storyworld/coreference` and its like are run folders without predictions and histories: `run.json` says with
-which parameters they were trained, and the model folders stand where the run has them, in half precision.
+`storyworld/coreference` and its like are run folders without predictions and checkpoints: `run.json` says
+with which parameters they were trained, and the models stand where the run has them, in half precision, with
+the histories of their trainings.
 """
 
 from __future__ import annotations
@@ -15,15 +16,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from cdlm_lab.data.files import replaced_folder
 from cdlm_lab.models.checkpoint import FOLDER, PREFIX, CheckpointError
 from cdlm_lab.parameters import RUN_FILE, ParameterError
-from cdlm_lab.training.checkpoints import MODEL_FOLDER
+from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
+from cdlm_lab.training.history import HISTORY_FILE
 
+REPORT_FILE = "report.json"
+THRESHOLD = "threshold"  # a row of the report of coreference, and so an entry in a run that is shipped
 SYSTEMS_FOLDER = "systems"  # of a run with several trainings, each with a folder of its own
 Settings = TypeVar("Settings")
+Entry = TypeVar("Entry")
 
 
 def shipped_runs(folder: Path = FOLDER) -> list[str]:
@@ -31,13 +37,15 @@ def shipped_runs(folder: Path = FOLDER) -> list[str]:
     return sorted(PREFIX + path.parent.name for path in folder.glob(f"*/{RUN_FILE}"))
 
 
+def folder_of_run(name: str, folder: Path = FOLDER) -> Path:
+    """Where a run of this name is, or would be: with the project, or at hand."""
+    shipped = name.startswith(PREFIX) and not Path(name).is_dir()
+    return folder / name.removeprefix(PREFIX) if shipped else Path(name)
+
+
 def trained_run(name: str, folder: Path = FOLDER) -> Path:
     """The folder of a trained run. Raises ParameterError, with the names there are, if there is none."""
-    path = (
-        folder / name.removeprefix(PREFIX)
-        if name.startswith(PREFIX) and not Path(name).is_dir()
-        else Path(name)
-    )
+    path = folder_of_run(name, folder)
     if (path / RUN_FILE).is_file():
         return path
     known = ", ".join(shipped_runs(folder)) or "none; they are part of a clone of the repository"
@@ -49,9 +57,21 @@ def trained_run(name: str, folder: Path = FOLDER) -> Path:
 
 def trained_parameters(name: str) -> dict[str, Any]:
     """The parameters of a trained run. Raises ParameterError: there is no run, or it is damaged."""
+    return dict(_entry(name, "parameters", dict))
+
+
+def run_name(name: str) -> str:
+    """The experiment that a trained run is of. Raises ParameterError: there is no run, or it is damaged."""
+    return _entry(name, "name", str)
+
+
+def _entry(name: str, key: str, kind: type[Entry]) -> Entry:
     file = trained_run(name) / RUN_FILE
     try:
-        return dict(json.loads(file.read_text(encoding="utf-8"))["parameters"])
+        value = json.loads(file.read_text(encoding="utf-8"))[key]
+        if not isinstance(value, kind):
+            raise TypeError(f"{key} is {type(value).__name__}")
+        return value
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise ParameterError(
             f"trained is {name!r}: {file} cannot be read ({error}); name another run"
@@ -100,6 +120,19 @@ def trained_model(name: str, training: str = "") -> Path:
     )
 
 
+def trained_threshold(name: str) -> float | None:
+    """The threshold of clusters that a finished run chose on dev; None if it chose none."""
+    run = trained_run(name)
+    file = run / REPORT_FILE if (run / REPORT_FILE).is_file() else run / RUN_FILE
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+        if file.name == RUN_FILE:
+            return values.get(THRESHOLD)
+        return next((row["value"] for row in values["scores"] if row["metric"] == THRESHOLD), None)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ParameterError(f"{file} cannot be read ({error}); name another run") from None
+
+
 def ship_run(source: str | os.PathLike[str], name: str, folder: Path = FOLDER) -> Path:
     """Copy the trained models of a finished run into the project, in half precision; returns their folder.
 
@@ -118,9 +151,15 @@ def ship_run(source: str | os.PathLike[str], name: str, folder: Path = FOLDER) -
         values = json.loads((run / RUN_FILE).read_text(encoding="utf-8"))
         parameters = {key: value for key, value in values["parameters"].items() if key != "run_folder"}
         kept = {"name": values["name"], "parameters": parameters}
+        if (threshold := trained_threshold(str(run))) is not None:
+            kept[THRESHOLD] = threshold
         (new / RUN_FILE).write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
         for model in models:
             _copy_in_half_precision(model, new / model.relative_to(run))
+            history = model.parent / TRAINING_FOLDER / HISTORY_FILE
+            if history.is_file():
+                (kept_history := new / history.relative_to(run)).parent.mkdir()
+                shutil.copyfile(history, kept_history)
     return target
 
 
@@ -128,9 +167,11 @@ def _copy_in_half_precision(source: Path, target: Path) -> None:
     target.mkdir(parents=True)
     for file in sorted(source.iterdir()):
         if file.suffix == ".safetensors":
+            with safe_open(file, framework="pt") as opened:
+                metadata = opened.metadata()  # the form of a head, too
             tensors = load_file(file)
             half = {key: one.half() if one.dtype == torch.float32 else one for key, one in tensors.items()}
-            save_file(half, target / file.name, metadata={"format": "pt"})
+            save_file(half, target / file.name, metadata=metadata)
             (target / file.name).chmod(0o644)
         elif file.is_file():
             shutil.copyfile(file, target / file.name)

@@ -17,6 +17,7 @@ from plotly.subplots import make_subplots
 
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets import html
+from cdlm_lab.widgets.export.figures import save_as_svg
 from cdlm_lab.widgets.html import GLOBAL, HUES, MASKED, RULE, TEXT, paper_order, shortened, variant_colours
 from cdlm_lab.widgets.live_curve import smoothed, thinned, ticks
 from cdlm_lab.widgets.score_tables import RANK_CELLS, pairs_in_words
@@ -27,6 +28,7 @@ KIND_NAMES = {"event": "events", "entity": "entities"}
 LONGEST_NAME = 24  # characters
 SYMBOLS = tuple(html.VARIANT_SYMBOLS.values())
 
+save_as_svg()
 _AXIS = {
     "gridcolor": RULE,
     "linecolor": RULE,

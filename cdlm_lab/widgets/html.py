@@ -9,6 +9,7 @@ word.
 from __future__ import annotations
 
 import base64
+import hashlib
 import html
 import re
 from collections import Counter
@@ -396,11 +397,18 @@ body{{font-family:{FONT};margin:24px auto;padding:0 16px;max-width:960px}}
 """
 
 
-def still_page(body: str, *, title: str, note: str, style: str = "") -> str:
-    """A page of its own around HTML that is safe already: it runs nothing, loads nothing, and is light or
-    dark as its reader likes. `title` and `note`, below it, are untrusted; `style` is CSS beyond that of all
-    pages."""
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
+STILL_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def still_page(body: str, *, title: str, note: str, style: str = "", scripts: Sequence[str] = ()) -> str:
+    """A page of its own around HTML that is safe already: it runs nothing but the `scripts` at its end, loads
+    nothing, and is light or dark as its reader likes. `title` and `note`, below it, are untrusted; `style` is
+    CSS beyond that of all pages."""
+    policy = STILL_POLICY
+    if scripts:
+        sums = (base64.b64encode(hashlib.sha256(one.encode("utf-8")).digest()).decode() for one in scripts)
+        policy += "; img-src data: blob:; script-src " + " ".join(f"'sha256-{one}'" for one in sums)
+    body += "".join(f"<script>{one}</script>" for one in scripts)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'

@@ -1,16 +1,18 @@
 """A training run to watch: a curve that redraws itself in its place, and a line of text now and then.
 
 In JupyterLab the curve is an output that is replaced at most once a second; what is saved with the notebook
-is the last picture alone, about 15 kB. The lines of text are for `papermill --log-output` and for logs. They
-come every ten seconds at first and, after ten minutes, whenever a sixtieth of the time so far has passed: a
-run of a day leaves 360. Loss and perplexity share one scale, a validation perplexity p being drawn at the
-height of ln p."""
+is the last picture alone, about 15 kB. The lines of text are for `papermill --log-output` and for logs, and
+are not printed where a person watches the curve. They come every ten seconds at first and, after ten minutes,
+whenever a sixtieth of the time so far has passed: a run of a day leaves 360. Loss and perplexity share one
+scale, a validation perplexity p being drawn at the height of ln p."""
 
 from __future__ import annotations
 
 import math
+import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -150,7 +152,7 @@ class LiveCurve:
     Args:
         measure: what validation is shown as, `perplexity`, or `loss` (its logarithm) for tasks in which
             perplexity means nothing.
-        write: where lines of text go; None = they are printed.
+        write: where lines of text go; None = they are printed, but not below a curve in JupyterLab.
         show: called with the HTML of each picture; None = it is the notebook's output, if there is one.
     """
 
@@ -167,7 +169,7 @@ class LiveCurve:
             raise ValueError(f"measure is {measure!r}; choose perplexity or loss")
         self.title, self.measure = title, measure
         self.history = RunHistory()
-        self._write = write or (lambda text: print(text, flush=True))
+        self._write = write or _print_unwatched
         self._show, self._clock = show or ReplacedOutput(), clock
         self._began = clock()
         self._drawn = self._written = -math.inf
@@ -177,8 +179,7 @@ class LiveCurve:
 
     def __call__(self, record: Mapping[str, object]) -> None:
         """Take in one record; redraw and write when it is time."""
-        values = {key: _number(record, key) for key in _KEYS}
-        self._remember(values)
+        values = self.remember(record)
         now = self._clock()
         self._unwritten = True
         if now - self._drawn >= REDRAW_SECONDS:
@@ -202,7 +203,9 @@ class LiveCurve:
             self._unwritten = False
             self._write(self.line())
 
-    def _remember(self, values: Mapping[str, float | None]) -> None:
+    def remember(self, record: Mapping[str, object]) -> dict[str, float | None]:
+        """Take in one record and show nothing; its values that count."""
+        values = {key: _number(record, key) for key in _KEYS}
         if values["step"] is None:
             raise ValueError(
                 "a record of training needs the key 'step', the number of optimiser updates done"
@@ -223,6 +226,7 @@ class LiveCurve:
             self._learning_rate = values["learning_rate"]
         seconds = values["seconds"] if values["seconds"] is not None else self._clock() - self._began
         self._times = [*self._times[-RECENT:], (step, seconds)]
+        return values
 
     @property
     def seconds_left(self) -> float | None:
@@ -251,7 +255,7 @@ class LiveCurve:
         if self._learning_rate is not None:
             rows.append(("learning rate", f"{self._learning_rate:.1e}"))
         rows.append(("so far", html.seconds_in_words(seconds)))
-        if (left := self.seconds_left) is not None:
+        if left := self.seconds_left:
             rows.append(("left", html.seconds_in_words(left)))
         return rows
 
@@ -281,6 +285,55 @@ class LiveCurve:
         return self.html()
 
 
+class LiveCurves:
+    """The curves of one training after the other, in one place: that of the last below those before it,
+    each of which is one line that opens on a click. `measure`: what validation is shown as; `write`, `show`:
+    where lines of text and pictures go, None = into the log and the notebook."""
+
+    def __init__(
+        self,
+        *,
+        measure: Measure = "loss",
+        write: Callable[[str], None] | None = None,
+        show: Callable[[str], None] | None = None,
+    ) -> None:
+        self.measure, self._write, self._show_all = measure, write, show or ReplacedOutput()
+        self._before: list[str] = []
+        self._last = ("", "")  # of the last curve its line, and the whole of it; HTML
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[LiveCurve]:
+        """Within, the curve of the training of this name (a variant has that of the paper) is drawn."""
+        curve = self._begin(name, write=self._write)
+        with curve:
+            yield curve
+        self._ended(curve)
+
+    def add(self, name: str, records: Iterable[Mapping[str, object]]) -> None:
+        """Show a training that ended before."""
+        curve = self._begin(name, write=lambda text: None)
+        for record in records:
+            curve.remember(record)
+        self._ended(curve)
+        self._show("")
+
+    def _begin(self, name: str, *, write: Callable[[str], None] | None) -> LiveCurve:
+        title = html.variant_name(name)
+        return LiveCurve(title=title, measure=self.measure, write=write, show=self._show)
+
+    def _show(self, text: str) -> None:
+        line, whole = self._last
+        folded = [*self._before, *([line] if text and line else [])]
+        self._show_all("".join(folded) + (text or whole))
+
+    def _ended(self, curve: LiveCurve) -> None:
+        if curve.history == RunHistory():
+            return
+        self._before += [self._last[0]] if self._last[0] else []
+        summary = f"{html.name_html(curve.title)}: {html.escaped(curve.line())}"
+        self._last = html.fold(summary, curve.html()), curve.html()
+
+
 def _number(record: Mapping[str, object], key: str) -> float | None:
     value = record.get(key)
     if value is None:
@@ -293,6 +346,19 @@ def _number(record: Mapping[str, object], key: str) -> float | None:
         raise ValueError(f"{key} must be a number, got {value!r}") from None
 
 
+def in_notebook() -> bool:
+    """Whether this is a kernel, whose outputs are shown or kept."""
+    from IPython import get_ipython
+
+    return hasattr(get_ipython(), "kernel")
+
+
+def _print_unwatched(text: str) -> None:
+    """For logs; a person in front of JupyterLab, whose kernels have this variable, sees the curve."""
+    if not (in_notebook() and "JPY_SESSION_NAME" in os.environ):
+        print(text, flush=True)
+
+
 class ReplacedOutput:
     """Shows HTML in the running notebook, each time in place of the last; elsewhere it shows nothing."""
 
@@ -300,11 +366,9 @@ class ReplacedOutput:
         self._output = None
 
     def __call__(self, text: str) -> None:
-        from IPython import get_ipython
         from IPython.display import HTML, display
 
-        shell = get_ipython()
-        if shell is None or not hasattr(shell, "kernel"):
+        if not in_notebook():
             return
         if self._output is None:
             self._output = display(HTML(text), display_id=True)

@@ -221,10 +221,8 @@ def test_what_a_prediction_rests_on_is_one_more_shading(opened: Any, pictures: P
     word(page, 0, 1, 1).click()
     line = head.inner_text()
     assert "blue speaks for “explosion”, orange against" in line
-    assert (
-        "log-probability −1.00, with all words hidden −3.00; the words add up to 0.00 of the difference of 2.00"
-        in line
-    )
+    numbers = "log-probability −1.00, with all words hidden −3.00"
+    assert f"{numbers}; the words add up to 0.00 of the difference of 2.00" in line
     assert "rgba(213, 94, 0" in shade(word(page, 0, 0, 0))
     assert "rgba(59, 142, 208" in shade(word(page, 0, 2, 3))
     word(page, 0, 0, 0).hover()

@@ -2,6 +2,7 @@
 opened elsewhere; its scores by hand."""
 
 import json
+import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -19,12 +20,14 @@ from cdlm_lab.experiments.paragraph_pretraining import (
     ParagraphAnswers,
     ParagraphRun,
     Settings,
+    _load,
     facts,
     has_copied_globals,
     prepare,
     score_rows,
     train,
 )
+from cdlm_lab.models.checkpoint import HEAD_FILE
 from cdlm_lab.models.joint import JointHead, load_joint_model, paragraph_head
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError
@@ -32,6 +35,7 @@ from cdlm_lab.report import Report, read_report
 from cdlm_lab.scores import Score
 from cdlm_lab.training import fine_tuning
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
+from cdlm_lab.training.trained import folder_of_run, ship_run, shipped_runs, trained_run
 from cdlm_lab.training.trainer import TrainingResult
 
 SMALL = Settings(
@@ -132,6 +136,16 @@ def test_any_text_with_paragraphs_will_do(cache: Path, small: Settings, tmp_path
     assert has_copied_globals(run.model)
 
 
+def test_every_token_may_start_with_the_global_projections_of_a_checkpoint(small: Settings):
+    runs = [
+        _load(replace(small, model="storyworld/cdlm", projections=kind))[0] for kind in ("local", "global")
+    ]
+    kept, taken = (one.longformer.encoder.layer[0].attention.self for one in runs)
+    assert [has_copied_globals(one) for one in runs] == [False, True]
+    assert torch.equal(taken.query.weight, kept.query_global.weight)
+    assert not torch.equal(taken.query.weight, kept.query.weight)
+
+
 def test_too_few_documents_are_refused_with_the_name_of_the_split(
     cache: Path, small: Settings, tmp_path: Path
 ):
@@ -177,6 +191,50 @@ def test_the_model_opens_elsewhere_and_says_the_same(finished: Finished):
     joint, _ = load_joint_model(folder / MODEL_FOLDER, head=form)
     for expected in (weights["layers.0.weight"], run.model.head.layers[0].weight.cpu()):
         torch.testing.assert_close(joint.head.layers[0].weight, expected)
+
+
+def test_a_trained_model_is_opened_and_a_new_one_learns_beside_it(
+    finished: Finished, report: Report, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """From its folder, and shipped, in half precision; with the shape and the history of its training."""
+    for function in (folder_of_run, trained_run, shipped_runs, ship_run):
+        monkeypatch.setattr(function, "__defaults__", (tmp_path / "project",))
+    ship_run(finished[2], "storyworld/paragraphs")
+    losses = [row["loss"] for row in report.tables["history"] if "loss" in row]
+    for number, name in enumerate((str(finished[2]), "storyworld/paragraphs")):
+        given = replace(SMALL, trained=name, run_folder=str(tmp_path / str(number)), sentence_length=32)
+        run = prepare(given, cache=cache)
+        assert run.settings.sentence_length == SMALL.sentence_length
+        assert dict(facts(run))["training"] == f"done already, in {name}"
+        assert train(run) is None
+        again = experiment.report(run, experiment.evaluate(run, experiment.predict(run), None))
+        assert [row["loss"] for row in again.tables["history"] if "loss" in row] == losses
+        scores = {row.metric: row.value for row in again.rows}
+        for row in report.rows:
+            if row.metric.startswith(("mspp/above", "mlm")):
+                assert scores[row.metric] == pytest.approx(row.value, rel=0.02), row.metric
+        assert len(experiment.losses_figure(again).data) == 4
+    assert not (tmp_path / "1" / "model").exists()
+    seen: list[dict] = []
+    experiment.train_small(run, on_log=seen.append)
+    assert seen[-1]["step"] == 4
+    assert seen[0]["loss"] == pytest.approx(losses[0]), "it begins where the other began"
+    experiment.train_small(finished[0], on_log=None)  # a whole training was seen: nothing to do
+
+
+def test_what_cannot_be_opened_is_refused(finished: Finished, cache: Path, small: Settings, tmp_path: Path):
+    given = replace(small, trained=str(finished[2]))
+    with pytest.raises(ParameterError, match=r"head is 'ae_k', but .* was trained with 'ie_k'"):
+        prepare(replace(given, head="ae_k"), cache=cache)
+    shutil.copytree(finished[2], tmp_path / "other")
+    (tmp_path / "other" / MODEL_FOLDER / HEAD_FILE).unlink()
+    with pytest.raises(ParameterError, match=r"whose model has no head for paragraphs; name a run"):
+        prepare(replace(given, trained=str(tmp_path / "other")), cache=cache)
+
+
+def test_a_model_without_a_history_says_so(report: Report):
+    shown = experiment.losses_figure(replace(report, tables={"history": []}))
+    assert "without the history" in shown.data
 
 
 def test_each_split_has_documents_and_chance_of_its_own(finished: Finished):

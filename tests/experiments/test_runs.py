@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 from pathlib import Path
 
@@ -14,8 +15,15 @@ from cdlm_lab.experiments import runs as experiments
 from cdlm_lab.experiments.runs import KeptNumbers
 from cdlm_lab.experiments.systems.joint import paragraph_checkpoint
 from cdlm_lab.models.checkpoint import HEAD_FILE
-from cdlm_lab.models.joint import JointHead, load_paragraph_model, save_paragraph_model
+from cdlm_lab.models.joint import (
+    JointHead,
+    load_joint_model,
+    load_paragraph_model,
+    paragraph_head,
+    save_paragraph_model,
+)
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.training.trained import folder_of_run, ship_run
 
 
 def test_a_stopped_run_finds_what_it_had(tmp_path: Path):
@@ -69,6 +77,29 @@ def test_the_model_of_a_run_folder_or_of_a_folder_of_runs_in_which_the_head_says
     for folder in (runs / "mspp-ie_k", inside, runs):
         assert paragraph_checkpoint(str(folder), head="ie") == inside
     assert paragraph_checkpoint(str(runs), head="ae") == str(runs / "mspp-ae_k" / "model")
+
+
+def test_a_run_that_comes_with_the_project_is_named(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Half of the precision, the same head."""
+    for function in (folder_of_run, ship_run):
+        monkeypatch.setattr(function, "__defaults__", (tmp_path,))
+    values = {"name": "paragraph pretraining", "parameters": {"run_folder": "x", "head": "ie_k"}}
+    (runs / "mspp-ie_k" / "run.json").write_text(json.dumps(values))
+    ship_run(runs / "mspp-ie_k", "storyworld/paragraphs")
+    model = paragraph_checkpoint("storyworld/paragraphs", head="ie")
+    assert model == str(tmp_path / "paragraphs" / "model")
+    (form, weights), (form_before, before) = map(paragraph_head, (model, str(runs / "mspp-ie_k" / "model")))
+    assert form == form_before
+    assert weights.keys() == before.keys()
+    assert all(weights[name].equal(before[name].half()) for name in before)
+    joint, _ = load_joint_model(model, head=form)
+    torch.testing.assert_close(joint.head.layers[0].weight, before["layers.0.weight"], rtol=1e-3, atol=1e-3)
+    refused(
+        "storyworld/paragraphs", r"^mspp is 'storyworld/paragraphs', which was pretrained with", head="ae"
+    )
+    refused("storyworld/nothing", r"^mspp is 'storyworld/nothing', where there is no model")
 
 
 def test_folders_that_do_not_say_which(runs: Path, tmp_path: Path):

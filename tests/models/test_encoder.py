@@ -29,7 +29,12 @@ from transformers import (
 
 from cdlm_lab.models import checkpoint, encoder, joint
 from cdlm_lab.models.checkpoint import CheckpointError
-from cdlm_lab.models.conversion import copy_local_to_global, longformer_config, tiled_positions
+from cdlm_lab.models.conversion import (
+    copy_global_to_local,
+    copy_local_to_global,
+    longformer_config,
+    tiled_positions,
+)
 from cdlm_lab.models.coreference import load_pair_scorer
 from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model, tiny_tokenizer
 from cdlm_lab.models.estimate import parameter_count
@@ -277,6 +282,12 @@ def test_global_projections_start_as_the_local_ones(bert: Path) -> None:
         attention.query.weight += 1
     copy_local_to_global(model)
     assert torch.equal(attention.query.weight, attention.query_global.weight)
+    with torch.no_grad():
+        attention.value_global.bias += 1
+    expected = attention.value_global.bias.clone()
+    copy_global_to_local(model)
+    assert torch.equal(attention.value.bias, expected)
+    assert torch.equal(attention.value_global.bias, expected)
 
 
 # ---- dropout

@@ -22,6 +22,7 @@ from filelock import FileLock
 
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import read_report
+from cdlm_lab.training.trainer import ResumableTrainer
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_FOLDER = "run_folder"  # the parameter, of every notebook, that says where results go
@@ -64,8 +65,8 @@ SMALL: dict[str, Small] = {
         | {"test/one cluster/muc/recall": (1, 1), "threshold": (0.02, 0.98)},
     ),
     "04_document_matching": Small(
-        {"systems": "tf-idf bert-han-shallow gru-han-deep cdlm", "train_stories": 12, "held_out_stories": 6}
-        | {"epochs": 1, "encoder_epochs": 1, "max_length": 256},
+        {"trained": "", "systems": "tf-idf bert-han-shallow gru-han-deep cdlm", "train_stories": 12}
+        | {"held_out_stories": 6, "epochs": 1, "encoder_epochs": 1, "max_length": 256},
         # reports of one event share names and numbers; two of a kind do not
         {"tf-idf/test/accuracy": (0.6, 1), "bert-han-shallow/test/accuracy": (0.2, 0.8)}
         | {"cdlm/test/f1": (0, 1)},
@@ -77,7 +78,8 @@ SMALL: dict[str, Small] = {
         after=("04_document_matching", "matching_run"),
     ),
     "06_multihop_qa": Small(
-        {"train_stories": 6, "held_out_stories": 3, "epochs": 1, "batch_size": 4, "micro_batch_size": 4},
+        {"trained": "", "train_stories": 6, "held_out_stories": 3, "epochs": 1}
+        | {"batch_size": 4, "micro_batch_size": 4},
         # after a handful of updates nothing is known: more than a few lucky answers would be a leak
         {"cdlm/test/f1": (0, 0.7), "cdlm/test/sp_f1": (0, 0.7), "longformer/dev/joint_f1": (0, 0.5)},
     ),
@@ -87,15 +89,16 @@ SMALL: dict[str, Small] = {
         {"bert-lstm/test/f1": (0.85, 1), "doc-arc/test/f1": (0.85, 1), "doc-arc/dev/recall": (0.85, 1)},
     ),
     "08_paragraph_pretraining": Small(
-        {"train_clusters": 6, "held_out_clusters": 3, "steps": 6, "batch_size": 4, "micro_batch_size": 2}
-        | {"warmup_steps": 2, "evaluate_every": 3},
+        {"trained": "", "train_clusters": 6, "held_out_clusters": 3, "steps": 6, "batch_size": 4}
+        | {"micro_batch_size": 2, "warmup_steps": 2, "evaluate_every": 3},
         # after six steps nothing is known of the candidates: much above chance, or below, would be a leak
         {"mspp/first": (0.05, 0.45), "mspp/above/same document": (0.3, 0.7)}
         | {"mspp/above/other document": (0.3, 0.7), "mlm/perplexity": (10, 1500)},
     ),
     "09_answer_selection": Small(
         {"systems": "pairwise joint-ae mspp-ie", "train_stories": 4, "held_out_stories": 3, "epochs": 1}
-        | {"sentence_length": 16, "pairwise_length": 16, "batch_size": 16, "micro_batch_size": 16},
+        | {"sentence_length": 16, "pairwise_length": 16, "batch_size": 16, "micro_batch_size": 16}
+        | {"trained": ""},
         # one of eight candidates is right; after a handful of updates much above chance would be a leak
         {"random/all/test/p_at_1": (0.125, 0.125), "pairwise/all/test/map": (0.13, 0.75)}
         | {"mspp-ie/reranked/test/map": (0.13, 0.75), "joint-ae/all/dev/p_at_1": (0, 0.6)},
@@ -104,7 +107,7 @@ SMALL: dict[str, Small] = {
     "10_fact_verification": Small(
         {"systems": "pairwise-sum mspp-ie-ae claim-only", "train_stories": 6, "held_out_stories": 3}
         | {"evidence_sentences": 2, "sentence_length": 16, "epochs": 1}
-        | {"batch_size": 8, "micro_batch_size": 8},
+        | {"batch_size": 8, "micro_batch_size": 8, "trained": ""},
         # three labels, each a third of the claims: after four updates much above or below would be a leak
         {"pairwise-sum/test/label_accuracy": (0, 0.8), "mspp-ie-ae/dev/label_accuracy": (0, 0.8)}
         | {"majority/test/label_accuracy": (1 / 3, 1 / 3)},
@@ -220,6 +223,30 @@ def test_notebook_runs(name: str, shared_folder: Path):
         assert lowest <= value <= highest, f"{score} = {value}"
     if name == "12_results":
         assert written["data"]["reports"] >= 12, "every report that fills a table"
+
+
+@pytest.mark.parametrize("name", sorted(SMALL.keys() - {"12_results"}))
+def test_run_all_again_shows_the_finished_run(
+    name: str, shared_folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As in a kernel, but in this process, where no model can learn."""
+    folder = run_small(name, shared=shared_folder)
+    written = (folder / "report.json").read_bytes()
+    monkeypatch.setattr(ResumableTrainer, "training_step", pytest.fail)
+    monkeypatch.setattr("plotly.io.renderers.default", "json")
+    monkeypatch.chdir(ROOT)
+    cells = [
+        rules.source_of(cell)
+        for _, cell in rules.code_cells(rules.read_notebook(ROOT / "notebooks" / f"{name}.ipynb"))
+    ]
+    namespace: dict[str, object] = {}
+    exec(cells[0], namespace)
+    known = read_report(folder).parameters
+    namespace |= {parameter: known.get(parameter, value) for parameter, value in namespace.items()}
+    for cell in cells[1:]:
+        exec(cell, namespace)
+    assert namespace["report"] == read_report(folder)
+    assert (folder / "report.json").read_bytes() == written
 
 
 def settle(name: str, parameters: dict) -> None:

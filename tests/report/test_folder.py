@@ -50,14 +50,47 @@ def test_a_new_folder(tmp_path: Path):
     assert written["sessions"][0]["pid"] == os.getpid()
 
 
-def test_a_file_a_finished_run_and_other_files_are_refused_and_untouched(tmp_path: Path):
+def test_a_finished_run_is_opened_again_and_stays_as_it_is(tmp_path: Path, capsys):
     for name in ("out.ipynb", "job.log", ".ipynb_checkpoints"):  # they are no other files
         (tmp_path / name).touch()
-    run = open_run(tmp_path, name="x", parameters=PARAMETERS)
+    given = {**PARAMETERS, "run_folder": "a", "own_text": "", "explore": "cdlm", "workers": 1}
+    run = open_run(tmp_path, name="x", parameters=given)
     assert not run.resumed
-    run.write_report(scores=ROWS)
-    with pytest.raises(RunError, match="holds a finished run"):
+    made = run.write_report(scores=ROWS)
+    before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in tmp_path.iterdir()}
+    shown = {"run_folder": "../a", "own_text": "my.txt", "explore": "longformer", "workers": 4}
+    again = open_run(tmp_path, name="x", parameters={**given, **shown, "added_later": 1})
+    assert again.finished == again.write_report(scores=[]) == run.write_report(scores=[]) == made
+    assert f"{tmp_path}: this run was finished on 20" in capsys.readouterr().out
+    assert before == {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in tmp_path.iterdir()}
+    told = (
+        r"finished run with other parameters: seed is 8, in the run 7; steps is 4, in the run 3\. Write what"
+    )
+    with pytest.raises(RunError, match=told):
+        open_run(tmp_path, name="x", parameters=PARAMETERS | {"steps": 4, "seed": 8})
+    with pytest.raises(RunError, match="a run of 'x', not of 'y': choose another run_folder"):
+        open_run(tmp_path, name="y", parameters=PARAMETERS)
+
+
+def test_a_finished_run_whose_report_is_damaged(tmp_path: Path):
+    open_run(tmp_path, name="x", parameters=PARAMETERS).write_report(scores=ROWS)
+    (tmp_path / "report.json").write_text("{")
+    with pytest.raises(RunError, match=r"report.json:1: not JSON .*; delete that file to make it anew from"):
         open_run(tmp_path, name="x", parameters=PARAMETERS)
+    (tmp_path / "report.json").unlink()
+    assert open_run(tmp_path, name="x", parameters=PARAMETERS).write_report(scores=ROWS).rows == ROWS
+
+
+def test_what_takes_seconds_is_made_anew_in_its_place(tmp_path: Path):
+    open_run(tmp_path, name="x", parameters=PARAMETERS).write_report(scores=ROWS)
+    run = open_run(tmp_path, name="x", parameters={"steps": 4}, anew=True)
+    assert (run.finished, run.resumed) == (None, False)
+    assert run.write_report(scores=[]).rows == read_report(tmp_path).rows == []
+    with pytest.raises(RunError, match="a run of 'x', not of 'y'"):
+        open_run(tmp_path, name="y", parameters={}, anew=True)
+
+
+def test_a_file_and_other_files_are_refused_and_untouched(tmp_path: Path):
     other = tmp_path / "other"
     other.mkdir()
     (other / "thesis.txt").write_text("years of work")
@@ -81,7 +114,7 @@ def test_a_whole_number_may_have_become_a_float(tmp_path: Path):
     """Runs that are older than the settings kept 4 as it was given, where the settings have 4.0."""
     open_run(tmp_path / "run", name="x", parameters={"ratio": 4, "flag": True}).close()
     assert open_run(tmp_path / "run", name="x", parameters={"ratio": 4.0, "flag": True}).resumed
-    with pytest.raises(RunError, match="flag True -> 1"):
+    with pytest.raises(RunError, match="flag is 1, in the run True"):
         open_run(tmp_path / "run", name="x", parameters={"ratio": 4, "flag": 1})
 
 
@@ -90,19 +123,19 @@ def test_other_parameters_are_listed(tmp_path: Path):
     changed = PARAMETERS | {"steps": 4, "extra": None}
     del changed["rate"]
     with pytest.raises(
-        RunError, match=r"extra \(absent\) -> None, rate 0.1 -> \(absent\), steps 3 -> 4\. Use"
+        RunError,
+        match=r"interrupted run with other parameters: extra is None, in the run not given; "
+        r"rate is not given, in the run 0.1; steps is 4, in the run 3\. Write",
     ):
         open_run(tmp_path, name="x", parameters=changed)
     with pytest.raises(RunError, match="a run of 'x', not of 'y'"):
         open_run(tmp_path, name="y", parameters=PARAMETERS)
-    with pytest.raises(RunError, match="holds an interrupted run"):
-        open_run(tmp_path, name="x", parameters=PARAMETERS, resume=False)
     assert open_run(tmp_path, name="x", parameters=PARAMETERS).resumed  # nothing was spoilt
 
 
 def test_a_run_from_before_dropout_of_attention_was_a_parameter_goes_on_with_what_it_had(tmp_path: Path):
     interrupted(tmp_path)
-    with pytest.raises(RunError, match=r": attention_dropout 'checkpoint' -> 0\.0\. Use the old"):
+    with pytest.raises(RunError, match=r": attention_dropout is 0\.0, in the run 'checkpoint'\. Write"):
         open_run(tmp_path, name="x", parameters=PARAMETERS | {"attention_dropout": 0.0})
     now = PARAMETERS | {"attention_dropout": "checkpoint", "precision": "auto"}
     assert open_run(tmp_path, name="x", parameters=now).resumed
@@ -198,9 +231,8 @@ def test_a_cell_run_again_goes_on(tmp_path: Path):
     first = open_run(tmp_path, name="x", parameters=PARAMETERS)
     again = open_run(tmp_path, name="x", parameters=PARAMETERS)
     assert again.resumed
-    again.write_report(scores=[])
-    with pytest.raises(RunError, match="holds a finished run"):
-        first.write_report(scores=[])
+    made = again.write_report(scores=[])
+    assert first.write_report(scores=ROWS) == made
 
 
 def test_time_is_summed_over_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -5,14 +5,21 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
 from cdlm_lab.batch.command import main
 from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training import trained
-from cdlm_lab.training.trained import as_trained, ship_run, shipped_runs, trained_model, trained_run
+from cdlm_lab.training.trained import (
+    as_trained,
+    folder_of_run,
+    ship_run,
+    shipped_runs,
+    trained_model,
+    trained_run,
+)
 
 PARAMETERS = '{"run_folder": "runs/x", "corpus": "storyworld", "window": 8, "epochs": 3}'
 
@@ -29,7 +36,7 @@ def a_model(folder: Path) -> None:
     folder.mkdir(parents=True)
     torch.manual_seed(0)
     weights = {"weight": torch.randn(3, 2), "places": torch.arange(3)}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt", "head": "its form"})
     (folder / "config.json").write_text('{"dtype": "float32"}')
 
 
@@ -40,6 +47,9 @@ def run(tmp_path: Path) -> Path:
     for name in ("gru-0", "cdlm-0"):
         a_model(folder / "systems" / name / "model")
         (folder / "systems" / name / "test.npz").write_bytes(b"predictions")
+    checkpoint = folder / "systems" / "cdlm-0" / "training" / "checkpoint-1" / "model"
+    a_model(checkpoint)
+    (checkpoint.parents[1] / "history.jsonl").write_text('{"step": 1}\n')
     (folder / "run.json").write_text(f'{{"name": "matching", "parameters": {PARAMETERS}, "sessions": []}}')
     return folder
 
@@ -47,12 +57,14 @@ def run(tmp_path: Path) -> Path:
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What comes with the project is here."""
-    for function in (trained_run, shipped_runs, ship_run):
+    for function in (folder_of_run, trained_run, shipped_runs, ship_run):
         monkeypatch.setattr(function, "__defaults__", (tmp_path / "shipped",))
     return tmp_path / "shipped"
 
 
-def test_a_shipped_run_has_its_models_in_half_precision_and_nothing_else(run: Path, project: Path):
+def test_a_shipped_run_has_models_in_half_precision_their_histories_and_nothing_else(
+    run: Path, project: Path
+):
     assert ship_run(run, "storyworld/matching") == project / "matching"
     assert shipped_runs() == ["storyworld/matching"]
     assert [path.name for path in project.iterdir()] == ["matching"]
@@ -62,12 +74,14 @@ def test_a_shipped_run_has_its_models_in_half_precision_and_nothing_else(run: Pa
         for name in ("gru-0", "cdlm-0")
         for file in ("config.json", "model.safetensors")
     ]
-    assert files == {"run.json", *models}
+    assert files == {"run.json", *models, "systems/cdlm-0/training/history.jsonl"}
     before = load_file(trained_model(str(run), "gru-0") / "model.safetensors")
     after = load_file(trained_model("storyworld/matching", "gru-0") / "model.safetensors")
     assert after["weight"].dtype == torch.float16
     torch.testing.assert_close(after["weight"].float(), before["weight"], rtol=1e-3, atol=1e-3)
     assert after["places"].equal(before["places"])
+    with safe_open(trained_model("storyworld/matching", "gru-0") / "model.safetensors", "pt") as file:
+        assert file.metadata() == {"format": "pt", "head": "its form"}
     assert "run_folder" not in trained.trained_parameters("storyworld/matching")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import cdlm_lab
-from cdlm_lab.widgets.live_curve import LiveCurve, RunHistory, curve_svg, smoothed, ticks
+from cdlm_lab.widgets.live_curve import LiveCurve, LiveCurves, RunHistory, curve_svg, smoothed, ticks
 
 
 class Stage:
@@ -117,6 +117,46 @@ def test_records_that_make_no_sense_are_refused(record, message):
     stage = Stage({"step": 5 if record.get("step") == 4 else 1, "loss": 1.0})
     with pytest.raises(ValueError, match=message):
         stage.curve(record)
+
+
+def test_trainings_one_after_the_other_share_a_place():
+    pictures, lines = [], []
+    curves = LiveCurves(show=pictures.append, write=lines.append)
+    curves.add("cdlm", [{"step": 1, "loss": 3.0}, {"step": 2, "eval_perplexity": 4.0}])
+    assert "CDLM" in pictures[-1]
+    assert ("<details" in pictures[-1], lines) == (False, []), "it ended before"
+    for name in ("<b>second", "third", "nothing"):
+        with curves(name) as curve:
+            curve({"step": 1, "loss": 3.0} if name != "nothing" else {"step": 1})
+    folded = re.findall(r"<summary>(.*?)</summary>", pictures[-1])
+    assert [line.split(": step")[0] for line in map(re.sub, ["<.*?>"] * 3, [""] * 3, folded)] == [
+        "CDLM",
+        "&lt;b&gt;second",
+        "third",
+    ]
+    assert "validation loss 1.386" in folded[0]
+    assert pictures[-1].count("<img") == 3, "two that are folded, and the last"
+    assert len(lines) == 3
+
+    def stopped():
+        with curves("stopped") as curve:
+            curve({"step": 5, "loss": 1.0})
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert "stopped" in pictures[-1]
+
+
+def test_below_a_curve_in_jupyterlab_there_are_no_lines(capsys, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("cdlm_lab.widgets.live_curve.in_notebook", lambda: True)
+    monkeypatch.setenv("JPY_SESSION_NAME", "a.ipynb")
+    record = {"step": 1, "loss": 3.0}
+    LiveCurve(show=lambda text: None)(record)
+    assert capsys.readouterr().out == ""
+    monkeypatch.delenv("JPY_SESSION_NAME")  # papermill
+    LiveCurve(show=lambda text: None)(record)
+    assert capsys.readouterr().out.startswith("step 1 |")
 
 
 def test_outside_a_notebook_only_lines_are_written(capsys):

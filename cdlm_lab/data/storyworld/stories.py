@@ -17,7 +17,7 @@ from cdlm_lab.data.storyworld.catalogue import catalogue
 from cdlm_lab.data.storyworld.gold import story_of
 from cdlm_lab.data.storyworld.grammar import EventType
 from cdlm_lab.data.storyworld.plan import write_reports
-from cdlm_lab.data.storyworld.world import build_world, draw
+from cdlm_lab.data.storyworld.world import build_world, draw, exchanged
 
 GENERATOR_VERSION = "1"  # part of every story's seed; raise it when any text changes
 
@@ -29,6 +29,19 @@ def story(*, seed: int, split: Split, index: int) -> Story:
     world = build_world(rng, event_type)
     drafts, plan = write_reports(world, rng)
     return story_of(f"storyworld-{seed}-{split}-{index}", world, drafts, plan, rng=rng)
+
+
+def contradicting_story(*, seed: int, split: Split, index: int, reports: tuple[int, int]) -> Story:
+    """The story of that number told wrongly: the names and numbers that both of two reports state stand in
+    each other's places. It is written like the true one, by the same random numbers."""
+    rng, event_type = _begun(seed=seed, split=split, index=index)
+    world, before = build_world(rng, event_type), rng.getstate()
+    writers = [draft.writer for draft in write_reports(world, rng)[0]]
+    first, second = ({what.partition("/")[0] for *_, what in writers[one].stated} for one in reports)
+    rng.setstate(before)
+    name = f"storyworld-{seed}-{split}-{index}-contradicting"
+    drafts, plan = write_reports(exchanged(world, Random(name), among=first & second), rng)
+    return story_of(name, world, drafts, plan, rng=rng)
 
 
 def event_type_of(*, seed: int, split: Split, index: int) -> str:

@@ -7,8 +7,8 @@ same cluster.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeVar
 
@@ -90,6 +90,36 @@ def build_world(rng: Random, event_type: EventType) -> World:
     )
     numbers = _numbers(rng, event_type, entities)
     return World(type=event_type, entities=entities, numbers=numbers, words=words, newsworthy=newsworthy)
+
+
+def exchanged(world: World, rng: Random, *, among: Collection[str]) -> World:
+    """The same names and numbers in other places, as far as `among` has the slots: where several of them are
+    persons of one sex, places, or other bodies, each gets the name of another, and so do numbers of the event
+    with as many digits. Ages and the like stay: they go with the office."""
+    alike: dict[tuple[str, bool, int], list[str]] = {}
+    for slot, entity in world.entities.items():
+        words = sum(invented for _, invented in entity.name)
+        place, person = entity.label in ("LOC", "FAC"), entity.label == "PER"
+        kind = "place" if place else "person" if person else "body"
+        alike.setdefault((kind, person and entity.female, words), []).append(slot)
+    for slot, quantity in world.type.numbers.items():
+        alike.setdefault(("number", quantity.year, len(world.numbers[slot])), []).append(slot)
+    entities, numbers = dict(world.entities), dict(world.numbers)
+    for slots in alike.values():
+        order = [slot for slot in slots if slot in among]
+        order.sort(key=lambda _: rng.random())
+        for slot, other in zip(order, order[1:] + order[:1], strict=True):
+            if slot in numbers:
+                numbers[slot] = world.numbers[other]
+            else:
+                entities[slot] = _renamed(world.entities[slot], world.entities[other])
+    return replace(world, entities=entities, numbers=numbers)
+
+
+def _renamed(entity: Entity, other: Entity) -> Entity:
+    """With the invented words of another one's name."""
+    words = iter([word for word, invented in other.name if invented])
+    return replace(entity, name=tuple((next(words) if new else word, new) for word, new in entity.name))
 
 
 def _short(noun: str, label: str) -> str:

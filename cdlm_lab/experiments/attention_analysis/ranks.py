@@ -36,7 +36,16 @@ from cdlm_lab.experiments.cluster_corpora import (
     read_corpus,
     reset_globals,
 )
-from cdlm_lab.experiments.runs import KeptNumbers, Scores, facts_table, report, with_p_holm
+from cdlm_lab.experiments.runs import (
+    KeptNumbers,
+    Scores,
+    facts_table,
+    finished,
+    finished_fact,
+    once,
+    report,
+    with_p_holm,
+)
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.precision import Precision, computing_in
@@ -45,6 +54,7 @@ from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets.charts import SORTS, head_maps, rank_distributions
+from cdlm_lab.widgets.export.figures import keep_figure
 from cdlm_lab.widgets.html import seconds_in_words, variant_name
 from cdlm_lab.widgets.score_tables import score_table
 from cdlm_lab.widgets.tables import ScoreTable, SystemRow, text_table
@@ -143,14 +153,8 @@ def prepare(settings: Settings) -> Analysis:
 
 
 def preview(analysis: Analysis) -> HTML:
-    """What a person wants to know before the run starts; a few pairs are read to learn how long one takes."""
+    """What a person wants to know before the run starts."""
     settings = analysis.settings
-    _, ranks = _reader(analysis, next(iter(settings.checkpoints)))
-    sample = [pairs[len(pairs) // 2] for pairs in analysis.pairs.values()]
-    ranks(sample[:1])  # the first reading is slower than all others
-    start = time.perf_counter()
-    ranks(sample)
-    seconds = (time.perf_counter() - start) / len(sample)
     models = ", ".join(f"{variant} ({where})" for variant, where in settings.checkpoints.items())
     facts = [("models", models)]
     for kind, pairs in analysis.pairs.items():
@@ -158,8 +162,19 @@ def preview(analysis: Analysis) -> HTML:
         text = f"{corefer:,} that corefer, {len(pairs) - corefer:,} that do not"
         facts.append((f"pairs of {kind} mentions", text))
     facts.append(("from", f"{len(analysis.topics)} topics of {settings.corpus}, {settings.split}"))
-    about = seconds_in_words(analysis.readings * seconds)
-    return facts_table([*facts, ("time", f"{analysis.readings:,} readings of two documents: about {about}")])
+    made = finished(analysis)
+    return facts_table([*facts, finished_fact(made) if made else ("time", _time_in_words(analysis))])
+
+
+def _time_in_words(analysis: Analysis) -> str:
+    """How long the readings take; a few pairs are read to learn how long one takes."""
+    _, ranks = _reader(analysis, next(iter(analysis.settings.checkpoints)))
+    sample = [pairs[len(pairs) // 2] for pairs in analysis.pairs.values()]
+    ranks(sample[:1])  # the first reading is slower than all others
+    start = time.perf_counter()
+    ranks(sample)
+    seconds = (time.perf_counter() - start) / len(sample) * analysis.readings
+    return f"{analysis.readings:,} readings of two documents: about {seconds_in_words(seconds)}"
 
 
 def predict(analysis: Analysis) -> dict[str, ModelRanks]:
@@ -268,6 +283,7 @@ def _ranks(
 # ---- the report ----
 
 
+@once
 def evaluate(analysis: Analysis, measured: Measured) -> Scores:
     """Mean ranks, gaps between the sorts of pairs, tests between variants, and what each head does.
 
@@ -360,15 +376,15 @@ def distribution_view(analysis: Analysis, measured: Measured) -> go.Figure:
         }
         for variant, ranks in measured.items()
     }
-    return rank_distributions(ranks, title=f"{analysis.settings.corpus}, {analysis.settings.split}")
+    figure = rank_distributions(ranks, title=f"{analysis.settings.corpus}, {analysis.settings.split}")
+    return keep_figure(analysis.settings.run_folder, "ranks", figure)
 
 
 def head_views(analysis: Analysis, measured: Measured) -> list[go.Figure]:
     """One figure a kind: which heads of which layers rank coreferring targets higher."""
-    return [
-        head_maps(head_differences(analysis, measured, kind), title=f"{kind} mentions")
-        for kind in analysis.pairs
-    ]
+    maps = {kind: head_differences(analysis, measured, kind) for kind in analysis.pairs}
+    figures = {kind: head_maps(of_kind, title=f"{kind} mentions") for kind, of_kind in maps.items()}
+    return [keep_figure(analysis.settings.run_folder, f"heads-{kind}", one) for kind, one in figures.items()]
 
 
 def head_differences(analysis: Analysis, measured: Measured, kind: str) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -26,7 +26,16 @@ from cdlm_lab.data.typed_documents import parse_marked_documents
 from cdlm_lab.examples.mention_pairs import MentionGroup, corefer, group_mentions, pairs_within
 from cdlm_lab.experiments.coreference import scorer
 from cdlm_lab.experiments.coreference.scorer import SYSTEM, GroupPrediction, Predictions, Prepared
-from cdlm_lab.experiments.runs import Scores, cost_in_words, facts_table, report, with_p_holm
+from cdlm_lab.experiments.runs import (
+    Scores,
+    cost_in_words,
+    facts_table,
+    finished,
+    finished_fact,
+    once,
+    report,
+    with_p_holm,
+)
 from cdlm_lab.metrics import coreference as metrics
 from cdlm_lab.metrics.significance import compare, percentile_interval, resampled_sums
 from cdlm_lab.models.checkpoint import default_device
@@ -36,6 +45,7 @@ from cdlm_lab.report import Report, write_json
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets import coreference as widgets
 from cdlm_lab.widgets.ask import OwnDocuments
+from cdlm_lab.widgets.export.figures import keep_figure
 from cdlm_lab.widgets.html import ShownMention, seconds_in_words
 from cdlm_lab.widgets.score_tables import score_table
 from cdlm_lab.widgets.tables import ScoreTable, published_rows
@@ -65,9 +75,12 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
         for split, topics in prepared.topics.items()
     ]
     share = prepared.train_examples.labels.mean()
-    training = f"{share:.0%} of the pairs corefer; {_training_in_words(prepared)}"
     if settings.trained:
         training = f"none: the scorer is that of {settings.trained}"
+    elif made := finished(prepared):
+        _, training = finished_fact(made)
+    else:
+        training = f"{share:.0%} of the pairs corefer; {_training_in_words(prepared)}"
     seconds, length, lost = _sample(prepared, settings.context)
     looks = 1 + (settings.epochs if scorer.dev_judge(prepared) else 0)
     pairs = len(pairs_within(groups["dev"])) * looks + len(pairs_within(groups["test"]))
@@ -130,6 +143,7 @@ def _sample(prepared: Prepared, context: str, size: int = 24) -> tuple[float, fl
 # ---- scores and the report ----
 
 
+@once
 def evaluate(prepared: Prepared, predictions: Predictions) -> Scores:
     """Scores of dev and test at the chosen threshold, beside baselines and the runs of `compare_with`;
     clusters are written into the run's folder.
@@ -322,7 +336,8 @@ def tree_view(prepared: Prepared, predictions: Predictions) -> go.Figure:
     largest, documents = _largest(predictions), _documents(prepared.topics["test"])
     mentions = [_shown(mention, documents) for mention in largest.group.mentions]
     title = f"How {largest.group.id} came together"
-    return widgets.dendrogram_figure(largest.tree, mentions, threshold=predictions.threshold, title=title)
+    figure = widgets.dendrogram_figure(largest.tree, mentions, threshold=predictions.threshold, title=title)
+    return keep_figure(prepared.settings.run_folder, "merge-tree", figure)
 
 
 def errors_view(prepared: Prepared, predictions: Predictions) -> HTML:
@@ -422,15 +437,9 @@ def own_clusters(prepared: Prepared, text: str, *, source: str = "text") -> Call
     """Score all pairs of the marked mentions of a text; the function returned takes a threshold, writes the
     clusters with document, half-open span of tokens and words of each mention into the run's folder, and
     gives them as HTML. Raises DataError, which names the `source`."""
-    kind = prepared.settings.kind
-    topic = parse_marked_documents(text, kind=kind, source=source)
-    groups = group_mentions([topic], kind, "topic", None)
-    if len(groups[0].mentions) < 2:
-        remedy = "mark at least two with <m> and </m>"
-        raise DataError(source, "there is one mention only", remedy, field="marks")
-    examples = scorer.pair_examples(prepared.settings, prepared.tokenizer, [topic], groups)
-    documents, name = _documents([topic]), "scoring your documents"
-    (prediction,) = scorer.predict_groups(prepared, examples, groups, file=None, name=name)
+    topic = parse_marked_documents(text, kind=prepared.settings.kind, source=source)
+    prediction = score_own(prepared, topic, source=source).prediction
+    documents = _documents([topic])
 
     def written(mention: CoreferenceMention) -> dict[str, Any]:
         words = documents[mention.document].text_of(mention)
@@ -443,3 +452,24 @@ def own_clusters(prepared: Prepared, text: str, *, source: str = "text") -> Call
         return widgets.clusters_html(shown_clusters([topic], prediction, threshold, gold=False))
 
     return clusters_at
+
+
+class ScoredOwn(NamedTuple):
+    """The mentions of a topic with the scores of their pairs, and how many tokens of the pairs' documents
+    were read and how many did not fit."""
+
+    prediction: GroupPrediction
+    read: int
+    lost: int
+
+
+def score_own(one: scorer.Scorer, topic: Topic, *, source: str = "documents") -> ScoredOwn:
+    """Score all pairs of mentions of a topic. Raises DataError, which names the `source`: there is one."""
+    groups = group_mentions([topic], one.settings.kind, "topic", None)
+    if len(groups[0].mentions) < 2:
+        remedy = "mark at least two with <m> and </m>"
+        raise DataError(source, "there is one mention only", remedy, field="marks")
+    examples = scorer.pair_examples(one.settings, one.tokenizer, [topic], groups)
+    sizes = [examples.size_of(number) for number in range(len(examples))]
+    (prediction,) = scorer.predict_groups(one, examples, groups, file=None, name="scoring your documents")
+    return ScoredOwn(prediction, sum(size.length for size in sizes), sum(size.lost_tokens for size in sizes))

@@ -21,6 +21,7 @@ from cdlm_lab.report import ASIDE
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob
+from cdlm_lab.training.trained import folder_of_run
 from cdlm_lab.widgets.packed import MarkedTokens, tokens_html
 
 
@@ -31,8 +32,8 @@ class JointSettings(EpochSettings):
 
     systems: str = ""
     encoder: str = "storyworld/longformer"  # of the systems without MSPP
-    # A run folder of notebook 08, or a folder that holds several, of which the head tells the one for a
-    # system; systems without MSPP need none.
+    # A run of notebook 08, its folder or the name of one that comes with the project, or a folder that holds
+    # several, of which the head tells the one for a system; systems without MSPP need none.
     mspp: str = ""
     sentence_length: int = Field(default=32, ge=2)  # L, the token in front included
     positions: Literal["strided", "compact"] = "strided"  # the paper's, or those of its released code
@@ -99,6 +100,10 @@ class JointRun(SystemRun):
             judge=judge,
         )
 
+    def can_begin(self, training: Training) -> bool:
+        """True where what it starts from is at hand: one that was opened may not be."""
+        return bool(self.settings.mspp) or not training.system.pretrained
+
     def load(self, training: Training) -> Any:
         """The trained model."""
         return self.reader(*training, trained=True)
@@ -113,8 +118,9 @@ def drawn_for(config: TrainingConfig | None) -> dict[str, Any]:
 
 def paragraph_checkpoint(given: str, *, head: str) -> str:
     """The model that was pretrained with a head, `ie` or `ae`, where the parameter `mspp` says: a run folder
-    of notebook 08, its model, or a folder with several runs, of which the head tells the one (those that a
-    grid put aside do not count). One without a head is taken at its word if it alone is named.
+    of notebook 08, its model, a run that comes with the project, or a folder with several runs, of which the
+    head tells the one (those that a grid put aside do not count). One without a head is taken at its word if
+    it alone is named.
 
     Raises ParameterError: it is missing, not given, was pretrained with the other head, or there are several.
     """
@@ -122,12 +128,13 @@ def paragraph_checkpoint(given: str, *, head: str) -> str:
     remedy = f"give a run folder of notebook 08 that was pretrained with {kind}, or leave out its systems"
     if not given:
         raise ParameterError(f'mspp is ""; {remedy}')
-    if alone := next(filter(_is_model, (Path(given) / MODEL_FOLDER, Path(given))), None):
+    place = folder_of_run(given)
+    if alone := next(filter(_is_model, (place / MODEL_FOLDER, place)), None):
         pretrained = _kind(alone)
         if pretrained not in (kind, None):
             raise ParameterError(f"mspp is {given!r}, which was pretrained with {pretrained}; {remedy}")
         return str(alone)
-    folders = (folder for folder in sorted(Path(given).glob("*/")) if ASIDE not in folder.name)
+    folders = (folder for folder in sorted(place.glob("*/")) if ASIDE not in folder.name)
     models = (folder / MODEL_FOLDER for folder in folders)
     fitting = [model for model in models if _is_model(model) and _kind(model) == kind]
     if not fitting:

@@ -29,9 +29,10 @@ from cdlm_lab.report import Report
 from cdlm_lab.widgets import rankings as pictures
 from cdlm_lab.widgets.ask import own_candidates_box
 from cdlm_lab.widgets.browse import RankingBrowser
+from cdlm_lab.widgets.export.figures import folder_of, keep_figure
 from cdlm_lab.widgets.html import escaped, points_in_words, share_bar, still_page, table_html
 from cdlm_lab.widgets.rankings import ReadRanking
-from cdlm_lab.widgets.score_tables import score_table
+from cdlm_lab.widgets.score_tables import score_table, split_in_words
 from cdlm_lab.widgets.tables import Cell, ScoreTable, p_text, text_table
 
 ALL, RERANKED = "all", "reranked"
@@ -53,7 +54,7 @@ def answers_table(report: Report, *, ranking: str = ALL, split: str = "test") ->
     labels = {
         name: row_label(name, ALL if name == PAIRWISE else ranking, k=k) for name in (*ANSWER_SYSTEMS, RANDOM)
     }
-    caption = f"Answers chosen: {corpus}, {split}"
+    caption = f"Answers chosen: {corpus}, {split_in_words(split)}"
     return score_table(report, labels=labels, group=ranking, split=split, caption=caption)
 
 
@@ -95,13 +96,14 @@ def collapse_figures(run: SystemRun, predictions: Predictions) -> list[go.Figure
     diagnosed = diagnoses(run, predictions).items()
     first = {ANSWER_SYSTEMS[name].label: one for (name, seed), one in diagnosed if not seed}
     spread = pictures.score_spread_figure({label: one.spread for label, one in first.items()})
-    return [spread, pictures.accuracy_by_place_figure(first)]
+    shown = {"spread": spread, "accuracy-by-place": pictures.accuracy_by_place_figure(first)}
+    return [keep_figure(run.folder, name, figure) for name, figure in shown.items()]
 
 
 def timing_figure(report: Report) -> go.Figure:
     """Seconds a question, of each system."""
     latencies = [pictures.Latency(**row) for row in report.tables["latency"]]
-    return pictures.latency_figure(latencies, against=PAIRWISE)
+    return keep_figure(folder_of(report), "latency", pictures.latency_figure(latencies, against=PAIRWISE))
 
 
 def timing(report: Report) -> HTML:

@@ -23,6 +23,7 @@ from cdlm_lab.report import Report
 from cdlm_lab.widgets import score_tables, tagged
 from cdlm_lab.widgets.ask import own_text_box
 from cdlm_lab.widgets.browse import TaggedBrowser
+from cdlm_lab.widgets.export.figures import folder_of, keep_figure
 from cdlm_lab.widgets.tables import ScoreTable, text_table
 
 
@@ -57,12 +58,14 @@ def top_table(report: Report) -> ScoreTable:
 def figures(report: Report) -> list[go.Figure]:
     """Figures 2 to 5, in this order; those of which the run has no numbers are left out."""
     shares = [QuantileShare(**row) for row in report.tables["shares"]]
-    return [
+    shown = [
         tagged.shares_by_tf_idf_figure(_folder_name(report), shares),
         *_gain_figures(report),
         *_weight_figures(report),
         *_sweep_figures(report),
     ]
+    folder = folder_of(report)
+    return [keep_figure(folder, f"{n}-{one.layout.title.text}", one) for n, one in enumerate(shown, start=1)]
 
 
 def _gain_figures(report: Report) -> Iterator[go.Figure]:
@@ -188,21 +191,32 @@ def own_tagger(run: SystemRun) -> Callable[[str], str]:
     loaded: list[Tagger] = []
 
     def tag(text: str) -> str:
-        document = own_document(text)
         if not loaded:
             loaded.append(run.load(run.shown))
-        predictions = loaded[0].predict(loaded[0].read([document]))
+        document, predictions = tag_own(loaded[0], text)
         with replaced_file(run.folder / "own_text.tsv") as opened:
             for sentence, tags in zip(document.sentences, predictions.predicted()[0], strict=True):
                 rows = zip(sentence.words, tags, strict=True)
                 opened.writelines([*(f"{word}\t{predicted}\n" for word, predicted in rows), "\n"])
         reads = tagged_sentences(predictions, known=False)
         _write_page(run, "own_text", reads, title="Your text, tagged")
-        labels = tagged.labels_of_reads(reads)
-        shown = [read for read in reads if read.predicted] or reads
-        return "".join(tagged.tagged_sentence_html(read, labels=labels) for read in shown[:SHOWN_OF_OWN])
+        return tags_html(predictions)
 
     return tag
+
+
+def tags_html(predictions: TagPredictions) -> str:
+    """The first sentences with a predicted span; the tags of the documents are no gold."""
+    reads = tagged_sentences(predictions, known=False)
+    labels = tagged.labels_of_reads(reads)
+    shown = [read for read in reads if read.predicted] or reads
+    return "".join(tagged.tagged_sentence_html(read, labels=labels) for read in shown[:SHOWN_OF_OWN])
+
+
+def tag_own(tagger: Tagger, text: str) -> tuple[TaggedDocument, TagPredictions]:
+    """A text in sentences and words, and their tags. Raises ValueError if there is no word."""
+    document = own_document(text)
+    return document, tagger.predict(tagger.read([document]))
 
 
 def own_document(text: str) -> TaggedDocument:

@@ -11,7 +11,7 @@ import pytest
 from cdlm_lab.data.records import Story
 from cdlm_lab.data.storyworld.catalogue import catalogue
 from cdlm_lab.data.storyworld.stories import event_type_of, stories, story
-from cdlm_lab.data.storyworld.world import build_world, name_word
+from cdlm_lab.data.storyworld.world import build_world, exchanged, name_word
 from cdlm_lab.data.storyworld.writer import article
 
 WORD = r"[A-Z][a-z]+|\d+(,\d{3})*"  # an invented name or a number
@@ -190,3 +190,26 @@ def test_sentences_tile_the_text_the_first_is_the_headline_and_no_pattern_is_fre
 def test_articles():
     words = "editor union baker 8 18 81 1,100"
     assert [article(word) for word in words.split()] == ["an", "a", "a", "an", "an", "an", "a"]
+
+
+def test_what_is_exchanged_keeps_its_kind():
+    world = build_world(Random(3), catalogue().events[0])
+    every = {*world.entities, *world.numbers}
+    other = exchanged(world, Random(0), among=every)
+    assert exchanged(world, Random(0), among=()) == world
+    invented = lambda one: sorted(word for e in one.entities.values() for word, new in e.name if new)  # noqa: E731
+    assert invented(other) == invented(world)
+    assert sorted(other.numbers.values()) == sorted(world.numbers.values())
+    moved = [slot for slot, entity in world.entities.items() if other.entities[slot].name != entity.name]
+    assert len(moved) > len(world.entities) / 2
+    name = {entity.full_name: entity for entity in world.entities.values()}
+    for slot in moved:
+        entity = other.entities[slot]
+        if entity.label == "PER":
+            before = name[entity.full_name]
+            assert (before.label, before.female) == ("PER", entity.female)
+    for slot, number in other.numbers.items():
+        assert len(number) == len(world.numbers[slot])
+        assert ":" not in slot or number == world.numbers[slot], "ages stay"
+    few = [slot for slot in moved if world.entities[slot].label == "PER"][:1]
+    assert exchanged(world, Random(0), among=few) == world, "one alone has nobody to exchange with"

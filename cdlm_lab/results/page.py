@@ -1,0 +1,196 @@
+"""A run as files that need neither a notebook nor a network: one HTML page without code, or a folder with
+each table as CSV and LaTeX and each figure as HTML, SVG and PNG.
+
+    python -m cdlm_lab.results.page runs/my-run --html run.html --export folder
+
+`cdlm-lab show` calls it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+from plotly.offline import get_plotlyjs
+
+from cdlm_lab.batch.command import run_card
+from cdlm_lab.data.files import replaced_file
+from cdlm_lab.report import REPORT_FILE, Report, RunError, kept, read_report
+from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PERPLEXITY
+from cdlm_lab.training.history import HISTORY_FILE, read_history
+from cdlm_lab.widgets.export.figures import CONFIG, kept_figures, write_figures
+from cdlm_lab.widgets.export.text import file_name
+from cdlm_lab.widgets.html import STILL_POLICY, div, escaped, fold, still_page, variant_name
+from cdlm_lab.widgets.live_curve import LiveCurve
+from cdlm_lab.widgets.score_tables import LAYOUTS, score_table
+from cdlm_lab.widgets.tables import ScoreTable, text_table
+
+LONGEST_TABLE = 500  # rows of a further table on the page
+_IN_PERPLEXITY = ("tour", "pretraining")  # experiments whose curves are of language models
+_TOURS = ("tour", "tour, shipped checkpoints")
+_STYLE = "iframe{width:100%;height:70vh;border:1px solid rgba(128,128,128,.4);border-radius:6px}"
+_STYLE += "pre{white-space:pre-wrap;font-size:12px}"
+_DRAW = "for(const e of document.querySelectorAll('[data-figure]')){const f=JSON.parse(e.dataset.figure);"
+_DRAW += f"Plotly.newPlot(e,f.data,f.layout,{json.dumps(CONFIG | {'responsive': True})})}}"
+
+
+def score_tables_of(report: Report) -> dict[str, ScoreTable]:
+    """Name -> table of scores; of each split and part that the report has."""
+    name = PERPLEXITY if report.name in _TOURS else report.name
+    if name not in LAYOUTS:
+        return {"scores": _all_scores(report)}
+    labels = None if report.name in _TOURS else EXPERIMENTS[name].labels(report)
+    shown = [row for row in report.rows if row.system and row.seed is None]
+    places = dict.fromkeys((row.split, "" if name == CLAIMS else row.group) for row in shown)
+    tables_shown = {}
+    for split, group in sorted(places, key=lambda place: place[0] != LAYOUTS[name].split):
+        title = ", ".join(filter(None, ("scores", split, group)))
+        parts = {"labels": labels, "group": group, "split": split, "caption": title, "experiment": name}
+        tables_shown[title] = score_table(report, **parts)
+    return tables_shown or {"scores": _all_scores(report)}
+
+
+def _all_scores(report: Report) -> ScoreTable:
+    columns = ["system", "split", "group", "measure", "seed", "value", "95% interval"]
+    texts = []
+    for row in report.rows:
+        seed, interval = ("" if row.seed is None else str(row.seed)), ""
+        if row.low is not None and row.high is not None:
+            interval = f"[{row.low:.4g}, {row.high:.4g}]"
+        texts.append([row.system, row.split, row.group, row.metric, seed, f"{row.value:.6g}", interval])
+    return text_table(columns, texts, texts=4, caption="scores")
+
+
+def further_tables(report: Report) -> dict[str, ScoreTable]:
+    """Name -> what else the report has in rows, such as the tests between systems."""
+    tables_shown = {}
+    for name, rows in report.tables.items():
+        if rows and name != "history":
+            columns = list(dict.fromkeys(key for row in rows for key in row))
+            texts = ([_cell(row.get(key)) for key in columns] for row in rows)
+            words = [any(isinstance(row.get(key), str) for row in rows) for key in columns]
+            tables_shown[name] = text_table(columns, texts, texts=[*words, False].index(False), caption=name)
+    return tables_shown
+
+
+def _cell(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _training_name(place: Path, report: Report) -> str:
+    """`systems/joint-ie-0/training` is `joint IE_k, seed 0`."""
+    name = place.as_posix().removesuffix("training").strip("/.").removeprefix("systems/")
+    system, _, seed = name.rpartition("-")
+    if report.name in EXPERIMENTS and system in (labels := EXPERIMENTS[report.name].labels(report)):
+        return f"{labels[system]}, seed {seed}"
+    return variant_name(name) or report.name
+
+
+def curves(folder: Path, report: Report) -> Iterator[str]:
+    """Of each training in the folder the curve of its losses, as HTML."""
+    measure = "perplexity" if report.name in _IN_PERPLEXITY else "loss"
+    for file in sorted(folder.rglob(HISTORY_FILE)):
+        curve = LiveCurve(title=_training_name(file.parent.relative_to(folder), report), measure=measure)
+        for record in read_history(file):
+            curve.remember(record)
+        if curve.history.steps:
+            yield curve.html(final=False)
+
+
+def still_pages(folder: Path) -> Iterator[tuple[str, str]]:
+    """(name, HTML) of the pages with examples that the notebook left, which run nothing; without those of
+    texts of one's own."""
+    for file in sorted(folder.rglob("*.html")):
+        text = file.read_text(encoding="utf-8", errors="replace")
+        if STILL_POLICY in text[:500] and "script-src" not in text[:500] and not file.stem.startswith("own_"):
+            yield file.relative_to(folder).with_suffix("").as_posix(), text
+
+
+def run_page(folder: Path) -> str:
+    """All that a finished run says of itself, as one HTML page that loads nothing. Raises RunError: there is
+    no finished run."""
+    report, figures = _read(folder), kept_figures(folder)
+    parts = [table.html() for table in score_tables_of(report).values()]
+    parts += [_figure_html(name, figure) for name, figure in figures.items()]
+    parts += [div(curve, "margin:18px 0") for curve in curves(folder, report)]
+    for name, table in further_tables(report).items():
+        more = f", the first {LONGEST_TABLE:,}" if len(table.rows) > LONGEST_TABLE else ""
+        shown = replace(table, rows=table.rows[:LONGEST_TABLE]) if more else table
+        parts.append(fold(f"{escaped(name)} ({len(table.rows):,} rows{more})", shown.html()))
+    for name, page in still_pages(folder):
+        frame = f'<iframe sandbox loading="lazy" title="{escaped(name)}" srcdoc="{escaped(page)}"></iframe>'
+        parts.append(fold(f"examples: {escaped(name)}", frame))
+    parts.append(fold("parameters, data, versions, machine", f"<pre>{escaped(run_card(folder))}</pre>"))
+    scripts = (get_plotlyjs(), _DRAW) if figures else ()
+    note = f"{report.name}; finished {report.finished[:16].replace('T', ' ')} UTC"
+    return still_page("".join(parts), title=folder.resolve().name, note=note, style=_STYLE, scripts=scripts)
+
+
+def _figure_html(name: str, figure: go.Figure) -> str:
+    height = figure.layout.height or 420
+    figure.update_layout(width=None)
+    data = escaped(figure.to_json())
+    return f'<div data-figure="{data}" title="{escaped(name)}" style="height:{height}px;margin:18px 0"></div>'
+
+
+def write_page(folder: Path, file: Path) -> None:
+    """`run_page` as a file."""
+    page = run_page(folder)
+    with kept(file), replaced_file(file) as opened:
+        opened.write(page)
+
+
+def export(folder: Path, where: Path) -> list[str]:
+    """Each table of a run as CSV and LaTeX and each figure as HTML, SVG and PNG, in a folder; lines that say
+    what was written."""
+    report = _read(folder)
+    where.mkdir(parents=True, exist_ok=True)
+    tables = score_tables_of(report) | further_tables(report)
+    for name, table in tables.items():
+        for suffix, text in (("csv", table.csv()), ("tex", table.latex())):
+            with kept(where), replaced_file(where / f"{file_name(name)}.{suffix}") as opened:
+                opened.write(text)
+    figures = kept_figures(folder)
+    lines = [f"{where}: {len(tables)} tables (.csv, .tex), {len(figures)} figures (.html, .svg, .png)"]
+    if not figures:
+        lines.append("no figures: the notebook of this run shows none, or was not run to its end")
+    return [*lines, *filter(None, [write_figures(figures, where)])]
+
+
+def _read(folder: Path) -> Report:
+    if not (folder / REPORT_FILE).is_file():
+        raise RunError(f"{folder} holds no finished run: there is no {REPORT_FILE} in it")
+    return read_report(folder)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write what is asked for; 0, or 2 with a line that says what is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m cdlm_lab.results.page", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--html", type=Path, metavar="FILE")
+    parser.add_argument("--export", type=Path, metavar="FOLDER")
+    chosen = parser.parse_args(arguments)
+    try:
+        if chosen.html:
+            write_page(chosen.folder, chosen.html)
+            print(f"{chosen.html}: {chosen.folder} on one page")
+        if chosen.export:
+            print("\n".join(export(chosen.folder, chosen.export)))
+    except (RunError, ValueError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

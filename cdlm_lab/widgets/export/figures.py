@@ -1,0 +1,93 @@
+"""Figures as files. A run keeps the figures that its notebook shows, as plotly's JSON, in `figures/`; from
+there they become HTML that needs no network, and SVG and PNG, which kaleido draws with a Chrome or Chromium
+that is here."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+import plotly.graph_objects as go
+import plotly.io as pio
+
+from cdlm_lab.data.files import replaced_file
+from cdlm_lab.report import REPORT_FILE, Report, RunError, read_report
+from cdlm_lab.widgets.export.text import file_name
+
+FIGURES = "figures"  # in the folder of a run
+# The camera above a figure saves it as SVG, in any browser and offline.
+CONFIG = {
+    "displaylogo": False,
+    "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
+    "toImageButtonOptions": {"format": "svg", "filename": "figure"},
+}
+_WIDTH, _HEIGHT = 960, 420  # pixels, of figures that do not say
+
+
+def save_as_svg() -> None:
+    """From now on the camera above each figure of this process saves SVG."""
+    for name in ("plotly_mimetype", "notebook", "browser"):
+        pio.renderers[name].config = CONFIG
+
+
+def folder_of(report: Report) -> Path | None:
+    """The folder of the run that a report is of, if it is where the report says."""
+    folder = Path(report.parameters.get("run_folder") or os.devnull)
+    try:
+        same = (folder / REPORT_FILE).is_file() and read_report(folder).finished == report.finished
+    except RunError:
+        return None
+    return folder if same else None
+
+
+def keep_figure(folder: str | Path | None, name: str, figure: go.Figure) -> go.Figure:
+    """The figure; it is kept in the folder of the run, if that is there."""
+    if folder is not None and Path(folder).is_dir():
+        file = Path(folder) / FIGURES / f"{file_name(name, otherwise='figure')}.json"
+        file.parent.mkdir(exist_ok=True)
+        with replaced_file(file) as opened:
+            opened.write(figure.to_json())
+    return figure
+
+
+def kept_figures(folder: Path) -> dict[str, go.Figure]:
+    """Name -> figure of a run. Raises RunError: a file holds something else."""
+    figures = {}
+    for file in sorted((folder / FIGURES).glob("*.json")):
+        try:
+            figures[file.stem] = go.Figure(json.loads(file.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError) as error:
+            first = (str(error).strip().splitlines() or [""])[0]
+            raise RunError(f"{file} is no figure ({first}): delete it, and run the notebook again") from None
+    return figures
+
+
+def write_figures(figures: Mapping[str, go.Figure], folder: Path) -> str:
+    """`NAME.html` of each, with plotly's script once beside them, and `NAME.svg` and `NAME.png` where they
+    can be drawn; says in a line why they cannot, "" if all are there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, figure in figures.items():
+        figure.write_html(folder / f"{name}.html", include_plotlyjs="directory", config=CONFIG)
+    if not figures:
+        return ""
+    if find_spec("kaleido") is None:
+        return f"no SVG and PNG: pip install 'cdlm_lab[export]', or click on the camera in {folder}/*.html"
+    import kaleido
+    from kaleido.errors import BrowserFailedError, ChromeNotFoundError
+
+    try:
+        # Without MathJax, which it would load from the network.
+        kaleido.start_sync_server(mathjax=False, n=1, silence_warnings=True)
+        for name, figure in figures.items():
+            for suffix in ("svg", "png"):
+                size = {"width": _WIDTH, "height": figure.layout.height or _HEIGHT, "scale": 2}
+                image = kaleido.calc_fig_sync(figure, opts={"format": suffix, **size})
+                (folder / f"{name}.{suffix}").write_bytes(image)
+    except (ChromeNotFoundError, BrowserFailedError):
+        return f"no SVG and PNG: they need Chrome or Chromium; or click on the camera in {folder}/*.html"
+    finally:
+        kaleido.stop_sync_server(silence_warnings=True)
+    return ""

@@ -1,0 +1,72 @@
+"""A run on one page in a real browser: what it draws, what is saved from it, and that nothing else runs."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdlm_lab.report import read_report
+from cdlm_lab.results.page import write_page
+from cdlm_lab.widgets.charts import perplexity_figure
+from cdlm_lab.widgets.export.figures import keep_figure
+from cdlm_lab.widgets.html import still_page
+
+pytestmark = pytest.mark.browser
+RECORDED = Path(__file__).resolve().parents[2] / "data" / "results" / "storyworld_tiny"
+HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
+RECORDS = [{"step": n, "loss": 3 - n / 10, "seconds": n, "total_steps": 8} for n in range(1, 9)]
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("run")
+    (run / "systems" / HOSTILE.replace("/", "") / "training").mkdir(parents=True)
+    (run / "systems" / HOSTILE.replace("/", "") / "training" / "history.jsonl").write_text(
+        "\n".join(map(json.dumps, RECORDS)) + "\n"
+    )
+    values = json.loads((RECORDED / "questions.json").read_text())
+    values["tables"]["kinds"][0]["kind"] = HOSTILE
+    (run / "report.json").write_text(json.dumps(values))
+    rows = read_report(RECORDED / "perplexity.json").rows
+    keep_figure(run, "perplexity", perplexity_figure(rows, title=HOSTILE))
+    (run / "answers.html").write_text(still_page("An answer.", title=HOSTILE, note=""))
+    write_page(run, run.parent / "page.html")
+    return run.parent / "page.html"
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 1000)])
+def test_all_of_a_run_is_seen_and_nothing_else_runs(
+    file: Path, new_page: Callable[..., Any], pictures: Path, scheme: str, width: int
+):
+    watched = new_page(color_scheme=scheme, viewport={"width": width, "height": 1000})
+    page = watched.page
+    page.goto(file.as_uri())
+    page.locator("[data-figure] .main-svg").first.wait_for()
+    for fold in page.locator("summary").all():
+        fold.click()
+    frame = page.frame_locator("iframe")
+    assert frame.locator("body").inner_text().startswith(HOSTILE)
+    assert page.locator("svg path").count() > 10, "figure and curve"
+    assert HOSTILE in page.locator(".gtitle").text_content()
+    page.screenshot(path=pictures / f"run_page_{scheme}.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    watched.check_quiet()
+
+
+def test_tables_and_figures_are_saved_from_the_page(file: Path, new_page: Callable[..., Any]):
+    watched = new_page()
+    page = watched.page
+    page.goto(file.as_uri())
+    with page.expect_download() as download:
+        page.get_by_role("link", name="LaTeX").first.click()
+    assert download.value.suggested_filename == "scores-test.tex"
+    assert r"\toprule" in Path(download.value.path()).read_text()
+    page.locator("[data-figure] .main-svg").first.wait_for()
+    page.locator("[data-figure]").hover()
+    with page.expect_download() as download:
+        page.locator("[data-title*='ownload']").first.click()
+    assert download.value.suggested_filename == "figure.svg"
+    assert Path(download.value.path()).read_text().startswith("<svg")
+    watched.check_quiet()
