@@ -184,11 +184,11 @@ def _unread(
     max_length: int,
 ) -> str:
     """A line on the words that are not shown or not read, "" if all are."""
-    shown, there = (sum(len(document.tokens) for document in of) for of in (documents, whole))
+    shown, words = (sum(len(document.tokens) for document in of) for of in (documents, whole))
     lost = max(int(reader.firsts[-1]) - len(set(reader.words[reader.words >= 0])) for reader in readers)
     limit = f"the models read at once ({max_length:,} tokens, the parameter max_length)"
     if lost:
         return f"{counted(lost, 'word')}, in grey, are more than {limit}"
-    if shown == there:
+    if shown == words:
         return ""
-    return f"{shown:,} of {there:,} words are shown, as many whole sentences as {limit}"
+    return f"{shown:,} of {words:,} words are shown, as many whole sentences as {limit}"

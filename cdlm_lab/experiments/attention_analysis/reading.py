@@ -15,7 +15,8 @@ import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.analysis.attribution import integrated_gradients
-from cdlm_lab.analysis.hidden_words import HiddenSpan, Vocabulary, guess_hidden
+from cdlm_lab.analysis.filled_words import WordPieces
+from cdlm_lab.analysis.hidden_words import HiddenSpan, guess_hidden
 from cdlm_lab.analysis.percentile_rank import percentile_rank, ranks_within, source_scores, word_scores
 from cdlm_lab.analysis.source_attention import SourceAttention, attend_to_source
 from cdlm_lab.data.records import CoreferenceDocument
@@ -122,7 +123,7 @@ class Reader:
         for place in selection.masked:
             positions = self.positions(place)
             spans.append(HiddenSpan(positions=positions, truth=ids[positions], begins=begins[positions]))
-        form = {"is_global": self.is_global(selection), "vocabulary": self.vocabulary}
+        form = {"is_global": self.is_global(selection), "words": self.word_pieces}
         guesses = guess_hidden(self.model, ids, spans, mask=self.tokenizer.mask_token_id, **form)
         return tuple(
             Prediction(
@@ -158,9 +159,9 @@ class Reader:
         return Attributed(span=place, words=sums, output=result.output, baseline=result.baseline)
 
     @cached_property
-    def vocabulary(self) -> Vocabulary:
+    def word_pieces(self) -> WordPieces:
         """Which pieces may stand where in a guess."""
-        return Vocabulary.of(self.tokenizer)
+        return WordPieces(self.tokenizer)
 
     def _kept(self, key: tuple, run: Callable[[], Any]) -> Any:
         """What `run` gives, or gave when it was last asked."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cdlm_lab.experiments.attention_analysis.explorer import ExploredCluster, content_of, explore
+from cdlm_lab.experiments.attention_analysis.opening import models_to_open
 from cdlm_lab.experiments.attention_analysis.ranks import Analysis
 from cdlm_lab.models.encoder import load_language_model
 from cdlm_lab.parameters import ParameterError
@@ -139,6 +140,8 @@ def test_models_of_runs_are_listed_and_opened(analysis: Analysis):
         tokenizer.save_pretrained(folder)
     (beside / "other" / "model").mkdir(parents=True)
     (beside / "other" / "model" / "config.json").write_text("{")
+    variants = {one.label: one.variant for one in models_to_open(analysis).values()}
+    assert (variants["run mine"], variants["run tour/prefix-cdlm"]) == ("", "prefix-cdlm")
     explored = exploring(analysis, explore="cdlm")
     listed = {label: key for key, label in explored.view.choices["models"]}
     assert {"CDLM", "Longformer", "storyworld/cdlm", "run mine", "run tour/prefix-cdlm"} <= set(listed)
