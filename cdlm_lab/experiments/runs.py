@@ -28,7 +28,6 @@ from typing import IO, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
-from IPython.display import HTML
 from pydantic import Field
 from torch import nn
 
@@ -48,9 +47,9 @@ from cdlm_lab.training.fine_tuning import Item, OnLog, Recipe, TrainingJob, conf
 from cdlm_lab.training.history import HISTORY_FILE, read_history, seconds_of_batch
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trained import SYSTEMS_FOLDER, as_trained, trained_model
-from cdlm_lab.widgets.html import escaped, seconds_in_words, table_html
+from cdlm_lab.widgets.html import escaped, seconds_in_words
 from cdlm_lab.widgets.live_curve import LiveCurves, in_notebook
-from cdlm_lab.widgets.tables import NONE, ScoreTable, p_text
+from cdlm_lab.widgets.tables import NONE, ScoreTable, Shown, html_table, p_text
 
 # ---- systems x seeds in the folder of a run ----
 
@@ -331,11 +330,11 @@ def once(evaluate: Callable[..., Scores]) -> Callable[..., Scores]:
 
 def control_table(
     report: Report, split: str, table: Callable[[Report, str], ScoreTable]
-) -> ScoreTable | HTML:
+) -> ScoreTable | Shown:
     """The table of a split of which something was taken away; a line if the run was not measured on it."""
     if any(row.split == split for row in report.rows):
         return table(report, split)
-    return HTML("<p>This run was not measured so.</p>")
+    return Shown("<p>This run was not measured so.</p>")
 
 
 def report(run: SystemRun, scores: Scores) -> Report:
@@ -483,10 +482,10 @@ class KeptNumbers:
 # ---- before the start ----
 
 
-def facts_table(facts: Iterable[tuple[str, str]]) -> HTML:
+def facts_table(facts: Iterable[tuple[str, str]]) -> Shown:
     """What is known before the start, from (name, text)."""
     rows = [[escaped(name), escaped(text)] for name, text in facts]
-    return HTML(table_html(["", "before the start"], rows, text_columns=(0, 1)))
+    return html_table(["", "before the start"], rows, texts=2)
 
 
 def cost_facts(run: SystemRun) -> list[tuple[str, str]]:
