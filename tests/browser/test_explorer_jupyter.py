@@ -158,6 +158,13 @@ def test_what_is_chosen_is_handed_to_bertviz(lab: Any, pictures: Path):
     )
     frame.locator("svg line").first.wait_for(state="attached")
     lab.screenshot(path=pictures / "jupyter_bertviz.png")
+    size = lab.viewport_size
+    lab.set_viewport_size({"width": 1000, "height": 900})
+    button = lab.get_by_role("button", name="Show what is chosen above")
+    button.scroll_into_view_if_needed()
+    assert button.bounding_box()["width"] > 180, "its words are not cut on a narrow screen"
+    lab.screenshot(path=pictures / "jupyter_bertviz_narrow.png")
+    lab.set_viewport_size(size)
 
 
 def test_documents_models_and_own_text_are_opened_in_place(lab: Any, pictures: Path):
