@@ -273,7 +273,7 @@ def preview(run: AnswerRun) -> Shown:
 
 def question_facts(run: AnswerRun) -> list[tuple[str, str]]:
     """What is asked and left out, and what of the first LOOKED_AT questions of each split is cut."""
-    rankers = {system: run.reader(system) for system in run.systems[:2]}
+    rankers = {system: run.shown_reader(system) for system in run.systems[:2]}
     rows = []
     for split, one in ((split, run.splits[split]) for split in ("train", *HELD_OUT)):
         cut = (f"{_share_cut(ranker, one.sets):.0%} ({system.label})" for system, ranker in rankers.items())
@@ -321,7 +321,7 @@ def _share_cut(ranker: Ranker, sets: Sequence[CandidateSet]) -> float:
 def example(run: AnswerRun) -> Shown:
     """The first group of training candidates as the first joint system reads it, sentence by sentence."""
     system, sets = run.systems[1], run.of_split("train")
-    ranker = run.reader(system)
+    ranker = run.shown_reader(system)
     examples = ranker.examples(sets, config=run.config(system))
     number, members = examples.owner(0)
     labels = ["", *("right" if sets[number].correct[member] else "wrong" for member in members)]

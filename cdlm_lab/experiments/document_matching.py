@@ -286,7 +286,7 @@ class MatchingRun(SystemRun):
     def read(cls, given: Settings) -> MatchingRun:
         """Look whether every system has what it needs, and read the pairs."""
         for system in given.chosen:
-            if system.encoder == "longformer":
+            if system.encoder == "longformer" and not given.trained:
                 checkpoint_of(given.encoders, system.name)
             given.config(system, seed=0, pairs=1)
         pairs, lost = read_pairs(given)

@@ -276,7 +276,7 @@ def preview(run: VerificationRun) -> Shown:
 
 def claim_facts(run: VerificationRun) -> list[tuple[str, str]]:
     """What is verified, what of it is cut, and labels that cannot be learned, as (name, text)."""
-    tokenizer = run.reader(run.systems[0]).tokenizer
+    tokenizer = run.shown_reader(run.systems[0]).tokenizer
     rows = []
     for name, claims in run.claims.items():
         counts = label_counts(claims, run.labels)
@@ -315,7 +315,7 @@ def example(run: VerificationRun) -> Shown:
 
 def example_rows(run: VerificationRun, system: ClaimSystem, *, index: int = 0) -> list[list[str]]:
     """A training claim, then each sentence of its evidence that is read, as cells of HTML."""
-    verifier = run.reader(system)
+    verifier = run.shown_reader(system)
     sequence = verifier.examples([run.claims["train"][index]]).describe(0)
     return [
         [f"evidence {number}" if number else "claim", *cells]

@@ -162,6 +162,7 @@ class MultihopRun(SystemRun):
 
     NAME: ClassVar[str] = "multihop question answering"
     SHAPES: ClassVar[tuple[str, ...]] = ("encoders", "max_length", "window")
+    CHOSEN: ClassVar[tuple[str, ...]] = ("variants",)
 
     settings: Settings
     questions: Questions
@@ -169,7 +170,7 @@ class MultihopRun(SystemRun):
     @classmethod
     def read(cls, given: Settings) -> MultihopRun:
         """Look whether the encoders are there, and read the questions."""
-        for encoder in given.chosen:
+        for encoder in given.chosen if not given.trained else ():
             checkpoint_of(given.encoders, encoder.name)
         run = cls(settings=given, questions=read_questions(given))
         given.config(items=len(run.questions["train"]), seed=0)  # raises for values that cannot be
@@ -205,8 +206,8 @@ class MultihopRun(SystemRun):
 
     @cached_property
     def untrained(self) -> Answerer:
-        """A new one on the first encoder, for all that looks before the start; not to be trained."""
-        return self.answerer(self.trainings[0], trained=False)
+        """The first one, for all that looks before the start; not to be trained."""
+        return self.answerer(self.trainings[0], trained=bool(self.settings.trained))
 
     def job(self, training: Training, *, answerer: Answerer | None = None) -> TrainingJob:
         """A new answerer on the questions of train."""

@@ -111,8 +111,11 @@ def matched_run(given: Settings) -> MatchingRun:
     kind = document_matching.Settings
     if not given.matching_run:
         folder, systems = Path(given.run_folder) / "matching", given.systems or DEFAULT_SYSTEMS
+        if given.trained and systems == DEFAULT_SYSTEMS:
+            systems = kind().systems  # for all that the trained run has
         own = kind(run_folder=str(folder), systems=systems, precision=given.precision, trained=given.trained)
-        return MatchingRun.read(as_trained(own, MatchingRun.SHAPES)).with_models()
+        own = as_trained(own, MatchingRun.SHAPES, chosen=MatchingRun.CHOSEN)
+        return MatchingRun.read(own).with_models()
     folder, run = Path(given.matching_run), f"matching_run is {given.matching_run!r}"
     if not (folder / REPORT_FILE).is_file():
         raise ParameterError(f'{run}, where no finished run of notebook 04 is; run that first, or write ""')

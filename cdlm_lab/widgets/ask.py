@@ -301,6 +301,10 @@ class ChosenSentences(ShownBelow):
         row = HBox([button, *lists], layout=Layout(flex_flow="row wrap"))
         super().__init__(lambda: draw(*(one.value for one in lists)), [row], button=button, show=show)
 
+    def offer(self, models: Sequence[str]) -> None:
+        """List other models."""
+        self.model.options, self.model.value = list(models), models[-1]
+
     def show(self) -> None:
         """Show the controls and, below them, the view of what is chosen, or a line on what to do."""
         display(self.box)
