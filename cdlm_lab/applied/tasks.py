@@ -191,18 +191,18 @@ class QuestionModel:
 
     def answer(self, question: str, documents: Mapping[str, str]) -> Answer:
         """Answer a question on documents by their titles. Documents that are too long lose their ends."""
-        asked = question_on(question, [*texts_of(documents).items()])
-        fit = self.answerer.examples([asked], labelled=False).fit_facts()
+        whole = question_on(question, [*texts_of(documents).items()])
+        fit = self.answerer.examples([whole], labelled=False).fit_facts()
         policy = f"{self.name} reads {self.answerer.max_length:,} at once, of each document an equal share"
         warn_of_cut("documents", lost=fit.tokens_lost, of=fit.tokens, policy=policy)
         with bars_after(PATIENCE):
-            predictions = self.run.answers(self.answerer, [asked])
+            predictions = self.run.answers(self.answerer, [whole])
         (decoded,), (read,) = predictions.answers, answered_questions(predictions)
         sentences = tuple(
             SupportingSentence(
-                title=asked.paragraphs[paragraph].title,
+                title=whole.paragraphs[paragraph].title,
                 sentence=number,
-                text=asked.paragraphs[paragraph].sentences[number].strip(),
+                text=whole.paragraphs[paragraph].sentences[number].strip(),
                 probability=float(probability),
                 supports=(paragraph, number) in read.supporting,
             )
@@ -210,7 +210,7 @@ class QuestionModel:
         )
         return Answer(
             text=decoded.text,
-            title=asked.paragraphs[decoded.place[0]].title if decoded.place else None,
+            title=whole.paragraphs[decoded.place[0]].title if decoded.place else None,
             alternatives=tuple((span.text, float(span.score)) for span in decoded.n_best),
             parts=sentences,
             picture=partial(question_html, read),

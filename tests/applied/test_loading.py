@@ -82,7 +82,7 @@ def test_runs_without_models_and_models_without_runs_are_refused(tmp_path: Path)
     run = tmp_path / "run"
     run.mkdir()
     for values, message in (
-        ({"name": "results"}, "is a run of 'results', which leaves no model; those that do: coreference"),
+        ({"name": "results"}, "is a run of 'results', which leaves no model; those that do: .*coreference"),
         ({"name": "pretraining"}, "the run is not finished; run its notebook"),
         ({"name": "coreference"}, f"^{re.escape(str(run))} has no trained model"),
         ({"nme": "coreference"}, "run.json cannot be read"),

@@ -94,7 +94,7 @@ def test_a_system_of_a_run_is_chosen_by_name(tagging: TaggingModel) -> None:
     other = load("storyworld/tagging", system="bert-lstm")
     assert (tagging.system, other.system) == ("doc-arc", "bert-lstm")
     assert other.tag("Yessel Brandir left Telk.").words
-    with pytest.raises(ParameterError, match="system names 'x'; choose among bert-lstm, doc-arc"):
+    with pytest.raises(ParameterError, match="system is 'x'; choose one of bert-lstm, doc-arc"):
         load("storyworld/tagging", system="x")
 
 
