@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -35,11 +36,25 @@ _THREADS_OF_TOKENIZERS = "TOKENIZERS_PARALLELISM"
 _shared: Callable[[Any], Any] | None = None  # what a process that shares out work does with an item
 
 
+_unseen: ContextVar[float] = ContextVar("seconds until a bar is drawn", default=0.0)
+
+
+@contextmanager
+def bars_after(seconds: float) -> Iterator[None]:
+    """Within, no bar is drawn before so many seconds of its work have passed; infinity = never."""
+    before = _unseen.set(seconds)
+    try:
+        yield
+    finally:
+        _unseen.reset(before)
+
+
 class Progress(tqdm):
     """tqdm's bar with the pace described above; off a terminal it goes to standard output, which notebooks
     do not paint red. Arguments as of tqdm; count with `update`, or iterate with `tracked`."""
 
     def __init__(self, **arguments: Any) -> None:
+        arguments.setdefault("delay", _unseen.get())
         self._live = sys.stderr.isatty()
         self._began = time.monotonic()
         pace = {"mininterval": 0.1, "dynamic_ncols": True} if self._live else {"mininterval": 1.0}

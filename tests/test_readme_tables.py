@@ -1,5 +1,6 @@
 """The tables of README.md and data/results/README.md are what the recorded runs say, and its Python runs."""
 
+import doctest
 import re
 from pathlib import Path
 
@@ -35,11 +36,24 @@ def test_readme_is_short_and_its_links_lead_somewhere():
     assert len(READMES[0].read_text(encoding="utf-8").splitlines()) <= 200
 
 
-def test_the_python_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
+def test_the_python_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(ROOT)
     (code,) = re.findall(r"```python\n(.*?)```", READMES[0].read_text(encoding="utf-8"), re.DOTALL)
-    exec(compile(code, "README.md", "exec"), {})
-    assert "on cross-document tokens" in capsys.readouterr().out
+    names: dict[str, object] = {}
+    exec(compile(code, "README.md", "exec"), names)
+    assert names["model"].name == "storyworld/cdlm"
+
+
+def test_what_the_readme_for_developers_shows_is_what_comes(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(ROOT)
+    readme = ROOT / "cdlm_lab" / "README.md"
+    shown = "\n".join(re.findall(r"```pycon\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL))
+    differences: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    examples = doctest.DocTestParser().get_doctest(shown, {}, "README", str(readme), 0)
+    runner.run(examples, out=differences.append)
+    assert runner.summarize(verbose=False).attempted > 10
+    assert not differences, "".join(differences)
 
 
 @pytest.mark.parametrize(

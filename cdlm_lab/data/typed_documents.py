@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -142,6 +142,17 @@ def parse_marked_documents(text: str, *, kind: Kind, source: str = "text") -> To
     check_kind(kind)
     lines = lines_of(text, source=source, remedy="write a document with marked mentions")
     return _topic(source, _documents(source, lines, kind))
+
+
+def marked_texts(texts: Mapping[str, str], *, kind: Kind, needs_marks: bool = True) -> Topic:
+    """The documents of texts by their names, as `parse_marked_documents` reads them; a line of one that looks
+    like a heading is text. `needs_marks`: False = plain texts will do."""
+    check_kind(kind)
+    documents = []
+    for name, text in texts.items():
+        lines = lines_of(text, source=name, remedy="write some, or leave the document out")
+        documents.append(_document(name, Section(name, 1, lines), kind))
+    return _topic("documents", documents, needs_marks=needs_marks)
 
 
 def read_marked_documents(path: str | Path, *, kind: Kind, needs_marks: bool = True) -> Topic:

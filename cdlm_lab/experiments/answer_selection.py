@@ -62,19 +62,22 @@ from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.joint import JointHead, load_joint_model, paragraph_head
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError, settings
-from cdlm_lab.report import write_json
+from cdlm_lab.report import Report, write_json
 from cdlm_lab.scores import Score
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.widgets.html import table_html
 from cdlm_lab.widgets.rankings import Latency
+from cdlm_lab.widgets.tables import ScoreTable
 
 __all__ = ["ANSWER_SYSTEMS", "Settings"]
 __all__ += ["evaluate", "example", "predict", "prepare", "preview", "report", "train"]
 __all__ += ["answers_table", "collapse_figures", "collapses", "comparisons", "own_question"]
 __all__ += ["rankings", "timing", "timing_figure", "train_small"]
+__all__ += ["control_table"]
 
 STORYWORLD = "storyworld"
 HELD_OUT = ("dev", "test")  # splits that are ranked
+NO_QUESTION = "test_no_question"  # test once more: what the answers give away by themselves
 MEASURES = {"p_at_1": "precision_at_1", "map": "average_precision", "mrr": "reciprocal_rank"}
 
 # ---- settings and questions ----
@@ -140,7 +143,9 @@ class AnswerSplit:
 
 def read_answers(settings: Settings) -> dict[str, AnswerSplit]:
     """Questions of train, dev and test. Raises ParameterError: a split has no two that can be used."""
-    return {split: _split(settings, split) for split in ("train", *HELD_OUT)}
+    splits = {split: _split(settings, split) for split in ("train", *HELD_OUT)}
+    unasked = tuple(replace(one, question="") for one in splits["test"].sets)
+    return splits | {NO_QUESTION: replace(splits["test"], sets=unasked)}
 
 
 def _split(settings: Settings, split: str) -> AnswerSplit:
@@ -196,7 +201,7 @@ class AnswerRun(JointRun):
         splits = self.splits
         return {
             "precision": precision_told(self.settings.precision),
-            "corpus": {split: self.settings.source_of(split) for split in splits},
+            "corpus": {split: self.settings.source_of(split.partition("_")[0]) for split in splits},
             "format": {split: one.corpus for split, one in splits.items()},
             "checksums": {split: one.checksum for split, one in splits.items()},
             "questions": {split: len(one.sets) for split, one in splits.items()},
@@ -232,7 +237,7 @@ class AnswerRun(JointRun):
     def sets(self, training: Training) -> tuple[str, ...]:
         """Dev and test, and of joint systems also those of pairwise's best candidates."""
         again = [f"{split}_{RERANKED}" for split in HELD_OUT] if training.system.is_joint else []
-        return *HELD_OUT, *again
+        return *HELD_OUT, NO_QUESTION, *again
 
     def judged(self, reader: Ranker, examples: CandidateExamples) -> float:
         """MAP."""
@@ -272,7 +277,7 @@ def question_facts(run: AnswerRun) -> list[tuple[str, str]]:
     """What is asked and left out, and what of the first LOOKED_AT questions of each split is cut."""
     rankers = {system: run.reader(system) for system in run.systems[:2]}
     rows = []
-    for split, one in run.splits.items():
+    for split, one in ((split, run.splits[split]) for split in ("train", *HELD_OUT)):
         cut = (f"{_share_cut(ranker, one.sets):.0%} ({system.label})" for system, ranker in rankers.items())
         rows.append((split, _questions_in_words(one)))
         rows.append((f"{split}: candidates that lose their end", ", ".join(cut)))
@@ -352,14 +357,15 @@ def evaluate(
     collapse, and latencies; None = they are measured."""
     values: dict[Cell, list[np.ndarray]] = {}
     for system in run.systems:
-        for group, split in product((ALL, RERANKED) if system.is_joint else (ALL,), HELD_OUT):
+        parts = [*product((ALL, RERANKED) if system.is_joint else (ALL,), HELD_OUT), (ALL, NO_QUESTION)]
+        for group, split in parts:
             seeds = [
                 values_per_group(ranked(predictions, system.name, seed, split, group).groups())
                 for seed in range(run.settings.seeds)
             ]
             for measure, name in MEASURES.items():
                 values[Cell(system.name, split, measure, group)] = [one[name] for one in seeds]
-    clusters = {split: list(map(cluster_of, run.of_split(split))) for split in HELD_OUT}
+    clusters = {split: list(map(cluster_of, run.of_split(split))) for split in (*HELD_OUT, NO_QUESTION)}
     tests = [
         row
         for group, measure in product((ALL, RERANKED), MEASURES)
@@ -390,6 +396,12 @@ def ranked(
     return of_system[f"{split}_{RERANKED}"].after(predictions[PAIRWISE, seed][split])
 
 
+def control_table(report: Report) -> ScoreTable | HTML:
+    """The table of test without the questions."""
+    table = lambda report, split: answers_table(report, split=split)  # noqa: E731
+    return runs.control_table(report, NO_QUESTION, table)
+
+
 def _tested(systems: Sequence[AnswerSystem], group: str, measure: str) -> list[list[tuple[Cell, Cell]]]:
     """What is compared on test: each joint system with pairwise, and with MSPP with without."""
     cells = {one.name: Cell(one.name, "test", measure, group) for one in systems if one.is_joint}
@@ -403,7 +415,7 @@ def _tested(systems: Sequence[AnswerSystem], group: str, measure: str) -> list[l
 def _random_rows(run: AnswerRun) -> list[Score]:
     """What is expected of a random order; it has no interval."""
     rows = []
-    for split in HELD_OUT:
+    for split in (*HELD_OUT, NO_QUESTION):
         # Of equal scores alone, every measure is its expectation over random orders.
         groups = [(np.zeros(len(one.candidates)), np.array(one.correct)) for one in run.of_split(split)]
         values = values_per_group(groups)

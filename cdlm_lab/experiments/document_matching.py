@@ -47,10 +47,13 @@ from cdlm_lab.widgets import score_tables
 from cdlm_lab.widgets.tables import ScoreTable
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
-__all__ += ["systems_table", "train_small"]
+__all__ += ["control_table", "score_table", "systems_table", "train_small"]
 
 STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")
+# Test once more, the first documents taken away: what is right there was not read across documents.
+ONE_DOCUMENT = "test_one_document"
+NOTHING = PairDocument(id="nothing", sentences=(".",))
 Pairs = Mapping[str, tuple[DocumentPair, ...]]  # by split
 
 
@@ -290,7 +293,8 @@ class MatchingRun(SystemRun):
         pairs, lost = read_pairs(given)
         for name, places in lost.items():
             print(f"{given.corpus}: {name}: {named(places)}")
-        return cls(settings=given, pairs=pairs, lost=lost)
+        alone = (replace(pair, first=NOTHING, aligned=None if pair.related else ()) for pair in pairs["test"])
+        return cls(settings=given, pairs={**pairs, ONE_DOCUMENT: tuple(alone)}, lost=lost)
 
     @property
     def trainings(self) -> list[Training]:
@@ -308,6 +312,10 @@ class MatchingRun(SystemRun):
             "shared_documents": shared_documents(self.pairs),
             "lost": {name: named(places) for name, places in self.lost.items()},
         }
+
+    def sets(self, training: Training) -> tuple[str, ...]:
+        """Dev and test, and test with one document of each pair."""
+        return "dev", "test", ONE_DOCUMENT
 
     def is_trained(self, training: Training) -> bool:
         """False for TF-IDF, which is fitted when it is needed."""
@@ -391,7 +399,7 @@ def preview(run: MatchingRun) -> HTML:
 def corpus_facts(run: MatchingRun) -> list[tuple[str, str]]:
     """What is matched, as (name, text)."""
     rows = []
-    for split, pairs in run.pairs.items():
+    for split, pairs in ((split, run.pairs[split]) for split in SPLITS):
         sentences = fmean(len(one.sentences) for pair in pairs for one in (pair.first, pair.second))
         related = f"{fmean(pair.related for pair in pairs):.0%} related"
         rows.append((split, f"{len(pairs):,} pairs, {related}; {sentences:.0f} sentences a document"))
@@ -449,5 +457,10 @@ def _comparisons(run: MatchingRun, counts: Counts) -> list[dict[str, Any]]:
 def score_table(report: Report, split: str = "test") -> ScoreTable:
     """Accuracy and F1 of each system; on test with their p and the papers' numbers."""
     labels = {row.system: SYSTEMS[row.system].label for row in report.rows}
-    caption = f"{report.data['corpus']}, {split}"
+    caption = f"{report.data['corpus']}, {score_tables.split_in_words(split)}"
     return score_tables.score_table(report, labels=labels, split=split, caption=caption)
+
+
+def control_table(report: Report) -> ScoreTable | HTML:
+    """The same on test with one document of each pair."""
+    return runs.control_table(report, ONE_DOCUMENT, score_table)

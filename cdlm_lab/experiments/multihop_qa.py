@@ -48,17 +48,21 @@ from cdlm_lab.models.estimate import bytes_per_number, estimate
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.models.question_answering import load_question_answerer
 from cdlm_lab.parameters import ParameterError, settings
+from cdlm_lab.report import Report
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob, in_training_order
 from cdlm_lab.widgets.packed import DocumentLoss, PackedPreview
 from cdlm_lab.widgets.score_tables import score_table
+from cdlm_lab.widgets.tables import ScoreTable
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
 __all__ += ["answers_in_place", "kind_table", "own_question_in_place", "score_table"]
-__all__ += ["train_small"]
+__all__ += ["control_table", "train_small"]
 
 STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")
+# Test once more, the documents with the clues taken away: what is right there was not read across documents.
+ONE_DOCUMENT = "test_one_document"
 Questions = Mapping[str, tuple[MultihopQuestion, ...]]  # by split
 
 
@@ -136,6 +140,10 @@ def read_questions(given: Settings) -> Questions:
         read = read_question_folder(given.corpus, **form)
     most = dict.fromkeys(SPLITS, given.held_out_questions) | {"train": given.train_questions}
     seeds = {split: [given.data_seed, number] for number, split in enumerate(SPLITS)}
+    if given.corpus == STORYWORLD and given.seen == "both documents":
+        withheld = form | {"withheld": True}
+        read[ONE_DOCUMENT] = list(read_storyworld_questions("test", given.held_out_stories, **withheld))
+        most[ONE_DOCUMENT], seeds[ONE_DOCUMENT] = most["test"], seeds["test"]
     return {split: runs.drawn(some, most[split], seed=seeds[split]) for split, some in read.items()}
 
 
@@ -177,6 +185,10 @@ class MultihopRun(SystemRun):
             "questions": {split: len(questions) for split, questions in self.questions.items()},
             "clusters": {split: len(set(map(cluster_of, some))) for split, some in self.questions.items()},
         }
+
+    def sets(self, training: Training) -> tuple[str, ...]:
+        """All but train."""
+        return tuple(split for split in self.questions if split != "train")
 
     def answerer(self, training: Training, *, trained: bool) -> Answerer:
         """A new one on an encoder, or the one that was trained."""
@@ -257,7 +269,7 @@ def preview(run: MultihopRun) -> HTML:
 def question_facts(run: MultihopRun) -> list[tuple[str, str]]:
     """What is asked, and what of the first LOOKED_AT questions of each split fits into the sequences."""
     rows = []
-    for split, questions in run.questions.items():
+    for split, questions in ((split, run.questions[split]) for split in SPLITS):
         kinds = Counter(one.kind or "other" for one in questions)
         listed = ", ".join(f"{count:,} {name}" for name, count in kinds.most_common())
         yes_no = sum(one.type in ("yes", "no") for one in questions)
@@ -352,7 +364,8 @@ AGAINST = "longformer"  # what the variants are tested against
 def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
     """Scores of all encoders, and the tests between them; for each training the official prediction file of
     test is written beside its answers."""
-    gold = {split: [hotpot_record(one) for one in run.questions[split]] for split in ("dev", "test")}
+    held_out = {split: some for split, some in run.questions.items() if split != "train"}
+    gold = {split: [*map(hotpot_record, questions)] for split, questions in held_out.items()}
     values: dict[Cell, list[np.ndarray]] = {}
     for training in run.trainings:
         for split, one in predictions[training.key].items():
@@ -378,6 +391,12 @@ def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
     ]
     rows = runs.score_rows(values, clusters, tests)
     return Scores(rows=rows, tables={"comparisons": tests, "kinds": kinds})
+
+
+def control_table(report: Report) -> ScoreTable | HTML:
+    """The scores on test without the documents that hold the clues."""
+    table = lambda report, split: score_table(report, split=split, caption="test, one document")  # noqa: E731
+    return runs.control_table(report, ONE_DOCUMENT, table)
 
 
 def _by_kind(

@@ -50,7 +50,7 @@ from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trained import SYSTEMS_FOLDER, as_trained, trained_model
 from cdlm_lab.widgets.html import escaped, seconds_in_words, table_html
 from cdlm_lab.widgets.live_curve import LiveCurves, in_notebook
-from cdlm_lab.widgets.tables import NONE, p_text
+from cdlm_lab.widgets.tables import NONE, ScoreTable, p_text
 
 # ---- systems x seeds in the folder of a run ----
 
@@ -327,6 +327,15 @@ def once(evaluate: Callable[..., Scores]) -> Callable[..., Scores]:
         return evaluate(run, *predictions, **more)
 
     return scores
+
+
+def control_table(
+    report: Report, split: str, table: Callable[[Report, str], ScoreTable]
+) -> ScoreTable | HTML:
+    """The table of a split of which something was taken away; a line if the run was not measured on it."""
+    if any(row.split == split for row in report.rows):
+        return table(report, split)
+    return HTML("<p>This run was not measured so.</p>")
 
 
 def report(run: SystemRun, scores: Scores) -> Report:

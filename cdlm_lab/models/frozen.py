@@ -465,6 +465,31 @@ class WordEncodings(_Encodings[WordEncoder]):
         return self._store.table[first:stop]
 
 
+class PassingWords:
+    """What `WordEncodings` gives, but only of the sentences that were made ready last, in memory: for text
+    after text that nobody reads twice."""
+
+    def __init__(self, encoder: WordEncoder) -> None:
+        self._encoder, self.size = encoder, encoder.size
+        self._rows: dict[tuple[str, ...], np.ndarray] = {}
+
+    def ensure(self, sentences: Iterable[Sequence[str]], *, name: str = "encoding") -> None:
+        """Compute what is missing, a piece at a time with a bar called `name`, and forget all else."""
+        wanted = dict.fromkeys(tuple(words) for words in sentences if words)
+        self._rows = {words: self._rows[words] for words in wanted if words in self._rows}
+        missing = [words for words in wanted if words not in self._rows]
+        with Progress(total=len(missing), desc=name, unit=" sentences") as bar:
+            for start in range(0, len(missing), PIECE):
+                piece = missing[start : start + PIECE]
+                made = (rows.astype(np.float16) for rows in self._encoder.encode(piece))
+                self._rows.update(zip(piece, made, strict=True))
+                bar.update(len(piece))
+
+    def rows(self, sentence: Sequence[str]) -> np.ndarray:
+        """The encodings of the words of a sentence that was made ready, (words, size), float16."""
+        return self._rows[tuple(sentence)] if sentence else np.zeros((0, self.size), dtype=np.float16)
+
+
 def _key(words: Sequence[str]) -> bytes:
     """Different for different words. Raises ValueError for a line feed in a word."""
     text = BETWEEN_WORDS.join(words)

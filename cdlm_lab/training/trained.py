@@ -25,8 +25,11 @@ from cdlm_lab.parameters import RUN_FILE, ParameterError
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
 from cdlm_lab.training.history import HISTORY_FILE
 
+REPORT_FILE = "report.json"
+THRESHOLD = "threshold"  # a row of the report of coreference, and so an entry in a run that is shipped
 SYSTEMS_FOLDER = "systems"  # of a run with several trainings, each with a folder of its own
 Settings = TypeVar("Settings")
+Entry = TypeVar("Entry")
 
 
 def shipped_runs(folder: Path = FOLDER) -> list[str]:
@@ -54,9 +57,21 @@ def trained_run(name: str, folder: Path = FOLDER) -> Path:
 
 def trained_parameters(name: str) -> dict[str, Any]:
     """The parameters of a trained run. Raises ParameterError: there is no run, or it is damaged."""
+    return dict(_entry(name, "parameters", dict))
+
+
+def run_name(name: str) -> str:
+    """The experiment that a trained run is of. Raises ParameterError: there is no run, or it is damaged."""
+    return _entry(name, "name", str)
+
+
+def _entry(name: str, key: str, kind: type[Entry]) -> Entry:
     file = trained_run(name) / RUN_FILE
     try:
-        return dict(json.loads(file.read_text(encoding="utf-8"))["parameters"])
+        value = json.loads(file.read_text(encoding="utf-8"))[key]
+        if not isinstance(value, kind):
+            raise TypeError(f"{key} is {type(value).__name__}")
+        return value
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise ParameterError(
             f"trained is {name!r}: {file} cannot be read ({error}); name another run"
@@ -105,6 +120,19 @@ def trained_model(name: str, training: str = "") -> Path:
     )
 
 
+def trained_threshold(name: str) -> float | None:
+    """The threshold of clusters that a finished run chose on dev; None if it chose none."""
+    run = trained_run(name)
+    file = run / REPORT_FILE if (run / REPORT_FILE).is_file() else run / RUN_FILE
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+        if file.name == RUN_FILE:
+            return values.get(THRESHOLD)
+        return next((row["value"] for row in values["scores"] if row["metric"] == THRESHOLD), None)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ParameterError(f"{file} cannot be read ({error}); name another run") from None
+
+
 def ship_run(source: str | os.PathLike[str], name: str, folder: Path = FOLDER) -> Path:
     """Copy the trained models of a finished run into the project, in half precision; returns their folder.
 
@@ -123,6 +151,8 @@ def ship_run(source: str | os.PathLike[str], name: str, folder: Path = FOLDER) -
         values = json.loads((run / RUN_FILE).read_text(encoding="utf-8"))
         parameters = {key: value for key, value in values["parameters"].items() if key != "run_folder"}
         kept = {"name": values["name"], "parameters": parameters}
+        if (threshold := trained_threshold(str(run))) is not None:
+            kept[THRESHOLD] = threshold
         (new / RUN_FILE).write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
         for model in models:
             _copy_in_half_precision(model, new / model.relative_to(run))

@@ -78,6 +78,11 @@ def score_table(
     return tables.table_of([*rows, *others], columns, first=layout.first, caption=caption, note=note)
 
 
+def split_in_words(split: str) -> str:
+    """test_one_document -> "test, one document"."""
+    return split.replace("_", ", ", 1).replace("_", " ")
+
+
 def _each(names: Mapping[str, str], form: Form = PER_CENT) -> list[Column]:
     """A column of ours for each metric, by its heading; p stands in the cells."""
     return [measured(heading, metric, form, with_p=True) for metric, heading in names.items()]

@@ -14,7 +14,14 @@ from cdlm_lab.data.candidates import counts_of
 from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.examples.candidates import fixed_order
 from cdlm_lab.experiments import answer_selection
-from cdlm_lab.experiments.answer_selection import AnswerRun, AnswerSplit, Settings, answers_table, ranked
+from cdlm_lab.experiments.answer_selection import (
+    NO_QUESTION,
+    AnswerRun,
+    AnswerSplit,
+    Settings,
+    answers_table,
+    ranked,
+)
 from cdlm_lab.experiments.systems import ranking
 from cdlm_lab.experiments.systems.ranking import AnswerPredictions, expected_ratios, timed_sets
 from cdlm_lab.experiments.views.candidates import read_rankings, row_label
@@ -69,11 +76,11 @@ def run_and_predictions(folder: Path, *, seeds: int = 2):
     systems = "pairwise joint-ie mspp-ie"
     settings = Settings(run_folder=str(folder), systems=systems, candidates=2, mspp="given", seeds=seeds)
     opened = open_run(folder, name=AnswerRun.NAME, parameters=asdict(settings))
-    splits = dict.fromkeys(("train", "dev", "test"), split)
+    splits = dict.fromkeys(("train", "dev", "test", NO_QUESTION), split)
     second, predictions = scored(*[placed(2)] * 3), {}
     for key, places in PLACES.items():
         if key[1] < seeds:
-            predictions[key] = {"dev": second, "test": scored(*map(placed, places))}
+            predictions[key] = {"dev": second, "test": scored(*map(placed, places)), NO_QUESTION: second}
             if key in BEST:
                 predictions[key] |= {"dev_reranked": second, "test_reranked": scored(*BEST[key])}
     return AnswerRun(settings=settings, splits=splits, opened=opened), predictions
@@ -122,10 +129,17 @@ def test_scores_are_means_over_seeds_with_intervals_over_stories(report: Report)
     assert scores["random/all/test/p_at_1"] == {"value": pytest.approx(1 / 3)}
     assert "pairwise/reranked/test/map" not in scores
     rows = {row.key: row.value for row in report.rows if row.seed is not None}
-    assert len(rows) == (1 + 2 * 2) * 2 * 2 * 3
+    assert len(rows) == ((1 + 2 * 2) * 2 + 3) * 2 * 3  # dev, test, ranked anew; no question
     assert rows["pairwise", "test", "all", "p_at_1", 1] == pytest.approx(2 / 3)
     expected = (1 / 2 + 1 / 2 + 1 / 3) / 3
     assert rows["joint-ie", "test", "reranked", "mrr", 0] == pytest.approx(expected)
+
+
+def test_without_the_question_the_same_models_are_measured_again(report: Report):
+    table = answer_selection.control_table(report).html()
+    assert "storyworld, test, no question" in table
+    assert "random order" in table
+    assert report.scores[f"mspp-ie/all/{NO_QUESTION}/map"]["value"] == 1 / 2
 
 
 def test_systems_are_tested_against_pairwise_and_with_mspp_against_without(report: Report):
@@ -172,7 +186,7 @@ def test_what_ranks_the_candidates(given):
 
 
 def test_data_and_tables_are_in_the_report(report: Report):
-    assert report.data["clusters"] == {"train": 2, "dev": 2, "test": 2}
+    assert report.data["clusters"] == {"train": 2, "dev": 2, "test": 2, NO_QUESTION: 2}
     assert (report.data["candidates"]["test"], report.data["format"]["test"]) == (9, "storyworld")
     assert report.data["precision"] == precision_told("auto")
     assert set(report.tables) == {"comparisons", "diagnosis", "latency"}

@@ -123,7 +123,8 @@ def test_the_test_questions_of_another_corpus(tmp_path: Path):
     assert (read["test"].corpus, read["dev"].corpus) == ("asnq", "wikiqa")
     assert read["test"].checksum == checksum_of(asnq, "test")
     from_stories = read_answers(Settings(train_stories=2, held_out_stories=2, test_corpus=asnq))
-    assert [one.corpus for one in from_stories.values()] == ["storyworld", "storyworld", "asnq"]
+    assert [one.corpus for one in from_stories.values()] == ["storyworld", "storyworld", "asnq", "asnq"]
+    assert {one.question for one in from_stories["test_no_question"].sets} == {""}
     assert from_stories["dev"].checksum == ""
     with pytest.raises(DataError, match="there is no such folder"):
         read_answers(Settings(corpus=wikiqa, test_corpus=str(tmp_path / "gone")))
@@ -381,7 +382,7 @@ def test_each_system_ranks_every_candidate_and_joint_ones_the_best_of_pairwise_a
     assert list(predictions) == [(name, seed) for name in NAMES for seed in (0, 1)]
     for (name, seed), of_set in predictions.items():
         again = ["dev_reranked", "test_reranked"] if name == "mspp-ie" else []
-        assert list(of_set) == ["dev", "test", *again]
+        assert list(of_set) == ["dev", "test", "test_no_question", *again]
         for split in ("dev", "test"):
             questions = run.of_split(split)
             assert [one.id for one in of_set[split].sets] == [one.id for one in questions]

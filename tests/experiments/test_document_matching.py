@@ -38,9 +38,22 @@ def test_every_system_is_trained_with_every_seed_and_scored(matched: MatchingRun
     means = [row for row in report.rows if row.split == "test" and row.seed is None]
     assert {(row.n, row.clusters) for row in means} == {(6, 3)}
     assert {row.metric for row in report.rows if row.seed == 1} == {"accuracy", "precision", "recall", "f1"}
-    assert report.data["pairs"] == {"train": 12, "dev": 6, "test": 6}
+    assert report.data["pairs"] == {"train": 12, "dev": 6, "test": 6, "test_one_document": 6}
     for split in ("dev", "test"):
         assert f"storyworld, {split}" in experiment.score_table(report, split).html()
+
+
+def test_with_one_document_of_each_pair_the_same_models_are_measured_again(matched: MatchingRun) -> None:
+    report, alone = read_report(matched.folder), matched.pairs["test_one_document"]
+    assert [(one.id, one.second, one.related) for one in alone] == [
+        (one.id, one.second, one.related) for one in matched.pairs["test"]
+    ]
+    assert {one.first.sentences for one in alone} == {(".",)}
+    assert score_of(report, "tf-idf", "test_one_document", "accuracy").value == 0.5
+    assert score_of(report, "cdlm", "test_one_document", "accuracy").n == 6
+    assert "storyworld, test, one document" in experiment.control_table(report).html()
+    rows = [row for row in report.rows if row.split != "test_one_document"]
+    assert "was not measured so" in experiment.control_table(replace(report, rows=rows)).data
 
 
 def test_what_is_finished_is_not_trained_again(matched: MatchingRun, monkeypatch) -> None:

@@ -87,6 +87,19 @@ def test_the_report_has_the_official_scores_and_their_files(finished) -> None:
         assert all(kind in kinds for kind in ("bridge", "comparison"))
 
 
+def test_without_the_document_of_the_clue_the_same_models_are_measured_again(finished) -> None:
+    run, _ = finished
+    written, asked = read_report(run.folder), run.questions["test_one_document"]
+    assert [(one.id, one.text, one.answer) for one in asked] == [
+        (one.id, one.text, one.answer) for one in run.questions["test"]
+    ]
+    assert all(len(one.supporting) == 1 for one in asked)
+    assert score_of(written, "cdlm", "test_one_document", "f1").n == len(asked)
+    assert "test, one document" in multihop_qa.control_table(written).html()
+    trained_so = MultihopRun.read(replace(run.settings, seen="one document"))
+    assert "test_one_document" not in trained_so.questions
+
+
 def test_answers_are_read_in_place_and_on_a_page(finished) -> None:
     run, predictions = finished
     of_dev, questions = predictions["cdlm", 0]["dev"], run.questions["dev"]
@@ -134,7 +147,7 @@ def test_questions_of_files_in_the_official_format(finished, folder: Path) -> No
     run, _ = finished
     write_questions(folder / "dev.json", run.questions["dev"])
     settings = Settings(corpus=str(folder))
-    assert read_questions(settings) == run.questions
+    assert read_questions(settings) == {split: run.questions[split] for split in ("train", "dev", "test")}
     drawn = read_questions(replace(settings, train_questions=3, held_out_questions=1))
     assert {split: len(questions) for split, questions in drawn.items()} == {"train": 3, "dev": 1, "test": 1}
     assert set(drawn["train"]) < set(run.questions["train"])

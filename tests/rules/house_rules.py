@@ -15,7 +15,9 @@ from pathlib import Path
 # From the top down. A module may import from its own group and from lower ones, never sideways.
 LAYERS = (
     ("results",),
-    ("experiments", "batch", "benchmarks"),
+    ("batch",),
+    ("applied",),
+    ("experiments", "benchmarks"),
     ("widgets",),
     ("report",),
     ("analysis", "clustering", "training"),

@@ -235,7 +235,7 @@ def _contradicting_pairs(members: _Stories) -> Iterator[DocumentPair]:
         this, other = original, contradicting_story(**form, reports=both)
         if rng.random() < 0.5:
             this, other = other, this
-        for one, aligned in ((this, _aligned(this).get(both, ())), (other, ())):
+        for one, aligned in ((this, _aligned(this).get(both)), (other, ())):
             yield replace(_pair(this, first, one, second, aligned=aligned), cluster=original.cluster.id)
 
 
@@ -249,7 +249,9 @@ def _aligned(member: Story) -> Mapping[tuple[int, int], tuple[int, ...]]:
     return {reports: tuple(sorted(sentences)) for reports, sentences in aligned.items()}
 
 
-def _pair(member: Story, first: int, other: Story, second: int, *, aligned: tuple[int, ...]) -> DocumentPair:
+def _pair(
+    member: Story, first: int, other: Story, second: int, *, aligned: tuple[int, ...] | None
+) -> DocumentPair:
     left, right = (
         PairDocument(id=report.id, sentences=tuple(" ".join(text.split()) for text in _sentences(report)))
         for report in (member.cluster.documents[first], other.cluster.documents[second])

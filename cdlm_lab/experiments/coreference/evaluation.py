@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -437,15 +437,9 @@ def own_clusters(prepared: Prepared, text: str, *, source: str = "text") -> Call
     """Score all pairs of the marked mentions of a text; the function returned takes a threshold, writes the
     clusters with document, half-open span of tokens and words of each mention into the run's folder, and
     gives them as HTML. Raises DataError, which names the `source`."""
-    kind = prepared.settings.kind
-    topic = parse_marked_documents(text, kind=kind, source=source)
-    groups = group_mentions([topic], kind, "topic", None)
-    if len(groups[0].mentions) < 2:
-        remedy = "mark at least two with <m> and </m>"
-        raise DataError(source, "there is one mention only", remedy, field="marks")
-    examples = scorer.pair_examples(prepared.settings, prepared.tokenizer, [topic], groups)
-    documents, name = _documents([topic]), "scoring your documents"
-    (prediction,) = scorer.predict_groups(prepared, examples, groups, file=None, name=name)
+    topic = parse_marked_documents(text, kind=prepared.settings.kind, source=source)
+    prediction = score_own(prepared, topic, source=source).prediction
+    documents = _documents([topic])
 
     def written(mention: CoreferenceMention) -> dict[str, Any]:
         words = documents[mention.document].text_of(mention)
@@ -458,3 +452,24 @@ def own_clusters(prepared: Prepared, text: str, *, source: str = "text") -> Call
         return widgets.clusters_html(shown_clusters([topic], prediction, threshold, gold=False))
 
     return clusters_at
+
+
+class ScoredOwn(NamedTuple):
+    """The mentions of a topic with the scores of their pairs, and how many tokens of the pairs' documents
+    were read and how many did not fit."""
+
+    prediction: GroupPrediction
+    read: int
+    lost: int
+
+
+def score_own(one: scorer.Scorer, topic: Topic, *, source: str = "documents") -> ScoredOwn:
+    """Score all pairs of mentions of a topic. Raises DataError, which names the `source`: there is one."""
+    groups = group_mentions([topic], one.settings.kind, "topic", None)
+    if len(groups[0].mentions) < 2:
+        remedy = "mark at least two with <m> and </m>"
+        raise DataError(source, "there is one mention only", remedy, field="marks")
+    examples = scorer.pair_examples(one.settings, one.tokenizer, [topic], groups)
+    sizes = [examples.size_of(number) for number in range(len(examples))]
+    (prediction,) = scorer.predict_groups(one, examples, groups, file=None, name="scoring your documents")
+    return ScoredOwn(prediction, sum(size.length for size in sizes), sum(size.lost_tokens for size in sizes))

@@ -117,12 +117,18 @@ SHAPES = ("kind", "model", "context", "max_length", "window")  # settings that a
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
-    """All that a run needs, before anything is trained; mappings are by split."""
+class Scorer:
+    """A pair scorer and how it reads."""
 
     settings: Settings
     model: PairScorer
     tokenizer: PreTrainedTokenizerBase
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared(Scorer):
+    """All that a run needs, before anything is trained; mappings are by split."""
+
     topics: Mapping[str, list[Topic]]
     groups: Mapping[str, list[MentionGroup]]  # mentions that are searched together
     level: Mapping[str, str]  # why these, in words
@@ -149,7 +155,7 @@ class Prepared:
 
     def small_job(self) -> TrainingJob:
         """A new scorer, on the same pairs."""
-        model, _ = _load(replace(self.settings, trained=""))
+        model = load_scorer(replace(self.settings, trained="")).model
         return job_of(replace(self, model=model))
 
 
@@ -161,17 +167,19 @@ def prepare(settings: Settings) -> Prepared:
     return replace(read(settings), opened=opened)
 
 
-def _load(settings: Settings) -> tuple[PairScorer, PreTrainedTokenizerBase]:
+def load_scorer(settings: Settings) -> Scorer:
     """The scorer that `trained` names, or a new one on the encoder."""
     form = parameters_of(settings, "max_length", "window", "attention", "seed", "attention_dropout")
-    if settings.trained:
-        return load_pair_scorer(trained_model(settings.trained), reset_globals=False, **form)
-    return load_pair_scorer(settings.model, reset_globals=settings.reset_globals, **form)
+    source = trained_model(settings.trained) if settings.trained else settings.model
+    reset = settings.reset_globals and not settings.trained
+    model, tokenizer = load_pair_scorer(source, reset_globals=reset, **form)
+    return Scorer(settings=settings, model=model, tokenizer=tokenizer)
 
 
 def read(settings: Settings) -> Prepared:
     """What `prepare` does but for the folder of the run."""
-    model, tokenizer = _load(settings)
+    loaded = load_scorer(settings)
+    tokenizer = loaded.tokenizer
     passed_over = {split: PassedOver() for split in SPLITS}
     topics = {split: read_topics(settings, split, counted) for split, counted in passed_over.items()}
     for split, counted in passed_over.items():
@@ -192,9 +200,7 @@ def read(settings: Settings) -> Prepared:
     config = config_of_passes(items=len(train_examples) // settings.epochs, **passes)
     order = like_lengths_together(_lengths_of(train_examples), config.batch_size)
     return Prepared(
-        settings=settings,
-        model=model,
-        tokenizer=tokenizer,
+        **vars(loaded),
         topics=topics,
         groups=groups,
         level={split: level for split, (level, _) in searched.items()},
@@ -396,7 +402,7 @@ def _beside(file: Path | None, what: str) -> Path | None:
 
 
 def _scored(
-    prepared: Prepared, examples: MentionPairExamples, *, file: Path | None, name: str, times: int = 1
+    prepared: Scorer, examples: MentionPairExamples, *, file: Path | None, name: str, times: int = 1
 ) -> np.ndarray:
     """Probabilities as the settings say; `times`: as many pairs are read at once."""
     form = parameters_of(prepared.settings, "both_orders", "precision") | {"file": file, "name": name}
@@ -504,7 +510,7 @@ def predict_split(
 
 
 def predict_groups(
-    prepared: Prepared,
+    prepared: Scorer,
     examples: MentionPairExamples,
     groups: Sequence[MentionGroup],
     *,

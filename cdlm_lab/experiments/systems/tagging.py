@@ -3,6 +3,7 @@ reads documents, and to the tags that it gives."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,8 +20,9 @@ from cdlm_lab.examples.tagging import SplitDocument, TagExamples, joined, split_
 from cdlm_lab.experiments.runs import chosen_systems, of_another_run, output_of, read_arrays, write_arrays
 from cdlm_lab.models import frozen
 from cdlm_lab.models import tagging as models
-from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.models.checkpoint import default_device, named_faults
 from cdlm_lab.models.encoder import AttentionDropout, load_encoder
+from cdlm_lab.models.model_folder import CONFIG_FILE
 from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
@@ -147,6 +149,15 @@ class TagPredictions:
 
 # ---- from a system to a tagger ----
 
+
+def labels_of_tagger(folder: Path) -> tuple[str, ...]:
+    """The labels of the spans that a trained tagger finds. Raises CheckpointError: it is none."""
+    with named_faults(str(folder), CONFIG_FILE):
+        values = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
+        tags = values["tags"] if "tags" in values else values[models.DynamicTagger.head_entry]["tags"]
+        return tuple(tag[2:] for tag in tags if tag.startswith("B-"))
+
+
 ENCODINGS_FOLDER = "encodings"
 BATCH = 32  # sequences tagged at once; neighbours share their context
 
@@ -225,7 +236,7 @@ class Taggers:
 
     settings: TaggerSettings
     labels: tuple[str, ...]  # of the spans
-    cache: Path  # folder of encodings
+    cache: Path | None  # folder of encodings; None = they are not kept
     _encoded: WeakSet[TagExamples] = field(default_factory=WeakSet, repr=False)
 
     @cached_property
@@ -241,8 +252,10 @@ class Taggers:
         return frozen.load_word_encoder(given.encoder, **form)
 
     @cached_property
-    def encodings(self) -> frozen.WordEncodings:
+    def encodings(self) -> frozen.WordEncodings | frozen.PassingWords:
         """Its encodings, kept in `cache` in half precision."""
+        if self.cache is None:
+            return frozen.PassingWords(self.encoder)
         return frozen.WordEncodings(self.encoder, self.cache / ENCODINGS_FOLDER)
 
     def encode(self, examples: TagExamples) -> None:

@@ -32,7 +32,7 @@ from cdlm_lab.widgets.browse import RankingBrowser
 from cdlm_lab.widgets.export.figures import folder_of, keep_figure
 from cdlm_lab.widgets.html import escaped, points_in_words, share_bar, still_page, table_html
 from cdlm_lab.widgets.rankings import ReadRanking
-from cdlm_lab.widgets.score_tables import score_table
+from cdlm_lab.widgets.score_tables import score_table, split_in_words
 from cdlm_lab.widgets.tables import Cell, ScoreTable, p_text, text_table
 
 ALL, RERANKED = "all", "reranked"
@@ -54,7 +54,7 @@ def answers_table(report: Report, *, ranking: str = ALL, split: str = "test") ->
     labels = {
         name: row_label(name, ALL if name == PAIRWISE else ranking, k=k) for name in (*ANSWER_SYSTEMS, RANDOM)
     }
-    caption = f"Answers chosen: {corpus}, {split}"
+    caption = f"Answers chosen: {corpus}, {split_in_words(split)}"
     return score_table(report, labels=labels, group=ranking, split=split, caption=caption)
 
 

@@ -191,21 +191,32 @@ def own_tagger(run: SystemRun) -> Callable[[str], str]:
     loaded: list[Tagger] = []
 
     def tag(text: str) -> str:
-        document = own_document(text)
         if not loaded:
             loaded.append(run.load(run.shown))
-        predictions = loaded[0].predict(loaded[0].read([document]))
+        document, predictions = tag_own(loaded[0], text)
         with replaced_file(run.folder / "own_text.tsv") as opened:
             for sentence, tags in zip(document.sentences, predictions.predicted()[0], strict=True):
                 rows = zip(sentence.words, tags, strict=True)
                 opened.writelines([*(f"{word}\t{predicted}\n" for word, predicted in rows), "\n"])
         reads = tagged_sentences(predictions, known=False)
         _write_page(run, "own_text", reads, title="Your text, tagged")
-        labels = tagged.labels_of_reads(reads)
-        shown = [read for read in reads if read.predicted] or reads
-        return "".join(tagged.tagged_sentence_html(read, labels=labels) for read in shown[:SHOWN_OF_OWN])
+        return tags_html(predictions)
 
     return tag
+
+
+def tags_html(predictions: TagPredictions) -> str:
+    """The first sentences with a predicted span; the tags of the documents are no gold."""
+    reads = tagged_sentences(predictions, known=False)
+    labels = tagged.labels_of_reads(reads)
+    shown = [read for read in reads if read.predicted] or reads
+    return "".join(tagged.tagged_sentence_html(read, labels=labels) for read in shown[:SHOWN_OF_OWN])
+
+
+def tag_own(tagger: Tagger, text: str) -> tuple[TaggedDocument, TagPredictions]:
+    """A text in sentences and words, and their tags. Raises ValueError if there is no word."""
+    document = own_document(text)
+    return document, tagger.predict(tagger.read([document]))
 
 
 def own_document(text: str) -> TaggedDocument:

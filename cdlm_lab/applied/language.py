@@ -1,0 +1,225 @@
+"""A language model over several texts: vectors of their tokens, words for blanks, attention between texts.
+
+Texts that are given together are read together, in one sequence, each between `<doc-s>` and `</doc-s>`. What
+is longer than the model's longest sequence is cut, with a `TextCut`: every text gets an equal share of the
+room, what a short one leaves goes to the others, and a text loses its end, or what is farthest from its
+blanks.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from cdlm_lab.analysis.filled_words import WordPieces, fill_blank
+from cdlm_lab.analysis.source_attention import evaluating
+from cdlm_lab.applied.results import (
+    Attended,
+    AttendedWord,
+    EncodedText,
+    Encodings,
+    Filled,
+    FilledBlank,
+    texts_of,
+    warn_of_cut,
+)
+from cdlm_lab.attention.global_tokens import global_tokens
+from cdlm_lab.data.records import CoreferenceDocument
+from cdlm_lab.data.typed_documents import marked_texts
+from cdlm_lab.examples.masking import NOT_MASKED
+from cdlm_lab.examples.packing import equal_share, pack_documents
+from cdlm_lab.examples.tokens import SpecialTokens, from_tokenizer, tokenise
+from cdlm_lab.experiments.attention_analysis.explorer import panel_of, read_documents, shown_document
+from cdlm_lab.experiments.cluster_corpora import VARIANTS
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.widgets.explorer.records import Place, Selection
+
+MASK = "[MASK]"
+Texts = str | Sequence[str] | Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModel:
+    """A trained language model, or an encoder."""
+
+    name: str
+    max_length: int  # tokens of all texts together, special ones included
+    variant: str  # of CDLM's ablation; says which tokens are global where words are predicted
+    model: PreTrainedModel = field(repr=False)
+    tokenizer: PreTrainedTokenizerFast = field(repr=False)
+
+    def encode(self, texts: Texts, *, together: bool = True) -> Encodings:
+        """Tokens, character offsets and vectors of each text. `together`: they are read in one sequence,
+        whose first token attends to all of it, as in document matching; False = each is read alone."""
+        named = texts_of(texts)
+        groups = [list(named)] if together else [[name] for name in named]
+        encoded = [one for names in groups for one in self._encode({name: named[name] for name in names})]
+        return Encodings(parts=tuple(encoded))
+
+    def _encode(self, named: Mapping[str, str]) -> list[EncodedText]:
+        read = tokenise([*named.values()], self.tokenizer, return_offsets_mapping=True)
+        rooms = self._rooms(dict(zip(named, map(len, read["input_ids"]), strict=True)))
+        kept = [ids[:room] for ids, room in zip(read["input_ids"], rooms, strict=True)]
+        packed = pack_documents(kept, max_length=self.max_length, policy="equal_share", special=self._special)
+        is_global = torch.zeros(1, len(packed.input_ids), dtype=torch.long, device=self.model.device)
+        is_global[:, 0] = 1
+        ids = torch.from_numpy(packed.input_ids)[None].to(self.model.device)
+        with evaluating(self.model), torch.inference_mode():
+            states = self.model.base_model(ids, global_attention_mask=is_global).last_hidden_state[0]
+        vectors = states.float().cpu().numpy()
+        encoded = []
+        for number, (text, offsets) in enumerate(zip(named.values(), read["offset_mapping"], strict=True)):
+            places = np.array(offsets[: rooms[number]], dtype=np.int64).reshape(-1, 2)
+            own = (packed.document == number) & ~packed.is_special
+            tokens = tuple(text[start:end] for start, end in places.tolist())
+            encoded.append(EncodedText(tokens=tokens, offsets=places, vectors=vectors[own]))
+        return encoded
+
+    def fill(self, texts: Texts, *, top: int = 5, pieces: int = 4) -> Filled:
+        """The likeliest words for each blank, `[MASK]`, given all texts; the other blanks stay blank.
+
+        Args:
+            top: words for each blank, and beginnings of words that are looked at at once.
+            pieces: the most that a word may have; time grows with its square.
+        """
+        if not hasattr(self.model, "lm_head"):
+            raise ParameterError(f"{self.name} has no language-model head, so it cannot fill blanks")
+        if top < 1 or pieces < 1:
+            raise ParameterError(f"top is {top} and pieces {pieces}; both must be at least 1")
+        named = texts_of(texts)
+        blanks = [(n, match) for n, text in enumerate(named.values()) for match in self._blank.finditer(text)]
+        if not blanks:
+            raise ParameterError(f"no text has a blank; write {MASK} where a word is to be found")
+        sequence = self._with_blanks(named, room=self.max_length - (pieces - 1))
+        places = np.flatnonzero(sequence == self._special.mask).tolist()
+        policy, filled = VARIANTS[self.variant].global_policy, []
+        for (number, match), place in zip(blanks, places, strict=True):
+            words = fill_blank(
+                self.model,
+                self._words,
+                sequence,
+                place,
+                glued=self._words.is_glued(match.string[: match.start()]),
+                globals_of=lambda is_blank: global_tokens(policy, labels=np.where(is_blank, 0, NOT_MASKED)),
+                pieces=pieces,
+                top=top,
+            )
+            filled.append(FilledBlank(text=number, start=match.start(), words=tuple(words)))
+        return Filled(parts=tuple(filled))
+
+    def attention(self, texts: Texts, source: tuple[int, str]) -> Attended:
+        """How much the words of the other texts have to do with a source, in the last layer.
+
+        Args:
+            source: number of a text, from 0, and words in it, the first place where they stand. They attend
+                to all texts, and are attended to by all, as in CDLM's analysis (section 3.5).
+        """
+        named = texts_of(texts)
+        if len(named) < 2:
+            raise ParameterError("there is one text; give another one, whose words are to be ranked")
+        documents = list(marked_texts(named, kind="event", needs_marks=False).documents)
+        place = _place_of(documents, source)
+        form = {self.name: (self.model, self.tokenizer)}
+        (reader,) = read_documents(documents, form, max_length=self.max_length)
+        self._warn(list(named), reader.sequence.lost_tokens, total=len(reader.sequence.input_ids))
+        counts = np.concatenate([shown_document(one).counts for one in documents])
+        selection = Selection(source=place, layer=self.model.config.num_hidden_layers - 1)
+        panel = panel_of(reader, selection, counts)
+        others = np.flatnonzero(counts & panel.read & (reader.document_of_word != place[0]))
+        words = [word for one in documents for word in one.tokens]
+        attended = tuple(
+            AttendedWord(
+                text=int(reader.document_of_word[number]),
+                place=int(number - reader.firsts[reader.document_of_word[number]]),
+                word=words[number],
+                score=float(panel.scores[number]),
+                rank=float(panel.ranks[number]),
+            )
+            for number in others
+        )
+        return Attended(source=source[1], parts=attended, texts=tuple(one.tokens for one in documents))
+
+    @cached_property
+    def _special(self) -> SpecialTokens:
+        return from_tokenizer(self.tokenizer)
+
+    @cached_property
+    def _words(self) -> WordPieces:
+        return WordPieces(self.tokenizer)
+
+    @cached_property
+    def _blank(self) -> re.Pattern[str]:
+        return re.compile("|".join(map(re.escape, {MASK, self.tokenizer.mask_token})))
+
+    def _with_blanks(self, named: Mapping[str, str], *, room: int) -> np.ndarray:
+        """The sequence of the texts, with a mask for each blank; int64 (seq,)."""
+        tokens = {name: self._blanked(text) for name, text in named.items()}
+        rooms = self._rooms({name: len(ids) for name, ids in tokens.items()}, most=room)
+        kept = []
+        for (name, ids), own in zip(tokens.items(), rooms, strict=True):
+            blanks = [place for place, number in enumerate(ids) if number == self._special.mask] or [0]
+            if blanks[-1] - blanks[0] >= own:
+                raise ParameterError(
+                    f"{name}: its blanks are {blanks[-1] - blanks[0]:,} tokens apart, but there is room for "
+                    f"{own:,}; leave out text between them, or give fewer texts"
+                )
+            first = min(max((blanks[0] + blanks[-1] - own) // 2, 0), len(ids) - own)
+            kept.append(ids[first : first + own])
+        packed = pack_documents(kept, max_length=self.max_length, policy="equal_share", special=self._special)
+        return packed.input_ids
+
+    def _blanked(self, text: str) -> list[int]:
+        """The tokens of a text, with a mask for each blank; the space before a blank is of its word."""
+        *before, last = self._blank.split(text)
+        pieces = tokenise([*(part.rstrip() for part in before), last], self.tokenizer)["input_ids"]
+        masked = [[*ids, self._special.mask] for ids in pieces[:-1]]
+        return [number for ids in (*masked, pieces[-1]) for number in ids]
+
+    def _rooms(self, lengths: Mapping[str, int], *, most: int | None = None) -> list[int]:
+        """How many tokens of each text are read. Raises ParameterError: there is no room for so many."""
+        if silent := [name for name, length in lengths.items() if not length]:
+            raise ParameterError(f"{silent[0]} has no character that the model knows; leave it out")
+        budget = (most or self.max_length) - self._special.framing
+        rooms, _ = equal_share([*lengths.values()], budget=budget, per_document=self._special.per_document)
+        if 0 in rooms:
+            raise ParameterError(
+                f"{self.name} reads {self.max_length:,} tokens at once, which leaves no room for "
+                f"{len(lengths):,} texts; give fewer"
+            )
+        self._warn(list(lengths), [a - b for a, b in zip(lengths.values(), rooms, strict=True)], sum(rooms))
+        return rooms
+
+    def _warn(self, names: Sequence[str], lost: Sequence[int], total: int) -> None:
+        what = ", ".join(name for name, count in zip(names, lost, strict=True) if count)
+        policy = f"{self.name} reads {self.max_length:,} at once, of each text an equal share"
+        warn_of_cut(what, lost=sum(lost), of=total + sum(lost), policy=policy)
+
+
+def _place_of(documents: Sequence[CoreferenceDocument], source: tuple[int, str]) -> Place:
+    """The first place of words in a document. Raises ParameterError: they do not stand there."""
+    try:
+        number, words = source
+        wanted = [
+            word.casefold()
+            for word in marked_texts({"source": words}, kind="event", needs_marks=False).documents[0].tokens
+        ]
+        document = documents[number]
+    except (TypeError, ValueError, IndexError):
+        raise ParameterError(
+            f"source is {source!r}; give the number of a text, from 0 to {len(documents) - 1}, and words in "
+            'it: (0, "recount")'
+        ) from None
+    known = [word.casefold() for word in document.tokens]
+    for start in range(len(known) - len(wanted) + 1):
+        if known[start : start + len(wanted)] == wanted:
+            return number % len(documents), start, start + len(wanted)
+    close = difflib.get_close_matches(wanted[0], known, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise ParameterError(f"text {number} has no {words!r}{hint}")

@@ -1,0 +1,199 @@
+"""`load`: from a name to the object of its kind.
+
+A name is one that comes with the project (`storyworld/cdlm`), the folder of a run of notebooks 01 and 03 to
+10, a folder with a checkpoint, `minilm`, or a name on the hub.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cdlm_lab.applied.language import LanguageModel
+from cdlm_lab.applied.tasks import CoreferenceModel, TaggingModel
+from cdlm_lab.experiments import document_tagging
+from cdlm_lab.experiments.cluster_corpora import VARIANTS, reset_globals, variant_of
+from cdlm_lab.experiments.coreference import scorer as coreference
+from cdlm_lab.experiments.document_tagging import TaggedCorpus, TaggingRun
+from cdlm_lab.experiments.runs import chosen_systems
+from cdlm_lab.experiments.systems.tagging import Taggers, labels_of_tagger
+from cdlm_lab.models import checkpoint
+from cdlm_lab.models.checkpoint import PREFIX, CheckpointError, default_device, read_config, shipped_names
+from cdlm_lab.models.encoder import load_encoder, load_language_model
+from cdlm_lab.models.model_folder import CONFIG_FILE
+from cdlm_lab.parameters import RUN_FILE, ParameterError, parameter_names, settings_of, with_those_of_before
+from cdlm_lab.training.checkpoints import MODEL_FOLDER
+from cdlm_lab.training.trained import (
+    run_name,
+    shipped_runs,
+    trained_model,
+    trained_parameters,
+    trained_threshold,
+)
+
+LONGEST, WINDOW = 512, 512  # of an encoder that is converted, unless it is shorter
+Model = Any  # one of the classes of `language` and `tasks`
+
+
+def load(
+    name: str | os.PathLike[str],
+    *,
+    system: str = "",
+    variant: str = "",
+    max_length: int | None = None,
+    window: int | None = None,
+) -> Model:
+    """A trained model that takes texts.
+
+    Args:
+        name: one that comes with the project, the folder of a run or of a checkpoint, or a name on the hub.
+        system: of a run with several, such as `joint-ie`; "" = the one whose answers its notebook shows.
+        variant: of a language model, which of CDLM's ablation it is: it says which tokens are global when it
+            fills blanks; "" = as its run or its name says, else `cdlm`.
+        max_length, window: of a language model; None = as it was made, at most 512 for an encoder that has to
+            be converted.
+
+    Raises ParameterError, CheckpointError: there is no such model, or it cannot be used; in one line.
+    """
+    given = os.fspath(name)
+    if (run := _run_of(given)) is not None:
+        kind = run_name(run)
+        if kind in LANGUAGE_RUNS:
+            form = {"max_length": max_length, "window": window}
+            known = variant or trained_parameters(run).get("variant", "")
+            return _language_model(str(_model_of(run)), given, known, **form)
+        if kind not in TASK_RUNS:
+            known = ", ".join(sorted({*LANGUAGE_RUNS, *TASK_RUNS}))
+            raise ParameterError(
+                f"{given} is a run of {kind!r}, which leaves no model; those that do: {known}"
+            )
+        try:
+            return TASK_RUNS[kind](given, run, system)
+        except ParameterError as error:
+            raise ParameterError(str(error).replace(f"trained is {run!r}, which", given)) from None
+    return _language_model(_checkpoint(given), given, variant, max_length=max_length, window=window)
+
+
+def _run_of(name: str) -> str | None:
+    """The run that a name is, or that its folder is a model of, as `trained` names it; None if it is none."""
+    if name in shipped_runs() and not Path(name).is_dir():
+        return name
+    path = Path(name)
+    holders = (path, path.parent, path.parent.parent.parent) if path.name == MODEL_FOLDER else (path,)
+    return next((str(folder) for folder in holders if (folder / RUN_FILE).is_file()), None)
+
+
+def _checkpoint(name: str) -> str:
+    """What is loaded as a language model. Raises CheckpointError, with the names there are, if nothing is."""
+    known = ", ".join(sorted({*shipped_names(), *shipped_runs()})) or "none; they are part of a clone"
+    ships = f"with the project come {known}"
+    path = Path(name)
+    if name.strip() and path.is_dir():
+        if not (path / CONFIG_FILE).is_file():
+            raise CheckpointError(
+                f"{name}: neither a run ({RUN_FILE}) nor a model ({CONFIG_FILE}) is in it; {ships}"
+            )
+        return name
+    if name.startswith(PREFIX):
+        if name not in shipped_names():
+            raise CheckpointError(f"{name}: no such model; {ships}")
+        return str(checkpoint.shipped_folder(name))
+    if name == "minilm":
+        return name
+    if path.is_absolute() or name.count("/") > 1 or name.startswith((".", "runs/")) or not name.strip():
+        raise CheckpointError(f"{name.strip() or 'the empty name'}: there is no such folder; {ships}")
+    try:
+        read_config(name)
+    except CheckpointError as error:
+        raise CheckpointError(f"{error}; {ships}") from None
+    return name
+
+
+def _language_model(
+    source: str, name: str, variant: str, *, max_length: int | None, window: int | None
+) -> LanguageModel:
+    known = name.removeprefix(PREFIX)
+    chosen = variant_of(variant or (known if known in VARIANTS else "cdlm"))
+    if source == "minilm":
+        longest, width = LONGEST, WINDOW
+    else:
+        config = read_config(source)
+        if config.architectures and config.architectures[0] in TASK_CLASSES:
+            raise CheckpointError(
+                f"{name}: a {config.architectures[0]} without the run that it is of; give the run's folder, "
+                f"which holds {RUN_FILE}"
+            )
+        longest = config.max_position_embeddings - (config.pad_token_id or 0) - 1
+        width = getattr(config, "attention_window", None)
+        longest, width = (longest, width[0]) if width else (min(longest, LONGEST), WINDOW)
+    length = max_length or longest
+    form = {"max_length": length, "window": window or min(width, length - length % 2)}
+    try:
+        if source == "minilm":  # its head would be a new one
+            raise CheckpointError(source)
+        model, tokenizer = load_language_model(source, **form)
+    except CheckpointError:  # without a head it still encodes; any other fault is found again
+        model, tokenizer = load_encoder(source, **form)
+    reset_globals(model, chosen.name)
+    model = model.to(default_device())
+    return LanguageModel(name=name, max_length=length, variant=chosen.name, model=model, tokenizer=tokenizer)
+
+
+def _model_of(run: str) -> Path:
+    try:
+        return trained_model(run)
+    except ParameterError:
+        raise ParameterError(
+            f"{run}: the run is not finished; run its notebook with the same parameters"
+        ) from None
+
+
+# ---- runs of tasks ----
+
+
+def _settings(kind: type[Any], run: str, **values: Any) -> Any:
+    """Those of a run, whose models are its own, or those of the run that it opened."""
+    parameters = trained_parameters(run)
+    own = {"trained": parameters.get("trained") or run, "run_folder": "", **values}
+    names = parameter_names(kind)
+    return settings_of(kind, with_those_of_before({**parameters, **own}, names))
+
+
+def _coreference(name: str, run: str, system: str) -> CoreferenceModel:
+    _only(system, "")
+    settings = _settings(coreference.Settings, run)
+    scorer = coreference.load_scorer(settings)
+    threshold = trained_threshold(run)
+    return CoreferenceModel(name=name, kind=settings.kind, threshold=threshold, scorer=scorer)
+
+
+def _tagging(name: str, run: str, system: str) -> TaggingModel:
+    settings = _settings(document_tagging.Settings, run)
+    if system:
+        chosen_systems(system, {one.name: one for one in settings.chosen}, parameter="system")
+        settings = replace(settings, systems=system)
+    corpus, form = TaggedCorpus(documents={}), {"settings": settings, "cache": None}
+    unlabelled = TaggingRun(settings=settings, corpus=corpus, taggers=Taggers(**form, labels=()))
+    labels = labels_of_tagger(unlabelled.model_folder(unlabelled.shown))
+    tagging = replace(unlabelled, taggers=Taggers(**form, labels=labels))
+    tagger = tagging.load(tagging.shown)
+    return TaggingModel(name=name, system=tagger.system.name, tagger=tagger)
+
+
+def _only(system: str, known: str) -> None:
+    if system and system != known:
+        raise ParameterError(f"system is {system!r}, but this run has one model only; leave it out")
+
+
+LANGUAGE_RUNS = ("pretraining", "paragraph pretraining")
+TASK_RUNS: dict[str, Callable[[str, str, str], Model]] = {
+    "coreference": _coreference,
+    TaggingRun.NAME: _tagging,
+}
+TASK_CLASSES = {
+    *("PairScorer", "DynamicTagger", "StaticTagger", "QuestionAnswerer", "JointModel", "PooledPairs"),
+    *("DocumentMatcher", "FineTunedMatcher", "PairClassifier"),
+}
