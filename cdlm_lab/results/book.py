@@ -18,7 +18,7 @@ from cdlm_lab.scores import Score, json_of
 from cdlm_lab.widgets.html import escaped
 from cdlm_lab.widgets.tables import ScoreTable, markdown_text
 
-PARAMETERS = ("run_folder", "results", "leave_out", "choose", "readme")
+PARAMETERS = ("run_folder", "results", "leave_out", "choose", "compare", "readme")
 PAPERS = ("cdlm", "cda", "doc-arc", "mspp")  # as names of tables begin
 TABLES_FILE = "tables.md"
 

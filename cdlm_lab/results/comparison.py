@@ -23,6 +23,7 @@ from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, ReportFolder, report_r
 from cdlm_lab.training.history import HISTORY_FILE, Record, read_history
 from cdlm_lab.widgets import charts
 from cdlm_lab.widgets.ask import printed_in
+from cdlm_lab.widgets.export.figures import keep_figure
 from cdlm_lab.widgets.html import div, escaped, muted, table_html, visible
 from cdlm_lab.widgets.live_curve import smoothed, thinned
 from cdlm_lab.widgets.score_tables import LAYOUTS
@@ -269,3 +270,13 @@ class RunComparison(VBox):
         data = dict(data or {}) | {"text/html": "".join(table.html() for table in tables)}
         data["text/plain"] = "\n\n".join(table.text() for table in tables) or "no run to compare"
         return (data, *metadata) if metadata else data
+
+
+def compared(reports: ReportFolder, names: str, folder: Path) -> RunComparison:
+    """The runs of a folder side by side, at first those of the list of names; the figure of their curves is
+    kept in the folder of this run."""
+    runs = runs_in(reports)
+    chosen = chosen_runs(runs, names)
+    if (figure := curves_figure(chosen)) is not None:
+        keep_figure(folder, "curves", figure)
+    return RunComparison(runs, chosen)

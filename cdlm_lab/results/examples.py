@@ -1,4 +1,4 @@
-"""The examples behind a score: the predictions that a run kept, with its data, in the views of its notebook."""
+"""The examples behind a score: the predictions that a run kept, with its data, as its notebook shows them."""
 
 from __future__ import annotations
 
@@ -54,8 +54,7 @@ _VIEWS: Mapping[str, tuple[type, type[SystemRun], Callable[[Any, Any, str], Widg
 }
 
 
-# Experiments whose predictions name their questions; of these the stories that were trained on need not be told
-# again.
+# Experiments whose predictions name their questions: stories that were trained on are not needed to show them.
 _BY_ID, FEW_STORIES = (QUESTIONS, ANSWERS), 20
 
 
