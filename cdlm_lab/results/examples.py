@@ -54,7 +54,7 @@ _VIEWS: Mapping[str, tuple[type, type[SystemRun], Callable[[Any, Any, str], Widg
 }
 
 
-# Experiments whose predictions name their questions: stories that were trained on are not needed to show them.
+# Experiments whose predictions name their questions: to show them takes no stories that were trained on.
 _BY_ID, FEW_STORIES = (QUESTIONS, ANSWERS), 20
 
 
