@@ -97,7 +97,7 @@ def test_scores_stand_below_each_other_and_open_what_is_behind(runs: list[compar
     assert "cannot be opened" in line.value
     shown.list.value = [NAMES[2]]
     assert shown.examples.children == ()
-    html, text = (shown._repr_mimebundle_()[0][f"text/{kind}"] for kind in ("html", "plain"))
+    html, text = (shown._repr_mimebundle_()[f"text/{kind}"] for kind in ("html", "plain"))
     assert ("script" in tags_of(html), "script" in tags_of(shown.seen.children[-1].html)) == (False, False)
     assert "parameters that differ" in text
 
