@@ -261,15 +261,14 @@ class RunComparison(VBox):
         title = f"{row.label}, {split}: the examples of {run.name}"
         self.examples.children = [HTML(div(escaped(title), "font-weight:600;margin:12px 0 4px")), view]
 
-    def _repr_mimebundle_(self, **options: Any) -> Any:
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
         """The widget, and beside it what does without a kernel, for papermill and saved notebooks."""
         tables = [parameter_table(self.chosen)] if self.chosen else []
         tables += [scores.table for scores in self.scores]
-        bundle = super()._repr_mimebundle_(**options)
-        data, *metadata = bundle if isinstance(bundle, tuple) else (bundle,)
-        data = dict(data or {}) | {"text/html": "".join(table.html() for table in tables)}
+        data = dict(super()._repr_mimebundle_(**options) or {})
+        data["text/html"] = "".join(table.html() for table in tables)
         data["text/plain"] = "\n\n".join(table.text() for table in tables) or "no run to compare"
-        return (data, *metadata) if metadata else data
+        return data
 
 
 def compared(reports: ReportFolder, names: str, folder: Path) -> RunComparison:
