@@ -3,6 +3,7 @@ scores, of which each opens the examples behind it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -13,7 +14,7 @@ from typing import Any
 import anywidget
 import plotly.graph_objects as go
 import traitlets
-from ipywidgets import HTML, Layout, SelectMultiple, VBox, Widget
+from ipywidgets import HTML, Layout, Output, SelectMultiple, VBox, Widget
 from plotly.subplots import make_subplots
 
 from cdlm_lab.parameters import ParameterError
@@ -23,7 +24,7 @@ from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, ReportFolder, report_r
 from cdlm_lab.training.history import HISTORY_FILE, Record, read_history
 from cdlm_lab.widgets import charts
 from cdlm_lab.widgets.ask import printed_in
-from cdlm_lab.widgets.export.figures import keep_figure
+from cdlm_lab.widgets.export.figures import CONFIG, keep_figure
 from cdlm_lab.widgets.html import div, escaped, muted, table_html, visible
 from cdlm_lab.widgets.live_curve import smoothed, thinned
 from cdlm_lab.widgets.score_tables import LAYOUTS
@@ -214,6 +215,13 @@ def _opening_html(scores: ComparedScores) -> str:
     return caption + div(table, "overflow-x:auto") + muted(escaped(scores.table.note))
 
 
+def _shown_figure(figure: go.Figure) -> Output:
+    """The figure as JupyterLab draws those of a cell: unlike a `FigureWidget` it may take its time."""
+    data = {"application/vnd.plotly.v1+json": json.loads(figure.to_json()) | {"config": CONFIG}}
+    data["text/plain"] = "training curves"
+    return Output(outputs=({"output_type": "display_data", "data": data, "metadata": {}},))
+
+
 class RunComparison(VBox):
     """A list of runs to choose from, and below it what is seen of those chosen."""
 
@@ -223,7 +231,7 @@ class RunComparison(VBox):
         self.list = SelectMultiple(
             options=list(labels.items()),
             value=[run.name for run in chosen],
-            rows=min(max(len(labels), 2), 8),
+            rows=min(max(len(labels), 3), 8),
             layout=Layout(width="auto", max_width="960px"),
         )
         hint = HTML(muted("Runs to compare: Ctrl or Shift with a click chooses several."))
@@ -241,7 +249,7 @@ class RunComparison(VBox):
         self.examples.children, self.scores = [], score_comparisons(self.chosen)
         shown: list[Widget] = []
         if (figure := curves_figure(self.chosen)) is not None:
-            shown.append(go.FigureWidget(figure))
+            shown.append(_shown_figure(figure))
         if self.chosen:
             shown.append(HTML(parameter_table(self.chosen).html()))
         for scores in self.scores:

@@ -171,6 +171,20 @@ def write_events(folder: Path, logs: Path) -> str:
     return f"{logs}: {len(files)} trainings of {folder}; tensorboard --logdir {shlex.quote(str(logs))}"
 
 
+def events_of(folders: Sequence[Path], logs: Path) -> list[str]:
+    """`write_events` of each run, and of what holds no training that it does not. Raises RunError: none of
+    them holds any."""
+    lines, refused = [], []
+    for folder in folders:
+        try:
+            lines.append(write_events(folder, logs))
+        except RunError as error:
+            refused.append(str(error))
+    if not lines:
+        raise RunError("\n".join(refused))
+    return [*refused, *lines]
+
+
 def write_page(folder: Path, file: Path) -> None:
     """`run_page` as a file."""
     page = run_page(folder)
@@ -218,8 +232,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{chosen.html}: {folder} on one page")
         if chosen.export:
             print("\n".join(export(folder, chosen.export)))
-        for each in chosen.folders if chosen.tensorboard else ():
-            print(write_events(each, chosen.tensorboard))
+        if chosen.tensorboard:
+            print("\n".join(events_of(chosen.folders, chosen.tensorboard)))
     except (RunError, ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2

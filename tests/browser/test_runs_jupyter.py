@@ -111,4 +111,6 @@ def test_runs_stand_side_by_side_and_a_score_opens_its_examples(
     page.screenshot(path=pictures / "compare_examples_jupyter.png")
     output.locator("select option").nth(1).click()
     output.locator(".legendtext").nth(1).wait_for(state="detached")
+    # anywidget says so if a machine takes more than two seconds for a model, and shows it all the same
+    watched.complaints[:] = [one for one in watched.complaints if "Failed to initialize model" not in one]
     watched.check_quiet()

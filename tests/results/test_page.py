@@ -99,6 +99,8 @@ def test_curves_for_tensorboard(run: Path, capsys: pytest.CaptureFixture[str]):
     events.Reload()
     kept = [(one.step, float(make_ndarray(one.tensor_proto))) for one in events.Tensors("loss/validation")]
     assert kept == [(9, 1.5)]
+    assert page.main([str(run.parent / "none"), str(run), "--tensorboard", str(logs)]) == 0
+    assert "nothing was trained" in capsys.readouterr().out
     assert page.main([str(run.parent / "none"), "--tensorboard", str(logs)]) == 2
     assert "nothing was trained" in capsys.readouterr().err
 
