@@ -242,15 +242,42 @@ def rank_gap(
 ) -> MeanRank:
     """Mean rank of coreferring targets minus that of others, in percentage points: what is left of a mean
     rank without all that lifts both alike. Clusters are drawn with their pairs of both sorts."""
-    numbers: dict[Hashable, int] = {}
-    first = _counts(positive, positive_clusters, name="positive", numbers=numbers)
-    second = _counts(negative, negative_clusters, name="negative", numbers=numbers)
-    counts = np.zeros((len(numbers), 4))
-    counts[: len(first), :2], counts[: len(second), 2:] = first, second
+    counts = _gap_counts(positive, negative, positive_clusters, negative_clusters)
     drawn, total = _drawn(counts, seed), counts.sum(axis=0)
     drawn = drawn[(drawn[:, 1] > 0) & (drawn[:, 3] > 0)]
-    gap, gaps = (mean_of_sums(sums[..., :2]) - mean_of_sums(sums[..., 2:]) for sums in (total, drawn))
-    return _mean_rank(gap, gaps, pairs=total[1] + total[3], clusters=len(counts))
+    return _mean_rank(_gap(total), _gap(drawn), pairs=total[1] + total[3], clusters=len(counts))
+
+
+def compare_gaps(
+    a: tuple[ArrayLike, ArrayLike],
+    b: tuple[ArrayLike, ArrayLike],
+    *,
+    positive_clusters: Sequence[Hashable],
+    negative_clusters: Sequence[Hashable],
+    seed: int = 0,
+) -> Comparison:
+    """Paired tests of the gaps of two models, each with its ranks of coreferring targets and of others, of
+    the same pairs. A positive difference = that of `a` is larger."""
+    sides = (_gap_counts(*side, positive_clusters, negative_clusters) for side in (a, b))
+    return significance.compare(*sides, _gap, seed=seed)
+
+
+def _gap_counts(
+    positive: ArrayLike, negative: ArrayLike, first: Sequence[Hashable], second: Sequence[Hashable]
+) -> np.ndarray:
+    """(clusters, 4): sum and number of the ranks of coreferring targets of each cluster, then of others."""
+    numbers: dict[Hashable, int] = {}
+    sides = _counts(positive, first, name="positive", numbers=numbers)
+    others = _counts(negative, second, name="negative", numbers=numbers)
+    counts = np.zeros((len(numbers), 4))
+    counts[: len(sides), :2], counts[: len(others), 2:] = sides, others
+    return counts
+
+
+def _gap(sums: np.ndarray) -> np.ndarray:
+    """From sums (..., 4) to (...); pairs of which there are none in a draw count 0, for both models."""
+    means = sums[..., ::2] / np.maximum(sums[..., 1::2], 1)
+    return means[..., 0] - means[..., 1]
 
 
 def _mean_rank(mean: np.ndarray, drawn: np.ndarray, *, pairs: float, clusters: int) -> MeanRank:

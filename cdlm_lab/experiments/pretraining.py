@@ -24,7 +24,8 @@ from cdlm_lab.experiments import cluster_corpora, perplexity
 from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, CorpusSettings, TokenisedSplit, examples_of
 from cdlm_lab.experiments.runs import Scores, facts_table, once, report
 from cdlm_lab.models import estimate
-from cdlm_lab.models.encoder import FROM_SCRATCH, AttentionDropout, copy_local_to_global, load_language_model
+from cdlm_lab.models.conversion import copy_global_to_local, copy_local_to_global
+from cdlm_lab.models.encoder import FROM_SCRATCH, AttentionDropout, load_language_model
 from cdlm_lab.models.language_model import CrossDocumentLM
 from cdlm_lab.models.precision import Precision, precision_told
 from cdlm_lab.parameters import ParameterError, parameters_of, settings, settings_of
@@ -48,6 +49,7 @@ class Settings(CorpusSettings):
     run_folder: str = "runs/pretraining"
     variant: Literal["longformer", "local-cdlm", "rand-cdlm", "prefix-cdlm", "cdlm"] = "cdlm"
     model: str = "tiny"
+    projections: Literal["local", "global"] = "local"  # that local attention starts with
     window: int = 32
     attention: str = "auto"
     dropout: float | None = None
@@ -130,7 +132,9 @@ def read(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared:
     form = parameters_of(settings, "max_length", "window", "attention", "seed")
     form |= parameters_of(settings, "dropout", "attention_dropout")
     model, tokenizer = load_language_model(settings.model, **form)
-    if settings.model in FROM_SCRATCH:
+    if settings.projections == "global":
+        copy_global_to_local(model)
+    elif settings.model in FROM_SCRATCH:
         copy_local_to_global(model)
     form = {"tokenizer": tokenizer, "cache": cache, "workers": training.workers}
     train_split = cluster_corpora.tokenised_split(settings, "train", **form)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -210,6 +210,37 @@ def logarithmic_ticks(low: float, high: float) -> list[float]:
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     values = [m * 10.0**decade for decade in decades for m in ((1, 2, 5) if high / low < 1000 else (1,))]
     return [round(value, 10) for value in values if low <= value <= high]
+
+
+class LearningCurve(NamedTuple):
+    """The losses of one training on validation, and how many tokens were read before each."""
+
+    variant: str
+    name: str  # of the run
+    tokens: Sequence[int]
+    losses: Sequence[float]  # nats for each masked token
+
+
+def learning_figure(curves: Sequence[LearningCurve], *, title: str = "") -> go.Figure:
+    """The loss on validation by tokens read, a line for each training, in the colour of its variant."""
+    ordered = paper_order(curve.variant for curve in curves)
+    colours, figure = variant_colours(ordered), go.Figure()
+    for variant in ordered:
+        of_variant = [curve for curve in curves if curve.variant == variant]
+        colour, symbol = colours[variant], html.VARIANT_SYMBOLS.get(variant, "circle")
+        for number, curve in enumerate(of_variant):
+            name = f"{_named(variant)}, {plain_text(curve.name)}"
+            words = [
+                f"{name}<br>{tokens:,} tokens: {loss:.3f} nats (perplexity {math.exp(loss):.2f})"
+                for tokens, loss in zip(curve.tokens, curve.losses, strict=True)
+            ]
+            style = {"name": _named(variant), "legendgroup": variant, "showlegend": not number}
+            style |= {"mode": "lines+markers", "line": {"color": colour, "width": 2}}
+            style["marker"] = {"color": colour, "symbol": symbol, "size": 8}
+            millions = [tokens / 1e6 for tokens in curve.tokens]
+            figure.add_trace(marks(millions, list(curve.losses), words, **style))
+    axes = {"x": "million tokens read", "y": "validation loss, nats for each masked token"}
+    return lay_out(figure, title=title, **axes, height=460)
 
 
 _LOSSES = {"MLM": "nats for each masked token", "MSPP": "nats for each candidate"}

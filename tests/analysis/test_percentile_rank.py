@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cdlm_lab.analysis.percentile_rank import (
     candidate_mask,
     chance_rank,
+    compare_gaps,
     compare_percentile_ranks,
     mean_percentile_rank,
     percentile_rank,
@@ -418,6 +419,23 @@ def test_clusters_of_one_sort_only_and_another_order_change_nothing():
     )
     assert turned.mean == pytest.approx(result.mean)
     assert turned.low == pytest.approx(result.low, abs=2)
+
+
+def test_gaps_of_two_models_are_compared_on_the_same_pairs_and_clusters():
+    # gaps of a: 20 in each of six clusters; of b: 10
+    clusters = {"positive_clusters": range(6), "negative_clusters": range(6)}
+    a, b = ([60] * 6, [40] * 6), ([60] * 6, [50] * 6)
+    result = compare_gaps(a, b, **clusters)
+    assert (result.difference, result.low, result.high, result.clusters) == (10, 10, 10, 6)
+    assert result.p == pytest.approx(2 / 64, rel=0.1)  # all swapped or none
+    assert compare_gaps(b, a, **clusters).difference == -10
+    assert compare_gaps(a, a, **clusters).p == 1
+    rng = np.random.default_rng(0)
+    positive, negative = rng.uniform(0, 100, (2, 30)), rng.uniform(0, 100, (2, 20))
+    clusters = {"positive_clusters": [i % 5 for i in range(30)], "negative_clusters": [0] * 20}  # or none
+    sides = [*zip(positive, negative, strict=True)]
+    gaps = [rank_gap(*side, **clusters).mean for side in sides]
+    assert compare_gaps(*sides, **clusters).difference == pytest.approx(gaps[0] - gaps[1])
 
 
 # ---- what the notebook released with the paper does otherwise, on examples where its number differs

@@ -76,6 +76,15 @@ def test_a_run_leaves_a_model_that_opens_in_plain_huggingface(
     assert summary.endswith(f"trained on {result.tokens:,} tokens; model: {folder}")
 
 
+def test_local_attention_may_start_with_the_global_projections_of_a_checkpoint(small: Settings, cache: Path):
+    cdlm = replace(small, model="storyworld/cdlm", window=32)
+    runs = [pretraining.read(replace(cdlm, projections=kind), cache=cache) for kind in ("local", "global")]
+    kept, taken = (run.model.longformer.encoder.layer[0].attention.self for run in runs)
+    assert torch.equal(taken.query.weight, kept.query_global.weight)
+    assert torch.equal(taken.query_global.weight, kept.query_global.weight)
+    assert not torch.equal(taken.query.weight, kept.query.weight)
+
+
 def test_preparing_trains_nothing_and_says_what_will_be(prepared: Prepared) -> None:
     facts, lost = dict(pretraining.facts_of(prepared)), pretraining.loss_of_text(prepared)
     assert facts["precision"] == "float32"

@@ -51,10 +51,12 @@ from cdlm_lab.widgets.charts import SORTS, head_maps, rank_distributions
 from cdlm_lab.widgets.export.figures import keep_figure
 from cdlm_lab.widgets.html import seconds_in_words, variant_name
 from cdlm_lab.widgets.score_tables import score_table
-from cdlm_lab.widgets.tables import ScoreTable, SystemRow, text_table
+from cdlm_lab.widgets.tables import Cell, ScoreTable, SystemRow, p_text, text_table
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report"]
 PAPER, RANDOM_SPAN, FIRST_HEAD = 0, 1, 2  # what stands in a row of ranks
+BASE = "longformer"  # above whose gap the others should be
+COMPARED = ("difference", "low", "high", "p", "clusters")  # what the report has of a test
 Load = Callable[..., tuple[PreTrainedModel, PreTrainedTokenizerBase]]
 
 
@@ -281,9 +283,9 @@ def evaluate(analysis: Analysis, measured: Measured) -> Scores:
 
     `positive/event` and so on: the mean percentile rank with its 95% interval over topics, tested against the
     next variant in paper order; `chance` is that of random spans as long as the targets. `gap/event`:
-    positives minus negatives.
+    positives minus negatives, tested against Longformer.
     """
-    comparisons = comparisons_of(analysis, measured)
+    comparisons = [*comparisons_of(analysis, measured), *gap_comparisons(analysis, measured)]
     test_of = {(row["a"], row["cell"]): row for row in comparisons}
     seed, rows = analysis.settings.seed, []
 
@@ -314,12 +316,34 @@ def evaluate(analysis: Analysis, measured: Measured) -> Scores:
     return Scores(rows=rows, tables={"comparisons": comparisons, "heads": heads})
 
 
+def gap_comparisons(analysis: Analysis, measured: Measured) -> list[dict[str, Any]]:
+    """The gap of each variant against that of Longformer, on the same pairs, topics being what is drawn;
+    `p_holm`: corrected for the variants."""
+    rows: list[dict[str, Any]] = []
+    for kind in analysis.pairs if BASE in measured else ():
+        sorts = [analysis.of_sort(kind, sort) for sort in SORTS]
+        sides = {
+            name: tuple(ranks.of_kind[kind][chosen, PAPER] for chosen, _ in sorts)
+            for name, ranks in measured.items()
+        }
+        (_, first), (_, second) = sorts
+        form = {"positive_clusters": first, "negative_clusters": second, "seed": analysis.settings.seed}
+        of_kind = []
+        for name in measured:
+            if name != BASE:
+                compared = percentile_rank.compare_gaps(sides[name], sides[BASE], **form)
+                row = {"cell": f"gap/{kind}", "a": name, "b": BASE}
+                of_kind.append(row | {part: getattr(compared, part) for part in COMPARED})
+        rows += with_p_holm(of_kind)
+    return rows
+
+
 def comparisons_of(analysis: Analysis, measured: Measured) -> list[dict[str, Any]]:
     """Each variant against the next in paper order, paired pair by pair, topics being what is drawn.
 
     `difference`: mean rank of `a` minus that of `b`; `p_holm`: corrected for the rows of one sort and kind.
     """
-    rows, names = [], ("difference", "low", "high", "p", "clusters")
+    rows = []
     for kind in analysis.pairs:
         for sort in SORTS:
             chosen, topics = analysis.of_sort(kind, sort)
@@ -329,7 +353,7 @@ def comparisons_of(analysis: Analysis, measured: Measured) -> list[dict[str, Any
                 form = {"clusters": topics, "seed": analysis.settings.seed}
                 compared = percentile_rank.compare_percentile_ranks(*sides, **form)
                 row = {"cell": f"{sort}/{kind}", "a": a, "b": b}
-                of_cell.append(row | {name: getattr(compared, name) for name in names})
+                of_cell.append(row | {part: getattr(compared, part) for part in COMPARED})
             rows += with_p_holm(of_cell)
     return rows
 
@@ -348,13 +372,21 @@ def table_view(report: Report) -> ScoreTable:
 
 
 def gap_view(report: Report) -> ScoreTable:
-    """How many points higher the targets of each variant rank if they corefer, a cell a kind."""
-    gaps: dict[str, list[str]] = {}
+    """How many points higher the targets of each variant rank if they corefer, and how far that is above
+    Longformer, a cell a kind."""
+    gaps: dict[str, list[str | Cell]] = {}
     for row in report.rows:
         if row.metric.startswith("gap/"):
             words = f"{row.value:+.1f} [{row.low:+.1f}, {row.high:+.1f}]"
             gaps.setdefault(row.system, [variant_name(row.system)]).append(words)
     columns = ["points higher if they corefer", "events", "entities"]
+    tests = [row for row in report.tables["comparisons"] if row["cell"].startswith("gap/")]
+    for row in tests:
+        words = f"{row['difference']:+.1f} [{row['low']:+.1f}, {row['high']:+.1f}]"
+        gaps[row["a"]].append(Cell(text=words, below=f"p {p_text(row['p_holm'])}"))
+    if tests:
+        columns += ["above Longformer, events", "above Longformer, entities"]
+        gaps[BASE] += [""] * (len(columns) - len(gaps[BASE]))
     return text_table(columns, gaps.values())
 
 

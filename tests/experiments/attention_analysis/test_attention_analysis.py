@@ -86,6 +86,20 @@ def test_the_report_holds_means_gaps_and_chance(analysis: Analysis, measured):
     assert gaps.index("Rand CDLM") < gaps.index(">CDLM") < gaps.index(f"{gap:+.1f} [")
 
 
+def test_the_gap_is_tested_against_that_of_longformer(analysis: Analysis, measured):
+    named = {"longformer": measured["rand-cdlm"], "cdlm": measured["cdlm"]}
+    scores = attention_analysis.evaluate(replace(analysis, opened=None), named)
+    gaps = {row.system: row.value for row in scores.rows if row.metric == "gap/event"}
+    (row,) = [row for row in scores.tables["comparisons"] if row["cell"] == "gap/event"]
+    assert (row["a"], row["b"], row["p_holm"]) == ("cdlm", "longformer", row["p"])
+    assert row["difference"] == pytest.approx(gaps["cdlm"] - gaps["longformer"])
+    assert row["low"] <= row["difference"] <= row["high"]
+    report = attention_analysis.report(analysis, attention_analysis.evaluate(analysis, measured))
+    shown = attention_analysis.gap_view(replace(report, rows=scores.rows, tables=scores.tables)).text()
+    assert "above Longformer, events" in shown
+    assert f"{row['difference']:+.1f} [{row['low']:+.1f}, {row['high']:+.1f}]" in shown
+
+
 def test_heads_are_those_of_their_layer(analysis: Analysis, measured):
     ranks = measured["cdlm"].of_kind["event"]
     expected = ranks[:8, 2:].mean(axis=0) - ranks[8:, 2:].mean(axis=0)
