@@ -43,7 +43,10 @@ run: $(STAMP)  ## run the tour on the embedded corpus: five models, one perplexi
 	HF_HUB_OFFLINE=$(HF_HUB_OFFLINE) $(BIN)/python -m papermill notebooks/00_tour.ipynb "$$run.ipynb" \
 	  --kernel python3 --log-output --progress-bar --autosave-cell-every 30 -p run_folder "$$run" $(ARGS); \
 	test -s "$$run/report.json" || { echo "the notebook ended but left no $$run/report.json"; exit 1; }; \
-	echo "results: $$run/report.json"; echo "executed notebook: $$run.ipynb"
+	echo; cat "$$run/results.txt"; echo; echo "figures: $$run/results.html (open it in a browser)"; \
+	echo "executed notebook: $$run.ipynb; scores: $$run/report.json"; \
+	echo "next: 'make lab', then notebooks/11_attention_analysis.ipynb to see where these models look," \
+	     "03_coreference.ipynb for documents of your own, 12_results.ipynb for all tables"
 
 lab: $(STAMP)  ## open JupyterLab on the notebooks
 	@HF_HUB_OFFLINE=$(HF_HUB_OFFLINE) $(BIN)/jupyter lab --notebook-dir=. \

@@ -23,11 +23,13 @@ import ast
 import contextlib
 import dataclasses
 import difflib
+import os
 import types
 import typing
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache, wraps
+from pathlib import Path
 from typing import Any, TypeVar, dataclass_transform
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
@@ -77,8 +79,17 @@ def settings(kind: type[Kind]) -> type[Kind]:
 def read_settings(namespace: Mapping[str, Any], kind: type[Kind], *also: str) -> Kind:
     """The settings that a notebook's parameters cell gives; `also` are its parameters that are no settings.
     Raises ParameterError for unknown names and for wrong values."""
+    start_at_the_top()
     refuse_unknown(namespace, (*parameter_names(kind), *also))
     return settings_of(kind, namespace)
+
+
+def start_at_the_top() -> None:
+    """Go from `notebooks/`, where JupyterLab starts a notebook, to the top of the project, so that a path
+    means the same there and in a terminal, and both share one `runs/`."""
+    here = Path.cwd()
+    if here.name == "notebooks" and (here.parent / "cdlm_lab" / "parameters.py").is_file():
+        os.chdir(here.parent)
 
 
 def settings_of(kind: type[Kind], values: Mapping[str, Any]) -> Kind:

@@ -224,6 +224,19 @@ def test_what_does_not(cell: str):
     refuse_unknown({"In": [cell], "rat": 1}, ["rate"])
 
 
+def test_notebooks_of_a_clone_share_the_paths_of_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    here = tmp_path / "notebooks"
+    here.mkdir()
+    for clone in (False, True):
+        monkeypatch.chdir(here)
+        if clone:
+            (tmp_path / "cdlm_lab").mkdir()
+            (tmp_path / "cdlm_lab" / "parameters.py").touch()
+        for _ in range(2):  # a cell may be run again
+            read_settings({}, Few)
+        assert Path.cwd() == (tmp_path if clone else here)
+
+
 def notebook(folder: Path) -> Path:
     """Three cells: parameters, check, work."""
     check = "from cdlm_lab.parameters import refuse_unknown\nrefuse_unknown(globals(), ['steps', 'rate'])\n"

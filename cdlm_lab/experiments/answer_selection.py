@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from IPython.display import HTML
 from pydantic import Field
 
 from cdlm_lab.data import candidates as corpora
@@ -65,9 +64,8 @@ from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.report import Report, write_json
 from cdlm_lab.scores import Score
 from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.widgets.html import table_html
 from cdlm_lab.widgets.rankings import Latency
-from cdlm_lab.widgets.tables import ScoreTable
+from cdlm_lab.widgets.tables import ScoreTable, Shown, html_table
 
 __all__ = ["ANSWER_SYSTEMS", "Settings"]
 __all__ += ["evaluate", "example", "predict", "prepare", "preview", "report", "train"]
@@ -268,14 +266,14 @@ def prepare(settings: Settings) -> AnswerRun:
 LOOKED_AT = 500  # questions of a split in which sentences are measured: more would take long to tokenise
 
 
-def preview(run: AnswerRun) -> HTML:
+def preview(run: AnswerRun) -> Shown:
     """What is asked, what systems with MSPP were pretrained with, and what training will cost."""
     return runs.facts_table([*question_facts(run), *pretraining_facts(run), *runs.cost_facts(run)])
 
 
 def question_facts(run: AnswerRun) -> list[tuple[str, str]]:
     """What is asked and left out, and what of the first LOOKED_AT questions of each split is cut."""
-    rankers = {system: run.reader(system) for system in run.systems[:2]}
+    rankers = {system: run.shown_reader(system) for system in run.systems[:2]}
     rows = []
     for split, one in ((split, run.splits[split]) for split in ("train", *HELD_OUT)):
         cut = (f"{_share_cut(ranker, one.sets):.0%} ({system.label})" for system, ranker in rankers.items())
@@ -320,10 +318,10 @@ def _share_cut(ranker: Ranker, sets: Sequence[CandidateSet]) -> float:
     return float((np.array(lengths) > ranker.model.head.form.length - 1).mean())
 
 
-def example(run: AnswerRun) -> HTML:
+def example(run: AnswerRun) -> Shown:
     """The first group of training candidates as the first joint system reads it, sentence by sentence."""
     system, sets = run.systems[1], run.of_split("train")
-    ranker = run.reader(system)
+    ranker = run.shown_reader(system)
     examples = ranker.examples(sets, config=run.config(system))
     number, members = examples.owner(0)
     labels = ["", *("right" if sets[number].correct[member] else "wrong" for member in members)]
@@ -332,7 +330,7 @@ def example(run: AnswerRun) -> HTML:
         for place, *cells in sentence_rows(ranker.tokenizer, examples.describe(0))
     ]
     columns = ["", "label", "what the model reads", "tokens", "positions"]
-    return HTML(table_html(columns, rows, text_columns=(0, 1, 2)))
+    return html_table(columns, rows, texts=3)
 
 
 def measured_latencies(run: AnswerRun) -> list[Latency]:
@@ -396,7 +394,7 @@ def ranked(
     return of_system[f"{split}_{RERANKED}"].after(predictions[PAIRWISE, seed][split])
 
 
-def control_table(report: Report) -> ScoreTable | HTML:
+def control_table(report: Report) -> ScoreTable | Shown:
     """The table of test without the questions."""
     table = lambda report, split: answers_table(report, split=split)  # noqa: E731
     return runs.control_table(report, NO_QUESTION, table)

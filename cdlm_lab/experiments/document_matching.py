@@ -19,7 +19,6 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 import numpy as np
-from IPython.display import HTML
 from pydantic import Field
 
 from cdlm_lab.data import document_links as links_of
@@ -44,7 +43,7 @@ from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes, in_training_order
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.widgets import score_tables
-from cdlm_lab.widgets.tables import ScoreTable
+from cdlm_lab.widgets.tables import ScoreTable, Shown
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
 __all__ += ["control_table", "score_table", "systems_table", "train_small"]
@@ -287,7 +286,7 @@ class MatchingRun(SystemRun):
     def read(cls, given: Settings) -> MatchingRun:
         """Look whether every system has what it needs, and read the pairs."""
         for system in given.chosen:
-            if system.encoder == "longformer":
+            if system.encoder == "longformer" and not given.trained:
                 checkpoint_of(given.encoders, system.name)
             given.config(system, seed=0, pairs=1)
         pairs, lost = read_pairs(given)
@@ -391,7 +390,7 @@ def prepare(given: Settings) -> MatchingRun:
     return MatchingRun.open(given)
 
 
-def preview(run: MatchingRun) -> HTML:
+def preview(run: MatchingRun) -> Shown:
     """What is matched and what training will cost."""
     return runs.facts_table(corpus_facts(run) + runs.cost_facts(run))
 
@@ -461,6 +460,6 @@ def score_table(report: Report, split: str = "test") -> ScoreTable:
     return score_tables.score_table(report, labels=labels, split=split, caption=caption)
 
 
-def control_table(report: Report) -> ScoreTable | HTML:
+def control_table(report: Report) -> ScoreTable | Shown:
     """The same on test with one document of each pair."""
     return runs.control_table(report, ONE_DOCUMENT, score_table)

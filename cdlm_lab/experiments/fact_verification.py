@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from IPython.display import HTML
 from pydantic import Field
 
 from cdlm_lab.data.claims import LABELS, SETS, Evidence, EvidencedClaim, checksum_of, claim_sets, read_claims
@@ -60,7 +59,7 @@ from cdlm_lab.models.joint import JointHead, PooledHead, load_joint_model, load_
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.widgets.html import table_html
+from cdlm_lab.widgets.tables import Shown, html_table
 
 __all__ = ["CLAIM_SYSTEMS", "MAJORITY", "SHOWN_ORDER", "Settings"]
 __all__ += ["evaluate", "example", "predict", "prepare", "preview", "report", "train"]
@@ -270,14 +269,14 @@ def prepare(settings: Settings) -> VerificationRun:
 LOOKED_AT = 500  # claims of a set that are put into pieces before the start
 
 
-def preview(run: VerificationRun) -> HTML:
+def preview(run: VerificationRun) -> Shown:
     """What is verified and what training will cost."""
     return runs.facts_table([*claim_facts(run), *runs.cost_facts(run)])
 
 
 def claim_facts(run: VerificationRun) -> list[tuple[str, str]]:
     """What is verified, what of it is cut, and labels that cannot be learned, as (name, text)."""
-    tokenizer = run.reader(run.systems[0]).tokenizer
+    tokenizer = run.shown_reader(run.systems[0]).tokenizer
     rows = []
     for name, claims in run.claims.items():
         counts = label_counts(claims, run.labels)
@@ -308,15 +307,15 @@ def _what_is_cut(encoded: EncodedClaims, length: int) -> str:
     )
 
 
-def example(run: VerificationRun) -> HTML:
+def example(run: VerificationRun) -> Shown:
     """The first training claim as the shown system reads it."""
     columns = ["", "what is read", "tokens", "positions"]
-    return HTML(table_html(columns, example_rows(run, run.settings.shown), text_columns=(0, 1)))
+    return html_table(columns, example_rows(run, run.settings.shown), texts=2)
 
 
 def example_rows(run: VerificationRun, system: ClaimSystem, *, index: int = 0) -> list[list[str]]:
     """A training claim, then each sentence of its evidence that is read, as cells of HTML."""
-    verifier = run.reader(system)
+    verifier = run.shown_reader(system)
     sequence = verifier.examples([run.claims["train"][index]]).describe(0)
     return [
         [f"evidence {number}" if number else "claim", *cells]

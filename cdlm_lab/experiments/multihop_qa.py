@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from IPython.display import HTML
 from pydantic import Field
 
 from cdlm_lab.data.questions import MultihopQuestion, hotpot_record, read_question_folder, write_predictions
@@ -53,7 +52,7 @@ from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob, in_training_order
 from cdlm_lab.widgets.packed import DocumentLoss, PackedPreview
 from cdlm_lab.widgets.score_tables import score_table
-from cdlm_lab.widgets.tables import ScoreTable
+from cdlm_lab.widgets.tables import ScoreTable, Shown
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
 __all__ += ["answers_in_place", "kind_table", "own_question_in_place", "score_table"]
@@ -163,6 +162,7 @@ class MultihopRun(SystemRun):
 
     NAME: ClassVar[str] = "multihop question answering"
     SHAPES: ClassVar[tuple[str, ...]] = ("encoders", "max_length", "window")
+    CHOSEN: ClassVar[tuple[str, ...]] = ("variants",)
 
     settings: Settings
     questions: Questions
@@ -170,7 +170,7 @@ class MultihopRun(SystemRun):
     @classmethod
     def read(cls, given: Settings) -> MultihopRun:
         """Look whether the encoders are there, and read the questions."""
-        for encoder in given.chosen:
+        for encoder in given.chosen if not given.trained else ():
             checkpoint_of(given.encoders, encoder.name)
         run = cls(settings=given, questions=read_questions(given))
         given.config(items=len(run.questions["train"]), seed=0)  # raises for values that cannot be
@@ -206,8 +206,8 @@ class MultihopRun(SystemRun):
 
     @cached_property
     def untrained(self) -> Answerer:
-        """A new one on the first encoder, for all that looks before the start; not to be trained."""
-        return self.answerer(self.trainings[0], trained=False)
+        """The first one, for all that looks before the start; not to be trained."""
+        return self.answerer(self.trainings[0], trained=bool(self.settings.trained))
 
     def job(self, training: Training, *, answerer: Answerer | None = None) -> TrainingJob:
         """A new answerer on the questions of train."""
@@ -261,7 +261,7 @@ def prepare(given: Settings) -> MultihopRun:
 LOOKED_AT = 500  # questions of a split that are read before the start: 90,000 would take most of an hour
 
 
-def preview(run: MultihopRun) -> HTML:
+def preview(run: MultihopRun) -> Shown:
     """What is asked and what training will cost."""
     return runs.facts_table(question_facts(run) + training_facts(run))
 
@@ -393,7 +393,7 @@ def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
     return Scores(rows=rows, tables={"comparisons": tests, "kinds": kinds})
 
 
-def control_table(report: Report) -> ScoreTable | HTML:
+def control_table(report: Report) -> ScoreTable | Shown:
     """The scores on test without the documents that hold the clues."""
     table = lambda report, split: score_table(report, split=split, caption="test, one document")  # noqa: E731
     return runs.control_table(report, ONE_DOCUMENT, table)

@@ -21,7 +21,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import plotly.graph_objects as go
 import torch
-from IPython.display import HTML
 from pydantic import Field
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
@@ -76,7 +75,7 @@ from cdlm_lab.widgets.charts import pretraining_losses_figure
 from cdlm_lab.widgets.export.figures import folder_of, keep_figure
 from cdlm_lab.widgets.html import bytes_in_words, seconds_in_words
 from cdlm_lab.widgets.packed import ParagraphExampleView, TaskSentence
-from cdlm_lab.widgets.tables import ScoreTable, text_table
+from cdlm_lab.widgets.tables import ScoreTable, Shown, text_table
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
 
@@ -518,10 +517,10 @@ def score_table(report: Report) -> ScoreTable:
     return text_table(["test documents", "measured [95%]", "by chance", "of how many"], rows)
 
 
-def losses_figure(report: Report) -> go.Figure | HTML:
+def losses_figure(report: Report) -> go.Figure | Shown:
     """Both losses over the steps; where a model was opened that came without its history, a line says so."""
     if not report.tables["history"]:
-        return HTML("<p>This model came without the history of its training.</p>")
+        return Shown("<p>This model came without the history of its training.</p>")
     figure = pretraining_losses_figure(report.tables["history"], right=report.data["right"])
     return keep_figure(folder_of(report), "losses", figure)
 
@@ -540,7 +539,7 @@ class TaskCost(NamedTuple):
     seconds: float  # with all evaluations
 
 
-def preview(run: ParagraphRun) -> HTML:
+def preview(run: ParagraphRun) -> Shown:
     """What is read, what of it is lost, and what training will cost."""
     return facts_table(facts(run))
 

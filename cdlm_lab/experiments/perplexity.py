@@ -7,6 +7,7 @@ clusters, and two variants are compared cluster by cluster.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,11 +48,12 @@ from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets.charts import perplexity_figure
 from cdlm_lab.widgets.export.figures import folder_of, keep_figure
-from cdlm_lab.widgets.html import seconds_in_words
+from cdlm_lab.widgets.html import seconds_in_words, variant_name
 from cdlm_lab.widgets.score_tables import score_table
-from cdlm_lab.widgets.tables import ScoreTable
+from cdlm_lab.widgets.tables import PERPLEXITY, ScoreTable, number_cell, p_text, text_table
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report"]
+HEADLINE = ("cdlm", "local-cdlm")  # which of the variants are compared in one sentence
 LOSSES_FOLDER = "losses"  # in the folder of a run, with a file for each variant
 # What is measured: over all masked tokens, and over those that only another document tells.
 METRICS = {"perplexity": ("loss", "tokens"), "cross_document_perplexity": ("cross_loss", "cross_tokens")}
@@ -141,11 +143,13 @@ def _time_in_words(settings: Settings, model: CrossDocumentLM, examples: CrossDo
     return f"{readings:,} readings of a cluster: about {seconds_in_words(seconds)}"
 
 
-def predict(prepared: Prepared) -> tuple[dict[str, ClusterLosses], TokenisedSplit]:
+def predict(
+    prepared: Prepared, *, cache: str | Path = CACHE_FOLDER
+) -> tuple[dict[str, ClusterLosses], TokenisedSplit]:
     """The losses of each variant, which are kept in the run's folder, and the clusters they were measured
-    on."""
+    on. `cache`: for tokenised corpora."""
     settings = prepared.settings
-    form = parameters_of(settings, "split", "window", "batch_size", "precision")
+    form = parameters_of(settings, "split", "window", "batch_size", "precision") | {"cache": cache}
     kept = prepared.opened.folder / LOSSES_FOLDER
     return measure(settings.checkpoints, settings.clusters_read, **form, kept=kept)
 
@@ -162,7 +166,8 @@ def evaluate(prepared: Any, predictions: tuple[Losses, TokenisedSplit]) -> Score
         "clusters_dropped": split.counts.clusters_dropped,
         "files_passed_over": named(split.passed_over),
     }
-    return Scores(rows=rows, tables={"comparisons": comparisons}, data=data)
+    tables = {"comparisons": comparisons, "headline": headline_test(losses, seed=prepared.settings.seed)}
+    return Scores(rows=rows, tables=tables, data=data)
 
 
 def score_rows(losses: Losses, *, seed: int) -> tuple[list[Score], list[dict[str, Any]]]:
@@ -188,17 +193,29 @@ def comparisons_of(losses: Losses, *, seed: int) -> list[dict[str, Any]]:
     `difference` is in nats a token (log-perplexity of `a` minus that of `b`); `p_holm` is corrected for all
     rows of one kind.
     """
-    rows, names = [], ("difference", "low", "high", "p")
-    for kind, (loss, tokens) in METRICS.items():
-        of_kind = []
-        for a, b in pairwise(losses):
-            if (counts := getattr(losses[a], tokens)).sum():
-                sides = (getattr(losses[name], loss) for name in (a, b))
-                compared = compare_perplexities(*sides, counts, seed=seed)
-                row = {"kind": kind, "a": a, "b": b}
-                of_kind.append(row | {name: getattr(compared, name) for name in names})
-        rows += with_p_holm(of_kind)
+    rows = []
+    for kind, (_, tokens) in METRICS.items():
+        measured = [pair for pair in pairwise(losses) if getattr(losses[pair[0]], tokens).sum()]
+        rows += with_p_holm([_compared(losses, kind, *pair, seed=seed) for pair in measured])
     return rows
+
+
+def _compared(losses: Losses, kind: str, a: str, b: str, *, seed: int) -> dict[str, Any]:
+    """One variant against another by a metric, paired by cluster."""
+    loss, tokens = METRICS[kind]
+    sides = (getattr(losses[name], loss) for name in (a, b))
+    compared = compare_perplexities(*sides, getattr(losses[a], tokens), seed=seed)
+    names = ("difference", "low", "high", "p")
+    return {"kind": kind, "a": a, "b": b} | {name: getattr(compared, name) for name in names}
+
+
+def headline_test(losses: Losses, *, seed: int) -> list[dict[str, Any]]:
+    """CDLM against Local where both were measured, by what only another document tells if the corpus marks
+    it; one row, or none."""
+    if not all(name in losses for name in HEADLINE):
+        return []
+    kinds = [kind for kind, (_, tokens) in METRICS.items() if getattr(losses[HEADLINE[0]], tokens).any()]
+    return [_compared(losses, kinds[-1], *HEADLINE, seed=seed)]
 
 
 def cluster_losses(
@@ -305,6 +322,41 @@ def figure_view(report: Report, *, title: str = "") -> go.Figure:
 def table_view(report: Report) -> ScoreTable:
     """Table 1, beside the paper's."""
     return score_table(report, experiment="cross-document perplexity")
+
+
+def headline(report: Report) -> str:
+    """The result in one sentence: CDLM against Local, with interval and p; "" where one was not measured."""
+    if not (rows := report.tables.get("headline")):
+        return ""
+    (row,) = rows
+    tokens = "hidden words"
+    if row["kind"] != "perplexity":
+        tokens = "hidden names and numbers that only another document states"
+    of_kind = {one.system: one for one in report.rows if one.metric == row["kind"]}
+    numbers = [PERPLEXITY.write([of_kind[row[side]].value])[0] for side in ("a", "b")]
+    sign, side = (-1, "lower") if row["difference"] <= 0 else (1, "higher")
+    factor, *bounds = (math.exp(sign * row[name]) for name in ("difference", "low", "high"))
+    low, high = sorted(bounds)
+    p = p_text(row["p"])
+    chance = "" if row["p"] < 0.05 else ", which may be chance"
+    return (
+        f"On {tokens}, {variant_name(row['a'])} has a perplexity of {numbers[0]} and "
+        f"{variant_name(row['b'])} one of {numbers[1]}: {side} by a factor of {factor:.2f}{chance} (95% "
+        f"interval {low:.2f} to {high:.2f}, p {p if '<' in p else f'= {p}'}, "
+        f"{of_kind[row['a']].clusters} clusters)."
+    )
+
+
+def short_table(report: Report) -> ScoreTable:
+    """The perplexities with their intervals alone, for a terminal."""
+    names = dict.fromkeys(row.system for row in report.rows if row.metric in METRICS)
+    scores = {(row.system, row.metric): row for row in report.rows}
+    rows = [
+        [variant_name(name), *(number_cell(scores.get((name, metric)), PERPLEXITY) for metric in METRICS)]
+        for name in names
+    ]
+    columns = ["variant", "perplexity [95% interval]", "on cross-document tokens"]
+    return text_table(columns, rows, caption="Lower is better.")
 
 
 def summary(report: Report) -> str:

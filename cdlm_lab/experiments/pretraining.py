@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from IPython.display import HTML
 from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.files import named
@@ -37,6 +36,7 @@ from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, fine_tune
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.widgets.packed import DocumentLoss, PackedPreview
+from cdlm_lab.widgets.tables import Shown
 
 __all__ = ["Settings", "evaluate", "prepare", "preview", "report", "train"]
 EXAMPLES_LOOKED_AT = 200  # for the share of text lost and the mean number of global tokens
@@ -228,9 +228,10 @@ def summary(report: Report) -> str:
 # ---- what will be read ----
 
 
-def preview(prepared: Prepared) -> HTML:
+def preview(prepared: Prepared) -> Shown:
     """What a person wants to know before a run starts, and the first training example."""
-    return HTML(facts_table(facts_of(prepared)).data + example_view(prepared)._repr_html_())
+    facts, example = facts_table(facts_of(prepared)), example_view(prepared)
+    return Shown(facts.data + example._repr_html_(), f"{facts!r}\n{example!r}")
 
 
 def facts_of(prepared: Prepared) -> list[tuple[str, str]]:

@@ -28,13 +28,13 @@ from typing import IO, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
-from IPython.display import HTML
 from pydantic import Field
 from torch import nn
 
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.examples.collate import batches_by_length
 from cdlm_lab.metrics.significance import compare_means, holm, mean_score, t_test_of_seeds
+from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.models.precision import Precision, computing_in, precision_told
@@ -48,9 +48,9 @@ from cdlm_lab.training.fine_tuning import Item, OnLog, Recipe, TrainingJob, conf
 from cdlm_lab.training.history import HISTORY_FILE, read_history, seconds_of_batch
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trained import SYSTEMS_FOLDER, as_trained, trained_model
-from cdlm_lab.widgets.html import escaped, seconds_in_words, table_html
+from cdlm_lab.widgets.html import escaped, seconds_in_words
 from cdlm_lab.widgets.live_curve import LiveCurves, in_notebook
-from cdlm_lab.widgets.tables import NONE, ScoreTable, p_text
+from cdlm_lab.widgets.tables import NONE, ScoreTable, Shown, html_table, p_text
 
 # ---- systems x seeds in the folder of a run ----
 
@@ -139,6 +139,8 @@ class SystemRun:
         tuple[str, ...]
     ] = ()  # settings that a trained model is made for; none = it has no models
 
+    CHOSEN: ClassVar[tuple[str, ...]] = ("systems",)  # setting that says which systems there are
+
     settings: Any  # with `run_folder`, `chosen`, `seeds` and `parallel`
     opened: Run | None = None  # the folder, which this process holds; None = another one does
 
@@ -146,7 +148,7 @@ class SystemRun:
     def open(cls, settings: Any) -> Self:
         """Take the folder of the run, then read. Raises RunError if the folder is not free for this run.
         Raises ParameterError: what `trained` names has not all models that are to be read."""
-        settings = as_trained(settings, cls.SHAPES) if cls.SHAPES else settings
+        settings = as_trained(settings, cls.SHAPES, chosen=cls.CHOSEN) if cls.SHAPES else settings
         opened = open_run(settings.run_folder, name=cls.NAME, parameters=asdict(settings))
         return replace(cls.read(settings).with_models(), opened=opened)
 
@@ -273,9 +275,14 @@ SMALL = 60  # updates
 
 def train_small(run: Any, *, on_log: OnLog) -> None:
     """Train what `run.small_job()` makes for a few updates, to see how it goes; nothing else reads the model.
-    There is nothing to do where a whole training was seen. `run`: of any notebook that can open a trained
-    model."""
-    if not run.settings.trained or (job := run.small_job()) is None:
+    There is nothing to do where a whole training was seen; a line says if what it starts from is not here.
+    `run`: of any notebook that can open a trained model."""
+    try:
+        job = run.small_job() if run.settings.trained else None
+    except (ParameterError, CheckpointError) as error:
+        print(f"No new one is trained: {error}")
+        return
+    if job is None:
         return
     steps = min(SMALL, job.config.steps)
     often = {"evaluate_every": steps // 3 or 1, "save_every": steps, "log_every": 2}
@@ -331,11 +338,11 @@ def once(evaluate: Callable[..., Scores]) -> Callable[..., Scores]:
 
 def control_table(
     report: Report, split: str, table: Callable[[Report, str], ScoreTable]
-) -> ScoreTable | HTML:
+) -> ScoreTable | Shown:
     """The table of a split of which something was taken away; a line if the run was not measured on it."""
     if any(row.split == split for row in report.rows):
         return table(report, split)
-    return HTML("<p>This run was not measured so.</p>")
+    return Shown("<p>This run was not measured so.</p>")
 
 
 def report(run: SystemRun, scores: Scores) -> Report:
@@ -483,10 +490,10 @@ class KeptNumbers:
 # ---- before the start ----
 
 
-def facts_table(facts: Iterable[tuple[str, str]]) -> HTML:
+def facts_table(facts: Iterable[tuple[str, str]]) -> Shown:
     """What is known before the start, from (name, text)."""
     rows = [[escaped(name), escaped(text)] for name, text in facts]
-    return HTML(table_html(["", "before the start"], rows, text_columns=(0, 1)))
+    return html_table(["", "before the start"], rows, texts=2)
 
 
 def cost_facts(run: SystemRun) -> list[tuple[str, str]]:

@@ -19,7 +19,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import plotly.graph_objects as go
-from IPython.display import HTML
 
 from cdlm_lab.analysis.sentence_alignment import by_encodings, by_global_attention
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument, split_sentences
@@ -40,7 +39,7 @@ from cdlm_lab.widgets import score_tables
 from cdlm_lab.widgets.aligned import AlignedColumn, alignment_figure, compared_alignments_html
 from cdlm_lab.widgets.ask import OwnPair
 from cdlm_lab.widgets.export.figures import folder_of, keep_figure
-from cdlm_lab.widgets.tables import ScoreTable, system_rows
+from cdlm_lab.widgets.tables import ScoreTable, Shown, system_rows
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
 
@@ -112,8 +111,11 @@ def matched_run(given: Settings) -> MatchingRun:
     kind = document_matching.Settings
     if not given.matching_run:
         folder, systems = Path(given.run_folder) / "matching", given.systems or DEFAULT_SYSTEMS
+        if given.trained and systems == DEFAULT_SYSTEMS:
+            systems = kind().systems  # for all that the trained run has
         own = kind(run_folder=str(folder), systems=systems, precision=given.precision, trained=given.trained)
-        return MatchingRun.read(as_trained(own, MatchingRun.SHAPES)).with_models()
+        own = as_trained(own, MatchingRun.SHAPES, chosen=MatchingRun.CHOSEN)
+        return MatchingRun.read(own).with_models()
     folder, run = Path(given.matching_run), f"matching_run is {given.matching_run!r}"
     if not (folder / REPORT_FILE).is_file():
         raise ParameterError(f'{run}, where no finished run of notebook 04 is; run that first, or write ""')
@@ -133,7 +135,7 @@ def matched_run(given: Settings) -> MatchingRun:
     return MatchingRun.read(settings_of(kind, values | {"systems": chosen}))
 
 
-def preview(run: AlignmentRun) -> HTML:
+def preview(run: AlignmentRun) -> Shown:
     """What is aligned and what is trained first."""
     return runs.facts_table(facts(run))
 
@@ -376,7 +378,7 @@ hours, the energy minister said. An inquiry into the disaster will begin this we
 _WAYS = ("attention", GLOBAL_ATTENTION, "cosine")  # of a system the first that it has
 
 
-def compared_pair(run: AlignmentRun, aligned: Aligned) -> HTML:
+def compared_pair(run: AlignmentRun, aligned: Aligned) -> Shown:
     """A test pair under every system, trained with seed 0: the one that `shown_pair` names, or one that most
     systems detect, with few true sentences, which are neither first nor last."""
     name, names = run.settings.shown_pair, [pair.id for pair in aligned.pairs]
@@ -391,7 +393,7 @@ def compared_pair(run: AlignmentRun, aligned: Aligned) -> HTML:
         keys = {by: (system.name, by, 0) for by in _WAYS}
         alignments = {by: aligned.scores[key][place] for by, key in keys.items() if key in aligned.scores}
         columns.append(_column(system.label, alignments, pair, aligned.probabilities[system.name, 0][place]))
-    return HTML(_html(pair, columns))
+    return Shown(_html(pair, columns))
 
 
 def _is_inside(pair: DocumentPair) -> bool:

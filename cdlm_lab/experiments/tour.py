@@ -3,7 +3,7 @@
 
 The base (`longformer`) is trained first, on unrelated documents with local attention; the other four start
 from it with equal budgets. A few minutes teach a small model the wording of the reports and little about
-other documents, so the tour also measures the same five models trained for longer, which come with the
+other documents, so the tour first measures the same five models trained for longer, which come with the
 project, and says which is which.
 """
 
@@ -11,25 +11,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from IPython.display import HTML
 
+from cdlm_lab.data.files import replaced_file
 from cdlm_lab.experiments import perplexity, pretraining
-from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, VARIANTS, CorpusSettings, TokenisedSplit
+from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, VARIANTS, TokenisedSplit
 from cdlm_lab.experiments.perplexity import evaluate
-from cdlm_lab.experiments.runs import cost_in_words, facts_table, finished, finished_fact, report
-from cdlm_lab.models.checkpoint import PREFIX
+from cdlm_lab.experiments.runs import cost_in_words, facts_table, finished, finished_fact, report, write_page
 from cdlm_lab.models.precision import Precision, precision_told
 from cdlm_lab.parameters import parameters_of, settings, settings_of
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
 from cdlm_lab.training.history import HISTORY_FILE, read_history
+from cdlm_lab.widgets.export.figures import figure_html, figure_scripts
+from cdlm_lab.widgets.html import escaped, still_page
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
-SHIPPED_LENGTH, SHIPPED_WINDOW = 512, 32  # with which the shipped checkpoints were trained
+SHIPPED_FOLDER = "shipped_models"  # in the folder of the run: a run of notebook 02
+TEXT_FILE, PAGE_FILE = "results.txt", "results.html"  # likewise: what was found
 
 
 @settings
@@ -88,12 +91,12 @@ def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared
 
 def preview(prepared: Prepared) -> HTML:
     """What the base reads and how long it is trained, from one batch; the others take as long a step, or
-    little longer."""
+    little longer. Of a finished run: what it took."""
+    if made := finished(prepared):
+        return facts_table([finished_fact(made)])
     base = pretraining.read(prepared.variants["longformer"], cache=prepared.cache)
     facts = pretraining.facts_of(base)
     others = f"{len(prepared.variants) - 1} models from it, {prepared.settings.steps:,} steps each"
-    if made := finished(prepared):
-        return facts_table([*facts, finished_fact(made)])
     facts.append(("the base", cost_in_words(pretraining.job_of(base), items="examples")))
     return facts_table([*facts, ("then", others)])
 
@@ -130,16 +133,34 @@ def predict(
 
 
 def measure_shipped(prepared: Prepared) -> Report:
-    """Perplexities of the shipped checkpoints on storyworld's test split, with a report of their own in
-    `shipped/`."""
-    clusters, seed = prepared.settings.held_out_clusters, prepared.settings.seed
-    sizes = {"train_clusters": clusters, "held_out_clusters": clusters}
-    corpus = CorpusSettings(**sizes, max_length=SHIPPED_LENGTH, seed=seed)
-    parameters = {"clusters": clusters, "seed": seed}
-    folder = prepared.opened.folder / "shipped"
-    opened = open_run(folder, name="tour, shipped checkpoints", parameters=parameters)
-    checkpoints = {name: PREFIX + name for name in VARIANTS}
-    form = {"window": SHIPPED_WINDOW, "batch_size": 8, "cache": prepared.cache}
-    form["kept"] = folder / perplexity.LOSSES_FOLDER
-    shipped = replace(prepared, opened=opened, data={})
-    return report(shipped, evaluate(shipped, perplexity.measure(checkpoints, corpus, split="test", **form)))
+    """Perplexities of the models that come with the project: a run of notebook 02 of its own, in a folder of
+    this run, so that the results book finds it."""
+    given = prepared.settings
+    settings = perplexity.Settings(
+        run_folder=str(prepared.opened.folder / SHIPPED_FOLDER),
+        clusters=given.held_out_clusters,
+        precision=given.precision,
+        seed=given.seed,
+    )
+    shipped = perplexity.prepare(settings)
+    return report(shipped, evaluate(shipped, perplexity.predict(shipped, cache=prepared.cache)))
+
+
+def conclude(prepared: Prepared, reports: Mapping[str, Report]) -> str:
+    """Write what was found, title -> report, into the run's folder, as text and as a page with figures;
+    returns the headlines, and where all is."""
+    folder, heads = prepared.opened.folder, []
+    texts, parts = [], []
+    for title, made in reports.items():
+        head, table = perplexity.headline(made), perplexity.table_view(made)
+        figure = perplexity.figure_view(made, title=title)
+        heads.append(f"{title}. {head}".strip())
+        texts.append(f"{heads[-1]}\n\n{perplexity.short_table(made).text()}\n")
+        drawn = figure_html(title, figure)
+        parts.append(f"<h2>{escaped(title)}</h2><p>{escaped(head)}</p>{drawn}{table.html()}")
+    with replaced_file(folder / TEXT_FILE) as file:
+        file.write("\n".join(texts))
+    note = f"{folder}; the models of variants in {folder}/VARIANT/model"
+    page = still_page("".join(parts), title="The tour", note=note, scripts=figure_scripts())
+    write_page(folder / PAGE_FILE, page)
+    return "\n".join([*heads, f"tables: {folder / TEXT_FILE}", f"tables and figures: {folder / PAGE_FILE}"])

@@ -16,7 +16,7 @@ from cdlm_lab.results.reports import LeftAside, ReportFolder, find_reports, malf
 from cdlm_lab.results.series import KnownRuns, TakenRow, check_chosen
 from cdlm_lab.scores import Score, json_of
 from cdlm_lab.widgets.html import escaped
-from cdlm_lab.widgets.tables import ScoreTable, markdown_text
+from cdlm_lab.widgets.tables import ScoreTable, Shown, markdown_text
 
 PARAMETERS = ("run_folder", "results", "leave_out", "choose", "compare", "readme")
 PAPERS = ("cdlm", "cda", "doc-arc", "mspp")  # as names of tables begin
@@ -121,9 +121,10 @@ def damage_told(book: Book) -> str:
     return f"{len(names)} damaged report{'s' * (len(names) > 1)} left out: {', '.join(names)}"
 
 
-def paper_html(book: Book, paper: str) -> str:
-    """The tables of a paper, `cdlm`, `cda`, `doc-arc` or `mspp`, as HTML."""
-    return "".join(table.html() for table in _tables_of(book, paper))
+def paper_view(book: Book, paper: str) -> Shown:
+    """The tables of a paper, `cdlm`, `cda`, `doc-arc` or `mspp`."""
+    shown = _tables_of(book, paper)
+    return Shown("".join(table.html() for table in shown), "\n\n".join(table.text() for table in shown))
 
 
 def _tables_of(book: Book, paper: str) -> list[ScoreTable]:
@@ -131,10 +132,12 @@ def _tables_of(book: Book, paper: str) -> list[ScoreTable]:
     return shown + ([book.words] if paper == "doc-arc" else [])
 
 
-def encoders_html(book: Book) -> str:
-    """The table of encoders as HTML."""
-    table = tables.encoder_table(book.columns)
-    return "nothing was measured with any encoder" if table is None else table.html()
+def encoders_view(book: Book) -> Shown:
+    """The table of encoders."""
+    if (table := tables.encoder_table(book.columns)) is None:
+        nothing = "nothing was measured with any encoder"
+        return Shown(nothing, nothing)
+    return Shown(table.html(), table.text())
 
 
 def write_book(run: Run, book: Book) -> Report:

@@ -18,15 +18,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import plotly.graph_objects as go
-from plotly.offline import get_plotlyjs
-
 from cdlm_lab.batch.command import run_card
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.report import REPORT_FILE, Report, RunError, kept, read_report
 from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PERPLEXITY
 from cdlm_lab.training.history import HISTORY_FILE, read_history
-from cdlm_lab.widgets.export.figures import CONFIG, kept_figures, write_figures
+from cdlm_lab.widgets.export.figures import figure_html, figure_scripts, kept_figures, write_figures
 from cdlm_lab.widgets.export.text import file_name
 from cdlm_lab.widgets.html import STILL_POLICY, div, escaped, fold, still_page, variant_name
 from cdlm_lab.widgets.live_curve import LiveCurve
@@ -39,8 +36,6 @@ _IN_PERPLEXITY = ("tour", "pretraining")  # experiments whose curves are of lang
 _TOURS = ("tour", "tour, shipped checkpoints")
 _STYLE = "iframe{width:100%;height:70vh;border:1px solid rgba(128,128,128,.4);border-radius:6px}"
 _STYLE += "pre{white-space:pre-wrap;font-size:12px}"
-_DRAW = "for(const e of document.querySelectorAll('[data-figure]')){const f=JSON.parse(e.dataset.figure);"
-_DRAW += f"Plotly.newPlot(e,f.data,f.layout,{json.dumps(CONFIG | {'responsive': True})})}}"
 
 
 def score_tables_of(report: Report) -> dict[str, ScoreTable]:
@@ -124,7 +119,7 @@ def run_page(folder: Path) -> str:
     no finished run."""
     report, figures = _read(folder), kept_figures(folder)
     parts = [table.html() for table in score_tables_of(report).values()]
-    parts += [_figure_html(name, figure) for name, figure in figures.items()]
+    parts += [figure_html(name, figure) for name, figure in figures.items()]
     parts += [div(curve, "margin:18px 0") for curve in curves(folder, report)]
     for name, table in further_tables(report).items():
         more = f", the first {LONGEST_TABLE:,}" if len(table.rows) > LONGEST_TABLE else ""
@@ -134,16 +129,9 @@ def run_page(folder: Path) -> str:
         frame = f'<iframe sandbox loading="lazy" title="{escaped(name)}" srcdoc="{escaped(page)}"></iframe>'
         parts.append(fold(f"examples: {escaped(name)}", frame))
     parts.append(fold("parameters, data, versions, machine", f"<pre>{escaped(run_card(folder))}</pre>"))
-    scripts = (get_plotlyjs(), _DRAW) if figures else ()
+    scripts = figure_scripts() if figures else ()
     note = f"{report.name}; finished {report.finished[:16].replace('T', ' ')} UTC"
     return still_page("".join(parts), title=folder.resolve().name, note=note, style=_STYLE, scripts=scripts)
-
-
-def _figure_html(name: str, figure: go.Figure) -> str:
-    height = figure.layout.height or 420
-    figure.update_layout(width=None)
-    data = escaped(figure.to_json())
-    return f'<div data-figure="{data}" title="{escaped(name)}" style="height:{height}px;margin:18px 0"></div>'
 
 
 def write_events(folder: Path, logs: Path) -> str:

@@ -195,8 +195,8 @@ def size_of(report: Report, group: str) -> tuple[int, str]:
 
 # What fills no table of a paper, and why.
 _ELSEWHERE = {
-    "tour": "trains for show, for minutes; notebook 02 measures",
-    "tour, shipped checkpoints": "a part of the tour; notebook 02 measures",
+    "tour": "trains for show, for minutes; the models that come with the project are in the table",
+    "tour, shipped checkpoints": "a part of an older tour; notebook 02 measures",
     "pretraining": "says what its model was trained with; notebook 02 measures it",
     "paragraph pretraining": "says what its model was trained with; notebooks 09 and 10 measure it",
     BOOK: "is an earlier results book",

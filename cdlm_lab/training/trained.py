@@ -78,8 +78,9 @@ def _entry(name: str, key: str, kind: type[Entry]) -> Entry:
         ) from None
 
 
-def as_trained(settings: Settings, names: Collection[str]) -> Settings:
-    """The settings, with those in `names`, which shape the model, as the run that `trained` names had them.
+def as_trained(settings: Settings, names: Collection[str], *, chosen: Collection[str] = ()) -> Settings:
+    """The settings, with those in `names`, which shape the model, as the run that `trained` names had them,
+    and those in `chosen`, which say which of its models are opened, unless they are not the default.
 
     Raises ParameterError: one of them is neither the default nor what that run had, or a model that comes
     with the project, which knows storyworld, is to read another corpus.
@@ -100,7 +101,8 @@ def as_trained(settings: Settings, names: Collection[str]) -> Settings:
                 f"{name} is {value!r}, but {run} was trained with {parameters[name]!r}; "
                 f'write that, or trained = "" to train with yours'
             )
-    return replace(settings, **{name: parameters[name] for name in names if name in parameters})
+    free = [name for name in chosen if getattr(settings, name) == getattr(defaults, name)]
+    return replace(settings, **{name: parameters[name] for name in (*names, *free) if name in parameters})
 
 
 def trained_model(name: str, training: str = "") -> Path:

@@ -173,7 +173,11 @@ class ResumableTrainer(Trainer):
         self.history.begin(checkpoint_step(checkpoint) if checkpoint else 0)
         self._began = time.monotonic()
         try:
-            if checkpoint is not None and self.selection.is_over(self.history.records):
+            if checkpoint is not None and (
+                # else Trainer would make one step more where there is more data
+                checkpoint_step(checkpoint) >= self.config.steps
+                or self.selection.is_over(self.history.records)
+            ):
                 self.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
                 self._seconds_before, self._tokens_before = self._saved["seconds"], self._saved["tokens"]
             else:

@@ -74,6 +74,20 @@ def escaped(text: str) -> str:
     return html.escape(visible(text), quote=True)
 
 
+def text_of(markup: str) -> str:
+    """What HTML says, as one line of text."""
+    return " ".join(html.unescape(_BLOCK.sub(" ", _INLINE.sub("", markup))).split())
+
+
+def lines_of(markup: str) -> list[str]:
+    """What HTML says, with a line for each block and each row of a table."""
+    parts = re.split(r"</(?:div|tr|p|li|summary|h\d)>|<br\s*/?>|<style>.*?</style>", markup, flags=re.DOTALL)
+    return [line for part in parts if (line := text_of(part))]
+
+
+_INLINE, _BLOCK = re.compile(r"</?(?:b|i|bdi|sub|sup|code)(?:\s[^>]*)?>"), re.compile(r"<[^>]*>")
+
+
 def counted(count: int, noun: str) -> str:
     """(1, "word") -> `1 word`, (4096, "word") -> `4,096 words`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

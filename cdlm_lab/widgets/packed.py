@@ -411,6 +411,9 @@ class ParagraphExampleView:
         if wrong := sorted({int(n) for n in self.sentence if not 0 <= n < len(self.sentences)}):
             raise ValueError(f"a token is of sentence {wrong[0]}; there are {len(self.sentences)}, from 0")
 
+    def __repr__(self) -> str:
+        return f"ParagraphExampleView({len(self.marked.tokens)} tokens, {len(self.sentences)} sentences)"
+
     def _repr_html_(self) -> str:
         judged = any(sentence.probability is not None for sentence in self.sentences)
         probability = ["probability"] if judged else []

@@ -16,11 +16,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from IPython.display import HTML
+
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets.export.text import csv_text, download_links, latex_cell, latex_table
-from cdlm_lab.widgets.html import MUTED, div, escaped, table_html, visible
+from cdlm_lab.widgets.html import MUTED, div, escaped, lines_of, table_html, text_of, visible
 
 NONE, NOT_RUN = "\u2013", "not run"
+MOST_LINES = 40  # of a view in a log
 DEV = "dev "  # before the name of a metric: the same on dev
 PUBLISHED = Path(__file__).resolve().parents[1] / "results" / "published.csv"
 _SMALL = f"font-size:11px;font-weight:400;white-space:nowrap;{MUTED}"
@@ -167,6 +170,29 @@ def text_table(
     nothing = [[Cell(text="none", missing=True), *[Cell()] * (len(columns) - 1)]]
     heads = [Heading(name=name, is_text=number < texts) for number, name in enumerate(columns)]
     return ScoreTable(caption=caption, columns=heads, rows=cells or nothing)
+
+
+class Shown(HTML):
+    """HTML that is text where there is no HTML, as in the log of an unattended run; `text`: "" = the first
+    lines of what the HTML says."""
+
+    def __init__(self, html: str, text: str = "") -> None:
+        super().__init__(html)
+        if not text:
+            lines = lines_of(html)
+            more = [f"({len(lines) - MOST_LINES:,} lines more)"] if len(lines) > MOST_LINES else []
+            text = "\n".join(lines[:MOST_LINES] + more)
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def html_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int = 1) -> Shown:
+    """A table of headings and cells that are HTML already, of which the first `texts` columns are words."""
+    lines = [[text_of(cell) for cell in row] for row in rows]
+    plain = text_table([text_of(column) for column in columns], lines, texts=texts)
+    return Shown(table_html(columns, rows, text_columns=range(texts)), plain.text())
 
 
 def markdown_text(text: str) -> str:

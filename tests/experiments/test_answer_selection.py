@@ -394,6 +394,19 @@ def test_each_system_ranks_every_candidate_and_joint_ones_the_best_of_pairwise_a
                     assert set(np.flatnonzero(~np.isnan(scores))) == set(expected.tolist())
 
 
+def test_the_models_of_a_run_are_opened_without_what_they_started_from(finished: Finished, tmp_path: Path):
+    run, predictions = finished
+    given = Settings(trained=str(run.folder), run_folder=str(tmp_path / "run"), micro_batch_size=8)
+    opened = answer_selection.prepare(replace(given, train_stories=3, held_out_stories=2))
+    assert [one.name for one in opened.systems] == [*NAMES], "those of the run, not the default"
+    assert pretraining_facts(opened) == []
+    assert dict(cost_facts(opened))["MSPP IE_k"] == f"is trained already, in {run.folder}"
+    again = answer_selection.predict(opened)["mspp-ie", 0]["test"].scores
+    for one, other in zip(again, predictions["mspp-ie", 0]["test"].scores, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4)
+    assert opened.small_job().model.head.form.kind == PAIR.head, "mspp is not named"
+
+
 def test_the_epoch_with_the_highest_map_on_dev_is_kept(finished: Finished):
     run, predictions = finished
     for training in run.trainings:

@@ -1,6 +1,7 @@
 """Multihop questions: a run on a handful of them, its report by hand, questions of files, what is refused."""
 
 import json
+import shutil
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -98,6 +99,20 @@ def test_without_the_document_of_the_clue_the_same_models_are_measured_again(fin
     assert "test, one document" in multihop_qa.control_table(written).html()
     trained_so = MultihopRun.read(replace(run.settings, seen="one document"))
     assert "test_one_document" not in trained_so.questions
+
+
+def test_models_are_opened_though_their_encoders_are_gone(finished, tmp_path: Path, capsys) -> None:
+    run, predictions = finished
+    shutil.copytree(run.folder, tmp_path / "moved", ignore=shutil.ignore_patterns("*.jsonl", "report.json"))
+    file = tmp_path / "moved" / "run.json"
+    file.write_text(file.read_text().replace('"encoders": "storyworld"', '"encoders": "/gone"'))
+    given = replace(SMALL, trained=str(tmp_path / "moved"), run_folder=str(tmp_path / "again"), seeds=1)
+    opened = multihop_qa.prepare(replace(given, variants="longformer"))
+    assert "is trained already" in multihop_qa.preview(opened).data
+    again = multihop_qa.predict(opened)["longformer", 0]["test"]
+    assert again.answers == predictions["longformer", 0]["test"].answers
+    multihop_qa.train_small(opened, on_log=None)
+    assert "No new one is trained: encoders is '/gone', where longformer is not" in capsys.readouterr().out
 
 
 def test_answers_are_read_in_place_and_on_a_page(finished) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -35,6 +36,7 @@ from cdlm_lab.models.coreference import load_pair_scorer
 from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import read_report
+from cdlm_lab.results.reports import find_reports
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.trainer import ResumableTrainer
 
@@ -259,9 +261,19 @@ def test_five_models_and_none_trained_twice(
     assert list(dict.fromkeys(row.system for row in live.rows)) == list(VARIANTS)
     assert "Trained here" in perplexity.figure_view(live, title="Trained here").layout.title.text
     shipped = tour.measure_shipped(replace(prepared, settings=replace(given, held_out_clusters=2)))
-    assert (tmp_path / "run" / "shipped" / "report.json").is_file()
+    found = find_reports(tmp_path)
+    assert [one.name for one in found.reports] == ["run/shipped_models"], "the results book has it in Table 1"
     assert {row.clusters for row in shipped.rows} == {2}
-    assert len(perplexity.table_view(shipped).rows) == 5
+    where = tour.conclude(prepared, {"Shipped": shipped, "Trained <here>": live})
+    text, page = ((tmp_path / "run" / f"results.{kind}").read_text() for kind in ("txt", "html"))
+    told = "names and numbers that only another document states, CDLM has a perplexity of N and Local CDLM "
+    told += "one of N: lower by a factor of N, which may be chance (95% interval N to N, p = N, 2 clusters)."
+    assert told in re.sub(r"\d+\.\d+", "N", perplexity.headline(shipped))
+    assert perplexity.headline(shipped) in where
+    assert text.index(perplexity.short_table(shipped).text()) < text.index("Trained <here>")
+    assert page.count("<div data-figure=") == 2
+    assert "Trained <here>" not in page
+    assert not re.search(r"<script[^>]+src=", page), "it opens offline"
 
 
 def weights_of(folder: Path) -> torch.Tensor:

@@ -229,6 +229,24 @@ def test_positions_start_as_sinusoids(trained_once: None) -> None:
         assert (neighbours > 0.9) == is_smooth
 
 
+def test_a_token_attends_first_to_those_like_it(trained_once: None) -> None:
+    """With keys as queries the product of a token with itself is its squared length."""
+    largest = {}
+    for alike in (True, False):
+        model, _ = load_language_model(
+            "tiny", max_length=64, window=8, sizes=TinySizes(keys_as_queries=alike)
+        )
+        attention, words = (
+            model.longformer.encoder.layer[0].attention.self,
+            model.get_input_embeddings().weight,
+        )
+        assert torch.equal(attention.key.weight, attention.query.weight) is alike
+        states = torch.nn.functional.layer_norm(words[:200], [words.shape[1]])
+        products = attention.query(states) @ attention.key(states).T
+        largest[alike] = (products.argmax(1) == torch.arange(200)).float().mean().item()
+    assert largest[True] > 0.9 > 0.1 > largest[False]
+
+
 def test_sizes_that_cannot_be() -> None:
     with pytest.raises(ValueError, match=r"hidden_size \(128\) must be divisible by heads \(3\)"):
         TinySizes(heads=3)

@@ -21,10 +21,10 @@ from cdlm_lab.results.book import (
     aside_rows,
     book_markdown,
     damage_told,
-    encoders_html,
+    encoders_view,
     missing_rows,
     open_book,
-    paper_html,
+    paper_view,
     report_rows,
     tables_into,
     write_book,
@@ -77,7 +77,7 @@ def test_the_recorded_book_has_every_table(recorded: Book):
     assert text.index("## Doc-ARC, Table 5") < text.index("## MSPP, Table 1")
     assert "| Local CDLM | 100.6 [94.1, 107.6] (p < 0.001 to Rand CDLM) |" in text
     assert ("cda-3", "bert-han-finetuned") in missing_rows(recorded)
-    html = "".join(paper_html(recorded, paper) for paper in PAPERS) + encoders_html(recorded)
+    html = "".join(paper_view(recorded, paper).data for paper in PAPERS) + encoders_view(recorded).data
     assert 'title="news_clusters_minilm/perplexity.json"' in html
     assert html.count("<table") == len(recorded.tables) + 2
 
@@ -86,7 +86,7 @@ def test_names_of_reports_are_text(tmp_path: Path):
     folder = tmp_path / "runs" / "<img src=x>|a"
     matching_report(folder, {"bert-han": (0.5, 0.6)})
     book = open_book(tmp_path / "runs")
-    html = paper_html(book, "cda") + "".join(report_rows(book)[0])
+    html = paper_view(book, "cda").data + "".join(report_rows(book)[0])
     assert "<img" not in html
     assert r"- From \<img src=x>\|a" in book_markdown(book)
 
@@ -100,8 +100,10 @@ def test_wrong_names_stop_it(tmp_path: Path):
 
 def test_an_empty_folder_is_a_book_of_what_was_not_run(tmp_path: Path):
     book = open_book(tmp_path)
-    assert encoders_html(book) == "nothing was measured with any encoder"
-    assert "not run yet" in paper_html(book, "cdlm")
+    assert encoders_view(book).data == "nothing was measured with any encoder"
+    shown = paper_view(book, "cdlm")
+    assert "not run yet" in shown.data
+    assert "not run yet" in repr(shown), "a log shows the tables as text"
 
 
 def test_the_readme_is_written_from_the_recorded_runs_beside_it(tmp_path: Path):
@@ -245,8 +247,8 @@ def test_reports_damaged_at_random_end_no_book(tmp_path: Path):
         try:
             book = open_book(tmp_path)
             write_book(replace(RUN, folder=tmp_path), book)
-            _ = [show(book) for show in (report_rows, aside_rows, encoders_html)]
-            _ = [paper_html(book, paper) for paper in PAPERS]
+            _ = [show(book) for show in (report_rows, aside_rows, encoders_view)]
+            _ = [paper_view(book, paper) for paper in PAPERS]
             assert "good" in [one.name for one in book.reports.reports]
             used = "bad" in [one.name for one in (*book.reports.reports, *book.reports.others)]
             aside = [one for one in book.reports.aside if one.name == "bad"]

@@ -124,6 +124,12 @@ def test_the_settings_that_shape_a_model_are_those_it_was_trained_with(run: Path
         as_trained(Settings(trained=str(run), window=6), ["window"])
 
 
+def test_what_is_opened_is_what_the_run_has_unless_something_is_named(run: Path):
+    named = as_trained(Settings(trained=str(run)), [], chosen=["epochs"])
+    assert named.epochs == 3
+    assert as_trained(Settings(trained=str(run), epochs=2), [], chosen=["epochs"]).epochs == 2
+
+
 def test_a_shipped_model_is_for_storyworld_and_one_of_yours_for_any_corpus(run: Path, project: Path):
     ship_run(run, "storyworld/matching")
     assert as_trained(Settings(trained=str(run), corpus="ecb"), []).corpus == "ecb"

@@ -171,6 +171,13 @@ def test_a_finished_run_is_only_read(tmp_path: Path, uninterrupted: Outcome):
     assert all(torch.equal(value, weights[name]) for name, value in best.state_dict().items())
 
 
+def test_a_finished_run_on_more_data_than_it_takes_makes_no_step_more(tmp_path: Path):
+    more = {"train_examples": tiny_run.Examples(seed=1, size=80), **SETTINGS}
+    first = run(tmp_path, **more)
+    again = run(tmp_path, **more)
+    assert (again.steps, again.history) == (first.steps, first.history)
+
+
 def test_a_full_disk_loses_nothing(tmp_path: Path, uninterrupted: Outcome, monkeypatch: pytest.MonkeyPatch):
     def full(trainer: ResumableTrainer, folder: str) -> None:
         if trainer.state.global_step >= 9:

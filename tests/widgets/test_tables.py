@@ -92,6 +92,19 @@ def test_html_says_where_numbers_are_from_and_escapes_everything():
     assert "opacity" not in html[html.index("71.6") - 40 : html.index("71.6")]
 
 
+def test_html_is_text_in_a_log():
+    shown = tables.html_table(
+        ["name", ""], [["<bdi>a</bdi>", "1<sub>0</sub>"], ["<div>b &lt;i&gt;</div>", "22"]]
+    )
+    assert repr(shown) == "name\na      10\nb <i>  22"
+    assert "<td" in shown.data
+    view = tables.Shown(
+        "<style>p{}</style><div>one <b>word</b></div><p title='x'>two</p>" + "<div>line</div>" * 50
+    )
+    assert repr(view).splitlines()[:3] == ["one word", "two", "line"]
+    assert repr(view).endswith("\n(12 lines more)")
+
+
 def test_rows_are_as_long_as_the_columns():
     with pytest.raises(ValueError, match="a row has 2 cells, but there are 3 columns"):
         table(MEASURED[:2])

@@ -67,11 +67,11 @@ class Settings(Checkpoints):
     run_folder: str = "runs/attention"
     corpus: str = "storyworld"
     split: CoreferenceSplit = "test"
-    stories: int = Field(default=30, ge=1)
+    stories: int = Field(default=90, ge=1)
     own_documents: str = ""
     explore: str = "longformer cdlm"
     explore_documents: str = ""
-    pairs: int = Field(default=60, ge=1)
+    pairs: int = Field(default=100, ge=1)
     candidates: Literal["document", "words", "both_documents"] = "document"
     max_length: int = 512
     window: int = 32

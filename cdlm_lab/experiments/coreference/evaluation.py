@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
-from IPython.display import HTML
 
 from cdlm_lab.clustering import clusters_of, labels_at
 from cdlm_lab.data.coreference_files import write_conll
@@ -49,7 +48,7 @@ from cdlm_lab.widgets.ask import OwnDocuments
 from cdlm_lab.widgets.export.figures import keep_figure
 from cdlm_lab.widgets.html import ShownMention, counted, document_name, joined, seconds_in_words
 from cdlm_lab.widgets.score_tables import score_table
-from cdlm_lab.widgets.tables import ScoreTable, published_rows
+from cdlm_lab.widgets.tables import ScoreTable, Shown, published_rows
 
 __all__ = ["evaluate", "preview", "report"]
 Clusters = Sequence[Sequence[tuple[str, int, int]]]  # of places of mentions: document, start, end
@@ -62,7 +61,7 @@ MOST_IN_WHOLE = 5_000  # pairs of dev that are all read in whole documents, to s
 # ---- before the start ----
 
 
-def preview(prepared: Prepared) -> HTML:
+def preview(prepared: Prepared) -> Shown:
     """What a person wants to know before a run starts."""
     return facts_table(facts_of(prepared))
 
@@ -326,10 +325,10 @@ def _write_conll(
 # ---- views ----
 
 
-def clusters_view(prepared: Prepared, predictions: Predictions) -> HTML:
+def clusters_view(prepared: Prepared, predictions: Predictions) -> Shown:
     """The clusters of the largest group of test, each mention in its sentence."""
     clusters = shown_clusters(prepared.topics["test"], _largest(predictions), predictions.threshold)
-    return HTML(widgets.clusters_html(clusters))
+    return Shown(widgets.clusters_html(clusters))
 
 
 def tree_view(prepared: Prepared, predictions: Predictions) -> go.Figure:
@@ -343,10 +342,10 @@ def tree_view(prepared: Prepared, predictions: Predictions) -> go.Figure:
     return keep_figure(prepared.settings.run_folder, "merge-tree", figure)
 
 
-def errors_view(prepared: Prepared, predictions: Predictions) -> HTML:
+def errors_view(prepared: Prepared, predictions: Predictions) -> Shown:
     """The wrong pairs of all groups of test."""
     errors = pair_errors(prepared.topics["test"], predictions.test, predictions.threshold)
-    return HTML(widgets.errors_html(errors))
+    return Shown(widgets.errors_html(errors))
 
 
 def table_view(report: Report) -> ScoreTable:

@@ -79,7 +79,7 @@ class JointRun(SystemRun):
         run = super().open(settings)
         for system in run.systems:
             run.config(system)
-            run.reader(system, trained=bool(settings.trained))  # has it positions enough?
+            run.shown_reader(system)  # has it positions enough?
         return run
 
     def job(self, training: Training) -> TrainingJob:
@@ -99,6 +99,10 @@ class JointRun(SystemRun):
             config=config,
             judge=judge,
         )
+
+    def shown_reader(self, system: Any) -> Any:
+        """What looks before the start: a new one, or one that was opened."""
+        return self.reader(system, trained=bool(self.settings.trained))
 
     def can_begin(self, training: Training) -> bool:
         """True where what it starts from is at hand: one that was opened may not be."""

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from IPython.display import HTML
 from pydantic import Field
 from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -31,7 +30,8 @@ from cdlm_lab.models.encoder import AttentionDropout, load_encoder
 from cdlm_lab.models.frozen import SentenceEncodings, load_sentence_encoder
 from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import settings
-from cdlm_lab.widgets.html import table_html, variant_name
+from cdlm_lab.widgets.html import variant_name
+from cdlm_lab.widgets.tables import Shown, html_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +99,10 @@ SYSTEMS = {
 }
 
 
-def systems_table() -> HTML:
+def systems_table() -> Shown:
     """Name and meaning of every system."""
     rows = [[f"<code>{one.name}</code>", f"<b>{one.label}</b>: {one.about}"] for one in SYSTEMS.values()]
-    return HTML(table_html(["name", "what it is"], rows, text_columns=(0, 1)))
+    return html_table(["name", "what it is"], rows, texts=2)
 
 
 @settings

@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 import plotly.graph_objects as go
-from IPython.display import HTML
 from ipywidgets import Widget
 
 from cdlm_lab.analysis.joint_diagnosis import JointDiagnosis, diagnose
@@ -33,7 +32,7 @@ from cdlm_lab.widgets.export.figures import folder_of, keep_figure
 from cdlm_lab.widgets.html import escaped, points_in_words, share_bar, still_page, table_html
 from cdlm_lab.widgets.rankings import ReadRanking
 from cdlm_lab.widgets.score_tables import score_table, split_in_words
-from cdlm_lab.widgets.tables import Cell, ScoreTable, p_text, text_table
+from cdlm_lab.widgets.tables import Cell, ScoreTable, Shown, p_text, text_table
 
 ALL, RERANKED = "all", "reranked"
 Predictions = Mapping[tuple[str, int], Mapping[str, AnswerPredictions]]  # (system, seed) -> data set
@@ -106,12 +105,12 @@ def timing_figure(report: Report) -> go.Figure:
     return keep_figure(folder_of(report), "latency", pictures.latency_figure(latencies, against=PAIRWISE))
 
 
-def timing(report: Report) -> HTML:
+def timing(report: Report) -> Shown:
     """How many times as long as pairwise reading joint reading takes, measured and by the paper."""
     seconds = {row["system"]: row["seconds"] for row in report.tables["latency"]}
     joint = [value for label, value in seconds.items() if label != PAIRWISE]
     quadratic, linear = expected_ratios(report.parameters["candidates"])
-    return HTML(
+    return Shown(
         f"Joint reading takes {np.mean(joint) / seconds[PAIRWISE]:.2f} times as long as pairwise. By the "
         f"paper's arithmetic, for sentences of one length: (k + 1)&sup2; / 4k = {quadratic:.2f} where time "
         f"grows with the square of the sequence, (k + 1) / 2k = {linear:.2f} where it grows with its length; "

@@ -19,6 +19,7 @@ import plotly.graph_objects as go
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.report import REPORT_FILE, Report, RunError, read_report
 from cdlm_lab.widgets.export.text import file_name
+from cdlm_lab.widgets.html import escaped
 
 FIGURES = "figures"  # in the folder of a run
 # The camera above a figure saves it as SVG, in any browser and offline.
@@ -27,6 +28,8 @@ CONFIG = {
     "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
     "toImageButtonOptions": {"format": "svg", "filename": "figure"},
 }
+_DRAW = "for(const e of document.querySelectorAll('[data-figure]')){const f=JSON.parse(e.dataset.figure);"
+_DRAW += f"Plotly.newPlot(e,f.data,f.layout,{json.dumps(CONFIG | {'responsive': True})})}}"
 _WIDTH, _HEIGHT = 960, 420  # pixels, of figures that do not say
 
 
@@ -104,3 +107,18 @@ def write_figures(figures: Mapping[str, go.Figure], folder: Path) -> str:
     finally:
         kaleido.stop_sync_server(silence_warnings=True)
     return ""
+
+
+def figure_html(name: str, figure: go.Figure) -> str:
+    """A figure in a page that ends with `figure_scripts`."""
+    height = figure.layout.height or _HEIGHT
+    figure.update_layout(width=None)
+    data = escaped(figure.to_json())
+    return f'<div data-figure="{data}" title="{escaped(name)}" style="height:{height}px;margin:18px 0"></div>'
+
+
+def figure_scripts() -> tuple[str, str]:
+    """What draws the figures of a page that loads nothing: the `scripts` of a `still_page`."""
+    from plotly.offline import get_plotlyjs  # here, as it takes a second to load
+
+    return get_plotlyjs(), _DRAW
