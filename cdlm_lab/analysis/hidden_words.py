@@ -18,35 +18,14 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel
 
+from cdlm_lab.analysis.filled_words import WordPieces
 from cdlm_lab.analysis.source_attention import evaluating, hidden_states
-from cdlm_lab.examples.masking import continuing_pieces
 
 MOST_PIECES = 16  # of a hidden span: each is another run
 ROWS = 16  # texts that are read at once
 Beginning = tuple[tuple[int, ...], float]  # pieces and the logarithm of their probability
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Vocabulary:
-    """Which pieces may stand where in a word that is guessed."""
-
-    begins: np.ndarray  # bool (vocab,), True = begins a word
-    continues: np.ndarray  # bool (vocab,), True = goes on with a word; punctuation does not
-
-    @classmethod
-    def of(cls, tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
-        """Of a tokenizer. Where it does not show words, any piece but the special ones may stand anywhere."""
-        size, names = len(tokenizer), tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
-        ordinary = ~np.isin(np.arange(size), [*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder])
-        try:
-            continues = continuing_pieces(tokenizer)[:size]
-        except ValueError:
-            return cls(begins=ordinary, continues=ordinary)
-        punctuation = np.array([name.isascii() and not any(map(str.isalnum, name)) for name in names])
-        bare = np.array([name in "\u0120\u2581" for name in names])  # a space by itself
-        return cls(begins=ordinary & ~continues & ~bare, continues=ordinary & continues & ~punctuation)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +52,12 @@ def guess_hidden(
     *,
     is_global: np.ndarray,
     mask: int,
-    vocabulary: Vocabulary,
+    words: WordPieces,
     beams: int = 5,
 ) -> list[Guessed]:
     """What a language model makes of each span of a text (seq,) without padding, while all are hidden.
-    `is_global`: bool (seq,); `mask`: the id of the mask. ValueError: a model without head, a span that is too
-    long."""
+    `is_global`: bool (seq,); `mask`: the id of the mask; `words`: of the tokenizer. ValueError: a model
+    without head, a span that is too long."""
     if not hasattr(model, "lm_head"):
         what = f"{type(model).__name__} has no language-model head to predict with"
         raise ValueError(f"{what}; use load_language_model")
@@ -88,7 +67,7 @@ def guess_hidden(
     text = np.array(input_ids, dtype=np.int64)
     for span in spans:
         text[span.positions] = mask
-    searches = [_Search(span, vocabulary, beams) for span in spans]
+    searches = [_Search(span, words, beams) for span in spans]
     for step in range(longest):
         going = [search for search in searches if step < len(search.span.positions)]
         rows: dict[bytes, np.ndarray] = {}  # before the first step all read the same
@@ -105,8 +84,8 @@ def guess_hidden(
 class _Search:
     """The likeliest beginnings of a span's words, and the true one, which is kept to the end."""
 
-    def __init__(self, span: HiddenSpan, vocabulary: Vocabulary, beams: int) -> None:
-        self.span, self.beams, self.vocabulary = span, beams, vocabulary
+    def __init__(self, span: HiddenSpan, words: WordPieces, beams: int) -> None:
+        self.span, self.beams, self.words = span, beams, words
         self.best: list[Beginning] = [((), 0.0)]
         self.truth: Beginning = ((), 0.0)
 
@@ -123,7 +102,7 @@ class _Search:
 
     def extend(self, step: int, shares: dict[tuple[int, ...], np.ndarray]) -> None:
         """Take one more piece; `shares`: log probabilities (vocab,) after each beginning."""
-        may = self.vocabulary.begins if self.span.begins[step] else self.vocabulary.continues
+        may = self.words.first[False] if self.span.begins[step] else self.words.later
         longer = []
         for pieces, so_far in self.best:
             of_next = np.where(may, shares[pieces][: len(may)], -np.inf)

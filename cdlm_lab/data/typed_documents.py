@@ -43,15 +43,15 @@ class Section(NamedTuple):
 
 
 def pasted_documents(text: str, *, source: str = "documents") -> list[tuple[str, str]]:
-    """Title and text of each document, in order: titles without "==" and with single spaces, texts without
-    white space around them. `source`: the text's name in messages."""
+    """Title and text of each document, in order: titles without "==" and with single spaces, "" where there
+    is no heading; texts without white space around them. `source`: the text's name in messages."""
     lines = lines_of(text, source=source, remedy="write or paste a document")
-    documents = []
+    documents, titled = [], any(_is_heading(line) for _, line in lines)
     for section in sections_of(source, lines):
         body = "\n".join(line.rstrip("\r") for _, line in section.lines).strip()
         if not body:
             raise section.no_text(source)
-        documents.append((section.title, body))
+        documents.append((section.title if titled else "", body))
     return documents
 
 
@@ -130,7 +130,7 @@ _TOKEN = re.compile(
 )
 
 
-def parse_marked_documents(text: str, *, kind: Kind, source: str = "text") -> Topic:
+def parse_marked_documents(text: str, *, kind: Kind, source: str = "text", needs_marks: bool = True) -> Topic:
     """The documents of a text, in its order, as one topic named "own documents".
 
     Tokens are words, with what stands inside them (O'Brien, 15-year-old, 3.5, 1,473, 10:30, U.S.),
@@ -138,10 +138,12 @@ def parse_marked_documents(text: str, *, kind: Kind, source: str = "text") -> To
     mention starts and ends with a token. An English sentence splitter ends sentences, and so does a blank
     line; nothing ends one inside a mention. All sentences are validated. Mentions, all of one `kind`, are
     called "{document}:{number}", in order of their spans, from 0, and each is a cluster by itself.
+    `needs_marks`: False = plain texts will do.
     """
     check_kind(kind)
-    lines = lines_of(text, source=source, remedy="write a document with marked mentions")
-    return _topic(source, _documents(source, lines, kind))
+    remedy = "write a document with marked mentions" if needs_marks else "write a document"
+    lines = lines_of(text, source=source, remedy=remedy)
+    return _topic(source, _documents(source, lines, kind), needs_marks=needs_marks)
 
 
 def marked_texts(texts: Mapping[str, str], *, kind: Kind, needs_marks: bool = True) -> Topic:

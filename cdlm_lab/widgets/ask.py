@@ -1,7 +1,7 @@
 """Boxes for texts of one's own, and a button that hands them to a model; its answer appears below.
 
-Boxes, buttons and sliders need a running kernel. Whatever a model cannot read is said in one line, and the
-answer before stays in sight."""
+Boxes, buttons and sliders need a running kernel. Whatever a model cannot read is said in one line, in place
+of the answer before, which was to another text."""
 
 from __future__ import annotations
 
@@ -50,13 +50,15 @@ def printed_in(message: HTML) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def asking(button: Button, message: HTML) -> Iterator[None]:
-    """Within, the button is off and `message` shows what is printed last; then the line of a ValueError."""
+def asking(button: Button, message: HTML, *, clear: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Within, the button is off and `message` shows what is printed last; then the line of a ValueError, and
+    `clear` takes the answer before out of sight."""
     button.disabled, problem = True, ""
     try:
         with printed_in(message):
             yield
     except ValueError as error:
+        clear()
         problem = f'<span style="color:#c22">{escaped(" ".join(str(error).split()))}</span>'
     finally:
         button.disabled, message.value = False, problem
@@ -108,9 +110,12 @@ class AnswerOnClick(VBox):
         values = self._values()
         if self.button.disabled or values == self._answered:  # the second of two clicks asks nothing new
             return
-        with asking(self.button, self.message):
+        with asking(self.button, self.message, clear=self._clear):
             self.answer.value = self._answer_to(*values)
             self._answered = values
+
+    def _clear(self) -> None:
+        self.answer.value, self._answered = "", None
 
 
 def _filled(text: str, what: str, verb: str = "write one") -> str:
@@ -186,6 +191,8 @@ class ShownBelow:
     """Controls, the button among them, and the answer to what they hold as ordinary output below them, which
     stays in the notebook, or as `show` shows it. `answer` may raise ValueError with a line for the person."""
 
+    keeps = False  # True = an answer stays in sight when the next one cannot be given
+
     def __init__(
         self,
         answer: Callable[[], str],
@@ -208,7 +215,8 @@ class ShownBelow:
         self._show(answer)
 
     def _on_click(self) -> None:
-        with asking(self.button, self.message):
+        clear = (lambda: None) if self.keeps else (lambda: self._show(""))
+        with asking(self.button, self.message, clear=clear):
             self._show(self._answer())
 
 
@@ -245,6 +253,7 @@ class OwnDocuments(ShownBelow):
         self.threshold.observe(lambda change: self._draw(), names="value")
 
     def _clusters(self) -> str:
+        self._clusters_at = None  # so that the slider draws nothing of a text before
         self._clusters_at = self._find(self.text.value)
         return self._clusters_at(self.threshold.value)
 
@@ -279,6 +288,8 @@ class ChosenSentences(ShownBelow):
     """Lists of models, views and directions, and a button that draws what is chosen in the explorer: `draw`
     takes the name of a model, `head` or `model`, `from` or `to`, and returns HTML."""
 
+    keeps = True
+
     def __init__(
         self, draw: Callable[[str, str, str], str], *, models: Sequence[str], show: Show | None = None
     ) -> None:
@@ -289,6 +300,10 @@ class ChosenSentences(ShownBelow):
         button = _button("Show what is chosen above", "", width="220px", flex="0 0 auto")  # never cut
         row = HBox([button, *lists], layout=Layout(flex_flow="row wrap"))
         super().__init__(lambda: draw(*(one.value for one in lists)), [row], button=button, show=show)
+
+    def offer(self, models: Sequence[str]) -> None:
+        """List other models."""
+        self.model.options, self.model.value = list(models), models[-1]
 
     def show(self) -> None:
         """Show the controls and, below them, the view of what is chosen, or a line on what to do."""

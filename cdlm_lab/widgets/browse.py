@@ -244,11 +244,12 @@ class TaggedBrowser(Leafing):
     """Sentences, by how they were tagged and by document, and a list of the `words` of the one that is seen,
     whose value is the number of one, None = none is chosen; below them that sentence with the occurrences of
     the word. The list is off where the model attended to no occurrences. A sentence is right if exactly its
-    gold spans were predicted; "with entities" leaves those with a span, gold or predicted."""
+    gold spans were predicted; "with entities" leaves those with a span, gold or predicted. `labels`: those
+    that have a colour, in their order; () = those of the sentences."""
 
-    def __init__(self, reads: Sequence[ReadSentence]) -> None:
+    def __init__(self, reads: Sequence[ReadSentence], *, labels: Sequence[str] = ()) -> None:
         self._read: ReadSentence | None = None
-        labels = labels_of_reads(reads)
+        labels = labels or labels_of_reads(reads)
         self.words = _list("word", (), "min(520px, 100%)", "56px")
         documents = enumerate(dict.fromkeys(read.document for read in reads), start=1)
         tagged = {"wrong": _is("right", False), "right": _is("right", True)}
@@ -262,7 +263,7 @@ class TaggedBrowser(Leafing):
             },
             text=lambda read: joined(word.word for word in read.words),
             right=lambda read: read.right,
-            html=lambda read: tagged_sentence_html(read, chosen=self.words.value, labels=labels),
+            html=lambda read: tagged_sentence_html(read, chosen=self.words.value, labels=labels, every=True),
             wide={"document": ("min(420px, 100%)", "68px")},
         )
         self.children = [*self.children[:-1], self.words, self.view]

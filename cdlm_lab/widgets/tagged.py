@@ -24,6 +24,14 @@ _SLACK = 1e-3  # a weight may lie so far above 1: half precision
 _CHIP = "font-size:10.5px;font-weight:700;white-space:nowrap;letter-spacing:0.02em"
 _CHOSEN = "font-weight:700;border:1px solid;border-radius:3px;padding:0 2px"
 _MARK = "color:inherit;border-radius:3px;padding"
+# A word is a check box: clicked, it shows its list, without a kernel and without a script.
+_CLICK = """
+div.cdlm-tagged .cdlm-o{display:none}
+div.cdlm-tagged label{cursor:pointer;border-bottom:1px dotted}
+div.cdlm-tagged label:has(:checked){font-weight:700;border:1px solid;border-radius:3px;padding:0 2px}
+div.cdlm-tagged label:has(:focus-visible){outline:2px solid}
+div.cdlm-tagged label input{position:absolute;opacity:0;width:0;height:0;margin:0}
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,27 +129,26 @@ def labels_of_reads(reads: Iterable[ReadSentence]) -> tuple[str, ...]:
     return tuple(sorted({span.label for read in reads for span in (*read.predicted, *(read.gold or ()))}))
 
 
-def tagged_sentence_html(read: ReadSentence, *, labels: Sequence[str], chosen: int | None = None) -> str:
+def tagged_sentence_html(
+    read: ReadSentence, *, labels: Sequence[str], chosen: int | None = None, every: bool = False
+) -> str:
     """The sentence with its spans, and the occurrences of one word, nearest first: that with the number
-    `chosen`, None = `ReadSentence.first_choice`. `labels`: all those of the documents, in the order of their
-    colours, so that a label has the same colour in all sentences."""
+    `chosen`, None = `ReadSentence.first_choice`. Other notable words (`every`: all words) that stand
+    elsewhere too show theirs when they are clicked. `labels`: all those of the documents, in the order of
+    their colours, so that a label has the same colour in all sentences."""
     if chosen is not None and not 0 <= chosen < len(read.words):
         raise ValueError(f"chosen is {chosen}; the sentence has words 0 to {len(read.words) - 1}")
-    word, colours = read.first_choice if chosen is None else chosen, _colours(labels)
-    return _whole(read, word, colours, "" if word is None else _occurrences(read, word, colours))
+    return _whole(read, read.first_choice if chosen is None else chosen, _colours(labels), every=every)
 
 
-def tagged_page(reads: Sequence[ReadSentence], *, title: str) -> str:
-    """A page of its own with all sentences in the order given. Of each the occurrences of `first_choice` are
-    shown, those of its other notable words, if they stand elsewhere too, are folded."""
-    colours = _colours(labels_of_reads(reads))
+def tagged_page(reads: Sequence[ReadSentence], *, title: str, labels: Sequence[str] = ()) -> str:
+    """A page of its own with all sentences in the order given; `labels`: those that have a colour, in their
+    order, () = those of the sentences. Of each the occurrences of `first_choice` are
+    shown, those of its other notable words, if they stand elsewhere too, after a click on them."""
+    colours = _colours(labels or labels_of_reads(reads))
 
     def show(read: ReadSentence) -> str:
-        first = read.first_choice
-        others = [number for number in read.notable if number != first and read.elsewhere(number)]
-        lists = "" if first is None else _occurrences(read, first, colours)
-        lists += "".join(_occurrences(read, number, colours, folded=True) for number in others)
-        return _whole(read, first, colours, lists)
+        return _whole(read, read.first_choice, colours)
 
     facts = html.right_of_known((read.right for read in reads), "{} of {} right")
     return html.page_of(reads, show, noun="sentence", facts=facts, title=title)
@@ -151,18 +158,28 @@ def _colours(labels: Sequence[str]) -> dict[str, str]:
     return {label: HUES[place % len(HUES)] for place, label in enumerate(labels)}
 
 
-def _whole(read: ReadSentence, chosen: int | None, colours: Mapping[str, str], lists: str) -> str:
-    """Head, sentence, legend, and lists of occurrences (HTML); without any, no word is marked as chosen."""
-    chosen = chosen if lists else None
+def _whole(read: ReadSentence, chosen: int | None, colours: Mapping[str, str], *, every: bool = False) -> str:
+    """Head, sentence, legend, and the occurrences of the chosen word and of those that can be clicked;
+    without any of it, no word is marked as chosen."""
+    lists = "" if chosen is None else _occurrences(read, chosen, colours)
+    numbers = range(len(read.words)) if every else read.notable
+    others = [number for number in numbers if number != chosen and read.elsewhere(number)]
+    chosen, style = chosen if lists else None, _CLICK
+    for number in others:
+        lists += f'<div class="cdlm-o cdlm-o{number}">{_occurrences(read, number, colours)}</div>'
+        style += f"div.cdlm-tagged:has(.cdlm-w{number}:checked) .cdlm-o{number}{{display:block}}"
     where = html.span(f"<bdi>{escaped(read.document)}</bdi>, sentence {read.number + 1:,}", html.MUTED)
     verdict = "" if read.right is None else f"&ensp;{html.right_or_wrong(read.right)}"
     text = "font-size:15.5px;line-height:1.95;overflow-wrap:anywhere;margin:2px 0 4px"
-    sentence = f'<div style="{text}" dir="auto">{"".join(_marked(read, chosen, colours))}</div>'
+    sentence = f'<div style="{text}" dir="auto">{"".join(_marked(read, chosen, colours, others))}</div>'
     head = html.div(f"{where}{verdict}", "font-size:12px")
-    return html.view_html("tagged", f"{head}{sentence}{_legend(read, chosen)}{lists}")
+    body = f"{head}{sentence}{_legend(read, chosen, others)}{lists}"
+    return html.view_html("tagged", body, style=style if others else "")
 
 
-def _marked(read: ReadSentence, chosen: int | None, colours: Mapping[str, str]) -> Iterator[str]:
+def _marked(
+    read: ReadSentence, chosen: int | None, colours: Mapping[str, str], others: Sequence[int]
+) -> Iterator[str]:
     """The sentence as HTML, piece by piece. Predicted spans are `mark`, missed gold ones `u`, of each word
     and each space by itself, because they may end inside a predicted span."""
     missed = _by_word([span for span in read.gold or () if span not in read.predicted])
@@ -177,6 +194,8 @@ def _marked(read: ReadSentence, chosen: int | None, colours: Mapping[str, str]) 
         text = escaped(word.word)
         if number == chosen:
             text = f'<b style="{_CHOSEN}">{text}</b>'
+        elif number in others:
+            text = f'<label><input type="checkbox" class="cdlm-w{number}">{text}</label>'
         yield _underlined(text, colours.get(gold.label, UNKNOWN)) if gold and text else text
         if span and span.stop == number + 1:
             sign = "" if read.gold is None else f" {SIGNS[span in read.gold]}"
@@ -193,7 +212,7 @@ def _underlined(text: str, colour: str) -> str:
     return f'<u style="text-decoration:underline dashed 2px {colour};text-underline-offset:4px">{text}</u>'
 
 
-def _legend(read: ReadSentence, chosen: int | None) -> str:
+def _legend(read: ReadSentence, chosen: int | None, others: Sequence[int]) -> str:
     """What the marks mean; of the marks those alone that are in the sentence."""
     parts = []
     if read.predicted:
@@ -203,10 +222,12 @@ def _legend(read: ReadSentence, chosen: int | None) -> str:
         parts.append(f"{_underlined('gold span', UNKNOWN)} that was not found")
     if chosen is not None:
         parts.append(f'<b style="{_CHOSEN}">word</b> of which occurrences are shown')
+    if others:
+        parts.append('<span style="border-bottom:1px dotted">word</span> that shows its own when clicked')
     return html.legend(parts or ["no span was predicted" if read.gold is None else "no spans"])
 
 
-def _occurrences(read: ReadSentence, number: int, colours: Mapping[str, str], *, folded: bool = False) -> str:
+def _occurrences(read: ReadSentence, number: int, colours: Mapping[str, str]) -> str:
     """The word, how it is tagged and how often it stands elsewhere, and below that a row for each occurrence:
     where it is, its weight as number and bar, and its sentence, cut to some words around the occurrence;
     nothing if the model attends to none at all."""
@@ -231,7 +252,7 @@ def _occurrences(read: ReadSentence, number: int, colours: Mapping[str, str], *,
     meaning = "Number and bar: share of the attention; the bar is full at the largest."
     table = html.bare_table(rows, align="top") + html.muted(meaning, size=11.5)
     table = table if rows else html.muted("The model attended to no occurrence of this word.")
-    return html.fold(heading, table) if folded else html.div(f"<div>{heading}</div>{table}", "margin:8px 0")
+    return html.div(f"<div>{heading}</div>{table}", "margin:8px 0")
 
 
 QUANTILES = (5, 25, 50, 75, 95)

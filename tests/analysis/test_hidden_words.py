@@ -1,20 +1,21 @@
 """Whole words in the place of hidden ones, against all words there are, tried one by one."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from transformers import LongformerConfig
 
-from cdlm_lab.analysis.hidden_words import MOST_PIECES, HiddenSpan, Vocabulary, guess_hidden
+from cdlm_lab.analysis.hidden_words import MOST_PIECES, HiddenSpan, guess_hidden
 from cdlm_lab.attention.layer import replace_self_attention
-from cdlm_lab.models.encoder import TinySizes, tiny_tokenizer
 from cdlm_lab.models.language_model import CrossDocumentLM
 
 WORDS, MASK = 13, 4
 BEGINS = np.isin(np.arange(WORDS), [5, 6, 7, 8])
-VOCABULARY = Vocabulary(begins=BEGINS, continues=np.isin(np.arange(WORDS), [9, 10, 11]))
+CONTINUES = np.isin(np.arange(WORDS), [9, 10, 11])
+PIECES = SimpleNamespace(first={False: BEGINS}, later=CONTINUES)
 TEXT = np.random.default_rng(0).integers(5, WORDS, size=20)
 GLOBAL = np.isin(np.arange(20), [3, 12])
 
@@ -54,10 +55,10 @@ def test_the_best_are_those_of_all_words_and_the_truth_is_scored_whole(model, be
     hidden = [span(6, 8, begins), span(14, 15)]
     text = TEXT.copy()
     text[[6, 7, 14]] = MASK
-    given = {"is_global": GLOBAL, "mask": MASK, "vocabulary": VOCABULARY}
+    given = {"is_global": GLOBAL, "mask": MASK, "words": PIECES}
     two, one = guess_hidden(model, TEXT, hidden, beams=16, **given)
     places = hidden[0].positions
-    may = [np.flatnonzero(BEGINS if begin else VOCABULARY.continues).tolist() for begin in begins]
+    may = [np.flatnonzero(BEGINS if begin else CONTINUES).tolist() for begin in begins]
     every = {pieces: probability(model, text, places, pieces) for pieces in itertools.product(*may)}
     assert dict(two.best) == pytest.approx(every, rel=1e-4)
     assert [pieces for pieces, _ in two.best] == sorted(every, key=every.get, reverse=True)
@@ -70,20 +71,10 @@ def test_the_best_are_those_of_all_words_and_the_truth_is_scored_whole(model, be
 
 
 def test_what_cannot_be_guessed(model):
-    given = {"is_global": GLOBAL, "mask": MASK, "vocabulary": VOCABULARY}
+    given = {"is_global": GLOBAL, "mask": MASK, "words": PIECES}
     with pytest.raises(ValueError, match="LongformerModel has no language-model head to predict with"):
         guess_hidden(model.longformer, TEXT, [span(6, 8)], **given)
     long = HiddenSpan(positions=np.arange(17), truth=np.full(17, 5), begins=np.full(17, True))
     with pytest.raises(ValueError, match=f"are 17 pieces, at most {MOST_PIECES} can be guessed together"):
         guess_hidden(model, TEXT, [long], **given)
     assert guess_hidden(model, TEXT, [], **given) == []
-
-
-def test_which_pieces_begin_words_and_which_go_on():
-    tokenizer = tiny_tokenizer(sizes=TinySizes(vocabulary=400))
-    known = Vocabulary.of(tokenizer)
-    ids = tokenizer.get_vocab()
-    assert known.begins[[ids["\u0120the"], ids["\u0120a"]]].all()
-    assert not known.begins[[ids["s"], ids["\u0120"], ids["<mask>"], ids["</s>"]]].any()
-    assert known.continues[[ids["s"], ids["9"], ids["\u00c3"]]].all(), "bytes of an accent too"
-    assert not known.continues[[ids[","], ids["."], ids["\u0120the"], ids["<mask>"]]].any()

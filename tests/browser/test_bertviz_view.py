@@ -107,7 +107,8 @@ def test_head_view(opened):
     assert view.texts() == [*HOSTILE, *OTHERS[:-1], OVERRIDE, *SHORT, "W" * 23 + "\u2026"]
     check_readable(view)
     before = view.frame.locator("svg line").first.get_attribute("stroke-opacity")
-    view.frame.locator("#layer").select_option("1")
+    assert view.frame.locator("#layer option").all_text_contents() == ["1", "2"]
+    view.frame.locator("#layer").select_option("2")
     after = view.frame.locator("svg line").first.get_attribute("stroke-opacity")
     assert float(before) == pytest.approx(round(attention[0, 0, 0, 0], 3) / 3)
     assert float(after) == pytest.approx(round(attention[1, 0, 0, 0], 3) / 3)
@@ -128,6 +129,20 @@ def test_model_view(opened, layers, heads):
     assert view.frame.locator("svg text.token").all_text_contents() == [*SHORT, *OTHERS[:-1], OVERRIDE] * 2
     check_readable(view)
     check_quiet(view)
+
+
+def test_where_the_notebook_is_dark_so_is_the_picture(opened):
+    view = opened(bertviz_html(weights(2, 3, 4, 4), query_tokens=list("abcd"), key_tokens=list("wxyz")))
+    assert view.page.locator("iframe").evaluate("node => getComputedStyle(node).filter") == "none"
+    light, dark = [], []
+    for theme, picture in (("true", light), ("false", dark)):
+        view.page.evaluate(f"document.body.dataset.jpThemeLight = '{theme}'")
+        view.painted()
+        picture.append(
+            view.page.locator("iframe").screenshot(path=Path(view.own[7:]).with_suffix(f".{theme}.png"))
+        )
+    assert "invert(0.93)" in view.page.locator("iframe").evaluate("node => getComputedStyle(node).filter")
+    assert light != dark
 
 
 def test_even_what_got_in_would_not_run_nor_reach_the_network(opened):

@@ -158,3 +158,45 @@ def test_what_is_chosen_is_handed_to_bertviz(lab: Any, pictures: Path):
     )
     frame.locator("svg line").first.wait_for(state="attached")
     lab.screenshot(path=pictures / "jupyter_bertviz.png")
+    size = lab.viewport_size
+    lab.set_viewport_size({"width": 1000, "height": 900})
+    button = lab.get_by_role("button", name="Show what is chosen above")
+    button.scroll_into_view_if_needed()
+    assert button.bounding_box()["width"] > 180, "its words are not cut on a narrow screen"
+    lab.screenshot(path=pictures / "jupyter_bertviz_narrow.png")
+    lab.set_viewport_size(size)
+
+
+def test_documents_models_and_own_text_are_opened_in_place(lab: Any, pictures: Path):
+    chooser, panel = lab.locator(".cdlm-x-chooser"), lab.locator(".cdlm-x-panel").first
+    columns, read = panel.locator(".cdlm-x-column"), chooser.get_by_role("button", name="Read")
+    before = columns.first.inner_text()
+    documents = chooser.get_by_label("documents", exact=True)
+    documents.select_option(index=2)
+    lab.wait_for_function("old => document.querySelector('.cdlm-x-column').innerText !== old", arg=before)
+    assert len(verdicts(lab)) == 2, "the pair of that story is chosen and compared"
+    chooser.locator("summary").click()
+    for number in range(3):
+        chooser.get_by_role("checkbox").nth(number).check()
+    chooser.get_by_role("button", name="show these").click()
+    columns.nth(2).wait_for()
+    chooser.get_by_label("beside it").select_option("")
+    lab.locator(".cdlm-x-panel").nth(1).wait_for(state="detached")
+    lab.screenshot(path=pictures / "jupyter_three_documents.png")
+    documents.select_option("")
+    box = chooser.get_by_label("your own text")
+    text = "== one ==\nA fire <m>broke out</m>. <script>window.h=1</script>\n== two"
+    box.fill(text)
+    read.click()
+    lab.locator(".cdlm-x-status", has_text="== at its end is missing").wait_for()
+    assert columns.count() >= 3, "what was there stays"
+    assert box.input_value() == text
+    box.fill(f"{text} ==\nThe blaze.")
+    read.click()
+    columns.nth(2).wait_for(state="detached")
+    assert "blaze" in columns.nth(1).inner_text()
+    assert lab.evaluate("typeof h") == "undefined"
+    word(lab, 0, 1, 1).click()
+    lab.locator(".cdlm-x-status", has_text="from blaze in two").wait_for()
+    lab.locator(".cdlm-x-arc").first.wait_for()
+    lab.screenshot(path=pictures / "jupyter_own_text.png")

@@ -1,13 +1,15 @@
 """The exported explorer in a real browser: what a click, a drag, a key and a hostile document do."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.explorer import Explorer, Panel, Prediction, Selection, ShownDocument
+from cdlm_lab.widgets.explorer import Content, Explorer, Panel, Prediction, Selection, ShownDocument
+from cdlm_lab.widgets.explorer.records import Attributed
 
 pytestmark = pytest.mark.browser
 HOSTILE = ("<script>h=1</script>", "</script><b>", "<img/src=x/onerror=h=1>", "&lt;", "\u202eabc")
@@ -26,7 +28,11 @@ def documents() -> list[ShownDocument]:
 
 
 def panels(selection: Selection) -> list[Panel]:
-    """Two models with opposite opinions: a word scores by its number, or the other way round."""
+    """Two models with opposite opinions: a word scores by its number, or the other way round. Where a word is
+    rewritten, that is turned round; predictions rest on words by their number."""
+    if selection.edits:
+        before = panels(replace(selection, edits=()))
+        return [replace(one, scores=4 - one.scores, ranks=100 - one.ranks, before=one) for one in before]
     shown = documents()
     sizes = [len(document.words) for document in shown]
     numbers = np.concatenate([np.arange(size) for size in sizes]).astype(float)
@@ -45,16 +51,20 @@ def panels(selection: Selection) -> list[Panel]:
         ]
         words = {"reach": reach, "read": np.arange(len(scores)) < len(scores) - 1}
         more = {"target_rank": target, "predictions": tuple(hidden)}
+        if selection.gradients:
+            given = np.linspace(-1, 1, len(scores))
+            more["attributed"] = Attributed(span=selection.masked[-1], words=given, output=-1, baseline=-3)
         answers.append(Panel(name=name, scores=2 + scores / 100, ranks=ranks, **words, **more))
     return answers
 
 
 @pytest.fixture
 def explorer() -> Explorer:
-    return Explorer(
-        documents(), models=["up", "down"], layers=2, heads=4, answer=panels, predicts=True,
+    content = Content(
+        documents=documents(), models=["up", "down"], layers=2, heads=4, answer=panels, predicts=True,
         overview=lambda tell: [np.arange(25.0).reshape(5, 5)] * 2,
     )  # fmt: skip
+    return Explorer(content)
 
 
 @pytest.fixture
@@ -65,6 +75,8 @@ def opened(explorer: Explorer, new_page: Callable[..., Any], tmp_path: Path) -> 
         Selection(source=source, source_global=False, layer=1),
         Selection(source=source, masked=((1, 1, 2),), layer=1),
         Selection(source=source, masked=((1, 1, 2),), extra_global=((0, 5, 6),), layer=1),
+        Selection(source=source, masked=((1, 1, 2),), gradients=True, layer=1),
+        Selection(source=source, target=(1, 10, 11), edits=((1, 1, "<b>fire</b> <i>"),), layer=1),
         Selection(source=(1, 4, 5), layer=1),
         Selection(source=source, layer=1),
     ):
@@ -161,6 +173,66 @@ def test_what_if_a_word_is_hidden_and_others_see_everything(opened: Any):
     assert "60% → 10%" in rows.first.inner_text()
 
 
+def test_a_word_is_rewritten_and_both_texts_compared(opened: Any, pictures: Path):
+    page = opened.page
+    panels, fire = page.locator(".cdlm-x-panel"), "<b>fire</b> <i>"
+    word(page, 0, 1, 10).click(modifiers=["Shift"])
+    page.get_by_role("radio", name="rewrites").click()
+    word(page, 0, 1, 1).click()
+    editor = page.get_by_label("in place of explosion")
+    assert editor.input_value() == "explosion"
+    editor.press("Escape")
+    assert editor.count() == 0
+    word(page, 1, 1, 1).click()
+    editor.fill("\u202e<b>fire</b>   <i>")
+    editor.press("Enter")
+    assert [word(page, n, 1, 1).text_content() for n in (0, 1)] == [fire, fire]
+    assert "explosion → <b>fire</b> <i>" in page.locator(".cdlm-x-status").inner_text()
+    verdict = "stronger than 0% of its document, before the rewriting 100%"
+    assert page.locator(".cdlm-x-verdict").first.inner_text() == verdict
+    assert "rgba(213, 94, 0" in shade(word(page, 0, 1, 10))
+    assert "rgba(59, 142, 208" in shade(word(page, 0, 1, 0))
+    word(page, 0, 1, 10).hover()
+    assert "before the rewriting stronger than 91%" in page.locator(".cdlm-x-tip").inner_text()
+    page.screenshot(path=pictures / "explorer_difference.png")
+    page.get_by_label("rewritten text").select_option("both")
+    assert panels.count() == 4
+    heads = panels.all_inner_texts()
+    assert heads[0].startswith("up, after the rewriting")
+    assert heads[1].startswith("up, before the rewriting")
+    assert [word(page, n, 1, 1).text_content() for n in range(4)] == [fire, "explosion"] * 2
+    assert shade(word(page, 0, 1, 0)) != "" == shade(word(page, 1, 1, 0))
+    page.screenshot(path=pictures / "explorer_both_texts.png")
+    page.get_by_role("button", name="take back").click()
+    assert panels.count() == 2
+    assert word(page, 0, 1, 1).text_content() == "explosion"
+    word(page, 0, 1, 1).click()
+    editor.fill("")
+    editor.press("Enter")
+    assert page.locator(".cdlm-x-rewritten").inner_text() == "", "nothing in its place is no rewriting"
+    opened.check_quiet()
+
+
+def test_what_a_prediction_rests_on_is_one_more_shading(opened: Any, pictures: Path):
+    page = opened.page
+    page.get_by_label("shade").select_option("gradients")
+    head = page.locator(".cdlm-x-panel-head").first
+    page.get_by_role("radio", name="hides").click()
+    word(page, 0, 1, 1).click()
+    line = head.inner_text()
+    assert "blue speaks for “explosion”, orange against" in line
+    numbers = "log-probability −1.00, with all words hidden −3.00"
+    assert f"{numbers}; the words add up to 0.00 of the difference of 2.00" in line
+    assert "rgba(213, 94, 0" in shade(word(page, 0, 0, 0))
+    assert "rgba(59, 142, 208" in shade(word(page, 0, 2, 3))
+    word(page, 0, 0, 0).hover()
+    assert "-1.000 for the hidden word" in page.locator(".cdlm-x-tip").inner_text()
+    page.screenshot(path=pictures / "explorer_gradients.png")
+    page.get_by_label("shade").select_option("rank")
+    assert "rgba(213" not in shade(word(page, 0, 0, 0))
+    opened.check_quiet()
+
+
 def test_search_marks_every_place_and_jumps_from_one_to_the_next(opened: Any, pictures: Path):
     page = opened.page
     box, label = page.get_by_label("find words"), page.locator(".cdlm-x-search .cdlm-x-muted")
@@ -197,7 +269,7 @@ def test_search_brings_a_far_place_into_sight_and_leaves_the_page_where_it_is(ne
     ]
     watched = new_page()
     page = watched.page
-    explorer = Explorer(documents, models=["m"], layers=1, heads=1, answer=lambda chosen: [])
+    explorer = Explorer(Content(documents=documents, models=["m"], layers=1, heads=1, answer=panels))
     page.goto(explorer.save_html(tmp_path / "far.html").as_uri())
     page.get_by_label("find words").fill("end-d5")
     assert page.evaluate("scrollY") == 0
@@ -293,7 +365,7 @@ def test_ten_documents_of_four_thousand_words_are_drawn_at_once(new_page: Any, t
         scores, every = np.random.default_rng(selection.source[1]).random(4100), np.ones(4100, bool)
         return [Panel(name="m", scores=scores, ranks=100 * scores, reach=every, read=every)]
 
-    explorer = Explorer(many, models=["m"], layers=1, heads=1, answer=answer)
+    explorer = Explorer(Content(documents=many, models=["m"], layers=1, heads=1, answer=answer))
     for start in (5, 6):
         explorer.choose(Selection(source=(0, start, start + 1)))
     watched = new_page()

@@ -29,9 +29,9 @@ def parse(text: str, **options: str) -> Topic:
 @pytest.mark.parametrize(("text", "documents"), [
     (TWO, [("Kiss and Tell", "A film of 1945.\nIt stars <b>Shirley Temple</b>."),
            ("Shirley Temple", "She was an envoy.  Later a == sign.")]),
-    ("\n One.\n\nTwo = 2. \n", [("document 1", "One.\n\nTwo = 2.")]),
+    ("\n One.\n\nTwo = 2. \n", [("", "One.\n\nTwo = 2.")]),
     ("\ufeff== a ==\r\nOne.\r\nTwo.\r\n", [("a", "One.\nTwo.")]),
-    ("One.\r\n\r\nTwo.\r\n", [("document 1", "One.\n\nTwo.")]),
+    ("One.\r\n\r\nTwo.\r\n", [("", "One.\n\nTwo.")]),
 ])  # fmt: skip
 def test_title_and_text_of_each_document(text, documents):
     assert pasted_documents(text) == documents

@@ -69,7 +69,7 @@ def test_a_click_asks_what_stands_in_the_boxes_once_and_a_mistake_is_one_line_of
     assert stage.click("When? Now") == ("<b>answer 2</b>", "")
     assert stage.asked[1][0] == "When? Now"
     others = [box.value for box in stage.box.boxes[1:]]
-    assert stage.click(HOSTILE) == ("<b>answer 2</b>", MISTAKE), "the answer before stays in sight"
+    assert stage.click(HOSTILE) == ("", MISTAKE), "the answer before was to another text"
     assert [box.value for box in stage.box.boxes] == [HOSTILE, *others]
     assert stage.click("Where?") == ("<b>answer 4</b>", "")
     stage.while_busy = lambda: 1 / 0
@@ -116,7 +116,7 @@ def test_what_cannot_be_read_is_not_asked(name, words, values, expected):
 def test_other_ways_to_write_candidates_and_documents():
     for name, text, expected in (
         ("candidates", "a\na", ["a", "a"]),  # equal lines are two candidates
-        ("question", "Three.", [("document 1", "Three.")]),
+        ("question", "Three.", [("", "Three.")]),
     ):
         stage = Stage(name)
         stage.click("When?", text)
@@ -173,13 +173,13 @@ def test_the_answer_is_shown_below_at_once_and_after_each_click(name):
     assert shown == [], "nothing is asked before it is shown"
     own.show()
     assert shown == [form.format("a")]
-    for text, count, message in (("c", 2, ""), (HOSTILE, 2, MISTAKE), ("d", 3, "")):
+    for text, count, message in (("c", 2, ""), (HOSTILE, 3, MISTAKE), ("d", 4, "")):
         before = len(shown)
         getattr(own, box).value = text
         assert len(shown) == before, "typing alone asks nothing"
         own.button.click()
         assert (len(shown), own.message.value, own.button.disabled) == (count, message, False)
-    assert shown[1:] == [form.format("c"), form.format("d")]
+    assert shown[1:] == [form.format("c"), "", form.format("d")], "a mistake takes the answer before away"
     getattr(own, box).value = "!"
     with pytest.raises(ValueError, match="does not\nfit"):  # without a person a mistake stops the run
         own.show()
@@ -214,6 +214,12 @@ def test_the_slider_draws_again_without_reading_again_and_boxes_of_a_pair_have_n
     own.show()
     own.threshold.value = 0.7
     assert (shown, texts) == (["a at 0.30", "a at 0.70"], ["a"])
+    own = own_documents(shown.append)
+    own.show()
+    own.text.value = "!"
+    own.button.click()
+    own.threshold.value = 0.9
+    assert shown[3:] == [""], "the slider draws nothing of the text before"
     pair = own_pair(None)
     assert [box.description for box in (pair.first, pair.second)] == ["first document", "second document"]
     assert pair.button.description == "Compare"

@@ -326,7 +326,8 @@ def test_the_system_beside():
 
 def heading(browser):
     """The word of which occurrences are shown, None = none are."""
-    _, has_one, rest = browser.view.value.partition('<bdi style="font-weight:600;overflow-wrap:anywhere">')
+    open_at_once = browser.view.value.partition('<div class="cdlm-o ')[0]
+    _, has_one, rest = open_at_once.partition('<bdi style="font-weight:600;overflow-wrap:anywhere">')
     return rest.partition("<")[0] if has_one else None
 
 

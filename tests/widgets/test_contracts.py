@@ -19,7 +19,7 @@ from cdlm_lab.widgets.live_curve import LiveCurve
 from cdlm_lab.widgets.tables import SystemRow
 
 OUR_TAGS = "div|span|bdi|b|i|u|s|br|sub|small|mark|style|img|details|summary|table|thead|tbody|tr|th|td|svg"
-OUR_TAGS = re.compile(f"{OUR_TAGS}|path|text|circle")
+OUR_TAGS = re.compile(f"{OUR_TAGS}|path|text|circle|label|input")
 MENTION = ShownMention(text=HOSTILE, before=HOSTILE, after=HOSTILE, document=HOSTILE, gold=HOSTILE)
 LONG_NAME, OTHER = 3 * HOSTILE, HOSTILE + "2"
 FLAGS = np.array([False, True, False])
@@ -94,8 +94,9 @@ VIEWS = {
     "question, nowhere": (question_at(None), 8),
     "ranking": (rankings.ranking_html(READ_RANKING, system=HOSTILE, beside=OTHER), 10),
     "claim": (verdicts.verdict_html(READ_CLAIM, shares=HOSTILE), 7),
-    # document; each word, two gold labels, one predicted span; heading: word, two tags; two in the list
-    "tagged": (tagged.tagged_sentence_html(READ_SENTENCE, labels=()), 11),
+    # document; each word, two gold labels, one predicted span; heading: word, two tags; two in the list; five
+    # in that of the other word, which opens when it is clicked
+    "tagged": (tagged.tagged_sentence_html(READ_SENTENCE, labels=()), 16),
     "aligned": (aligned_html(1), 5),
     "several aligned": (aligned_html(2), 7),
     "clusters": (clusters_html(), None),
@@ -115,7 +116,7 @@ def test_texts_are_text_in_views(name):
     assert "\u202e" not in html
     assert not re.search(r"<[^>]*\son\w+=", html)
     assert all(map(OUR_TAGS.fullmatch, tags_of(html)))
-    elements = re.sub(r"<(svg|style).*?</\1>|<img[^>]*>|<br>", "", html, flags=re.DOTALL)
+    elements = re.sub(r"<(svg|style).*?</\1>|<(?:img|input)[^>]*>|<br>", "", html, flags=re.DOTALL)
     opened, closed = (sorted(re.findall(rf"<{sign}([a-z]+)", elements)) for sign in ("", "/"))
     assert opened == closed, "tags are balanced"
     attributes = re.findall(r'\s([a-z-]+)="[^"]*"', " ".join(re.findall(r"<[a-z][^>]*>", elements)))

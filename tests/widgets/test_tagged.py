@@ -163,7 +163,7 @@ def test_the_chosen_word_is_marked_in_the_sentence():
     assert re.findall(boxed, sentence(html_of(MISTAGGED))) == ["Florence"]
     html = html_of(MISTAGGED, chosen=0)
     assert re.findall(boxed, sentence(html)) == ["her"]
-    assert [row[0] for row in rows(html)] == ["here"]
+    assert [row[0] for row in rows(html.partition('<div class="cdlm-o')[0])] == ["here"]
     assert "B-PER &middot; 0 occurrences elsewhere" in html
     assert MISTAGGED.elsewhere(0) == 0
     assert "The model attended to no occurrence of this word." in html_of(MISTAGGED, chosen=4)
@@ -185,7 +185,7 @@ def test_labels_keep_their_colours_in_all_sentences_and_occurrences():
     assert colours(html_of(read("Florence", "B-PER", "O", {0: FLORENCE}))) == {UNKNOWN}
 
 
-def test_on_a_page_other_words_with_occurrences_elsewhere_are_folded():
+def test_other_words_with_occurrences_elsewhere_show_them_when_clicked():
     many = read(
         "Florence , her Florence",
         "B-GPE O O O",
@@ -193,10 +193,14 @@ def test_on_a_page_other_words_with_occurrences_elsewhere_are_folded():
         {0: FLORENCE, 1: FLORENCE[:3], 2: (occurrence(("a", "b", "her"), 2),), 3: FLORENCE},
     )
     page = tagged.tagged_page([many], title="Many")
-    summaries = [plain(summary) for summary in re.findall(r"<summary>(.*?)</summary>", page)]
-    assert summaries == [",\u2002I-GPE, gold O \u00b7 3 occurrences elsewhere"]
-    assert [row[0] for row in rows(page.partition("<details")[0])][:2] == ["here", "this sentence"]
-    assert len(rows(page)) == 5 + 3
+    first, other = page.split('<div class="cdlm-o cdlm-o1">')
+    assert [row[0] for row in rows(first)][:2] == ["here", "this sentence"]
+    assert (len(rows(first)), len(rows(other))) == (5, 3)
+    assert ",\u2002I-GPE, gold O \u00b7 3 occurrences elsewhere" in plain(other)
+    assert '<label><input type="checkbox" class="cdlm-w1">,</label>' in first
+    assert "div.cdlm-tagged:has(.cdlm-w1:checked) .cdlm-o1{display:block}" in first
+    every = tagged.tagged_sentence_html(many, labels=["GPE", "PER"], every=True)
+    assert re.findall(r'class="cdlm-w(\d)"', every) == ["1", "3"], "words that are no entity, too"
 
 
 NEAR = DistanceWeights(bucket="0", quantiles=(0.1, 0.2, 0.4, 0.6, 0.9), mean=0.45, count=1200)

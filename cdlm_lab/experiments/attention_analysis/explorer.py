@@ -1,15 +1,23 @@
-"""The explorer of notebook 11 with models behind it: which documents and which models it opens with."""
+"""The explorer of notebook 11 with models behind it, which read what is opened in it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention
-from cdlm_lab.data.typed_documents import nearly_a_mark, read_marked_documents
-from cdlm_lab.examples.mention_pairs import AlignedPair
+from cdlm_lab.data.records import CoreferenceDocument
+from cdlm_lab.data.typed_documents import nearly_a_mark
+from cdlm_lab.experiments.attention_analysis.excerpts import excerpts
+from cdlm_lab.experiments.attention_analysis.opening import (
+    NamedModel,
+    Source,
+    models_to_open,
+    own_source,
+    sources_of,
+)
 from cdlm_lab.experiments.attention_analysis.ranks import Analysis
 from cdlm_lab.experiments.attention_analysis.reading import Reader, panel_of, read_documents, shown_document
 from cdlm_lab.experiments.attention_analysis.sentences import overview_of, sentences_in_bertviz
@@ -17,86 +25,88 @@ from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.encoder import load_encoder, load_language_model
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.widgets.ask import ChosenSentences
-from cdlm_lab.widgets.explorer import Explorer, Selection
-from cdlm_lab.widgets.html import variant_name
+from cdlm_lab.widgets.explorer import Choices, Content, Explorer, Opened, Selection
+from cdlm_lab.widgets.explorer.content import OWN
+from cdlm_lab.widgets.html import counted
+
+KEPT_MODELS = 4  # in memory
 
 
 def explore(analysis: Analysis) -> ExploredCluster:
     """Load the models that the parameter `explore` names, write the documents into their sequences, open the
     explorer. Raises ParameterError: a variant without a model, none, or more than two; a name that no
     document has."""
-    settings = analysis.settings
-    names, known = settings.explore.split(), settings.checkpoints
+    names, known = analysis.settings.explore.split(), analysis.settings.checkpoints
     if missing := [name for name in names if name not in known]:
         raise ParameterError(
             f"explore names {missing[0]!r}, for which no model is given; choose among {', '.join(known)}"
         )
     if not 1 <= len(names) <= 2:
         raise ParameterError(f"explore names {len(names)} models; name one or two, separated by a space")
-    documents, selection = documents_to_explore(analysis)
-    loaded = {}
-    for name in names:
-        try:
-            loaded[variant_name(name)] = analysis.load(name, load_language_model)
-        except CheckpointError:  # without a head no words can be predicted, but all else can be seen
-            loaded[variant_name(name)] = analysis.load(name, load_encoder)
-    readers = read_documents(documents, loaded, max_length=settings.max_length)
-    view = explorer(documents, readers, selection=selection)
-    return ExploredCluster(analysis=analysis, documents=documents, readers=readers, view=view)
+    return ExploredCluster(analysis, models=tuple(names))
 
 
-def documents_to_explore(analysis: Analysis) -> tuple[list[CoreferenceDocument], Selection | None]:
-    """The documents to show, and the words to begin with: one's own documents, those that are named, or those
-    of a pair of events that corefer in different words."""
-    names, own = analysis.settings.explore_documents, analysis.settings.own_documents
-    if own and names:
-        raise ParameterError("own_documents and explore_documents are both given; leave one empty")
-    if own:
-        return list(read_marked_documents(own, kind="event", needs_marks=False).documents), None
-    known = {document.id: document for topic in analysis.topics for document in topic.documents}
-    if names:
-        if missing := [name for name in names.split() if name not in known]:
-            raise ParameterError(
-                f"explore_documents names {missing[0]}, which is not there; the documents are "
-                f"{', '.join(sorted(known)[:20])}{', ...' if len(known) > 20 else ''}"
-            )
-        return [known[name] for name in names.split()], None
-    pair = _in_different_words(analysis.pairs["event"], known)
-    chosen = Selection(source=(0, *pair.source.tokens), target=(1, *pair.target.tokens))
-    return [known[mention.document] for mention in (pair.source, pair.target)], chosen
-
-
-def _in_different_words(
-    pairs: Sequence[AlignedPair], documents: Mapping[str, CoreferenceDocument]
-) -> AlignedPair:
-    """Of the pairs that corefer and share no word, or of all that corefer, the one with the shortest
-    documents: they are shown beside each other."""
-    positive = [pair for pair in pairs if pair.corefer]
-
-    def words(mention: CoreferenceMention) -> set[str]:
-        return set(documents[mention.document].text_of(mention).casefold().split())
-
-    def length(pair: AlignedPair) -> int:
-        return sum(len(documents[mention.document].tokens) for mention in (pair.source, pair.target))
-
-    different = [pair for pair in positive if not words(pair.source) & words(pair.target)]
-    return min(different or positive, key=length)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class ExploredCluster:
-    """The explorer over some documents, and the models behind it."""
+    """The explorer over some documents, and the models behind it. `documents` and `readers` are what is open
+    now."""
 
-    analysis: Analysis
     documents: list[CoreferenceDocument]
     readers: list[Reader]
-    view: Explorer
+
+    def __init__(self, analysis: Analysis, *, models: Sequence[str]) -> None:
+        self.analysis = analysis
+        self._sources = {source.key: source for source in sources_of(analysis)}
+        self._models: Mapping[str, NamedModel] = models_to_open(analysis)
+        self._loaded: dict[str, tuple[PreTrainedModel, PreTrainedTokenizerBase]] = {}
+        self._on_opened: Callable[[], None] = lambda: None
+        choices = Choices(
+            examples=[source.example for source in self._sources.values()],
+            models={key: model.label for key, model in self._models.items()},
+            open=self.open,
+        )
+        content = self.open(Opened(example=next(iter(self._sources)), models=tuple(models)))
+        self.view = Explorer(content, choices=choices, title="Where does the model look?")
+
+    def open(self, opened: Opened) -> Content:
+        """Read the documents with the models; ValueError for what cannot be read."""
+        source = own_source(opened.text) if opened.example == OWN else self._sources[opened.example]
+        loaded = {self._models[key].label: self._load(key) for key in opened.models}
+        known = {document.id: document for document in source.documents}
+        whole = [known[name] for name in opened.documents or source.first]
+        max_length, spans = self.analysis.settings.max_length, source.spans(whole)
+        documents, firsts = whole, [0] * len(whole)
+        if not source.whole:
+            tokenizers = [tokenizer for _, tokenizer in loaded.values()]
+            cut = excerpts(whole, tokenizers, max_length=max_length, around=spans)
+            documents, firsts = [part for part, _ in cut], [first for _, first in cut]
+        readers = read_documents(documents, loaded, max_length=max_length)
+        self.documents, self.readers, shown = documents, readers, tuple(one.id for one in documents)
+        self._on_opened()
+        return replace(
+            content_of(documents, readers, selection=_first_words(source, documents, spans, firsts)),
+            note=_unread(documents, whole, readers, max_length),
+            opened=opened if opened.example == OWN else replace(opened, documents=shown),
+        )
+
+    def _load(self, key: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        if key not in self._loaded:
+            model = self._models[key]
+            form = {"where": model.where}
+            try:
+                loaded = self.analysis.load(model.variant, load_language_model, **form)
+            except CheckpointError:  # without a head no words can be predicted, but all else can be seen
+                loaded = self.analysis.load(model.variant, load_encoder, **form)
+            if len(self._loaded) >= KEPT_MODELS:
+                del self._loaded[next(iter(self._loaded))]
+            self._loaded[key] = loaded
+        return self._loaded[key]
 
     @property
     def summary(self) -> str:
         """How much is shown, and what is not, as nobody marked it."""
         words = sum(len(document.tokens) for document in self.documents)
-        counts = f"{len(self.documents)} documents, {words:,} words"
+        note = self.view.content.note
+        counts = f"{len(self.documents)} documents, {note or f'{words:,} words'}"
         if mentions := sum(len(document.mentions) for document in self.documents):
             return f"{counts}, {mentions:,} mentions underlined"
         near = nearly_a_mark(self.documents)
@@ -114,27 +124,35 @@ class ExploredCluster:
 
     def chosen_sentences(self) -> ChosenSentences:
         """Buttons that show in bertviz what is chosen in the explorer."""
-        return ChosenSentences(self.in_bertviz, models=[reader.name for reader in self.readers])
+        buttons = ChosenSentences(self.in_bertviz, models=[reader.name for reader in self.readers])
+
+        def offer() -> None:
+            buttons.offer([reader.name for reader in self.readers])
+
+        self._on_opened = offer
+        return buttons
 
     def in_bertviz(self, model: str, view: str, direction: str) -> str:
         """What is chosen in the explorer now, as `sentences_in_bertviz` shows it."""
         (reader,) = (reader for reader in self.readers if reader.name == model)
         chosen = self.view.chosen
+        reader, chosen = reader.edited(chosen.edits), replace(chosen, edits=(), gradients=False)
         return sentences_in_bertviz(reader, self.documents, chosen, view=view, direction=direction)
 
 
-def explorer(
+def content_of(
     documents: Sequence[CoreferenceDocument],
     readers: Sequence[Reader],
     *,
     selection: Selection | None = None,
-) -> Explorer:
-    """The widget over documents and the models that read them; `selection`: at first, in the last layer."""
+) -> Content:
+    """What the explorer shows of documents and the models that read them; `selection`: at first, in the last
+    layer."""
     shown = [shown_document(document) for document in documents]
     layers = min(reader.model.config.num_hidden_layers for reader in readers)
     counts = np.concatenate([document.counts for document in shown])
-    return Explorer(
-        shown,
+    return Content(
+        documents=shown,
         models=[reader.name for reader in readers],
         layers=layers,
         heads=min(reader.model.config.num_attention_heads for reader in readers),
@@ -142,5 +160,35 @@ def explorer(
         overview=lambda tell: overview_of(readers, shown, tell),
         predicts=all(hasattr(reader.model, "lm_head") for reader in readers),
         selection=selection and replace(selection, layer=layers - 1),
-        title="Where does the model look?",
     )
+
+
+def _first_words(
+    source: Source, documents: Sequence[CoreferenceDocument], spans: Sequence[tuple], firsts: Sequence[int]
+) -> Selection | None:
+    """The pair of a source in its documents, whose first words were `firsts`; None if one is not there."""
+    if source.pair is None:
+        return None
+    at = {
+        document.id: (number, span[0] - first, span[1] - first)
+        for number, (document, span, first) in enumerate(zip(documents, spans, firsts, strict=True))
+    }
+    places = [at.get(one.document) for one in (source.pair.source, source.pair.target)]
+    return None if None in places else Selection(source=places[0], target=places[1])
+
+
+def _unread(
+    documents: Sequence[CoreferenceDocument],
+    whole: Sequence[CoreferenceDocument],
+    readers: Sequence[Reader],
+    max_length: int,
+) -> str:
+    """A line on the words that are not shown or not read, "" if all are."""
+    shown, words = (sum(len(document.tokens) for document in of) for of in (documents, whole))
+    lost = max(int(reader.firsts[-1]) - len(set(reader.words[reader.words >= 0])) for reader in readers)
+    limit = f"the models read at once ({max_length:,} tokens, the parameter max_length)"
+    if lost:
+        return f"{counted(lost, 'word')}, in grey, are more than {limit}"
+    if shown == words:
+        return ""
+    return f"{shown:,} of {words:,} words are shown, as many whole sentences as {limit}"

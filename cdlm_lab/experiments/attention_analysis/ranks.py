@@ -29,7 +29,13 @@ from cdlm_lab.data.records import KINDS, Topic
 from cdlm_lab.examples.mention_pairs import AlignedPair, sample_aligned_pairs
 from cdlm_lab.examples.packing import document_sequence
 from cdlm_lab.examples.tokens import EncodedDocument, EncodedDocuments, SpecialTokens, from_tokenizer
-from cdlm_lab.experiments.cluster_corpora import Checkpoints, CoreferenceSplit, read_corpus, reset_globals
+from cdlm_lab.experiments.cluster_corpora import (
+    VARIANTS,
+    Checkpoints,
+    CoreferenceSplit,
+    read_corpus,
+    reset_globals,
+)
 from cdlm_lab.experiments.runs import (
     KeptNumbers,
     Scores,
@@ -100,12 +106,14 @@ class Analysis:
         """How often two documents are read: each pair by each model."""
         return len(self.settings.checkpoints) * sum(map(len, self.pairs.values()))
 
-    def load(self, variant: str, load: Load) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    def load(
+        self, variant: str, load: Load, *, where: str = ""
+    ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         """A model as it is analysed, on the default device, with its tokenizer; `load`: `load_encoder` or
-        `load_language_model`."""
+        `load_language_model`; `where`: "" = the checkpoint of the variant."""
         form = parameters_of(self.settings, "max_length", "window", "attention", "seed")
-        model, tokenizer = load(self.settings.checkpoints[variant], **form)
-        if self.settings.reset_globals:
+        model, tokenizer = load(where or self.settings.checkpoints[variant], **form)
+        if self.settings.reset_globals and variant in VARIANTS:
             reset_globals(model, variant)
         return model.to(default_device()), tokenizer
 

@@ -7,21 +7,23 @@ and its percentile rank is among the words of its document; punctuation and the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cdlm_lab.analysis.hidden_words import HiddenSpan, Vocabulary, guess_hidden
+from cdlm_lab.analysis.attribution import integrated_gradients
+from cdlm_lab.analysis.filled_words import WordPieces
+from cdlm_lab.analysis.hidden_words import HiddenSpan, guess_hidden
 from cdlm_lab.analysis.percentile_rank import percentile_rank, ranks_within, source_scores, word_scores
 from cdlm_lab.analysis.source_attention import SourceAttention, attend_to_source
 from cdlm_lab.data.records import CoreferenceDocument
 from cdlm_lab.examples.packing import DocumentSequence, document_sequence
 from cdlm_lab.examples.tokens import encode_document, from_tokenizer
 from cdlm_lab.widgets.explorer import Panel, Prediction, Selection, ShownDocument
-from cdlm_lab.widgets.explorer.records import Place
+from cdlm_lab.widgets.explorer.records import Attributed, Edit, Place
 
 KEPT_RUNS = 24  # of the model, so that layers and heads can be changed without another
 
@@ -33,7 +35,9 @@ class Reader:
     name: str  # above its panel
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
-    sequence: DocumentSequence  # what it reads
+    documents: Sequence[CoreferenceDocument]
+    max_length: int  # tokens of the sequence at most
+    sequence: DocumentSequence  # the documents as it reads them
     firsts: (
         np.ndarray
     )  # number of the first word of each document among all words, and at the end their number
@@ -68,6 +72,18 @@ class Reader:
     def positions_of(self, places: Sequence[Place]) -> np.ndarray:
         """Positions of all these words, in order."""
         return np.unique(np.concatenate([[], *(self.positions(place) for place in places)]).astype(np.int64))
+
+    def edited(self, edits: Sequence[Edit]) -> Reader:
+        """The same model with words rewritten; a word stays one place, however many words are written."""
+        if not edits:
+            return self
+        changed = [list(document.tokens) for document in self.documents]
+        for document, word, text in edits:
+            changed[document][word] = text
+        pairs = zip(self.documents, changed, strict=True)
+        documents = [replace(document, tokens=tuple(tokens)) for document, tokens in pairs]
+        models, form = {self.name: (self.model, self.tokenizer)}, {"max_length": self.max_length}
+        return self._kept(("edited", tuple(edits)), lambda: read_documents(documents, models, **form)[0])
 
     def is_global(self, selection: Selection) -> np.ndarray:
         """bool (seq,), True = sees everything."""
@@ -107,7 +123,7 @@ class Reader:
         for place in selection.masked:
             positions = self.positions(place)
             spans.append(HiddenSpan(positions=positions, truth=ids[positions], begins=begins[positions]))
-        form = {"is_global": self.is_global(selection), "vocabulary": self.vocabulary}
+        form = {"is_global": self.is_global(selection), "words": self.word_pieces}
         guesses = guess_hidden(self.model, ids, spans, mask=self.tokenizer.mask_token_id, **form)
         return tuple(
             Prediction(
@@ -119,10 +135,33 @@ class Reader:
             for place, span, guessed in zip(selection.masked, spans, guesses, strict=True)
         )
 
+    def attributed(self, selection: Selection) -> Attributed | None:
+        """What the prediction of the last hidden span rests on; None if it is not wanted, or none is."""
+        if not (selection.gradients and selection.masked):
+            return None
+        key = ("gradients", self.is_global(selection).tobytes(), selection.masked)
+        return self._kept(key, lambda: self._attribute(selection))
+
+    def _attribute(self, selection: Selection) -> Attributed:
+        place = selection.masked[-1]
+        positions = self.positions(place)
+        result = integrated_gradients(
+            self.model,
+            self.hidden(selection),
+            positions=positions,
+            truth=self.sequence.input_ids[positions],
+            words=self.words >= 0,
+            is_global=self.is_global(selection),
+            mask=self.tokenizer.mask_token_id,
+        )
+        inside = self.words >= 0
+        sums = np.bincount(self.words[inside], result.tokens[inside], minlength=int(self.firsts[-1]))
+        return Attributed(span=place, words=sums, output=result.output, baseline=result.baseline)
+
     @cached_property
-    def vocabulary(self) -> Vocabulary:
+    def word_pieces(self) -> WordPieces:
         """Which pieces may stand where in a guess."""
-        return Vocabulary.of(self.tokenizer)
+        return WordPieces(self.tokenizer)
 
     def _kept(self, key: tuple, run: Callable[[], Any]) -> Any:
         """What `run` gives, or gave when it was last asked."""
@@ -145,6 +184,7 @@ def read_documents(
         encoded = [encode_document(document, tokenizer) for document in documents]
         sequence = document_sequence(encoded, special=from_tokenizer(tokenizer), max_length=max_length)
         form = {"name": name, "model": model, "tokenizer": tokenizer}
+        form |= {"documents": documents, "max_length": max_length}
         readers.append(Reader(**form, sequence=sequence, firsts=firsts))
     return readers
 
@@ -159,7 +199,11 @@ def shown_document(document: CoreferenceDocument) -> ShownDocument:
 
 def panel_of(reader: Reader, selection: Selection, counts: np.ndarray) -> Panel:
     """Run the model, or take a run that was kept, and score every word; `counts`: bool (words of all
-    documents,), True = ranked."""
+    documents,), True = ranked. Where words are rewritten, the panel holds that of the text before, too."""
+    if selection.edits:
+        unedited = replace(selection, edits=())
+        before = panel_of(reader, replace(unedited, gradients=False), counts)
+        return replace(panel_of(reader.edited(selection.edits), unedited, counts), before=before)
     attention = reader.attention(selection)
     tokens = source_scores(
         attention.given,
@@ -191,4 +235,5 @@ def panel_of(reader: Reader, selection: Selection, counts: np.ndarray) -> Panel:
         read=read,
         target_rank=target_rank,
         predictions=reader.predictions(selection),
+        attributed=reader.attributed(selection),
     )

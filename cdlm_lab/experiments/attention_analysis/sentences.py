@@ -99,7 +99,7 @@ def sentences_in_bertviz(
             "nothing passes between these sentences: they are too far apart and neither is global; switch on "
             "the global attention of the chosen words"
         )
-    left, right = (token_texts(reader.tokenizer, ids[positions])[0] for positions in (queries, keys))
+    left, right = (_texts(reader, documents, positions) for positions in (queries, keys))
     return bertviz_html(weights, query_tokens=left, key_tokens=right, view=view)
 
 
@@ -122,4 +122,20 @@ def _around(reader: Reader, documents: Sequence[CoreferenceDocument], place: Pla
     sentence = reader.sequence.positions(document, (first, max(last, end)))
     middle = np.searchsorted(sentence, reader.positions(place)).mean()
     begin = int(min(max(round(middle - most / 2), 0), max(0, len(sentence) - most)))
-    return sentence[begin : begin + most]
+    end, words = min(begin + most, len(sentence)), reader.words[sentence]
+    while 0 < begin < end - 1 and words[begin] == words[begin - 1]:  # no word is cut, such as a number
+        begin += 1
+    while begin + 1 < end < len(sentence) and words[end] == words[end - 1]:
+        end -= 1
+    return sentence[begin:end]
+
+
+def _texts(reader: Reader, documents: Sequence[CoreferenceDocument], positions: np.ndarray) -> list[str]:
+    """The tokens there, with an ellipsis where their sentence goes on."""
+    texts = token_texts(reader.tokenizer, reader.sequence.input_ids[positions])[0]
+    document = int(reader.sequence.document[positions[0]])
+    first, last = (int(reader.sequence.word[positions[end]]) for end in (0, -1))
+    (sentence,) = (one for one in documents[document].sentences if one[0] <= first < one[1])
+    texts[0] = f"\u2026 {texts[0]}" if first > sentence[0] else texts[0]
+    texts[-1] = f"{texts[-1]} \u2026" if last < sentence[1] - 1 else texts[-1]
+    return texts

@@ -124,14 +124,23 @@ def tags_in_place(
 ) -> Widget:
     """Sentences of dev to leaf through; the first ON_A_PAGE with a span also go to `tagged.html` in the
     folder of the run, which needs no kernel."""
-    reads = tagged_sentences(predictions[run.shown.key]["dev"])
-    _write_page(run, "tagged", reads, title="Tagged sentences")
-    return TaggedBrowser(reads)
+    of_dev = predictions[run.shown.key]["dev"]
+    reads, labels = tagged_sentences(of_dev), labels_of(of_dev)
+    _write_page(run, "tagged", reads, title="Tagged sentences", labels=labels)
+    return TaggedBrowser(reads, labels=labels)
 
 
-def _write_page(run: SystemRun, name: str, reads: Sequence[tagged.ReadSentence], *, title: str) -> None:
+def labels_of(predictions: TagPredictions) -> list[str]:
+    """All labels that the tagger knows, sorted, so that each has the same colour in every view of it."""
+    return sorted({tag.partition("-")[2] for tag in predictions.examples.tags if tag != OUTSIDE})
+
+
+def _write_page(
+    run: SystemRun, name: str, reads: Sequence[tagged.ReadSentence], *, title: str, labels: Sequence[str]
+) -> None:
     shown = [read for read in reads if read.predicted or read.gold] or reads
-    write_page(run.folder / f"{name}.html", tagged.tagged_page(shown[:ON_A_PAGE], title=title))
+    page = tagged.tagged_page(shown[:ON_A_PAGE], title=title, labels=labels)
+    write_page(run.folder / f"{name}.html", page)
 
 
 def tagged_sentences(predictions: TagPredictions, *, known: bool = True) -> list[tagged.ReadSentence]:
@@ -206,7 +215,7 @@ def own_tagger(run: SystemRun) -> Callable[[str], str]:
                 rows = zip(sentence.words, tags, strict=True)
                 opened.writelines([*(f"{word}\t{predicted}\n" for word, predicted in rows), "\n"])
         reads = tagged_sentences(predictions, known=False)
-        _write_page(run, "own_text", reads, title="Your text, tagged")
+        _write_page(run, "own_text", reads, title="Your text, tagged", labels=labels_of(predictions))
         return tags_html(predictions)
 
     return tag
@@ -215,7 +224,7 @@ def own_tagger(run: SystemRun) -> Callable[[str], str]:
 def tags_html(predictions: TagPredictions) -> str:
     """The first sentences with a predicted span; the tags of the documents are no gold."""
     reads = tagged_sentences(predictions, known=False)
-    labels = tagged.labels_of_reads(reads)
+    labels = labels_of(predictions)
     shown = [read for read in reads if read.predicted] or reads
     return "".join(tagged.tagged_sentence_html(read, labels=labels) for read in shown[:SHOWN_OF_OWN])
 

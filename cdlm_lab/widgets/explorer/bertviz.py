@@ -38,8 +38,8 @@ MOST_TOKENS = {"head": 64, "model": 48}  # in all
 LONGEST = {"head": 24, "model": 12}  # columns of a token's text
 _HOW = {
     "head": "One colour per head: click a square to switch its head off or on, double-click to see it alone. "
-    "Point at a token to see only its lines. Layers are counted from 0.",
-    "model": "One small picture per layer and head: click it to read the tokens. Both are counted from 0.",
+    "Point at a token to see only its lines.",
+    "model": "One small picture per layer and head: click it to read the tokens.",
 }
 # What bertviz returns up to its data: [script of require.js] [page] [require.config] [code up to the data].
 _BEFORE_DATA = re.compile(
@@ -47,6 +47,11 @@ _BEFORE_DATA = re.compile(
     r"(?P<notice>.*?)require\.config\(\{.*?\}\);\s*"
     r"(?P<code>requirejs\(\['jquery', 'd3'\],.*?const params = )",
     re.DOTALL,
+)
+# bertviz draws on white: where the notebook is dark the picture is turned round, its hues are kept.
+_DARK = (
+    "<style>[data-jp-theme-light=false] .cdlm-bertviz iframe,.vscode-dark .cdlm-bertviz iframe"
+    "{filter:invert(0.93) hue-rotate(180deg)}</style>"
 )
 # The head view ends left-hand tokens at 102 pixels and has no room for longer ones: the picture moves right.
 _STYLE = """
@@ -86,7 +91,7 @@ def bertviz_html(
     look = f"width:100%;height:{_height(weights, view)}px;{FRAME};background:#fff;color-scheme:light"
     document = html.escape(_document(page, scripts, view=view, title=title))
     frame = f'<iframe sandbox="allow-scripts" title="{title}" style="{look}" srcdoc="{document}"></iframe>'
-    return f'<div class="cdlm-bertviz">{frame}{muted(f"{caption}. {_HOW[view]}")}</div>'
+    return f'<div class="cdlm-bertviz">{_DARK}{frame}{muted(f"{caption}. {_HOW[view]}")}</div>'
 
 
 def _checked(attention: np.ndarray, texts: list[list[str]], view: str) -> np.ndarray:
@@ -125,6 +130,10 @@ def _drawn(weights: np.ndarray, texts: list[list[str]], view: str) -> tuple[str,
     for side, tokens in zip(("left_text", "right_text"), texts, strict=True):
         shown[side] = [_label(text, LONGEST[view]) for text in tokens]
     data["root_div_id"] = "bertviz"  # bertviz draws a new name each time; alone in a frame it needs none
+    for numbered in {"include_layers", "include_heads"} & set(data):  # bertviz counts from 0, people from 1
+        data[numbered] = [number + 1 for number in data[numbered]]
+    if data.get("layer") is not None:
+        data["layer"] += 1
     if "total_heads" in data:
         data["total_heads"] = max(data["total_heads"], LEAST_COLUMNS)
     page = match["page"].replace(name, data["root_div_id"])

@@ -4,6 +4,7 @@ function choice(label, options, value, onChange) {
   const group = element("label", "cdlm-x-control");
   group.append(element("span", "cdlm-x-muted", label));
   const select = element("select");
+  select.setAttribute("aria-label", label);
   for (const [name, text] of options) {
     const option = element("option", "", text);
     option.value = name;
@@ -103,6 +104,7 @@ function legend() {
     sample("cdlm-x-target", "compared"),
     sample("cdlm-x-global", "sees everything"),
     sample("cdlm-x-masked", "hidden from the model"),
+    sample("cdlm-x-edited", "rewritten"),
     sample("cdlm-x-mention", "mention"),
     shades,
   );

@@ -1,5 +1,5 @@
-// What a model puts in the place of hidden words, written where they stand: how likely the true words are, now and
-// before the last change, and its best guesses.
+// What a model puts in the place of hidden words, written where they stand: how likely the true words are, before the
+// rewriting or the last change and now, and its best guesses.
 
 const share = (p) => `${(100 * p).toFixed(p < 0.01 ? 2 : p < 0.1 ? 1 : 0)}%`;
 
@@ -10,8 +10,9 @@ class Guesses {
   }
 
   // `lastWord(span)` is the node behind which the note of a span stands.
-  show(predictions, lastWord) {
+  show(predictions, lastWord, unedited) {
     for (const note of this.notes) note.remove();
+    if (unedited) this.before = new Map(unedited.map((one) => [JSON.stringify(one.span), one.truth_probability]));
     const now = new Map(predictions.map((one) => [JSON.stringify(one.span), one.truth_probability]));
     this.notes = predictions.map((one) => {
       const note = this.note(one, this.before.get(JSON.stringify(one.span)));

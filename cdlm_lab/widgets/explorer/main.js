@@ -1,14 +1,16 @@
 // The explorer. `model` is anywidget's, or a stand-in with the same four functions in an exported page.
 
 class Explorer {
-  constructor(model, el) {
+  constructor(model, el, look = { mode: "source", shade: "rank", arcs: 8, compare: "difference" }) {
     this.model = model;
+    this.shown = model.get("shown");
+    this.listeners = [];
     this.documents = model.get("documents");
     this.options = model.get("options");
     this.firsts = [0];
     for (const doc of this.documents) this.firsts.push(this.firsts.at(-1) + doc.words.length);
     this.counts = Uint8Array.from(this.documents.map((doc) => doc.counts).join(""), Number);
-    this.look = { mode: "source", shade: "rank", arcs: 8 };
+    this.look = look;
     this.root = element("div", "cdlm-x");
     this.root.tabIndex = -1;
     this.status = element("div", "cdlm-x-status");
@@ -17,8 +19,10 @@ class Explorer {
     this.tip = element("div", "cdlm-x-tip");
     this.tip.hidden = true;
     this.panels = [];
+    this.sides = []; // of a model's word panels
     this.makeControls();
-    this.root.append(this.bar, this.status, this.stage, legend(), this.tip);
+    const note = element("div", "cdlm-x-muted cdlm-x-unread", this.options.note);
+    this.root.append(this.bar, this.status, note, this.stage, legend(), this.tip);
     el.append(this.root);
     this.listen();
     this.showView();
@@ -61,6 +65,7 @@ class Explorer {
         ["target", "compares", "how strongly is this looked at? (T)"],
         ["global", "lets see everything", "what if these words saw the whole text? (G)"],
         ...(options.predicts ? [["masked", "hides", "what would the model put here? (M)"]] : []),
+        ["edit", "rewrites", "what if another word stood here? (E)"],
       ],
       this.look.mode,
       (name) => (this.look.mode = name),
@@ -80,10 +85,18 @@ class Explorer {
     const reduce = choice("heads and parts of words", [["mean", "averaged"], ["max", "the strongest"]], selection.reduce, (value) =>
       this.ask({ reduce: value }),
     );
-    const shade = choice("shade", [["rank", "rank in its document"], ["strength", "strength"]], this.look.shade, (value) => {
+    const shades = [["rank", "rank in its document"], ["strength", "strength"]];
+    if (options.predicts) shades.push(["gradients", "what the prediction rests on"]);
+    const shade = choice("shade", shades, this.look.shade, (value) => {
       this.look.shade = value;
+      if (this.selection.gradients !== (value === "gradients")) this.ask({ gradients: value === "gradients" });
       this.showAnswer();
     });
+    const compare = choice("rewritten text", [["difference", "the difference"], ["both", "both texts"]], this.look.compare, (value) => {
+      this.look.compare = value;
+      this.showAnswer();
+    });
+    this.compareControl = compare.group;
     const arcs = choice("curves", [["0", "none"], ["3", "3"], ["8", "8"], ["20", "20"]], String(this.look.arcs), (value) => {
       this.look.arcs = Number(value);
       this.showAnswer();
@@ -95,7 +108,7 @@ class Explorer {
     this.seesBox.addEventListener("change", () => this.ask({ source_global: this.seesBox.checked }));
     sees.append(this.seesBox, " chosen words see everything");
     this.search = new Search(this);
-    this.wordControls = [this.search.root, mode.group, layer.group, heads, direction.group, reduce.group, shade.group, arcs.group, sees];
+    this.wordControls = [this.search.root, mode.group, layer.group, heads, direction.group, reduce.group, shade.group, arcs.group, compare.group, sees];
     const exports = element("div", "cdlm-x-exports");
     for (const [what, text, title] of [
       ["html", "save as page", "a file that opens in any browser, without a notebook"],
@@ -112,15 +125,29 @@ class Explorer {
   }
 
   listen() {
-    const redraw = () => this.showAnswer();
-    this.model.on("change:answer", redraw);
-    this.model.on("change:overview", () => this.showView());
-    this.model.on("change:message", () => this.showStatus());
-    this.model.on("change:selection", () => this.panels.forEach((panel) => panel.mark?.(this.selection)));
-    this.model.on("msg:custom", (message) => {
+    this.on("change:answer", () => this.showAnswer());
+    this.on("change:overview", () => this.showView());
+    this.on("change:message", () => this.showStatus());
+    this.on("change:selection", () => this.panels.forEach((panel) => panel.mark?.(this.selection)));
+    this.on("msg:custom", (message) => {
       if (message.type === "export") saveText(message.name, message.html);
     });
     listenToWords(this);
+  }
+
+  // Not while other documents come in, which a next explorer shows.
+  on(name, listener) {
+    const guarded = (...values) => {
+      if (this.model.get("shown") === this.shown) listener(...values);
+    };
+    this.model.on(name, guarded);
+    this.listeners.push([name, guarded]);
+  }
+
+  close() {
+    this.observer.disconnect();
+    for (const [name, listener] of this.listeners) this.model.off(name, listener);
+    this.root.remove();
   }
 
   showView() {
@@ -130,6 +157,7 @@ class Explorer {
     this.stage.replaceChildren();
     this.tip.hidden = true;
     const names = this.options.models;
+    this.sides = view === "words" ? this.wantedSides() : [];
     if (view === "overview") {
       const overview = this.model.get("overview");
       this.panels = (overview?.panels ?? []).map(
@@ -139,7 +167,7 @@ class Explorer {
         panel.blocks.forEach((block) => block.addEventListener("click", () => this.descend(panel, block)));
       }
     } else {
-      this.panels = names.map((name) => new WordPanel(this, name, names.length > 1));
+      this.panels = names.flatMap((_, number) => this.sides.map((side) => new WordPanel(this, number, side)));
       this.panels.forEach((panel) => panel.mark(this.selection));
       this.search.mark();
     }
@@ -159,22 +187,25 @@ class Explorer {
     this.showView();
   }
 
+  // Of each model one panel, or one of each text.
+  wantedSides() {
+    const both = this.look.compare === "both" && this.selection.edits.length > 0;
+    return both ? ["after", "before"] : [""];
+  }
+
   showAnswer() {
-    if (this.model.get("view") === "words" && this.answer) {
-      const panels = this.answer.panels.map((panel) => ({
-        ...panel,
-        scores: floats(panel.scores),
-        ranks: floats(panel.ranks),
-        reach: bytesOf(panel.reach),
-        read: bytesOf(panel.read),
-      }));
-      this.panels.forEach((panel, i) => panel.show(panels[i], this.selection, this.look));
+    if (this.model.get("view") === "words") {
+      this.compareControl.hidden = !this.selection.edits.length;
+      if (this.wantedSides().length !== this.sides.length) return this.showView();
+      const panels = this.answer?.panels.map(unpacked);
+      if (panels) this.panels.forEach((panel) => panel.show(panels, this.selection, this.look));
     }
-    this.showStatus();
+    return this.showStatus();
   }
 
   showStatus() {
-    const { source, target } = this.selection;
+    const { source, target, edits } = this.selection;
+    const documents = withEdits(this.documents, edits);
     const message = this.model.get("message");
     this.status.replaceChildren();
     this.status.classList.toggle("cdlm-x-busy", Boolean(message));
@@ -185,11 +216,12 @@ class Explorer {
     } else if (!source) {
       this.status.textContent = "Click a word, or drag over several, to see where the model looks from there.";
     } else {
-      const chip = (className, span) => element("bdi", `cdlm-x-word ${className}`, textOfSpan(this.documents, span));
+      const chip = (className, span) => element("bdi", `cdlm-x-word ${className}`, textOfSpan(documents, span));
       this.status.append("from ", chip("cdlm-x-source", source), ` in ${this.documents[source[0]].name}`);
       if (target) this.status.append(" to ", chip("cdlm-x-target", target), ` in ${this.documents[target[0]].name}`);
       else this.status.append(" — shift-click a word of another document to compare it");
     }
+    if (!message && this.model.get("view") === "words") this.status.append(rewritten(this));
   }
 
   // What there is to say of the compared words, in a sentence.
@@ -203,7 +235,30 @@ class Explorer {
   }
 }
 
+function unpacked(panel) {
+  return panel && {
+    ...panel,
+    scores: floats(panel.scores),
+    ranks: floats(panel.ranks),
+    reach: bytesOf(panel.reach),
+    read: bytesOf(panel.read),
+    attributed: panel.attributed && { ...panel.attributed, words: floats(panel.attributed.words) },
+    before: unpacked(panel.before),
+  };
+}
+
 function render({ model, el }) {
-  const explorer = new Explorer(model, el);
-  return () => explorer.observer.disconnect();
+  const host = element("div");
+  if (model.get("choices")) el.append(new Chooser(model).root);
+  el.append(host);
+  let explorer = new Explorer(model, host);
+  const renew = () => {
+    explorer.close();
+    explorer = new Explorer(model, host, explorer.look);
+  };
+  model.on("change:shown", renew);
+  return () => {
+    model.off?.("change:shown", renew);
+    explorer.close();
+  };
 }

@@ -31,15 +31,20 @@ class Panel {
   }
 }
 
+const ATTRIBUTE_WHAT = "hide a word (choose “hides” and click it) to see what its prediction rests on";
+
 class WordPanel extends Panel {
-  constructor(explorer, name, showName) {
+  // `side`: "" = the text as it is now; of two panels of a model, the text "after" the rewriting and "before" it.
+  constructor(explorer, number, side) {
     const words = [];
-    super(explorer, name, showName, (number) => {
+    const names = explorer.options.models;
+    const name = names.length > 1 ? names[number] : "";
+    super(explorer, side ? `${name}${name ? ", " : ""}${side} the rewriting` : name, true, (number) => {
       const made = wordColumn(explorer.documents, number);
       words.push(...made.words);
       return made;
     });
-    this.words = words;
+    Object.assign(this, { words, number, side });
     this.verdict = element("span", "cdlm-x-verdict");
     this.lost = element("span", "cdlm-x-muted");
     this.title.append(this.verdict, this.lost);
@@ -47,9 +52,18 @@ class WordPanel extends Panel {
     this.guesses = new Guesses();
   }
 
-  // Frames of what is chosen, compared, global and masked.
+  // Frames of what is chosen, compared, global and masked; and what is rewritten.
   mark(selection) {
-    const { firsts } = this.explorer;
+    const { firsts, documents } = this.explorer;
+    for (const node of this.columns.querySelectorAll(".cdlm-x-edited")) {
+      node.textContent = documents[node.dataset.doc].words[node.dataset.word];
+      node.classList.remove("cdlm-x-edited");
+    }
+    for (const [doc, word, text] of selection.edits) {
+      const node = this.words[firsts[doc] + word];
+      node.classList.add("cdlm-x-edited");
+      if (this.side !== "before") node.textContent = text;
+    }
     const classes = {
       "cdlm-x-source": [selection.source],
       "cdlm-x-target": [selection.target],
@@ -65,35 +79,74 @@ class WordPanel extends Panel {
     }
   }
 
-  show(answer, selection, options) {
+  show(panels, selection, look) {
+    const answer = this.side === "before" ? panels[this.number].before : panels[this.number];
+    if (!answer) return;
     this.answer = answer;
     const { firsts, counts } = this.explorer;
-    const { source } = selection;
+    const shading = this.shading(answer, selection, look);
+    const { of, from, signed } = shading;
     let [low, high] = [Infinity, -Infinity];
-    for (let i = 0; i < this.words.length; i += 1) {
-      if (!counts[i] || this.isSource(i, source)) continue;
-      low = Math.min(low, answer.scores[i]);
-      high = Math.max(high, answer.scores[i]);
-    }
+    this.words.forEach((_, i) => {
+      if (!counts[i] || this.isSource(i, from)) return;
+      low = Math.min(low, of(i));
+      high = Math.max(high, of(i));
+    });
+    const largest = shading.largest ?? Math.max(Math.abs(low), Math.abs(high));
     this.words.forEach((word, i) => {
-      const shown = counts[i] && answer.reach[i] && !this.isSource(i, source);
-      const shade = !shown ? 0 : options.shade === "rank" ? shadeOfRank(answer.ranks[i]) : shadeOfStrength(answer.scores[i], low, high);
-      paint(word, shade);
+      const shown = counts[i] && answer.reach[i] && !this.isSource(i, from);
+      if (signed) paintSigned(word, shown ? of(i) : 0, largest);
+      else paint(word, !shown ? 0 : look.shade === "rank" ? shadeOfRank(answer.ranks[i]) : shadeOfStrength(of(i), low, high));
       word.classList.toggle("cdlm-x-unreached", !answer.reach[i]);
     });
-    const best = source && options.arcs ? strongestElsewhere({ ...answer, counts }, firsts, source[0], options.arcs) : [];
-    const top = best.length ? answer.scores[best[0]] : 1;
-    const from = source ? this.words[firsts[source[0]] + source[1]] : null;
-    this.links = best.map((i) => ({
-      from,
-      to: this.words[i],
-      strength: high > low ? Math.max(0, (answer.scores[i] - low) / Math.max(top - low, 1e-12)) : 0,
-    }));
-    this.verdict.textContent = this.explorer.verdict(answer, selection);
-    this.guesses.show(answer.predictions, (span) => this.words[firsts[span[0]] + span[2] - 1]);
+    const scores = signed ? this.words.map((_, i) => Math.abs(of(i))) : answer.scores;
+    this.link(from, { scores, reach: answer.reach, counts }, look.arcs, signed ? 0 : low);
+    this.verdict.textContent = this.verdictOf(answer, selection);
+    this.guesses.show(answer.predictions, (span) => this.words[firsts[span[0]] + span[2] - 1], answer.before?.predictions);
     const lost = answer.read.reduce((count, read) => count + !read, 0);
-    this.lost.textContent = lost ? `${lost} grey ${lost === 1 ? "word is" : "words are"} more than it can read` : "";
+    const unread = lost ? `${lost} grey ${lost === 1 ? "word is" : "words are"} more than it can read` : "";
+    this.lost.textContent = [shading.note, unread].filter(Boolean).join("; ");
     this.redrawArcs();
+  }
+
+  // What shades the words: a number for each, from where curves lead, and what there is to say of it.
+  shading(answer, selection, look) {
+    const { attributed, before } = answer;
+    if (look.shade === "gradients") {
+      if (!attributed) return { of: () => 0, from: null, signed: true, largest: 1, note: this.side === "before" ? "" : ATTRIBUTE_WHAT };
+      const name = textOfSpan(withEdits(this.explorer.documents, selection.edits), attributed.span);
+      const [output, baseline, total] = ["output", "baseline", "total"].map((key) => attributed[key].toFixed(2).replace("-", "−"));
+      const sum = (attributed.output - attributed.baseline).toFixed(2).replace("-", "−");
+      const note = `blue speaks for “${name}”, orange against: log-probability ${output}, with all words hidden ${baseline}; the words add up to ${total} of the difference of ${sum}`;
+      return { of: (i) => attributed.words[i], from: attributed.span, signed: true, note };
+    }
+    const from = selection.source;
+    if (before && !this.side) {
+      const note = "blue ranks higher than before the rewriting, orange lower";
+      return { of: (i) => answer.ranks[i] - before.ranks[i], from, signed: true, largest: 50, note };
+    }
+    return { of: (i) => answer.scores[i], from };
+  }
+
+  // Curves from a span to the strongest words of the other documents.
+  link(span, answer, count, low) {
+    const { firsts } = this.explorer;
+    const best = span && count ? strongestElsewhere(answer, firsts, span[0], count) : [];
+    const top = best.length ? answer.scores[best[0]] : 1;
+    this.links = best
+      .filter((i) => answer.scores[i] > low || top === low)
+      .map((i) => ({
+        from: this.words[firsts[span[0]] + span[1]],
+        to: this.words[i],
+        strength: Math.max(0, (answer.scores[i] - low) / Math.max(top - low, 1e-12)),
+      }));
+  }
+
+  verdictOf(answer, selection) {
+    const verdict = this.explorer.verdict(answer, selection);
+    const earlier = answer.before?.target_rank;
+    const compared = verdict && !this.side && earlier !== null && earlier !== undefined;
+    return compared ? `${verdict}, before the rewriting ${percent(earlier)}` : verdict;
   }
 
   isSource(i, source) {

@@ -37,7 +37,9 @@ function listenToWords(explorer) {
     const span = dragged(to) ?? spanAt(explorer.documents, ...place(anchorWord));
     preview(null, null);
     focusWord(anchorWord);
-    act(explorer, event.shiftKey ? "target" : event.altKey ? "global" : explorer.look.mode, span);
+    const plain = !event.shiftKey && !event.altKey;
+    if (plain && explorer.look.mode === "edit") openEditor(explorer, anchorWord);
+    else act(explorer, event.shiftKey ? "target" : event.altKey ? "global" : explorer.look.mode, span);
     anchorWord = null;
   });
   stage.addEventListener("pointerover", (event) => {
@@ -74,6 +76,8 @@ function onKey(explorer, panel, word, event) {
     next.scrollIntoView({ block: "nearest", inline: "nearest" });
   } else if (modes[event.key]) {
     act(explorer, modes[event.key], spanAt(explorer.documents, Number(word.dataset.doc), Number(word.dataset.word)));
+  } else if (event.key === "e") {
+    openEditor(explorer, word);
   } else if (event.key === "Escape") {
     explorer.ask({ target: null });
   } else {
@@ -105,7 +109,7 @@ function showTip(explorer, panel, word) {
   if (!answer) return;
   const [doc, number] = [Number(word.dataset.doc), Number(word.dataset.word)];
   const i = firsts[doc] + number;
-  tip.replaceChildren(element("b", "", textOfSpan(documents, [doc, number, number + 1])));
+  tip.replaceChildren(element("b", "", word.textContent));
   const mention = documents[doc].mentions.find(([start, end]) => start <= number && number < end);
   const lines = [];
   if (panel.isSource(i, explorer.selection.source)) lines.push("chosen");
@@ -116,6 +120,9 @@ function showTip(explorer, panel, word) {
     lines.push(`stronger than ${percent(answer.ranks[i])} of ${documents[doc].name}`);
     lines.push(`score ${answer.scores[i].toPrecision(4)}`);
   }
+  if (answer.attributed) lines.push(`${answer.attributed.words[i].toFixed(3)} for the hidden word (natural logarithm)`);
+  if (answer.before) lines.push(`before the rewriting stronger than ${percent(answer.before.ranks[i])}`);
+  if (word.classList.contains("cdlm-x-edited")) lines.push(`in place of ${documents[doc].words[number]}`);
   if (mention?.[2]) lines.push(`mention of ${mention[2]}`);
   for (const line of lines) tip.append(element("div", "", line));
   tip.hidden = false;

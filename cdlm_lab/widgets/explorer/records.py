@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
@@ -14,6 +14,8 @@ import numpy as np
 from cdlm_lab.widgets.html import gap_between, visible
 
 Place = tuple[int, int, int]  # number of the document, half-open span of its words
+Edit = tuple[int, int, str]  # number of the document, its word, what stands there instead
+LONGEST_EDIT = 60  # characters
 Direction = Literal["both", "from", "to"]
 Reduction = Literal["mean", "max"]
 
@@ -48,6 +50,14 @@ class ShownDocument:
         """(words,), True = print has a space before the word."""
         return [False, *(bool(gap_between(*map(visible, pair))) for pair in pairwise(self.words))]
 
+    def edited(self, number: int, edits: Sequence[Edit]) -> ShownDocument:
+        """With the edits of the document of that number."""
+        words = list(self.words)
+        for document, word, text in edits:
+            if document == number:
+                words[word] = text
+        return replace(self, words=tuple(words))
+
     def for_browser(self) -> dict[str, Any]:
         """As JSON; invisible and direction-turning characters are made visible."""
         return {
@@ -73,6 +83,8 @@ class Selection:
     heads: tuple[int, ...] | None = None  # numbers of heads; None = all
     direction: Direction = "both"  # `from` = what the source gives, `to` = what it receives, `both` = the sum
     reduce: Reduction = "mean"  # heads, and the subwords of a word: their mean, or the largest
+    edits: tuple[Edit, ...] = ()  # words that are rewritten; the answer is of the text before them, too
+    gradients: bool = False  # True = what the prediction of the last hidden span rests on is wanted
 
     def for_browser(self) -> dict[str, Any]:
         """As JSON."""
@@ -93,6 +105,13 @@ class Selection:
                 raise ValueError(f"there are no words {start} to {end} of document {document}")
             return document, start, end
 
+        def edit(value: Any) -> Edit:
+            document, word, text = value
+            text = " ".join(str(text).split())
+            if not 0 < len(text) <= LONGEST_EDIT:
+                raise ValueError(f"in place of a word write 1 to {LONGEST_EDIT} characters")
+            return *place([document, word, int(word) + 1])[:2], text
+
         chosen, layer = values.get("heads"), int(values.get("layer", layers - 1))
         numbers = None if chosen is None else tuple(sorted({int(head) for head in chosen}))
         if not 0 <= layer < layers:
@@ -109,6 +128,8 @@ class Selection:
             masked=tuple(filter(None, map(place, values.get("masked", ())))),
             **{name: values[name] for name in ("direction", "reduce")},
             source_global=bool(values.get("source_global", True)),
+            edits=tuple(map(edit, values.get("edits", ()))),
+            gradients=bool(values.get("gradients", False)),
             layer=layer,
             heads=numbers,
         )
@@ -125,6 +146,22 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Attributed:
+    """What a prediction rests on: an attribution for each word, in natural logarithms, above 0 = it speaks
+    for what really stands there."""
+
+    span: Place  # the hidden words
+    words: np.ndarray  # (words of all documents,)
+    output: float  # logarithm of the probability of the hidden words
+    baseline: float  # the same with all other words hidden, too
+
+    def for_browser(self) -> dict[str, Any]:
+        """As JSON."""
+        numbers = {"output": self.output, "baseline": self.baseline, "total": float(self.words.sum())}
+        return {"span": list(self.span), "words": packed(self.words), **numbers}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Panel:
     """The answer of one model."""
 
@@ -135,6 +172,8 @@ class Panel:
     read: np.ndarray  # bool (words,), True = in the text that the model reads, False = did not fit
     target_rank: float | None = None  # percentile rank of the target; None = no target
     predictions: tuple[Prediction, ...] = ()  # one for each hidden span
+    attributed: Attributed | None = None  # None = not wanted, or nothing is hidden
+    before: Panel | None = None  # of the text before the edits; None = there are none
 
     def for_browser(self) -> dict[str, Any]:
         """As JSON; arrays as base64 of little-endian float32 and bytes."""
@@ -144,7 +183,11 @@ class Panel:
         for one in predictions:
             one["top"] = [[visible(text), probability] for text, probability in one["top"]]
         name = {"name": visible(self.name), "target_rank": self.target_rank}
-        return name | arrays | {"predictions": predictions}
+        others = {
+            "attributed": self.attributed and self.attributed.for_browser(),
+            "before": self.before and self.before.for_browser(),
+        }
+        return name | arrays | {"predictions": predictions} | others
 
 
 def packed(values: np.ndarray, dtype: str = "<f4") -> str:

@@ -58,7 +58,7 @@ class Search {
   }
 
   find() {
-    this.places = placesOf(this.explorer.documents, this.box.value);
+    this.places = placesOf(withEdits(this.explorer.documents, this.explorer.selection.edits), this.box.value);
     this.at = 0;
     this.mark();
     this.reveal();

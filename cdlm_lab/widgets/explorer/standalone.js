@@ -39,7 +39,9 @@ class StoredModel {
 
   // The rank of a target, which needs no model: its mean score among the other words of its document.
   ranked(panel, target) {
-    if (!target) return { ...panel, target_rank: null };
+    if (!panel) return panel;
+    const before = this.ranked(panel.before, target);
+    if (!target) return { ...panel, before, target_rank: null };
     const scores = floats(panel.scores);
     const documents = this.values.documents;
     let first = 0;
@@ -56,7 +58,7 @@ class StoredModel {
       below += scores[first + i] < mean;
       equal += scores[first + i] === mean;
     });
-    return { ...panel, target_rank: others ? (100 * (below + equal / 2)) / others : null };
+    return { ...panel, before, target_rank: others ? (100 * (below + equal / 2)) / others : null };
   }
 
   static key(selection) {
@@ -69,6 +71,8 @@ class StoredModel {
       selection.heads,
       selection.direction,
       selection.reduce,
+      selection.edits,
+      selection.gradients,
     ]);
   }
 }

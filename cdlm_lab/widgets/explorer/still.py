@@ -5,7 +5,7 @@ words. Words that look alike and stand together share one element, so that long 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import groupby
 
@@ -69,10 +69,12 @@ def still_html(
 ) -> str:
     """What the explorer shows of a selection, as one block of HTML. `title` is untrusted; `panels` are the
     answer to it, of each model; empty = there is none."""
+    before = documents
+    documents = [one.edited(number, selection.edits) for number, one in enumerate(documents)]
     still = _Still(documents, selection)
     panels = () if selection.source is None else panels
     parts = [f"<div><b>{escaped(title)}</b></div><div>{still.lead(panels, layers)}</div>", muted(_HINT)]
-    parts += [still.legend(shaded=bool(panels)), *map(still.panel, panels)]
+    parts += [still.legend(shaded=bool(panels)), *still.rewritten(before), *map(still.panel, panels)]
     return div("".join(parts) + ("" if panels else still.columns(None)), "font-size:13.5px;line-height:1.6")
 
 
@@ -134,6 +136,12 @@ class _Still:
             keys.append(f"{span(steps, FRAME)} top 20% \u2026 top 1% of its document")
         return div(muted(" &emsp; ".join(keys)), "margin:2px 0 8px")
 
+    def rewritten(self, before: Sequence[ShownDocument]) -> Iterator[str]:
+        """A line for each edit."""
+        for number, word, _ in self.selection.edits:
+            old, new = isolated(before[number].words[word]), self.quoted((number, word, word + 1))
+            yield div(f"{new} stands for \u201c{old}\u201d in {self.name(number)}", "font-size:12px")
+
     def panel(self, panel: Panel) -> str:
         """The answer of one model: what became of the compared words, the strongest words elsewhere, why
         words are muted, what is predicted, and the documents."""
@@ -147,6 +155,8 @@ class _Still:
             why.append(f"{sample} can carry no weight: {far}")
         if lost := int((~panel.read).sum()):
             why.append(f"{sample} at the ends ({lost} words) are more than the model can read")
+        if panel.before is not None and panel.before.target_rank is not None:
+            why.append(f"Before the rewriting: {self.verdict(panel.before)[0]}")
         parts += [div(line, "font-size:12px") for line in why]
         if panel.predictions:
             rows = "".join(f"<li>{self.prediction(one)}</li>" for one in panel.predictions)

@@ -11,21 +11,22 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import anywidget
-import numpy as np
 import traitlets
 
 from cdlm_lab.data.files import replaced_file
-from cdlm_lab.widgets.explorer.records import Panel, Selection, ShownDocument, packed
+from cdlm_lab.widgets.explorer.content import Choices, Content
+from cdlm_lab.widgets.explorer.records import Panel, Selection, packed
 from cdlm_lab.widgets.explorer.still import still_html
 from cdlm_lab.widgets.html import escaped
 
-SCRIPTS = ("text", "drawing", "controls", "search", "guesses", "panel", "pointing", "saving", "main")
+SCRIPTS = ("text", "drawing", "controls", "search", "guesses", "editing", "panel", "pointing", "saving")
+SCRIPTS += ("choosing", "main")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 MOST_STORED = 200  # answers that an exported page holds
 
@@ -105,16 +106,8 @@ class Explorer(anywidget.AnyWidget):
     """Documents side by side; choose words, and see which words of the others go with them.
 
     Args:
-        documents: what is shown.
-        models: names of the models, in the order of their panels.
-        layers, heads: of the models; the smallest of each, so that all of them have what can be chosen.
-        answer: called with what was chosen; gives the panels in the order of `models`. It may raise
-            ValueError with a line for the person.
-        overview: called once, when the overview is first shown, with a function that takes a line to show
-            meanwhile; gives for each model (sentences, sentences): how much sentence i has to do with j.
-            None = there is no overview.
-        predicts: True = words can be hidden, and the panels bring predictions.
-        selection: at first; None = nothing chosen yet, the last layer.
+        content: documents and models at first.
+        choices: what else can be opened; None = nothing.
         title: of exported pages.
     """
 
@@ -128,42 +121,65 @@ class Explorer(anywidget.AnyWidget):
     overview = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
     view = traitlets.Enum(["overview", "words"], default_value="words").tag(sync=True)
     message = traitlets.Unicode().tag(sync=True)
+    choices = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
+    opened = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
+    shown = traitlets.Int().tag(sync=True)  # goes up when there are other documents or models
 
     def __init__(
         self,
-        documents: Sequence[ShownDocument],
+        content: Content,
         *,
-        models: Sequence[str],
-        layers: int,
-        heads: int,
-        answer: Callable[[Selection], Sequence[Panel]],
-        overview: Callable[[Callable[[str], None]], Sequence[np.ndarray]] | None = None,
-        predicts: bool = False,
-        selection: Selection | None = None,
+        choices: Choices | None = None,
         title: str = "Where the model looks",
     ) -> None:
-        chosen = selection or Selection(layer=layers - 1)
-        options = {"models": list(models), "layers": layers, "heads": heads, "predicts": predicts}
+        chosen = content.first_selection
         super().__init__(
-            documents=[document.for_browser() for document in documents],
-            options=options | {"exports": True, "overview": overview is not None},
+            documents=[document.for_browser() for document in content.documents],
+            options=content.options(),
             selection=chosen.for_browser(),
-            view="words" if overview is None or chosen.source else "overview",
+            view="words" if content.overview is None or chosen.source else "overview",
+            choices=choices and choices.for_browser(),
+            opened=content.opened and content.opened.for_browser(),
         )
-        self.shown, self.title = tuple(documents), title
-        self._answer, self._overview = answer, overview
+        self.content, self.title = content, title
+        self._choices, self._last = choices, self.opened
         self._stored: dict[Selection, Sequence[Panel]] = {}
         self.observe(lambda change: self._on_selection(), names="selection")
         self.observe(lambda change: self._on_view(), names="view")
+        self.observe(lambda change: self._on_opened(), names="opened")
         self.on_msg(self._on_message)
         self._on_selection()
         self._on_view()
+
+    def _on_opened(self) -> None:
+        if self._choices is None or self.opened == self._last:
+            return
+        try:
+            opened = self._choices.checked(self.opened)
+            self.message = "opening\u2026"
+            content = self._choices.open(opened)
+        except ValueError as error:
+            self.opened, self.message = self._last, str(error)  # what is in sight stays
+            return
+        self._show(content)
+
+    def _show(self, content: Content) -> None:
+        """Put other documents or models in place of what is there."""
+        self.content, self._stored, self._last = content, {}, content.opened.for_browser()
+        with self.hold_sync():
+            self.opened = self._last
+            self.documents = [document.for_browser() for document in content.documents]
+            self.options, self.answer, self.overview = content.options(), None, None
+            self.view = "words"
+            self.selection = content.first_selection.for_browser()
+            self._on_selection()
+            self.shown += 1
 
     @property
     def chosen(self) -> Selection:
         """What is chosen now; a ValueError if a browser sent what does not exist."""
         layers, heads = self.options["layers"], self.options["heads"]
-        sizes = [len(document.words) for document in self.shown]
+        sizes = [len(document.words) for document in self.content.documents]
         return Selection.from_browser(self.selection, sizes=sizes, layers=layers, heads=heads)
 
     def choose(self, selection: Selection) -> None:
@@ -206,8 +222,9 @@ class Explorer(anywidget.AnyWidget):
             selection = self.chosen
         except ValueError:  # the message in the widget says why
             selection = Selection()
-        panels, layers = self._stored.get(selection, ()), self.options["layers"]
-        return still_html(self.shown, selection=selection, panels=panels, layers=layers, title=self.title)
+        panels, documents = self._stored.get(selection, ()), self.content.documents
+        form = {"layers": self.options["layers"], "title": self.title}
+        return still_html(documents, selection=selection, panels=panels, **form)
 
     def _on_selection(self) -> None:
         try:
@@ -221,7 +238,7 @@ class Explorer(anywidget.AnyWidget):
     def _reply(self, selection: Selection) -> None:
         if selection not in self._stored:
             self.message = "reading the documents\u2026"
-            panels = self._answer(selection)
+            panels = self.content.answer(selection)
             while len(self._stored) >= MOST_STORED:
                 del self._stored[next(iter(self._stored))]
             self._stored[selection] = panels
@@ -229,10 +246,10 @@ class Explorer(anywidget.AnyWidget):
         self.message = ""
 
     def _on_view(self) -> None:
-        if self.view != "overview" or self.overview is not None or self._overview is None:
+        if self.view != "overview" or self.overview is not None or self.content.overview is None:
             return
         try:
-            matrices = self._overview(lambda text: self.set_trait("message", text))
+            matrices = self.content.overview(lambda text: self.set_trait("message", text))
         except ValueError as error:
             self.message = str(error)
             return

@@ -5,10 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.experiments.attention_analysis.explorer import ExploredCluster, explore, explorer
+from cdlm_lab.experiments.attention_analysis.explorer import ExploredCluster, content_of, explore
+from cdlm_lab.experiments.attention_analysis.opening import models_to_open
 from cdlm_lab.experiments.attention_analysis.ranks import Analysis
+from cdlm_lab.models.encoder import load_language_model
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.widgets.explorer import Selection
+from cdlm_lab.widgets.explorer import Explorer, Selection
+
+from .conftest import SIZES
 
 SOURCE = Selection(source=(0, 12, 14), target=(1, 30, 32), layer=1)
 
@@ -18,7 +22,7 @@ def exploring(analysis: Analysis, **changes: str) -> ExploredCluster:
 
 
 def test_the_widget_is_answered_by_the_model(documents, reader):
-    widget = explorer(documents, [reader])
+    widget = Explorer(content_of(documents, [reader]))
     assert widget.view == "overview"
     assert widget.overview is not None
     assert len(widget.documents[0]["mentions"]) == len(documents[0].mentions)
@@ -95,3 +99,74 @@ def test_it_is_kept_as_a_page(explored: ExploredCluster, monkeypatch, capsys):
 def test_what_cannot_be_explored(analysis: Analysis, arguments: dict, message: str):
     with pytest.raises(ParameterError, match=message):
         exploring(analysis, **arguments)
+
+
+def switched(explored: ExploredCluster, **change: object) -> str:
+    """Open something else as a person does; the message that they see."""
+    explored.view.opened = explored.view.opened | change
+    return explored.view.message
+
+
+def test_another_example_other_documents_and_own_text_in_place(analysis: Analysis):
+    explored = exploring(analysis, explore="cdlm")
+    examples = explored.view.choices["examples"]
+    assert len(examples) == len(analysis.topics)
+    key, label, listed = examples[1]
+    assert label.endswith(f"({len(listed)} documents)")
+    assert switched(explored, example=key, documents=[]) == ""
+    assert len(explored.documents) == 2
+    assert explored.view.chosen.source is not None
+    names = [name for name, _ in listed][:3]
+    assert switched(explored, documents=names) == ""
+    assert [document.id for document in explored.documents] == names
+    assert switched(explored, example="", documents=[], text="== a ==\nA fire.\n\n== b ==\nNo fire.") == ""
+    assert [document["words"] for document in explored.view.documents] == [
+        ["A", "fire", "."],
+        ["No", "fire", "."],
+    ]
+    explored.view.choose(Selection(source=(0, 1, 2), layer=1))
+    assert explored.view.answer["panels"][0]["name"] == "CDLM"
+    for text, message in (("== a", "== at its end is missing"), (" ", "the text is empty; write a document")):
+        assert message in switched(explored, text=text)
+        assert [document.id for document in explored.documents] == ["a", "b"]
+
+
+def test_models_of_runs_are_listed_and_opened(analysis: Analysis):
+    """Those that are language models; a run that trained a variant is read as that variant."""
+    beside = Path(analysis.settings.run_folder).parent
+    model, tokenizer = load_language_model("tiny", max_length=400, window=8, sizes=SIZES)
+    for folder in (beside / "mine" / "model", beside / "tour" / "prefix-cdlm" / "model"):
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    (beside / "other" / "model").mkdir(parents=True)
+    (beside / "other" / "model" / "config.json").write_text("{")
+    variants = {one.label: one.variant for one in models_to_open(analysis).values()}
+    assert (variants["run mine"], variants["run tour/prefix-cdlm"]) == ("", "prefix-cdlm")
+    explored = exploring(analysis, explore="cdlm")
+    listed = {label: key for key, label in explored.view.choices["models"]}
+    assert {"CDLM", "Longformer", "storyworld/cdlm", "run mine", "run tour/prefix-cdlm"} <= set(listed)
+    assert "run other" not in listed
+    buttons = explored.chosen_sentences()
+    assert switched(explored, models=["cdlm", listed["run mine"]]) == ""
+    assert [reader.name for reader in explored.readers] == ["CDLM", "run mine"]
+    assert buttons.model.options == ("CDLM", "run mine")
+    assert explored.view.options["predicts"]
+    message = switched(explored, models=["storyworld/cdlm"])  # made for 512 tokens, window 32
+    assert message == ""
+    assert switched(explored, models=["longformer"]) == ""
+    assert not explored.view.options["predicts"], "it has no head"
+
+
+def test_all_that_is_shown_of_a_corpus_is_read(analysis: Analysis):
+    short = replace(analysis, settings=replace(analysis.settings, max_length=399, explore="cdlm"))
+    explored = explore(short)
+    for source in explored.view.choices["examples"][:4]:
+        switched(explored, example=source[0], documents=[])
+        assert explored.readers[0].sequence.lost_tokens == (0, 0)
+    note = explored.view.options["note"]
+    assert "words are shown, as many whole sentences as the models read at once (399 tokens" in note
+    assert note in explored.summary
+    long = " ".join(["fire"] * 400)
+    switched(explored, example="", text=f"== a ==\n{long}\n== b ==\n{long}")
+    assert "in grey, are more than the models read at once (399 tokens" in explored.view.options["note"]
+    assert len(explored.view.documents[0]["words"]) == 400, "a text of one's own is shown whole"

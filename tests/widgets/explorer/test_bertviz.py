@@ -91,7 +91,8 @@ def test_two_spans_are_a_rectangle(view):
     data = data_of(view_html)
     (drawn,) = data["attention"]
     assert (drawn["left_text"], drawn["right_text"]) == (list("abcd"), list("vwxyz"))
-    assert data["include_layers"] == [0, 1]
+    assert data["include_layers"] == [1, 2], "counted as people do"
+    assert data.get("include_heads", [1, 2, 3]) == [1, 2, 3]
     assert attention.max() > 0.9  # so it is drawn as it is
     np.testing.assert_array_equal(np.array(drawn["attn"]), np.round(attention, 3))
     assert view == "head" or data["display_mode"] == "light"
@@ -111,9 +112,9 @@ def test_small_weights_are_drawn_stronger_and_the_caption_says_so():
 
 def test_the_head_view_opens_on_the_layer_that_gives_most():
     attention = np.full((3, 1, 2, 2), 0.1)
-    assert data_of(square(["a", "b"], attention))["layer"] == 0  # no layer stands out
+    assert data_of(square(["a", "b"], attention))["layer"] == 1  # no layer stands out
     attention[1] = 0.2
-    assert data_of(square(["a", "b"], attention))["layer"] == 1
+    assert data_of(square(["a", "b"], attention))["layer"] == 2
 
 
 @pytest.mark.parametrize("view", ["head", "model"])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cdlm_lab.widgets.explorer import Panel, Prediction, Selection, ShownDocument
-from cdlm_lab.widgets.explorer.records import packed
+from cdlm_lab.widgets.explorer.records import Attributed, packed
 
 DOCUMENT = ShownDocument(
     name="a",
@@ -49,6 +49,7 @@ def test_a_selection_comes_back_as_it_went():
     selection = Selection(
         source=(0, 1, 3), target=(1, 0, 2), source_global=False, extra_global=((1, 2, 3),),
         masked=((0, 5, 6),), layer=1, heads=(0, 3), direction="from", reduce="max",
+        edits=((1, 2, "of two"), (0, 0, "<b>")), gradients=True,
     )  # fmt: skip
     assert Selection.from_browser(selection.for_browser(), **THERE) == selection
     assert Selection.from_browser(Selection().for_browser(), **THERE) == Selection()
@@ -66,6 +67,9 @@ def test_a_selection_comes_back_as_it_went():
         ({"heads": []}, "not among the 4"),
         ({"direction": "up"}, "choose one of both, from, to"),
         ({"reduce": "median"}, "choose one of mean, max"),
+        ({"edits": [[0, 7, "x"]]}, "no words 7 to 8 of document 0"),
+        ({"edits": [[0, 1, " "]]}, "in place of a word write 1 to 60 characters"),
+        ({"edits": [[0, 1, "x" * 61]]}, "in place of a word write 1 to 60"),
         ({"source": "abc"}, "invalid literal"),
     ],
 )
@@ -89,5 +93,14 @@ def test_a_panel_as_the_browser_has_it():
     assert base64.b64decode(values["reach"]) == b"\x01\x00"
     assert base64.b64decode(values["read"]) == b"\x01\x01"
     assert values["target_rank"] == 12.5
+    assert (values["before"], values["attributed"]) == (None, None)
+    rests = Attributed(span=(0, 1, 2), words=np.array([0.5, -0.25]), output=-1.0, baseline=-1.3)
+    both = replace(panel, before=panel, attributed=rests).for_browser()
+    assert both["before"] == values
+    assert {name: both["attributed"][name] for name in ("output", "baseline", "total")} == {
+        "output": -1.0,
+        "baseline": -1.3,
+        "total": 0.25,
+    }
     (prediction,) = values["predictions"]
     assert prediction == {"span": [0, 1, 2], "truth_probability": 0.25, "top": [["<b>", 0.5]], "pieces": 3}

@@ -8,7 +8,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.explorer import Explorer, Panel, Prediction, Selection, ShownDocument
+from cdlm_lab.widgets.explorer import Content, Explorer, Panel, Prediction, Selection, ShownDocument
 from cdlm_lab.widgets.explorer import still as looks
 from cdlm_lab.widgets.explorer.still import fixed, shade, still_html
 
@@ -249,10 +249,9 @@ def test_long_documents_stay_small():
 
 
 def test_the_widget_carries_what_it_shows_now():
-    explorer = Explorer(
-        DOCUMENTS, models=["CDLM"], layers=2, heads=2, title="A & B",
-        answer=lambda selection: [a_panel(np.linspace(60, 100, 16))],
-    )  # fmt: skip
+    panels = [a_panel(np.linspace(60, 100, 16))]
+    content = Content(documents=DOCUMENTS, models=["CDLM"], layers=2, heads=2, answer=lambda chosen: panels)
+    explorer = Explorer(content, title="A & B")
 
     def still_html():
         return explorer._repr_mimebundle_()[0]["text/html"]
@@ -272,3 +271,13 @@ def test_the_widget_carries_what_it_shows_now():
     assert still_html() == chosen
     explorer.selection = SELECTION.for_browser() | {"source": [7, 0, 1]}
     assert "No word is chosen yet" in still_html()
+
+
+def test_rewritten_words_are_shown_and_what_they_stand_for():
+    before = a_panel(np.linspace(0, 100, 16), target_rank=20.0)
+    selection = replace(SELECTION, target=(1, 1, 2), edits=((1, 1, "<fire>"),))
+    html = still(selection=selection, panels=[replace(before, target_rank=80.0, before=before)])
+    assert "&lt;fire&gt;</span>\u201d stands for \u201c" in html
+    assert "explosion" in html
+    assert "Before the rewriting: " in html
+    assert "above 20% of the words" in html

@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.explorer import Explorer, Panel, Selection, ShownDocument
+from cdlm_lab.widgets.explorer.content import Choices, Content, Example, Opened
+from cdlm_lab.widgets.explorer.records import Panel, Selection, ShownDocument
+from cdlm_lab.widgets.explorer.widget import Explorer
 
 WORDS = 6
 DOCUMENTS = (
@@ -23,7 +25,7 @@ class Stage:
         self.asked: list[Selection] = []
         self.overviews = 0
         settings = {"models": ["m"], "layers": 2, "heads": 2, "overview": self.overview} | arguments
-        self.explorer = Explorer(DOCUMENTS, answer=self.answer, **settings)
+        self.explorer = Explorer(Content(documents=DOCUMENTS, answer=self.answer, **settings))
 
     def answer(self, selection: Selection) -> list[Panel]:
         self.asked.append(selection)
@@ -82,6 +84,82 @@ def test_mistakes_are_told_and_the_last_answer_stays():
     assert stage.explorer.view == "words"
     with pytest.raises(ValueError, match="not told"):  # from Python they are raised
         stage.explorer.choose(Selection(source=(0, 0, 1), layer=0))
+
+
+# ---- what else can be opened ----
+
+LISTED = Choices(
+    examples=[
+        Example(key="a", label="first <b>", documents={"one": "One", "two": "Two", "three": "Three"}),
+        Example(key="b", label="second", documents={"two": "Two"}),
+    ],
+    models={"m": "small", "n": "large"},
+    open=lambda opened: None,
+)
+
+
+class Shop:
+    """An explorer that can open what LISTED names, and remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        self.wanted: list[Opened] = []
+        content = self.open(Opened(example="a", models=("m",)))
+        self.explorer = Explorer(content, choices=replace(LISTED, open=self.open))
+
+    def open(self, opened: Opened) -> Content:
+        self.wanted.append(opened)
+        if opened.text == "unreadable":
+            raise ValueError("the text is empty; write a document")
+        return Content(
+            documents=DOCUMENTS[: 1 if opened.example == "b" else 2],
+            models=opened.models,
+            layers=2,
+            heads=2,
+            answer=lambda chosen: Stage().answer(chosen) * len(opened.models),
+            selection=Selection(source=(0, 0, 1), layer=1),
+            opened=replace(opened, documents=opened.documents or ("two",)),
+        )
+
+
+def test_another_example_other_models_and_own_text_are_opened_in_place():
+    shop = Shop()
+    explorer, states = shop.explorer, []
+    assert explorer.choices["examples"][0][:2] == ["a", "first <b>"]
+    explorer.observe(
+        lambda change: states.append((explorer.options["models"], len(explorer.documents))), "shown"
+    )
+    explorer.opened = explorer.opened | {"example": "b", "documents": []}
+    assert states[-1] == (["m"], 1)
+    assert explorer.opened["documents"] == ["two"], "those it begins with"
+    assert explorer.answer is not None
+    explorer.opened = explorer.opened | {"models": ["n", "m"]}
+    assert states[-1] == (["n", "m"], 1)
+    assert len(explorer.answer["panels"]) == 2
+    explorer.opened = explorer.opened | {"example": "", "text": "A fire."}
+    assert shop.wanted[-1] == Opened(example="", text="A fire.", models=("n", "m"))
+    assert len(states) == explorer.shown == 3
+    page = stored_in(explorer.html())
+    assert len(page["answers"]) == 1, "answers of other documents are not in the page"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"example": "c"}, "there is no example 'c'"),
+        ({"models": ["m", "x"]}, "models are m, x; choose one or two of the list"),
+        ({"models": []}, "models are none"),
+        ({"documents": ["four"]}, "one of the documents is not of this example"),
+        ({"example": "", "text": "unreadable"}, "the text is empty; write a document"),
+        ({"example": "", "text": "x" * 200_001}, "the text has 200,001 characters"),
+    ],
+)
+def test_what_cannot_be_opened_is_said_and_what_is_shown_stays(change, message):
+    explorer = Shop().explorer
+    before = explorer.opened, explorer.documents, explorer.answer
+    explorer.opened = explorer.opened | change
+    assert message in explorer.message
+    assert (explorer.opened, explorer.documents, explorer.answer) == before
+    assert explorer.shown == 0
 
 
 def stored_in(html: str) -> dict:

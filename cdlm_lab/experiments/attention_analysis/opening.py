@@ -1,0 +1,179 @@
+"""What the explorer can open: examples of the corpus, texts of one's own, the models of the notebook, those
+that come with the project, and those of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformers import LongformerForMaskedLM
+
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, TokenSpan, Topic
+from cdlm_lab.data.typed_documents import parse_marked_documents, read_marked_documents
+from cdlm_lab.examples.mention_pairs import AlignedPair
+from cdlm_lab.experiments.attention_analysis.ranks import Analysis
+from cdlm_lab.experiments.cluster_corpora import VARIANTS, checkpoint_of
+from cdlm_lab.models.checkpoint import CheckpointError, is_trained
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.report import RunError, read_run_file
+from cdlm_lab.training.checkpoints import MODEL_FOLDER
+from cdlm_lab.widgets.explorer import Example
+from cdlm_lab.widgets.html import joined, shortened, variant_name
+
+GIVEN = "given"  # key of the documents that the notebook's parameters name
+LONGEST_LABEL = 60
+MOST_RUNS = 40  # whose models are listed, the newest
+
+
+# ---- documents ----
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Source:
+    """Documents that belong together, and which of them are opened at first."""
+
+    key: str
+    label: str
+    documents: Sequence[CoreferenceDocument]
+    first: Sequence[str]  # ids
+    pair: AlignedPair | None = None  # the words to begin with; None = nothing is chosen
+    whole: bool = False  # True = never cut
+
+    @property
+    def example(self) -> Example:
+        """As the explorer lists it."""
+        of = {one.id: f"{one.id}: {shortened(_headline(one), LONGEST_LABEL)}" for one in self.documents}
+        return Example(key=self.key, label=self.label, documents=of)
+
+    def spans(self, documents: Sequence[CoreferenceDocument]) -> list[TokenSpan]:
+        """Of each document the words to begin with, (0, 0) = none."""
+        chosen = {} if self.pair is None else {one.document: one for one in self._mentions}
+        return [chosen[one.id].tokens if one.id in chosen else (0, 0) for one in documents]
+
+    @property
+    def _mentions(self) -> tuple[CoreferenceMention, CoreferenceMention]:
+        return self.pair.source, self.pair.target
+
+
+def sources_of(analysis: Analysis) -> list[Source]:
+    """What the parameters name, if they do, and each topic with the pair of events that corefers in different
+    words; the first of them is opened."""
+    known = {document.id: document for topic in analysis.topics for document in topic.documents}
+    positive = [pair for pair in analysis.pairs["event"] if pair.corefer]
+    sources = _given(analysis, known)
+    topics = [_of_topic(topic, [one for one in positive if one.topic == topic.id], known)
+              for topic in analysis.topics]  # fmt: skip
+    if not sources:
+        best = _in_different_words(positive, known).topic
+        topics.sort(key=lambda source: source.key != best)
+    return sources + topics
+
+
+def own_source(text: str) -> Source:
+    """What somebody typed; a DataError for what is not text."""
+    topic = parse_marked_documents(text, kind="event", source="your own text", needs_marks=False)
+    return _uncut("own", "your own text", topic.documents)
+
+
+def _given(analysis: Analysis, known: Mapping[str, CoreferenceDocument]) -> list[Source]:
+    names, own = analysis.settings.explore_documents, analysis.settings.own_documents
+    if own and names:
+        raise ParameterError("own_documents and explore_documents are both given; leave one empty")
+    if own:
+        documents = read_marked_documents(own, kind="event", needs_marks=False).documents
+        return [_uncut(GIVEN, shortened(own, LONGEST_LABEL, at_start=True), documents)]
+    if missing := [name for name in names.split() if name not in known]:
+        raise ParameterError(
+            f"explore_documents names {missing[0]}, which is not there; the documents are "
+            f"{', '.join(sorted(known)[:20])}{', ...' if len(known) > 20 else ''}"
+        )
+    documents = [known[name] for name in names.split()]
+    label = shortened(f"explore_documents: {names}", LONGEST_LABEL)
+    first = [document.id for document in documents]
+    return [Source(key=GIVEN, label=label, documents=documents, first=first)] if documents else []
+
+
+def _uncut(key: str, label: str, documents: Sequence[CoreferenceDocument]) -> Source:
+    first = [document.id for document in documents]
+    return Source(key=key, label=label, documents=documents, first=first, whole=True)
+
+
+def _of_topic(topic: Topic, pairs: Sequence[AlignedPair], known: Mapping[str, CoreferenceDocument]) -> Source:
+    pair = _in_different_words(pairs, known) if pairs else None
+    documents, first = topic.documents, [one.id for one in topic.documents[:2]]
+    if pair is not None:
+        first = [pair.source.document, pair.target.document]
+    label = f"{shortened(_headline(known[first[0]]), LONGEST_LABEL)} ({len(documents)} documents)"
+    return Source(key=topic.id, label=label, documents=documents, first=first, pair=pair)
+
+
+def _headline(document: CoreferenceDocument) -> str:
+    """The first sentence of a document."""
+    return joined(document.tokens[slice(*document.sentences[0])])
+
+
+def _in_different_words(
+    pairs: Sequence[AlignedPair], documents: Mapping[str, CoreferenceDocument]
+) -> AlignedPair:
+    """Of the pairs that share no word, or of all, the one with the shortest documents: they are shown beside
+    each other."""
+
+    def words(mention: CoreferenceMention) -> set[str]:
+        return set(documents[mention.document].text_of(mention).casefold().split())
+
+    def length(pair: AlignedPair) -> int:
+        return sum(len(documents[mention.document].tokens) for mention in (pair.source, pair.target))
+
+    different = [pair for pair in pairs if not words(pair.source) & words(pair.target)]
+    return min(different or pairs, key=length)
+
+
+# ---- models ----
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedModel:
+    """A model that can be opened."""
+
+    label: str
+    where: str
+    variant: str  # how it was trained; "" = not known
+
+
+def models_to_open(analysis: Analysis) -> dict[str, NamedModel]:
+    """By key: the notebook's, those that come with the project, and language models of runs that lie beside
+    this run."""
+    models = {
+        variant: NamedModel(label=variant_name(variant), where=where, variant=variant)
+        for variant, where in analysis.settings.checkpoints.items()
+    }
+    for variant in VARIANTS:
+        where = checkpoint_of("storyworld", variant)
+        if all(where != one.where for one in models.values()):
+            models[where] = NamedModel(label=where, where=where, variant=variant)
+    beside = Path(analysis.settings.run_folder).parent
+    patterns = (f"{depth}/{MODEL_FOLDER}/config.json" for depth in ("*", "*/*"))
+    folders = [path.parent for pattern in patterns for path in beside.glob(pattern)]
+    folders.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
+    for folder in [one for one in folders if _is_language_model(one)][:MOST_RUNS]:
+        run = folder.parent
+        label = f"run {run.relative_to(beside).as_posix()}"
+        models[str(folder)] = NamedModel(label=label, where=str(folder), variant=_variant_of_run(run))
+    return models
+
+
+def _is_language_model(folder: Path) -> bool:
+    try:
+        return (folder / "tokenizer.json").is_file() and is_trained(str(folder), LongformerForMaskedLM)
+    except CheckpointError:
+        return False
+
+
+def _variant_of_run(run: Path) -> str:
+    try:
+        _, parameters, _ = read_run_file(run)
+    except RunError:
+        parameters = {}
+    variant = parameters.get("variant", run.name)
+    return variant if variant in VARIANTS else ""
