@@ -354,8 +354,10 @@ def evaluate(
     """P@1, MAP and MRR of all systems and of a random order, the tests between systems on test, what shows a
     collapse, and latencies; None = they are measured."""
     values: dict[Cell, list[np.ndarray]] = {}
+    controls = [NO_QUESTION] if NO_QUESTION in run.splits else []
     for system in run.systems:
-        parts = [*product((ALL, RERANKED) if system.is_joint else (ALL,), HELD_OUT), (ALL, NO_QUESTION)]
+        parts = list(product((ALL, RERANKED) if system.is_joint else (ALL,), HELD_OUT))
+        parts += [(ALL, split) for split in controls]
         for group, split in parts:
             seeds = [
                 values_per_group(ranked(predictions, system.name, seed, split, group).groups())
@@ -363,7 +365,7 @@ def evaluate(
             ]
             for measure, name in MEASURES.items():
                 values[Cell(system.name, split, measure, group)] = [one[name] for one in seeds]
-    clusters = {split: list(map(cluster_of, run.of_split(split))) for split in (*HELD_OUT, NO_QUESTION)}
+    clusters = {split: list(map(cluster_of, run.of_split(split))) for split in (*HELD_OUT, *controls)}
     tests = [
         row
         for group, measure in product((ALL, RERANKED), MEASURES)
@@ -413,7 +415,7 @@ def _tested(systems: Sequence[AnswerSystem], group: str, measure: str) -> list[l
 def _random_rows(run: AnswerRun) -> list[Score]:
     """What is expected of a random order; it has no interval."""
     rows = []
-    for split in (*HELD_OUT, NO_QUESTION):
+    for split in (one for one in (*HELD_OUT, NO_QUESTION) if one in run.splits):
         # Of equal scores alone, every measure is its expectation over random orders.
         groups = [(np.zeros(len(one.candidates)), np.array(one.correct)) for one in run.of_split(split)]
         values = values_per_group(groups)

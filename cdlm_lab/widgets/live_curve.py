@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from html import unescape
 from typing import Literal, get_args
 
 import numpy as np
@@ -359,6 +361,12 @@ def _print_unwatched(text: str) -> None:
         print(text, flush=True)
 
 
+def _with_text(html: str) -> dict[str, str]:
+    """HTML for the page, and its words for a log."""
+    words = re.sub(r"<style.*?</style>|<[^>]*>", " ", html, flags=re.DOTALL)
+    return {"text/html": html, "text/plain": " ".join(unescape(words).split())}
+
+
 class ReplacedOutput:
     """Shows HTML in the running notebook, each time in place of the last; elsewhere it shows nothing."""
 
@@ -366,11 +374,11 @@ class ReplacedOutput:
         self._output = None
 
     def __call__(self, text: str) -> None:
-        from IPython.display import HTML, display
+        from IPython.display import display
 
         if not in_notebook():
             return
         if self._output is None:
-            self._output = display(HTML(text), display_id=True)
+            self._output = display(_with_text(text), raw=True, display_id=True)
         else:
-            self._output.update(HTML(text))
+            self._output.update(_with_text(text), raw=True)

@@ -49,7 +49,7 @@ TABLES = {
 
 
 def drawn(**tables: Any) -> list[Any]:
-    return figures(SimpleNamespace(data={"corpus": "texts/mine"}, tables=TABLES | tables))
+    return figures(SimpleNamespace(data={"corpus": "texts/mine"}, parameters={}, tables=TABLES | tables))
 
 
 def titles(**tables: Any) -> list[str]:
