@@ -5,6 +5,7 @@ Outside IPython they behave like any other exception, and `%debug` still goes to
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from types import TracebackType
@@ -43,6 +44,25 @@ def interrupts_in_one_line(message: str) -> None:
         shell.showtraceback((type(error), error, traceback))
 
     shell.set_custom_exc((KeyboardInterrupt,), show)
+
+
+def loading_line() -> None:
+    """In JupyterLab, whose kernels have this variable, say while a cell imports PyTorch what it waits for; at
+    the end of the cell the line goes."""
+    if "torch" in sys.modules or "IPython" not in sys.modules or "JPY_SESSION_NAME" not in os.environ:
+        return
+    from IPython import get_ipython
+    from IPython.display import HTML, display
+
+    line = display(HTML("loading PyTorch and the models\u2026"), display_id=True)
+    if (shell := get_ipython()) is None or line is None:
+        return
+
+    def clear(*_: object) -> None:
+        shell.events.unregister("post_run_cell", clear)
+        line.update(HTML(""))
+
+    shell.events.register("post_run_cell", clear)
 
 
 def _is_ours(traceback: TracebackType | None) -> bool:

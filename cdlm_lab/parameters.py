@@ -42,7 +42,7 @@ BY_HOW_MANY = ("parallel", "workers")
 # Of notebooks: what of a run is shown, and what its models are asked; the run is the same with other values.
 SHOWN = (
     *("own_documents", "own_question", "own_text", "own_claim", "first_document", "second_document"),
-    *("shown_model", "shown_system", "shown_pair", "explore", "explore_documents"),
+    *("shown_model", "shown_system", "shown_pair", "compare", "explore", "explore_documents"),
 )
 RUN_FILE = "run.json"  # in the folder of a run, with the parameters
 # Words that may stand for a number, as which a parameter comes.

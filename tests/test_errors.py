@@ -1,12 +1,14 @@
 """What a notebook shows of an error whose line says all."""
 
+import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from cdlm_lab.data.files import DataError
-from cdlm_lab.errors import PlainError, Stopped, interrupts_in_one_line
+from cdlm_lab.errors import PlainError, Stopped, interrupts_in_one_line, loading_line
 from cdlm_lab.models.checkpoint import CheckpointError as ModelError
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import tracked
@@ -52,6 +54,24 @@ def test_an_interrupt_of_our_work_is_one_line(capsys: pytest.CaptureFixture[str]
         assert isinstance(result.error_in_exec, KeyboardInterrupt), "the cells below are not run"
         shell.run_cell("raise KeyboardInterrupt")
         assert "Traceback" in capsys.readouterr().out, "what is not ours looks as ever"
+    finally:
+        InteractiveShell.clear_instance()
+
+
+def test_a_line_says_what_an_import_waits_for(monkeypatch: pytest.MonkeyPatch):
+    shown, shell = [], InteractiveShell.instance()
+    line = SimpleNamespace(update=lambda html: shown.append(html.data))
+    monkeypatch.setattr("IPython.display.display", lambda html, display_id: shown.append(html.data) or line)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    try:
+        loading_line()
+        assert shown == [], "nobody looks on"
+        monkeypatch.setenv("JPY_SESSION_NAME", "a.ipynb")
+        loading_line()
+        assert shown == ["loading PyTorch and the models\u2026"]
+        shell.run_cell("1")
+        shell.run_cell("2")
+        assert shown[1:] == [""], "it goes once"
     finally:
         InteractiveShell.clear_instance()
 

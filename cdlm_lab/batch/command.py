@@ -143,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     own, more = (given[: given.index("--")], given[given.index("--") + 1 :]) if "--" in given else (given, [])
     chosen = _parser().parse_args(own)
     try:
-        if chosen.command == "show" and (chosen.html or chosen.export):
+        if chosen.command == "show" and (chosen.html or chosen.export or chosen.tensorboard):
             return _as_files(chosen)
         if chosen.command == "show":
             print("\n\n".join(run_card(folder) for folder in chosen.folders))
@@ -165,9 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _as_files(chosen: argparse.Namespace) -> int:
     """By a process of its own: the names of systems come from modules that load torch."""
-    if len(chosen.folders) > 1:
-        raise report.RunError("--html and --export take one run; give one folder")
-    ways = {"--html": chosen.html, "--export": chosen.export}
+    ways = {f"--{name}": getattr(chosen, name) for name in ("html", "export", "tensorboard")}
     given = [part for way, path in ways.items() if path for part in (way, path)]
     return subprocess.run([sys.executable, "-m", "cdlm_lab.results.page", *chosen.folders, *given]).returncode
 
@@ -243,6 +241,7 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("--html", metavar="FILE", help="write the whole run as one HTML page, without code")
     export = "write its tables (CSV, LaTeX) and figures (HTML, SVG, PNG)"
     show.add_argument("--export", metavar="FOLDER", help=export)
+    show.add_argument("--tensorboard", metavar="FOLDER", help="write its training curves for TensorBoard")
     apply = commands.add_parser(
         "apply",
         help="let a model answer each line of a file",

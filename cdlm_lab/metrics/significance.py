@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import ttest_ind_from_stats
 
 from cdlm_lab.errors import check_least
 
@@ -330,4 +329,6 @@ def t_test_of_seeds(a: Sequence[float], b: Sequence[float]) -> float | None:
     if min(len(a), len(b)) < 2 or max(np.ptp(a), np.ptp(b)) < 1e-12:
         return None
     described = [value for one in (a, b) for value in (np.mean(one), np.std(one, ddof=1), len(one))]
+    from scipy.stats import ttest_ind_from_stats  # here: it takes a second to load
+
     return float(ttest_ind_from_stats(*described, equal_var=False).pvalue)

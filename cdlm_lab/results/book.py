@@ -16,9 +16,9 @@ from cdlm_lab.results.reports import LeftAside, ReportFolder, find_reports, malf
 from cdlm_lab.results.series import KnownRuns, TakenRow, check_chosen
 from cdlm_lab.scores import Score, json_of
 from cdlm_lab.widgets.html import escaped
-from cdlm_lab.widgets.tables import ScoreTable, Shown, markdown_text
+from cdlm_lab.widgets.tables import ScoreTable, Shown, html_table, markdown_text
 
-PARAMETERS = ("run_folder", "results", "leave_out", "choose", "readme")
+PARAMETERS = ("run_folder", "results", "leave_out", "choose", "compare", "readme")
 PAPERS = ("cdlm", "cda", "doc-arc", "mspp")  # as names of tables begin
 TABLES_FILE = "tables.md"
 
@@ -80,7 +80,7 @@ def _damaged(reports: ReportFolder) -> list[LeftAside]:
             runs.by_head  # noqa: B018
             if fills:
                 book = _filled(alone)
-                written = [report_rows(book), book_markdown(book), json_of(_scores(book))]
+                written = [report_table(book).data, book_markdown(book), json_of(_scores(book))]
                 plain(written, one.name)
         except Exception as error:
             damaged.append(malformed(one.name, error))
@@ -98,19 +98,21 @@ def _without(reports: ReportFolder, aside: Sequence[LeftAside]) -> ReportFolder:
     )
 
 
-def report_rows(book: Book) -> list[list[str]]:
-    """Report, experiment, seed and when it was finished, as cells of HTML."""
+def report_table(book: Book) -> Shown:
+    """Report, experiment, seed and when it was finished."""
     rows = []
     for one in book.reports.reports:
         seed = "" if one.report.seed is None else one.report.seed
         cells = [one.name, one.report.name, seed, one.report.finished[:16].replace("T", " ")]
         rows.append([escaped(str(cell)) for cell in cells])
-    return rows
+    return html_table(["report", "experiment", "seed", "finished (UTC)"], rows, texts=4)
 
 
-def aside_rows(book: Book) -> list[list[str]]:
-    """What is not used, and why, as cells of HTML."""
-    return [[escaped(one.name), escaped(one.why)] for one in book.reports.aside]
+def aside_table(book: Book) -> Shown:
+    """What is not used, and why."""
+    return html_table(
+        ["", "why"], [[escaped(one.name), escaped(one.why)] for one in book.reports.aside], texts=2
+    )
 
 
 def damage_told(book: Book) -> str:

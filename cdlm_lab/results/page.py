@@ -1,5 +1,5 @@
 """A run as files that need neither a notebook nor a network: one HTML page without code, or a folder with
-each table as CSV and LaTeX and each figure as HTML, SVG and PNG.
+each table as CSV and LaTeX and each figure as HTML, SVG and PNG; and its curves for TensorBoard.
 
     python -m cdlm_lab.results.page runs/my-run --html run.html --export folder
 
@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from cdlm_lab.widgets.live_curve import LiveCurve
 from cdlm_lab.widgets.score_tables import LAYOUTS, score_table
 from cdlm_lab.widgets.tables import ScoreTable, text_table
 
+_TAGS = {"loss": "loss/train", "eval_loss": "loss/validation", "eval_perplexity": "perplexity/validation"}
 LONGEST_TABLE = 500  # rows of a further table on the page
 _IN_PERPLEXITY = ("tour", "pretraining")  # experiments whose curves are of language models
 _TOURS = ("tour", "tour, shipped checkpoints")
@@ -131,6 +134,45 @@ def run_page(folder: Path) -> str:
     return still_page("".join(parts), title=folder.resolve().name, note=note, style=_STYLE, scripts=scripts)
 
 
+def write_events(folder: Path, logs: Path) -> str:
+    """The records of every training of a run for TensorBoard, in a folder for each; a second time they take
+    the place of the first. Raises RunError: TensorBoard is not installed, or nothing was trained."""
+    if find_spec("tensorboard") is None:
+        raise RunError("TensorBoard is not installed: pip install 'cdlm_lab[export]'")
+    from tensorboard.summary import Writer
+
+    files = sorted(folder.rglob(HISTORY_FILE))
+    if not files:
+        raise RunError(f"{folder} holds no {HISTORY_FILE}: nothing was trained in it")
+    for file in files:
+        place = logs / folder.resolve().name / file.parent.relative_to(folder)
+        for old in place.glob("events.out.tfevents.*"):
+            old.unlink()
+        records, writer = read_history(file), Writer(str(place))
+        began = file.stat().st_mtime - max((record.get("seconds", 0) for record in records), default=0)
+        for record in records:
+            now = began + record.get("seconds", 0)
+            for name in record.keys() - {"step", "seconds", "total_steps"}:
+                if isinstance(record[name], int | float):
+                    writer.add_scalar(_TAGS.get(name, name), record[name], record["step"], wall_time=now)
+        writer.close()
+    return f"{logs}: {len(files)} trainings of {folder}; tensorboard --logdir {shlex.quote(str(logs))}"
+
+
+def events_of(folders: Sequence[Path], logs: Path) -> list[str]:
+    """`write_events` of each run, and of what holds no training that it does not. Raises RunError: none of
+    them holds any."""
+    lines, refused = [], []
+    for folder in folders:
+        try:
+            lines.append(write_events(folder, logs))
+        except RunError as error:
+            refused.append(str(error))
+    if not lines:
+        raise RunError("\n".join(refused))
+    return [*refused, *lines]
+
+
 def write_page(folder: Path, file: Path) -> None:
     """`run_page` as a file."""
     page = run_page(folder)
@@ -164,16 +206,22 @@ def _read(folder: Path) -> Report:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write what is asked for; 0, or 2 with a line that says what is wrong."""
     parser = argparse.ArgumentParser(prog="python -m cdlm_lab.results.page", description=__doc__)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--html", type=Path, metavar="FILE")
     parser.add_argument("--export", type=Path, metavar="FOLDER")
+    parser.add_argument("--tensorboard", type=Path, metavar="FOLDER")
     chosen = parser.parse_args(arguments)
     try:
+        if (chosen.html or chosen.export) and len(chosen.folders) > 1:
+            raise RunError("--html and --export take one run; give one folder")
+        folder = chosen.folders[0]
         if chosen.html:
-            write_page(chosen.folder, chosen.html)
-            print(f"{chosen.html}: {chosen.folder} on one page")
+            write_page(folder, chosen.html)
+            print(f"{chosen.html}: {folder} on one page")
         if chosen.export:
-            print("\n".join(export(chosen.folder, chosen.export)))
+            print("\n".join(export(folder, chosen.export)))
+        if chosen.tensorboard:
+            print("\n".join(events_of(chosen.folders, chosen.tensorboard)))
     except (RunError, ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2

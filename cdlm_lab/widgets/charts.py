@@ -28,7 +28,6 @@ KIND_NAMES = {"event": "events", "entity": "entities"}
 LONGEST_NAME = 24  # characters
 SYMBOLS = tuple(html.VARIANT_SYMBOLS.values())
 
-save_as_svg()
 _AXIS = {
     "gridcolor": RULE,
     "linecolor": RULE,
@@ -65,6 +64,7 @@ def lay_out(
     figure: go.Figure, *, title: str, x: str = "", y: str = "", height: int = 420, **layout: Any
 ) -> go.Figure:
     """The look of a figure; `title` is plain text, `x` and `y` name axes in markup, `layout` is plotly's."""
+    save_as_svg()  # here, as what it loads takes a second
     if x:
         figure.update_xaxes(title_text=x)
     if y:

@@ -168,6 +168,12 @@ def span(body: str, style: str) -> str:
     return f'<span style="{style}">{body}</span>'
 
 
+def document_name(name: str, first_sentence: str) -> str:
+    """What to call a document: a report of storyworld by its headline, which is its first sentence, any other
+    by its name."""
+    return one_line(first_sentence, LONGEST_HEADLINE) if name.startswith("storyworld-") else name
+
+
 def name_html(text: str, style: str = "overflow-wrap:anywhere") -> str:
     """An untrusted name, which does not turn the direction of what stands around it."""
     return f'<bdi style="{style}">{escaped(text)}</bdi>'
@@ -280,6 +286,7 @@ def _table(head: str, body: str, style: str) -> str:
 LONGEST_CONTEXT = 160  # characters on either side of a mention
 LONGEST_NAME = 28  # characters of the name of a gold cluster
 NAME_START = 7  # of which so many from its start: names of one corpus begin alike
+LONGEST_HEADLINE = 60  # characters of a headline in place of a name
 LONGEST_TEXT = 300  # characters of a mention
 _LONGEST_WORD = 20  # characters that may be given up so as not to cut a word in two
 

@@ -226,6 +226,11 @@ def p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def _interval(score: Score) -> tuple[float, ...]:
+    """Its bounds, if there are any: one cluster, drawn again and again, is always the same."""
+    return () if score.low is None or score.clusters == 1 else (score.low, score.high)
+
+
 def number_cell(score: Score | None, form: Form, *, with_p: bool = False, against: str = "") -> Cell:
     """A score with its deviation and interval, and with p if that is asked for, of the test against the row
     with the label `against`; no score is an empty cell. A ValueError for a value that the form has not, such
@@ -235,7 +240,7 @@ def number_cell(score: Score | None, form: Form, *, with_p: bool = False, agains
     if not form.least <= score.value <= form.most:
         bounds = f"[{form.least}, {form.most}]"
         raise ValueError(f"{score.system}: {score.metric} is {score.value}; it must lie in {bounds}")
-    text, *bounds = form.write([score.value, *(() if score.low is None else (score.low, score.high))])
+    text, *bounds = form.write([score.value, *_interval(score)])
     below = [] if score.deviation is None else [f"\u00b1 {form.write([score.value, score.deviation])[1]}"]
     below += [f"[{', '.join(bounds)}]"] if bounds else []
     if with_p and score.p is not None:
@@ -421,7 +426,7 @@ def _cells(
         cells.append(cell)
     values = [column.value(row) if column.value and not row.published else None for row in rows]
     known = [(value, cell.text) for value, cell in zip(values, cells, strict=True) if value is not None]
-    best = max(known)[1] if len(known) > 1 else None
+    best = max(known)[1] if len(known) > 1 and max(known)[0] else None  # nobody is best with nothing
     return [
         replace(cell, best=value is not None and cell.text == best)
         for value, cell in zip(values, cells, strict=True)
@@ -432,7 +437,7 @@ def explained(rows: Iterable[SystemRow]) -> str:
     """What stands in the cells of a table of these rows."""
     shown = [row for row in rows if not row.published]
     scores = [score for row in shown for score in row.scores.values()]
-    parts = ["Brackets: 95% interval."] if any(score.low is not None for score in scores) else []
+    parts = ["Brackets: 95% interval."] if any(map(_interval, scores)) else []
     if any(score.deviation is not None for score in scores):
         parts.append("\u00b1: standard deviation over the seeds, of which the mean is shown.")
     if any(score.p is not None for score in scores):

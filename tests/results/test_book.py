@@ -18,14 +18,14 @@ from cdlm_lab.results.book import (
     PAPERS,
     TABLES_FILE,
     Book,
-    aside_rows,
+    aside_table,
     book_markdown,
     damage_told,
     encoders_view,
     missing_rows,
     open_book,
     paper_view,
-    report_rows,
+    report_table,
     tables_into,
     write_book,
 )
@@ -42,8 +42,8 @@ def test_it_is_kept_with_the_reports_of_every_number(tmp_path: Path):
     perplexity_report(tmp_path / "runs" / "a", {"longformer": 1.5, "cdlm": 1.0})
     run = open_run(tmp_path / "runs" / "book", name="results book", parameters={})
     book = open_book(tmp_path / "runs", own=run.folder)
-    assert [row[0] for row in report_rows(book)] == ["a"]
-    assert aside_rows(book) == []
+    assert report_table(book).data.count("<tr") == 2, "a heading and a report"
+    assert aside_table(book).data.count("<tr") == 1
     report = write_book(run, book)
     scores = {(row.group, row.system): row for row in report.rows}
     score = scores["cdlm-1/storyworld/1", "cdlm"]
@@ -57,7 +57,7 @@ def test_it_is_kept_with_the_reports_of_every_number(tmp_path: Path):
     assert "| CDLM | 2.72 [" in text
     assert "- From a\n" in text
     again = open_book(tmp_path / "runs")
-    assert aside_rows(again) == [["book", "is an earlier results book"]]
+    assert "is an earlier results book" in aside_table(again).data
 
 
 def test_every_recorded_report_of_a_table_is_used_or_named(recorded: Book):
@@ -86,7 +86,7 @@ def test_names_of_reports_are_text(tmp_path: Path):
     folder = tmp_path / "runs" / "<img src=x>|a"
     matching_report(folder, {"bert-han": (0.5, 0.6)})
     book = open_book(tmp_path / "runs")
-    html = paper_view(book, "cda").data + "".join(report_rows(book)[0])
+    html = paper_view(book, "cda").data + report_table(book).data
     assert "<img" not in html
     assert r"- From \<img src=x>\|a" in book_markdown(book)
 
@@ -247,7 +247,7 @@ def test_reports_damaged_at_random_end_no_book(tmp_path: Path):
         try:
             book = open_book(tmp_path)
             write_book(replace(RUN, folder=tmp_path), book)
-            _ = [show(book) for show in (report_rows, aside_rows, encoders_view)]
+            _ = [show(book) for show in (report_table, aside_table, encoders_view)]
             _ = [paper_view(book, paper) for paper in PAPERS]
             assert "good" in [one.name for one in book.reports.reports]
             used = "bad" in [one.name for one in (*book.reports.reports, *book.reports.others)]

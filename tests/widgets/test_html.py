@@ -127,6 +127,8 @@ def test_the_mention_is_marked_and_stands_as_in_print():
 
 def test_gold_clusters_have_names_and_colours_that_tell_them_apart():
     assert "gold not known" in html.gold_chip(None, UNKNOWN)
+    assert html.document_name("storyworld-0-test-1-0", "Fire at mill") == "Fire at mill"
+    assert html.document_name("36_1ecb", "http: news") == "36_1ecb"
     chip = html.gold_chip("storyworld-0-test-1:event:rescue", UNKNOWN)
     assert ">storywo\u2026-test-1:event:rescue<" in chip, "a long name keeps its end"
     assert 'title="storyworld-0-test-1:event:rescue"' in chip

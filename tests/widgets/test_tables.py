@@ -190,6 +190,14 @@ def test_the_best_is_bold_with_all_that_are_written_like_it():
     assert not table_of([row("a", f1=0.5)], [measured("F1", "f1")]).rows[0][1].best
 
 
+def test_nothing_is_best_with_nothing_and_one_cluster_has_no_interval():
+    rows = [row("a", f1=0.0), row("b", f1=0.0)]
+    assert [cells[1].best for cells in table_of(rows, [measured("F1", "f1")]).rows] == [False, False]
+    alone = Score(metric="f1", value=0.432, low=0.432, high=0.432, clusters=1)
+    assert tables.number_cell(alone, PER_CENT) == Cell(text="43.2")
+    assert "Brackets" not in tables.explained([row("a", f1=alone)])
+
+
 def test_columns_of_p_counts_and_seeds_and_those_that_nothing_stands_in():
     empty = (measured("EM", "em"), tables.p_of("f1"), tables.seeds())
     shown = table_of([row("a", f1=0.5)], [measured("F1", "f1"), *empty])

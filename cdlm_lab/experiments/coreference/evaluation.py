@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -45,7 +46,7 @@ from cdlm_lab.scores import Score
 from cdlm_lab.widgets import coreference as widgets
 from cdlm_lab.widgets.ask import OwnDocuments
 from cdlm_lab.widgets.export.figures import keep_figure
-from cdlm_lab.widgets.html import ShownMention, seconds_in_words
+from cdlm_lab.widgets.html import ShownMention, counted, document_name, joined, seconds_in_words
 from cdlm_lab.widgets.score_tables import score_table
 from cdlm_lab.widgets.tables import ScoreTable, Shown, published_rows
 
@@ -106,8 +107,8 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
         across = sum(len({mention.document for mention in cluster}) > 1 for cluster in clusters)
         text = f"{len(clusters):,}, of which {across:,} go through several documents"
         facts.append((f"gold clusters of {split}", text))
-    for split, counted in prepared.passed_over.items():
-        facts += [(f"passed over in {split}", line) for line in counted.lines()]
+    for split, passed_over in prepared.passed_over.items():
+        facts += [(f"passed over in {split}", line) for line in passed_over.lines()]
     text = f"{length:,.0f} tokens a pair; {lost:.1%} of the tokens of its documents do not fit"
     return [*facts, ("text", text)]
 
@@ -333,8 +334,10 @@ def clusters_view(prepared: Prepared, predictions: Predictions) -> Shown:
 def tree_view(prepared: Prepared, predictions: Predictions) -> go.Figure:
     """The merge tree of the largest group of test, with the threshold."""
     largest, documents = _largest(predictions), _documents(prepared.topics["test"])
-    mentions = [_shown(mention, documents) for mention in largest.group.mentions]
-    title = f"How {largest.group.id} came together"
+    names = _gold_names(documents)
+    mentions = [_shown(mention, documents, names) for mention in largest.group.mentions]
+    count = len({mention.document for mention in largest.group.mentions})
+    title = f"How the {len(mentions):,} mentions of {counted(count, 'document')} came together"
     figure = widgets.dendrogram_figure(largest.tree, mentions, threshold=predictions.threshold, title=title)
     return keep_figure(prepared.settings.run_folder, "merge-tree", figure)
 
@@ -365,8 +368,9 @@ def shown_clusters(
 ) -> list[widgets.ShownCluster]:
     """The clusters of one group, each mention in its sentence; `gold`: False = they are not known."""
     documents, shown = _documents(topics), []
+    names = _gold_names(documents) if gold else None
     for number, cluster in enumerate(prediction.clusters(threshold), start=1):
-        mentions = tuple(_shown(mention, documents, gold=gold) for mention in cluster)
+        mentions = tuple(_shown(mention, documents, names) for mention in cluster)
         shown.append(widgets.ShownCluster(name=f"#{number}", mentions=mentions))
     return shown
 
@@ -376,10 +380,11 @@ def pair_errors(
 ) -> widgets.CoreferenceErrors:
     """Pairs that were put together and do not corefer, and pairs that corefer and were kept apart."""
     documents = _documents(topics)
+    names = _gold_names(documents)
     errors: dict[str, tuple[widgets.PairError, ...]] = {"merged": (), "split": ()}
     for prediction in predictions:
         mentions = prediction.group.mentions
-        shown = [_shown(mention, documents) for mention in mentions]
+        shown = [_shown(mention, documents, names) for mention in mentions]
         labels = labels_at(prediction.tree, threshold)
         gold = np.unique([mention.cluster for mention in mentions], return_inverse=True)[1]
         first, second = np.triu_indices(len(mentions), k=1)
@@ -400,17 +405,34 @@ def _documents(topics: Sequence[Topic]) -> dict[str, CoreferenceDocument]:
     return {document.id: document for topic in topics for document in topic.documents}
 
 
+def _gold_names(documents: Mapping[str, CoreferenceDocument]) -> dict[str, str]:
+    """Gold cluster -> the words of its first mention, numbered where others begin with the same: corpora name
+    clusters for machines."""
+    names: dict[str, str] = {}
+    used: Counter[str] = Counter()
+    for document in documents.values():
+        for mention in document.mentions:
+            if mention.cluster not in names:
+                words = document.text_of(mention)
+                used[words] += 1
+                names[mention.cluster] = f"{words} ({used[words]})" if used[words] > 1 else words
+    return names
+
+
 def _shown(
-    mention: CoreferenceMention, documents: Mapping[str, CoreferenceDocument], *, gold: bool = True
+    mention: CoreferenceMention,
+    documents: Mapping[str, CoreferenceDocument],
+    names: Mapping[str, str] | None,
 ) -> ShownMention:
+    """`names`: of the gold clusters; None = these are not known."""
     document = documents[mention.document]
     first, last = document.sentences[mention.sentence]
     start, end = mention.tokens
     return ShownMention.from_tokens(
         document.tokens[first:last],
         (start - first, end - first),
-        document=mention.document,
-        gold=mention.cluster if gold else None,
+        document=document_name(mention.document, joined(document.tokens[slice(*document.sentences[0])])),
+        gold=names[mention.cluster] if names is not None else None,
     )
 
 

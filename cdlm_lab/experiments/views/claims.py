@@ -120,12 +120,11 @@ def read_verdicts(run: SystemRun, system: ClaimSystem, predictions: ClaimPredict
         file = run.folder_of(Training(system, 0)) / "dev_shares.npy"
         form = {"precision": run.settings.precision, "name": f"{system.label}: shares of the evidence"}
         shares = evidence_shares(run.loaded(system), claims, file=file, **form)
-    return _read_claims(some, shares)
+    return read_claims(some, shares)
 
 
-def _read_claims(
-    predictions: ClaimPredictions, shares: Sequence[tuple[float, ...]] | None
-) -> list[ReadClaim]:
+def read_claims(predictions: ClaimPredictions, shares: Sequence[tuple[float, ...]] | None) -> list[ReadClaim]:
+    """Each claim with its evidence and verdict; `shares`: of the evidence, None = not known."""
     return [
         ReadClaim(
             id=claim.id,
@@ -170,7 +169,7 @@ def judged_own(verifier: Verifier, text: str, sentences: Sequence[str], *, preci
     predictions = predict_verdicts(verifier, [claim], batch_size=1, precision=precision)
     reads = verifier.system.reads_evidence
     shares = evidence_shares(verifier, [claim], precision=precision) if reads else None
-    return replace(_read_claims(predictions, shares)[0], id=verifier.system.label)
+    return replace(read_claims(predictions, shares)[0], id=verifier.system.label)
 
 
 def own_texts(settings: JointSettings) -> tuple[str, str]:

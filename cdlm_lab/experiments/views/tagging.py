@@ -24,6 +24,7 @@ from cdlm_lab.widgets import score_tables, tagged
 from cdlm_lab.widgets.ask import own_text_box
 from cdlm_lab.widgets.browse import TaggedBrowser
 from cdlm_lab.widgets.export.figures import folder_of, keep_figure
+from cdlm_lab.widgets.html import document_name, joined
 from cdlm_lab.widgets.tables import ScoreTable, text_table
 
 
@@ -146,6 +147,10 @@ def tagged_sentences(predictions: TagPredictions, *, known: bool = True) -> list
     """Each labelled sequence with its tags and the occurrences that were attended to; `known`: False = the
     tags of the documents are no gold."""
     examples, reads = predictions.examples, []
+    names = {
+        one.document.id: document_name(one.document.id, joined(one.document.sentences[0].words))
+        for one in examples.documents
+    }
     for number, start in enumerate(predictions.starts[:-1].tolist()):
         example, words = examples[number], []
         document = examples.documents[example.document].document
@@ -154,7 +159,9 @@ def tagged_sentences(predictions: TagPredictions, *, known: bool = True) -> list
             predicted = examples.tags[predictions.tags[start + place]]
             occurrences = _occurrences(predictions, example, document, place, row=start + place)
             words.append(tagged.ReadWord(word=word, gold=gold, predicted=predicted, occurrences=occurrences))
-        reads.append(tagged.ReadSentence(document=document.id, number=example.sentence, words=tuple(words)))
+        reads.append(
+            tagged.ReadSentence(document=names[document.id], number=example.sentence, words=tuple(words))
+        )
     return reads
 
 

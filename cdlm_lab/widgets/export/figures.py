@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 import plotly.graph_objects as go
-import plotly.io as pio
-from plotly.offline import get_plotlyjs
 
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.report import REPORT_FILE, Report, RunError, read_report
@@ -31,8 +33,18 @@ _DRAW += f"Plotly.newPlot(e,f.data,f.layout,{json.dumps(CONFIG | {'responsive': 
 _WIDTH, _HEIGHT = 960, 420  # pixels, of figures that do not say
 
 
+@cache
 def save_as_svg() -> None:
     """From now on the camera above each figure of this process saves SVG."""
+    if not {"jsonschema", "rfc3987_syntax"} & sys.modules.keys():
+        # With the first figure plotly loads jsonschema, and that, if it can, a grammar of web addresses which
+        # takes as long as plotly to load and which no figure needs.
+        sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+        with suppress(ImportError):
+            import_module("jsonschema")
+        del sys.modules["rfc3987_syntax"]
+    import plotly.io as pio
+
     for name in ("plotly_mimetype", "notebook", "browser"):
         pio.renderers[name].config = CONFIG
 
@@ -107,4 +119,6 @@ def figure_html(name: str, figure: go.Figure) -> str:
 
 def figure_scripts() -> tuple[str, str]:
     """What draws the figures of a page that loads nothing: the `scripts` of a `still_page`."""
+    from plotly.offline import get_plotlyjs  # here, as it takes a second to load
+
     return get_plotlyjs(), _DRAW

@@ -10,7 +10,7 @@ import plotly.io as pio
 import pytest
 
 from cdlm_lab.report import RunError, read_report
-from cdlm_lab.widgets.charts import perplexity_figure
+from cdlm_lab.widgets.charts import lay_out, perplexity_figure
 from cdlm_lab.widgets.export.figures import CONFIG, folder_of, keep_figure, kept_figures, write_figures
 
 RECORDED = Path(__file__).resolve().parents[3] / "data" / "results" / "storyworld_tiny" / "perplexity.json"
@@ -48,6 +48,7 @@ def test_what_is_no_figure_is_named(run: Path, text: str):
 
 
 def test_the_camera_saves_svg():
+    lay_out(go.Figure(), title="")
     assert pio.renderers["plotly_mimetype"].config == CONFIG
     assert CONFIG["toImageButtonOptions"]["format"] == "svg"
 

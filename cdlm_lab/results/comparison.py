@@ -1,0 +1,289 @@
+"""Runs side by side: the curves of their losses in one figure, the parameters in which they differ, and their
+scores, of which each opens the examples behind it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import plotly.graph_objects as go
+import traitlets
+from ipywidgets import HTML, Layout, Output, SelectMultiple, VBox, Widget
+from plotly.subplots import make_subplots
+
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.report import REPORT_FILE, Report, RunError, read_run_file
+from cdlm_lab.results.examples import examples_of, has_examples
+from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, ReportFolder, report_rows
+from cdlm_lab.training.history import HISTORY_FILE, Record, read_history
+from cdlm_lab.widgets import charts
+from cdlm_lab.widgets.ask import printed_in
+from cdlm_lab.widgets.export.figures import CONFIG, keep_figure
+from cdlm_lab.widgets.html import div, escaped, muted, table_html, visible
+from cdlm_lab.widgets.live_curve import smoothed, thinned
+from cdlm_lab.widgets.score_tables import LAYOUTS
+from cdlm_lab.widgets.tables import ScoreTable, SystemRow, table_of, text_table
+
+AT_FIRST = 3  # runs that are compared if none are named
+SMALL = "small"  # folder of trainings of a few updates, which are for show
+_OPENS = "background:none;border:0;padding:0;font:inherit;color:inherit;cursor:pointer;text-align:right"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedRun:
+    """A run, finished or not."""
+
+    name: str  # its place below the folder that was searched
+    folder: Path
+    experiment: str
+    parameters: Mapping[str, Any]
+    report: Report | None  # None = it is not finished
+
+    @cached_property
+    def curves(self) -> dict[str, list[Record]]:
+        """Training -> its records; {} if the run trained nothing, or its history is not here."""
+        kept = {}
+        files = sorted(self.folder.rglob(HISTORY_FILE)) if self.folder.is_dir() else []
+        for file in files:
+            place = file.parent.relative_to(self.folder)
+            if SMALL not in place.parts and (records := read_history(file)):
+                kept[place.as_posix().removesuffix("training").strip("/.").removeprefix("systems/")] = records
+        return kept
+
+    @property
+    def when(self) -> str:
+        """When it was finished."""
+        return self.report.finished[:16].replace("T", " ") if self.report else "not finished"
+
+
+def runs_in(reports: ReportFolder) -> list[ComparedRun]:
+    """All runs of a folder, the newest first, those that are not finished before them."""
+    runs = []
+    for one in (*reports.reports, *reports.others):
+        folder = reports.folder if one.name == REPORT_FILE else reports.folder / one.name
+        parts = {"experiment": one.report.name, "parameters": one.report.parameters, "report": one.report}
+        runs.append(ComparedRun(name=one.name, folder=folder, **parts))
+    for one in reports.aside:
+        folder = reports.folder / one.name
+        if one.why == "is not finished" and folder.is_dir():
+            try:
+                experiment, parameters, _ = read_run_file(folder)
+            except RunError:
+                continue
+            parts = {"experiment": experiment, "parameters": parameters, "report": None}
+            runs.append(ComparedRun(name=one.name, folder=folder, **parts))
+    return sorted(runs, key=lambda run: run.report.finished if run.report else "~", reverse=True)
+
+
+def chosen_runs(runs: Sequence[ComparedRun], names: str) -> list[ComparedRun]:
+    """The runs of a list of names, in which `*` stands for anything; "" = the newest that trained, of one
+    experiment. Raises ParameterError: a name fits none."""
+    if not names.split():
+        trained = [run for run in runs if run.report and run.curves] or [run for run in runs if run.report]
+        return [run for run in trained if run.experiment == trained[0].experiment][:AT_FIRST]
+    chosen: dict[str, ComparedRun] = {}
+    for pattern in names.split():
+        fitting = {run.name: run for run in runs if fnmatchcase(run.name, pattern)}
+        if not fitting:
+            known = ", ".join(run.name for run in runs[:8]) or "none"
+            raise ParameterError(f"compare names {pattern!r}, which no run is called; there are {known}")
+        chosen |= fitting
+    return list(chosen.values())
+
+
+# ---- what is seen of several runs ----
+
+
+def curves_figure(runs: Sequence[ComparedRun]) -> go.Figure | None:
+    """The losses of all trainings by update; None if nothing was trained."""
+    trainings = [(run, name, records) for run in runs for name, records in run.curves.items()]
+    if not trainings:
+        return None
+    titles = ["training loss, smoothed", "validation loss"]
+    figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.08, subplot_titles=titles)
+    for place, (run, name, records) in enumerate(trainings):
+        label = charts.plain_text(": ".join(filter(None, (run.name, name))))
+        style = charts.line_style(place)
+        for column, key in enumerate(("loss", "eval_loss"), start=1):
+            points = [(one["step"], one[key]) for one in records if one.get(key) is not None]
+            values = smoothed([value for _, value in points]) if column == 1 else [v for _, v in points]
+            shown = (
+                [(points[i][0], round(float(values[i]), 5)) for i in thinned(len(points))] if points else []
+            )
+            words = [f"{label}<br>step {step:,}: {value:.4g}" for step, value in shown]
+            trace = charts.marks([x for x, _ in shown], [y for _, y in shown], words, name=label, **style)
+            mode = "lines" if column == 1 else "lines+markers"
+            trace.update(legendgroup=label, showlegend=column == 1, mode=mode)
+            figure.add_trace(trace, row=1, col=column)
+    figure.update_annotations(font_size=13)
+    legend = {"orientation": "v", "x": 0, "xanchor": "left", "y": -0.2, "yanchor": "top"}
+    height = 400 + 20 * len(trainings)
+    margin = {"t": 48, "b": 76 + 20 * len(trainings)}
+    return charts.lay_out(figure, title="", x="update", height=height, margin=margin, legend=legend)
+
+
+def parameter_table(runs: Sequence[ComparedRun]) -> ScoreTable:
+    """The parameters that are not the same in all runs."""
+    names = list(dict.fromkeys(name for run in runs for name in run.parameters))
+    values = {name: [_value(run.parameters.get(name, "\u2013")) for run in runs] for name in names}
+    rows = [[name, *of] for name, of in values.items() if len(set(of)) > 1 and name != "run_folder"]
+    equal = sum(len(set(of)) == 1 for of in values.values())
+    columns = ["parameter", *(run.name for run in runs)]
+    caption = f"parameters that differ; {equal} are the same"
+    return text_table(columns, rows, texts=len(columns), caption=caption)
+
+
+def _value(value: Any) -> str:
+    return value or '""' if isinstance(value, str) else repr(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedScores:
+    """The scores of runs of one experiment, a row for each run, system and part."""
+
+    table: ScoreTable
+    behind: Sequence[tuple[ComparedRun, SystemRow]]  # of each row
+
+
+def score_comparisons(runs: Sequence[ComparedRun]) -> list[ComparedScores]:
+    """Of each experiment of which there is a finished run."""
+    compared = []
+    for name in dict.fromkeys(run.experiment for run in runs if run.report):
+        if name not in EXPERIMENTS:
+            continue
+        behind = [
+            (run, row)
+            for run in runs
+            if run.experiment == name and run.report
+            for row in report_rows(run.report)
+        ]
+        rows = [
+            replace(
+                row,
+                system=f"{number}",
+                label=", ".join(filter(None, (row.label, row.group, run.name))),
+            )
+            for number, (run, row) in enumerate(behind)
+        ]
+        columns = [column for column in LAYOUTS[name].shown if not column.heading.published]
+        if rows:
+            note = "Scores of different test data are not to be compared: look at the parameters."
+            parts = {"first": "system, run", "caption": name, "note": note}
+            compared.append(ComparedScores(table=table_of(rows, columns, **parts), behind=behind))
+    return compared
+
+
+class OpeningTable(anywidget.AnyWidget):
+    """A table of scores; a click on a score sets `opened` to the number of its row and counts in `clicks`."""
+
+    _esm = """
+    export default { render({ model, el }) {
+      el.innerHTML = model.get("html");
+      el.addEventListener("click", (event) => {
+        const cell = event.target.closest("[data-open]");
+        if (!cell) return;
+        model.set("opened", Number(cell.dataset.open));
+        model.set("clicks", model.get("clicks") + 1);
+        model.save_changes();
+      });
+    } };
+    """
+    html = traitlets.Unicode().tag(sync=True)
+    opened = traitlets.Int(-1).tag(sync=True)
+    clicks = traitlets.Int(0).tag(sync=True)
+
+    def __init__(self, scores: ComparedScores) -> None:
+        super().__init__(html=_opening_html(scores))
+
+
+def _opening_html(scores: ComparedScores) -> str:
+    rows = []
+    for number, (cells, (run, _)) in enumerate(zip(scores.table.rows, scores.behind, strict=True)):
+        shown = [cell.html for cell in cells]
+        if has_examples(run.experiment) and run.folder.is_dir():
+            form = f'<button data-open="{number}" title="show the examples" style="{_OPENS}">'
+            shown[1:] = [f"{form}{cell}</button>" if cell else "" for cell in shown[1:]]
+        rows.append(shown)
+    table = table_html([column.html for column in scores.table.columns], rows)
+    caption = div(escaped(scores.table.caption), "font-size:13px;font-weight:600;margin:8px 0 2px")
+    return caption + div(table, "overflow-x:auto") + muted(escaped(scores.table.note))
+
+
+def _shown_figure(figure: go.Figure) -> Output:
+    """The figure as JupyterLab draws those of a cell: unlike a `FigureWidget` it may take its time."""
+    data = {"application/vnd.plotly.v1+json": json.loads(figure.to_json()) | {"config": CONFIG}}
+    data["text/plain"] = "training curves"
+    return Output(outputs=({"output_type": "display_data", "data": data, "metadata": {}},))
+
+
+class RunComparison(VBox):
+    """A list of runs to choose from, and below it what is seen of those chosen."""
+
+    def __init__(self, runs: Sequence[ComparedRun], chosen: Iterable[ComparedRun]) -> None:
+        self.runs = {run.name: run for run in runs}
+        labels = {f"{visible(run.name)} \u2013 {run.experiment}, {run.when}": run.name for run in runs}
+        self.list = SelectMultiple(
+            options=list(labels.items()),
+            value=[run.name for run in chosen],
+            rows=min(max(len(labels), 3), 8),
+            layout=Layout(width="auto", max_width="960px"),
+        )
+        hint = HTML(muted("Runs to compare: Ctrl or Shift with a click chooses several."))
+        self.message, self.examples, self.seen = HTML(), VBox(), VBox()
+        super().__init__([hint, self.list, self.seen, self.message, self.examples])
+        self._fill()
+        self.list.observe(lambda change: self._fill(), names="value")
+
+    @property
+    def chosen(self) -> list[ComparedRun]:
+        """The runs that are compared."""
+        return [self.runs[name] for name in self.list.value]
+
+    def _fill(self) -> None:
+        self.examples.children, self.scores = [], score_comparisons(self.chosen)
+        shown: list[Widget] = []
+        if (figure := curves_figure(self.chosen)) is not None:
+            shown.append(_shown_figure(figure))
+        if self.chosen:
+            shown.append(HTML(parameter_table(self.chosen).html()))
+        for scores in self.scores:
+            table = OpeningTable(scores)
+            table.observe(lambda change, scores=scores: self._open(scores, change["owner"]), names="clicks")
+            shown.append(table)
+        self.seen.children = shown
+
+    def _open(self, scores: ComparedScores, table: OpeningTable) -> None:
+        """Show the examples behind a row."""
+        run, row = scores.behind[table.opened]
+        split = row.group if run.experiment == CLAIMS else LAYOUTS[run.experiment].split
+        parts = {"experiment": run.experiment, "parameters": run.parameters, "system": row.system}
+        self.examples.children = []
+        with printed_in(self.message):
+            view = examples_of(run.folder, split=split, **parts)
+        title = f"{row.label}, {split}: the examples of {run.name}"
+        self.examples.children = [HTML(div(escaped(title), "font-weight:600;margin:12px 0 4px")), view]
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        """The widget, and beside it what does without a kernel, for papermill and saved notebooks."""
+        tables = [parameter_table(self.chosen)] if self.chosen else []
+        tables += [scores.table for scores in self.scores]
+        data = dict(super()._repr_mimebundle_(**options) or {})
+        data["text/html"] = "".join(table.html() for table in tables)
+        data["text/plain"] = "\n\n".join(table.text() for table in tables) or "no run to compare"
+        return data
+
+
+def compared(reports: ReportFolder, names: str, folder: Path) -> RunComparison:
+    """The runs of a folder side by side, at first those of the list of names; the figure of their curves is
+    kept in the folder of this run."""
+    runs = runs_in(reports)
+    chosen = chosen_runs(runs, names)
+    if (figure := curves_figure(chosen)) is not None:
+        keep_figure(folder, "curves", figure)
+    return RunComparison(runs, chosen)

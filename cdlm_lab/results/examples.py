@@ -1,0 +1,92 @@
+"""The examples behind a score: the predictions that a run kept, with its data, as its notebook shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ipywidgets import HTML, Widget
+
+from cdlm_lab.experiments import answer_selection, document_tagging, fact_verification, multihop_qa
+from cdlm_lab.experiments.runs import SystemRun, Training
+from cdlm_lab.experiments.views.candidates import read_rankings
+from cdlm_lab.experiments.views.claims import read_claims
+from cdlm_lab.experiments.views.questions import answered_questions
+from cdlm_lab.experiments.views.tagging import tagged_sentences
+from cdlm_lab.parameters import parameter_names, with_those_of_before
+from cdlm_lab.report import RunError
+from cdlm_lab.results.reports import ANSWERS, CLAIMS, QUESTIONS, TAGGING
+from cdlm_lab.widgets.browse import RankingBrowser, TaggedBrowser, question_browser, verdict_browser
+from cdlm_lab.widgets.html import div, escaped
+
+
+def _questions(run: SystemRun, training: Any, split: str) -> Widget:
+    return question_browser(answered_questions(_kept(run, training, split)))
+
+
+def _tags(run: SystemRun, training: Any, split: str) -> Widget:
+    return TaggedBrowser(tagged_sentences(_kept(run, training, split)))
+
+
+def _claims(run: SystemRun, training: Any, split: str) -> Widget:
+    # Without the shares of the evidence, for which the model would have to read all of it again.
+    return verdict_browser(read_claims(_kept(run, training, split), None), shares="")
+
+
+def _answers(run: SystemRun, training: Any, split: str) -> Widget:
+    """Of all systems at once, for what a joint model changed is seen beside the pairwise one."""
+    predictions: dict[tuple[str, int], dict[str, Any]] = {}
+    for one in run.trainings:
+        files = {name: file for name, file in run.files(one).items() if file.is_file()}
+        predictions[one.key] = {name: run.read_predictions(file, name) for name, file in files.items()}
+    _kept(run, training, split)
+    return RankingBrowser(read_rankings(run, predictions, split), beside=answer_selection.PAIRWISE)
+
+
+# Experiment -> the class of its settings, that of its run, and what shows the predictions of a training.
+_VIEWS: Mapping[str, tuple[type, type[SystemRun], Callable[[Any, Any, str], Widget]]] = {
+    QUESTIONS: (multihop_qa.Settings, multihop_qa.MultihopRun, _questions),
+    TAGGING: (document_tagging.Settings, document_tagging.TaggingRun, _tags),
+    CLAIMS: (fact_verification.Settings, fact_verification.VerificationRun, _claims),
+    ANSWERS: (answer_selection.Settings, answer_selection.AnswerRun, _answers),
+}
+
+
+# Experiments whose predictions name their questions: to show them takes no stories that were trained on.
+_BY_ID, FEW_STORIES = (QUESTIONS, ANSWERS), 20
+
+
+def has_examples(experiment: str) -> bool:
+    """Whether there is a view of single examples of this experiment."""
+    return experiment in _VIEWS
+
+
+def examples_of(
+    folder: Path, *, experiment: str, parameters: Mapping[str, Any], system: str, split: str
+) -> Widget:
+    """What a system of a run, trained with seed 0, predicted for a split, to leaf through. Reads the data of
+    the run again; no model is loaded. A line in place of it says why the examples cannot be opened."""
+    kind, run_kind, view = _VIEWS[experiment]
+    try:
+        known = with_those_of_before(parameters, parameter_names(kind)) | {"run_folder": str(folder)}
+        given = kind(**{name: value for name, value in known.items() if name in parameter_names(kind)})
+        if experiment in _BY_ID and given.corpus == "storyworld":
+            given = replace(given, train_stories=min(given.train_stories, FEW_STORIES))
+        run = run_kind.read(given)
+        of_system = [one for one in run.trainings if one.key == (system, 0)]
+        if not of_system:
+            raise RunError(f"{folder} trained no {system}")
+        return view(run, of_system[0], split)
+    except (ValueError, OSError, LookupError, TypeError, RunError) as error:
+        return HTML(
+            div(f"The examples cannot be opened: {escaped(' '.join(str(error).split()))}", "color:#c22")
+        )
+
+
+def _kept(run: SystemRun, training: Training, split: str) -> Any:
+    files = run.files(training)
+    if split not in files or not files[split].is_file():
+        raise RunError(f"{run.folder} kept no predictions of {training.label} on {split}")
+    return run.read_predictions(files[split], split)
