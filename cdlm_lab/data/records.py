@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -379,6 +380,20 @@ SPLIT_NAMES: dict[str, Split] = {name: name for name in SPLITS} | dict.fromkeys(
     ("valid", "val", "dev", "development"), "validation"
 )
 _TRAIN, _VALIDATION = 0.90, 0.95  # cumulative shares: 90% train, 5% validation, 5% test
+
+
+def gold_names(documents: Iterable[CoreferenceDocument]) -> dict[str, str]:
+    """Gold cluster -> the words of its first mention, numbered where others begin with the same: corpora name
+    clusters for machines."""
+    names: dict[str, str] = {}
+    used: Counter[str] = Counter()
+    for document in documents:
+        for mention in document.mentions:
+            if mention.cluster not in names:
+                words = document.text_of(mention)
+                used[words] += 1
+                names[mention.cluster] = f"{words} ({used[words]})" if used[words] > 1 else words
+    return names
 
 
 def split_named(name: str) -> Split:

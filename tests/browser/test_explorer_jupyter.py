@@ -172,7 +172,7 @@ def test_documents_models_and_own_text_are_opened_in_place(lab: Any, pictures: P
     columns, read = panel.locator(".cdlm-x-column"), chooser.get_by_role("button", name="Read")
     before = columns.first.inner_text()
     documents = chooser.get_by_label("documents", exact=True)
-    documents.select_option(index=2)
+    documents.select_option(index=1)  # of the two stories the other one
     lab.wait_for_function("old => document.querySelector('.cdlm-x-column').innerText !== old", arg=before)
     assert len(verdicts(lab)) == 2, "the pair of that story is chosen and compared"
     chooser.locator("summary").click()
@@ -188,12 +188,15 @@ def test_documents_models_and_own_text_are_opened_in_place(lab: Any, pictures: P
     text = "== one ==\nA fire <m>broke out</m>. <script>window.h=1</script>\n== two"
     box.fill(text)
     read.click()
-    lab.locator(".cdlm-x-status", has_text="== at its end is missing").wait_for()
+    refusal = chooser.locator(".cdlm-x-refused", has_text="== at its end is missing")
+    refusal.wait_for()
     assert columns.count() >= 3, "what was there stays"
-    assert box.input_value() == text
+    assert box.is_visible() and box.input_value() == text, "so that it can be mended"
+    lab.screenshot(path=pictures / "jupyter_refused.png")
     box.fill(f"{text} ==\nThe blaze.")
     read.click()
     columns.nth(2).wait_for(state="detached")
+    refusal.wait_for(state="detached")
     assert "blaze" in columns.nth(1).inner_text()
     assert lab.evaluate("typeof h") == "undefined"
     word(lab, 0, 1, 1).click()

@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cdlm_lab.data.records import CoreferenceDocument
+from cdlm_lab.data.records import CoreferenceDocument, gold_names
 from cdlm_lab.data.typed_documents import nearly_a_mark
 from cdlm_lab.experiments.attention_analysis.excerpts import excerpts
 from cdlm_lab.experiments.attention_analysis.opening import (
     NamedModel,
     Source,
+    headline_of,
     models_to_open,
     own_source,
     sources_of,
@@ -27,7 +28,7 @@ from cdlm_lab.parameters import ParameterError
 from cdlm_lab.widgets.ask import ChosenSentences
 from cdlm_lab.widgets.explorer import Choices, Content, Explorer, Opened, Selection
 from cdlm_lab.widgets.explorer.content import OWN
-from cdlm_lab.widgets.html import counted
+from cdlm_lab.widgets.html import counted, document_name
 
 KEPT_MODELS = 4  # in memory
 
@@ -83,7 +84,12 @@ class ExploredCluster:
         self.documents, self.readers, shown = documents, readers, tuple(one.id for one in documents)
         self._on_opened()
         return replace(
-            content_of(documents, readers, selection=_first_words(source, documents, spans, firsts)),
+            content_of(
+                documents,
+                readers,
+                selection=_first_words(source, documents, spans, firsts),
+                names=[document_name(one.id, headline_of(one)) for one in whole],
+            ),
             note=_unread(documents, whole, readers, max_length),
             opened=opened if opened.example == OWN else replace(opened, documents=shown),
         )
@@ -105,8 +111,7 @@ class ExploredCluster:
     def summary(self) -> str:
         """How much is shown, and what is not, as nobody marked it."""
         words = sum(len(document.tokens) for document in self.documents)
-        note = self.view.content.note
-        counts = f"{len(self.documents)} documents, {note or f'{words:,} words'}"
+        counts = f"{counted(len(self.documents), 'document')}, {words:,} words"
         if mentions := sum(len(document.mentions) for document in self.documents):
             return f"{counts}, {mentions:,} mentions underlined"
         near = nearly_a_mark(self.documents)
@@ -145,10 +150,12 @@ def content_of(
     readers: Sequence[Reader],
     *,
     selection: Selection | None = None,
+    names: Sequence[str] = (),
 ) -> Content:
     """What the explorer shows of documents and the models that read them; `selection`: at first, in the last
-    layer."""
-    shown = [shown_document(document) for document in documents]
+    layer; `names`: of the documents, by default their ids."""
+    gold, called = gold_names(documents), names or [one.id for one in documents]
+    shown = [shown_document(one, gold=gold, name=name) for one, name in zip(documents, called, strict=True)]
     layers = min(reader.model.config.num_hidden_layers for reader in readers)
     counts = np.concatenate([document.counts for document in shown])
     return Content(

@@ -43,7 +43,7 @@ class Source:
     @property
     def example(self) -> Example:
         """As the explorer lists it."""
-        of = {one.id: f"{one.id}: {shortened(_headline(one), LONGEST_LABEL)}" for one in self.documents}
+        of = {one.id: f"{one.id}: {shortened(headline_of(one), LONGEST_LABEL)}" for one in self.documents}
         return Example(key=self.key, label=self.label, documents=of)
 
     def spans(self, documents: Sequence[CoreferenceDocument]) -> list[TokenSpan]:
@@ -104,11 +104,11 @@ def _of_topic(topic: Topic, pairs: Sequence[AlignedPair], known: Mapping[str, Co
     documents, first = topic.documents, [one.id for one in topic.documents[:2]]
     if pair is not None:
         first = [pair.source.document, pair.target.document]
-    label = f"{shortened(_headline(known[first[0]]), LONGEST_LABEL)} ({len(documents)} documents)"
+    label = f"{shortened(headline_of(known[first[0]]), LONGEST_LABEL)} ({len(documents)} documents)"
     return Source(key=topic.id, label=label, documents=documents, first=first, pair=pair)
 
 
-def _headline(document: CoreferenceDocument) -> str:
+def headline_of(document: CoreferenceDocument) -> str:
     """The first sentence of a document."""
     return joined(document.tokens[slice(*document.sentences[0])])
 

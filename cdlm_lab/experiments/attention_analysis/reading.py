@@ -6,7 +6,7 @@ and its percentile rank is among the words of its document; punctuation and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -189,12 +189,15 @@ def read_documents(
     return readers
 
 
-def shown_document(document: CoreferenceDocument) -> ShownDocument:
-    """A record as the explorer shows it, with its mentions."""
-    mentions = tuple((*mention.tokens, mention.cluster) for mention in document.mentions)
-    return ShownDocument(
-        name=document.id, words=document.tokens, sentences=document.sentences, mentions=mentions
-    )
+def shown_document(
+    document: CoreferenceDocument, *, gold: Mapping[str, str] | None = None, name: str = ""
+) -> ShownDocument:
+    """A record as the explorer shows it, with its mentions. `gold`: what to call clusters; `name`: what to
+    call the document; by default by their ids."""
+    gold = gold or {}
+    mentions = tuple((*one.tokens, gold.get(one.cluster, one.cluster)) for one in document.mentions)
+    form = {"words": document.tokens, "sentences": document.sentences, "mentions": mentions}
+    return ShownDocument(name=name or document.id, **form)
 
 
 def panel_of(reader: Reader, selection: Selection, counts: np.ndarray) -> Panel:

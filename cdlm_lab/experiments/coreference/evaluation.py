@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,7 +20,14 @@ import plotly.graph_objects as go
 from cdlm_lab.clustering import clusters_of, labels_at
 from cdlm_lab.data.coreference_files import write_conll
 from cdlm_lab.data.files import DataError, plain_name, read_text
-from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic, gold_clusters, mentions_of
+from cdlm_lab.data.records import (
+    CoreferenceDocument,
+    CoreferenceMention,
+    Topic,
+    gold_clusters,
+    gold_names,
+    mentions_of,
+)
 from cdlm_lab.data.typed_documents import parse_marked_documents
 from cdlm_lab.examples.mention_pairs import MentionGroup, corefer, group_mentions, pairs_within
 from cdlm_lab.experiments.coreference import scorer
@@ -334,7 +340,7 @@ def clusters_view(prepared: Prepared, predictions: Predictions) -> Shown:
 def tree_view(prepared: Prepared, predictions: Predictions) -> go.Figure:
     """The merge tree of the largest group of test, with the threshold."""
     largest, documents = _largest(predictions), _documents(prepared.topics["test"])
-    names = _gold_names(documents)
+    names = gold_names(documents.values())
     mentions = [_shown(mention, documents, names) for mention in largest.group.mentions]
     count = len({mention.document for mention in largest.group.mentions})
     title = f"How the {len(mentions):,} mentions of {counted(count, 'document')} came together"
@@ -368,7 +374,7 @@ def shown_clusters(
 ) -> list[widgets.ShownCluster]:
     """The clusters of one group, each mention in its sentence; `gold`: False = they are not known."""
     documents, shown = _documents(topics), []
-    names = _gold_names(documents) if gold else None
+    names = gold_names(documents.values()) if gold else None
     for number, cluster in enumerate(prediction.clusters(threshold), start=1):
         mentions = tuple(_shown(mention, documents, names) for mention in cluster)
         shown.append(widgets.ShownCluster(name=f"#{number}", mentions=mentions))
@@ -380,7 +386,7 @@ def pair_errors(
 ) -> widgets.CoreferenceErrors:
     """Pairs that were put together and do not corefer, and pairs that corefer and were kept apart."""
     documents = _documents(topics)
-    names = _gold_names(documents)
+    names = gold_names(documents.values())
     errors: dict[str, tuple[widgets.PairError, ...]] = {"merged": (), "split": ()}
     for prediction in predictions:
         mentions = prediction.group.mentions
@@ -403,20 +409,6 @@ def _largest(predictions: Predictions) -> GroupPrediction:
 
 def _documents(topics: Sequence[Topic]) -> dict[str, CoreferenceDocument]:
     return {document.id: document for topic in topics for document in topic.documents}
-
-
-def _gold_names(documents: Mapping[str, CoreferenceDocument]) -> dict[str, str]:
-    """Gold cluster -> the words of its first mention, numbered where others begin with the same: corpora name
-    clusters for machines."""
-    names: dict[str, str] = {}
-    used: Counter[str] = Counter()
-    for document in documents.values():
-        for mention in document.mentions:
-            if mention.cluster not in names:
-                words = document.text_of(mention)
-                used[words] += 1
-                names[mention.cluster] = f"{words} ({used[words]})" if used[words] > 1 else words
-    return names
 
 
 def _shown(

@@ -7,9 +7,13 @@ class Chooser {
     this.root = element("div", "cdlm-x cdlm-x-chooser");
     this.bar = element("div", "cdlm-x-bar");
     this.own = this.ownText();
-    this.root.append(this.bar, this.own);
+    this.refusal = element("div", "cdlm-x-refused");
+    this.refusal.setAttribute("role", "alert");
+    this.root.append(this.bar, this.own, this.refusal);
     this.draw();
+    this.showRefusal();
     model.on("change:opened", () => this.draw());
+    model.on("change:refused", () => this.showRefusal());
   }
 
   get opened() {
@@ -21,8 +25,13 @@ class Chooser {
     this.model.save_changes();
   }
 
+  // Why what was wanted last is not there; what is in sight is what was there before.
+  showRefusal() {
+    const why = this.model.get("refused");
+    this.refusal.textContent = why ? `Not opened: ${why}. Below is what was open before.` : "";
+  }
+
   draw() {
-    this.typing &&= this.opened.example !== "";
     const { examples, models } = this.model.get("choices");
     const { example, documents, models: chosen } = this.opened;
     const lists = [...examples.map(([key, label]) => [key, label]), ["", "your own text …"]];

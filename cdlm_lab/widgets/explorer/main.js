@@ -217,8 +217,9 @@ class Explorer {
       this.status.textContent = "Click a word, or drag over several, to see where the model looks from there.";
     } else {
       const chip = (className, span) => element("bdi", `cdlm-x-word ${className}`, textOfSpan(documents, span));
-      this.status.append("from ", chip("cdlm-x-source", source), ` in ${this.documents[source[0]].name}`);
-      if (target) this.status.append(" to ", chip("cdlm-x-target", target), ` in ${this.documents[target[0]].name}`);
+      const name = (span) => element("bdi", "cdlm-x-name", this.documents[span[0]].name);
+      this.status.append("from ", chip("cdlm-x-source", source), " in ", name(source));
+      if (target) this.status.append(" to ", chip("cdlm-x-target", target), " in ", name(target));
       else this.status.append(" — shift-click a word of another document to compare it");
     }
     if (!message && this.model.get("view") === "words") this.status.append(rewritten(this));

@@ -117,7 +117,7 @@ function showTip(explorer, panel, word) {
   else if (!answer.reach[i]) lines.push(`${FAR} from the chosen words, and neither sees everything`);
   else if (!counts[i]) lines.push(`score ${answer.scores[i].toPrecision(4)}; punctuation is not ranked`);
   else {
-    lines.push(`stronger than ${percent(answer.ranks[i])} of ${documents[doc].name}`);
+    lines.push(`stronger than ${percent(answer.ranks[i])} of its document`);
     lines.push(`score ${answer.scores[i].toPrecision(4)}`);
   }
   if (answer.attributed) lines.push(`${answer.attributed.words[i].toFixed(3)} for the hidden word (natural logarithm)`);

@@ -123,6 +123,7 @@ class Explorer(anywidget.AnyWidget):
     message = traitlets.Unicode().tag(sync=True)
     choices = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
     opened = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
+    refused = traitlets.Unicode().tag(sync=True)  # why what was to be opened last could not be
     shown = traitlets.Int().tag(sync=True)  # goes up when there are other documents or models
 
     def __init__(
@@ -159,7 +160,8 @@ class Explorer(anywidget.AnyWidget):
             self.message = "opening\u2026"
             content = self._choices.open(opened)
         except ValueError as error:
-            self.opened, self.message = self._last, str(error)  # what is in sight stays
+            with self.hold_sync():  # what is in sight stays
+                self.opened, self.message, self.refused = self._last, "", str(error)
             return
         self._show(content)
 
@@ -167,7 +169,7 @@ class Explorer(anywidget.AnyWidget):
         """Put other documents or models in place of what is there."""
         self.content, self._stored, self._last = content, {}, content.opened.for_browser()
         with self.hold_sync():
-            self.opened = self._last
+            self.opened, self.refused = self._last, ""
             self.documents = [document.for_browser() for document in content.documents]
             self.options, self.answer, self.overview = content.options(), None, None
             self.view = "words"

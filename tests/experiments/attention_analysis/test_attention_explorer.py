@@ -102,9 +102,9 @@ def test_what_cannot_be_explored(analysis: Analysis, arguments: dict, message: s
 
 
 def switched(explored: ExploredCluster, **change: object) -> str:
-    """Open something else as a person does; the message that they see."""
+    """Open something else as a person does; the line that they see if it is refused."""
     explored.view.opened = explored.view.opened | change
-    return explored.view.message
+    return explored.view.refused
 
 
 def test_another_example_other_documents_and_own_text_in_place(analysis: Analysis):
@@ -165,7 +165,10 @@ def test_all_that_is_shown_of_a_corpus_is_read(analysis: Analysis):
         assert explored.readers[0].sequence.lost_tokens == (0, 0)
     note = explored.view.options["note"]
     assert "words are shown, as many whole sentences as the models read at once (399 tokens" in note
-    assert note in explored.summary
+    assert explored.summary.startswith("2 documents, ")
+    first, text = explored.documents[0], explored.view.documents[0]
+    assert first.id.startswith("storyworld-") and not text["name"].startswith("storyworld-"), "a headline"
+    assert all("storyworld" not in label for *_, label in text["mentions"])
     long = " ".join(["fire"] * 400)
     switched(explored, example="", text=f"== a ==\n{long}\n== b ==\n{long}")
     assert "in grey, are more than the models read at once (399 tokens" in explored.view.options["note"]
