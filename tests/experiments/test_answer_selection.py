@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tagging_runs import judged
+from tagging_runs import by_name, judged
 
 from cdlm_lab.data.candidates import checksum_of, clean_sets, counts_of
 from cdlm_lab.data.files import DataError
@@ -452,9 +452,9 @@ def test_the_report_is_written_from_the_predictions(finished: Finished):
     run, predictions = finished
     report = read_report(run.folder)
     of_seeds = [mean_average_precision(predictions["mspp-ie", seed]["test"].groups()) for seed in (0, 1)]
-    score = report.scores["mspp-ie/all/test/map"]
-    assert score["value"] == pytest.approx(np.mean(of_seeds))
-    assert score["deviation"] == pytest.approx(np.std(of_seeds, ddof=1))
+    score = by_name(report)["mspp-ie/all/test/map"]
+    assert score.value == pytest.approx(np.mean(of_seeds))
+    assert score.deviation == pytest.approx(np.std(of_seeds, ddof=1))
     assert report.data["questions"] == {split: len(run.of_split(split)) for split in run.splits}
     diagnosed = {(row["system"], row["seed"]) for row in report.tables["diagnosis"]}
     assert diagnosed == {("mspp-ie", 0), ("mspp-ie", 1)}

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from tagging_runs import judged, table_cells
+from tagging_runs import by_name, judged, table_cells
 from torch import nn
 
 from cdlm_lab.data.claims import LABELS, EvidencedClaim
@@ -373,9 +373,9 @@ def test_each_system_judges_every_claim_with_each_seed(finished: Finished):
     assert report.parameters["shown_system"] == ""
     for name in NAMES:
         each = [predictions[name, seed]["test"].right.mean() for seed in (0, 1)]
-        score = report.scores[f"{name}/test/label_accuracy"]
-        assert score["value"] == pytest.approx(sum(each) / 2)
-        assert score["low"] <= score["value"] <= score["high"]
+        score = by_name(report)[f"{name}/test/label_accuracy"]
+        assert score.value == pytest.approx(sum(each) / 2)
+        assert score.low <= score.value <= score.high
     first, second = (predictions["mspp-ae-ie", seed]["dev"].probabilities for seed in (0, 1))
     assert (first != second).any()
     sources = [run.settings.checkpoint(name) for name in ("ae", "")]
@@ -638,7 +638,7 @@ def test_a_set_without_labels_is_not_scored_and_one_in_part_by_what_is_known(tmp
     assert report.data["precision"] == precision_told("auto")
     assert report.data["claims"] == {"train": 4, "dev": 4, "test": 4, "symmetric": 4}
     assert {row.split for row in report.rows} == {"dev", "symmetric"}
-    assert report.scores["pairwise-sum/symmetric/label_accuracy"]["value"] == pytest.approx(2 / 3)
+    assert by_name(report)["pairwise-sum/symmetric/label_accuracy"].value == pytest.approx(2 / 3)
     assert views.shown_set(report) == "dev"
     first = fact_verification.score_tables(report)[0]
     assert first.caption.startswith("Claims verified: storyworld, FeverSymmetric")

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from tagging_runs import table_cells
+from tagging_runs import by_name, table_cells
 from transformers import AutoTokenizer, LongformerForMaskedLM
 
 from cdlm_lab.data.records import SPLITS
@@ -358,13 +358,13 @@ def test_cost_grows_with_what_is_asked(untrained: ParagraphRun, monkeypatch: pyt
 
 
 def test_the_report_has_scores_and_where_they_come_from(report: Report, finished: Finished):
-    run, scores = finished[0], report.scores
+    run, scores = finished[0], by_name(report)
     test = run.splits["test"]
     assert report.seed == 5
-    assert scores["mspp/first"]["n"] == len(test.examples)
-    assert scores["mspp/called"]["n"] == 5 * len(test.examples)
-    assert scores["mspp/called"]["chance"] == pytest.approx(0.8)
-    assert scores["best_step"]["value"] in (2, 4)
+    assert scores["mspp/first"].n == len(test.examples)
+    assert scores["mspp/called"].n == 5 * len(test.examples)
+    assert scores["mspp/called"].chance == pytest.approx(0.8)
+    assert scores["best_step"].value in (2, 4)
     assert report.data["checksums"]["test"] == test.checksum
     assert report.data["documents"]["train"] == run.splits["train"].counts.documents_kept
     assert (report.data["right"], report.data["precision"]) == (0.2, precision_told("auto"))
