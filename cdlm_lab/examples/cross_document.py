@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from datasets import Dataset
 
-from cdlm_lab.attention.global_tokens import check_policy, global_tokens
+from cdlm_lab.attention.global_tokens import GLOBAL_POLICIES, global_tokens
 from cdlm_lab.errors import check_choice
 from cdlm_lab.examples.cached_corpus import COLUMNS, NO_FACT, TokenisedCluster, read_cluster
 from cdlm_lab.examples.masking import NOT_MASKED, check_probability, mask_tokens
@@ -86,7 +86,7 @@ class CrossDocumentExamples:
             raise ValueError("the corpus has no clusters")
         check_choice("choice of documents", self.documents, DOCUMENT_CHOICES)
         check_packing(self.packing, max_length=self.max_length, special=self.special)
-        check_policy(self.global_policy)
+        check_choice("global policy", self.global_policy, GLOBAL_POLICIES)
         check_probability(self.mask_probability)
         order = {"stream": _CLUSTER_ORDER, "size": self.size, "shuffle": self.shuffle}
         object.__setattr__(self, "_passes", Passes(items=count, seed=self.seed, **order))

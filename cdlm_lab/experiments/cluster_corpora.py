@@ -33,6 +33,7 @@ from cdlm_lab.data.ecb_plus import read_ecb_plus
 from cdlm_lab.data.files import DataError, named
 from cdlm_lab.data.records import KINDS, Kind, PassedOver, Topic, without_repeats
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
+from cdlm_lab.errors import check_choice
 from cdlm_lab.examples.cached_corpus import CorpusCounts, corpus_fingerprint, read_counts, tokenise_clusters
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.masking import continuing_pieces
@@ -89,8 +90,7 @@ class Checkpoints:
 
 def variant_of(name: str) -> Variant:
     """The variant of that name. Raises ValueError naming all of them for any other name."""
-    if name not in VARIANTS:
-        raise ValueError(f"unknown variant {name!r}; choose one of {', '.join(VARIANTS)}")
+    check_choice("variant", name, VARIANTS)
     return VARIANTS[name]
 
 
@@ -193,7 +193,7 @@ def tokenised_split(
     return TokenisedSplit(clusters, counts, checksum, passed_over(settings.corpus))
 
 
-def tell_passed_over(corpus: str, files: Sequence[str]) -> None:
+def print_passed_over(corpus: str, files: Sequence[str]) -> None:
     """Print the files of a corpus that are not read, if there are any: once for all of its splits."""
     if files:
         print(f"{corpus}: files passed over: {named(files)}", flush=True)

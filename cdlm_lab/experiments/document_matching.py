@@ -35,7 +35,7 @@ from cdlm_lab.experiments.systems import matching
 from cdlm_lab.experiments.systems.matching import SYSTEMS, Matcher, MatchPredictions, System, systems_table
 from cdlm_lab.metrics.counts import DECISION_SCORES, match_counts
 from cdlm_lab.metrics.significance import compare_counts, count_scores
-from cdlm_lab.models.precision import precision_told
+from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.report import Report
 from cdlm_lab.scores import Score
@@ -305,7 +305,7 @@ class MatchingRun(SystemRun):
         """Of the pairs, for the report."""
         return {
             "corpus": self.settings.corpus,
-            "precision": precision_told(self.settings.precision),
+            "precision": precision_in_words(self.settings.precision),
             "pairs": {split: len(pairs) for split, pairs in self.pairs.items()},
             "clusters": {split: len({pair.cluster for pair in pairs}) for split, pairs in self.pairs.items()},
             "shared_documents": shared_documents(self.pairs),

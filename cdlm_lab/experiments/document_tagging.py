@@ -42,7 +42,7 @@ from cdlm_lab.experiments.views.tagging import (
 from cdlm_lab.metrics.counts import f1_of, precision_of, recall_of, span_counts, word_counts
 from cdlm_lab.metrics.significance import compare_counts, count_scores
 from cdlm_lab.models.frozen import ENDS
-from cdlm_lab.models.precision import precision_told
+from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.progress import Progress, tracked
 from cdlm_lab.scores import Score
@@ -274,7 +274,7 @@ class TaggingRun(runs.SystemRun):
         """What the report says of the documents."""
         return {
             "corpus": self.settings.corpus,
-            "precision": precision_told(self.settings.precision),
+            "precision": precision_in_words(self.settings.precision),
             "documents": {split: len(documents) for split, documents in self.corpus.documents.items()},
             "facts": dict(corpus_facts(self)),
             "labels": list(self.corpus.labels),

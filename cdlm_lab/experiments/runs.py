@@ -37,7 +37,7 @@ from cdlm_lab.metrics.significance import compare_means, holm, mean_score, t_tes
 from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.estimate import parameter_count
-from cdlm_lab.models.precision import Precision, computing_in, precision_told
+from cdlm_lab.models.precision import Precision, computing_in, precision_in_words
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
@@ -502,7 +502,7 @@ def cost_facts(run: SystemRun) -> list[tuple[str, str]]:
     if made := finished(run):
         return [finished_fact(made)]
     trained = run.settings.trained
-    rows = [("precision" if trained else "precision of training", precision_told(run.settings.precision))]
+    rows = [("precision" if trained else "precision of training", precision_in_words(run.settings.precision))]
     for system in run.systems:
         mine = [training for training in run.trainings if training.system == system]
         if trained and run.is_trained(mine[0]):

@@ -223,12 +223,12 @@ def test_recoverable_facts_by_a_second_definition():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"packing": "greedy"}, "unknown packing policy 'greedy'"),
-        ({"global_policy": "all"}, "unknown global policy 'all'; choose one of masked, prefix, none"),
-        ({"documents": "rand"}, "unknown choice of documents 'rand'; choose one of related, random, single"),
+        ({"packing": "greedy"}, "packing policy is 'greedy'"),
+        ({"global_policy": "all"}, "global policy is 'all'; choose one of masked, prefix, none"),
+        ({"documents": "rand"}, "choice of documents is 'rand'; choose one of related, random, single"),
         ({"max_length": 3}, "max_length is 3"),
         ({"mask_probability": 0}, "the masking probability is 0"),
-        ({"seed": -1}, "seed is -1; it must not be negative"),
+        ({"seed": -1}, "seed is -1; it must be at least 0"),
         ({"size": 0}, "size is 0; it must be at least 1"),
     ],
 )

@@ -25,7 +25,7 @@ from cdlm_lab.experiments.answer_selection import (
 from cdlm_lab.experiments.systems import ranking
 from cdlm_lab.experiments.systems.ranking import AnswerPredictions, expected_ratios, timed_sets
 from cdlm_lab.experiments.views.candidates import read_rankings, row_label
-from cdlm_lab.models.precision import precision_told
+from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.report import Report, open_run, read_report
 from cdlm_lab.widgets.rankings import Latency
 
@@ -188,7 +188,7 @@ def test_what_ranks_the_candidates(given):
 def test_data_and_tables_are_in_the_report(report: Report):
     assert report.data["clusters"] == {"train": 2, "dev": 2, "test": 2, NO_QUESTION: 2}
     assert (report.data["candidates"]["test"], report.data["format"]["test"]) == (9, "storyworld")
-    assert report.data["precision"] == precision_told("auto")
+    assert report.data["precision"] == precision_in_words("auto")
     assert set(report.tables) == {"comparisons", "diagnosis", "latency"}
     keys = {row.key: row.value for row in report.rows}
     for row in report.tables["diagnosis"]:

@@ -33,7 +33,7 @@ from cdlm_lab.experiments.systems.ranking import AnswerPredictions, Ranker, rera
 from cdlm_lab.experiments.views import candidates as views
 from cdlm_lab.metrics.ranking import mean_average_precision
 from cdlm_lab.models.joint import JointHead, load_paragraph_model, save_paragraph_model, scores_of
-from cdlm_lab.models.precision import precision_told
+from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import read_report
 
@@ -464,7 +464,7 @@ def test_the_report_is_written_from_the_predictions(finished: Finished):
 def test_what_a_person_reads_before_the_start(finished: Finished):
     run, _ = finished
     facts = dict([*question_facts(run), *pretraining_facts(run), *cost_facts(run)])
-    assert facts["precision of training"] == precision_told("auto")
+    assert facts["precision of training"] == precision_in_words("auto")
     assert facts["train"].startswith(f"{len(run.of_split('train'))} questions with ")
     assert facts["an epoch, pairwise"].startswith(f"{run.examples_of(PAIR)} pairs of about ")
     assert facts["an epoch, joint"].startswith(f"{run.examples_of(MSPP)} groups of about ")

@@ -16,7 +16,7 @@ from cdlm_lab.experiments import document_matching as experiment
 from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.document_matching import SAME_TEXT, MatchingRun, Settings, linked_pairs, read_pairs
 from cdlm_lab.experiments.systems.matching import SYSTEMS
-from cdlm_lab.models.precision import precision_told
+from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import read_report
 
@@ -79,7 +79,7 @@ def test_what_is_finished_is_not_trained_again(matched: MatchingRun, monkeypatch
 
 def test_what_a_person_reads_before_the_start(matched: MatchingRun) -> None:
     facts = dict(experiment.corpus_facts(matched) + runs.cost_facts(matched))
-    assert facts["precision of training"] == precision_told("auto")
+    assert facts["precision of training"] == precision_in_words("auto")
     assert facts["train"].startswith("12 pairs, 50% related")
     assert "6 updates with 4 pairs, about" in facts["GRU-HAN"]
     assert "times 2 seeds" in facts["CDLM"]

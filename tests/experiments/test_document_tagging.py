@@ -16,7 +16,7 @@ from cdlm_lab.experiments.document_tagging import Settings, TaggedCorpus, Taggin
 from cdlm_lab.experiments.systems import tagging
 from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS, TagPredictions
 from cdlm_lab.metrics.counts import f1_of, span_counts
-from cdlm_lab.models.precision import precision_told
+from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.models.tagging import new_static_tagger
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import read_report
@@ -232,7 +232,7 @@ def test_the_report_of_a_run(finished: Finished) -> None:
 def test_what_a_person_reads_before_the_start(finished: Finished, tmp_path: Path) -> None:
     run, _ = finished
     facts = dict([*document_tagging.corpus_facts(run), *runs.cost_facts(run)])
-    assert facts["precision of training"] == precision_told("auto")
+    assert facts["precision of training"] == precision_in_words("auto")
     assert facts["train"].startswith("6 documents of ")
     assert facts["dev"].startswith("3 documents of ")
     assert " 7 updates with 16 sentences, about " in facts["BERT + LSTM"]

@@ -33,7 +33,7 @@ from cdlm_lab.experiments.systems import verifying
 from cdlm_lab.experiments.systems.verifying import ClaimPredictions, Verifier, evidence_shares
 from cdlm_lab.experiments.views import claims as views
 from cdlm_lab.models.joint import JointHead, load_paragraph_model, save_paragraph_model
-from cdlm_lab.models.precision import precision_told
+from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report, open_run, read_report
 
@@ -402,7 +402,7 @@ def test_what_is_finished_is_not_done_again(finished: Finished, monkeypatch: pyt
 def test_what_a_person_reads_before_the_start(finished: Finished):
     run, _ = finished
     facts = dict([*claim_facts(run), *cost_facts(run)])
-    assert facts["precision of training"] == precision_told("auto")
+    assert facts["precision of training"] == precision_in_words("auto")
     assert facts["train"].startswith("24 claims in 4 groups (8 supported, 8 refuted, 8 not enough info); 2.0")
     assert "of the sentences have more than 11 pieces of words" in facts["dev: cut"]
     assert "6 updates with 8 claims, about" in facts["MSPP AE_k + IE_1"]
@@ -508,9 +508,7 @@ def test_a_claim_of_ones_own_is_judged_by_every_system(finished: Finished, tmp_p
     assert page.count("Nobody was hurt.") == 3
     with pytest.raises(ValueError, match="there are 3 sentences; the systems read 2: delete some"):
         views.judge_own(run, "A claim.", ["one", "two", "three"])
-    read = views._judged(
-        loaded("pairwise-max"), claim_of("", "It sank.", ("So.",), None), precision="float32"
-    )
+    read = views.judged_own(loaded("pairwise-max"), "It sank.", ("So.",), precision="float32")
     assert (read.id, read.shares, read.gold) == ("pairwise, max", (1.0,), None)
 
 
@@ -635,7 +633,7 @@ def test_a_set_without_labels_is_not_scored_and_one_in_part_by_what_is_known(tmp
     blank = tuple(replace(claim, label=None) for claim in JUDGED)
     report = report_of(tmp_path / "run", test=blank, symmetric=(blank[0], *JUDGED[1:]))
     assert report.data["scored"] == {"dev": 4, "symmetric": 3}
-    assert report.data["precision"] == precision_told("auto")
+    assert report.data["precision"] == precision_in_words("auto")
     assert report.data["claims"] == {"train": 4, "dev": 4, "test": 4, "symmetric": 4}
     assert {row.split for row in report.rows} == {"dev", "symmetric"}
     assert by_name(report)["pairwise-sum/symmetric/label_accuracy"].value == pytest.approx(2 / 3)

@@ -29,7 +29,7 @@ from cdlm_lab.experiments.paragraph_pretraining import (
 )
 from cdlm_lab.models.checkpoint import HEAD_FILE
 from cdlm_lab.models.joint import JointHead, load_joint_model, paragraph_head
-from cdlm_lab.models.precision import precision_told
+from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report, read_report
 from cdlm_lab.scores import Score
@@ -303,7 +303,7 @@ def test_an_interrupted_run_and_other_processes_leave_no_model(
 
 def test_facts_say_what_is_read_and_what_is_lost(untrained: ParagraphRun, cache: Path, small: Settings):
     text = dict(facts(untrained))
-    assert text["precision"] == precision_told("auto")
+    assert text["precision"] == precision_in_words("auto")
     train, test = untrained.splits["train"], untrained.splits["test"]
     assert text["for training"].startswith(f"{train.counts.documents_kept} documents with sentences: ")
     assert f"{train.examples.counts.sources} of them long enough" in text["for training"]
@@ -367,7 +367,7 @@ def test_the_report_has_scores_and_where_they_come_from(report: Report, finished
     assert scores["best_step"].value in (2, 4)
     assert report.data["checksums"]["test"] == test.checksum
     assert report.data["documents"]["train"] == run.splits["train"].counts.documents_kept
-    assert (report.data["right"], report.data["precision"]) == (0.2, precision_told("auto"))
+    assert (report.data["right"], report.data["precision"]) == (0.2, precision_in_words("auto"))
     assert 0 < report.data["share_of_text_cut"] < 1
     assert {record["step"] for record in report.tables["history"]} == {1, 2, 3, 4}
     assert experiment.score_table(report).html().count("<tr") == 1 + 8

@@ -161,7 +161,7 @@ def test_variants_are_those_of_table_1_in_its_order() -> None:
         ("prefix-cdlm", "related", "prefix"),
         ("cdlm", "related", "masked"),
     ]
-    with pytest.raises(ValueError, match="unknown variant 'cdml'; choose one of longformer, local-cdlm"):
+    with pytest.raises(ValueError, match="variant is 'cdml'; choose one of longformer, local-cdlm"):
         cluster_corpora.variant_of("cdml")
 
 
