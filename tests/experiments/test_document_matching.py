@@ -277,16 +277,8 @@ def test_what_is_lost_of_scisumm_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"warmup_share": 0.6}, r"warmup_share is 0\.6; it must be at most 0\.5"),
-        ({"seeds": 0}, "seeds is 0"),
         ({"systems": "bert"}, "systems names 'bert'"),
         ({"systems": ""}, "systems names nothing; choose among tf-idf, bert-avg"),
-        ({"most_words": 0}, "most_words is 0; it must be at least 1"),
-        ({"parallel": "four"}, "parallel is 'four'"),
-        ({"train_stories": 1}, "train_stories is 1"),
-        ({"negatives_per_positive": 0}, "negatives_per_positive is 0"),
-        ({"passage_sentences": -1}, "passage_sentences is -1"),
-        ({"unrelated": "hard"}, "unrelated"),
         ({"unrelated": "contradicting", "corpus": "papers"}, "which storyworld alone has; write similar"),
     ],
 )

@@ -154,17 +154,7 @@ def test_a_single_epoch_or_a_choice_by_loss_needs_no_judge(prepared: Prepared):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "person"}, "kind is 'person'; it must be one of 'event', 'entity'"),
-        ({"topic_level": "corpus"}, "topic_level is 'corpus'; it must be one of 'auto', 'topic'"),
-        ({"context": "paragraphs"}, "context is 'paragraphs'"),
         ({"predicted_topics": "x.json", "topic_level": "topic"}, "set it to 'predicted'"),
-        ({"train_stories": "3"}, "train_stories"),
-        ({"epochs": 0}, "epochs is 0"),
-        ({"micro_batch_size": 0}, "batch_size is 0"),
-        ({"train_pairs": -1}, "train_pairs is -1; it must be at least 0"),
-        ({"checkpoint": "f1"}, "checkpoint is 'f1'; it must be one of 'conll', 'loss'"),
-        ({"first_by_sentences": -0.1}, "first_by_sentences is -0.1; it must be at least 0"),
-        ({"first_by_sentences": 1.0}, "first_by_sentences is 1.0; it must be below 1"),
         ({"first_by_sentences": 0.01, "context": "sentences"}, "which needs no second reading"),
     ],
 )
