@@ -1,14 +1,12 @@
 """Examples of cross-document language modelling: chance, orders, documents, facts stated elsewhere."""
 
 import os
-import pickle
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from torch.utils.data import DataLoader
 
 from cdlm_lab.data.records import Cluster, Document, Fact
 from cdlm_lab.examples.cross_document import CrossDocumentExamples, recoverable_facts, whole_facts
@@ -62,14 +60,9 @@ def test_global_policies_are_compared_on_the_same_masks(examples):
                 assert np.array_equal(made["masked"][index][key], made[policy][index][key])
 
 
-def test_examples_are_the_same_in_a_longer_run_after_pickling_and_in_worker_processes(examples):
+def test_examples_are_the_same_in_a_longer_run(examples):
     made, longer = examples(size=90), examples(size=500)
-    copy = pickle.loads(pickle.dumps(made))  # noqa: S301 (our own bytes)
-    loader = DataLoader(made, batch_size=7, num_workers=2, collate_fn=list)
-    for index, example in enumerate(example for batch in loader for example in batch):
-        assert same(example, made[index])
-        assert same(example, copy[index])
-        assert same(example, longer[index])
+    assert all(same(made[index], longer[index]) for index in range(90))
 
 
 @pytest.mark.slow
