@@ -55,6 +55,7 @@ class Progress(tqdm):
 
     def __init__(self, **arguments: Any) -> None:
         arguments.setdefault("delay", _unseen.get())
+        arguments["unit"] = f" {arguments.get('unit', 'it').strip()}"
         self._live = sys.stderr.isatty()
         self._began = time.monotonic()
         pace = {"mininterval": 0.1, "dynamic_ncols": True} if self._live else {"mininterval": 1.0}

@@ -48,9 +48,10 @@ from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Item, OnLog, Recipe, TrainingJob, config_of_passes, fine_tune
 from cdlm_lab.training.history import HISTORY_FILE, read_history, seconds_of_batch
 from cdlm_lab.training.processes import Processes
-from cdlm_lab.training.trained import SYSTEMS_FOLDER, as_trained, trained_model
+from cdlm_lab.training.trained import SYSTEMS_FOLDER, as_trained, trained_model, trained_parameters
 from cdlm_lab.widgets.html import escaped, seconds_in_words
 from cdlm_lab.widgets.live_curve import LiveCurves, in_notebook
+from cdlm_lab.widgets.score_tables import split_in_words
 from cdlm_lab.widgets.tables import NONE, ScoreTable, Shown, html_table, p_text
 
 # ---- systems x seeds in the folder of a run ----
@@ -306,7 +307,7 @@ def predict(run: SystemRun) -> dict[tuple[str, int], dict[str, Any]]:
         missing = [name for name, file in files.items() if not file.is_file()]
         loaded = run.load(training) if missing else None
         for name in missing:
-            run.predict_set(loaded, name, f"{training.label}: {name}").save(files[name])
+            run.predict_set(loaded, name, f"{training.label}: {split_in_words(name)}").save(files[name])
         predictions[training.key] = {name: run.read_predictions(file, name) for name, file in files.items()}
     return predictions
 
@@ -511,7 +512,20 @@ def cost_facts(run: SystemRun) -> list[tuple[str, str]]:
         elif job := run.trial(mine[0]):
             text = cost_in_words(job, items=run.items(system), parallel=run.parallel(mine[0]))
             rows.append((system.label, f"{text}; times {len(mine)} seeds" if len(mine) > 1 else text))
-    return rows
+    return [*rows, *_made_with(run.settings)]
+
+
+def _made_with(settings: Any) -> list[tuple[str, str]]:
+    """In what the run that is opened differs from the parameters of the notebook as it comes."""
+    if not settings.trained:
+        return []
+    parameters, defaults = trained_parameters(settings.trained), asdict(type(settings)())
+    theirs = [
+        f"{name} = {parameters[name]!r}"
+        for name, default in defaults.items()
+        if name not in ("run_folder", "trained") and parameters.get(name, default) != default
+    ]
+    return [(f"{settings.trained} was made with", ", ".join(theirs))] if theirs else []
 
 
 def cost_in_words(job: TrainingJob, *, items: str, parallel: str = "") -> str:

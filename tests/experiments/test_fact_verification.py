@@ -502,7 +502,7 @@ def test_a_claim_of_ones_own_is_judged_by_every_system(finished: Finished, tmp_p
     assert page.count("Nobody was hurt.") == 3
     with pytest.raises(ValueError, match="there are 3 sentences; the systems read 2: delete some"):
         views.judge_own(run, "A claim.", ["one", "two", "three"])
-    read = views.judged_own(loaded("pairwise-max"), "It sank.", ("So.",), precision="float32")
+    read = views.judged_own(loaded("pairwise-max"), "It sank.", ["So."], precision="float32")
     assert (read.id, read.shares, read.gold) == ("pairwise, max", (1.0,), None)
 
 
