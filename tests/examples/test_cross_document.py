@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from cdlm_lab.data.records import Cluster, Document, Fact
-from cdlm_lab.examples.cross_document import CrossDocumentExamples, recoverable_facts, whole_facts
+from cdlm_lab.examples.cross_document import (
+    CrossDocumentExamples,
+    recoverable_facts,
+    whole_facts,
+    word_facts,
+)
+from cdlm_lab.examples.masking import CONTINUES, NO_WORD, STARTS
 
 KEYS = ["input_ids", "labels", "global_attention_mask", "cross_document"]
 
@@ -180,6 +186,41 @@ def test_facts_that_are_stated_elsewhere(tokenised, special, tokenizer):
         own = (given.packed.document == number) & given.cross_document
         flagged[name] = tokenizer.convert_ids_to_tokens(given.packed.input_ids[own].tolist())
     assert flagged == {"a": ["w1"], "b": ["w3", "w1"], "c": []}
+
+
+def test_words_that_another_document_has_too(tokenised, special, tokenizer):
+    """Without marked facts: `w1` is in both documents, `w3` too but twice in the first, `w2` in one."""
+    texts = {"a": "w1 w3 w2 w3", "b": "w3 w1"}
+    corpus = tokenised([Cluster(id="c", documents=tuple(Document(id=n, text=t) for n, t in texts.items()))])
+    words = np.zeros(len(tokenizer), dtype=np.int8)
+    given = CrossDocumentExamples(corpus=corpus, special=special, max_length=32, words=words).describe(0)
+    flagged = {}
+    for number, name in enumerate(given.document_ids):
+        own = (given.packed.document == number) & given.cross_document
+        flagged[name] = tokenizer.convert_ids_to_tokens(given.packed.input_ids[own].tolist())
+    assert flagged == {"a": ["w1"], "b": ["w3", "w1"]}
+
+
+def test_words_of_several_pieces_by_a_second_definition():
+    generator = np.random.default_rng(6)
+    words = np.array([STARTS, STARTS, CONTINUES, CONTINUES, NO_WORD], dtype=np.int8)
+    for _ in range(200):
+        documents = [generator.integers(0, 5, size=generator.integers(1, 15)) for _ in range(2)]
+        texts, numbers = [], {}
+        for ids in documents:
+            spelled = "".join(["|a", "|b", "c", "d", "|.|"][piece] for piece in ids)
+            texts.append([word for word in spelled.split("|") if word and word != "."])
+            numbers.update(dict.fromkeys(texts[-1]))
+        results = word_facts(documents, words)
+        by_word: dict[str, set[int]] = {}
+        for text, result in zip(texts, results, strict=True):
+            of_words = [number for number in result.tolist() if number >= 0]
+            pieces = [word for word in text for _ in word]
+            assert len(of_words) == len(pieces)
+            for word, number in zip(pieces, of_words, strict=True):
+                by_word.setdefault(word, set()).add(number)
+        assert all(len(of_word) == 1 for of_word in by_word.values())
+        assert len({number for of_word in by_word.values() for number in of_word}) == len(numbers)
 
 
 def test_a_fact_that_was_not_packed_does_not_count(examples):
