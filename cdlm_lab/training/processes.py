@@ -108,9 +108,6 @@ class Processes:
         return [*launcher, "-m", module, *arguments]
 
 
-ALONE = Processes()
-
-
 def run_processes(
     processes: Processes, *, module: str, arguments: Sequence[str], folder: Path, look: Callable[[], None]
 ) -> bool:

@@ -73,7 +73,7 @@ def run_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., bo
 
 def test_what_parallel_may_say(monkeypatch: pytest.MonkeyPatch) -> None:
     config = tiny_config(batch_size=32, micro_batch_size=2)
-    assert Processes.of("", config=config) == processes.ALONE
+    assert Processes.of("", config=config) == Processes()
     assert Processes.of(" ddp 4 ", config=config) == Processes(here=4)
     assert Processes.of("fsdp 2", config=config) == Processes(sharded=True, here=2)
     several = Processes.of("fsdp 8 on 2 machines at node-0.local:29500", config=config)
