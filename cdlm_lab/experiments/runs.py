@@ -23,6 +23,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial, wraps
+from itertools import product
 from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple, Self
 
@@ -33,11 +34,11 @@ from torch import nn
 
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.examples.collate import batches_by_length
-from cdlm_lab.metrics.significance import compare_means, holm, mean_score, t_test_of_seeds
+from cdlm_lab.metrics.significance import compare_means, count_scores, holm, mean_score, t_test_of_seeds
 from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.estimate import parameter_count
-from cdlm_lab.models.precision import Precision, computing_in, precision_told
+from cdlm_lab.models.precision import Precision, computing_in, precision_in_words
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
@@ -503,7 +504,7 @@ def cost_facts(run: SystemRun) -> list[tuple[str, str]]:
     if made := finished(run):
         return [finished_fact(made)]
     trained = run.settings.trained
-    rows = [("precision" if trained else "precision of training", precision_told(run.settings.precision))]
+    rows = [("precision" if trained else "precision of training", precision_in_words(run.settings.precision))]
     for system in run.systems:
         mine = [training for training in run.trainings if training.system == system]
         if trained and run.is_trained(mine[0]):
@@ -565,6 +566,8 @@ class Cell(NamedTuple):
 
 Values = Mapping[Cell, Sequence[np.ndarray]]  # with each seed the values of the items
 Clusters = Mapping[str, Sequence[Hashable]]  # split -> of each item what it has in common with others
+Counts = dict[tuple[str, str], list[np.ndarray]]  # (system, split) -> with each seed (clusters, numbers)
+Measures = Mapping[str, Callable[[np.ndarray], Any]]  # of such counts
 
 
 def score_rows(values: Values, clusters: Clusters, tests: Iterable[Mapping[str, Any]] = ()) -> list[Score]:
@@ -580,6 +583,24 @@ def score_rows(values: Values, clusters: Clusters, tests: Iterable[Mapping[str, 
         mean = mean_score(seeds, of_split, seed=0) | {"n": len(of_split), "clusters": len(set(of_split))}
         rows.append(Score(**cell._asdict(), **mean, **p_of.get(cell, {})))
         rows += [Score(**cell._asdict(), seed=seed, value=one.mean()) for seed, one in enumerate(seeds)]
+    return rows
+
+
+def count_rows(
+    counts: Counts, measures: Measures, tests: Sequence[Mapping[str, Any]], *, of_seeds: Measures
+) -> list[Score]:
+    """Rows for a report: measures of summed counts with their intervals, on test with the p of the first of
+    the `tests`; and `of_seeds` of each seed."""
+    p_of = {(row["a"], row["measure"]): {"p": row["p_holm"], "against": row["b"]} for row in tests[::-1]}
+    rows = []
+    for (system, split), seeds in counts.items():
+        place = {"system": system, "split": split}
+        for metric, score in count_scores(seeds, measures, seed=0).items():
+            score |= p_of.get((system, metric), {}) if split == "test" else {}
+            size = {"n": int(seeds[0][:, -1].sum()), "clusters": len(seeds[0])}
+            rows.append(Score(**place, metric=metric, **score, **size))
+        for (seed, one), (metric, of) in product(enumerate(seeds), of_seeds.items()):
+            rows.append(Score(**place, metric=metric, value=float(of(one.sum(axis=0))), seed=seed))
     return rows
 
 

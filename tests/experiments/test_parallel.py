@@ -245,7 +245,7 @@ def test_the_notebook_takes_over_what_the_processes_trained(
     def run_here(
         processes: Processes, *, arguments: list[str], look: Callable[[], None], **others: Any
     ) -> None:
-        started_with.append(processes.told)
+        started_with.append(processes.in_words)
         fine_tuning.train_as_one_of_several(Path(arguments[0]))
         look()
 

@@ -79,7 +79,7 @@ def test_what_parallel_may_say(monkeypatch: pytest.MonkeyPatch) -> None:
     several = Processes.of("fsdp 8 on 2 machines at node-0.local:29500", config=config)
     assert several == Processes(sharded=True, here=8, machines=2, meeting="node-0.local:29500")
     assert several.total == 16
-    assert several.told == "16 processes on 2 machines, which share out the weights (FSDP)"
+    assert several.in_words == "16 processes on 2 machines, which share out the weights (FSDP)"
     machines = ("ddp 2 on 1 machines at a:1", "ddp 2 on 2 machines")
     for wrong in (4, None, "4", "ddp", "ddp 0", "ddp x", "dp 2", *machines):
         with pytest.raises(ParameterError, match=r"parallel is .*; write") as raised:
