@@ -179,7 +179,7 @@ def _apply(chosen: argparse.Namespace) -> int:
         return 128 + signal.SIGINT
     except ValueError as error:
         raise report.RunError(str(error)) from None
-    print(f"{chosen.output}: {applied.lines:,} lines")
+    print(f"{chosen.output}: {applied.lines:,} {'line' if applied.lines == 1 else 'lines'}")
     if applied.refused:
         print(f"{applied.refused:,} of them have an error in place of an answer", file=sys.stderr)
     return 1 if applied.refused else 0

@@ -467,11 +467,12 @@ def _column(
 
 
 def _shares(scores: np.ndarray) -> np.ndarray:
-    """Scores of global attention, which have no scale, as shares of what lies above the lowest; a sentence
-    that is not in the sequence has a score 1 below the lowest."""
+    """Scores of global attention, which have no scale, as shares of what lies above the lowest, equal ones
+    of scores that are all the same; a sentence that is not in the sequence has a score 1 below the lowest."""
     read = scores >= scores.min() + 1
-    above = np.maximum(scores - scores[read].min(initial=np.inf if read.any() else scores.min()), 0)
-    return above / above.sum() if above.sum() > 0 else above
+    read |= not read.any()
+    above = np.maximum(scores - scores[read].min(), 0)
+    return above / above.sum() if above.sum() > 0 else read / read.sum()
 
 
 def pair_html(pair: DocumentPair, columns: list[AlignedColumn]) -> str:

@@ -20,7 +20,15 @@ from plotly.subplots import make_subplots
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import REPORT_FILE, Report, RunError, read_run_file
 from cdlm_lab.results.examples import examples_of, has_examples
-from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, ReportFolder, report_rows
+from cdlm_lab.results.reports import (
+    CLAIMS,
+    EXPERIMENTS,
+    SMALL,
+    ReportFolder,
+    report_rows,
+    training_name,
+    training_of,
+)
 from cdlm_lab.training.history import HISTORY_FILE, Record, read_history
 from cdlm_lab.widgets import charts
 from cdlm_lab.widgets.ask import printed_in
@@ -31,7 +39,6 @@ from cdlm_lab.widgets.score_tables import LAYOUTS
 from cdlm_lab.widgets.tables import ScoreTable, SystemRow, table_of, text_table
 
 AT_FIRST = 3  # runs that are compared if none are named
-SMALL = "small"  # folder of trainings of a few updates, which are for show
 _OPENS = "background:none;border:0;border-bottom:1px dotted;padding:0;font:inherit;color:inherit;"
 _OPENS += "cursor:pointer;text-align:right"
 
@@ -53,8 +60,8 @@ class ComparedRun:
         files = sorted(self.folder.rglob(HISTORY_FILE)) if self.folder.is_dir() else []
         for file in files:
             place = file.parent.relative_to(self.folder)
-            if SMALL not in place.parts and (records := read_history(file)):
-                kept[place.as_posix().removesuffix("training").strip("/.").removeprefix("systems/")] = records
+            if training_of(place) != SMALL and (records := read_history(file)):
+                kept[training_of(place)] = records
         return kept
 
     @property
@@ -109,7 +116,7 @@ def curves_figure(runs: Sequence[ComparedRun]) -> go.Figure | None:
     titles = ["training loss, smoothed", "validation loss"]
     figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.08, subplot_titles=titles)
     for place, (run, name, records) in enumerate(trainings):
-        label = charts.plain_text(": ".join(filter(None, (run.name, _training_label(run, name)))))
+        label = charts.plain_text(": ".join(filter(None, (run.name, training_name(name, run.report)))))
         style = charts.line_style(place)
         for column, key in enumerate(("loss", "eval_loss"), start=1):
             points = [(one["step"], one[key]) for one in records if one.get(key) is not None]
@@ -127,14 +134,6 @@ def curves_figure(runs: Sequence[ComparedRun]) -> go.Figure | None:
     height = 400 + 20 * len(trainings)
     margin = {"t": 48, "b": 76 + 20 * len(trainings)}
     return charts.lay_out(figure, title="", x="update", height=height, margin=margin, legend=legend)
-
-
-def _training_label(run: ComparedRun, name: str) -> str:
-    """`cdlm-0` -> `CDLM, seed 0`, of a run that is finished."""
-    system, _, seed = name.rpartition("-")
-    known = EXPERIMENTS.get(run.experiment)
-    labels = known.labels(run.report) if known and run.report else {}
-    return f"{labels[system]}, seed {seed}" if system in labels else name
 
 
 def parameter_table(runs: Sequence[ComparedRun]) -> ScoreTable:
@@ -266,7 +265,7 @@ class RunComparison(VBox):
         if (figure := curves_figure(self.chosen)) is not None:
             shown.append(_shown_figure(figure))
         if len(self.chosen) > 1:
-            shown.append(HTML(parameter_table(self.chosen).html()))
+            shown.append(HTML(div(parameter_table(self.chosen).html(), "line-height:1.5")))
         for scores in self.scores:
             table = OpeningTable(scores)
             table.observe(lambda change, scores=scores: self._open(scores, change["owner"]), names="clicks")

@@ -51,12 +51,17 @@ TEMPLATE = go.layout.Template(
         "xaxis": _AXIS,
         "yaxis": _AXIS,
         "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"},
-        "margin": {"l": 64, "r": 24, "t": 72, "b": 56},
+        "margin": {"l": 64, "r": 44, "t": 72, "b": 56},
         "hoverlabel": {"font": {"family": html.FONT}},
         "hovermode": "closest",
         "annotationdefaults": {"font": {"color": TEXT}},
-        # plotly's own ground would be black at half strength, as it takes the transparent paper for black
-        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "rgba(128,128,128,0.6)", "activecolor": TEXT},
+        # Upright, beside the title; plotly's own ground is half black, as it takes clear paper for black.
+        "modebar": {
+            "orientation": "v",
+            "bgcolor": "rgba(0,0,0,0)",
+            "color": "rgba(128,128,128,0.6)",
+            "activecolor": TEXT,
+        },
     },
     data={"scatter": [{"cliponaxis": False, "textfont": {"size": 12}}]},
 )

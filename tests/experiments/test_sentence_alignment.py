@@ -282,3 +282,17 @@ def test_runs_that_cannot_be_read(matched: MatchingRun, tmp_path: Path) -> None:
     ):
         with pytest.raises(ParameterError, match=message):
             matched_run(Settings(matching_run=str(folder), systems=systems))
+
+
+@pytest.mark.parametrize(
+    ("scores", "shares"),
+    [
+        ([0.3, 0.2, 0.25], [2 / 3, 0, 1 / 3]),
+        ([0.3], [1]),  # a document of one sentence
+        ([0.3, 0.3], [0.5, 0.5]),
+        ([0.3, -0.7], [1, 0]),  # the second is not in the sequence
+        ([0.3, 0.2, -0.8], [1, 0, 0]),
+    ],
+)
+def test_scores_without_a_scale_become_shares(scores: list[float], shares: list[float]) -> None:
+    assert experiment._shares(np.array(scores)) == pytest.approx(shares)
