@@ -235,7 +235,12 @@ def _claims(results: Path, *, group: str) -> ScoreTable:
 _CROSSING = measured("on cross-document tokens", "cross_document_perplexity", tables.PERPLEXITY)
 _QUESTIONS = [measured(heading, metric) for metric, heading in score_tables.QUESTION_MEASURES.items()]
 RUN_TABLES: Mapping[str, Made] = {
-    "news-perplexity": _whole_report("news_clusters_minilm/perplexity.json", _perplexity(), first="variant"),
+    "news-perplexity": _whole_report(
+        "news_clusters_minilm_512/perplexity.json", _perplexity(_CROSSING), first="variant"
+    ),
+    "news-perplexity-first": _whole_report(
+        "news_clusters_minilm/perplexity.json", _perplexity(), first="variant"
+    ),
     "storyworld-perplexity": _whole_report(
         "storyworld_tiny/perplexity.json", _perplexity(_CROSSING), first="variant"
     ),
