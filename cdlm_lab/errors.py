@@ -75,14 +75,13 @@ def _is_ours(traceback: TracebackType | None) -> bool:
 
 
 def check_choice(what: str, value: object, known: Iterable[object]) -> None:
-    """Raise ValueError, with the values there are, unless `value` is one of them; `what` it is the value
-    of."""
+    """Raise ValueError, with the values there are, unless `value`, that of `what`, is one of them."""
     if value not in known:
-        raise ValueError(f"unknown {what} {value!r}; choose one of {', '.join(map(str, known))}")
+        raise ValueError(f"{what} is {value!r}; choose one of {', '.join(map(str, known))}")
 
 
 def check_least(least: int = 1, /, **values: float) -> None:
     """Raise ValueError for the first of the named numbers that is below `least`."""
     for name, value in values.items():
-        if value < least:
+        if not value >= least:  # nan neither
             raise ValueError(f"{name} is {value}; it must be at least {least}")

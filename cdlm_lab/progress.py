@@ -55,6 +55,8 @@ class Progress(tqdm):
 
     def __init__(self, **arguments: Any) -> None:
         arguments.setdefault("delay", _unseen.get())
+        unit = arguments.pop("unit", "items").strip().removesuffix("s")
+        arguments["unit"] = f" {unit}{'es' if unit.endswith('ch') else 's'}"
         self._live = sys.stderr.isatty()
         self._began = time.monotonic()
         pace = {"mininterval": 0.1, "dynamic_ncols": True} if self._live else {"mininterval": 1.0}

@@ -46,7 +46,7 @@ from cdlm_lab.parameters import (
     with_those_of_before,
 )
 from cdlm_lab.progress import is_first, usable_cores
-from cdlm_lab.scores import NamedScore, Score, checked_rows, frame_of, json_of, names_of_rows, rows_of_names
+from cdlm_lab.scores import Score, checked_rows, frame_of, json_of, rows_of_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,7 +130,7 @@ class Report:
     rows: list[Score]  # of the score table, "scores" in the file: one for each number
     data: dict[str, Any]  # name -> checksum, or what else identifies the data
     tables: dict[str, list[dict[str, Any]]]  # name -> rows, each a mapping of column to value
-    figures: dict[str, str]  # name -> file, relative to the folder of the run
+    figures: dict[str, str]  # name -> file, relative to the folder of the run; older reports have some
     versions: dict[str, str]  # of Python and of the packages that matter
     hardware: dict[str, Any]  # processor, cores, memory, devices
     # Wall time, over all resumptions; of a session that was killed, up to its last sign of life.
@@ -144,11 +144,6 @@ class Report:
     def frame(self) -> pd.DataFrame:
         """The score table, with a column for each field of `Score`."""
         return frame_of(self.rows)
-
-    @property
-    def scores(self) -> dict[str, NamedScore]:
-        """The scores by the names that they had in format 1; new code takes `rows` or `frame`."""
-        return names_of_rows(self.name, self.rows)
 
 
 _FIELDS = tuple("scores" if one.name == "rows" else one.name for one in fields(Report))  # of the file
@@ -310,7 +305,6 @@ class Run:
         scores: Sequence[Score],
         data: Mapping[str, Any] = _EMPTY,
         tables: Mapping[str, Sequence[Mapping[str, Any]]] = _EMPTY,
-        figures: Mapping[str, str | Path] = _EMPTY,
     ) -> Report:
         """Finish the run: write `report.json` in one go and let go of the folder. A finished one keeps its
         report, which is returned.
@@ -318,10 +312,9 @@ class Run:
         Args:
             scores: one for each number that somebody may read.
             data: name -> checksum or other JSON value.
-            figures: name -> file in the run's folder.
 
-        Raises RunError: two scores that nothing tells apart, a value that JSON has not, a figure that is not
-        there; another run was finished in the folder.
+        Raises RunError: two scores that nothing tells apart, a value that JSON has not; another run was
+        finished in the folder.
         """
         if made := self.finished or (self.writer and _finished(self.folder, self.name, self.parameters)):
             return made
@@ -335,7 +328,7 @@ class Run:
             "scores": plain(json_of(scores), "scores"),
             "data": plain(data, "data"),
             "tables": {name: plain(rows, f"tables[{name!r}]") for name, rows in tables.items()},
-            "figures": {name: self._figure(name, file) for name, file in figures.items()},
+            "figures": {},
             "versions": versions(),
             "hardware": hardware(),
             "seconds": round(earlier + _since(sessions[-1]["started"], now), 3),
@@ -360,14 +353,6 @@ class Run:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
-
-    def _figure(self, name: str, file: str | Path) -> str:
-        path = self.folder / file  # an absolute `file` stands for itself
-        if self.writer and not path.is_file():
-            raise RunError(f"figures[{name!r}]: there is no file {path}; write it before the report")
-        if not path.resolve().is_relative_to(self.folder.resolve()):
-            raise RunError(f"figures[{name!r}]: {path} is not in the folder of the run, {self.folder}")
-        return path.resolve().relative_to(self.folder.resolve()).as_posix()
 
 
 def open_run(

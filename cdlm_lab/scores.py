@@ -227,30 +227,3 @@ def _columns(naming: Naming, score: Mapping[str, Any]) -> tuple[dict[str, Any], 
     if notes:
         columns["note"] = "; ".join(notes)
     return columns, further
-
-
-class NamedScore(dict):
-    """The columns of a score by the names of format 1; what it lacks is None."""
-
-    def __missing__(self, key: str) -> None:
-        return None
-
-
-def names_of_rows(experiment: str, rows: Iterable[Score]) -> dict[str, NamedScore]:
-    """The rows by the names that reports of format 1 had, or by all that tells them apart."""
-    naming = NAMINGS.get(experiment, Naming())
-    keys = {column: key for key, column in naming.columns.items()}
-    named = {}
-    for row in rows:
-        system, _, by = row.system.partition("/") if "{by}" in naming.name else (row.system, "", "")
-        place = {"system": system, "by": by, "split": row.split, "group": row.group, "metric": row.metric}
-        if experiment not in NAMINGS:
-            name = plain_name(row)
-        else:
-            name = naming.name.format(**place) if row.system else row.metric
-        if row.seed is None:
-            (columns,) = json_of([row])
-            named[name] = NamedScore(
-                {keys.get(c, c): value for c, value in columns.items() if c not in (*place, "p", "against")}
-            )
-    return named

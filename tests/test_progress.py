@@ -58,7 +58,7 @@ def test_items_pass_through_and_are_counted(capsys: pytest.CaptureFixture[str]):
     assert "2/2" in capsys.readouterr().out
     assert list(tracked(iter([1, 2]), total=0)) == [1, 2]
     shown = capsys.readouterr().out
-    assert "2it" in shown
+    assert "2 items" in shown
     assert "%" not in shown
 
 

@@ -1,4 +1,4 @@
-"""The score table: what a row is, and how the names of format 1 become rows and names again."""
+"""The score table: what a row is, and how the names of format 1 become rows."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cdlm_lab.report import RunError, open_run, read_report
-from cdlm_lab.scores import NAMINGS, Score, names_of_rows, plain_name, rows_of_names
+from cdlm_lab.scores import NAMINGS, Score, plain_name, rows_of_names
 
 # Of each experiment: a name, what it says (system, split, group, metric), and a test that belongs to it.
 PERPLEXITY = ("cdlm/perplexity", ("cdlm", "", "", "perplexity"))
@@ -53,7 +53,7 @@ def rows(experiment: str, scores: dict, *tests: dict) -> list[Score]:
 
 
 @pytest.mark.parametrize("experiment", NAMINGS)
-def test_names_become_rows_and_names_again(experiment: str):
+def test_names_become_rows(experiment: str):
     name, place, test = NAMED[experiment]
     score = {"value": 0.5, "low": 0.25, "high": 0.75, "n": 40, "deviation": None, "seeds": 1}
     tests = [test | {"p_holm": 0.125}] if test else []
@@ -62,16 +62,12 @@ def test_names_become_rows_and_names_again(experiment: str):
     assert (first.value, first.low, first.high, first.seeds, first.deviation) == (0.5, 0.25, 0.75, 1, None)
     assert (first.p, bool(first.against)) == ((0.125, True) if test else (None, False))
     assert (step.system, step.metric, step.value) == ("", "best_step", 3)
-    again = names_of_rows(experiment, [first, step])
-    assert again[name] == {key: value for key, value in score.items() if value is not None}
-    assert again[name]["deviation"] is None
 
 
 @pytest.mark.parametrize("name", ["tour", "pretraining", "cross-document perplexity"])
 def test_tokens_are_what_a_perplexity_is_measured_on(name: str):
     (row,) = rows(name, {"cdlm/perplexity": {"value": 3.5, "n": 4, "tokens": 90}})
     assert (row.n, row.clusters) == (90, 4)
-    assert names_of_rows(name, [row]) == {"cdlm/perplexity": {"value": 3.5, "n": 4, "tokens": 90}}
 
 
 def test_tests_against_other_systems_stand_in_the_comparisons_alone():
@@ -88,8 +84,6 @@ def test_further_numbers_are_rows_and_further_text_is_a_note():
     assert (second.metric, second.value, second.note) == ("threshold/dev_conll_f1", 0.75, "")
     (label,) = rows("fact verification", {"majority/dev/label_accuracy": {"value": 0.5, "label": "refuted"}})
     assert label.note == "refuted"
-    named = names_of_rows("fact verification", [label])
-    assert named == {"majority/dev/label_accuracy": {"value": 0.5, "label": "refuted"}}
 
 
 def test_rows_are_written_read_and_framed(tmp_path: Path):

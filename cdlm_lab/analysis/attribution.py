@@ -34,11 +34,6 @@ class Attribution:
     output: float  # F(x)
     baseline: float  # F(x')
 
-    @property
-    def gap(self) -> float:
-        """What the attributions do not account for."""
-        return self.output - self.baseline - float(self.tokens.sum())
-
 
 def integrated_gradients(
     model: PreTrainedModel,

@@ -4,10 +4,9 @@
 
 N is the number of documents, df how many of them have the word; all words of all documents count, compared in
 lower case as in the released code. tf, "the logarithm of the term-frequency to control for variation in
-document length", is `logarithm`, 1 + log10(count), or `released`, 1 + log10(count * length of the longest
-document / length of this one). A word of two documents is two words here. Figure 2 is over all words of the
-labelled sentences, Figure 3 over those of them that are in a span anywhere in the test set, as the paper does
-not say.
+document length", is 1 + log10(count). A word of two documents is two words here. Figure 2 is over all words
+of the labelled sentences, Figure 3 over those of them that are in a span anywhere in the test set, as the
+paper does not say.
 
 Figure 4, how much attention a word pays to its occurrences near and far: the weights of a word (alpha_k of
 equation 3) sum to 1 over its occurrences, itself among them. Give only rows with two or more.
@@ -23,9 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
-from cdlm_lab.errors import check_choice, check_least
-
-TERM_FREQUENCIES = ("logarithm", "released")
+from cdlm_lab.errors import check_least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,26 +66,20 @@ def tf_idf(
     documents: Iterable[TaggedDocument],
     *,
     others: Iterable[TaggedDocument] = (),
-    term_frequency: str = "logarithm",
 ) -> list[dict[str, float]]:
     """The score of every word of every document, in lower case; documents are read once, one at a time.
-    `others`, as those of the other splits, count in N, df and the longest length, and are not scored: the
-    paper takes all documents of a data set."""
-    check_choice("term_frequency", term_frequency, TERM_FREQUENCIES)
+    `others`, as those of the other splits, count in N and df, and are not scored: the paper takes all
+    documents of a data set."""
     counts = [_word_counts(document) for document in documents]
-    lengths = [count.total() for count in counts]
-    having, total, longest = Counter[str](), len(counts), max(lengths, default=0)
+    having, total = Counter[str](), len(counts)
     for count in counts:
         having.update(count.keys())
     for document in others:
-        count = _word_counts(document)
-        having.update(count.keys())
-        total, longest = total + 1, max(longest, count.total())
+        having.update(_word_counts(document).keys())
+        total += 1
     scores = []
-    for count, length in zip(counts, lengths, strict=True):
+    for count in counts:
         numbers = np.array(list(count.values()), dtype=np.float64)
-        if term_frequency == "released":
-            numbers *= longest / max(1, length)
         idf = np.log10(total / np.array([having[word] for word in count], dtype=np.float64))
         scores.append(dict(zip(count, ((1 + np.log10(numbers)) * idf).tolist(), strict=True)))
     return scores

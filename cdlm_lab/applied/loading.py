@@ -45,7 +45,8 @@ from cdlm_lab.models.checkpoint import PREFIX, CheckpointError, default_device, 
 from cdlm_lab.models.encoder import load_encoder, load_language_model
 from cdlm_lab.models.model_folder import CONFIG_FILE
 from cdlm_lab.parameters import RUN_FILE, ParameterError, parameter_names, settings_of, with_those_of_before
-from cdlm_lab.training.checkpoints import MODEL_FOLDER
+from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
+from cdlm_lab.training.history import HISTORY_FILE, read_history
 from cdlm_lab.training.trained import (
     run_name,
     shipped_runs,
@@ -53,6 +54,7 @@ from cdlm_lab.training.trained import (
     trained_parameters,
     trained_threshold,
 )
+from cdlm_lab.training.validation import JUDGED
 
 LONGEST, WINDOW = 512, 512  # of an encoder that is converted, unless it is shorter
 Model = Any  # one of the classes of `language` and `tasks`
@@ -70,7 +72,8 @@ def load(
 
     Args:
         name: one that comes with the project, the folder of a run or of a checkpoint, or a name on the hub.
-        system: of a run with several, such as `joint-ie`; "" = the one whose answers its notebook shows.
+        system: of a run with several, such as `joint-ie`; "" = the one whose answers its notebook shows, of
+            answers the one that was best on dev.
         variant: of a language model, which of CDLM's ablation it is: it says which tokens are global when it
             fills blanks; "" = as its run or its name says, else `cdlm`.
         max_length, window: of a language model; None = as it was made, at most 512 for an encoder that has to
@@ -242,10 +245,17 @@ def _questions(name: str, run: str, system: str) -> QuestionModel:
 
 def _answers(name: str, run: str, system: str) -> AnswerModel:
     settings = _settings(answer_selection.Settings, run)
-    chosen = _one(system, settings.chosen)
-    ranker = AnswerRun(settings=settings, splits={}).load(Training(chosen, 0))
+    opened = AnswerRun(settings=settings, splits={})
+    chosen = _one(system, sorted(settings.chosen, key=lambda one: _judged(opened, one)))
+    ranker = opened.load(Training(chosen, 0))
     form = {"label": chosen.label, "reading": settings.predicting}
     return AnswerModel(name=name, system=chosen.name, ranker=ranker, **form)
+
+
+def _judged(run: AnswerRun, system: Any) -> float:
+    """How good a system was on dev, 0 if the history of its training is not kept."""
+    records = read_history(run.model_folder(Training(system, 0)).parent / TRAINING_FOLDER / HISTORY_FILE)
+    return max((record.get(JUDGED, 0.0) for record in records), default=0.0)
 
 
 def _claims(name: str, run: str, system: str) -> ClaimModel:

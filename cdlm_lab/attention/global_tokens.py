@@ -1,7 +1,7 @@
 """Which tokens attend to the whole sequence, and are attended to by all of it: named policies of pretraining.
 
 - `masked` (CDLM, section 2.2): the tokens to be predicted, whatever replaced them.
-- `prefix` (Prefix CDLM, section 3): the first 15% of the tokens, rounded up; padding does not count.
+- `prefix` (Prefix CDLM, section 3): the first 15% of the tokens, rounded up.
 - `none` (Longformer and Local CDLM): no token.
 
 The released collator of CDLM makes a union of both global: as many tokens from the START of the sequence as
@@ -13,55 +13,34 @@ All functions take NumPy arrays or torch tensors and return bool of the same kin
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
 from typing import TypeVar
 
 import numpy as np
 import torch
 
+from cdlm_lab.errors import check_choice
+
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
 
 GLOBAL_POLICIES = ("masked", "prefix", "none")
-PREFIX_FRACTION = 0.15
+PREFIX_PER_CENT = 15
 _NOT_MASKED = -100
 
 
-def global_tokens(
-    policy: str, *, labels: Array, present: Array | None = None, prefix_fraction: float = PREFIX_FRACTION
-) -> Array:
-    """The global tokens of sequences, the shape of `labels`: int (seq,) or (batch, seq), -100 = not masked.
-    `present`: bool of that shape, True = a token, False = padding; None = no padding. `prefix_fraction`:
-    share of the tokens that `prefix` takes.
+def global_tokens(policy: str, *, labels: Array) -> Array:
+    """The global tokens of sequences without padding, the shape of `labels`: int (seq,) or (batch, seq),
+    -100 = not masked.
 
     >>> global_tokens("masked", labels=np.array([-100, 7, -100, 9]))
     array([False,  True, False,  True])
     """
-    check_policy(policy)
-    if not 0 <= prefix_fraction <= 1:
-        raise ValueError(
-            f"prefix_fraction is {prefix_fraction}; it must lie between 0 and 1 (the paper: 0.15)"
-        )
-    if present is None:
-        present = labels == labels
-    if present.shape != labels.shape:
-        raise ValueError(f"present has shape {tuple(present.shape)}, but labels {tuple(labels.shape)}")
-    if present.dtype not in (bool, torch.bool):
-        raise ValueError(f"present is {present.dtype}; it must be bool, True = a token, False = padding")
+    check_choice("global policy", policy, GLOBAL_POLICIES)
     if policy == "masked":
-        return (labels != _NOT_MASKED) & present
-    if policy == "none":
-        return present & ~present
-    # In whole numbers, because 0.1 x 30 is 3.0000000000000004 in floating point and would be rounded up to 4.
-    part, whole = Fraction(str(prefix_fraction)).limit_denominator(1_000_000).as_integer_ratio()
-    wanted = (present.sum(-1) * part + whole - 1) // whole  # (...,)
-    rank = present.cumsum(-1)  # (..., seq), 1 for the first token
-    return present & (rank <= wanted[..., None])
-
-
-def check_policy(policy: str) -> None:
-    """Raise ValueError, with the names there are, unless `policy` is one of them."""
-    if policy not in GLOBAL_POLICIES:
-        raise ValueError(f"unknown global policy {policy!r}; choose one of {', '.join(GLOBAL_POLICIES)}")
+        return labels != _NOT_MASKED
+    chosen = labels != labels
+    if policy == "prefix":
+        chosen[..., : -(-PREFIX_PER_CENT * labels.shape[-1] // 100)] = True
+    return chosen
 
 
 def mention_tokens(input_ids: Array, mention_mask: Array, *, others: Iterable[int]) -> Array:

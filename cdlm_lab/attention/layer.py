@@ -30,6 +30,7 @@ from cdlm_lab.attention.sparse import (
     sparse_attention,
 )
 from cdlm_lab.attention.weights import AttentionRecorder, banded_weights
+from cdlm_lab.errors import check_choice
 
 _MASK_MAKER = "create_bidirectional_mask"  # of transformers.masking_utils
 
@@ -103,8 +104,7 @@ class LocalGlobalSelfAttention(nn.Module):
         plans: PlanCache | None = None,  # shared by the layers of a model
     ) -> None:
         super().__init__()
-        if backend not in BACKENDS:
-            raise ValueError(f"unknown attention backend {backend!r}; choose one of {', '.join(BACKENDS)}")
+        check_choice("attention backend", backend, BACKENDS)
         check_window(window)
         for name in LOCAL_PROJECTIONS + GLOBAL_PROJECTIONS:
             setattr(self, name, projections[name])
@@ -248,8 +248,7 @@ def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module
     """Swap every Longformer self-attention inside `model`, known by its six projections and its window, for
     ours, in place; returns the model. Called again, it only changes the backend. Raises ValueError when the
     model holds none."""
-    if backend not in BACKENDS:
-        raise ValueError(f"unknown attention backend {backend!r}; choose one of {', '.join(BACKENDS)}")
+    check_choice("attention backend", backend, BACKENDS)
     plans, count = PlanCache(), 0
     for parent in list(model.modules()):
         if hasattr(parent, "_pad_to_window_size"):

@@ -53,7 +53,7 @@ def run_card(folder: str | os.PathLike[str]) -> str:
     if (path / report.REPORT_FILE).exists():
         made = report.read_report(path)
         parameters = made.parameters
-        parts = [f"{path}: {made.name}\n  finished {made.finished[:19]} UTC", *_finished(path, made)]
+        parts = [f"{path}: {made.name}\n  finished {made.finished[:19]} UTC", *_finished(made)]
     elif (path / report.RUN_FILE).exists():
         name, parameters, sessions = report.read_run_file(path)
         held = report.is_held(path)
@@ -73,7 +73,7 @@ def run_card(folder: str | os.PathLike[str]) -> str:
     return "".join(sign if sign.isprintable() or sign == "\n" else "\ufffd" for sign in text)
 
 
-def _finished(folder: Path, made: report.Report) -> list[str]:
+def _finished(made: report.Report) -> list[str]:
     hardware = made.hardware
     devices = ", ".join(hardware.get("cuda") or ()) or "no GPU"
     memory = ", ".join(f"{size / _GB:.2f} GB {kind}" for kind, size in made.peak_memory.items())
@@ -88,7 +88,6 @@ def _finished(folder: Path, made: report.Report) -> list[str]:
         _part("data", _values(made.data)),
         _part("versions", _values(made.versions | {"commit": made.git_commit or "unknown"})),
         _part("machine", machine),
-        _part("figures", [str(folder / file) for file in made.figures.values()]),
     ]
 
 
@@ -180,7 +179,7 @@ def _apply(chosen: argparse.Namespace) -> int:
         return 128 + signal.SIGINT
     except ValueError as error:
         raise report.RunError(str(error)) from None
-    print(f"{chosen.output}: {applied.lines:,} lines")
+    print(f"{chosen.output}: {applied.lines:,} {'line' if applied.lines == 1 else 'lines'}")
     if applied.refused:
         print(f"{applied.refused:,} of them have an error in place of an answer", file=sys.stderr)
     return 1 if applied.refused else 0

@@ -41,7 +41,6 @@ from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 from cdlm_lab.models.checkpoint import own_randomness
 from cdlm_lab.models.coreference import HIDDEN, PairScorer
 from cdlm_lab.models.encoder import TinySizes, load_tokenizer, tiny_config
-from cdlm_lab.progress import Progress
 
 VOCABULARY = 4096  # words are then cut into about as many subwords as by the tokenizers of BERT and RoBERTa
 SIZES = {
@@ -102,7 +101,6 @@ def probabilities(
     batches: Sequence[Sequence[int]],
     *,
     dtype: torch.dtype,
-    bar: Progress,
 ) -> np.ndarray:
     """Of the pairs of all batches, in their order; sequences are built, padded and read."""
     collate = Collate(pad_token_id=model.config.pad_token_id)
@@ -113,7 +111,6 @@ def probabilities(
         with torch.autocast(model.device.type, dtype=dtype, enabled=dtype != torch.float32):
             logits = model(**on_device).logits
         of_batches.append(torch.sigmoid(logits).cpu().numpy())
-        bar.update(len(numbers))
     return np.concatenate(of_batches)
 
 
@@ -160,19 +157,12 @@ def measure(
     work = {"huggingface": [[number] for number in numbers], "ours": batches}
     results: dict[str, np.ndarray] = {}
     places: dict[str, int] = {}
-    times: dict[str, list[float]] = {name: [] for name in WAYS}
-    with Progress(total=2 * (repeats + 1) * len(numbers), desc="scoring", unit="pair") as bar:
-        runs = {
-            name: partial(probabilities, models[name], examples, work[name], dtype=dtype, bar=bar)
-            for name in WAYS
-        }
-        for name in WAYS:  # warm-up
-            with counted_places(models[name]) as counts:
-                results[name] = runs[name]()
-            places[name] = sum(counts)
-        for _ in range(repeats):
-            for name in WAYS:
-                times[name].append(timing.seconds(runs[name], models["ours"].device))
+    runs = {name: partial(probabilities, models[name], examples, work[name], dtype=dtype) for name in WAYS}
+    for name in WAYS:  # warm-up
+        with counted_places(models[name]) as counts:
+            results[name] = runs[name]()
+        places[name] = sum(counts)
+    times = timing.take_turns(runs, repeats=repeats, device=models["ours"].device, desc="scoring")
     tokens = sum(examples.length_of(number) for number in numbers)
     return {
         "pairs_per_second": {name: len(numbers) / statistics.median(times[name]) for name in WAYS},

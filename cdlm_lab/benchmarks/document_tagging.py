@@ -18,6 +18,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +36,6 @@ from cdlm_lab.models.tagging import (
     equal_hidden_size,
     new_static_tagger,
 )
-from cdlm_lab.progress import Progress
 
 BATCH = 16  # sentences (the paper's)
 MAX_TOKENS = 128  # of a sentence
@@ -89,19 +89,16 @@ class Epochs:
         order = document_runs(self.examples, batch_size=BATCH, rng=np.random.default_rng(0))
         self.batches = [order[start : start + BATCH].tolist() for start in range(0, len(order), BATCH)]
 
-    def epoch(self, form: str) -> float:
-        """Seconds of an epoch."""
+    def epoch(self, form: str) -> None:
+        """Learn from each batch once."""
         model, collate = self.models[form].train(), self.collates[form]
         optimiser = torch.optim.AdamW(model.parameters())
-        start = time.perf_counter()
         for numbers in self.batches:
             batch = collate([self.examples[number] for number in numbers])
             loss = model(**{name: tensor.to(self.device) for name, tensor in batch.items()})["loss"]
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
-        loss.item()  # waits for the device
-        return time.perf_counter() - start
 
     def read(self) -> dict[str, int]:
         """Words of an epoch: `targets`; `context`, the same once more for each k with an occurrence;
@@ -127,12 +124,8 @@ class Epochs:
 
 def measure(epochs: Epochs, *, occurrences: int, repeats: int) -> list[dict[str, object]]:
     """A row for each form."""
-    times: dict[str, list[float]] = {form: [] for form in FORMS}
-    with Progress(total=repeats * len(FORMS), desc=f"K = {occurrences}", unit=" epochs") as bar:
-        for _ in range(repeats):
-            for form in FORMS:
-                times[form].append(epochs.epoch(form))
-                bar.update(1)
+    works = {form: partial(epochs.epoch, form) for form in FORMS}
+    times = timing.take_turns(works, repeats=repeats, device=epochs.device, desc=f"K = {occurrences}")
     read, rows = epochs.read(), []
     for form in FORMS:
         again = [mine + epochs.encoding for mine in times[form]]

@@ -25,6 +25,7 @@ from pydantic import AliasChoices, BeforeValidator, Field
 
 from cdlm_lab.data import files
 from cdlm_lab.data.files import DataError, Fields, FilledText, Name, Text, read_json_lines
+from cdlm_lab.errors import check_choice, check_least
 
 FeverLabel = Literal["SUPPORTS", "REFUTES", "NOT ENOUGH INFO"]
 Evidence = Literal["retrieved", "gold"]
@@ -194,10 +195,8 @@ def read_claims(
 ) -> list[EvidencedClaim]:
     """The claims of one of SETS in a folder or file, in its order. `evidence` is for FM2; FEVER has no gold
     evidence, and FeverSymmetric one sentence, the same for both."""
-    if evidence not in get_args(Evidence):
-        raise ValueError(f"evidence is {evidence!r}; choose one of {', '.join(get_args(Evidence))}")
-    if most_evidence < 1:
-        raise ValueError(f"most_evidence is {most_evidence}; it must be at least 1")
+    check_choice("evidence", evidence, get_args(Evidence))
+    check_least(most_evidence=most_evidence)
     file, form, into = _part(Path(path), split)
     if form == "fever" and evidence != "retrieved":
         what, remedy = f"FEVER in KGAT's form has no {evidence} evidence", 'read with evidence="retrieved"'
@@ -231,8 +230,7 @@ def checksum_of(path: str | Path, split: str) -> str:
 
 
 def _part(path: Path, split: str) -> _Part:
-    if split not in SETS:
-        raise ValueError(f"split is {split!r}; choose one of {', '.join(SETS)}")
+    check_choice("split", split, SETS)
     parts = _parts(path)
     if split not in parts:
         what = f"no claims for {split} here, but for {', '.join(parts)}"

@@ -24,6 +24,7 @@ from cdlm_lab.data.files import DataError, FieldFault, Fields, Text, entries, pl
 from cdlm_lab.data.records import SPLIT_NAMES, SPLITS, Cluster, Document, Split, hashed_split
 from cdlm_lab.data.scisumm import read_scisumm_corpus, scisumm_files
 from cdlm_lab.data.tagged import docarc_files, read_docarc_passages
+from cdlm_lab.errors import check_choice
 
 STORYWORLD = "storyworld"
 SHAPES = (
@@ -124,8 +125,7 @@ def _path(corpus: str | Path) -> Path:
 
 
 def _check(corpus: str, split: str, size: int) -> None:
-    if split not in SPLITS:
-        raise ValueError(f"split is {split!r}; choose one of {', '.join(SPLITS)}")
+    check_choice("split", split, SPLITS)
     if size < 0:
         raise ValueError(f"size is {size}; write 0 for all clusters, or how many at most")
     if corpus == STORYWORLD and size == 0:

@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field
 from cdlm_lab.data import files, records
 from cdlm_lab.data.files import DataError, FieldFault, JsonRecord
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Kind, PassedOver, TokenSpan, Topic
+from cdlm_lab.errors import check_choice
 
 _ECB_NAME = re.compile(r"\d+_\d+(ecb|ecbplus)")
 
@@ -516,7 +517,7 @@ def read_conll_corpus(
     of several documents; where each section is one document, within the topic; in rows of CoNLL-2012 (ten
     columns or more, or parts), which know no other documents, within the section alone, which is a topic.
     """
-    records.check_kind(kind)
+    check_choice("kind", kind, records.KINDS)
     drafts: dict[str, _Draft] = {}
     sections: Counter[str] = Counter()
     for section in (section for path in paths for section in _read_sections(Path(path), passed_over)):

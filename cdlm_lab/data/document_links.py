@@ -17,6 +17,7 @@ from pydantic import AfterValidator, Field
 from cdlm_lab.data import files
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument, check_positions, split_sentences
 from cdlm_lab.data.files import DataError, FieldFault, Fields, FilledText, JsonRecord, Text, read_json_lines
+from cdlm_lab.errors import check_choice, check_least
 
 Hardness = Literal["random", "similar"]
 Candidates = Callable[[str, set[str], Random], list[str]]  # first document, those to avoid -> in order of use
@@ -74,10 +75,8 @@ def pairs_from_links(
     "citing>other#citing>cited". Draws depend on the seed, the link and the documents, not on the order of the
     links. `known`: more links whose documents are not to be taken for unrelated.
     """
-    if hard not in get_args(Hardness):
-        raise ValueError(f"hard is {hard!r}; choose one of {', '.join(get_args(Hardness))}")
-    if negatives_per_positive < 0:
-        raise ValueError(f"negatives_per_positive is {negatives_per_positive}; it must be at least 0")
+    check_choice("hard", hard, get_args(Hardness))
+    check_least(0, negatives_per_positive=negatives_per_positive)
     _check_links(papers, links)
     related: defaultdict[str, set[str]] = defaultdict(set)
     for link in [*links, *known]:

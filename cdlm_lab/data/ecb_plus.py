@@ -122,13 +122,11 @@ def _key(file: Path) -> tuple[int, str, int]:
 # ---- plain text, for pre-training ----
 
 
-def read_ecb_plus_topics(
-    path: str | Path, *, split: Split | None = None, by_topic: bool = False
-) -> Iterator[Cluster]:
+def read_ecb_plus_topics(path: str | Path, *, split: Split | None = None) -> Iterator[Cluster]:
     """Clusters of plain text for pre-training, in order of topic; `split` None for those of every split.
 
     A cluster is a sub-topic, "1ecb" or "1ecbplus": the two halves of a topic describe different events of the
-    same kind. `by_topic` makes one cluster of both, "1". Tokens are joined by spaces, one sentence a line.
+    same kind. Tokens are joined by spaces, one sentence a line.
     """
     files = ecb_plus_files(path, split=split)
     if not files:
@@ -137,7 +135,7 @@ def read_ecb_plus_topics(
 
     def cluster_of(file: Path) -> str:
         topic, half, _ = _key(file)
-        return str(topic) if by_topic else f"{topic}{half}"
+        return f"{topic}{half}"
 
     for cluster_id, members in groupby(files, key=cluster_of):
         yield Cluster(id=cluster_id, documents=tuple(map(_plain_document, members)))

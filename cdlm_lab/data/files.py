@@ -529,20 +529,17 @@ _FRACTION = re.compile(r"[-+]?[0-9]*\.[0-9]+([eE][-+]?[0-9]+)?")
 _WORD_REMEDY = "write a word and its values, with single spaces between them"
 
 
-def read_word_vectors(path: str | Path, *, limit: int = 0) -> tuple[tuple[str, ...], np.ndarray]:
+def read_word_vectors(path: str | Path) -> tuple[tuple[str, ...], np.ndarray]:
     """Words and their vectors, float32 (words, size), of a file as GloVe's: one word a line, frequent ones
     first.
 
     A word may hold spaces ("at name@domain.com", in GloVe 840B) and Unicode's white space, so values are
     counted from the right. The first line says how many values there are, by its own or as word2vec's header
-    of two numbers, words and values. Of a repeated word the first vector counts. `limit`: read no more words;
-    0 = all.
+    of two numbers, words and values. Of a repeated word the first vector counts.
     """
-    if limit < 0:
-        raise ValueError(f"limit is {limit}; it must be a number of words, or 0 for all")
     words: dict[str, None] = {}
     values, size, expected, count = array("f"), 0, 0, 0
-    for line, text in tracked(read_lines(path), desc="reading word vectors", unit="word", total=limit):
+    for line, text in tracked(read_lines(path), desc="reading word vectors", unit="word"):
         plain = text.rstrip(" ")  # word2vec ends its lines with a space
         if not plain:
             continue
@@ -558,11 +555,9 @@ def read_word_vectors(path: str | Path, *, limit: int = 0) -> tuple[tuple[str, .
         if word not in words:
             words[word] = None
             values.extend(vector)
-            if len(words) == limit:
-                break
     if not words:
         raise DataError(path, "no word vectors", _WORD_REMEDY)
-    if expected not in (0, count) and len(words) != limit:
+    if expected not in (0, count):
         what = f"it says {expected:,} words, but there are {count:,}"
         raise DataError(path, what, "copy or download the file again", field="header")
     return tuple(words), np.frombuffer(values, dtype=np.float32).reshape(len(words), size)

@@ -17,6 +17,8 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal, get_args
 
+from cdlm_lab.errors import check_choice
+
 Span = tuple[int, int]
 TokenSpan = Span
 Kind = Literal["event", "entity"]
@@ -155,7 +157,7 @@ class CoreferenceMention:
 
     def __post_init__(self) -> None:
         start, end = self.tokens
-        check_kind(self.kind, name=f"{self.name}: kind")
+        check_choice(f"{self.name}: kind", self.kind, KINDS)
         if not self.cluster:
             raise ValueError(f"{self.name}: no cluster; give it one of its own if it corefers with no other")
         if not 0 <= start < end:
@@ -170,12 +172,6 @@ class CoreferenceMention:
     def place(self) -> tuple[str, int, int]:
         """(document, start, end), by which scorers recognise it."""
         return self.document, *self.tokens
-
-
-def check_kind(kind: str, *, name: str = "kind") -> None:
-    """Raises ValueError for a kind that is not one of KINDS."""
-    if kind not in KINDS:
-        raise ValueError(f"{name} is {kind!r}; choose one of {', '.join(KINDS)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

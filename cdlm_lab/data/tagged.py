@@ -29,6 +29,7 @@ from typing import Literal, NamedTuple, get_args
 from cdlm_lab.data.document_pairs import split_sentences
 from cdlm_lab.data.files import COMPRESSED, DataError, entries, plain_name, plain_stem, read_lines, read_text
 from cdlm_lab.data.records import SPLIT_NAMES, Cluster, Document, Span, split_named, token_spans
+from cdlm_lab.errors import check_choice
 
 OUTSIDE = "O"
 
@@ -127,8 +128,7 @@ class TagReading:
     divided: int = 0  # how many sentences of a split of one document were made documents so far
 
     def __post_init__(self) -> None:
-        if self.stray not in get_args(Stray):
-            raise ValueError(f"stray is {self.stray!r}; choose one of {', '.join(get_args(Stray))}")
+        check_choice("stray", self.stray, get_args(Stray))
 
 
 class Line(NamedTuple):

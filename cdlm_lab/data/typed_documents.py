@@ -22,7 +22,8 @@ from typing import NamedTuple
 
 from cdlm_lab.data.document_pairs import sentence_starts
 from cdlm_lab.data.files import DataError, entries, read_lines
-from cdlm_lab.data.records import CoreferenceDocument, Kind, TokenSpan, Topic, check_kind, document_of_spans
+from cdlm_lab.data.records import KINDS, CoreferenceDocument, Kind, TokenSpan, Topic, document_of_spans
+from cdlm_lab.errors import check_choice
 
 UNNAMED = "document 1"
 Line = tuple[int, str]  # number from 1, text up to "\n"; a carriage return is white space like any other
@@ -140,7 +141,7 @@ def parse_marked_documents(text: str, *, kind: Kind, source: str = "text", needs
     called "{document}:{number}", in order of their spans, from 0, and each is a cluster by itself.
     `needs_marks`: False = plain texts will do.
     """
-    check_kind(kind)
+    check_choice("kind", kind, KINDS)
     remedy = "write a document with marked mentions" if needs_marks else "write a document"
     lines = lines_of(text, source=source, remedy=remedy)
     return _topic(source, _documents(source, lines, kind), needs_marks=needs_marks)
@@ -149,7 +150,7 @@ def parse_marked_documents(text: str, *, kind: Kind, source: str = "text", needs
 def marked_texts(texts: Mapping[str, str], *, kind: Kind, needs_marks: bool = True) -> Topic:
     """The documents of texts by their names, as `parse_marked_documents` reads them; a line of one that looks
     like a heading is text. `needs_marks`: False = plain texts will do."""
-    check_kind(kind)
+    check_choice("kind", kind, KINDS)
     documents = []
     for name, text in texts.items():
         lines = lines_of(text, source=name, remedy="write some, or leave the document out")
@@ -160,7 +161,7 @@ def marked_texts(texts: Mapping[str, str], *, kind: Kind, needs_marks: bool = Tr
 def read_marked_documents(path: str | Path, *, kind: Kind, needs_marks: bool = True) -> Topic:
     """The documents of a file, or of a folder, each of whose `*.txt` (or `*.TXT`) files is one document
     without a heading, named as the file. `needs_marks`: False = plain texts will do."""
-    check_kind(kind)
+    check_choice("kind", kind, KINDS)
     path = Path(path)
     if not path.is_dir():
         return _topic(path, _documents(path, list(read_lines(path)), kind), needs_marks=needs_marks)

@@ -29,6 +29,7 @@ from filelock import FileLock
 
 from cdlm_lab.data.clusters import LEAST_CHARACTERS, Paragraphed
 from cdlm_lab.data.records import Cluster, Document, Fact
+from cdlm_lab.errors import check_least
 from cdlm_lab.examples.tokens import encode_pieces, tokenise
 from cdlm_lab.progress import shared_out, tracked
 
@@ -181,8 +182,7 @@ def tokenise_clusters(
         processes: that tokenise; the corpus is the same with any number.
     """
     _check_fast(tokenizer)
-    if minimum_documents < 1:
-        raise ValueError(f"minimum_documents is {minimum_documents}; it must be at least 1 (the paper: 3)")
+    check_least(minimum_documents=minimum_documents)
 
     def build(path: Path) -> CorpusCounts:
         source = tracked(clusters(), desc="tokenising", unit="cluster", total=expected)

@@ -16,10 +16,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from datasets import Dataset
 
-from cdlm_lab.attention.global_tokens import check_policy, global_tokens
+from cdlm_lab.attention.global_tokens import GLOBAL_POLICIES, global_tokens
 from cdlm_lab.errors import check_choice
 from cdlm_lab.examples.cached_corpus import COLUMNS, NO_FACT, TokenisedCluster, read_cluster
-from cdlm_lab.examples.masking import NOT_MASKED, check_probability, mask_tokens
+from cdlm_lab.examples.masking import (
+    CONTINUES,
+    NO_WORD,
+    NOT_MASKED,
+    check_probability,
+    mask_tokens,
+)
 from cdlm_lab.examples.packing import Packed, check_packing, pack_documents
 from cdlm_lab.examples.passes import Passes
 from cdlm_lab.examples.tokens import SpecialTokens
@@ -56,7 +62,8 @@ class CrossDocumentExamples:
 
     `examples[i]` is a dict of arrays (seq,): `input_ids` int64, `labels` int64 (-100 = not masked),
     `global_attention_mask` int64 (1 = global), `cross_document` bool (True = part of a fact that can be
-    recovered from another document in the sequence and from nothing else; whether masked or not).
+    recovered from another document in the sequence and from nothing else; whether masked or not). Where a
+    corpus marks no facts, each word can be one (`words`): it can be copied from the other document.
     """
 
     corpus: Dataset  # from `tokenise_clusters`, or a selection of it
@@ -69,6 +76,7 @@ class CrossDocumentExamples:
     documents: str = "related"
     mask_probability: float = 0.15  # of each text token, or of each word
     continues: np.ndarray | None = None  # of `continuing_pieces`: whole words are masked; None: tokens
+    words: np.ndarray | None = None  # of `word_pieces`: each word is a fact; None: what the corpus marks
     seed: int = 0  # not negative; decides all chance
     size: int | None = (
         None  # examples in all (steps x batch size), over as many passes as that takes; None = one
@@ -86,7 +94,7 @@ class CrossDocumentExamples:
             raise ValueError("the corpus has no clusters")
         check_choice("choice of documents", self.documents, DOCUMENT_CHOICES)
         check_packing(self.packing, max_length=self.max_length, special=self.special)
-        check_policy(self.global_policy)
+        check_choice("global policy", self.global_policy, GLOBAL_POLICIES)
         check_probability(self.mask_probability)
         order = {"stream": _CLUSTER_ORDER, "size": self.size, "shuffle": self.shuffle}
         object.__setattr__(self, "_passes", Passes(items=count, seed=self.seed, **order))
@@ -162,14 +170,36 @@ class CrossDocumentExamples:
         flags = np.zeros(len(packed.input_ids), dtype=bool)
         if self.documents != "related":
             return flags  # fact numbers of different clusters have nothing to do with each other
-        facts = [
-            whole_facts(cluster.fact_ids[document], kept=kept)
-            for (cluster, document), kept in zip(chosen, packed.kept_tokens, strict=True)
-        ]
+        marked = [cluster.fact_ids[document] for cluster, document in chosen]
+        if self.words is not None:
+            marked = word_facts([cluster.input_ids[document] for cluster, document in chosen], self.words)
+        facts = [whole_facts(ids, kept=kept) for ids, kept in zip(marked, packed.kept_tokens, strict=True)]
         recoverable = recoverable_facts(facts)
         for number in packed.packed_documents:
             flags[(packed.document == number) & ~packed.is_special] = recoverable[number]
         return flags
+
+
+def word_facts(documents: list[np.ndarray], words: np.ndarray) -> list[np.ndarray]:
+    """A number for each token's word, equal for words of equal pieces in any of the documents; -1 for a piece
+    without letters and digits, which ends a word. `words`: of `word_pieces`.
+
+    Example:
+        >>> words = np.array([STARTS, CONTINUES, NO_WORD])
+        >>> [ids.tolist() for ids in word_facts([np.array([0, 1, 2, 1]), np.array([0, 0, 1])], words)]
+        [[0, 0, -1, 1], [2, 0, 0]]
+    """
+    numbers: dict[bytes, int] = {}
+    facts = []
+    for ids in documents:
+        kinds = words[ids]
+        begins = kinds != CONTINUES
+        begins[1:] |= kinds[:-1] == NO_WORD
+        begins[:1] = True
+        places = np.flatnonzero(begins)
+        of_words = [numbers.setdefault(word.tobytes(), len(numbers)) for word in np.split(ids, places[1:])]
+        facts.append(np.where(kinds == NO_WORD, NO_FACT, np.repeat(of_words, np.diff([*places, len(ids)]))))
+    return facts
 
 
 def whole_facts(fact_ids: np.ndarray, *, kept: int) -> np.ndarray:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 NOT_MASKED = -100  # the label that PyTorch's cross entropy ignores
+STARTS, CONTINUES, NO_WORD = range(3)  # what a piece is in a word
 REPLACED_BY_MASK = 0.8
 REPLACED_BY_RANDOM = 0.1
 _WHITE_SPACE = "\u0120\u0109\u010a\u010b\u010c\u010d"  # blank, tab and line ends in byte-level BPE
@@ -92,6 +93,16 @@ def continuing_pieces(tokenizer: PreTrainedTokenizerFast) -> np.ndarray:
         raise ValueError(f"{what}: which pieces are of one word is not known; draw tokens")
     continues[inside] = True
     return continues
+
+
+def word_pieces(tokenizer: PreTrainedTokenizerFast) -> np.ndarray:
+    """What the piece of each id is in a word, int8 (ids,): STARTS, CONTINUES, or NO_WORD where it has neither
+    letter nor digit. Raises ValueError as `continuing_pieces` does."""
+    kinds, decoder = continuing_pieces(tokenizer).astype(np.int8), tokenizer.backend_tokenizer.decoder
+    for piece, number in tokenizer.get_vocab().items():
+        if not any(sign.isalnum() for sign in decoder.decode([piece])):
+            kinds[number] = NO_WORD
+    return kinds
 
 
 def words_of(input_ids: np.ndarray, continues: np.ndarray, *, special: SpecialTokens) -> np.ndarray:

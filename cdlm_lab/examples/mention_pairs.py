@@ -32,7 +32,7 @@ import numpy as np
 from cdlm_lab.attention.global_tokens import mention_tokens
 from cdlm_lab.data import records
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Kind, TokenSpan, Topic
-from cdlm_lab.errors import check_choice
+from cdlm_lab.errors import check_choice, check_least
 from cdlm_lab.examples.packing import NOTHING_LOST, equal_share
 from cdlm_lab.examples.passes import checked_index
 from cdlm_lab.examples.tokens import EncodedDocument, SpecialTokens, lacking
@@ -392,10 +392,7 @@ def sampled_pairs(
         negatives_per_positive: times the number of positive pairs, rounded, is the number of negatives, at
             most all there are; `math.inf` = all.
     """
-    if not negatives_per_positive >= 0:
-        raise ValueError(f"negatives_per_positive is {negatives_per_positive}; it must be 0 or more")
-    if min(seed, epoch) < 0:
-        raise ValueError(f"seed is {seed} and epoch {epoch}; neither may be negative")
+    check_least(0, negatives_per_positive=negatives_per_positive, seed=seed, epoch=epoch)
     pairs = pairs_within(groups)
     same = corefer(groups, pairs)
     positives, negatives = pairs[same], pairs[~same]
@@ -425,8 +422,8 @@ def sample_aligned_pairs(topics: Sequence[Topic], kind: Kind, *, count: int, see
     """At most `count` pairs that corefer and as many that do not, drawn without replacement: all that there
     are if there are fewer. Which of two mentions is the source is drawn too. Each sort has a stream of
     chance, so that more pairs of one leave those of the other as they are."""
-    if count < 1 or seed < 0:
-        raise ValueError(f"count is {count} and seed {seed}; they must be at least 1 and 0")
+    check_least(count=count)
+    check_least(0, seed=seed)
     groups = group_mentions(topics, kind, "topic", None)
     mentions = mentions_in(groups)
     pairs = pairs_within(groups)

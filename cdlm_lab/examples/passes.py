@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from cdlm_lab.errors import check_least
+
 
 def checked_index(index: int, count: int, kind: str) -> int:
     """The index as an int; IndexError unless it is 0 to `count - 1`, naming the `kind` of what is counted."""
@@ -36,10 +38,8 @@ class Passes:
     def __post_init__(self) -> None:
         if self.items < 1:
             raise ValueError("there are no examples to make")
-        if self.seed < 0:
-            raise ValueError(f"seed is {self.seed}; it must not be negative")
-        if self.size is not None and self.size < 1:
-            raise ValueError(f"size is {self.size}; it must be at least 1, or None for one pass")
+        check_least(0, seed=self.seed)
+        check_least(size=1 if self.size is None else self.size)
 
     def __len__(self) -> int:
         return self.items if self.size is None else self.size

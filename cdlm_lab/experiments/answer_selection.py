@@ -59,7 +59,7 @@ from cdlm_lab.experiments.views.candidates import (
 from cdlm_lab.metrics.ranking import mean_average_precision, values_per_group
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.joint import JointHead, load_joint_model, paragraph_head
-from cdlm_lab.models.precision import precision_told
+from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.report import Report, write_json
 from cdlm_lab.scores import Score
@@ -198,7 +198,7 @@ class AnswerRun(JointRun):
         """Of the questions, for the report."""
         splits = self.splits
         return {
-            "precision": precision_told(self.settings.precision),
+            "precision": precision_in_words(self.settings.precision),
             "corpus": {split: self.settings.source_of(split.partition("_")[0]) for split in splits},
             "format": {split: one.corpus for split, one in splits.items()},
             "checksums": {split: one.checksum for split, one in splits.items()},

@@ -20,6 +20,7 @@ the values of their pretrained local attention weights" (section 3), as `reset_g
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -33,9 +34,10 @@ from cdlm_lab.data.ecb_plus import read_ecb_plus
 from cdlm_lab.data.files import DataError, named
 from cdlm_lab.data.records import KINDS, Kind, PassedOver, Topic, without_repeats
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
+from cdlm_lab.errors import check_choice
 from cdlm_lab.examples.cached_corpus import CorpusCounts, corpus_fingerprint, read_counts, tokenise_clusters
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
-from cdlm_lab.examples.masking import continuing_pieces
+from cdlm_lab.examples.masking import continuing_pieces, word_pieces
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.models.encoder import copy_local_to_global
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
@@ -89,8 +91,7 @@ class Checkpoints:
 
 def variant_of(name: str) -> Variant:
     """The variant of that name. Raises ValueError naming all of them for any other name."""
-    if name not in VARIANTS:
-        raise ValueError(f"unknown variant {name!r}; choose one of {', '.join(VARIANTS)}")
+    check_choice("variant", name, VARIANTS)
     return VARIANTS[name]
 
 
@@ -193,7 +194,7 @@ def tokenised_split(
     return TokenisedSplit(clusters, counts, checksum, passed_over(settings.corpus))
 
 
-def tell_passed_over(corpus: str, files: Sequence[str]) -> None:
+def print_passed_over(corpus: str, files: Sequence[str]) -> None:
     """Print the files of a corpus that are not read, if there are any: once for all of its splits."""
     if files:
         print(f"{corpus}: files passed over: {named(files)}", flush=True)
@@ -215,10 +216,14 @@ def examples_of(
 ) -> CrossDocumentExamples:
     """What a variant reads of the split of that name, with its globals: of train `size` examples in the order
     of training, with its documents; of others one example a cluster, always of related documents, with fixed
-    masks that are the same for every variant.
+    masks that are the same for every variant. Where the corpus marks no facts, as storyworld does, a word is
+    marked that another of the documents has and its own has once, if the tokenizer shows words.
 
     Raises ValueError for whole words of a tokenizer that does not show them."""
     choices: dict[str, Any] = {"documents": "related", "shuffle": False}
+    if settings.corpus != "storyworld":
+        with suppress(ValueError):  # a tokenizer that does not show its words
+            choices["words"] = word_pieces(tokenizer)
     if name == "train":
         whole_words = settings.masking == "whole_words"
         continues = continuing_pieces(tokenizer) if whole_words else None

@@ -18,7 +18,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, ClassVar
 
-import numpy as np
 from pydantic import Field
 
 from cdlm_lab.data import document_links as links_of
@@ -34,11 +33,10 @@ from cdlm_lab.experiments.runs import Scores, SystemRun, Training, once, predict
 from cdlm_lab.experiments.systems import matching
 from cdlm_lab.experiments.systems.matching import SYSTEMS, Matcher, MatchPredictions, System, systems_table
 from cdlm_lab.metrics.counts import DECISION_SCORES, match_counts
-from cdlm_lab.metrics.significance import compare_counts, count_scores
-from cdlm_lab.models.precision import precision_told
+from cdlm_lab.metrics.significance import compare_counts
+from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.report import Report
-from cdlm_lab.scores import Score
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes, in_training_order
 from cdlm_lab.training.processes import Processes
@@ -305,7 +303,7 @@ class MatchingRun(SystemRun):
         """Of the pairs, for the report."""
         return {
             "corpus": self.settings.corpus,
-            "precision": precision_told(self.settings.precision),
+            "precision": precision_in_words(self.settings.precision),
             "pairs": {split: len(pairs) for split, pairs in self.pairs.items()},
             "clusters": {split: len({pair.cluster for pair in pairs}) for split, pairs in self.pairs.items()},
             "shared_documents": shared_documents(self.pairs),
@@ -414,33 +412,24 @@ def corpus_facts(run: MatchingRun) -> list[tuple[str, str]]:
 # ---- scores ----
 
 MEASURES = {name: DECISION_SCORES[name] for name in ("accuracy", "f1")}
-Counts = Mapping[tuple[str, str], list[np.ndarray]]  # (system, split) -> with each seed (clusters, 4)
 
 
 @once
 def evaluate(run: MatchingRun, predictions: Predictions) -> Scores:
     """Accuracy and F1 of all systems, and on test the tests of each against the one that it builds on;
     clusters of pairs are drawn."""
-    counts: dict[tuple[str, str], list[np.ndarray]] = {}
-    rows = []
-    for (system, seed), of_split in predictions.items():
+    counts: runs.Counts = {}
+    for (system, _), of_split in predictions.items():
         for split, one in of_split.items():
             labels, clusters = zip(*((pair.related, pair.cluster) for pair in run.pairs[split]), strict=True)
             counted = match_counts(labels, one.decisions, clusters=clusters)
             counts.setdefault((system, split), []).append(counted)
-            for metric, of in DECISION_SCORES.items():
-                value = float(of(counted.sum(axis=0)))
-                rows.append(Score(system=system, split=split, metric=metric, value=value, seed=seed))
     tests = _comparisons(run, counts)
-    p_of = {(row["a"], "test", row["measure"]): {"p": row["p_holm"], "against": row["b"]} for row in tests}
-    for (system, split), seeds in counts.items():
-        form = {"system": system, "split": split, "n": len(run.pairs[split]), "clusters": len(seeds[0])}
-        for measure, score in count_scores(seeds, MEASURES, seed=0).items():
-            rows.append(Score(**form, metric=measure, **score, **p_of.get((system, split, measure), {})))
+    rows = runs.count_rows(counts, MEASURES, tests, of_seeds=DECISION_SCORES)
     return Scores(rows=rows, tables={"comparisons": tests})
 
 
-def _comparisons(run: MatchingRun, counts: Counts) -> list[dict[str, Any]]:
+def _comparisons(run: MatchingRun, counts: runs.Counts) -> list[dict[str, Any]]:
     """`p_holm`: corrected for the systems tested by a measure."""
     tested = [(one.name, one.against) for one in run.systems if (one.against, "test") in counts]
     more, rows = {"pairs": len(run.pairs["test"])}, []

@@ -40,12 +40,11 @@ from cdlm_lab.experiments.views.tagging import (
     top_table,
 )
 from cdlm_lab.metrics.counts import f1_of, precision_of, recall_of, span_counts, word_counts
-from cdlm_lab.metrics.significance import compare_counts, count_scores
+from cdlm_lab.metrics.significance import compare_counts
 from cdlm_lab.models.frozen import ENDS
-from cdlm_lab.models.precision import precision_told
+from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.progress import Progress, tracked
-from cdlm_lab.scores import Score
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes
 
@@ -274,7 +273,7 @@ class TaggingRun(runs.SystemRun):
         """What the report says of the documents."""
         return {
             "corpus": self.settings.corpus,
-            "precision": precision_told(self.settings.precision),
+            "precision": precision_in_words(self.settings.precision),
             "documents": {split: len(documents) for split, documents in self.corpus.documents.items()},
             "facts": dict(corpus_facts(self)),
             "labels": list(self.corpus.labels),
@@ -452,27 +451,16 @@ SEED = 0  # of resampling
 def evaluate(run: TaggingRun, predictions: Predictions) -> runs.Scores:
     """Scores of all systems on dev and test, and on test the tests between them; the sweep, and the analyses
     of section 5. Documents are drawn."""
-    counts: dict[tuple[str, str], list[np.ndarray]] = {}
-    rows: list[Score] = []
-    for (system, seed), of_split in predictions.items():
+    counts: runs.Counts = {}
+    for (system, _), of_split in predictions.items():
         for split, one in of_split.items():
-            counted = run.counts(one)
-            counts.setdefault((system, split), []).append(counted)
-            for metric, of in MEASURES.items():
-                value = float(of(counted.sum(axis=0)))
-                rows.append(Score(system=system, split=split, metric=metric, value=value, seed=seed))
+            counts.setdefault((system, split), []).append(run.counts(one))
     tests = []
     for a, b in TESTED:
         if {(a, "test"), (b, "test")} <= counts.keys():
             compared = compare_counts(counts[a, "test"], counts[b, "test"], f1_of, seed=SEED)
             tests.append({"a": a, "b": b, "measure": "f1", **asdict(compared)})
     tests = runs.with_p_holm(tests)
-    p_of = {(row["a"], "test", "f1"): {"p": row["p_holm"], "against": row["b"]} for row in reversed(tests)}
-    for (system, split), seeds in counts.items():
-        for metric, score in count_scores(seeds, MEASURES, seed=SEED).items():
-            form = {"n": int(seeds[0][:, 2].sum()), "clusters": len(seeds[0])}
-            form |= p_of.get((system, split, metric), {})
-            rows.append(Score(system=system, split=split, metric=metric, **score, **form))
     sweep, shortened = [], {}
     for one in run.trainings:
         shortened[one.system.name] = shortened_words(run, predictions[one.key]["dev"].examples)
@@ -481,6 +469,7 @@ def evaluate(run: TaggingRun, predictions: Predictions) -> runs.Scores:
             sweep.append({"occurrences": one.most, "seed": one.seed, "f1": f1})
     sweep.sort(key=lambda row: (row["occurrences"], row["seed"]))
     tables = {"comparisons": tests, "sweep": sweep, **analysis_tables(run, predictions)}
+    rows = runs.count_rows(counts, MEASURES, tests, of_seeds=MEASURES)
     return runs.Scores(rows=rows, tables=tables, data={"shortened_words": shortened})
 
 

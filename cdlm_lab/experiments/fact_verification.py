@@ -56,7 +56,7 @@ from cdlm_lab.experiments.views.claims import (
 )
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.joint import JointHead, PooledHead, load_joint_model, load_pooled_pairs
-from cdlm_lab.models.precision import precision_told
+from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.widgets.tables import Shown, html_table
@@ -206,7 +206,7 @@ class VerificationRun(JointRun):
         corpus, made = self.settings.corpus, self.settings.corpus == STORYWORLD
         return {
             "corpus": corpus,
-            "precision": precision_told(self.settings.precision),
+            "precision": precision_in_words(self.settings.precision),
             "checksums": {} if made else {name: checksum_of(corpus, name) for name in self.claims},
             "claims": {name: len(claims) for name, claims in self.claims.items()},
             "labels": {name: label_counts(claims, self.labels) for name, claims in self.claims.items()},

@@ -44,7 +44,7 @@ from cdlm_lab.experiments.views.questions import (
 )
 from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES, scores_by_question
 from cdlm_lab.models.estimate import bytes_per_number, estimate
-from cdlm_lab.models.precision import precision_told
+from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.models.question_answering import load_question_answerer
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.report import Report
@@ -181,7 +181,7 @@ class MultihopRun(SystemRun):
         """Of the questions, for the report."""
         return {
             "corpus": self.settings.corpus,
-            "precision": precision_told(self.settings.precision),
+            "precision": precision_in_words(self.settings.precision),
             "questions": {split: len(questions) for split, questions in self.questions.items()},
             "clusters": {split: len(set(map(cluster_of, some))) for split, some in self.questions.items()},
         }
@@ -313,7 +313,7 @@ def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
     return [
         read,
         ("training", f"{cost}; times {len(run.trainings)} (encoders and seeds)"),
-        ("precision of training", precision_told(job.config.precision)),
+        ("precision of training", precision_in_words(job.config.precision)),
     ]
 
 

@@ -34,7 +34,7 @@ from cdlm_lab.examples.collate import batches_by_length
 from cdlm_lab.examples.masking import NOT_MASKED, check_probability
 from cdlm_lab.examples.paragraph_tasks import OTHER_DOCUMENT, SAME_DOCUMENT, SAME_PARAGRAPH
 from cdlm_lab.examples.tokens import from_tokenizer
-from cdlm_lab.experiments.cluster_corpora import SPLIT_SEEDS, tell_passed_over, tokenising_processes
+from cdlm_lab.experiments.cluster_corpora import SPLIT_SEEDS, print_passed_over, tokenising_processes
 from cdlm_lab.experiments.runs import (
     Scores,
     facts_table,
@@ -59,7 +59,7 @@ from cdlm_lab.models.estimate import (
     training_seconds,
 )
 from cdlm_lab.models.joint import ParagraphModel
-from cdlm_lab.models.precision import Precision, computing_in, precision_told
+from cdlm_lab.models.precision import Precision, computing_in, precision_in_words
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress, is_first
 from cdlm_lab.report import Report, Run, open_run
@@ -254,7 +254,7 @@ class ParagraphRun:
         cut, read = _cut(self)
         return {
             "corpus": self.settings.corpus,
-            "precision": precision_told(self.settings.precision),
+            "precision": precision_in_words(self.settings.precision),
             "checksums": {split: one.checksum for split, one in self.splits.items()},
             "files_passed_over": named(passed_over(self.settings.corpus)),
             "documents": {split: one.counts.documents_kept for split, one in self.splits.items()},
@@ -271,7 +271,7 @@ def prepare(settings: Settings, *, cache: str | Path = CACHE) -> ParagraphRun:
     settings = as_trained(settings, SHAPES)
     opened = open_run(settings.run_folder, name="paragraph pretraining", parameters=asdict(settings))
     run = replace(read(settings, cache=str(cache)), opened=opened)
-    tell_passed_over(settings.corpus, passed_over(settings.corpus))
+    print_passed_over(settings.corpus, passed_over(settings.corpus))
     return run
 
 
@@ -282,7 +282,7 @@ def _load(settings: Settings) -> tuple[ParagraphModel, PreTrainedTokenizerBase]:
         model, tokenizer = joint.load_paragraph_model(settings.model, **form)
         if settings.projections == "global":
             copy_global_to_local(model)
-        elif settings.model in FROM_SCRATCH:
+        elif settings.model == FROM_SCRATCH:
             copy_local_to_global(model)
         return model, tokenizer
     folder = trained_model(settings.trained)
@@ -570,7 +570,7 @@ def facts(run: ParagraphRun) -> list[tuple[str, str]]:
             f"takes {cut.sum() / (cut.sum() + read):.0%} of the text",
         ),
         ("weights", f"{parameter_count(run.model):,}"),
-        ("precision", precision_told(given.precision)),
+        ("precision", precision_in_words(given.precision)),
         ("training", f"done already, in {given.trained}" if given.trained else _training_in_words(run)),
     ]
 

@@ -270,7 +270,7 @@ def measure(
     read = _models_and_examples(checkpoints, corpus, split=split, window=window, cache=cache)
     for name, model, examples, tokenised in read:
         if not losses:
-            cluster_corpora.tell_passed_over(corpus.corpus, tokenised.passed_over)
+            cluster_corpora.print_passed_over(corpus.corpus, tokenised.passed_over)
         file = kept and kept / f"{name}.npz"
         if file and file.is_file():
             losses[name] = ClusterLosses(**read_arrays(file))

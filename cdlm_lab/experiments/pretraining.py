@@ -26,7 +26,7 @@ from cdlm_lab.models import estimate
 from cdlm_lab.models.conversion import copy_global_to_local, copy_local_to_global
 from cdlm_lab.models.encoder import FROM_SCRATCH, AttentionDropout, load_language_model
 from cdlm_lab.models.language_model import CrossDocumentLM
-from cdlm_lab.models.precision import Precision, precision_told
+from cdlm_lab.models.precision import Precision, precision_in_words
 from cdlm_lab.parameters import ParameterError, parameters_of, settings, settings_of
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
@@ -68,7 +68,7 @@ class Settings(CorpusSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.variant == "longformer" and self.model not in (*FROM_SCRATCH, "minilm"):
+        if self.variant == "longformer" and self.model not in (FROM_SCRATCH, "minilm"):
             raise ParameterError(
                 f"variant is 'longformer', which is the base itself: {self.model!r} has a language-model "
                 "head and needs no training; choose another variant"
@@ -110,7 +110,7 @@ class Prepared:
             "share_of_text_lost": loss_of_text(self).share_lost,
             "weights": estimate.parameter_count(self.model),
             "processes": Processes.of(self.settings.parallel).total,
-            "precision": precision_told(self.training.precision),
+            "precision": precision_in_words(self.training.precision),
         }
 
 
@@ -134,11 +134,11 @@ def read(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared:
     model, tokenizer = load_language_model(settings.model, **form)
     if settings.projections == "global":
         copy_global_to_local(model)
-    elif settings.model in FROM_SCRATCH:
+    elif settings.model == FROM_SCRATCH:
         copy_local_to_global(model)
     form = {"tokenizer": tokenizer, "cache": cache, "workers": training.workers}
     train_split = cluster_corpora.tokenised_split(settings, "train", **form)
-    cluster_corpora.tell_passed_over(settings.corpus, train_split.passed_over)
+    cluster_corpora.print_passed_over(settings.corpus, train_split.passed_over)
     validation_split = cluster_corpora.tokenised_split(settings, "validation", **form)
     parts = {"variant": cluster_corpora.VARIANTS[settings.variant], "tokenizer": tokenizer}
     size = training.steps * training.batch_size
@@ -250,7 +250,7 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
         ("held out", f"{prepared.validation_split.counts.clusters_kept:,} clusters"),
         ("text", str(loss_of_text(prepared))),
         ("weights", f"{estimate.parameter_count(prepared.model):,}"),
-        ("precision", precision_told(training.precision)),
+        ("precision", precision_in_words(training.precision)),
         (
             "training",
             f"{training.steps:,} steps of {training.batch_size} examples, "

@@ -23,6 +23,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial, wraps
+from itertools import product
 from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple, Self
 
@@ -33,11 +34,11 @@ from torch import nn
 
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.examples.collate import batches_by_length
-from cdlm_lab.metrics.significance import compare_means, holm, mean_score, t_test_of_seeds
+from cdlm_lab.metrics.significance import compare_means, count_scores, holm, mean_score, t_test_of_seeds
 from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.estimate import parameter_count
-from cdlm_lab.models.precision import Precision, computing_in, precision_told
+from cdlm_lab.models.precision import Precision, computing_in, precision_in_words
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
@@ -47,9 +48,10 @@ from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Item, OnLog, Recipe, TrainingJob, config_of_passes, fine_tune
 from cdlm_lab.training.history import HISTORY_FILE, read_history, seconds_of_batch
 from cdlm_lab.training.processes import Processes
-from cdlm_lab.training.trained import SYSTEMS_FOLDER, as_trained, trained_model
+from cdlm_lab.training.trained import SYSTEMS_FOLDER, as_trained, trained_model, trained_parameters
 from cdlm_lab.widgets.html import escaped, seconds_in_words
 from cdlm_lab.widgets.live_curve import LiveCurves, in_notebook
+from cdlm_lab.widgets.score_tables import split_in_words
 from cdlm_lab.widgets.tables import NONE, ScoreTable, Shown, html_table, p_text
 
 # ---- systems x seeds in the folder of a run ----
@@ -305,7 +307,7 @@ def predict(run: SystemRun) -> dict[tuple[str, int], dict[str, Any]]:
         missing = [name for name, file in files.items() if not file.is_file()]
         loaded = run.load(training) if missing else None
         for name in missing:
-            run.predict_set(loaded, name, f"{training.label}: {name}").save(files[name])
+            run.predict_set(loaded, name, f"{training.label}: {split_in_words(name)}").save(files[name])
         predictions[training.key] = {name: run.read_predictions(file, name) for name, file in files.items()}
     return predictions
 
@@ -502,7 +504,7 @@ def cost_facts(run: SystemRun) -> list[tuple[str, str]]:
     if made := finished(run):
         return [finished_fact(made)]
     trained = run.settings.trained
-    rows = [("precision" if trained else "precision of training", precision_told(run.settings.precision))]
+    rows = [("precision" if trained else "precision of training", precision_in_words(run.settings.precision))]
     for system in run.systems:
         mine = [training for training in run.trainings if training.system == system]
         if trained and run.is_trained(mine[0]):
@@ -510,7 +512,20 @@ def cost_facts(run: SystemRun) -> list[tuple[str, str]]:
         elif job := run.trial(mine[0]):
             text = cost_in_words(job, items=run.items(system), parallel=run.parallel(mine[0]))
             rows.append((system.label, f"{text}; times {len(mine)} seeds" if len(mine) > 1 else text))
-    return rows
+    return [*rows, *_made_with(run.settings)]
+
+
+def _made_with(settings: Any) -> list[tuple[str, str]]:
+    """In what the run that is opened differs from the parameters of the notebook as it comes."""
+    if not settings.trained:
+        return []
+    parameters, defaults = trained_parameters(settings.trained), asdict(type(settings)())
+    theirs = [
+        f"{name} = {parameters[name]!r}"
+        for name, default in defaults.items()
+        if name not in ("run_folder", "trained") and parameters.get(name, default) != default
+    ]
+    return [(f"{settings.trained} was made with", ", ".join(theirs))] if theirs else []
 
 
 def cost_in_words(job: TrainingJob, *, items: str, parallel: str = "") -> str:
@@ -551,6 +566,8 @@ class Cell(NamedTuple):
 
 Values = Mapping[Cell, Sequence[np.ndarray]]  # with each seed the values of the items
 Clusters = Mapping[str, Sequence[Hashable]]  # split -> of each item what it has in common with others
+Counts = dict[tuple[str, str], list[np.ndarray]]  # (system, split) -> with each seed (clusters, numbers)
+Measures = Mapping[str, Callable[[np.ndarray], Any]]  # of such counts
 
 
 def score_rows(values: Values, clusters: Clusters, tests: Iterable[Mapping[str, Any]] = ()) -> list[Score]:
@@ -566,6 +583,24 @@ def score_rows(values: Values, clusters: Clusters, tests: Iterable[Mapping[str, 
         mean = mean_score(seeds, of_split, seed=0) | {"n": len(of_split), "clusters": len(set(of_split))}
         rows.append(Score(**cell._asdict(), **mean, **p_of.get(cell, {})))
         rows += [Score(**cell._asdict(), seed=seed, value=one.mean()) for seed, one in enumerate(seeds)]
+    return rows
+
+
+def count_rows(
+    counts: Counts, measures: Measures, tests: Sequence[Mapping[str, Any]], *, of_seeds: Measures
+) -> list[Score]:
+    """Rows for a report: measures of summed counts with their intervals, on test with the p of the first of
+    the `tests`; and `of_seeds` of each seed."""
+    p_of = {(row["a"], row["measure"]): {"p": row["p_holm"], "against": row["b"]} for row in tests[::-1]}
+    rows = []
+    for (system, split), seeds in counts.items():
+        place = {"system": system, "split": split}
+        for metric, score in count_scores(seeds, measures, seed=0).items():
+            score |= p_of.get((system, metric), {}) if split == "test" else {}
+            size = {"n": int(seeds[0][:, -1].sum()), "clusters": len(seeds[0])}
+            rows.append(Score(**place, metric=metric, **score, **size))
+        for (seed, one), (metric, of) in product(enumerate(seeds), of_seeds.items()):
+            rows.append(Score(**place, metric=metric, value=float(of(one.sum(axis=0))), seed=seed))
     return rows
 
 

@@ -29,7 +29,7 @@ from cdlm_lab.experiments.runs import Scores, SystemRun, Training, once, report
 from cdlm_lab.experiments.systems.matching import SYSTEMS, Matcher
 from cdlm_lab.metrics.ranking import RankedList, released_points, values_per_list
 from cdlm_lab.metrics.significance import compare_means, mean_score, ratio_score
-from cdlm_lab.models.precision import Precision, precision_told
+from cdlm_lab.models.precision import Precision, precision_in_words
 from cdlm_lab.parameters import ParameterError, parameter_names, settings, settings_of, with_those_of_before
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import REPORT_FILE, Report, read_report
@@ -155,7 +155,7 @@ def facts(run: AlignmentRun) -> list[tuple[str, str]]:
     untrained = [one.label for one in matching.unfinished() if not matching.model_folder(one).is_dir()]
     if untrained:
         rows.append(("trained first", ", ".join(untrained)))
-        rows.append(("precision of training", precision_told(matching.settings.precision)))
+        rows.append(("precision of training", precision_in_words(matching.settings.precision)))
     return rows
 
 
@@ -467,11 +467,12 @@ def _column(
 
 
 def _shares(scores: np.ndarray) -> np.ndarray:
-    """Scores of global attention, which have no scale, as shares of what lies above the lowest; a sentence
-    that is not in the sequence has a score 1 below the lowest."""
+    """Scores of global attention, which have no scale, as shares of what lies above the lowest, equal ones
+    of scores that are all the same; a sentence that is not in the sequence has a score 1 below the lowest."""
     read = scores >= scores.min() + 1
-    above = np.maximum(scores - scores[read].min(initial=np.inf if read.any() else scores.min()), 0)
-    return above / above.sum() if above.sum() > 0 else above
+    read |= not read.any()
+    above = np.maximum(scores - scores[read].min(), 0)
+    return above / above.sum() if above.sum() > 0 else read / read.sum()
 
 
 def pair_html(pair: DocumentPair, columns: list[AlignedColumn]) -> str:

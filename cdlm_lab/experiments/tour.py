@@ -22,7 +22,7 @@ from cdlm_lab.experiments import perplexity, pretraining
 from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, VARIANTS, TokenisedSplit
 from cdlm_lab.experiments.perplexity import evaluate
 from cdlm_lab.experiments.runs import cost_in_words, facts_table, finished, finished_fact, report, write_page
-from cdlm_lab.models.precision import Precision, precision_told
+from cdlm_lab.models.precision import Precision, precision_in_words
 from cdlm_lab.parameters import parameters_of, settings, settings_of
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
@@ -83,7 +83,7 @@ class Prepared:
 def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared:
     """Take the run's folder; refuse settings that cannot be. `cache`: for tokenised corpora."""
     opened = open_run(settings.run_folder, name="tour", parameters=parameters_of(settings))
-    data = {"precision": precision_told(settings.precision)}
+    data = {"precision": precision_in_words(settings.precision)}
     print(f"training in {data['precision']}")
     variants = {name: settings.of_variant(name) for name in VARIANTS}
     return Prepared(settings=settings, variants=variants, opened=opened, data=data, cache=cache)

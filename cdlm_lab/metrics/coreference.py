@@ -406,17 +406,13 @@ def word_stem(word: str) -> str:
     return word[:-1] + "i" if len(word) > 3 and word.endswith("y") else word
 
 
-def same_head(
-    mentions: Sequence[Sequence[str]], groups: Sequence[Hashable], *, stem: bool = True
-) -> np.ndarray:
-    """The baseline: mentions (their tokens) of one group, such as a topic, whose heads are equal make a
-    cluster; labels, int64 (mentions,), numbered from 0 in order of the first mention.
-
-    `stem`: compare heads without their endings, so that "killed" meets "killing".
-    """
+def same_head(mentions: Sequence[Sequence[str]], groups: Sequence[Hashable]) -> np.ndarray:
+    """The baseline: mentions (their tokens) of one group, such as a topic, whose heads are equal but for
+    their endings ("killed", "killing") make a cluster; labels, int64 (mentions,), numbered from 0 in order of
+    the first mention."""
     if len(mentions) != len(groups):
         raise ValueError(f"there are {len(mentions)} mentions, but {len(groups)} groups; give one for each")
-    heads = [head_word(tokens, stem=stem) for tokens in mentions]
+    heads = [head_word(tokens, stem=True) for tokens in mentions]
     numbers: dict[Hashable, int] = {}
     names = zip(groups, heads, strict=True)
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)

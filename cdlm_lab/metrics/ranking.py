@@ -21,6 +21,8 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cdlm_lab.errors import check_choice
+
 READINGS = ("hit", "precision")
 # The rank of a wrong decision in CDA's code: one beyond S2ORC's longest documents, the last of PAN's.
 _LAST_RANK = {"hit": 21, "precision": 60}
@@ -90,7 +92,7 @@ def precision_at(ranked: RankedList, n: int, *, reading: str) -> float:
     - `precision`: the relevant ones divided by n, as in textbooks, even if the list is shorter; so for PAN,
       with several plagiarised sentences. A list without relevant candidates has 0.
     """
-    _check_reading(reading)
+    check_choice("reading", reading, READINGS)
     if not isinstance(n, Integral) or n < 1:
         raise ValueError(f"N is {n}; it must be whole and at least 1")
     if reading == "precision":
@@ -157,7 +159,7 @@ def released_points(
         `reciprocal_rank` and `at_1`, ... to points and what they are out of: float64 (pairs,) each, the
         related pairs first.
     """
-    _check_reading(reading)
+    check_choice("reading", reading, READINGS)
     detected, rejected = np.asarray(detected, dtype=np.float64), np.asarray(rejected, dtype=np.float64)
     wrong = 1 / _LAST_RANK[reading]
     first = detected * values["reciprocal_rank"] + (1 - detected) * wrong
@@ -205,8 +207,3 @@ def mean_average_precision(groups: Iterable[tuple[ArrayLike, ArrayLike]]) -> flo
 def _check_relevant(ranked: RankedList, *, name: str = "the list") -> None:
     if not ranked.relevant.any():
         raise ValueError(f"{name} has no relevant candidate; leave such lists out")
-
-
-def _check_reading(reading: str) -> None:
-    if reading not in READINGS:
-        raise ValueError(f"unknown reading {reading!r} of P@N; choose one of {', '.join(READINGS)}")

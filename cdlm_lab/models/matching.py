@@ -38,6 +38,7 @@ from transformers.utils import ModelOutput
 
 from cdlm_lab.attention.document import AttentionPooling, CrossDocumentAttention, alignment_weights
 from cdlm_lab.attention.layer import read_only_globals
+from cdlm_lab.errors import check_choice
 from cdlm_lab.examples.tokens import FIRST_WORD
 from cdlm_lab.models.checkpoint import is_trained, own_randomness
 from cdlm_lab.models.encoder import (
@@ -132,8 +133,7 @@ class HierarchicalConfig(PretrainedConfig):
         **rest: object,
     ) -> None:
         for name, value, known in (("encoder", encoder, ENCODERS), ("cda", cda, CDA)):
-            if value not in known:
-                raise ValueError(f"{name} is {value!r}; choose one of {', '.join(known)}")
+            check_choice(name, value, known)
         if cda == "deep" and encoder != "gru":
             raise ValueError(
                 f"cda 'deep' attends to words, which encoder {encoder!r} has not; take 'shallow'"

@@ -65,7 +65,7 @@ def bfloat16_units() -> tuple[str, ...]:
     return tuple(name for name, question in _BFLOAT16_UNITS if getattr(torch.cpu, question, bool)())
 
 
-def precision_told(precision: Precision) -> str:
+def precision_in_words(precision: Precision) -> str:
     """The precision of a training on the device at hand and, where `auto` chose it, why: shown before it
     starts, and in its report."""
     device = default_device()

@@ -34,6 +34,7 @@ from transformers import LongformerConfig, PreTrainedTokenizerFast
 from transformers.utils import ModelOutput
 
 from cdlm_lab.data.questions import MultihopQuestion
+from cdlm_lab.errors import check_choice, check_least
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.examples.questions import QUESTION_MARKS, QUESTION_TYPES, SPAN, TITLE, QuestionSequence
 from cdlm_lab.models.encoder import EncoderWithHead, LoadOptions, load_encoder_with_head
@@ -253,9 +254,7 @@ def best_spans(
     tokens, marks not counted. If there is none, the single token that is best as both start and end. Raises
     ValueError for `count` or `most_tokens` below 1, and when no token of the sequence can be an answer.
     """
-    for name, value in (("count", count), ("most_tokens", most_tokens)):
-        if value < 1:
-            raise ValueError(f"{name} is {value}; it must be at least 1")
+    check_least(count=count, most_tokens=most_tokens)
     starts, ends = (np.asarray(logits, dtype=np.float64) for logits in (start_logits, end_logits))
     places = np.flatnonzero(sequence.answerable)
     if not len(places):
@@ -298,8 +297,7 @@ def decode(
         most_tokens: that a span may have.
         count: of best starts and ends; `n_best` has at most so many spans.
     """
-    if support not in SUPPORT:
-        raise ValueError(f"unknown support {support!r}; choose one of {', '.join(SUPPORT)}")
+    check_choice("support", support, SUPPORT)
     candidates = best_spans(
         outputs["start_logits"], outputs["end_logits"], sequence, count=count, most_tokens=most_tokens
     )

@@ -44,6 +44,7 @@ from transformers import LongformerConfig, PretrainedConfig, PreTrainedModel, Pr
 from transformers.utils import ModelOutput
 
 from cdlm_lab.attention.document import OccurrenceAttention
+from cdlm_lab.errors import check_choice
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.examples.tagging import SplitDocument, TagExample, context_of
 from cdlm_lab.models import encoder
@@ -86,8 +87,7 @@ class StaticTaggerConfig(PretrainedConfig):
             ("context_encoder", context_encoder, CONTEXT_ENCODERS),
             ("context_order", context_order, CONTEXT_ORDERS),
         ):
-            if value not in known:
-                raise ValueError(f"{name} is {value!r}; choose one of {', '.join(known)}")
+            check_choice(name, value, known)
         if context_encoder == "linear" and not context:
             raise ValueError("context_encoder 'linear' needs context; the baseline has two biLSTMs")
         self.size, self.tags, self.hidden_size = size, list(tags), hidden_size

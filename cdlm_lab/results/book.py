@@ -115,7 +115,7 @@ def aside_table(book: Book) -> Shown:
     )
 
 
-def damage_told(book: Book) -> str:
+def damage_in_words(book: Book) -> str:
     """How many reports are damaged, and which."""
     names = [one.name for one in book.reports.aside if one.damaged]
     if not names:

@@ -19,6 +19,9 @@ from cdlm_lab.widgets import tables
 from cdlm_lab.widgets.score_tables import LAYOUTS
 
 CLAIMS_FILE = Path(__file__).with_name("claims.csv")
+SHIPPED_FILE = Path(__file__).with_name("shipped.csv")
+# Test sets with something taken away, as they are named in tables.
+_CONTROLS = {"test_one_document": ", one document alone", "test_no_question": ", without the question"}
 SURE = 0.05  # p, corrected, below which a difference is one
 _NAMES = {"this run": "our scorer", "ecb_event_sentences": "from sentences"}
 _NAMES |= {"coreference_sentences": "from sentences", "coreference_longformer": "from Longformer"}
@@ -56,16 +59,9 @@ def _measured(report: Report, claim: Mapping[str, str]) -> dict[str, str]:
     """What a report says of a claim, by the columns of the table."""
     better, other = (_score(report, claim, claim[name]) for name in ("better", "other"))
     p, lower = _p(report, claim), report.name == PERPLEXITY
-    points = claim["metric"].endswith("/event")
-    form = tables.PERPLEXITY if lower else tables.POINTS if points else tables.PER_CENT
-    labels = EXPERIMENTS[report.name].labels(report)
-    texts = []
-    for one in (better, other):
-        cell = tables.number_cell(one, form)
-        texts.append(f"{_NAMES.get(one.system, labels[one.system])}: {cell.text} {cell.below}".strip())
     return {
-        "ours": texts[0],
-        "against": texts[1],
+        "ours": _named_score(report, better),
+        "against": _named_score(report, other),
         "n": size_of(report, claim["group"])[1].partition(" of ")[0],
         "seeds": str(better.seeds or 1),
         "p": tables.p_text(p),
@@ -73,8 +69,37 @@ def _measured(report: Report, claim: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _score(report: Report, claim: Mapping[str, str], system: str) -> Score:
-    split, group = LAYOUTS[report.name].split, claim["group"]
+def _named_score(report: Report, score: Score) -> str:
+    """`CDLM: 2.27 [2.22, 2.33]`"""
+    points = score.metric.endswith("/event")
+    form = tables.PERPLEXITY if report.name == PERPLEXITY else tables.POINTS if points else tables.PER_CENT
+    cell = tables.number_cell(score, form)
+    label = _NAMES.get(score.system) or EXPERIMENTS[report.name].labels(report)[score.system]
+    return f"{label}: {cell.text} {cell.below}".strip()
+
+
+def shipped_table(results: Path) -> tables.ScoreTable:
+    """What each model that comes with the project reaches on stories it has not seen, and what it stands
+    against by `shipped.csv`: another system, or itself on a test set with something taken away."""
+    with SHIPPED_FILE.open(encoding="utf-8", newline="") as file:
+        models = list(csv.DictReader(file))
+    names = ("model", "notebook", "measured", "ours", "against", "n", "seeds", "file")
+    rows = []
+    for model in models:
+        report = read_report(results / model["file"])
+        ours = _score(report, model, model["system"])
+        other = _score(report, model, model["other"], split=model["other_split"])
+        against = _named_score(report, other) + _CONTROLS.get(other.split, "")
+        n = size_of(report, model["group"])[1].partition(" of ")[0]
+        texts = [model["model"], model["notebook"], model["measure"], _named_score(report, ours), against]
+        texts += [n, str(ours.seeds or 1), f"data/results/{model['file']}"]
+        rows.append([tables.Cell(text=text) for text in texts])
+    headings = [tables.Heading(name=name, is_text=name != "seeds") for name in names]
+    return tables.ScoreTable(caption="", columns=headings, rows=rows)
+
+
+def _score(report: Report, claim: Mapping[str, str], system: str, *, split: str = "") -> Score:
+    split, group = split or LAYOUTS[report.name].split, claim["group"]
     if report.name == CLAIMS:
         split, group = group, ""
     wanted = (system, split, group, claim["metric"], None)

@@ -20,7 +20,15 @@ from plotly.subplots import make_subplots
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import REPORT_FILE, Report, RunError, read_run_file
 from cdlm_lab.results.examples import examples_of, has_examples
-from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, ReportFolder, report_rows
+from cdlm_lab.results.reports import (
+    CLAIMS,
+    EXPERIMENTS,
+    SMALL,
+    ReportFolder,
+    report_rows,
+    training_name,
+    training_of,
+)
 from cdlm_lab.training.history import HISTORY_FILE, Record, read_history
 from cdlm_lab.widgets import charts
 from cdlm_lab.widgets.ask import printed_in
@@ -31,8 +39,8 @@ from cdlm_lab.widgets.score_tables import LAYOUTS
 from cdlm_lab.widgets.tables import ScoreTable, SystemRow, table_of, text_table
 
 AT_FIRST = 3  # runs that are compared if none are named
-SMALL = "small"  # folder of trainings of a few updates, which are for show
-_OPENS = "background:none;border:0;padding:0;font:inherit;color:inherit;cursor:pointer;text-align:right"
+_OPENS = "background:none;border:0;border-bottom:1px dotted;padding:0;font:inherit;color:inherit;"
+_OPENS += "cursor:pointer;text-align:right"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +60,8 @@ class ComparedRun:
         files = sorted(self.folder.rglob(HISTORY_FILE)) if self.folder.is_dir() else []
         for file in files:
             place = file.parent.relative_to(self.folder)
-            if SMALL not in place.parts and (records := read_history(file)):
-                kept[place.as_posix().removesuffix("training").strip("/.").removeprefix("systems/")] = records
+            if training_of(place) != SMALL and (records := read_history(file)):
+                kept[training_of(place)] = records
         return kept
 
     @property
@@ -108,7 +116,7 @@ def curves_figure(runs: Sequence[ComparedRun]) -> go.Figure | None:
     titles = ["training loss, smoothed", "validation loss"]
     figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.08, subplot_titles=titles)
     for place, (run, name, records) in enumerate(trainings):
-        label = charts.plain_text(": ".join(filter(None, (run.name, name))))
+        label = charts.plain_text(": ".join(filter(None, (run.name, training_name(name, run.report)))))
         style = charts.line_style(place)
         for column, key in enumerate(("loss", "eval_loss"), start=1):
             points = [(one["step"], one[key]) for one in records if one.get(key) is not None]
@@ -163,17 +171,23 @@ def score_comparisons(runs: Sequence[ComparedRun]) -> list[ComparedScores]:
             if run.experiment == name and run.report
             for row in report_rows(run.report)
         ]
+        names = {row.system: row.label for _, row in behind}
         rows = [
             replace(
                 row,
                 system=f"{number}",
                 label=", ".join(filter(None, (row.label, row.group, run.name))),
+                scores={
+                    metric: replace(score, against=names.get(score.against, score.against))
+                    for metric, score in row.scores.items()
+                },
             )
             for number, (run, row) in enumerate(behind)
         ]
         columns = [column for column in LAYOUTS[name].shown if not column.heading.published]
         if rows:
-            note = "Scores of different test data are not to be compared: look at the parameters."
+            note = "Click a score to see the examples behind it. Scores of different test data are not to be "
+            note += "compared: look at the parameters."
             parts = {"first": "system, run", "caption": name, "note": note}
             compared.append(ComparedScores(table=table_of(rows, columns, **parts), behind=behind))
     return compared
@@ -234,7 +248,7 @@ class RunComparison(VBox):
             rows=min(max(len(labels), 3), 8),
             layout=Layout(width="auto", max_width="960px"),
         )
-        hint = HTML(muted("Runs to compare: Ctrl or Shift with a click chooses several."))
+        hint = HTML(muted("Runs to compare; hold Ctrl or Shift and click to choose several."))
         self.message, self.examples, self.seen = HTML(), VBox(), VBox()
         super().__init__([hint, self.list, self.seen, self.message, self.examples])
         self._fill()
@@ -250,8 +264,8 @@ class RunComparison(VBox):
         shown: list[Widget] = []
         if (figure := curves_figure(self.chosen)) is not None:
             shown.append(_shown_figure(figure))
-        if self.chosen:
-            shown.append(HTML(parameter_table(self.chosen).html()))
+        if len(self.chosen) > 1:
+            shown.append(HTML(div(parameter_table(self.chosen).html(), "line-height:1.5")))
         for scores in self.scores:
             table = OpeningTable(scores)
             table.observe(lambda change, scores=scores: self._open(scores, change["owner"]), names="clicks")
@@ -271,7 +285,7 @@ class RunComparison(VBox):
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
         """The widget, and beside it what does without a kernel, for papermill and saved notebooks."""
-        tables = [parameter_table(self.chosen)] if self.chosen else []
+        tables = [parameter_table(self.chosen)] if len(self.chosen) > 1 else []
         tables += [scores.table for scores in self.scores]
         data = dict(super()._repr_mimebundle_(**options) or {})
         data["text/html"] = "".join(table.html() for table in tables)

@@ -81,7 +81,7 @@ def examples_of(
         return view(run, of_system[0], split)
     except (ValueError, OSError, LookupError, TypeError, RunError) as error:
         return HTML(
-            div(f"The examples cannot be opened: {escaped(' '.join(str(error).split()))}", "color:#c22")
+            div(f"The examples cannot be opened: {escaped(' '.join(str(error).split()))}", "color:#d64545")
         )
 
 

@@ -21,11 +21,11 @@ from typing import Any
 from cdlm_lab.batch.command import run_card
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.report import REPORT_FILE, Report, RunError, kept, read_report
-from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PERPLEXITY
+from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PERPLEXITY, training_name, training_of
 from cdlm_lab.training.history import HISTORY_FILE, read_history
 from cdlm_lab.widgets.export.figures import figure_html, figure_scripts, kept_figures, write_figures
 from cdlm_lab.widgets.export.text import file_name
-from cdlm_lab.widgets.html import STILL_POLICY, div, escaped, fold, still_page, variant_name
+from cdlm_lab.widgets.html import STILL_POLICY, counted, div, escaped, fold, still_page
 from cdlm_lab.widgets.live_curve import LiveCurve
 from cdlm_lab.widgets.score_tables import LAYOUTS, score_table
 from cdlm_lab.widgets.tables import ScoreTable, text_table
@@ -85,20 +85,12 @@ def _cell(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _training_name(place: Path, report: Report) -> str:
-    """`systems/joint-ie-0/training` is `joint IE_k, seed 0`."""
-    name = place.as_posix().removesuffix("training").strip("/.").removeprefix("systems/")
-    system, _, seed = name.rpartition("-")
-    if report.name in EXPERIMENTS and system in (labels := EXPERIMENTS[report.name].labels(report)):
-        return f"{labels[system]}, seed {seed}"
-    return variant_name(name) or report.name
-
-
 def curves(folder: Path, report: Report) -> Iterator[str]:
     """Of each training in the folder the curve of its losses, as HTML."""
     measure = "perplexity" if report.name in _IN_PERPLEXITY else "loss"
     for file in sorted(folder.rglob(HISTORY_FILE)):
-        curve = LiveCurve(title=_training_name(file.parent.relative_to(folder), report), measure=measure)
+        title = training_name(training_of(file.parent.relative_to(folder)), report)
+        curve = LiveCurve(title=title or report.name, measure=measure)
         for record in read_history(file):
             curve.remember(record)
         if curve.history.steps:
@@ -124,7 +116,7 @@ def run_page(folder: Path) -> str:
     for name, table in further_tables(report).items():
         more = f", the first {LONGEST_TABLE:,}" if len(table.rows) > LONGEST_TABLE else ""
         shown = replace(table, rows=table.rows[:LONGEST_TABLE]) if more else table
-        parts.append(fold(f"{escaped(name)} ({len(table.rows):,} rows{more})", shown.html()))
+        parts.append(fold(f"{escaped(name)} ({counted(len(table.rows), 'row')}{more})", shown.html()))
     for name, page in still_pages(folder):
         frame = f'<iframe sandbox loading="lazy" title="{escaped(name)}" srcdoc="{escaped(page)}"></iframe>'
         parts.append(fold(f"examples: {escaped(name)}", frame))

@@ -15,7 +15,7 @@ from typing import Any
 from cdlm_lab.benchmarks import attention, source_attention, training
 from cdlm_lab.benchmarks.timing import TIMES_FASTER
 from cdlm_lab.report import RunError, read_report
-from cdlm_lab.results.claims import claims_table
+from cdlm_lab.results.claims import claims_table, shipped_table
 from cdlm_lab.results.reports import ANSWERS, CLAIMS, report_rows
 from cdlm_lab.widgets import score_tables, tables
 from cdlm_lab.widgets.tables import (
@@ -30,6 +30,7 @@ from cdlm_lab.widgets.tables import (
     measured,
     p_of,
     published,
+    system_rows,
     table_of,
 )
 
@@ -141,6 +142,16 @@ def _scisumm_alignment(results: Path) -> ScoreTable:
     return table_of([*merged.values()], [*columns, replace(paper, cell=beside)])
 
 
+def _storyworld_matching(results: Path) -> ScoreTable:
+    """Matching on storyworld, and what is left when the model sees one of the two documents alone."""
+    file = results / "storyworld_tiny" / "matching.json"
+    control = system_rows(read_report(file).rows, split="test_one_document")
+    alone = {row.system: {"alone": row.scores["accuracy"]} for row in control}
+    rows = [replace(row, scores={**row.scores, **alone[row.system]}) for row in rows_of(file)]
+    more = measured("accuracy on dev", f"{DEV}accuracy"), measured("accuracy, one document alone", "alone")
+    return table_of(rows, [*_MATCHING, *more])
+
+
 def _storyworld_clue(results: Path) -> ScoreTable:
     """Questions with and without the document that has the clue."""
     folder = results / "storyworld_minilm"
@@ -224,7 +235,12 @@ def _claims(results: Path, *, group: str) -> ScoreTable:
 _CROSSING = measured("on cross-document tokens", "cross_document_perplexity", tables.PERPLEXITY)
 _QUESTIONS = [measured(heading, metric) for metric, heading in score_tables.QUESTION_MEASURES.items()]
 RUN_TABLES: Mapping[str, Made] = {
-    "news-perplexity": _whole_report("news_clusters_minilm/perplexity.json", _perplexity(), first="variant"),
+    "news-perplexity": _whole_report(
+        "news_clusters_minilm_512/perplexity.json", _perplexity(_CROSSING), first="variant"
+    ),
+    "news-perplexity-first": _whole_report(
+        "news_clusters_minilm/perplexity.json", _perplexity(), first="variant"
+    ),
     "storyworld-perplexity": _whole_report(
         "storyworld_tiny/perplexity.json", _perplexity(_CROSSING), first="variant"
     ),
@@ -243,6 +259,9 @@ RUN_TABLES: Mapping[str, Made] = {
     ),
     "scisumm-two-sentences": _whole_report("scisumm_minilm/matching_two_sentences.json", _MATCHING),
     "scisumm-alignment": _scisumm_alignment,
+    "storyworld-matching": _storyworld_matching,
+    "storyworld-answers": partial(_answers, folder="storyworld_tiny", group="all", corpus=""),
+    "storyworld-answers-reranked": partial(_answers, folder="storyworld_tiny", group="reranked", corpus=""),
     "storyworld-questions": _whole_report("storyworld_tiny/questions.json", _QUESTIONS, first="encoder"),
     "storyworld-clue": _storyworld_clue,
     "storyworld-tagging": _whole_report("storyworld_tiny/tagging.json", _PRECISE_SPANS),
@@ -381,6 +400,7 @@ BENCHMARK_TABLES: Mapping[str, Made] = {
 TABLES: Mapping[str, Made] = {
     "claims": claims_table,
     "headlines": partial(claims_table, headlines=True),
+    "shipped": shipped_table,
     **RUN_TABLES,
     **JOINT_TABLES,
     **BENCHMARK_TABLES,

@@ -190,6 +190,24 @@ def size_of(report: Report, group: str) -> tuple[int, str]:
     return LAYOUTS[report.name].size(report, split, group)
 
 
+SMALL = "small"  # folder of trainings of a few updates, which are for show
+
+
+def training_of(place: Path) -> str:
+    """`systems/joint-ie-0/training` -> `joint-ie-0`; "" = the only one of its run."""
+    return place.as_posix().removesuffix("training").strip("/.").removeprefix("systems/")
+
+
+def training_name(training: str, report: Report | None) -> str:
+    """What to call it: `joint-ie-0` -> `joint IE_k, seed 0`; `report`: None = the run is not finished."""
+    if training == SMALL:
+        return "a new model, its first updates"
+    system, _, seed = training.rpartition("-")
+    known = EXPERIMENTS.get(report.name) if report else None
+    labels = known.labels(report) if known and report else {}
+    return f"{labels[system]}, seed {seed}" if system in labels else variant_name(training)
+
+
 # ---- what lies in a folder ----
 
 

@@ -304,14 +304,7 @@ TASKS = (
     Task("entities", "span F1", reports.TAGGING, "", "f1"),
     Task("answers", "MAP", reports.ANSWERS, "all", "map"),
     Task("claims", "accuracy", reports.CLAIMS, "test", "label_accuracy"),
-    Task(
-        "attention, events",
-        "points higher if they corefer",
-        reports.ATTENTION,
-        "",
-        "gap/event",
-        tables.POINTS,
-    ),
+    Task("attention, events", _HIGHER, reports.ATTENTION, "", "gap/event", tables.POINTS),
 )
 _ONE_SYSTEM = (reports.PERPLEXITY, reports.QUESTIONS, reports.ATTENTION)  # an encoder is one system there
 

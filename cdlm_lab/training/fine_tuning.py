@@ -100,7 +100,7 @@ def train_in_processes(
     if processes.machines > 1:
         command = shlex.join(processes.command(__name__, [str(folder)]))
         print(f"On each other machine, where {folder} is the same folder:\n{command}", flush=True)
-    print(f"Starting {processes.told}; what they say goes to {folder / LOG_FILE}.", flush=True)
+    print(f"Starting {processes.in_words}; what they say goes to {folder / LOG_FILE}.", flush=True)
     last = checkpoints.last_good_checkpoint(folder)
     truncate_history(folder / HISTORY_FILE, checkpoints.checkpoint_step(last) if last else 0)
     look = _new_records(folder, on_log)

@@ -64,7 +64,7 @@ class Processes:
         return self.here * self.machines
 
     @property
-    def told(self) -> str:
+    def in_words(self) -> str:
         """In words."""
         kind = "which share out the weights (FSDP)" if self.sharded else "each with all weights (DDP)"
         where = f" on {self.machines} machines" if self.machines > 1 else ""
@@ -106,9 +106,6 @@ class Processes:
             where += ["--rdzv-endpoint", self.meeting]
         launcher = [sys.executable, "-m", __name__, *where, "--nproc-per-node", str(self.here)]
         return [*launcher, "-m", module, *arguments]
-
-
-ALONE = Processes()
 
 
 def run_processes(

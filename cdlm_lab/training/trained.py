@@ -2,7 +2,7 @@
 
 `storyworld/coreference` and its like are run folders without predictions and checkpoints: `run.json` says
 with which parameters they were trained, and the models stand where the run has them, in half precision, with
-the histories of their trainings.
+the histories of their trainings. Language models, from which encoders are opened, stand there by themselves.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from cdlm_lab.training.history import HISTORY_FILE
 REPORT_FILE = "report.json"
 THRESHOLD = "threshold"  # a row of the report of coreference, and so an entry in a run that is shipped
 SYSTEMS_FOLDER = "systems"  # of a run with several trainings, each with a folder of its own
+_LANGUAGE_MODELS = "pretraining"  # name of the runs that leave one
 Settings = TypeVar("Settings")
 Entry = TypeVar("Entry")
 
@@ -151,6 +152,9 @@ def ship_run(source: str | os.PathLike[str], name: str, folder: Path = FOLDER) -
     target = folder / name.removeprefix(PREFIX)
     with replaced_folder(target) as new:
         values = json.loads((run / RUN_FILE).read_text(encoding="utf-8"))
+        if values["name"] == _LANGUAGE_MODELS:
+            _copy_in_half_precision(models[0], new)
+            return target
         parameters = {key: value for key, value in values["parameters"].items() if key != "run_folder"}
         kept = {"name": values["name"], "parameters": parameters}
         if (threshold := trained_threshold(str(run))) is not None:
@@ -166,7 +170,7 @@ def ship_run(source: str | os.PathLike[str], name: str, folder: Path = FOLDER) -
 
 
 def _copy_in_half_precision(source: Path, target: Path) -> None:
-    target.mkdir(parents=True)
+    target.mkdir(parents=True, exist_ok=True)
     for file in sorted(source.iterdir()):
         if file.suffix == ".safetensors":
             with safe_open(file, framework="pt") as opened:

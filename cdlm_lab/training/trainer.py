@@ -413,8 +413,6 @@ class TrainingResult:
     best_checkpoint: Path | None
     last_checkpoint: Path  # folder of the last checkpoint
     best_step: int | None  # updates done at the best checkpoint
-    validation_loss: float | None  # of the best checkpoint, mean over masked tokens in nats
-    validation_perplexity: float | None  # exp of it
     steps: int  # updates done; fewer than planned if patience ended
     interrupted: bool  # True if the run was stopped before its end; the same call goes on from there
     seconds: float  # time of the run, without the time between a stop and its resumption
@@ -562,17 +560,11 @@ def _starting_point(trainer: ResumableTrainer, *, resume: bool) -> Path | None:
 def _result(trainer: ResumableTrainer) -> TrainingResult:
     state, folder = trainer.state, trainer.folder
     best = state.best_global_step or None
-    losses = {
-        r["step"]: (r["eval_loss"], r["eval_perplexity"]) for r in trainer.history.records if "eval_loss" in r
-    }
-    loss, perplexity = losses[best] if best else (None, None)
     seconds, tokens = trainer.elapsed()
     return TrainingResult(
         best_checkpoint=checkpoint_path(folder, best) if best else None,
         last_checkpoint=checkpoint_path(folder, state.global_step),
         best_step=best,
-        validation_loss=loss,
-        validation_perplexity=perplexity,
         steps=state.global_step,
         interrupted=trainer.interrupted,
         seconds=seconds,

@@ -59,7 +59,7 @@ def asking(button: Button, message: HTML, *, clear: Callable[[], None] = lambda:
             yield
     except ValueError as error:
         clear()
-        problem = f'<span style="color:#c22">{escaped(" ".join(str(error).split()))}</span>'
+        problem = f'<span style="color:#d64545">{escaped(" ".join(str(error).split()))}</span>'
     finally:
         button.disabled, message.value = False, problem
 

@@ -51,10 +51,17 @@ TEMPLATE = go.layout.Template(
         "xaxis": _AXIS,
         "yaxis": _AXIS,
         "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"},
-        "margin": {"l": 64, "r": 24, "t": 72, "b": 56},
+        "margin": {"l": 64, "r": 44, "t": 72, "b": 56},
         "hoverlabel": {"font": {"family": html.FONT}},
         "hovermode": "closest",
         "annotationdefaults": {"font": {"color": TEXT}},
+        # Upright, beside the title; plotly's own ground is half black, as it takes clear paper for black.
+        "modebar": {
+            "orientation": "v",
+            "bgcolor": "rgba(0,0,0,0)",
+            "color": "rgba(128,128,128,0.6)",
+            "activecolor": TEXT,
+        },
     },
     data={"scatter": [{"cliponaxis": False, "textfont": {"size": 12}}]},
 )
@@ -244,6 +251,7 @@ def learning_figure(curves: Sequence[LearningCurve], *, title: str = "") -> go.F
 
 
 _LOSSES = {"MLM": "nats for each masked token", "MSPP": "nats for each candidate"}
+_LOSSES_IN_WORDS = ("masked words (MLM)", "candidates of the same paragraph (MSPP)")
 
 
 def pretraining_losses_figure(records: Sequence[Mapping[str, Any]], *, right: float) -> go.Figure:
@@ -256,7 +264,7 @@ def pretraining_losses_figure(records: Sequence[Mapping[str, Any]], *, right: fl
     if not 0 < right < 1:
         raise ValueError(f"right is {right}; the share of right candidates lies in (0, 1)")
     figure = make_subplots(
-        rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09, subplot_titles=[*_LOSSES]
+        rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09, subplot_titles=_LOSSES_IN_WORDS
     )
     diamonds = {"color": GLOBAL, "size": 9, "symbol": "diamond"}
     validated = {"mode": "lines+markers", "line": {"color": GLOBAL, "width": 1.4}, "marker": diamonds}

@@ -171,7 +171,12 @@ def span(body: str, style: str) -> str:
 def document_name(name: str, first_sentence: str) -> str:
     """What to call a document: a report of storyworld by its headline, which is its first sentence, any other
     by its name."""
-    return one_line(first_sentence, LONGEST_HEADLINE) if name.startswith("storyworld-") else name
+    return name if shown_id(name) else one_line(first_sentence, LONGEST_HEADLINE)
+
+
+def shown_id(name: str) -> str:
+    """The name of an item as its corpus has it; "" for those that storyworld counts, and for one's own."""
+    return "" if name.startswith("storyworld-") or name == "own" else name
 
 
 def name_html(text: str, style: str = "overflow-wrap:anywhere") -> str:

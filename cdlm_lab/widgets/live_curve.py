@@ -374,6 +374,7 @@ class ReplacedOutput:
         self._output = None
 
     def __call__(self, text: str) -> None:
+        """Show it."""
         from IPython.display import display
 
         if not in_notebook():

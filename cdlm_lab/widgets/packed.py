@@ -429,7 +429,7 @@ class ParagraphExampleView:
         source = html.span(escaped(sentence.source), "white-space:nowrap")
         return [
             f"s<sub>{number}</sub>",
-            source + muted(f"<bdi>{escaped(sentence.document)}</bdi>"),
+            source + muted(f"<bdi>{escaped(html.shown_id(sentence.document))}</bdi>"),
             _LABELS[sentence.label],
             *([bar] if judged else []),
             f'<div class="cdlm-text" dir="auto">{tokens_html(self.marked, positions)}</div>',

@@ -127,7 +127,7 @@ def _head(read: ReadQuestion) -> str:
     ]
     if read.gold_supporting is None and read.gold_answer is None:
         columns, rows = columns[:2], [row[:2] for row in rows]
-    about = " &middot; ".join(escaped(text) for text in (read.kind, read.id) if text)
+    about = " &middot; ".join(escaped(text) for text in (read.kind, html.shown_id(read.id)) if text)
     table = html.table_html(columns, rows, text_columns=range(4))
     return f"{html.muted(about)}{html.headline(read.question)}{table}"
 

@@ -171,7 +171,7 @@ def rankings_page(reads: Sequence[ReadRanking], *, system: str, beside: str, tit
 
 def _head(read: ReadRanking, system: str, beside: str | None) -> str:
     """The question, and which systems put a right answer on top."""
-    head = f"{html.muted(escaped(read.id))}{html.headline(read.question)}"
+    head = f"{html.muted(escaped(html.shown_id(read.id)))}{html.headline(read.question)}"
     if read.right is None:
         return head
     parts = []

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cdlm_lab.report import Report
 from cdlm_lab.widgets import tables
@@ -36,7 +36,8 @@ class Layout:
     shown: Sequence[Column]  # those of the papers last
     # Report, split and group -> on how much was measured: a number, to tell the larger of two, and in words.
     size: Callable[[Report, str, str], tuple[int, str]]
-    note: str  # what the columns are, and of what the papers' numbers are
+    note: str  # what the columns are
+    paper: str = ""  # of what the papers' numbers are
     split: str = "test"  # that is shown; "" = the reports have none
     first: str = "system"  # heading of the systems
 
@@ -74,8 +75,9 @@ def score_table(
     rows = tables.system_rows(report.rows, split=wanted, group=group, labels=labels)
     columns = [one for one in layout.columns(group) if wanted == layout.split or not one.heading.published]
     caption = f"{caption}, n = {layout.size(report, wanted, group)[1]}".removeprefix(", ")
-    note = f"{layout.note} {tables.explained(rows)}"
-    return tables.table_of([*rows, *others], columns, first=layout.first, caption=caption, note=note)
+    table = tables.table_of([*rows, *others], columns, first=layout.first, caption=caption)
+    of_paper = layout.paper if any(heading.published for heading in table.columns) else ""
+    return replace(table, note=" ".join(filter(None, (layout.note, of_paper, tables.explained(rows)))))
 
 
 def split_in_words(split: str) -> str:
@@ -108,11 +110,11 @@ def _coreference_size(report: Report, split: str, _: str) -> tuple[int, str]:
 
 
 def _size(what: str, of: str) -> Callable[[Report, str, str], tuple[int, str]]:
-    """`766 pairs, 214 clusters of them`, by what the report says of its data, of a split or of all."""
+    """`766 pairs in 214 clusters`, by what the report says of its data, of a split or of all."""
 
     def size(report: Report, split: str, _: str) -> tuple[int, str]:
         count, groups = (report.data[name][split] if split else report.data[name] for name in (what, of))
-        return count, f"{count:,} {'claims' if what == 'scored' else what}, {groups:,} {of} of them"
+        return count, f"{count:,} {'claims' if what == 'scored' else what} in {groups:,} {of}"
 
     return size
 
@@ -179,9 +181,9 @@ LAYOUTS: Mapping[str, Layout] = {
             ),
         ],
         size=_size("pairs", "clusters"),
-        note="All in per cent; F1 of the related pairs. p: against the row above of the same family. "
-        "Papers: accuracy / F1 of Zhou et al. 2020, Tables 2 and 3; F1 alone of Caciularu et al. 2021,"
-        " Table 4.",
+        note="All in per cent; F1 of the related pairs. p: against the row above of the same family.",
+        paper="Papers: accuracy / F1 of Zhou et al. 2020, Tables 2 and 3; F1 alone of Caciularu et al. "
+        "2021, Table 4.",
     ),
     "sentence alignment": Layout(
         shown=[
@@ -197,7 +199,8 @@ LAYOUTS: Mapping[str, Layout] = {
         ],
         size=_size("pairs", "clusters"),
         note="MRR: mean reciprocal rank of the first true sentence; P@N in per cent. p: against the row "
-        "above of the same family. Paper: Zhou et al. 2020, Tables 4 and 5.",
+        "above of the same family.",
+        paper="Paper: Zhou et al. 2020, Tables 4 and 5.",
         split="",
     ),
     "multihop question answering": Layout(
@@ -209,11 +212,12 @@ LAYOUTS: Mapping[str, Layout] = {
             published("joint", ("cdlm", "5"), columns=("joint_f1",), **_OF_HOTPOT),
         ],
         size=_size("questions", "clusters"),
-        note="All in per cent. EM: share of the questions of which the answer, the supporting sentences, or"
-        " both are exactly right. F1: of the words of the answer, of the sentences, and joint from the"
-        " products of both precisions and of both recalls; mean over questions. Paper: Caciularu et "
-        "al. 2021, Table 5, which has F1 alone, of models of base size on the official development set"
-        " of 7,405 questions; not to be compared with other questions or other sizes.",
+        note="All in per cent. EM: share of the questions of which the answer, the supporting sentences, "
+        "or both are exactly right. F1: of the words of the answer, of the sentences, and joint from the "
+        "products of both precisions and of both recalls; mean over questions.",
+        paper="Paper: Caciularu et al. 2021, Table 5, which has F1 alone, of models of base size on the "
+        "official development set of 7,405 questions; not to be compared with other questions or other "
+        "sizes.",
         first="encoder",
     ),
     "document-attentive tagging": Layout(
@@ -232,10 +236,10 @@ LAYOUTS: Mapping[str, Layout] = {
             ),
         ],
         size=_tagging_size,
-        note="All in per cent. A span is right if its words and its label are. Paper: Joerke et al. 2020, "
-        "test F1 as mean and standard deviation of 5 runs (Table 2: a frozen BERT base; Table 3: a "
-        "trained BERT tiny; Table 4: a fine-tuned BERT base); not to be compared with other encoders "
-        "or other parts of the documents.",
+        note="All in per cent. A span is right if its words and its label are.",
+        paper="Paper: Joerke et al. 2020, test F1 as mean and standard deviation of 5 runs (Table 2: a "
+        "frozen BERT base; Table 3: a trained BERT tiny; Table 4: a fine-tuned BERT base); not to be "
+        "compared with other encoders or other parts of the documents.",
     ),
     "answer selection": Layout(
         shown=[
@@ -250,10 +254,11 @@ LAYOUTS: Mapping[str, Layout] = {
         size=_answer_size,
         note="All in per cent, means over questions. P@1: the first candidate is right; MAP: average "
         "precision; MRR: one divided by the place of the first right candidate. p: against pairwise "
-        "reading. Paper: Di Liello et al. 2022, RoBERTa-base on the test questions (of WikiQA and "
-        "TREC-QA those that have right and wrong candidates), mean (standard deviation) of 5 runs; "
-        "Table 1 has all candidates, Tables 2 and 7 the pairwise model's five best; not to be compared"
-        " with other encoders or other questions.",
+        "reading.",
+        paper="Paper: Di Liello et al. 2022, RoBERTa-base on the test questions (of WikiQA and TREC-QA "
+        "those that have right and wrong candidates), mean (standard deviation) of 5 runs; Table 1 has "
+        "all candidates, Tables 2 and 7 the pairwise model's five best; not to be compared with other "
+        "encoders or other questions.",
     ),
     "fact verification": Layout(
         shown=[
@@ -268,10 +273,10 @@ LAYOUTS: Mapping[str, Layout] = {
             ),
         ],
         size=_size("scored", "groups"),
-        note="Share of the claims with the right label, in per cent. p: against pairwise reading. Paper: Di"
-        " Liello et al. 2022, Tables 3 and 8, on FEVER, RoBERTa-base where the system does not say "
-        "otherwise; in parentheses the standard deviation over runs. Not to be compared with other "
-        "encoders or other claims.",
+        note="Share of the claims with the right label, in per cent. p: against pairwise reading.",
+        paper="Paper: Di Liello et al. 2022, Tables 3 and 8, on FEVER, RoBERTa-base where the system "
+        "does not say otherwise; in parentheses the standard deviation over runs. Not to be compared "
+        "with other encoders or other claims.",
     ),
     "attention analysis": Layout(
         shown=[

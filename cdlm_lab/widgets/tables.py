@@ -27,6 +27,8 @@ MOST_LINES = 40  # of a view in a log
 DEV = "dev "  # before the name of a metric: the same on dev
 PUBLISHED = Path(__file__).resolve().parents[1] / "results" / "published.csv"
 _SMALL = f"font-size:11px;font-weight:400;white-space:nowrap;{MUTED}"
+# Of a test: broken into lines, so that the name of the other system does not widen the column.
+_TEST = f"font-size:11px;white-space:normal;min-width:92px;max-width:130px;margin-left:auto;{MUTED}"
 # What Markdown would take for markup; an underscore within a word it leaves alone.
 _MARKDOWN = re.compile(r"[\\`*|]|(?<!\w)_|_(?!\w)|\[(?=[^\]]*\]\()|<(?=[A-Za-z/!?])")
 
@@ -38,6 +40,7 @@ class Cell:
     text: str = ""  # the number or name
     # What belongs to it, such as deviation and interval: in small type below it, in Markdown behind it.
     below: str = ""
+    test: str = ""  # p, and against what: in small type below that
     source: str = ""  # where the number is from, shown when one points at it
     published: bool = False  # a number of a paper: muted, in Markdown italic
     missing: bool = False  # not measured, where it could be: muted
@@ -48,6 +51,7 @@ class Cell:
         """The cell as HTML."""
         text = f"<b>{escaped(self.text)}</b>" if self.best else f"<bdi>{escaped(self.text)}</bdi>"
         text += div(escaped(self.below), _SMALL) if self.below else ""
+        text += div(escaped(self.test), _TEST) if self.test else ""
         style = f' style="{MUTED}"' if self.published or self.missing else ""
         title = f' title="{escaped(self.source)}"' if self.source else ""
         return f"<div{style}{title}>{text}</div>" if style or title else text
@@ -55,7 +59,12 @@ class Cell:
     @property
     def line(self) -> str:
         """The cell as one line of text."""
-        return " ".join(filter(None, (self.text, self.below)))
+        return " ".join(filter(None, (self.text, self.small)))
+
+    @property
+    def small(self) -> str:
+        """What stands in small type, as one line of text."""
+        return " ".join(filter(None, (self.below, self.test)))
 
     @property
     def markdown(self) -> str:
@@ -119,9 +128,9 @@ class ScoreTable:
 
     def csv(self) -> str:
         """The rows as CSV: numbers stand alone, and what is small below them in a column of its own."""
-        small = [any(row[number].below for row in self.rows) for number in range(len(self.columns))]
+        small = [any(row[number].small for row in self.rows) for number in range(len(self.columns))]
         heads = [(one.line, f"{one.line} (\u00b1, interval, p)") for one in self.columns]
-        rows = [heads, *([(cell.text, cell.below) for cell in row] for row in self.rows)]
+        rows = [heads, *([(cell.text, cell.small) for cell in row] for row in self.rows)]
         return csv_text(
             [text for texts, more in zip(row, small, strict=True) for text in texts[: 1 + more]]
             for row in rows
@@ -131,7 +140,7 @@ class ScoreTable:
         """The table for a paper, with the rules of booktabs; caption and note stand as comments above it."""
         sides = "".join("l" if column.is_text else "r" for column in self.columns)
         heads = [latex_cell(one.name, one.below) for one in self.columns]
-        rows = [[latex_cell(cell.text, cell.below, bold=cell.best) for cell in row] for row in self.rows]
+        rows = [[latex_cell(cell.text, cell.small, bold=cell.best) for cell in row] for row in self.rows]
         return latex_table(heads, rows, sides=sides, comments=[self.caption, self.note, *self.sources])
 
     def markdown(self) -> str:
@@ -243,10 +252,11 @@ def number_cell(score: Score | None, form: Form, *, with_p: bool = False, agains
     text, *bounds = form.write([score.value, *_interval(score)])
     below = [] if score.deviation is None else [f"\u00b1 {form.write([score.value, score.deviation])[1]}"]
     below += [f"[{', '.join(bounds)}]"] if bounds else []
+    test = ""
     if with_p and score.p is not None:
         to = f" to {against}" if against else ""
-        below.append(f"(p {'' if score.p < 0.001 else '= '}{p_text(score.p)}{to})")
-    return Cell(text=text, below=" ".join(below))
+        test = f"(p {'' if score.p < 0.001 else '= '}{p_text(score.p)}{to})"
+    return Cell(text=text, below=" ".join(below), test=test)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -223,7 +223,7 @@ def _legend(read: ReadSentence, chosen: int | None, others: Sequence[int]) -> st
     if chosen is not None:
         parts.append(f'<b style="{_CHOSEN}">word</b> of which occurrences are shown')
     if others:
-        parts.append('<span style="border-bottom:1px dotted">word</span> that shows its own when clicked')
+        parts.append('<span style="border-bottom:1px dotted">word</span> that stands elsewhere: click it')
     return html.legend(parts or ["no span was predicted" if read.gold is None else "no spans"])
 
 

@@ -64,7 +64,7 @@ def verdict_html(read: ReadClaim, *, shares: str) -> str:
     """The claim, the labels with their probabilities, and the evidence, on blue by its share in the verdict,
     which the legend calls `shares` (plain text)."""
     right = "" if read.right is None else f"&ensp;{html.right_or_wrong(read.right)}"
-    head = f"{html.muted(escaped(read.id))}{html.headline(read.claim)}"
+    head = f"{html.muted(escaped(html.shown_id(read.id)))}{html.headline(read.claim)}"
     head += div(f"<b>{escaped(read.predicted)}</b>{right}", "margin:2px 0")
     labels = []
     for label, probability in read.probabilities.items():

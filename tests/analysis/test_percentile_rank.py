@@ -114,13 +114,13 @@ def test_scores_that_exp_cannot_hold_keep_their_order():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"layers": "first"}, "unknown layers 'first'; choose one of last, all"),
+        ({"layers": "first"}, "layers is 'first'; choose one of last, all"),
         ({"layers": [2]}, "there is no layer 2; there are 2, 0 to 1"),
         ({"layers": []}, "no layer is chosen"),
         ({"heads": [0, -3]}, "a head is named twice"),
         ({"heads": [-4]}, "there is no head -4"),
-        ({"directions": "in"}, "unknown directions 'in'; choose one of both, from, to"),
-        ({"reduce": "median"}, "unknown reduce 'median'"),
+        ({"directions": "in"}, "directions is 'in'; choose one of both, from, to"),
+        ({"reduce": "median"}, "reduce is 'median'"),
     ],
 )
 def test_wrong_options_are_named(options, message):
@@ -235,7 +235,7 @@ def test_candidates(source, target, candidates, wanted):
         ([], [7], {}, "the source is empty"),
         ([2], [], {}, "the target is empty"),
         ([2, 3], [3], {}, "token 3 is both source and target"),
-        ([2], [7], {"candidates": "all"}, "unknown candidates 'all'; choose one of document, words"),
+        ([2], [7], {"candidates": "all"}, "candidates is 'all'; choose one of document, words"),
         ([2], [7], {"candidates": "words"}, "need is_punctuation"),
         ([2], [7], {"candidates": "words", "is_punctuation": COMMAS[:5]}, "is_punctuation must be a bool"),
     ],
@@ -252,7 +252,7 @@ def test_scores_of_words():
     assert word_scores(scores, np.full(5, -1), 0).shape == (0,)
     with pytest.raises(ValueError, match="between -1 and 1"):
         word_scores(scores, words, 2)
-    with pytest.raises(ValueError, match="unknown reduce 'sum'"):
+    with pytest.raises(ValueError, match="reduce is 'sum'"):
         word_scores(scores, words, 4, reduce="sum")
     with pytest.raises(ValueError, match="scores has shape"):
         word_scores(scores[1:], words, 4)

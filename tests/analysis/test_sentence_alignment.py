@@ -220,7 +220,7 @@ def test_a_last_layer_of_globals_alone_is_refused():
         (lambda model: by_global_attention(model, sequence_of(), document=-1, source="x"), "document is -1"),
         (
             lambda model: by_global_attention(model, sequence_of(), document=0, source="x"),
-            "unknown source 'x'; ch",
+            "source is 'x'; ch",
         ),
     ],
 )

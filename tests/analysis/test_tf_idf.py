@@ -52,36 +52,24 @@ def test_worked_scores():
     assert scores[1]["it"] == pytest.approx(math.log10(3 / 2))
 
 
-def test_the_released_term_frequency_is_relative_to_the_longest_document():
-    released = tf_idf([A, B], others=[C], term_frequency="released")
-    assert released[1]["old"] == pytest.approx((1 + math.log10(1 * 8 / 5)) * math.log10(3))
-    assert released[0]["mary"] == pytest.approx((1 + math.log10(3 * 8 / 6)) * math.log10(3))
-    alone = tf_idf([B, document("d", "old")], term_frequency="released")
-    assert alone[1]["old"] == 0  # in both
-    assert alone[0]["it"] == pytest.approx(math.log10(2))
-
-
 def test_other_documents_count_and_an_empty_one_too():
     empty = document("e")
     assert tf_idf([], others=[A]) == []
-    assert tf_idf([empty], term_frequency="released") == [{}]
+    assert tf_idf([empty]) == [{}]
     assert tf_idf([A])[0] == {"mary": 0, "saw": 0, "the": 0}
     assert tf_idf([A], others=iter([empty]))[0]["the"] == pytest.approx(math.log10(2))
 
 
-@pytest.mark.parametrize("term_frequency", ["logarithm", "released"])
-def test_a_second_definition(term_frequency):
+def test_a_second_definition():
     rng = np.random.default_rng(3)
     texts = [" ".join(rng.choice(list("aAbBcdefg"), size=rng.integers(1, 40))) for _ in range(12)]
     documents = [document(str(number), f"({text})") for number, text in enumerate(texts)]
-    scores = tf_idf(documents[:5], others=documents[5:], term_frequency=term_frequency)
+    scores = tf_idf(documents[:5], others=documents[5:])
     lists = [text.lower().split() for text in texts]
-    longest = max(map(len, lists))
     for words, result in zip(lists, scores, strict=False):
         for word in set(words):
-            count = words.count(word) * (longest / len(words) if term_frequency == "released" else 1)
             idf = math.log10(12 / sum(word in other for other in lists))
-            assert result.pop(word) == pytest.approx((1 + math.log10(count)) * idf)
+            assert result.pop(word) == pytest.approx((1 + math.log10(words.count(word))) * idf)
         assert result == {}
 
 
@@ -153,7 +141,6 @@ def test_strata_choose_the_words_that_are_scored():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: tf_idf([A], term_frequency="count"), "unknown term_frequency 'count'; choose one of"),
         (lambda: labelled_words([A, B], tf_idf([A])), "there are 2 documents, but scores of 1"),
         (lambda: labelled_words([B], tf_idf([A])), "document 'b' has no score of 'old'"),
         (lambda: shares_by_quantile([], quantiles=3), "no words"),

@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.attention.global_tokens import GLOBAL_POLICIES, check_policy, global_tokens
+from cdlm_lab.attention.global_tokens import GLOBAL_POLICIES, global_tokens
 
 N = -100
 LABELS = np.array([[N, 7, N, N, 5, N, N], [8, N, N, N, N, N, N]])
-PRESENT = np.array([[1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0, 0]], dtype=bool)
 
 PICTURES = {
     "masked": ["0100100", "1000000"],
-    "prefix": ["1100000", "1000000"],  # ceil(0.15 x 7 = 1.05) = 2 and ceil(0.15 x 4 = 0.6) = 1
+    "prefix": ["1100000", "1100000"],  # ceil(0.15 x 7 = 1.05) = 2
     "none": ["0000000", "0000000"],
 }
 
@@ -26,9 +25,8 @@ def picture(mask) -> list[str]:
 
 @pytest.mark.parametrize("policy", GLOBAL_POLICIES)
 def test_pictures_in_numpy_and_torch(policy):
-    check_policy(policy)
-    array = global_tokens(policy, labels=LABELS, present=PRESENT)
-    tensor = global_tokens(policy, labels=torch.tensor(LABELS), present=torch.tensor(PRESENT))
+    array = global_tokens(policy, labels=LABELS)
+    tensor = global_tokens(policy, labels=torch.tensor(LABELS))
     assert isinstance(array, np.ndarray)
     assert array.dtype == bool
     assert tensor.dtype == torch.bool
@@ -37,34 +35,17 @@ def test_pictures_in_numpy_and_torch(policy):
         assert picture([global_tokens(policy, labels=labels)]) == PICTURES[policy][:1], (
             "a sequence is its row"
         )
-    assert not global_tokens(policy, labels=LABELS, present=np.zeros((2, 7), dtype=bool)).any()
 
 
-@pytest.mark.parametrize("fraction", [0.0, 0.1, 0.15, 1 / 3, 1.0])
-def test_prefix_is_the_exact_ceiling(fraction):
-    """0.1 x 30 and 0.15 x 20 are whole numbers, which floating point must not turn into one more."""
-    exact = Fraction(str(fraction)).limit_denominator(1_000_000)
+def test_prefix_is_the_exact_ceiling():
+    """0.15 x 20 is a whole number, which floating point must not turn into one more."""
     for length in [1, 2, 19, 20, 21, 30, 60, 100, 4096]:
         for labels in (np.zeros(length, dtype=int), torch.zeros(length, dtype=torch.int64)):
-            prefix = global_tokens("prefix", labels=labels, prefix_fraction=fraction)
-            assert int(prefix.sum()) == math.ceil(exact * length)
+            prefix = global_tokens("prefix", labels=labels)
+            assert int(prefix.sum()) == math.ceil(Fraction(15, 100) * length)
             assert bool(prefix[: int(prefix.sum())].all())
 
 
-def test_padding_on_the_left_does_not_count():
-    present = np.array([0, 0, 0, 1, 1, 1, 1], dtype=bool)
-    assert picture([global_tokens("prefix", labels=LABELS[1], present=present)]) == ["0001000"]
-
-
-@pytest.mark.parametrize(
-    ("policy", "arguments", "message"),
-    [
-        ("mask", {}, "unknown global policy 'mask'; choose one of masked, prefix, none"),
-        ("prefix", {"prefix_fraction": 1.5}, "prefix_fraction is 1.5; it must lie between 0 and 1"),
-        ("prefix", {"present": PRESENT[0]}, r"present has shape \(7,\), but labels \(2, 7\)"),
-        ("prefix", {"present": PRESENT.astype(int)}, "present is int64; it must be bool"),
-    ],
-)
-def test_bad_input(policy, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        global_tokens(policy, labels=LABELS, **arguments)
+def test_another_name():
+    with pytest.raises(ValueError, match="global policy is 'mask'; choose one of masked, prefix, none"):
+        global_tokens("mask", labels=LABELS)

@@ -60,7 +60,7 @@ def test_multiply_adds_by_hand(epochs: benchmark.Epochs) -> None:
 def test_an_epoch_learns_from_every_form(epochs: benchmark.Epochs) -> None:
     for form in benchmark.FORMS:
         before = {name: weight.clone() for name, weight in epochs.models[form].state_dict().items()}
-        assert epochs.epoch(form) > 0
+        epochs.epoch(form)
         after = epochs.models[form].state_dict()
         assert (after["classifier.weight"] != before["classifier.weight"]).any()
 

@@ -52,6 +52,12 @@ def test_all_of_a_run_is_seen_and_nothing_else_runs(
     assert HOSTILE in page.locator(".gtitle").text_content()
     page.screenshot(path=pictures / f"run_page_{scheme}.png", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    bar, figure = (page.locator(part).first.bounding_box() for part in (".modebar", "[data-figure]"))
+    assert bar["width"] < 50 < bar["height"], "upright, not on the title"
+    assert bar["x"] > figure["x"] + figure["width"] - 50
+    tests = [one.bounding_box() for one in page.get_by_text("to Longformer)").all()]
+    assert tests, "p, and against what"
+    assert max(one["width"] for one in tests) < 135, "does not widen a column"
     watched.check_quiet()
 
 

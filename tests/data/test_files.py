@@ -365,17 +365,14 @@ def test_word_vectors(write, content):
 
 
 @pytest.mark.parametrize(
-    ("content", "limit", "words", "vectors"),
+    ("content", "words", "vectors"),
     [
-        ("2 2\nat me 0.5 1\nto 2 3\n", 0, ("at me", "to"), [[0.5, 1], [2, 3]]),  # a space after a header
-        ("7 0.5\n8 2\n", 0, ("7", "8"), [[0.5], [2]]),  # a number and a value are no header
-        ("a 1 2\na 3 4\nb 5 6\nbroken\n", 2, ("a", "b"), [[1, 2], [5, 6]]),  # counts words, and stops there
-        ("3 2\na 1 2\nb 3 4\n", 2, ("a", "b"), [[1, 2], [3, 4]]),
-        *((GLOVE, limit, WORDS[:limit], VECTORS[:limit]) for limit in (1, 3, 5, 9)),
+        ("2 2\nat me 0.5 1\nto 2 3\n", ("at me", "to"), [[0.5, 1], [2, 3]]),  # a space after a header
+        ("7 0.5\n8 2\n", ("7", "8"), [[0.5], [2]]),  # a number and a value are no header
     ],
 )
-def test_words_with_spaces_headers_and_limits(write, content, limit, words, vectors):
-    result = read_word_vectors(write("v.txt", content), limit=limit)
+def test_words_with_spaces_and_headers(write, content, words, vectors):
+    result = read_word_vectors(write("v.txt", content))
     assert result[0] == words
     np.testing.assert_array_equal(result[1], np.array(vectors, dtype=np.float32))
 
@@ -416,8 +413,6 @@ def test_word_vectors_that_are_refused(write, refused, content, message):
     path = write("v.txt", content)
     with refused(path, message):
         read_word_vectors(path)
-    with pytest.raises(ValueError, match=r"^limit is -1; it must be a number of words, or 0 for all$"):
-        read_word_vectors(path, limit=-1)
 
 
 # ---- the cards of data sets ----

@@ -134,11 +134,11 @@ def written(*pieces) -> candidate_examples.JointSequence:
         (lambda: cascade_scores(np.array([NAN, 1]), np.ones(2)), "pairwise[0] is nan; a score must be"),
         (lambda: cascade_scores(np.ones(2), np.array([NAN, np.inf])), "joint[1] is inf; a score must be"),
         (lambda: passes_of(items=0), "there are no examples to make"),
-        (lambda: passes_of(seed=-1), "seed is -1; it must not be negative"),
-        (lambda: passes_of(size=0), "size is 0; it must be at least 1, or None for one pass"),
+        (lambda: passes_of(seed=-1), "seed is -1; it must be at least 0"),
+        (lambda: passes_of(size=0), "size is 0; it must be at least 1"),
         (lambda: JointLayout(sentences=1), "sentences is 1; a question and a candidate are 2"),
         (lambda: JointLayout(sentences=2, length=1), "length is 1; the front token and one of text need 2"),
-        (lambda: JointLayout(sentences=2, positions="padded"), "unknown positions 'padded'; choose one of"),
+        (lambda: JointLayout(sentences=2, positions="padded"), "positions is 'padded'; choose one of"),
         (lambda: written([7], [8]), "there are 2 sentences; the layout has 4"),
         (lambda: written(*[[7]] * 5), "there are 5 sentences; the layout has 4"),
         (lambda: written(None, [7], [8], [9]), "sentence 0, the question or claim, is absent; only"),
@@ -351,7 +351,7 @@ def test_groups_of_one_candidate_are_a_cross_encoder_and_may_be_smaller_than_the
         ({"sets": [SETS[0], question("w103")]}, "question w103 has no candidates; leave it out"),
         ({"k": 0}, "k is 0; it must be 1 to 3, as the layout has"),
         ({"k": 4}, "k is 4; it must be 1 to 3, as the layout has"),
-        ({"seed": -1}, "seed is -1; it must not be negative"),
+        ({"seed": -1}, "seed is -1; it must be at least 0"),
     ],
 )
 def test_messages_about_questions(make, settings, message):

@@ -1,6 +1,7 @@
 """What all kinds of examples share: how texts become tokens, how a data set is read, what a batch is."""
 
 import copy
+import pickle
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.utils.data import DataLoader
 from transformers import PreTrainedTokenizerFast
 
 from cdlm_lab.data.claims import EvidencedClaim
@@ -310,12 +312,20 @@ def plain(example: Any) -> list[tuple[str, Any, Any]]:
 
 
 @pytest.mark.parametrize("made", NAMES, indirect=True)
-def test_examples_are_the_same_in_any_order_of_access_and_in_copies(made):
+def test_examples_are_the_same_in_any_order_of_access_in_copies_and_in_worker_processes(made):
     count = min(len(made.examples), 10)
     first = [plain(made.examples[index]) for index in range(count)]
     again = copy.deepcopy(made.examples)
     assert [plain(again[index]) for index in reversed(range(count))] == first[::-1]
+    loader = DataLoader(made.examples, batch_size=None, sampler=range(count), num_workers=2, collate_fn=plain)
+    assert list(loader) == first
     assert len({str(one) for one in first}) > 1
+
+
+@pytest.mark.parametrize("made", ["clusters", "paragraphs"], indirect=True)
+def test_examples_of_corpora_may_be_pickled(made):
+    again = pickle.loads(pickle.dumps(made.examples))  # noqa: S301 (our own bytes)
+    assert all(plain(again[index]) == plain(made.examples[index]) for index in range(10))
 
 
 @pytest.mark.parametrize("made", [name for name in NAMES if name != "sentence pairs"], indirect=True)

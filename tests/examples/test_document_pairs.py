@@ -22,7 +22,6 @@ from cdlm_lab.examples.document_pairs import (
     match_sequence,
 )
 from cdlm_lab.examples.tokens import SpecialTokens, Vocabulary
-from cdlm_lab.models.matching import DocumentMatcher, HierarchicalConfig
 
 SPECIAL = SpecialTokens(
     start=1, end=2, cls=3, sep=4, pad=0, mask=5, all_special=frozenset(range(6)), vocabulary_size=100
@@ -239,63 +238,6 @@ def test_batches_by_hand():
         assert batch["inputs"].dtype == torch.float32
         assert batch["inputs"].tolist() == [[[[0.5, 1], [0, 0]], [[2, 3], [0, 0]]]]
         assert batch["sentence_mask"].tolist() == [[[True, True], [True, False]]]  # zeros are a vector too
-
-
-SENTENCES = ("Rain fell.", "So?", "It rained on and on, and then it rained.", "Rain, rain!", "The end")
-SIZES = ((3, 1), (2, 5), (1, 1), (4, 2))  # sentences of the documents of each pair
-
-
-@pytest.fixture(params=["gru", "vectors"])
-def read(request) -> tuple[str, DocumentMatcher, SentencePairExamples]:
-    """An encoder, a matcher with it, and examples for it."""
-    encoder = request.param
-    vocabulary = Vocabulary.of_sentences(SENTENCES, least=1)
-    encode = words = in_words(9, 7, vocabulary)
-    if encoder == "vectors":
-        table = np.random.default_rng(0).normal(size=(len(vocabulary), 6)).astype(np.float32)
-        encode = lambda document: table[words(document)].mean(1)  # noqa: E731
-    pairs = [
-        pair(
-            *(document(f"{n}{side}", *SENTENCES[-size:]) for side, size in enumerate(sizes)),
-            related=n % 2 == 0,
-        )
-        for n, sizes in enumerate(SIZES)
-    ]
-    torch.manual_seed(0)
-    config = HierarchicalConfig(
-        encoder=encoder, cda="deep" if encoder == "gru" else "shallow", vocabulary_size=30, word_size=5,
-        vector_size=6, hidden_size=4, initializer_range=0.4,
-    )  # fmt: skip
-    return encoder, DocumentMatcher(config).eval(), SentencePairExamples(pairs=pairs, encode=encode)
-
-
-@torch.no_grad()
-def test_a_pair_alone_is_the_pair_in_its_batch(read):
-    _, model, examples = read
-    together = model(**collate(list(examples)))
-    losses = []
-    for n, one in enumerate(examples):
-        alone = model(**collate([one]))
-        torch.testing.assert_close(alone.logits[0], together.logits[n])
-        for side, size in enumerate(SIZES[n]):
-            torch.testing.assert_close(alone.attention[0, side, :size], together.attention[n, side, :size])
-            assert not together.attention[n, side, size:].any()
-        losses.append(alone.loss)
-    torch.testing.assert_close(torch.stack(losses).mean(), together.loss)
-    assert together.logits.std() > 1e-3  # pairs that are all the same would show nothing
-
-
-@torch.no_grad()
-def test_filling_is_inert(read):
-    """More filling, and for vectors other filling, changes nothing."""
-    encoder, model, examples = read
-    batch = collate(list(examples))
-    before, inputs, mask = model(**batch).logits, batch["inputs"], batch["sentence_mask"]
-    if encoder == "vectors":
-        inputs = inputs.masked_fill(~mask[..., None], 99.0)
-    else:
-        inputs, mask = torch.nn.functional.pad(inputs, (0, 2, 0, 3)), torch.nn.functional.pad(mask, (0, 3))
-    torch.testing.assert_close(model(inputs, mask).logits, before)
 
 
 WORDS = example([[5, 7]], [[8]])

@@ -6,7 +6,17 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
-from cdlm_lab.examples.masking import continuing_pieces, mask_tokens, words_of
+from cdlm_lab.examples.masking import (
+    CONTINUES as GOES_ON,
+)
+from cdlm_lab.examples.masking import (
+    NO_WORD,
+    STARTS,
+    continuing_pieces,
+    mask_tokens,
+    word_pieces,
+    words_of,
+)
 from cdlm_lab.examples.tokens import SpecialTokens, from_tokenizer
 from cdlm_lab.models.encoder import load_tokenizer
 
@@ -160,6 +170,19 @@ def test_words_of_byte_level_bpe():
     ids = np.array([tokenizer.cls_token_id, *tokenizer.convert_tokens_to_ids(["z", "x"])])
     numbers = words_of(ids, continuing_pieces(tokenizer), special=from_tokenizer(tokenizer))
     assert numbers.tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("minilm", {"the": STARTS, "##ing": GOES_ON, ",": NO_WORD, "(": NO_WORD, "’": NO_WORD, "7": STARTS}),
+        ("tiny", {"ĠThe": STARTS, "ing": GOES_ON, ",": NO_WORD, "Ġ": NO_WORD, "Ċ": NO_WORD, "7": GOES_ON}),
+    ],
+)
+def test_pieces_that_are_no_word(name: str, expected: dict[str, int]):
+    tokenizer = load_tokenizer(name)
+    kinds, vocabulary = word_pieces(tokenizer), tokenizer.get_vocab()
+    assert {piece: kinds[vocabulary[piece]] for piece in expected} == expected
 
 
 def test_white_space_of_byte_level_bpe():

@@ -239,7 +239,7 @@ def test_mentions_that_do_not_fit(build, first, second, document, lengths, room)
         (
             (1, 0, 1),
             {"context": "document"},
-            "unknown context 'document'; choose one of documents, sentences",
+            "context is 'document'; choose one of documents, sentences",
         ),
         ((1, 0, 1), {"lengths": (6,)}, "mention m1 of document d1: no document of this id was given"),
         ((1, 5, 7), {}, r"mention m1 of document d1: its tokens \(5, 7\) lie outside"),

@@ -102,8 +102,8 @@ def test_only_documents_with_mentions_of_the_kind_count(topics):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("event", "document"), "unknown topic level 'document'; choose one of topic, subtopic, predicted"),
-        (("events", "topic"), "unknown kind 'events'; choose one of event, entity"),
+        (("event", "document"), "topic level is 'document'; choose one of topic, subtopic, predicted"),
+        (("events", "topic"), "kind is 'events'; choose one of event, entity"),
         (("event", "predicted"), "level is 'predicted', but predicted is None; give the group of each"),
         (("event", "predicted", {"a": "u", "c": "v"}), "document b has mentions, but is in none of"),
     ],
@@ -226,10 +226,10 @@ def test_samples_against_a_slow_definition(clusters):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"negatives_per_positive": -1.0}, r"negatives_per_positive is -1.0; it must be 0 or more"),
-        ({"negatives_per_positive": math.nan}, r"negatives_per_positive is nan; it must be 0 or more"),
-        ({"seed": -1}, "seed is -1 and epoch 0; neither may be negative"),
-        ({"epoch": -1}, "seed is 0 and epoch -1; neither may be negative"),
+        ({"negatives_per_positive": -1.0}, r"negatives_per_positive is -1.0; it must be at least 0"),
+        ({"negatives_per_positive": math.nan}, r"negatives_per_positive is nan; it must be at least 0"),
+        ({"seed": -1}, "seed is -1; it must be at least 0"),
+        ({"epoch": -1}, "epoch is -1; it must be at least 0"),
     ],
 )
 def test_bad_samples(changes, message):
@@ -309,7 +309,7 @@ def test_sizes_are_those_of_the_sequences(made, context, max_length):
         ({"pairs": np.array([[0, 1], [3, 3]])}, r"pairs\[1\] is of mention 3 with itself"),
         ({"labels": np.ones(27)}, r"labels has shape \(27,\), but there are 28 pairs"),
         ({"labels": np.full(28, 0.5)}, "a label is neither 0 nor 1"),
-        ({"context": "text"}, "unknown context 'text'"),
+        ({"context": "text"}, "context is 'text'"),
     ],
 )
 def test_bad_data_sets(made, topics, changes, message):

@@ -132,7 +132,7 @@ def test_the_documents_are_left_unchanged_and_the_budget_is_used_up():
 @pytest.mark.parametrize(
     ("lengths", "arguments", "message"),
     [
-        ((3,), {"policy": "greedy"}, "unknown packing policy 'greedy'; choose one of whole_documents,"),
+        ((3,), {"policy": "greedy"}, "packing policy is 'greedy'; choose one of whole_documents,"),
         ((3,), {"max_length": 4}, "max_length is 4; a document with its special tokens needs at least 5"),
         ((), {}, "no documents to pack"),
         ((3, 0), {}, r"documents\[1\] is empty"),

@@ -4,7 +4,6 @@ examples; chance; masks; bad corpora.
 Sentence s of paragraph p of document d reads "w<d> w<100 + p> w<200 + s>": its tokens say where it is from.
 """
 
-import pickle
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from datasets import Dataset
-from torch.utils.data import DataLoader
 
 from cdlm_lab.data.clusters import Paragraphed
 from cdlm_lab.examples import paragraph_tasks
@@ -229,15 +227,6 @@ def test_sizes_seeds_passes_and_masks(tasks):
     for index in range(20):
         ids = [each.describe(index).sequence.input_ids for each in (more, many)]
         assert np.array_equal(*ids)
-
-
-def test_workers_and_copies_see_the_same(tasks):
-    made = tasks(size=12)
-    copied = pickle.loads(pickle.dumps(made))  # noqa: S301 (our own bytes)
-    loader = DataLoader(made, batch_size=None, num_workers=2)
-    for index, loaded in enumerate(loader):
-        assert same(made[index], {key: value.numpy() for key, value in loaded.items()})
-        assert same(made[index], copied[index])
 
 
 def test_an_example(tasks, special):

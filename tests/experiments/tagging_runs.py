@@ -10,7 +10,7 @@ from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
 from cdlm_lab.experiments.document_tagging import Settings, TaggedCorpus, TaggingRun
 from cdlm_lab.experiments.systems.tagging import Taggers
 from cdlm_lab.report import Report
-from cdlm_lab.scores import Score
+from cdlm_lab.scores import Score, plain_name
 
 
 def tagged(name: str, *sentences: tuple[str, str | None]) -> TaggedDocument:
@@ -33,6 +33,11 @@ def tagging_run(corpus: TaggedCorpus, **values: Any) -> TaggingRun:
 def score_of(report: Report, system: str, split: str, metric: str, seed: int | None = None) -> Score:
     """The row of the score table."""
     return next(row for row in report.rows if row.key == (system, split, "", metric, seed))
+
+
+def by_name(report: Report) -> dict[str, Score]:
+    """Its rows: `system/group/split/metric`."""
+    return {plain_name(row): row for row in report.rows}
 
 
 def table_cells(html: str) -> list[list[str]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import ttest_ind
-from tagging_runs import table_cells
+from tagging_runs import by_name, table_cells
 
 from cdlm_lab.data.candidates import counts_of
 from cdlm_lab.data.records import CandidateSet
@@ -25,7 +25,7 @@ from cdlm_lab.experiments.answer_selection import (
 from cdlm_lab.experiments.systems import ranking
 from cdlm_lab.experiments.systems.ranking import AnswerPredictions, expected_ratios, timed_sets
 from cdlm_lab.experiments.views.candidates import read_rankings, row_label
-from cdlm_lab.models.precision import precision_told
+from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.report import Report, open_run, read_report
 from cdlm_lab.widgets.rankings import Latency
 
@@ -109,12 +109,12 @@ def report(given) -> Report:
 
 
 def test_scores_are_means_over_seeds_with_intervals_over_stories(report: Report):
-    scores = report.scores
+    scores = by_name(report)
     of_pairwise = scores["pairwise/all/test/p_at_1"]
-    assert of_pairwise["value"] == pytest.approx((1 / 3 + 2 / 3) / 2)
-    assert of_pairwise["deviation"] == pytest.approx(np.std([1 / 3, 2 / 3], ddof=1))
+    assert of_pairwise.value == pytest.approx((1 / 3 + 2 / 3) / 2)
+    assert of_pairwise.deviation == pytest.approx(np.std([1 / 3, 2 / 3], ddof=1))
     # the first story has 1 + 1/2 in two questions, the second 0 in one
-    assert (of_pairwise["low"], of_pairwise["high"], of_pairwise["seeds"]) == (0, 3 / 4, 2)
+    assert (of_pairwise.low, of_pairwise.high, of_pairwise.seeds) == (0, 3 / 4, 2)
     expected = {
         "pairwise/all/test/mrr": ((1 + 1 / 2 + 1 / 3) / 3 + (1 + 1 + 1 / 2) / 3) / 2,
         "mspp-ie/all/test/map": ((1 + 1 + 1 / 2) / 3 + 1) / 2,
@@ -125,8 +125,8 @@ def test_scores_are_means_over_seeds_with_intervals_over_stories(report: Report)
         "mspp-ie/reranked/test/p_at_1": (2 / 3 + 1) / 2,
         "random/all/dev/mrr": (1 + 1 / 2 + 1 / 3) / 3,
     }
-    assert {name: scores[name]["value"] for name in expected} == pytest.approx(expected)
-    assert scores["random/all/test/p_at_1"] == {"value": pytest.approx(1 / 3)}
+    assert {name: scores[name].value for name in expected} == pytest.approx(expected)
+    assert scores["random/all/test/p_at_1"].value == pytest.approx(1 / 3)
     assert "pairwise/reranked/test/map" not in scores
     rows = {row.key: row.value for row in report.rows if row.seed is not None}
     assert len(rows) == ((1 + 2 * 2) * 2 + 3) * 2 * 3  # dev, test, ranked anew; no question
@@ -139,7 +139,7 @@ def test_without_the_question_the_same_models_are_measured_again(report: Report)
     table = answer_selection.control_table(report).html()
     assert "storyworld, test, no question" in table
     assert "random order" in table
-    assert report.scores[f"mspp-ie/all/{NO_QUESTION}/map"]["value"] == 1 / 2
+    assert by_name(report)[f"mspp-ie/all/{NO_QUESTION}/map"].value == 1 / 2
 
 
 def test_systems_are_tested_against_pairwise_and_with_mspp_against_without(report: Report):
@@ -168,7 +168,7 @@ def test_systems_are_tested_against_pairwise_and_with_mspp_against_without(repor
 
 def test_one_seed_has_no_deviation_and_no_t_test(tmp_path: Path):
     report = report_of(*run_and_predictions(tmp_path, seeds=1))
-    assert report.scores["mspp-ie/all/test/map"]["deviation"] is None
+    assert by_name(report)["mspp-ie/all/test/map"].deviation is None
     assert {row["p_seeds"] for row in report.tables["comparisons"]} == {None}
 
 
@@ -188,7 +188,7 @@ def test_what_ranks_the_candidates(given):
 def test_data_and_tables_are_in_the_report(report: Report):
     assert report.data["clusters"] == {"train": 2, "dev": 2, "test": 2, NO_QUESTION: 2}
     assert (report.data["candidates"]["test"], report.data["format"]["test"]) == (9, "storyworld")
-    assert report.data["precision"] == precision_told("auto")
+    assert report.data["precision"] == precision_in_words("auto")
     assert set(report.tables) == {"comparisons", "diagnosis", "latency"}
     keys = {row.key: row.value for row in report.rows}
     for row in report.tables["diagnosis"]:

@@ -16,7 +16,7 @@ from cdlm_lab.experiments import document_matching as experiment
 from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.document_matching import SAME_TEXT, MatchingRun, Settings, linked_pairs, read_pairs
 from cdlm_lab.experiments.systems.matching import SYSTEMS
-from cdlm_lab.models.precision import precision_told
+from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import read_report
 
@@ -79,7 +79,7 @@ def test_what_is_finished_is_not_trained_again(matched: MatchingRun, monkeypatch
 
 def test_what_a_person_reads_before_the_start(matched: MatchingRun) -> None:
     facts = dict(experiment.corpus_facts(matched) + runs.cost_facts(matched))
-    assert facts["precision of training"] == precision_told("auto")
+    assert facts["precision of training"] == precision_in_words("auto")
     assert facts["train"].startswith("12 pairs, 50% related")
     assert "6 updates with 4 pairs, about" in facts["GRU-HAN"]
     assert "times 2 seeds" in facts["CDLM"]
@@ -277,16 +277,8 @@ def test_what_is_lost_of_scisumm_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"warmup_share": 0.6}, r"warmup_share is 0\.6; it must be at most 0\.5"),
-        ({"seeds": 0}, "seeds is 0"),
         ({"systems": "bert"}, "systems names 'bert'"),
         ({"systems": ""}, "systems names nothing; choose among tf-idf, bert-avg"),
-        ({"most_words": 0}, "most_words is 0; it must be at least 1"),
-        ({"parallel": "four"}, "parallel is 'four'"),
-        ({"train_stories": 1}, "train_stories is 1"),
-        ({"negatives_per_positive": 0}, "negatives_per_positive is 0"),
-        ({"passage_sentences": -1}, "passage_sentences is -1"),
-        ({"unrelated": "hard"}, "unrelated"),
         ({"unrelated": "contradicting", "corpus": "papers"}, "which storyworld alone has; write similar"),
     ],
 )

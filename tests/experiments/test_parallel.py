@@ -245,7 +245,7 @@ def test_the_notebook_takes_over_what_the_processes_trained(
     def run_here(
         processes: Processes, *, arguments: list[str], look: Callable[[], None], **others: Any
     ) -> None:
-        started_with.append(processes.told)
+        started_with.append(processes.in_words)
         fine_tuning.train_as_one_of_several(Path(arguments[0]))
         look()
 
@@ -312,8 +312,8 @@ def test_a_killed_fine_tuning_goes_on(encoders: Path, tmp_path: Path) -> None:
 
 def test_what_a_result_is_written_as(tmp_path: Path) -> None:
     result = TrainingResult(
-        best_checkpoint=None, last_checkpoint=tmp_path / "checkpoint-3", best_step=None, validation_loss=None,
-        validation_perplexity=None, steps=3, interrupted=True, seconds=1.5, tokens=7,
+        best_checkpoint=None, last_checkpoint=tmp_path / "checkpoint-3", best_step=None, steps=3,
+        interrupted=True, seconds=1.5, tokens=7,
         history=({"step": 1, "loss": 2.0},)
     )  # fmt: skip
     write_result(result, tmp_path)

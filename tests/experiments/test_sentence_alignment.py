@@ -268,17 +268,9 @@ def test_two_documents_of_ones_own(finished, tmp_path: Path) -> None:
         experiment.prepare(Settings(**files | {"second_document": str(tmp_path / "not" / "a.txt")}))
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"first_document": "a.txt"}, 'second_document is ""; name two files, or none'),
-        ({"source": "second token"}, "source is 'second token'"),
-        ({"reading": "recall"}, "reading is 'recall'"),
-    ],
-)
-def test_values_that_cannot_be(values: dict, message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        Settings(**values)
+def test_one_file_alone_is_refused() -> None:
+    with pytest.raises(ParameterError, match='second_document is ""; name two files, or none'):
+        Settings(first_document="a.txt")
 
 
 def test_runs_that_cannot_be_read(matched: MatchingRun, tmp_path: Path) -> None:
@@ -290,3 +282,17 @@ def test_runs_that_cannot_be_read(matched: MatchingRun, tmp_path: Path) -> None:
     ):
         with pytest.raises(ParameterError, match=message):
             matched_run(Settings(matching_run=str(folder), systems=systems))
+
+
+@pytest.mark.parametrize(
+    ("scores", "shares"),
+    [
+        ([0.3, 0.2, 0.25], [2 / 3, 0, 1 / 3]),
+        ([0.3], [1]),  # a document of one sentence
+        ([0.3, 0.3], [0.5, 0.5]),
+        ([0.3, -0.7], [1, 0]),  # the second is not in the sequence
+        ([0.3, 0.2, -0.8], [1, 0, 0]),
+    ],
+)
+def test_scores_without_a_scale_become_shares(scores: list[float], shares: list[float]) -> None:
+    assert experiment._shares(np.array(scores)) == pytest.approx(shares)

@@ -14,7 +14,7 @@ from cdlm_lab.experiments import document_tagging
 from cdlm_lab.experiments.document_tagging import TaggedCorpus, TaggingRun, TagTraining
 from cdlm_lab.experiments.systems.tagging import TagPredictions
 from cdlm_lab.metrics.counts import span_counts
-from cdlm_lab.models.precision import precision_told
+from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.report import Report, open_run, read_report
 
 Predictions = dict[tuple[str, int], dict[str, TagPredictions]]
@@ -159,7 +159,7 @@ def test_the_report_says_what_was_tagged(written) -> None:
     run, by_hand = written
     assert by_hand.data["documents"] == {"train": 2, "dev": 2, "test": 3}
     assert by_hand.data["labels"] == ["LOC", "PER"]
-    assert by_hand.data["precision"] == precision_told("auto")
+    assert by_hand.data["precision"] == precision_in_words("auto")
     facts = dict(document_tagging.corpus_facts(run))
     assert by_hand.data["facts"] == facts
     assert facts["test"] == "3 documents of 15 words; 12 of them labelled, in 4 sentences with 4 spans"

@@ -264,7 +264,7 @@ def test_tags_that_are_refused(gold, predicted, message):
 
 
 def test_an_unknown_reading_and_a_mask_of_other_words_are_refused():
-    with pytest.raises(ValueError, match="unknown reading 'loose'; choose one of seqeval, strict, released"):
+    with pytest.raises(ValueError, match="reading is 'loose'; choose one of seqeval, strict, released"):
         span_counts([], [], reading="loose")
     with pytest.raises(ValueError, match=r"chosen\[0\]\[0\] has 1 words and the gold 2"):
         word_counts(tags("O O"), tags("O O"), chosen=[[[True]]])

@@ -264,7 +264,7 @@ def test_support_of_paragraphs_without_sentences_and_of_one_alone(sequence: Ques
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"support": "argmax"}, "unknown support 'argmax'; choose one of threshold, two_paragraphs"),
+        ({"support": "argmax"}, "support is 'argmax'; choose one of threshold, two_paragraphs"),
         ({"count": 0}, "count is 0; it must be at least 1"),
         ({"most_tokens": 0}, "most_tokens is 0; it must be at least 1"),
         ({}, "no token of the sequence can be an answer"),

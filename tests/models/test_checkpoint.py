@@ -34,9 +34,8 @@ from transformers.utils import logging as transformers_logging
 
 from cdlm_lab.batch.plan import missing_need
 from cdlm_lab.models import checkpoint, to_safetensors
-from cdlm_lab.models.checkpoint import CheckpointError, ship, shipped_folder
+from cdlm_lab.models.checkpoint import CheckpointError, shipped_folder
 from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model, load_tokenizer
-from cdlm_lab.models.joint import JointHead, load_paragraph_model, paragraph_head, save_paragraph_model
 from cdlm_lab.models.model_folder import fault_of_folder
 from cdlm_lab.models.to_safetensors import convert, main
 
@@ -352,52 +351,12 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return saved(tmp_path_factory.mktemp("run") / "model", *load_language_model("tiny", **SHORT, sizes=sizes))
 
 
-def test_a_shipped_model_is_the_trained_one_in_half_precision(trained: Path, tmp_path: Path, monkeypatch):
-    target = ship(trained, "storyworld/cdlm", tmp_path)
-    assert target == shipped_folder("storyworld/cdlm", tmp_path)
-    assert checkpoint.shipped_names(tmp_path) == ["storyworld/cdlm"]
-    half, full = ((folder / "model.safetensors").stat().st_size for folder in (target, trained))
-    assert half < 0.6 * full
-    monkeypatch.setattr(shipped_folder, "__defaults__", (tmp_path,))
-    model, tokenizer = load_language_model("storyworld/cdlm", **SHORT)
-    source, source_tokenizer = load_language_model(trained, **SHORT)
-    assert tokenizer.get_vocab() == source_tokenizer.get_vocab()
-    for name, weights in source.state_dict().items():
-        assert model.state_dict()[name].dtype == torch.float32
-        torch.testing.assert_close(model.state_dict()[name], weights, rtol=2**-11, atol=1e-7)
-
-
-def test_the_head_of_paragraph_pretraining_is_shipped_too(trained: Path, tmp_path: Path):
-    head = JointHead(kind="ie_k", sentences=3, length=8)
-    model, tokenizer = load_paragraph_model(trained, head=head, seed=3)
-    save_paragraph_model(model, tokenizer, tmp_path / "left")
-    target = ship(tmp_path / "left", "storyworld/mspp-ie", tmp_path / "shipped")
-    form, weights = paragraph_head(str(target))
-    assert form == head
-    assert all(torch.equal(weights[name], value) for name, value in model.head.state_dict().items())
-    assert paragraph_head(str(ship(trained, "storyworld/mspp-ie", tmp_path / "shipped"))) is None
-
-
-def test_shipping_again_replaces_and_a_failed_shipment_keeps_what_was_there(trained: Path, tmp_path: Path):
-    ship(trained, "storyworld/cdlm", tmp_path)
-    (tmp_path / "cdlm" / "old").write_text("of an older one")
-    ship(trained, "storyworld/cdlm", tmp_path)
-    assert not (tmp_path / "cdlm" / "old").exists()
-    with pytest.raises(OSError):
-        ship(tmp_path / "nothing", "storyworld/cdlm", tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["cdlm"], "nothing is left behind"
-    assert (tmp_path / "cdlm" / "model.safetensors").exists()
-    for name in ("cdlm", "storyworld/a/b"):
-        with pytest.raises(ValueError, match="must be storyworld/<variant>"):
-            ship(trained, name, tmp_path)
-
-
 def test_what_does_not_come_with_the_project(tmp_path: Path, trained: Path, monkeypatch: pytest.MonkeyPatch):
     for other in ("allenai/longformer-base-4096", "tiny"):
         assert shipped_folder(other, tmp_path) is None
     with pytest.raises(CheckpointError, match="there are: none"):
         shipped_folder("storyworld/cdlm", tmp_path)
-    ship(trained, "storyworld/rand-cdlm", tmp_path)
+    shutil.copytree(trained, tmp_path / "rand-cdlm")
     with pytest.raises(CheckpointError, match=r"there are: storyworld/rand-cdlm\)"):
         shipped_folder("storyworld/cdlm", tmp_path)
     monkeypatch.chdir(tmp_path)

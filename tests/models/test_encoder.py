@@ -81,7 +81,7 @@ def test_a_checkpoint_of_ours_is_loaded_as_it_is_and_never_extended(bert: Path, 
         ({"window": 0}, r"window \(0\)"),
         ({"window": 64}, r"window \(64\) is wider than the longest sequence \(max_length 32\)"),
         ({"dropout": 1.0}, r"dropout \(1.0\)"),
-        ({"attention": "fast"}, "unknown attention backend 'fast'"),
+        ({"attention": "fast"}, "attention backend is 'fast'"),
     ],
 )
 def test_settings_that_cannot_be(bert: Path, settings: dict, message: str) -> None:
@@ -202,7 +202,6 @@ def test_size_of_the_default_and_what_is_loaded_again(trained_once: None, tmp_pa
     embeddings = (1024 + 1026 + 1) * 128 + 2 * 128
     assert len(tokenizer) == 1024
     assert parameter_count(model) == embeddings + 3 * layer + head
-    assert parameter_count(load_language_model("small", **long)[0]) == embeddings + 6 * layer + head
     loaded, words = load_language_model(saved(tmp_path, model, tokenizer), **long)
     assert words.backend_tokenizer.to_str() == tokenizer.backend_tokenizer.to_str()
     assert words.all_special_ids == tokenizer.all_special_ids

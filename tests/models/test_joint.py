@@ -67,7 +67,7 @@ def test_the_layout_is_that_of_the_sequences():
         ),
         (JointHead, {"kind": "ie_k", "labels": 1}, "labels is 1; it must be at least 2"),
         (JointHead, {"kind": "ie_k", "sentences": 1}, "sentences is 1"),
-        (JointHead, {"kind": "ie_k", "positions": "none"}, "unknown positions 'none'"),
+        (JointHead, {"kind": "ie_k", "positions": "none"}, "positions is 'none'"),
         (PooledHead, {"pooling": "mean"}, "pooling is 'mean'; it must be one of 'max', 'weighted_sum'"),
         (PooledHead, {"pooling": "max", "labels": 1}, "labels is 1; it must be at least 2"),
         (PooledHead, {"pooling": "max", "length": 1}, "length is 1"),

@@ -241,8 +241,8 @@ def test_why_a_precision_was_chosen(monkeypatch, device: str, units: tuple[str, 
         monkeypatch.setattr(module, "default_device", lambda: device)
     monkeypatch.setattr(precision, "bfloat16_units", lambda: units)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: bool(units))
-    assert precision.precision_told("auto") == shown
-    assert precision.precision_told("float32") == "float32"
+    assert precision.precision_in_words("auto") == shown
+    assert precision.precision_in_words("float32") == "float32"
     assert estimate.bytes_per_number("auto") == (4 if shown.startswith("float32") else 2)
     assert estimate.bytes_per_number("float32") == 4
 

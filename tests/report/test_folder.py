@@ -257,15 +257,3 @@ def test_other_ranks_write_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert not run.writer
     assert run.write_report(scores=ROWS).rows == ROWS
     assert not (tmp_path / "a").exists()
-
-
-def test_figures_are_files_of_the_run(tmp_path: Path):
-    run = open_run(tmp_path / "run", name="x", parameters={})
-    with pytest.raises(RunError, match=r"figures\['curve'\]: there is no file"):
-        run.write_report(scores=[], figures={"curve": "curve.svg"})
-    (tmp_path / "other.svg").touch()
-    with pytest.raises(RunError, match="is not in the folder of the run"):
-        run.write_report(scores=[], figures={"curve": tmp_path / "other.svg"})
-    (run.folder / "curve.svg").touch()
-    run.write_report(scores=[], figures={"curve": run.folder / "curve.svg"})
-    assert read_report(run.folder).figures == {"curve": "curve.svg"}

@@ -20,7 +20,7 @@ from cdlm_lab.results.book import (
     Book,
     aside_table,
     book_markdown,
-    damage_told,
+    damage_in_words,
     encoders_view,
     missing_rows,
     open_book,
@@ -168,7 +168,7 @@ def test_a_damaged_report_is_named_and_left_out(damage: Callable[[Path], object]
     (left,) = book.reports.aside
     assert (left.name, left.why[: len(why)]) == ("bad", why)
     assert len(left.why) < 300
-    assert damage_told(book) == "1 damaged report left out: bad"
+    assert damage_in_words(book) == "1 damaged report left out: bad"
     assert "\n" not in left.why
 
 
@@ -179,9 +179,9 @@ def test_a_damaged_report_of_a_pretraining(tmp_path: Path):
     changed(name="paragraph pretraining", parameters={})(tmp_path / "bad" / "report.json")
     book = open_book(tmp_path)
     assert [one.name for one in book.reports.reports] == ["good"]
-    assert damage_told(book) == "1 damaged report left out: bad"
+    assert damage_in_words(book) == "1 damaged report left out: bad"
     (tmp_path / "bad" / "report.json").unlink()
-    assert damage_told(open_book(tmp_path)) == "no report is damaged"
+    assert damage_in_words(open_book(tmp_path)) == "no report is damaged"
 
 
 # ---- damaged at random, the same each time; CDLM_LAB_FUZZ_ROUNDS=5000 in the environment tries so many ----

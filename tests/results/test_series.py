@@ -37,7 +37,8 @@ def test_runs_that_differ_in_their_seed_alone_are_one_row(tmp_path: Path):
     ]
     (series,) = perplexities(tmp_path)
     score = series.rows["cdlm"].row.scores["perplexity"]
-    values = [report.scores["cdlm/perplexity"]["value"] for report in reports]
+    rows = [row for report in reports for row in report.rows]
+    values = [row.value for row in rows if (row.system, row.metric) == ("cdlm", "perplexity")]
     assert score.value == pytest.approx(fmean(values))
     assert (score.deviation, score.seeds, score.low) == (pytest.approx(stdev(values)), 3, None)
     assert names(series, "cdlm") == (["s0", "s1", "s2"], [])

@@ -1,8 +1,9 @@
 """The house rules that a reader of cdlm_lab can rely on, checked by reading the source, not by running it.
 
-Imports only point down the list LAYERS; signatures, names and docstrings are bounded; nothing unpickles. Each
-rule takes a module and yields faults as "line: what is wrong". test_house_rules.py holds the library to them
-and tries each rule on snippets that break it; sizes are the matter of size_rules.py.
+Imports only point down the list LAYERS; signatures and names are bounded; nothing unpickles. Each rule
+takes a module and yields faults as "line: what is wrong". test_house_rules.py holds the library to them and
+tries each rule on snippets that break it; sizes are the matter of size_rules.py. Ruff checks that public
+names have docstrings and types, and that random numbers come from a generator that is passed on.
 """
 
 import ast
@@ -58,10 +59,6 @@ MAX_PARAMETERS, MAX_POSITIONAL = 10, 6
 FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 DEFINITION = FUNCTION | ast.ClassDef
 AT_IMPORT = r"manual_seed$|random\.seed$|cuda\.is_available$|^os\.environ$|^os\.getenv$"
-GLOBAL_GENERATOR = (
-    r"(np|numpy)\.random\.(seed|rand|randn|random|randint|choice|shuffle|permutation|normal|uniform)"
-    r"|random\.(seed|random|randint|randrange|choice|choices|shuffle|sample|uniform|gauss)"
-)
 
 
 @dataclass(frozen=True)
@@ -193,29 +190,6 @@ def crowded_signatures(module: Module) -> Iterator[str]:
             yield f"{node.lineno}: {node.name} takes {required} by position; make them keyword-only"
 
 
-def public_definitions(body: list[ast.stmt]) -> Iterator[ast.ClassDef | FUNCTION]:
-    """Public classes and functions, and those inside public classes; overloads and setters excepted."""
-    for node in body:
-        if not isinstance(node, DEFINITION) or node.name.startswith("_"):
-            continue
-        marks = {ast.unparse(mark).split(".")[-1] for mark in node.decorator_list}
-        if not {"overload", "setter"} & marks:
-            yield node
-        if isinstance(node, ast.ClassDef):
-            yield from public_definitions(node.body)
-
-
-def undocumented(module: Module) -> Iterator[str]:
-    """Public names without a docstring, public functions without a return type."""
-    if not ast.get_docstring(module.tree):
-        yield "1: the module has no docstring"
-    for node in public_definitions(module.tree.body):
-        if not ast.get_docstring(node):
-            yield f"{node.lineno}: {node.name} has no docstring"
-        if not isinstance(node, ast.ClassDef) and node.returns is None:
-            yield f"{node.lineno}: {node.name} does not say what type it returns"
-
-
 def says_little(name: str) -> bool:
     """True for names that fit anything: text_utils, DataManager, process_batch, BaseModel."""
     words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
@@ -242,14 +216,6 @@ def state_at_import(module: Module) -> Iterator[str]:
                 yield f"{node.lineno}: {ast.unparse(node)} at import time"
 
 
-def global_generators(module: Module) -> Iterator[str]:
-    """Random numbers from a generator that all the program shares, so that nobody can repeat them."""
-    for node in module.nodes:
-        called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-        if re.fullmatch(GLOBAL_GENERATOR, called):
-            yield f"{node.lineno}: {called}() uses the global generator; pass one explicitly"
-
-
 def import_cycle(modules: list[Module]) -> list[str]:
     """Modules that import each other in a circle, in order; [] if none do. Those inside functions count."""
     names = {module.name for module in modules}
@@ -272,6 +238,6 @@ def import_cycle(modules: list[Module]) -> list[str]:
 
 
 RULES: tuple[Rule, ...] = (
-    *(upward_imports, foreign_imports, unsafe_code, crowded_signatures),
-    *(undocumented, vague_names, state_at_import, global_generators),
+    *(upward_imports, foreign_imports, unsafe_code),
+    *(crowded_signatures, vague_names, state_at_import),
 )

@@ -73,13 +73,13 @@ def run_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., bo
 
 def test_what_parallel_may_say(monkeypatch: pytest.MonkeyPatch) -> None:
     config = tiny_config(batch_size=32, micro_batch_size=2)
-    assert Processes.of("", config=config) == processes.ALONE
+    assert Processes.of("", config=config) == Processes()
     assert Processes.of(" ddp 4 ", config=config) == Processes(here=4)
     assert Processes.of("fsdp 2", config=config) == Processes(sharded=True, here=2)
     several = Processes.of("fsdp 8 on 2 machines at node-0.local:29500", config=config)
     assert several == Processes(sharded=True, here=8, machines=2, meeting="node-0.local:29500")
     assert several.total == 16
-    assert several.told == "16 processes on 2 machines, which share out the weights (FSDP)"
+    assert several.in_words == "16 processes on 2 machines, which share out the weights (FSDP)"
     machines = ("ddp 2 on 1 machines at a:1", "ddp 2 on 2 machines")
     for wrong in (4, None, "4", "ddp", "ddp 0", "ddp x", "dp 2", *machines):
         with pytest.raises(ParameterError, match=r"parallel is .*; write") as raised:

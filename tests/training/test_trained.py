@@ -9,7 +9,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
 from cdlm_lab.batch.command import main
-from cdlm_lab.models.checkpoint import CheckpointError
+from cdlm_lab.models.checkpoint import CheckpointError, shipped_folder, shipped_names
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training import trained
 from cdlm_lab.training.trained import (
@@ -83,6 +83,16 @@ def test_a_shipped_run_has_models_in_half_precision_their_histories_and_nothing_
     with safe_open(trained_model("storyworld/matching", "gru-0") / "model.safetensors", "pt") as file:
         assert file.metadata() == {"format": "pt", "head": "its form"}
     assert "run_folder" not in trained.trained_parameters("storyworld/matching")
+
+
+def test_a_language_model_is_shipped_as_a_folder_that_encoders_are_opened_from(tmp_path: Path, project: Path):
+    a_model(tmp_path / "run" / "model")
+    (tmp_path / "run" / "run.json").write_text('{"name": "pretraining", "parameters": {}, "sessions": []}')
+    assert ship_run(tmp_path / "run", "storyworld/cdlm") == project / "cdlm"
+    assert sorted(path.name for path in (project / "cdlm").iterdir()) == ["config.json", "model.safetensors"]
+    assert shipped_names(project) == ["storyworld/cdlm"]
+    assert shipped_folder("storyworld/cdlm", project) == project / "cdlm"
+    assert shipped_runs() == []
 
 
 def test_shipping_again_replaces_and_a_failure_leaves_what_was_there(

@@ -9,7 +9,7 @@ from cdlm_lab.widgets.ask import ANSWERS, EVIDENCE
 LINES = "In 1958.\n\n  It is a cape. \r\n"
 DOCUMENTS = "== a ==\nOne.\n\n== b ==\nTwo."
 HOSTILE = "!<script>x</script>"
-MISTAKE = '<span style="color:#c22">!&lt;script&gt;x&lt;/script&gt; does not fit</span>'
+MISTAKE = '<span style="color:#d64545">!&lt;script&gt;x&lt;/script&gt; does not fit</span>'
 
 
 def candidates_box(answer, **more):

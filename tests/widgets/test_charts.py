@@ -85,7 +85,11 @@ def test_a_panel_for_each_loss_with_training_and_validation():
     assert (line.yref, line.line.dash) == ("y2", "dash")
     assert line.y0 == line.y1 == pytest.approx(0.2 * math.log(5) + 0.8 * math.log(1.25))
     texts = [note.text for note in figure.layout.annotations]
-    assert texts == ["MLM", "MSPP", "always guessing 20%: 0.50"]
+    assert texts == [
+        "masked words (MLM)",
+        "candidates of the same paragraph (MSPP)",
+        "always guessing 20%: 0.50",
+    ]
     validated = charts.pretraining_losses_figure(RECORDS[1:2], right=0.2)
     assert [trace.x or () for trace in validated.data] == [(), (20,), (), (20,)]
 

@@ -117,9 +117,9 @@ def test_rows_are_as_long_as_the_columns():
 
 def test_all_that_belongs_to_a_score_stands_in_its_cell():
     cell = tables.number_cell(SCORE, PER_CENT, with_p=True, against="Longformer")
-    assert (cell.text, cell.below) == ("71.6", "± 1.2 [70.0, 73.1] (p < 0.001 to Longformer)")
+    assert (cell.text, cell.below, cell.test) == ("71.6", "± 1.2 [70.0, 73.1]", "(p < 0.001 to Longformer)")
     tested = Score(metric="f1", value=0.5, p=0.0401)
-    assert tables.number_cell(tested, PER_CENT, with_p=True).below == "(p = 0.040)"
+    assert tables.number_cell(tested, PER_CENT, with_p=True).test == "(p = 0.040)"
     assert tables.number_cell(SCORE, PER_CENT).below == "± 1.2 [70.0, 73.1]"
     assert tables.number_cell(None, PER_CENT) == Cell()
     assert tables.number_cell(Score(metric="p", value=455.2, deviation=3.14159), PERPLEXITY).below == "± 3.1"
@@ -204,9 +204,7 @@ def test_columns_of_p_counts_and_seeds_and_those_that_nothing_stands_in():
     assert [column.name for column in shown.columns] == ["system", "F1"]
     rows = [row("a", f1=Score(metric="f1", value=0.5, p=0.5, against="b")), row("b", f1=0.25)]
     shown = table_of(rows, [measured("F1", "f1", with_p=True), measured("bare", "f1", bare=True)])
-    assert (shown.rows[0][1].below, shown.rows[0][2].below) == ("(p = 0.500 to B)", ""), (
-        "of a row by its label"
-    )
+    assert (shown.rows[0][1].test, shown.rows[0][2].test) == ("(p = 0.500 to B)", ""), "of a row by its label"
     score = Score(metric="f1", value=0.5, n=1234, seeds=3, deviation=0.01)
     columns = [tables.seeds(), tables.counted("items", "f1")]
     assert texts(table_of([row("a", f1=score)], columns)) == [["A", "3", "1,234"]]
@@ -290,13 +288,13 @@ RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
 SHOWN = """\
 storyworld_tiny/perplexity | | CDLM | perplexity | 2.27 | n = 400 clusters, 30,103 masked tokens
 ecb_plus_minilm/event_sentences | event | same head word | CoNLL F1 | 77.9 | n = 10 topics, 93,942 pairs
-scisumm_minilm/matching | | gru-han-deep | AAN | 75.1 / 75.2 | n = 766 pairs, 214 clusters of them
-scisumm_minilm/alignment | released | random | S2ORC | 0.3611 / 46.0 / 39.3 / 28.8 | n = 383 pairs, 214
-storyworld_tiny/questions | | CDLM | support F1 | 64.2 | n = 300 questions, 120 clusters of them
+scisumm_minilm/matching | | gru-han-deep | AAN | 75.1 / 75.2 | n = 766 pairs in 214 clusters
+scisumm_minilm/alignment | released | random | S2ORC | 0.3611 / 46.0 / 39.3 / 28.8 | n = 383 pairs in 214
+storyworld_tiny/questions | | CDLM | support F1 | 64.2 | n = 300 questions in 120 clusters
 jnlpba_minilm/tagging | | doc-arc | JNLPBA | 71.17 (0.49) | n = 60 documents of 601,637 words
 wikiqa_minilm/answers | reranked | joint-ie | WikiQA | 24.6 (3.1) / 49.3 / 49.7 | n = 237 questions, 2,341
 wikiqa_minilm/answers | all | joint-ie | WikiQA | 19.7 (1.9) / 39.4 (1.6) / 40.3 (1.8) | n = 237 questions
-fm2_minilm/verification | | mspp-ie-ie | FEVER | 81.21 (0.24) / 74.39 | n = 1,380 claims,
+fm2_minilm/verification | | mspp-ie-ie | FEVER | 81.21 (0.24) / 74.39 | n = 1,380 claims in
 ecb_plus_minilm/attention | | CDLM | ECB+ | 72.1 / 70.3 / 58.0 / 55.7 | n = 1,000 pairs of each
 """
 SHOWN = [tuple(part.strip() for part in line.split("|")) for line in SHOWN.splitlines()]
@@ -327,7 +325,7 @@ def test_systems_have_labels_and_an_order():
     table = score_table(read_report(RESULTS / "fm2_minilm" / "verification.json"), split="dev")
     headings = ["system", "label accuracy", "seeds"]
     assert [column.name for column in table.columns] == headings, "no numbers of papers beside dev"
-    assert table.caption == "n = 205 claims, 41 groups of them"
+    assert table.caption == "n = 205 claims in 41 groups"
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from cdlm_lab.data.storyworld.gold import story_of
 from cdlm_lab.data.storyworld.grammar import EventType
 from cdlm_lab.data.storyworld.plan import write_reports
 from cdlm_lab.data.storyworld.world import build_world, draw, exchanged
+from cdlm_lab.errors import check_choice
 
 GENERATOR_VERSION = "1"  # part of every story's seed; raise it when any text changes
 
@@ -51,8 +52,7 @@ def event_type_of(*, seed: int, split: Split, index: int) -> str:
 
 def _begun(*, seed: int, split: Split, index: int) -> tuple[Random, EventType]:
     """The story's own random numbers, and what is drawn first."""
-    if split not in SPLITS:
-        raise ValueError(f"split is {split!r}; choose one of {', '.join(SPLITS)}")
+    check_choice("split", split, SPLITS)
     if index < 0:
         raise ValueError(f"index is {index}; stories are numbered from 0")
     digest = hashlib.sha256(f"{GENERATOR_VERSION}/{seed}/{split}/{index}".encode()).digest()

@@ -24,6 +24,7 @@ from cdlm_lab.data.questions import MultihopQuestion, Paragraph
 from cdlm_lab.data.records import Document, Question, SentenceRef, Span, Story, Topic, token_spans
 from cdlm_lab.data.storyworld.stories import contradicting_story, event_type_of, story
 from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, TagSpan, tags_of
+from cdlm_lab.errors import check_choice
 
 _WORD = re.compile(r"[^\W\d_]+")  # letters alone, so that numbers are no words
 
@@ -202,8 +203,7 @@ def read_storyworld_pairs(
     sure; that another sentence has nothing to do with the second report is not.
     """
     members = _Stories(split, stories, seed=seed, start=start, two_for="unrelated reports")
-    if unrelated not in get_args(Unrelated):
-        raise ValueError(f"unrelated is {unrelated!r}; choose one of {', '.join(get_args(Unrelated))}")
+    check_choice("unrelated", unrelated, get_args(Unrelated))
     if unrelated == "contradicting":
         return _contradicting_pairs(members)
     return _pairs(members, similar=unrelated == "similar")

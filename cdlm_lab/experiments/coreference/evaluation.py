@@ -45,7 +45,7 @@ from cdlm_lab.experiments.runs import (
 from cdlm_lab.metrics import coreference as metrics
 from cdlm_lab.metrics.significance import compare, percentile_interval, resampled_sums
 from cdlm_lab.models.checkpoint import default_device
-from cdlm_lab.models.precision import computing_in, precision_told
+from cdlm_lab.models.precision import computing_in, precision_in_words
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report, write_json
 from cdlm_lab.scores import Score
@@ -96,7 +96,7 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
     facts = [
         ("mentions", ", ".join(mentions)),
         ("training", training),
-        ("precision", precision_told(prepared.config.precision)),
+        ("precision", precision_in_words(prepared.config.precision)),
         ("scoring", scoring),
     ]
     if settings.first_by_sentences:

@@ -41,7 +41,7 @@ from cdlm_lab.metrics.coreference import score
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.coreference import PairScorer, load_pair_scorer
 from cdlm_lab.models.encoder import AttentionDropout
-from cdlm_lab.models.precision import Precision, computing_in, precision_told
+from cdlm_lab.models.precision import Precision, computing_in, precision_in_words
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Run, open_run
@@ -145,7 +145,7 @@ class Prepared(Scorer):
         settings = self.settings
         return {
             "corpus": settings.corpus,
-            "precision": precision_told(settings.precision),
+            "precision": precision_in_words(settings.precision),
             "singletons": settings.singletons,
             "topic_level": dict(self.level),
             "passed_over": {split: counted.lines() for split, counted in self.passed_over.items()},

@@ -123,14 +123,14 @@ def timing(report: Report) -> Shown:
 ON_A_PAGE = 100
 CHANGED = (pictures.OUTCOMES[False, True], pictures.OUTCOMES[True, False])
 # What stands in the boxes before anything is typed.
-EXAMPLE_QUESTION = "How many passengers were aboard the ferry?"
+EXAMPLE_QUESTION = "How many miners were killed?"
 EXAMPLE_CANDIDATES = """\
-The ferry to Telk sails again from Monday, the harbour office said.
-Divers searched the harbour of Telk until dark.
-In all, 214 passengers and a crew of nine were aboard when the ferry left Telk.
-The ferry, built in 1987, had passed its last inspection in spring.
-A ticket for the crossing costs 14 crowns.
-"No alarm was heard on board," said Marta Elling, a teacher, one of the passengers.
+Rescuers searched the colliery of Telk until dark.
+The colliery, opened in 1987, had passed its last inspection in spring.
+The blast killed 48 miners at once.
+In all, 214 people work at the colliery.
+A ticket for the museum costs 14 crowns.
+"No alarm was heard," said Marta Elling, a teacher.
 """
 
 

@@ -24,7 +24,7 @@ from cdlm_lab.widgets import score_tables, tagged
 from cdlm_lab.widgets.ask import own_text_box
 from cdlm_lab.widgets.browse import TaggedBrowser
 from cdlm_lab.widgets.export.figures import folder_of, keep_figure
-from cdlm_lab.widgets.html import document_name, joined
+from cdlm_lab.widgets.html import counted, document_name, joined, muted
 from cdlm_lab.widgets.tables import ScoreTable, text_table
 
 
@@ -127,7 +127,10 @@ def tags_in_place(
     of_dev = predictions[run.shown.key]["dev"]
     reads, labels = tagged_sentences(of_dev), labels_of(of_dev)
     _write_page(run, "tagged", reads, title="Tagged sentences", labels=labels)
-    return TaggedBrowser(reads, labels=labels)
+    browser = TaggedBrowser(reads, labels=labels)
+    # The first sentence is a headline, mostly without a name.
+    browser.picker.value = next((n for n, read in enumerate(reads) if read.first_choice is not None), 0)
+    return browser
 
 
 def labels_of(predictions: TagPredictions) -> list[str]:
@@ -222,11 +225,15 @@ def own_tagger(run: SystemRun) -> Callable[[str], str]:
 
 
 def tags_html(predictions: TagPredictions) -> str:
-    """The first sentences with a predicted span; the tags of the documents are no gold."""
+    """All sentences of a short text, else the first with a predicted span; the tags of the documents are no
+    gold."""
     reads = tagged_sentences(predictions, known=False)
-    labels = labels_of(predictions)
-    shown = [read for read in reads if read.predicted] or reads
-    return "".join(tagged.tagged_sentence_html(read, labels=labels) for read in shown[:SHOWN_OF_OWN])
+    labels, shown = labels_of(predictions), reads
+    if len(reads) > SHOWN_OF_OWN:
+        shown = ([read for read in reads if read.predicted] or reads)[:SHOWN_OF_OWN]
+    texts = [tagged.tagged_sentence_html(read, labels=labels, every=True) for read in shown]
+    left = len(reads) - len(shown)
+    return "".join([*texts, muted(f"{counted(left, 'sentence')} more, not shown here.") if left else ""])
 
 
 def tag_own(tagger: Tagger, text: str) -> tuple[TaggedDocument, TagPredictions]:

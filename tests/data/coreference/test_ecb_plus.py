@@ -268,7 +268,7 @@ TEXT = xml("http :", "The d&amp;am", "Broke  .")  # one token of the last senten
 NAMES = "keep the official names, <topic>/<topic>_<number>ecb.xml or ...ecbplus.xml, topics 1 to 45"
 
 
-def test_sub_topics_and_topics_as_plain_text(write, tmp_path):
+def test_sub_topics_as_plain_text(write, tmp_path):
     for name in (
         "2/2_1ecb.xml", "2/2_9ecbplus.xml", "10/10_2ecbplus.xml", "10/10_11ecbplus.xml", "10/10_3ecb.xml",
         "36/36_1ecb.xml",
@@ -285,10 +285,6 @@ def test_sub_topics_and_topics_as_plain_text(write, tmp_path):
     assert plain.text == "http :\nThe d&am\nBroke ."
     assert [plain.text[start:end] for start, end in plain.sentences] == ["http :", "The d&am", "Broke ."]
     assert [cluster.id for cluster in read_ecb_plus_topics(tmp_path, split="test")] == ["36ecb"]
-    whole = read_ecb_plus_topics(tmp_path, split="validation", by_topic=True)
-    assert [(one.id, [document.id for document in one.documents]) for one in whole] == [
-        ("2", ["2_1ecb", "2_9ecbplus"])
-    ]
 
 
 def test_files_that_are_missing_or_have_other_names(write, tmp_path, refused):
@@ -375,10 +371,9 @@ def test_white_space_of_the_real_corpus_is_no_token(ecb_plus):
 )
 def test_plain_text_of_the_real_corpus(ecb_plus, split, topics, documents):
     clusters = list(read_ecb_plus_topics(ecb_plus, split=split))
-    whole = list(read_ecb_plus_topics(ecb_plus, split=split, by_topic=True))
-    assert (len(clusters), len(whole)) == (2 * topics, topics)
+    assert len(clusters) == 2 * topics
     texts = [document for cluster in clusters for document in cluster.documents]
-    assert len(texts) == sum(len(cluster.documents) for cluster in whole) == documents
+    assert len(texts) == documents
     assert all(one.text and one.sentences and not one.text.startswith("http") for one in texts)
     if split == "train":
         assert [cluster.id for cluster in clusters[:2]] == ["1ecb", "1ecbplus"]

@@ -1,0 +1,62 @@
+"""Bounds and choices of the notebooks' settings: a value outside is refused in one line that names it."""
+
+from typing import Any
+
+import pytest
+
+from cdlm_lab.experiments import (
+    answer_selection,
+    attention_analysis,
+    coreference,
+    document_matching,
+    document_tagging,
+    fact_verification,
+    multihop_qa,
+    paragraph_pretraining,
+    pretraining,
+    sentence_alignment,
+)
+from cdlm_lab.parameters import ParameterError
+
+# Of each notebook's parameters values that cannot be.
+OUTSIDE: dict[Any, list[tuple[str, Any]]] = {
+    pretraining: [("variant", "bigbird"), ("dropout", "0.1"), ("packing", "whole"), ("masking", "words"),
+                  ("held_out_clusters", -1), ("max_length", "512")],
+    coreference: [("kind", "person"), ("topic_level", "corpus"), ("context", "paragraphs"),
+                  ("train_stories", "3"), ("epochs", 0), ("micro_batch_size", 0), ("train_pairs", -1),
+                  ("checkpoint", "f1"), ("first_by_sentences", -0.1), ("first_by_sentences", 1.0)],
+    document_matching: [("warmup_share", 0.6), ("seeds", 0), ("most_words", 0), ("parallel", "four"),
+                        ("train_stories", 1), ("negatives_per_positive", 0), ("passage_sentences", -1),
+                        ("unrelated", "hard")],
+    sentence_alignment: [("source", "second token"), ("reading", "recall")],
+    multihop_qa: [("support", "all"), ("seen", "one"), ("paragraphs", 1), ("train_questions", -1),
+                  ("dev_from_train", -1), ("parallel", "many")],
+    document_tagging: [("seeds", 0), ("epochs", 0), ("batch_size", 0), ("encoder_epochs", -1),
+                       ("select_by", "accuracy"), ("schedule", "cosine"), ("reading", "loose"),
+                       ("sweep", "2 0"), ("sweep", "2,5"), ("sweep", "-2"), ("train_documents", -1),
+                       ("train_documents", "six"), ("held_out_documents", -2), ("most_context", -1),
+                       ("stray_tags", "mend"), ("layers", 0), ("occurrences", 0), ("hidden_size", -1),
+                       ("context_encoder", "gru"), ("most_tokens", 2), ("encoder", 3)],
+    paragraph_pretraining: [("head", "ie_1"), ("head_layers", "relu"), ("positions", "dense"),
+                            ("same_paragraph", 0), ("same_document", -1), ("sentence_length", 1),
+                            ("mask_probability", "0.15"), ("precision", "half"), ("train_clusters", -1)],
+    answer_selection: [("train_on", "some"), ("held_out_stories", 1), ("train_questions", -1),
+                       ("candidates", 1), ("positions", "dense"), ("head_layers", "mlp"),
+                       ("pairwise_length", 1), ("seeds", 0), ("patience", -1), ("learning_rate", "2e-6")],
+    fact_verification: [("evidence", "golden"), ("evidence_sentences", 0), ("train_stories", 1),
+                        ("held_out_claims", -1), ("sentence_length", 1), ("parallel", "4")],
+    attention_analysis: [("pairs", 0), ("candidates", "tokens"), ("split", "validation"), ("seed", 0.5)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("experiment", "name", "value"),
+    [
+        pytest.param(experiment, *given, id=f"{experiment.__name__.rpartition('.')[2]}-{given}")
+        for experiment, values in OUTSIDE.items()
+        for given in values
+    ],
+)
+def test_a_value_outside_is_refused(experiment: Any, name: str, value: Any):
+    with pytest.raises(ParameterError, match=rf"^{name} is [^\n]*$"):
+        experiment.Settings(**{name: value})
