@@ -35,7 +35,7 @@ NAN = float("nan")
 def question(name: str, *candidates: str) -> CandidateSet:
     """The first candidate is right."""
     correct = tuple(number == 0 for number in range(len(candidates)))
-    return CandidateSet(id=name, question="Who?", candidates=candidates, correct=correct)
+    return CandidateSet(id=name, question=f"Who is {name}?", candidates=candidates, correct=correct)
 
 
 # Two stories: the first asks two questions, the second one.

@@ -156,7 +156,7 @@ def test_the_best_checkpoint_is_kept_beside_the_last(tmp_path: Path):
 def test_the_history(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     seen = []
     result = run(tmp_path / "seen", on_log=seen.append, log_every=3)
-    assert "step/s" not in capfd.readouterr().out, "the bar gives way to what shows the records"
+    assert "steps/s" not in capfd.readouterr().out, "the bar gives way to what shows the records"
     lines = [json.loads(line) for line in (tmp_path / "seen" / "history.jsonl").read_text().splitlines()]
     assert lines == seen == list(result.history)
     assert [r["step"] for r in lines if "loss" in r] == [1, 3, 6, 9]
@@ -166,7 +166,7 @@ def test_the_history(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     assert values(result, "tokens") == [sum(lengths[: 4 * step]) for step in (1, 3, 6, 9)]
     assert (result.steps, result.interrupted) == (10, False)
     every = values(run(tmp_path / "every", evaluate_every=10))
-    assert "step/s" in capfd.readouterr().out
+    assert "steps/s" in capfd.readouterr().out
     means = [every[0], sum(every[1:3]) / 2, sum(every[3:6]) / 3, sum(every[6:9]) / 3]
     assert values(result) == pytest.approx(means), "a record is the mean since the last"
     assert values(run(tmp_path / "often", evaluate_every=1)) == every, "evaluations leave training as it is"

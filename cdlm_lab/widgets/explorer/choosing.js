@@ -34,6 +34,10 @@ class Chooser {
   draw() {
     const { examples, models } = this.model.get("choices");
     const { example, documents, models: chosen } = this.opened;
+    const drawn = JSON.stringify([example, documents, chosen, Boolean(this.typing)]);
+    if (drawn === this.drawn) return; // a list that is open stays open
+    this.drawn = drawn;
+    const listOpen = this.bar.querySelector("details")?.open;
     const lists = [...examples.map(([key, label]) => [key, label]), ["", "your own text …"]];
     const which = choice("documents", lists, this.typing ? "" : example, (value) => {
       this.typing = value === "";
@@ -44,7 +48,7 @@ class Chooser {
     which.group.classList.add("cdlm-x-wide");
     const parts = [which.group];
     const of = examples.find(([key]) => key === example)?.[2] ?? [];
-    if (of.length > 2) parts.push(this.documentPicker(of, documents));
+    if (of.length > 2) parts.push(this.documentPicker(of, documents, listOpen));
     const first = choice("model", models, chosen[0], (value) => this.ask({ models: [value, ...chosen.slice(1).filter((one) => one !== value)] }));
     const others = models.filter(([key]) => key !== chosen[0]);
     const second = choice("beside it", [["", "none"], ...others], chosen[1] ?? "", (value) => this.ask({ models: value ? [chosen[0], value] : [chosen[0]] }));
@@ -53,8 +57,9 @@ class Chooser {
   }
 
   // Any of the documents of an example; what is ticked is opened when the list is closed.
-  documentPicker(of, chosen) {
+  documentPicker(of, chosen, open = false) {
     const details = element("details", "cdlm-x-heads");
+    details.open = open;
     const summary = element("summary", "", `${chosen.length} of ${of.length} documents`);
     const grid = element("div", "cdlm-x-heads-grid cdlm-x-documents-grid");
     const boxes = of.map(([key, label]) => {

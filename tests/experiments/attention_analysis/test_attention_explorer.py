@@ -167,7 +167,8 @@ def test_all_that_is_shown_of_a_corpus_is_read(analysis: Analysis):
     assert "words are shown, as many whole sentences as the models read at once (399 tokens" in note
     assert explored.summary.startswith("2 documents, ")
     first, text = explored.documents[0], explored.view.documents[0]
-    assert first.id.startswith("storyworld-") and not text["name"].startswith("storyworld-"), "a headline"
+    assert first.id.startswith("storyworld-")
+    assert not text["name"].startswith("storyworld-"), "a headline"
     assert all("storyworld" not in label for *_, label in text["mentions"])
     long = " ".join(["fire"] * 400)
     switched(explored, example="", text=f"== a ==\n{long}\n== b ==\n{long}")
