@@ -126,7 +126,7 @@ def test_resting_on_a_word_tells_its_rank(opened: Any):
     page = opened.page
     word(page, 0, 1, 10).hover()
     tip = page.locator(".cdlm-x-tip")
-    assert tip.inner_text().splitlines()[:2] == ["years", "stronger than 91% of evening"]
+    assert tip.inner_text().splitlines()[:2] == ["years", "stronger than 91% of its document"]
     word(page, 0, 1, 11).hover()
     assert "punctuation is not ranked" in tip.inner_text()
     word(page, 0, 0, 1).hover()
