@@ -25,6 +25,7 @@ from cdlm_lab.examples.masking import (
     NOT_MASKED,
     check_probability,
     mask_tokens,
+    numbers_of_words,
 )
 from cdlm_lab.examples.packing import Packed, check_packing, pack_documents
 from cdlm_lab.examples.passes import Passes
@@ -189,16 +190,14 @@ def word_facts(documents: list[np.ndarray], words: np.ndarray) -> list[np.ndarra
         >>> [ids.tolist() for ids in word_facts([np.array([0, 1, 2, 1]), np.array([0, 0, 1])], words)]
         [[0, 0, -1, 1], [2, 0, 0]]
     """
-    numbers: dict[bytes, int] = {}
+    known: dict[bytes, int] = {}
     facts = []
     for ids in documents:
-        kinds = words[ids]
-        begins = kinds != CONTINUES
-        begins[1:] |= kinds[:-1] == NO_WORD
-        begins[:1] = True
-        places = np.flatnonzero(begins)
-        of_words = [numbers.setdefault(word.tobytes(), len(numbers)) for word in np.split(ids, places[1:])]
-        facts.append(np.where(kinds == NO_WORD, NO_FACT, np.repeat(of_words, np.diff([*places, len(ids)]))))
+        alone = words[ids] == NO_WORD
+        place = numbers_of_words(words[ids] == CONTINUES, alone)
+        pieces = np.split(ids, np.flatnonzero(np.diff(place)) + 1)
+        of_words = np.array([known.setdefault(word.tobytes(), len(known)) for word in pieces])
+        facts.append(np.where(alone, NO_FACT, of_words[place]))
     return facts
 
 

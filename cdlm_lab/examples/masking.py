@@ -108,8 +108,13 @@ def word_pieces(tokenizer: PreTrainedTokenizerFast) -> np.ndarray:
 def words_of(input_ids: np.ndarray, continues: np.ndarray, *, special: SpecialTokens) -> np.ndarray:
     """The number of each token's word, int64 (seq,), from 0; a special token is a word by itself, and the
     first piece after it starts a word, whatever `continuing_pieces` says."""
-    alone = special.is_special(input_ids)
-    goes_on = continues[input_ids] & ~alone
+    return numbers_of_words(continues[input_ids], special.is_special(input_ids))
+
+
+def numbers_of_words(goes_on: np.ndarray, alone: np.ndarray) -> np.ndarray:
+    """The number of each piece's word, int64 (seq,), from 0. `goes_on`: with the word before it; `alone`: a
+    word by itself, with which the next piece does not go on."""
+    goes_on = goes_on & ~alone
     goes_on[1:] &= ~alone[:-1]
     goes_on[:1] = False
     return np.cumsum(~goes_on) - 1

@@ -205,7 +205,7 @@ def test_words_of_several_pieces_by_a_second_definition():
     generator = np.random.default_rng(6)
     words = np.array([STARTS, STARTS, CONTINUES, CONTINUES, NO_WORD], dtype=np.int8)
     for _ in range(200):
-        documents = [generator.integers(0, 5, size=generator.integers(1, 15)) for _ in range(2)]
+        documents = [generator.integers(0, 5, size=generator.integers(0, 15)) for _ in range(2)]
         texts, numbers = [], {}
         for ids in documents:
             spelled = "".join(["|a", "|b", "c", "d", "|.|"][piece] for piece in ids)
