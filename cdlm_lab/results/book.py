@@ -110,9 +110,8 @@ def report_table(book: Book) -> Shown:
 
 def aside_table(book: Book) -> Shown:
     """What is not used, and why."""
-    return html_table(
-        ["", "why"], [[escaped(one.name), escaped(one.why)] for one in book.reports.aside], texts=2
-    )
+    rows = [[escaped(one.name), escaped(one.why)] for one in book.reports.aside]
+    return html_table(["", "why"], rows, texts=2)
 
 
 def damage_in_words(book: Book) -> str:

@@ -27,9 +27,9 @@ from cdlm_lab.results.reports import (
     ReportFolder,
     report_rows,
     training_name,
-    training_of,
+    trainings_in,
 )
-from cdlm_lab.training.history import HISTORY_FILE, Record, read_history
+from cdlm_lab.training.history import Record, read_history
 from cdlm_lab.widgets import charts
 from cdlm_lab.widgets.ask import printed_in
 from cdlm_lab.widgets.export.figures import CONFIG, keep_figure
@@ -56,13 +56,8 @@ class ComparedRun:
     @cached_property
     def curves(self) -> dict[str, list[Record]]:
         """Training -> its records; {} if the run trained nothing, or its history is not here."""
-        kept = {}
-        files = sorted(self.folder.rglob(HISTORY_FILE)) if self.folder.is_dir() else []
-        for file in files:
-            place = file.parent.relative_to(self.folder)
-            if training_of(place) != SMALL and (records := read_history(file)):
-                kept[training_of(place)] = records
-        return kept
+        read = {name: read_history(file) for name, file in trainings_in(self.folder) if name != SMALL}
+        return {name: records for name, records in read.items() if records}
 
     @property
     def when(self) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 from cdlm_lab.batch.command import run_card
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.report import REPORT_FILE, Report, RunError, kept, read_report
-from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PERPLEXITY, training_name, training_of
+from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PERPLEXITY, training_name, trainings_in
 from cdlm_lab.training.history import HISTORY_FILE, read_history
 from cdlm_lab.widgets.export.figures import figure_html, figure_scripts, kept_figures, write_figures
 from cdlm_lab.widgets.export.text import file_name
@@ -88,9 +88,8 @@ def _cell(value: Any) -> str:
 def curves(folder: Path, report: Report) -> Iterator[str]:
     """Of each training in the folder the curve of its losses, as HTML."""
     measure = "perplexity" if report.name in _IN_PERPLEXITY else "loss"
-    for file in sorted(folder.rglob(HISTORY_FILE)):
-        title = training_name(training_of(file.parent.relative_to(folder)), report)
-        curve = LiveCurve(title=title or report.name, measure=measure)
+    for training, file in trainings_in(folder):
+        curve = LiveCurve(title=training_name(training, report) or report.name, measure=measure)
         for record in read_history(file):
             curve.remember(record)
         if curve.history.steps:
@@ -133,7 +132,7 @@ def write_events(folder: Path, logs: Path) -> str:
         raise RunError("TensorBoard is not installed: pip install 'cdlm_lab[export]'")
     from tensorboard.summary import Writer
 
-    files = sorted(folder.rglob(HISTORY_FILE))
+    files = [file for _, file in trainings_in(folder)]
     if not files:
         raise RunError(f"{folder} holds no {HISTORY_FILE}: nothing was trained in it")
     for file in files:

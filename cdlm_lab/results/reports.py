@@ -20,6 +20,7 @@ from cdlm_lab.experiments.systems.matching import SYSTEMS
 from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import ASIDE, REPORT_FILE, RUN_FILE, Report, RunError, read_report
+from cdlm_lab.training.history import HISTORY_FILE
 from cdlm_lab.widgets.html import VARIANTS, variant_name
 from cdlm_lab.widgets.score_tables import LAYOUTS
 from cdlm_lab.widgets.tables import SystemRow, system_rows
@@ -193,9 +194,11 @@ def size_of(report: Report, group: str) -> tuple[int, str]:
 SMALL = "small"  # folder of trainings of a few updates, which are for show
 
 
-def training_of(place: Path) -> str:
-    """`systems/joint-ie-0/training` -> `joint-ie-0`; "" = the only one of its run."""
-    return place.as_posix().removesuffix("training").strip("/.").removeprefix("systems/")
+def trainings_in(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Each training of a run, such as `joint-ie-0` ("" = the only one), and the file of its records."""
+    for file in sorted(folder.rglob(HISTORY_FILE)):
+        place = file.parent.relative_to(folder).as_posix()
+        yield place.removesuffix("training").strip("/.").removeprefix("systems/"), file
 
 
 def training_name(training: str, report: Report | None) -> str:
