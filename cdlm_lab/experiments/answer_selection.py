@@ -216,7 +216,8 @@ class AnswerRun(JointRun):
         """A new one on the CPU, or the one that was trained on the default device."""
         given, folder = self.settings, self.model_folder(Training(system, seed))
         source = folder if trained else given.checkpoint(system.pretrained)
-        model, tokenizer = load_joint_model(source, head=given.head_of(system), seed=seed, **given.loading)
+        form = {"head": given.head_of(system), "new_head": not trained, "seed": seed}
+        model, tokenizer = load_joint_model(source, **form, **given.loading)
         return Ranker(model=model.to(default_device()) if trained else model, tokenizer=tokenizer, seed=seed)
 
     def examples_of(self, system: AnswerSystem) -> int:

@@ -36,6 +36,7 @@ UNUSED = (
 )
 GLOBAL_PROJECTIONS = (".query_global.", ".key_global.", ".value_global.")
 ENCODERS = ("longformer", "bert", "roberta")
+PARTS = ("embeddings.", "encoder.")  # of an encoder that was saved by itself
 # Settings that are a dimension of some weight
 DIMENSIONS = ("vocab_size", "hidden_size", "intermediate_size", "max_position_embeddings", "type_vocab_size")
 MOST_NAMES, MOST_LETTERS = 4, 300
@@ -131,10 +132,11 @@ def is_trained(name: str, model_class: type[PreTrainedModel]) -> bool:
 
 
 def read_model(
-    model_class: type[Model], source: str, config: PretrainedConfig, *, seed: int
+    model_class: type[Model], source: str, config: PretrainedConfig, *, seed: int, encoder_only: bool = False
 ) -> tuple[Model, set[str]]:
     """A model in float32 made with `config`, and the names of the weights that the checkpoint lacks and may
     lack: the whole language-model head, then drawn from `seed`, and all of Longformer's global projections.
+    `encoder_only`: True = the head of another task is left out.
 
     Raises CheckpointError for a checkpoint that is not safetensors, is damaged, lacks other weights, has
     some that are unknown, of another shape, or not finite; the message names the first few.
@@ -158,9 +160,12 @@ def read_model(
                 f'pytorch_model.bin, convert it once: {CONVERT} "$(hf download {source})" NEW_FOLDER'
             ) from error
     missing = set(report["missing_keys"])
+    unexpected = {name for name in report["unexpected_keys"] if not name.endswith(UNUSED)}
+    if encoder_only:
+        unexpected = {name for name in unexpected if name.startswith((*ENCODERS, *PARTS))}
     faults = {
         "missing": missing - _may_lack(model, missing),
-        "unexpected": {name for name in report["unexpected_keys"] if not name.endswith(UNUSED)},
+        "unexpected": unexpected,
         "of another shape than the config says": {name for name, *_ in report["mismatched_keys"]},
     }
     for problem, names in faults.items():

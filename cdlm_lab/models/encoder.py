@@ -312,8 +312,8 @@ def load_language_model(
 def load_encoder(
     name_or_path: str | os.PathLike[str], **options: Unpack[LoadOptions]
 ) -> tuple[LongformerModel, PreTrainedTokenizerFast]:
-    """The encoder of any language model that `load_language_model` loads, without head and pooler, and its
-    tokenizer. Whether the checkpoint has a head does not matter."""
+    """The encoder of any language model that `load_language_model` loads, or of a model trained for a task,
+    without head and pooler, and its tokenizer."""
     model, tokenizer, _ = _load(_Plan(name=os.fspath(name_or_path), **options), needs_head=False)
     return model.longformer, tokenizer
 
@@ -368,10 +368,13 @@ def put_head_on(
     return model.eval()
 
 
-def wanted_head(model_class: type[Any], name: str, head: Any | None) -> tuple[Any, bool]:
-    """The form of the head of a model that has one in its config, and whether the model is trained. Raises
-    ValueError for an encoder without `head`, and for a model that was trained with another one."""
-    if not is_trained(name, model_class):
+def wanted_head(
+    model_class: type[Any], name: str, head: Any | None, *, new: bool = False
+) -> tuple[Any, bool]:
+    """The form of the head of a model that has one in its config, and whether the model is trained and the
+    head not to be `new`. Raises ValueError for an encoder without `head`, and for a model that was trained
+    with another one."""
+    if new or not is_trained(name, model_class):
         if head is None:
             raise ValueError(f"{name}: not a trained {model_class.__name__}; give a head for it")
         return head, False
@@ -485,7 +488,9 @@ def _read(plan: _Plan, *, needs_head: bool) -> tuple[CrossDocumentLM, bool]:
     config = checkpoint.read_config(source)
     if config.model_type == "longformer":
         config = plan.of_longformer(config)
-        model, missing = checkpoint.read_model(CrossDocumentLM, source, config, seed=plan.seed)
+        model, missing = checkpoint.read_model(
+            CrossDocumentLM, source, config, seed=plan.seed, encoder_only=not needs_head
+        )
         if checkpoint.lacks_global_projections(missing):
             copy_local_to_global(model)
         return model, not checkpoint.lacks_head(missing)
@@ -494,7 +499,9 @@ def _read(plan: _Plan, *, needs_head: bool) -> tuple[CrossDocumentLM, bool]:
     except ValueError as error:
         raise CheckpointError(f"{plan.name}: {error}") from error
     kind = conversion.CONVERTED_FROM[config.model_type]
-    original, missing = checkpoint.read_model(kind, source, config, seed=plan.seed)
+    original, missing = checkpoint.read_model(
+        kind, source, config, seed=plan.seed, encoder_only=not needs_head
+    )
     has_head = not checkpoint.lacks_head(missing)
     if needs_head and has_head:
         conversion.check_head_activation(config)

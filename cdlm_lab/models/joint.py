@@ -197,6 +197,7 @@ def load_on_sentences(
     *,
     head: Any | None,
     window: int | None,
+    new_head: bool = False,
     max_length: int | None = None,
     seed: int = 0,
     load: Callable[..., tuple[PreTrainedModel, PreTrainedTokenizerFast]] = encoder.load_encoder,
@@ -208,10 +209,11 @@ def load_on_sentences(
         model_class: keeps its encoder in `longformer` and the form of its head in `config.joint`.
         head: the form, which has a `layout`; None = that of the trained model.
         window: total width of attention; None = every token sees every other.
+        new_head: True = of a trained model only the encoder is read.
         max_length: positions that an encoder gets at least which is converted or made.
         load: what loads the encoder; what comes with it, as an `lm_head`, becomes part of the model.
     """
-    head, trained = encoder.wanted_head(model_class, name, head)
+    head, trained = encoder.wanted_head(model_class, name, head, new=new_head)
     lengths = lengths_for(name, tokens=head.layout.tokens, window=window, max_length=max_length)
     if trained:
         model, tokenizer = encoder.load_trained(model_class, name, **lengths, **options)
@@ -326,19 +328,21 @@ def load_joint_model(
     head: JointHead | None = None,
     window: int | None = None,
     keep_head: bool = True,
+    new_head: bool = False,
     **options: Unpack[EncoderOptions],
 ) -> tuple[JointModel, PreTrainedTokenizerFast]:
     """A joint model on top of any encoder, or a trained one from its folder, and its tokenizer.
 
     `head`: what to put on the encoder; a trained model must have been trained with it; None = its own.
     `window`: total width of attention; None = every token sees every other. `keep_head`: True = start from
-    the head of paragraph pre-training beside the encoder, if it is of the same kind, labels and layers. An
-    encoder with fewer token types than there are sentences gets more, which start as copies of its last (in
+    the head of paragraph pre-training beside the encoder, if it is of the same kind, labels and layers.
+    `new_head`: True = of a trained model only the encoder is read. An encoder with fewer token types than there are sentences gets more, which start as copies of its last (in
     the released code at random). Raises ValueError: an encoder without `head`, a trained model with another
     one. CheckpointError: too few positions for the sentences; a damaged paragraph head.
     """
     name = os.fspath(name_or_path)
-    model, tokenizer = load_on_sentences(JointModel, name, head=head, window=window, **options)
+    form = {"head": head, "window": window, "new_head": new_head}
+    model, tokenizer = load_on_sentences(JointModel, name, **form, **options)
     if keep_head and not is_trained(name, JointModel):
         start_from_paragraph_head(model.head, name)
     return model, tokenizer
@@ -462,11 +466,14 @@ def load_pooled_pairs(
     *,
     head: PooledHead | None = None,
     window: int | None = None,
+    new_head: bool = False,
     **options: Unpack[EncoderOptions],
 ) -> tuple[PooledPairs, PreTrainedTokenizerFast]:
     """A model of pooled pairs on top of any encoder, or a trained one from its folder, and its tokenizer.
-    `window`: total width of attention; None = every token sees every other."""
-    return load_on_sentences(PooledPairs, os.fspath(name_or_path), head=head, window=window, **options)
+    `window`: total width of attention; None = every token sees every other. `new_head`: True = of a trained
+    model only the encoder is read."""
+    form = {"head": head, "window": window, "new_head": new_head}
+    return load_on_sentences(PooledPairs, os.fspath(name_or_path), **form, **options)
 
 
 # ---- pre-training with paragraphs

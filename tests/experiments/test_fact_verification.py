@@ -94,6 +94,15 @@ def test_storyworld():
     assert {len(claim.evidence) for of_set in claims.values() for claim in of_set} == {4}
 
 
+def test_claims_that_no_evidence_decides_may_be_left_out():
+    given = {"train_stories": 3, "held_out_stories": 2}
+    every, two = (read_claim_sets(Settings(labels=each, **given)) for each in ("all", "supported refuted"))
+    for name, claims in every.items():
+        assert two[name] == tuple(claim for claim in claims if claim.label != "not enough info")
+        assert 0 < len(two[name]) < len(claims)
+    assert labels_of(two) == ("supported", "refuted")
+
+
 def test_files_with_the_symmetric_set_beside_them(folder: Path):
     assert list(read_claim_sets(Settings(corpus=str(folder)))) == ["train", "dev", "test"]
     symmetric(folder)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,13 @@ from transformers import PreTrainedModel
 
 from cdlm_lab.models.checkpoint import CheckpointError, is_trained
 from cdlm_lab.models.encoder import load_encoder
+from cdlm_lab.models.joint import load_joint_model, load_pooled_pairs
 
 ON_ENCODER = [name for name, case in CASES.items() if case.encoder]
 LOGITS = ("logits", "type_logits", "start_logits", "end_logits", "sentence_logits", "paragraph_logits")
 FLOAT32 = ("loss", *LOGITS, "shares", "weights")
 WITH_HEADS = [name for name, case in CASES.items() if case.plain]
+QUERY = "longformer.encoder.layer.0.attention.self.query.weight"
 ON_TINY = [name for name, case in CASES.items() if case.encoder == "tiny"]
 
 
@@ -151,6 +154,10 @@ def test_save_and_load_agree(case: Case, loaded: Loaded, batch: Batch, saved: Pa
         assert is_trained(str(saved), type(again))
         assert not is_trained(str(source), type(again))
         assert tokenizer.get_vocab() == loaded[1].get_vocab()
+        encoder = load_encoder(saved, max_length=12, window=8)[0].state_dict()
+        same = {n: w for n, w in encoder.items() if "embeddings" not in n}
+        assert same
+        assert all(torch.equal(weights[f"longformer.{name}"], weight) for name, weight in same.items())
 
 
 def test_a_trained_one_that_lacks_a_weight_is_refused(case: Case, saved: Path):
@@ -173,6 +180,10 @@ def test_a_trained_head_is_kept_and_another_refused(case: Case, source, loaded, 
         case.plain(saved, head=case.other)
     with pytest.raises(ValueError, match=f"not a trained {type(again).__name__}; give a head for it$"):
         case.plain(source)
+    if case.plain in (load_joint_model, load_pooled_pairs):  # which may begin from one trained for a task
+        again, weights = case.plain(saved, head=case.other, new_head=True)[0], loaded[0].state_dict()
+        assert again.config.joint == asdict(case.other)
+        assert torch.equal(again.longformer.encoder.layer[0].attention.self.query.weight, weights[QUERY])
 
 
 @pytest.mark.parametrize("name", ON_ENCODER)
