@@ -336,9 +336,10 @@ def load_joint_model(
     `head`: what to put on the encoder; a trained model must have been trained with it; None = its own.
     `window`: total width of attention; None = every token sees every other. `keep_head`: True = start from
     the head of paragraph pre-training beside the encoder, if it is of the same kind, labels and layers.
-    `new_head`: True = of a trained model only the encoder is read. An encoder with fewer token types than there are sentences gets more, which start as copies of its last (in
-    the released code at random). Raises ValueError: an encoder without `head`, a trained model with another
-    one. CheckpointError: too few positions for the sentences; a damaged paragraph head.
+    `new_head`: True = of a trained model only the encoder is read. An encoder with fewer token types than
+    there are sentences gets more, which start as copies of its last (in the released code at random). Raises
+    ValueError: an encoder without `head`, a trained model with another one. CheckpointError: too few
+    positions for the sentences; a damaged paragraph head.
     """
     name = os.fspath(name_or_path)
     form = {"head": head, "window": window, "new_head": new_head}
