@@ -44,6 +44,7 @@ from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import usable_cores
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import Workers
+from cdlm_lab.training.trained import SYSTEMS_FOLDER
 
 
 class Variant(NamedTuple):
@@ -104,10 +105,13 @@ def reset_globals(model: nn.Module, name: str) -> None:
 
 def checkpoint_of(encoders: str, name: str) -> str:
     """The encoder of a variant: of `storyworld` the one that comes with the project, else that in the folder
-    of the variant's name in the folder `encoders`, or in its `model`."""
+    of the variant's name in the folder `encoders`, or in its `model`; of a run that trained the variant its
+    first; or what `encoders` itself holds."""
     if encoders == "storyworld":
         return f"storyworld/{name}"
-    for folder in (Path(encoders) / name / MODEL_FOLDER, Path(encoders) / name):
+    given = Path(encoders)
+    run = given / SYSTEMS_FOLDER / f"{name}-0" / MODEL_FOLDER
+    for folder in (given / name / MODEL_FOLDER, given / name, run, given):
         if (folder / "config.json").is_file():
             return str(folder)
     raise ParameterError(

@@ -87,10 +87,12 @@ class Settings(EpochSettings):
     dev_from_train: int = Field(default=0, ge=0)
     data_seed: int = 0
     variants: str = "longformer cdlm"
-    encoders: str = STORYWORLD  # or a folder with a folder for each, such as `cdlm` or `cdlm/model`
+    # Or a folder with a folder for each, such as `cdlm` or `cdlm/model`; a run of this notebook; a model.
+    encoders: str = STORYWORLD
     reset_globals: bool = True
     max_length: int = 512  # what is longer loses the ends of its paragraphs, and is reported
     window: int = 32
+    paragraph_types: int = Field(default=0, ge=0)  # so many have one of their own; the paper: none
     support: Literal["threshold", "two_paragraphs"] = "threshold"
     most_answer_tokens: int = Field(default=30, ge=1)
     shown_model: str = ""
@@ -161,7 +163,7 @@ class MultihopRun(SystemRun):
     """The questions of a run, and how its encoders are trained and answer."""
 
     NAME: ClassVar[str] = "multihop question answering"
-    SHAPES: ClassVar[tuple[str, ...]] = ("encoders", "max_length", "window")
+    SHAPES: ClassVar[tuple[str, ...]] = ("encoders", "max_length", "window", "paragraph_types")
     CHOSEN: ClassVar[tuple[str, ...]] = ("variants",)
 
     settings: Settings
@@ -197,6 +199,7 @@ class MultihopRun(SystemRun):
             self.model_folder(training) if trained else checkpoint_of(given.encoders, name),
             max_length=given.max_length,
             window=given.window,
+            paragraph_types=given.paragraph_types,
             attention_dropout=given.attention_dropout,
             seed=training.seed,
         )

@@ -368,6 +368,21 @@ def put_head_on(
     return model.eval()
 
 
+def widen_token_types(model: LongformerModel, rows: int, *, seed: int | None = None) -> None:
+    """Give an encoder at least `rows` token types, in place; new ones are copies of its last, with a seed
+    moved by as much as new weights are large."""
+    table = model.embeddings.token_type_embeddings.weight.detach()
+    if len(table) < rows:
+        new = table[-1:].repeat(rows - len(table), 1)
+        if seed is not None:
+            drawn = torch.randn(new.shape, generator=torch.Generator().manual_seed(seed))
+            new += model.config.initializer_range * drawn
+        model.embeddings.token_type_embeddings = torch.nn.Embedding.from_pretrained(
+            torch.cat([table, new]), freeze=False
+        )
+        model.config.type_vocab_size = rows
+
+
 def wanted_head(
     model_class: type[Any], name: str, head: Any | None, *, new: bool = False
 ) -> tuple[Any, bool]:
@@ -396,11 +411,16 @@ class EncoderWithHead(LongformerPreTrainedModel):
         self.longformer = LongformerModel(config, add_pooling_layer=False)
 
     def last_states(
-        self, input_ids: Tensor, attention_mask: Tensor | None, global_attention_mask: Tensor | None = None
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None,
+        global_attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
     ) -> Tensor:
         """The last hidden states of a batch, (batch, seq, dim)."""
+        masks = {"attention_mask": attention_mask, "global_attention_mask": global_attention_mask}
         return self.longformer(
-            input_ids, attention_mask, global_attention_mask=global_attention_mask, return_dict=True
+            input_ids, **masks, token_type_ids=token_type_ids, return_dict=True
         ).last_hidden_state
 
 

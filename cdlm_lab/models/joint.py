@@ -219,7 +219,7 @@ def load_on_sentences(
         model, tokenizer = encoder.load_trained(model_class, name, **lengths, **options)
     else:
         source, tokenizer = load(name, **lengths, **options, seed=seed)
-        widen_token_types(source.base_model, head.layout.sentences)
+        encoder.widen_token_types(source.base_model, head.layout.sentences)
         model = encoder.put_head_on(source, model_class, seed=seed, joint=asdict(head))
     if window is None:
         see_all(model, tokens=head.layout.tokens)
@@ -261,15 +261,6 @@ def see_all(model: nn.Module, *, tokens: int) -> None:
         elif hasattr(module, "one_sided_attn_window_size"):  # Hugging Face's own
             module.one_sided_attn_window_size = tokens
     model.config.attention_window = [2 * tokens] * model.config.num_hidden_layers
-
-
-def widen_token_types(model: LongformerModel, rows: int) -> None:
-    """Give an encoder at least `rows` token types, in place; new ones are copies of its last."""
-    table = model.embeddings.token_type_embeddings.weight.detach()
-    if len(table) < rows:
-        wider = torch.cat([table, table[-1:].expand(rows - len(table), -1)])
-        model.embeddings.token_type_embeddings = nn.Embedding.from_pretrained(wider, freeze=False)
-        model.config.type_vocab_size = rows
 
 
 # ---- joint reading

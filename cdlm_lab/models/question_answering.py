@@ -13,7 +13,9 @@ The loss of a question is the weighted sum of
   all tokens of titles and sentences. There is none where the answer is yes or no, or does not occur;
 - sentence and paragraph: mean binary cross entropy over those of the question.
 
-Choices where the papers are silent: means rather than sums, weights of 1. In the released code the optimiser
+Choices where the papers are silent: means rather than sums, weights of 1. Longformer has one token type; with
+`paragraph_types` the question has the first and each paragraph one of its own, as the segments of BERT: a
+small model does not find a name of one paragraph in another without. In the released code the optimiser
 gets the encoder alone, so its heads stay as they were drawn; spans may run from one paragraph into another,
 their words are put together from tokens, and the two paragraphs are chosen by their sentences alone.
 """
@@ -37,7 +39,7 @@ from cdlm_lab.data.questions import MultihopQuestion
 from cdlm_lab.errors import check_choice, check_least
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.examples.questions import QUESTION_MARKS, QUESTION_TYPES, SPAN, TITLE, QuestionSequence
-from cdlm_lab.models.encoder import EncoderWithHead, LoadOptions, load_encoder_with_head
+from cdlm_lab.models.encoder import EncoderWithHead, LoadOptions, load_encoder_with_head, widen_token_types
 from cdlm_lab.models.language_model import Items, over_items
 
 LOSS_WEIGHTS = {"type": 1.0, "span": 1.0, "sentence": 1.0, "paragraph": 1.0}
@@ -62,7 +64,8 @@ class QuestionOutput(ModelOutput):
 
 
 class QuestionAnswerer(EncoderWithHead):
-    """Longformer and the four heads; the config's `loss_weights` weigh the losses named in LOSS_WEIGHTS."""
+    """Longformer and the four heads; the config's `loss_weights` weigh the losses named in LOSS_WEIGHTS, its
+    `paragraph_types` is how many token types the paragraphs have."""
 
     def __init__(self, config: LongformerConfig) -> None:
         super().__init__(config)
@@ -72,6 +75,7 @@ class QuestionAnswerer(EncoderWithHead):
                 f"loss_weights names {', '.join(config.loss_weights)}; give one of each of "
                 f"{', '.join(LOSS_WEIGHTS)}"
             )
+        config.paragraph_types = getattr(config, "paragraph_types", 0)
         self.type_head = _head(config, outputs=len(QUESTION_TYPES))
         self.span_head = _head(config, outputs=2)
         self.sentence_head = _head(config, outputs=1)
@@ -99,7 +103,10 @@ class QuestionAnswerer(EncoderWithHead):
             raise ValueError(
                 "[CLS], every <t> and every [s] must be global: set them to 1 in global_attention_mask"
             )
-        states = self.last_states(input_ids, attention_mask, global_attention_mask)  # (batch, seq, dim)
+        types = self._token_types(input_ids, paragraph_positions)
+        states = self.last_states(
+            input_ids, attention_mask, global_attention_mask, types
+        )  # (batch, seq, dim)
         spans = self.span_head(states).float().masked_fill(~answerable[..., None], -torch.inf)
         out = QuestionOutput(
             type_logits=self.type_head(states[:, 0]).float(),
@@ -118,6 +125,15 @@ class QuestionAnswerer(EncoderWithHead):
         total = sum(self.config.loss_weights[name] * part.sum() for name, part in parts.items())
         loss = over_items(total, items=len(labels), num_items_in_batch=num_items_in_batch)
         return QuestionOutput(loss=loss, **out)
+
+    def _token_types(self, input_ids: Tensor, paragraph_positions: Tensor) -> Tensor | None:
+        """(batch, seq), 0 up to the first `<t>`, then the number of the paragraph from 1, at most the last type;
+        None where paragraphs have none."""
+        if not self.config.paragraph_types:
+            return None
+        starts = torch.zeros_like(input_ids)
+        starts.scatter_add_(1, paragraph_positions.clamp(min=0), (paragraph_positions >= 0).long())
+        return starts.cumsum(1).clamp(max=self.config.paragraph_types)
 
 
 def _head(config: LongformerConfig, *, outputs: int) -> nn.Sequential:
@@ -180,11 +196,17 @@ def _mean_binary_loss(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def load_question_answerer(
-    name_or_path: str | os.PathLike[str], **options: Unpack[LoadOptions]
+    name_or_path: str | os.PathLike[str], *, paragraph_types: int = 0, **options: Unpack[LoadOptions]
 ) -> tuple[QuestionAnswerer, PreTrainedTokenizerFast]:
     """A question answerer on top of any encoder, or a trained one from its folder, and its tokenizer.
-    QUESTION_MARKS are added to the tokenizer; their embeddings and the heads are drawn from the seed."""
-    return load_encoder_with_head(QuestionAnswerer, name_or_path, marks=QUESTION_MARKS, **options)
+    QUESTION_MARKS are added to the tokenizer; their embeddings and the heads are drawn from the seed.
+    `paragraph_types`: so many paragraphs get token types of their own, in the order of the sequence; an
+    encoder that has as many keeps them."""
+    model, tokenizer = load_encoder_with_head(QuestionAnswerer, name_or_path, marks=QUESTION_MARKS, **options)
+    if paragraph_types:
+        widen_token_types(model.longformer, paragraph_types + 1, seed=options.get("seed", 0))
+        model.config.paragraph_types = paragraph_types
+    return model, tokenizer
 
 
 # ---- from logits to answers

@@ -36,7 +36,7 @@ from cdlm_lab.examples.candidates import JointCollate, JointLayout, joint_sequen
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.models import joint
 from cdlm_lab.models.checkpoint import CheckpointError, own_randomness
-from cdlm_lab.models.encoder import load_encoder
+from cdlm_lab.models.encoder import load_encoder, widen_token_types
 from cdlm_lab.models.joint import HEAD_FILE, JointHead, JointHeadLayers, JointModel, PooledHead, PooledPairs
 from cdlm_lab.models.language_model import CrossDocumentLM
 
@@ -202,11 +202,11 @@ def test_token_types_are_widened_with_copies_and_never_narrowed(bert: Path):
     encoder, _ = load_encoder(bert, max_length=24, window=24)
     first = encoder.embeddings.token_type_embeddings.weight.detach().clone()
     assert len(first) == 2
-    joint.widen_token_types(encoder, 5)
+    widen_token_types(encoder, 5)
     table = encoder.embeddings.token_type_embeddings.weight
     assert table.requires_grad
     assert torch.equal(table, torch.stack([first[0], *[first[1]] * 4]))
-    joint.widen_token_types(encoder, 3)
+    widen_token_types(encoder, 3)
     assert encoder.embeddings.token_type_embeddings.weight is table
     assert encoder.config.type_vocab_size == 5
     with torch.no_grad():
