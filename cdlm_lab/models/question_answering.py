@@ -127,8 +127,8 @@ class QuestionAnswerer(EncoderWithHead):
         return QuestionOutput(loss=loss, **out)
 
     def _token_types(self, input_ids: Tensor, paragraph_positions: Tensor) -> Tensor | None:
-        """(batch, seq), 0 up to the first `<t>`, then the number of the paragraph from 1, at most the last type;
-        None where paragraphs have none."""
+        """(batch, seq), 0 up to the first `<t>`, then the number of the paragraph from 1, at most
+        `paragraph_types`; None where paragraphs have none."""
         if not self.config.paragraph_types:
             return None
         starts = torch.zeros_like(input_ids)
