@@ -355,10 +355,10 @@ def evaluate(
     """P@1, MAP and MRR of all systems and of a random order, the tests between systems on test, what shows a
     collapse, and latencies; None = they are measured."""
     values: dict[Cell, list[np.ndarray]] = {}
-    controls = [NO_QUESTION] if NO_QUESTION in run.splits else []
+    splits = [split for split in (*HELD_OUT, NO_QUESTION) if split in run.splits]
     for system in run.systems:
-        parts = list(product((ALL, RERANKED) if system.is_joint else (ALL,), HELD_OUT))
-        parts += [(ALL, split) for split in controls]
+        parts = [(ALL, split) for split in splits]
+        parts += [(RERANKED, split) for split in HELD_OUT if system.is_joint]
         for group, split in parts:
             seeds = [
                 values_per_group(ranked(predictions, system.name, seed, split, group).groups())
@@ -366,7 +366,7 @@ def evaluate(
             ]
             for measure, name in MEASURES.items():
                 values[Cell(system.name, split, measure, group)] = [one[name] for one in seeds]
-    clusters = {split: list(map(cluster_of, run.of_split(split))) for split in (*HELD_OUT, *controls)}
+    clusters = {split: list(map(cluster_of, run.of_split(split))) for split in splits}
     tests = [
         row
         for group, measure in product((ALL, RERANKED), MEASURES)

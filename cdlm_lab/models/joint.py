@@ -318,24 +318,23 @@ def load_joint_model(
     *,
     head: JointHead | None = None,
     window: int | None = None,
-    keep_head: bool = True,
     new_head: bool = False,
     **options: Unpack[EncoderOptions],
 ) -> tuple[JointModel, PreTrainedTokenizerFast]:
     """A joint model on top of any encoder, or a trained one from its folder, and its tokenizer.
 
-    `head`: what to put on the encoder; a trained model must have been trained with it; None = its own.
-    `window`: total width of attention; None = every token sees every other. `keep_head`: True = start from
-    the head of paragraph pre-training beside the encoder, if it is of the same kind, labels and layers.
-    `new_head`: True = of a trained model only the encoder is read. An encoder with fewer token types than
-    there are sentences gets more, which start as copies of its last (in the released code at random). Raises
-    ValueError: an encoder without `head`, a trained model with another one. CheckpointError: too few
-    positions for the sentences; a damaged paragraph head.
+    `head`: what to put on the encoder, from the head of paragraph pre-training beside it where that is of the
+    same kind, labels and layers; a trained model must have been trained with it; None = its own.
+    `window`: total width of attention; None = every token sees every other. `new_head`: True = of a trained
+    model only the encoder is read. An encoder with fewer token types than there are sentences gets more,
+    which start as copies of its last (in the released code at random). Raises ValueError: an encoder without
+    `head`, a trained model with another one. CheckpointError: too few positions for the sentences; a damaged
+    paragraph head.
     """
     name = os.fspath(name_or_path)
     form = {"head": head, "window": window, "new_head": new_head}
     model, tokenizer = load_on_sentences(JointModel, name, **form, **options)
-    if keep_head and not is_trained(name, JointModel):
+    if not is_trained(name, JointModel):
         start_from_paragraph_head(model.head, name)
     return model, tokenizer
 

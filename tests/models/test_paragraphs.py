@@ -2,6 +2,7 @@
 head beside it."""
 
 import math
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 from model_cases import MASKED, PARAGRAPH_FORM, PARAGRAPH_HEADS, Batch, Loaded, paragraphs, row_of
 from transformers import BertModel, LongformerForMaskedLM
 
-from cdlm_lab.models.checkpoint import is_trained
+from cdlm_lab.models.checkpoint import HEAD_FILE, is_trained
 from cdlm_lab.models.encoder import load_encoder, load_language_model
 from cdlm_lab.models.joint import (
     JointHead,
@@ -134,8 +135,8 @@ def test_training_goes_on_from_what_is_saved_and_from_a_checkpoint(loaded, head,
 def test_a_joint_model_keeps_the_head_of_its_kind_alone(loaded: Loaded, head: JointHead, tmp_path: Path):
     model, tokenizer = loaded
     save_paragraph_model(model, tokenizer, tmp_path)
-    joint, _ = load_joint_model(tmp_path, head=head, seed=5)
-    drawn, _ = load_joint_model(tmp_path, head=head, seed=5, keep_head=False)
+    alone = shutil.copytree(tmp_path, tmp_path / "alone", ignore=lambda *_: [HEAD_FILE, "alone"])
+    joint, drawn = (load_joint_model(folder, head=head, seed=5)[0] for folder in (tmp_path, alone))
     for name, weight in model.head.state_dict().items():
         assert torch.equal(joint.head.state_dict()[name], weight), name
         assert torch.equal(drawn.head.state_dict()[name], weight) == name.endswith("bias"), name
