@@ -136,6 +136,8 @@ def apply_lines(
     another model, or another process is at it. Raises Stopped after an interrupt.
     """
     source, target = Path(source), Path(target)
+    if not source.exists():
+        raise RunError(f"{source}: there is no such file; check the spelling of the path")
     if source.resolve() == target.resolve():
         raise RunError(f"{source} would be read and written; name another file for the answers")
     form = FORMS[kind_of_name(name)]

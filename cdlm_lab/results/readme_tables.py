@@ -238,6 +238,9 @@ RUN_TABLES: Mapping[str, Made] = {
     "news-perplexity": _whole_report(
         "news_clusters_minilm_512/perplexity.json", _perplexity(_CROSSING), first="variant"
     ),
+    "news-perplexity-again": _whole_report(
+        "news_clusters_minilm_512/perplexity_seed_1.json", _perplexity(_CROSSING), first="variant"
+    ),
     "news-perplexity-first": _whole_report(
         "news_clusters_minilm/perplexity.json", _perplexity(), first="variant"
     ),
