@@ -123,6 +123,8 @@ def test_what_was_made_otherwise_is_refused_and_what_is_finished_stays(
     (tmp_path / "out.jsonl.made.json").unlink()
     with pytest.raises(RunError, match="is there, and nothing says how it was made; delete"):
         apply_lines("storyworld/tagging", source, target)
+    with pytest.raises(RunError, match=r"new.jsonl: there is no such file; check the spelling"):
+        apply_lines("storyworld/tagging", tmp_path / "new.jsonl", target)
     with pytest.raises(RunError, match=r"out.jsonl would be read and written; name another file"):
         apply_lines("storyworld/tagging", target, tmp_path / "new" / ".." / "out.jsonl")
     assert target.read_bytes() == before
