@@ -80,6 +80,7 @@ class Settings(EpochSettings):
     paragraphs: int = Field(default=4, ge=2)
     # Without the document that holds the clue nobody can do better than guess.
     seen: Literal["both documents", "one document"] = "both documents"
+    kinds: Literal["all", "bridge", "comparison"] = "all"  # questions of other kinds are left out
     train_questions: int = Field(default=0, ge=0, description="0 means all")
     held_out_questions: int = Field(default=0, ge=0, description="0 means all")
     # The paper reports on the official development set, where nothing may be chosen, and the official test
@@ -145,6 +146,10 @@ def read_questions(given: Settings) -> Questions:
         withheld = form | {"withheld": True}
         read[ONE_DOCUMENT] = list(read_storyworld_questions("test", given.held_out_stories, **withheld))
         most[ONE_DOCUMENT], seeds[ONE_DOCUMENT] = most["test"], seeds["test"]
+    if given.kinds != "all":
+        read = {split: [one for one in some if one.kind == given.kinds] for split, some in read.items()}
+        if empty := [split for split, some in read.items() if not some]:
+            raise ParameterError(f"kinds is {given.kinds!r}, of which {given.corpus} has none in {empty[0]}")
     return {split: runs.drawn(some, most[split], seed=seeds[split]) for split, some in read.items()}
 
 

@@ -233,6 +233,14 @@ def test_values_that_cannot_be(values: dict, message: str) -> None:
         Settings(**values)
 
 
+def test_questions_of_one_kind_alone() -> None:
+    given = {"train_stories": 4, "held_out_stories": 2}
+    every, bridges = (read_questions(Settings(kinds=kinds, **given)) for kinds in ("all", "bridge"))
+    for split, questions in every.items():
+        assert bridges[split] == tuple(one for one in questions if one.kind == "bridge")
+        assert 0 < len(bridges[split]) < len(questions)
+
+
 def test_encoders_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="encoders is 'nowhere', where longformer is not"):
         multihop_qa.prepare(replace(SMALL, run_folder=str(tmp_path / "run"), encoders="nowhere"))
