@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import takewhile
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -16,6 +19,7 @@ from cdlm_lab.widgets import html
 from cdlm_lab.widgets.explorer.still import shade
 from cdlm_lab.widgets.html import escaped
 
+PACKAGE = Path(__file__).resolve().parents[1]
 IN_SIGHT = 12  # rows of a table that a picture shows
 Part = TypeVar("Part")
 
@@ -25,9 +29,12 @@ class TextCut(UserWarning):
 
 
 def warn_of_cut(what: str, *, lost: int, of: int, policy: str, unit: str = "tokens") -> None:
-    """Warn, if anything was lost, how much of how much was, and by which rule."""
+    """Warn, if anything was lost, how much of how much was, and by which rule; at the line of the caller
+    outside of the package."""
     if lost:
-        warnings.warn(f"{what}: {lost:,} of {of:,} {unit} are not read; {policy}", TextCut, stacklevel=4)
+        files = (frame.filename for frame in inspect.stack(context=0)[1:])
+        level = 2 + sum(1 for _ in takewhile(lambda file: Path(file).is_relative_to(PACKAGE), files))
+        warnings.warn(f"{what}: {lost:,} of {of:,} {unit} are not read; {policy}", TextCut, stacklevel=level)
 
 
 def texts_of(texts: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:

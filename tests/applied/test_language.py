@@ -1,6 +1,7 @@
 """A language model over texts: what it gives agrees with the model itself, and what does not fit is said."""
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -121,8 +122,9 @@ def test_long_texts_are_cut_around_blanks_and_a_warning_says_how_much(cdlm: Lang
     with pytest.warns(TextCut, match=r"text 0: 397 of 903 tokens are not read; storyworld/cdlm reads 512 at"):
         encoded = cdlm.encode(["word " * 900, "b c"])
     assert len(encoded[0].tokens) == 504
-    with pytest.warns(TextCut, match="text 0: "):
+    with pytest.warns(TextCut, match="text 0: ") as told:
         filled = cdlm.fill(["word " * 600 + "on [MASK] in Telk", "On Monday in Telk"], pieces=1)
+    assert [Path(one.filename) for one in told] == [Path(__file__)], "at the line of the caller"
     near = cdlm.fill(["word " * 40 + "on [MASK] in Telk", "On Monday in Telk"], pieces=1)
     assert {one.word for one in filled[0].words} & {one.word for one in near[0].words}
     with pytest.warns(TextCut):
