@@ -204,9 +204,17 @@ class SystemRun:
         return True
 
     def small_job(self) -> TrainingJob | None:
-        """The last of its systems that can be trained anew; None = there is none."""
+        """The last of its systems that can be trained anew; None = there is none. If the encoder that it began
+        with is not here, it begins with the usual one."""
         able = (one for one in reversed(self.trainings) if self.is_trained(one) and self.can_begin(one))
-        return self.job(last) if (last := next(able, None)) else None
+        if (last := next(able, None)) is None:
+            return None
+        try:
+            return self.job(last)
+        except (ParameterError, CheckpointError):
+            usual = type(self.settings)()
+            encoders = {one: getattr(usual, one) for one in ("encoder", "encoders") if hasattr(usual, one)}
+            return replace(self, settings=replace(self.settings, **encoders)).job(last)
 
     def model_folder(self, training: Any) -> Path:
         """Where the trained model is. Raises ParameterError: the run that `trained` names has none."""
