@@ -204,8 +204,8 @@ class SystemRun:
         return True
 
     def small_job(self) -> TrainingJob | None:
-        """The last of its systems that can be trained anew; None = there is none. If the encoder that it began
-        with is not here, it begins with the usual one."""
+        """The last of its systems that can be trained anew; None = there is none. If the encoder that it
+        began with is not here, it begins with the usual one."""
         able = (one for one in reversed(self.trainings) if self.is_trained(one) and self.can_begin(one))
         if (last := next(able, None)) is None:
             return None
