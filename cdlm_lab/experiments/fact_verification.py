@@ -178,11 +178,8 @@ class VerificationRun(JointRun):
 
     NAME: ClassVar[str] = "fact verification"
     SHAPES: ClassVar[tuple[str, ...]] = (
-        "encoder",
-        "evidence_sentences",
-        "sentence_length",
-        "positions",
-        "head_layers",
+        *("encoder", "labels", "evidence_sentences"),
+        *("sentence_length", "positions", "head_layers"),
     )
 
     settings: Settings

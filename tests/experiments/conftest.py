@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.experiments import coreference, document_matching, pretraining
 from cdlm_lab.models.encoder import TinySizes, load_language_model
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+from tagging_runs import finished_run
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -29,18 +32,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def small() -> pretraining.Settings:
     """Of a run of notebook 01 that takes seconds."""
-    return pretraining.Settings(
-        train_clusters=20,
-        held_out_clusters=6,
-        max_length=256,
-        steps=4,
-        batch_size=2,
-        micro_batch_size=1,
-        evaluate_every=2,
-        learning_rate=1e-3,
-        warmup_steps=1,
-        precision="float32",
-    )
+    sizes = {"train_clusters": 20, "held_out_clusters": 6, "max_length": 256, "steps": 4, "evaluate_every": 2}
+    sizes |= {"batch_size": 2, "micro_batch_size": 1, "warmup_steps": 1}
+    return pretraining.Settings(learning_rate=1e-3, precision="float32", **sizes)
 
 
 @pytest.fixture(scope="session")
@@ -51,19 +45,20 @@ def prepared(small: pretraining.Settings, cache: Path) -> pretraining.Prepared:
 
 @pytest.fixture(scope="session")
 def tiny_folder(prepared: pretraining.Prepared, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tiny")
-    prepared.model.save_pretrained(folder)
-    prepared.tokenizer.save_pretrained(folder)
+    return saved(tmp_path_factory.mktemp("tiny"), prepared.model, prepared.tokenizer)
+
+
+def saved(folder: Path, *parts: PreTrainedModel | PreTrainedTokenizerBase) -> Path:
+    """The folder, with a model and its tokenizer."""
+    for part in parts:
+        part.save_pretrained(folder)
     return folder
 
 
 def saved_encoder(folder: Path, **sizes: float) -> str:
     """The folder of a tiny encoder."""
     tiny = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300, **sizes)
-    model, tokenizer = load_language_model("tiny", max_length=128, window=8, sizes=tiny)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return str(folder)
+    return str(saved(folder, *load_language_model("tiny", max_length=128, window=8, sizes=tiny)))
 
 
 @pytest.fixture(scope="session")
@@ -75,21 +70,12 @@ def sharp_encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="session")
 def pair_settings(tmp_path_factory: pytest.TempPathFactory) -> coreference.Settings:
     """Of a run of notebook 03 that takes a few seconds."""
-    return coreference.Settings(
-        model=saved_encoder(tmp_path_factory.mktemp("encoder")),
-        context="sentences",
-        topic_level="subtopic",
-        train_stories=3,
-        held_out_stories=2,
-        max_length=128,
-        window=8,
-        epochs=2,
-        negatives_per_positive=1.0,
-        train_pairs=16,
-        batch_size=8,
-        micro_batch_size=4,
-        learning_rate=1e-3,
-    )
+    sizes = {"train_stories": 3, "held_out_stories": 2, "max_length": 128, "window": 8, "train_pairs": 16}
+    sizes |= {"epochs": 2, "batch_size": 8, "micro_batch_size": 4}
+    rates = {"negatives_per_positive": 1.0, "learning_rate": 1e-3}
+    model = saved_encoder(tmp_path_factory.mktemp("encoder"))
+    form = {"model": model, "context": "sentences", "topic_level": "subtopic"}
+    return coreference.Settings(**form, **sizes, **rates)
 
 
 @pytest.fixture(scope="session")
@@ -105,8 +91,4 @@ def small_matching() -> document_matching.Settings:
 def matched(small_matching: document_matching.Settings, tmp_path_factory) -> document_matching.MatchingRun:
     """A finished run of notebook 04, which notebook 05 reads."""
     folder = str(tmp_path_factory.mktemp("matching"))
-    run = document_matching.prepare(replace(small_matching, run_folder=folder))
-    document_matching.train(run)
-    scores = document_matching.evaluate(run, document_matching.predict(run))
-    document_matching.report(run, scores)
-    return run
+    return finished_run(document_matching, replace(small_matching, run_folder=folder))[0]

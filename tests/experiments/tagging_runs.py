@@ -22,6 +22,15 @@ def tagged(name: str, *sentences: tuple[str, str | None]) -> TaggedDocument:
     return TaggedDocument(id=name, sentences=tuple(made))
 
 
+def finished_run(experiment: Any, settings: Any) -> tuple[Any, Any]:
+    """A run and what it predicts, with its report written."""
+    run = experiment.prepare(settings)
+    experiment.train(run)
+    predictions = experiment.predict(run)
+    experiment.report(run, experiment.evaluate(run, predictions))
+    return run, predictions
+
+
 def tagging_run(corpus: TaggedCorpus, **values: Any) -> TaggingRun:
     """A run of notebook 07 on these documents; its folder is not held."""
     settings = Settings(**values)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tagging_runs import by_name, judged
+from tagging_runs import by_name, finished_run, judged
 
 from cdlm_lab.data.candidates import checksum_of, clean_sets, counts_of
 from cdlm_lab.data.files import DataError
@@ -349,11 +349,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture(scope="module")
 def finished(settings: Settings) -> Finished:
-    run = answer_selection.prepare(settings)
-    answer_selection.train(run)
-    predictions = answer_selection.predict(run)
-    answer_selection.report(run, answer_selection.evaluate(run, predictions))
-    return run, predictions
+    return finished_run(answer_selection, settings)
 
 
 @pytest.mark.parametrize(

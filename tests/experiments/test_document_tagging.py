@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tagging_runs import score_of, tagged, tagging_run
+from tagging_runs import finished_run, score_of, tagged, tagging_run
 
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
@@ -31,13 +31,8 @@ SPLITS = ("train", "dev", "test")
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    run = document_tagging.prepare(
-        replace(SMALL, run_folder=str(tmp_path_factory.mktemp("runs") / "tagging"))
-    )
-    document_tagging.train(run)
-    predictions = document_tagging.predict(run)
-    document_tagging.report(run, document_tagging.evaluate(run, predictions))
-    return run, predictions
+    folder = str(tmp_path_factory.mktemp("runs") / "tagging")
+    return finished_run(document_tagging, replace(SMALL, run_folder=folder))
 
 
 def training_of(run: TaggingRun, name: str) -> TagTraining:

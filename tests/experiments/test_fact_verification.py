@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from tagging_runs import by_name, judged, table_cells
+from tagging_runs import by_name, finished_run, judged, table_cells
 from torch import nn
 
 from cdlm_lab.data.claims import LABELS, EvidencedClaim
@@ -101,6 +101,9 @@ def test_claims_that_no_evidence_decides_may_be_left_out():
         assert two[name] == tuple(claim for claim in claims if claim.label != "not enough info")
         assert 0 < len(two[name]) < len(claims)
     assert labels_of(two) == ("supported", "refuted")
+    given |= {"trained": "storyworld/claims", "run_folder": "nowhere"}
+    with pytest.raises(ParameterError, match="labels is 'supported refuted', but storyworld/claims was"):
+        fact_verification.prepare(Settings(labels="supported refuted", **given))
 
 
 def test_files_with_the_symmetric_set_beside_them(folder: Path):
@@ -355,11 +358,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture(scope="module")
 def finished(settings: Settings) -> Finished:
-    run = fact_verification.prepare(settings)
-    fact_verification.train(run)
-    predictions = fact_verification.predict(run)
-    fact_verification.report(run, fact_verification.evaluate(run, predictions))
-    return run, predictions
+    return finished_run(fact_verification, settings)
 
 
 def test_each_system_judges_every_claim_with_each_seed(finished: Finished):

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tagging_runs import score_of
+import torch
+from tagging_runs import finished_run, score_of
 
 from cdlm_lab.data.questions import MultihopQuestion, Paragraph, hotpot_record
 from cdlm_lab.experiments import multihop_qa, runs
+from cdlm_lab.experiments.cluster_corpora import checkpoint_of
 from cdlm_lab.experiments.multihop_qa import MultihopRun, Settings, question_facts, read_questions
 from cdlm_lab.experiments.systems.answering import QuestionPredictions
 from cdlm_lab.experiments.views import questions as views
@@ -30,11 +32,8 @@ SMALL = Settings(
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory):
-    run = multihop_qa.prepare(replace(SMALL, run_folder=str(tmp_path_factory.mktemp("runs") / "qa")))
-    multihop_qa.train(run)
-    predictions = multihop_qa.predict(run)
-    multihop_qa.report(run, multihop_qa.evaluate(run, predictions))
-    return run, predictions
+    folder = str(tmp_path_factory.mktemp("runs") / "qa")
+    return finished_run(multihop_qa, replace(SMALL, run_folder=folder))
 
 
 def training_of(run: MultihopRun, name: str, seed: int):
@@ -101,7 +100,7 @@ def test_without_the_document_of_the_clue_the_same_models_are_measured_again(fin
     assert "test_one_document" not in trained_so.questions
 
 
-def test_models_are_opened_though_their_encoders_are_gone(finished, tmp_path: Path) -> None:
+def test_models_are_opened_though_their_encoders_are_gone(finished, tmp_path: Path, capsys, monkeypatch):
     run, predictions = finished
     shutil.copytree(run.folder, tmp_path / "moved", ignore=shutil.ignore_patterns("*.jsonl", "report.json"))
     file = tmp_path / "moved" / "run.json"
@@ -111,10 +110,13 @@ def test_models_are_opened_though_their_encoders_are_gone(finished, tmp_path: Pa
     assert "is trained already" in multihop_qa.preview(opened).data
     again = multihop_qa.predict(opened)["longformer", 0]["test"]
     assert again.answers == predictions["longformer", 0]["test"].answers
-    job = opened.small_job()  # begins with the notebook's own
-    expected = opened.answerer(opened.trainings[0], trained=True).model
-    assert job.model.config.hidden_size == expected.config.hidden_size
     assert opened.settings.encoders == "/gone"
+    small = opened.small_job().model.state_dict()
+    began = run.answerer(run.trainings[0], trained=False).model.state_dict()
+    assert all(torch.equal(small[name], weight) for name, weight in began.items()), "with the usual encoder"
+    monkeypatch.setattr(MultihopRun, "job", lambda *_: checkpoint_of("/gone", "longformer"))
+    multihop_qa.train_small(opened, on_log=None)
+    assert "No new one is trained: encoders is '/gone', where longformer is not" in capsys.readouterr().out
 
 
 def test_answers_are_read_in_place_and_on_a_page(finished) -> None:
@@ -241,6 +243,14 @@ def test_questions_of_one_kind_alone() -> None:
     for split, questions in every.items():
         assert bridges[split] == tuple(one for one in questions if one.kind == "bridge")
         assert 0 < len(bridges[split]) < len(questions)
+
+
+def test_a_kind_that_a_folder_lacks(finished, tmp_path: Path) -> None:
+    for split in ("train", "dev", "test"):
+        of_split = finished[0].questions[split]
+        write_questions(tmp_path / f"{split}.json", [one for one in of_split if one.kind == "bridge"])
+    with pytest.raises(ParameterError, match=r"^kinds is 'comparison', of which .* has none in train$"):
+        read_questions(Settings(corpus=str(tmp_path), kinds="comparison"))
 
 
 def test_encoders_that_are_not_there(tmp_path: Path) -> None:

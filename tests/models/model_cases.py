@@ -547,6 +547,10 @@ CASES: dict[str, Case] = {
         _fixed(load_question_answerer, **TINY), lambda _: questions(), lambda _, row: questions(row),
         wider_questions, 4, 4, "span_head.3.weight", labels=ANSWER_LABELS,
     ),
+    "question answerer, paragraph types": Case(
+        _fixed(load_question_answerer, paragraph_types=2, **TINY), lambda _: questions(),
+        lambda _, row: questions(row), wider_questions, 4, 4, "span_head.3.weight", labels=ANSWER_LABELS,
+    ),
     "fine-tuned matcher": Case(
         _fixed(load_finetuned_matcher, matcher=SHALLOW, max_tokens=MAX_TOKENS), sentences_of_documents,
         lambda batch, row: {name: values[row : row + 1] for name, values in batch.items()}, wider_documents,

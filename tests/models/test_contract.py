@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from model_cases import CASES, TINY, Batch, Case, Loaded, learn
+from model_cases import saved as saved_in
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
@@ -55,10 +56,7 @@ def batch(case: Case, loaded: Loaded) -> Batch:
 @pytest.fixture
 def saved(loaded: Loaded, tmp_path: Path) -> Path:
     """As a training leaves it."""
-    for part in loaded:
-        if part is not None:
-            part.save_pretrained(tmp_path / "saved")
-    return tmp_path / "saved"
+    return saved_in(tmp_path / "saved", *(part for part in loaded if part is not None))
 
 
 def without_labels(case: Case, batch: Batch) -> Batch:
@@ -155,9 +153,8 @@ def test_save_and_load_agree(case: Case, loaded: Loaded, batch: Batch, saved: Pa
         assert not is_trained(str(source), type(again))
         assert tokenizer.get_vocab() == loaded[1].get_vocab()
         encoder = load_encoder(saved, max_length=12, window=8)[0].state_dict()
-        same = {n: w for n, w in encoder.items() if "embeddings" not in n}
-        assert same
-        assert all(torch.equal(weights[f"longformer.{name}"], weight) for name, weight in same.items())
+        read = {n: w for n, w in encoder.items() if "embeddings" not in n}
+        assert {torch.equal(weights[f"longformer.{name}"], weight) for name, weight in read.items()} == {True}
 
 
 def test_a_trained_one_that_lacks_a_weight_is_refused(case: Case, saved: Path):

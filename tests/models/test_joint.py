@@ -148,8 +148,7 @@ HEAD = JointHead(kind="ie_1", sentences=4, length=10)
 @pytest.fixture
 def longformer(language_model: CrossDocumentLM, roberta: Path, tmp_path: Path) -> Path:
     """A Longformer with 40 positions."""
-    language_model.save_pretrained(tmp_path / "longformer")
-    AutoTokenizer.from_pretrained(roberta).save_pretrained(tmp_path / "longformer")
+    saved(tmp_path / "longformer", language_model, AutoTokenizer.from_pretrained(roberta))
     return tmp_path / "longformer"
 
 

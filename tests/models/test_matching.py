@@ -111,8 +111,7 @@ def test_what_is_read_must_be_global(classifier: PairClassifier, scorer: PairSco
 def test_an_encoder_of_another_task_gets_two_logits_all_the_same(tiny: Path, tmp_path: Path):
     model = LongformerForMaskedLM.from_pretrained(tiny)
     model.config.num_labels = 5
-    model.save_pretrained(tmp_path)
-    matching.load_pair_classifier(tiny, **TINY)[1].save_pretrained(tmp_path)
+    cases.saved(tmp_path, model, matching.load_pair_classifier(tiny, **TINY)[1])
     actual, _ = matching.load_pair_classifier(tmp_path, **TINY, dropout=0.25)
     assert actual.config.num_labels == 2
     assert actual(**classified()).logits.shape == (4, 2)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from model_cases import MASKED, PARAGRAPH_FORM, PARAGRAPH_HEADS, Batch, Loaded, paragraphs, row_of
+from model_cases import MASKED, PARAGRAPH_FORM, PARAGRAPH_HEADS, Batch, Loaded, paragraphs, row_of, saved
 from transformers import BertModel, LongformerForMaskedLM
 
 from cdlm_lab.models.checkpoint import HEAD_FILE, is_trained
@@ -160,8 +160,7 @@ def test_only_a_head_of_candidates_of_two_labels(bert: Path, form: dict, named: 
 
 
 def test_an_encoder_alone_gets_a_language_model_head_with_a_warning(bert: Path, tmp_path: Path):
-    BertModel.from_pretrained(bert).save_pretrained(tmp_path)
-    load_encoder(bert, **LENGTHS)[1].save_pretrained(tmp_path)
+    saved(tmp_path, BertModel.from_pretrained(bert), load_encoder(bert, **LENGTHS)[1])
     with pytest.warns(UserWarning, match="a new one was drawn from seed 4"):
         model, _ = load_paragraph_model(tmp_path, head=PARAGRAPH_HEADS["ie_k"], seed=4)
     assert model.lm_head.decoder.weight is model.get_input_embeddings().weight

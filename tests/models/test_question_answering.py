@@ -149,6 +149,16 @@ def test_what_the_heads_read(answerer: QuestionAnswerer, batch: Batch):
             assert (logits[number, len(places) :] == -torch.inf).all()
 
 
+def test_paragraphs_have_token_types_of_their_own(tiny: Path, batch: Batch):
+    plain, typed = (load_question_answerer(tiny, paragraph_types=n, **TINY)[0] for n in (0, 2))
+    types = typed._token_types(batch["input_ids"], batch["paragraph_positions"])
+    for row, starts in enumerate(batch["paragraph_positions"].tolist()):
+        before = [sum(0 <= start <= place for start in starts) for place in range(types.shape[1])]
+        assert types[row].tolist() == [min(count, 2) for count in before]
+    assert types.max() == 2
+    assert plain(**batch).start_logits.ne(typed(**batch).start_logits).any()
+
+
 def test_a_head_is_two_layers_with_gelu(tiny: Path):
     model, _ = load_question_answerer(tiny, **TINY, dropout=0.25)
     for name in HEADS:
