@@ -1,14 +1,22 @@
-"""How the language models learned, from the reports of notebook 01."""
+"""How the language models learned, from the reports of notebook 01.
+
+python -m cdlm_lab.results.learning data/results/storyworld_tiny FOLDER    # HTML, SVG and PNG
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
 
-from cdlm_lab.results.reports import ReportFolder
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.results.reports import ReportFolder, find_reports
+from cdlm_lab.results.series import corpus_name
 from cdlm_lab.widgets.charts import LearningCurve, learning_figure
+from cdlm_lab.widgets.export.figures import write_figures
 
 PRETRAINING = "pretraining"
 
@@ -22,15 +30,15 @@ def learning_figures(reports: ReportFolder) -> list[go.Figure]:
         history = report.tables.get("history", []) if report.name == PRETRAINING else []
         seen = [row for row in history if _is_known(row)]
         if seen:
-            corpus, length = report.data.get("corpus"), report.parameters.get("max_length")
-            key = (str(corpus), str(report.data.get("validation_checksum")), str(length))
+            corpus, length = corpus_name(str(report.data.get("corpus"))), report.parameters.get("max_length")
+            key = (corpus, str(report.data.get("validation_checksum")), str(length))
             tokens, losses = zip(*((row["tokens"], row["eval_loss"]) for row in seen), strict=True)
-            variant = str(report.parameters.get("variant"))
-            name = f"{one.name}, seed {report.seed}"
-            curve = LearningCurve(variant=variant, name=name, tokens=tokens, losses=losses)
+            variant, seed = str(report.parameters.get("variant")), report.seed or 0
+            name = f"{one.name}, seed {seed}"
+            curve = LearningCurve(variant=variant, name=name, seed=seed, tokens=tokens, losses=losses)
             of_corpus.setdefault(key, []).append(curve)
     return [
-        learning_figure(curves, title=f"Pretraining on {corpus}, {length} tokens long")
+        learning_figure(curves, title=f"Validation loss of pretraining on {corpus}, {length} tokens long")
         for (corpus, _, length), curves in of_corpus.items()
     ]
 
@@ -38,3 +46,21 @@ def learning_figures(reports: ReportFolder) -> list[go.Figure]:
 def _is_known(row: Mapping[str, Any]) -> bool:
     """Whether a record is one of a validation, with numbers."""
     return isinstance(row.get("eval_loss"), float) and isinstance(row.get("tokens"), int)
+
+
+def main(arguments: Sequence[str] | None = None) -> str:
+    """Write the figures of a folder of reports into another; what was written, or could not be."""
+    parser = argparse.ArgumentParser(description="How language models learned, as HTML, SVG and PNG.")
+    parser.add_argument("reports", type=Path, help="a folder with runs of notebook 01, or with their reports")
+    parser.add_argument("folder", type=Path, help="where the figures go")
+    given = parser.parse_args(arguments)
+    try:
+        figures = learning_figures(find_reports(given.reports))
+    except ParameterError as error:
+        parser.error(str(error))
+    named = {f"learning-{n}" if n > 1 else "learning": one for n, one in enumerate(figures, start=1)}
+    return write_figures(named, given.folder) or f"{given.folder}: {', '.join(named) or 'nothing to draw'}"
+
+
+if __name__ == "__main__":
+    print(main())

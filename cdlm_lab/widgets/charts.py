@@ -224,30 +224,65 @@ class LearningCurve(NamedTuple):
 
     variant: str
     name: str  # of the run
+    seed: int
     tokens: Sequence[int]
     losses: Sequence[float]  # nats for each masked token
 
 
+_DASHES = ("solid", "dash", "dot", "dashdot")
+_COMPARED_WITH = "local-cdlm"
+
+
 def learning_figure(curves: Sequence[LearningCurve], *, title: str = "") -> go.Figure:
-    """The loss on validation by tokens read, a line for each training, in the colour of its variant."""
-    ordered = paper_order(curve.variant for curve in curves)
-    colours, figure = variant_colours(ordered), go.Figure()
-    for variant in ordered:
-        of_variant = [curve for curve in curves if curve.variant == variant]
-        colour, symbol = colours[variant], html.VARIANT_SYMBOLS.get(variant, "circle")
-        for number, curve in enumerate(of_variant):
-            name = f"{_named(variant)}, {plain_text(curve.name)}"
-            words = [
-                f"{name}<br>{tokens:,} tokens: {loss:.3f} nats (perplexity {math.exp(loss):.2f})"
-                for tokens, loss in zip(curve.tokens, curve.losses, strict=True)
-            ]
-            style = {"name": _named(variant), "legendgroup": variant, "showlegend": not number}
-            style |= {"mode": "lines+markers", "line": {"color": colour, "width": 2}}
-            style["marker"] = {"color": colour, "symbol": symbol, "size": 8}
-            millions = [tokens / 1e6 for tokens in curve.tokens]
-            figure.add_trace(marks(millions, list(curve.losses), words, **style))
-    axes = {"x": "million tokens read", "y": "validation loss, nats for each masked token"}
-    return lay_out(figure, title=title, **axes, height=460)
+    """The loss on validation by tokens read, a line for each training, in the colour of its variant and
+    dashed by its seed. Below, the loss of those that go on from a base minus that of Local CDLM of the same
+    seed, if there is one of each: where a line crosses zero, it passes Local CDLM."""
+    seeds = sorted({curve.seed for curve in curves})
+    dashes = {seed: _DASHES[place % len(_DASHES)] for place, seed in enumerate(seeds)}
+    colours = variant_colours(paper_order(curve.variant for curve in curves))
+    further = [one for curve in curves if (one := _against_local(curve, curves))]
+    figure = make_subplots(rows=1 + bool(further), cols=1, vertical_spacing=0.14)
+    for row, (shown, more) in enumerate(((curves, ""), (further, " against Local CDLM")), start=1):
+        for curve in sorted(shown, key=lambda one: list(colours).index(one.variant)):
+            line = {"color": colours[curve.variant], "width": 2, "dash": dashes[curve.seed]}
+            figure.add_trace(_learning_line(curve, line, more), row=row, col=1)
+    for trace in {trace.name: trace for trace in reversed(figure.data)}.values():  # the first of each name
+        trace.showlegend = True
+    for seed, dash in dashes.items() if len(seeds) > 1 else ():
+        line = {"color": TEXT, "width": 2, "dash": dash}
+        figure.add_trace(marks([None], [None], mode="lines", name=f"seed {seed}", line=line))
+    figure.update_yaxes(title_text="nats for each masked token", row=1, col=1)
+    if further:
+        figure.update_yaxes(title_text="the same, minus Local CDLM", row=2, col=1)
+        figure.add_hline(y=0, row=2, col=1, line={"color": colours[_COMPARED_WITH], "width": 2})
+    x, height = "million tokens read", 720 if further else 460
+    return lay_out(figure, title=title, x=x, height=height).update_xaxes(rangemode="tozero")
+
+
+def _learning_line(curve: LearningCurve, line: Mapping[str, Any], more: str) -> go.Scatter:
+    name, style = _named(curve.variant), {"mode": "lines+markers", "line": line}
+    words = [
+        f"{name}, {plain_text(curve.name)}<br>{tokens:,} tokens: "
+        + (f"{loss:+.3f} nats{more}" if more else f"{loss:.3f} nats (perplexity {math.exp(loss):.2f})")
+        for tokens, loss in zip(curve.tokens, curve.losses, strict=True)
+    ]
+    symbol = html.VARIANT_SYMBOLS.get(curve.variant, "circle")
+    style["marker"] = {"color": line["color"], "symbol": symbol, "size": 8}
+    style |= {"name": name, "legendgroup": curve.variant, "showlegend": False}
+    return marks([tokens / 1e6 for tokens in curve.tokens], list(curve.losses), words, **style)
+
+
+def _against_local(curve: LearningCurve, curves: Sequence[LearningCurve]) -> LearningCurve | None:
+    """A training minus the one of Local CDLM that has its seed, as far as both went; None if it is that, or
+    a base, or there is none or several."""
+    local = [one for one in curves if (one.variant, one.seed) == (_COMPARED_WITH, curve.seed)]
+    if len(local) != 1 or curve.variant in (_COMPARED_WITH, "longformer"):
+        return None
+    tokens = np.asarray(curve.tokens)
+    # Batches are not all equally full: the last looks of two trainings lie some hundred tokens apart.
+    both = (tokens >= 0.99 * local[0].tokens[0]) & (tokens <= 1.01 * local[0].tokens[-1])
+    losses = np.asarray(curve.losses) - np.interp(tokens, local[0].tokens, local[0].losses)
+    return curve._replace(tokens=tokens[both].tolist(), losses=losses[both].tolist()) if any(both) else None
 
 
 _LOSSES = {"MLM": "nats for each masked token", "MSPP": "nats for each candidate"}

@@ -1,9 +1,13 @@
 """The figure of how language models learned, from reports alone."""
 
+import sys
 from pathlib import Path
 
+import plotly.graph_objects as go
+import pytest
+
 from cdlm_lab.report import open_run
-from cdlm_lab.results.learning import learning_figures
+from cdlm_lab.results.learning import learning_figures, main
 from cdlm_lab.results.reports import find_reports
 from cdlm_lab.scores import Score
 
@@ -24,31 +28,59 @@ def pretrained(folder: Path, losses: list[float], *, variant: str = "cdlm", seed
     run.write_report(scores=scores, data=data, tables={"history": [*history, {"step": 9, "eval_loss": "?"}]})
 
 
+def lines(figure: go.Figure, *, axis: str = "y") -> dict[str, go.Scatter]:
+    """What a line is called when one points at it -> the line; those of the legend alone left out."""
+    drawn = [trace for trace in figure.data if trace.hovertext and trace.yaxis == axis]
+    return {trace.hovertext[0].partition("<br>")[0]: trace for trace in drawn}
+
+
 def test_a_line_for_each_run_and_a_figure_for_each_length(tmp_path: Path):
     pretrained(tmp_path / "a", [2.0, 1.0])
     pretrained(tmp_path / "b", [2.5, 1.5], seed=1)
-    pretrained(tmp_path / "c", [3.0, 2.0], variant="local-cdlm")
+    pretrained(tmp_path / "c", [3.0, 0.5], variant="local-cdlm")
     pretrained(tmp_path / "d", [4.0], length=1024)
     pretrained(tmp_path / "e", [4.5], variant=HOSTILE, length=1024)
     short, long = learning_figures(find_reports(tmp_path))
-    lines = {trace.hovertext[0].partition("<br>")[0]: trace for trace in short.data}
-    assert list(lines) == ["Local CDLM, c, seed 0", "CDLM, a, seed 0", "CDLM, b, seed 1"], "paper order"
-    assert [*lines["CDLM, a, seed 0"].x] == [1.0, 2.0]
-    assert [*lines["CDLM, a, seed 0"].y] == [2.0, 1.0], "of validation alone"
-    assert lines["CDLM, a, seed 0"].line.color == lines["CDLM, b, seed 1"].line.color
-    assert [trace.showlegend for trace in short.data] == [True, True, False]
-    assert long.layout.title.text == "Pretraining on storyworld, 1024 tokens long"
+    drawn, differences = lines(short), lines(short, axis="y2")
+    assert list(drawn) == ["Local CDLM, c, seed 0", "CDLM, a, seed 0", "CDLM, b, seed 1"], "paper order"
+    first, second = drawn["CDLM, a, seed 0"], drawn["CDLM, b, seed 1"]
+    assert [*first.x] == [1.0, 2.0]
+    assert [*first.y] == [2.0, 1.0], "of validation alone"
+    assert first.line.color == second.line.color
+    assert (first.line.dash, second.line.dash) == ("solid", "dash")
+    assert list(differences) == ["CDLM, a, seed 0"], "against Local CDLM of the same seed, or not at all"
+    assert [*differences["CDLM, a, seed 0"].y] == [-1.0, 0.5]
+    in_legend = [trace.name for trace in short.data if trace.showlegend is not False]
+    assert in_legend == ["Local CDLM", "CDLM", "seed 0", "seed 1"]
+    assert long.layout.title.text == "Validation loss of pretraining on storyworld, 1024 tokens long"
+    assert not lines(long, axis="y2")
     assert HOSTILE not in long.to_json()
     assert learning_figures(find_reports(tmp_path / "a")), "of one run"
 
 
-def test_the_recorded_variants_have_a_line_each():
-    (figure,) = learning_figures(find_reports(RECORDED / "storyworld_tiny"))
-    assert [trace.name for trace in figure.data] == [
-        "Longformer",
-        "Local CDLM",
-        "Rand CDLM",
-        "Prefix CDLM",
-        "CDLM",
-    ]
-    assert all(trace.y[-1] < trace.y[0] for trace in figure.data)
+def test_runs_of_other_lengths_are_compared_as_far_as_both_went(tmp_path: Path):
+    pretrained(tmp_path / "long", [3.0, 2.0, 1.0])
+    pretrained(tmp_path / "local", [2.5, 2.5], variant="local-cdlm")
+    (figure,) = learning_figures(find_reports(tmp_path))
+    assert [*lines(figure, axis="y2")["CDLM, long, seed 0"].y] == [0.5, -0.5]
+
+
+@pytest.mark.parametrize(("folder", "seeds"), [("storyworld_tiny", 1), ("news_clusters_minilm_512", 2)])
+def test_the_recorded_variants_have_a_line_each(folder: str, seeds: int):
+    (figure,) = learning_figures(find_reports(RECORDED / folder))
+    drawn, below = lines(figure), lines(figure, axis="y2")
+    assert len(drawn) == 5 * seeds
+    assert len(below) == 3 * seeds
+    assert all(trace.y[-1] < trace.y[0] for trace in drawn.values())
+    assert all(trace.y[-1] < 0 for name, trace in below.items() if name.startswith("CDLM")), "it passes Local"
+
+
+def test_the_figures_of_a_folder_are_written_by_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+):
+    monkeypatch.setitem(sys.modules, "kaleido", None)  # which starts a browser to draw pictures
+    main([str(RECORDED / "storyworld_tiny"), str(tmp_path)])
+    assert "Validation loss of pretraining" in (tmp_path / "learning.html").read_text()
+    with pytest.raises(SystemExit):
+        main([str(tmp_path / "nothing"), str(tmp_path)])
+    assert "nothing" in capsys.readouterr().err.splitlines()[-1]
