@@ -82,11 +82,13 @@ class KnownRuns:
     @cached_property
     def by_head(self) -> dict[PurePosixPath, NamedReport]:
         """Runs of notebook 08 as others name them, by the folder that holds them and their head:
-        `runs/mspp/mspp-ie`, whatever the run in `runs/mspp` is called."""
+        `runs/mspp/mspp-ie`, whatever the run in `runs/mspp` is called; none that another goes on from."""
+        runs = {f: one for f, one in self.by_folder.items() if one.report.name == _PARAGRAPHS}
+        begun_with = {_run_folder(str(one.report.parameters.get("model"))) for one in runs.values()}
         return {
             folder.parent / f"mspp-{_head(one)}": one
-            for folder, one in self.by_folder.items()
-            if one.report.name == _PARAGRAPHS
+            for folder, one in runs.items()
+            if str(folder) not in begun_with
         }
 
     def run_at(self, path: str) -> NamedReport | None:

@@ -79,6 +79,14 @@ def test_the_model_of_a_run_folder_or_of_a_folder_of_runs_in_which_the_head_says
     assert paragraph_checkpoint(str(runs), head="ae") == str(runs / "mspp-ae_k" / "model")
 
 
+def test_of_two_trainings_one_after_the_other_the_last_is_meant(runs: Path, tmp_path: Path):
+    for name, model in (("z", "minilm"), ("a", str(tmp_path / "z" / "model"))):
+        shutil.copytree(runs / "mspp-ie_k" / "model", tmp_path / name / "model")
+        values = {"name": "paragraph pretraining", "parameters": {"head": "ie_k", "model": model}}
+        (tmp_path / name / "run.json").write_text(json.dumps(values))
+    assert paragraph_checkpoint(str(tmp_path), head="ie") == str(tmp_path / "a" / "model")
+
+
 def test_a_run_that_comes_with_the_project_is_named(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -147,6 +147,10 @@ def test_a_model_of_paragraphs_is_known_by_its_head_and_the_folder_of_its_runs(t
     for name in ("first", "first/model", "mspp-ie"):
         assert runs.encoder_of(f"{tmp_path}/mspp/{name}") == "MSPP IE_k of FM2, from minilm, 1,400 steps"
     assert runs.encoder_of(f"{tmp_path}/mspp/mspp-ae") == f"{tmp_path}/mspp/mspp-ae"
+    on = {"head": "ie_k", "model": f"{tmp_path}/mspp/first/model", "steps": 9, "corpus": "scisumm"}
+    finish(tmp_path / "mspp" / "a second", "paragraph pretraining", **on)
+    runs, _ = known(tmp_path)
+    assert runs.encoder_of(f"{tmp_path}/mspp/mspp-ie") == "MSPP IE_k of SciSumm, from minilm, 9 steps"
 
 
 def test_runs_that_name_each_other_end(tmp_path: Path):

@@ -19,12 +19,12 @@ from cdlm_lab.experiments.runs import EpochSettings, SystemRun, Training
 from cdlm_lab.models.checkpoint import named_faults
 from cdlm_lab.models.joint import JointModel, paragraph_head
 from cdlm_lab.models.model_folder import CONFIG_FILE
-from cdlm_lab.parameters import ParameterError, settings
+from cdlm_lab.parameters import RUN_FILE, ParameterError, settings
 from cdlm_lab.report import ASIDE
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob
-from cdlm_lab.training.trained import folder_of_run
+from cdlm_lab.training.trained import folder_of_run, trained_parameters
 from cdlm_lab.widgets.packed import MarkedTokens, tokens_html
 
 
@@ -133,8 +133,8 @@ def drawn_for(config: TrainingConfig | None) -> dict[str, Any]:
 def paragraph_checkpoint(given: str, *, head: str) -> str:
     """The model that was pretrained with a head, `ie` or `ae`, where the parameter `mspp` says: a run folder
     of notebook 08, its model, a run that comes with the project, or a folder with several runs, of which the
-    head tells the one (those that a grid put aside do not count). One without a head is taken at its word if
-    it alone is named.
+    head tells the one (those that a grid put aside, or that another goes on from, do not count). One without
+    a head is taken at its word if it alone is named.
 
     Raises ParameterError: it is missing, not given, was pretrained with the other head, or there are several.
     """
@@ -151,6 +151,8 @@ def paragraph_checkpoint(given: str, *, head: str) -> str:
     folders = (folder for folder in sorted(place.glob("*/")) if ASIDE not in folder.name)
     models = (folder / MODEL_FOLDER for folder in folders)
     fitting = [model for model in models if _is_model(model) and _kind(model) == kind]
+    begun_with = [_begun_with(model.parent) for model in fitting]
+    fitting = [model for model in fitting if model.resolve() not in begun_with]
     if not fitting:
         raise ParameterError(f"mspp is {given!r}, where there is no model pretrained with {kind}; {remedy}")
     if len(fitting) > 1:
@@ -161,6 +163,12 @@ def paragraph_checkpoint(given: str, *, head: str) -> str:
 
 def _is_model(folder: Path) -> bool:
     return (folder / "config.json").is_file()
+
+
+def _begun_with(run: Path) -> Path | None:
+    if not (run / RUN_FILE).is_file():
+        return None
+    return Path(trained_parameters(str(run)).get("model", "")).resolve()
 
 
 def _kind(folder: Path) -> str | None:
