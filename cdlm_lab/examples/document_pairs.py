@@ -12,8 +12,9 @@ sentence, as numbers of words or as vectors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,6 +55,23 @@ def encode_sentences(document: PairDocument, tokenizer: PreTrainedTokenizerBase)
         sentence=np.repeat(np.arange(len(counts), dtype=np.int32), counts),
         sentence_count=len(counts),
     )
+
+
+def shortened(pairs: Iterable[DocumentPair], *, fewest: int, seed: int) -> Iterator[DocumentPair]:
+    """Each pair with documents of which a drawn number of sentences is left, at least `fewest`, few more
+    often than many: the first ones, or those behind the first, which may be a headline. Models that learn
+    from whole reports alone take texts of three sentences for unrelated."""
+    for pair in pairs:
+        rng = Random(f"shortened/{seed}/{pair.id}")
+        first, second = (_shortened(one, fewest, rng) for one in (pair.first, pair.second))
+        yield replace(pair, first=first, second=second, aligned=None)
+
+
+def _shortened(document: PairDocument, fewest: int, rng: Random) -> PairDocument:
+    start, longest = rng.randrange(2), len(document.sentences)
+    count = rng.randint(fewest, rng.randint(fewest, max(fewest, longest)))
+    sentences = document.sentences[start : start + count] or document.sentences
+    return PairDocument(id=f"{document.id}, {count} from {start}", sentences=sentences)
 
 
 class SentencesById(EncodedById[PairDocument, EncodedSentences]):

@@ -27,6 +27,7 @@ from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.files import named
 from cdlm_lab.data.scisumm import NET, TASK, SciSumm, read_scisumm
 from cdlm_lab.data.storyworld.task_sets import Unrelated, read_storyworld_pairs
+from cdlm_lab.examples.document_pairs import shortened
 from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import checkpoint_of
 from cdlm_lab.experiments.runs import Scores, SystemRun, Training, once, predict, report, train, train_small
@@ -76,6 +77,8 @@ class Settings(matching.MatcherSettings):
     # one; 0 = whole papers, and links whose citing sentence is not known as well.
     passage_sentences: int = Field(default=10, ge=0, description="0 means all")
     data_seed: int = 0
+    # Of each training document a drawn number of sentences is read, at least this.
+    fewest_sentences: int = Field(default=0, ge=0, description="0 means that documents stay whole")
     # epochs, batch_size, learning_rate: of the hierarchical systems. encoder_epochs, ...: of the systems
     # whose encoder is trained: Longformers and fine-tuned BERT-HAN.
     epochs: int = Field(default=6, ge=1)
@@ -333,6 +336,8 @@ class MatchingRun(SystemRun):
         system, pairs = training.system, self.pairs["train"]
         if system.encoder == "words":
             return None
+        if fewest := self.settings.fewest_sentences:
+            pairs = tuple(shortened(pairs, fewest=fewest, seed=training.seed))
         config = self.settings.config(system, seed=training.seed, pairs=len(pairs))
         sample = config.micro_batch_size if trial else matching.STANDARD_PAIRS
         matcher = self.matchers.make(system, seed=training.seed, sample=sample)

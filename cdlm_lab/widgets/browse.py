@@ -11,7 +11,7 @@ from typing import Any
 from ipywidgets import HTML, Button, Dropdown, HBox, Label, Layout, VBox
 
 from cdlm_lab.data.questions import QUESTION_KINDS
-from cdlm_lab.widgets.html import MUTED, SIGNS, check_some, div, joined, one_line, visible
+from cdlm_lab.widgets.html import LIGHT_ARROWS, MUTED, SIGNS, check_some, div, joined, one_line, visible
 from cdlm_lab.widgets.questions import ReadQuestion, question_html
 from cdlm_lab.widgets.rankings import OUTCOMES, ReadRanking, ranking_html
 from cdlm_lab.widgets.tagged import ReadSentence, labels_of_reads, tagged_sentence_html
@@ -67,7 +67,7 @@ class Leafing(VBox):
         wrapped = Layout(flex_flow="row wrap", width="100%", max_width="960px")
         choosing = [self.previous, self.next, self.picker, self.position]
         rows = [HBox(row, layout=wrapped) for row in ([*self.filters.values()], choosing)]
-        self.children = [*rows, self.view]
+        self.children = [*rows, HTML(LIGHT_ARROWS, layout=Layout(display="none")), self.view]
         self.choose_by(filters)
         for part in self.filters.values():
             part.observe(lambda change: self._choose(), names="value")

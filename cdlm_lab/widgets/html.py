@@ -409,6 +409,13 @@ div.cdlm-card>details>summary,div.cdlm-clusters>details>summary,div.cdlm-aligned
  {margin-top:6px;color:var(--jp-content-link-color,inherit)}
 """
 
+# ipywidgets draws the arrow of its lists in black, in a dark notebook too.
+LIGHT_ARROWS = (
+    '<style>[data-jp-theme-light=false]{--jp-widgets-dropdown-arrow:url("data:image/svg+xml,'
+    "%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 18 18'%3E%3Cpath fill='%23bbb' "
+    "d='M5.2 5.9 9 9.7l3.8-3.8 1.2 1.2-4.9 5-4.9-5z'/%3E%3C/svg%3E\")}</style>"
+)
+
 
 def view_html(name: str, body: str, *, width: int = 960, style: str = "") -> str:
     """What a view shows, in an element of the class `cdlm-NAME`; `style` is CSS beyond that of all views."""

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from cdlm_lab.examples.document_pairs import (
     embedding_table,
     encode_sentences,
     match_sequence,
+    shortened,
 )
 from cdlm_lab.examples.tokens import SpecialTokens, Vocabulary
 
@@ -51,6 +53,24 @@ def pair(first: PairDocument, second: PairDocument, *, related: bool = True) -> 
 
 
 A, B, C = document("a", "w1 w2", "w3"), document("b", "w4", "w5 w6 w7"), document("c", "w8")
+
+
+def test_shortened_documents_are_runs_from_the_start_or_behind_the_headline():
+    whole = [document(f"d{n}", *(f"s{n}.{k}" for k in range(2 + n))) for n in range(60)]
+    given = [pair(one, other) for one, other in pairwise(whole)]
+    short = list(shortened(given, fewest=3, seed=0))
+    assert short == list(shortened(given, fewest=3, seed=0)) != list(shortened(given, fewest=3, seed=1))
+    assert [(one.id, one.related, one.cluster) for one in short] == [(p.id, True, "c") for p in given]
+    starts = set()
+    for before, after in zip(given, short, strict=True):
+        for old, new in ((before.first, after.first), (before.second, after.second)):
+            start = old.sentences.index(new.sentences[0])
+            starts.add(start)
+            assert new.sentences == old.sentences[start : start + len(new.sentences)]
+            assert len(new.sentences) >= min(3, len(old.sentences) - start)
+            assert new.id != old.id
+    assert starts == {0, 1}
+    assert len({len(one.first.sentences) for one in short}) > 20, "some hardly shortened, many by much"
 
 
 @pytest.fixture

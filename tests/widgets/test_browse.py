@@ -131,7 +131,7 @@ def test_it_begins_with_all_items_and_the_first(kind, lists, lines):
     assert ("zero," if kind == "tagged" else texts[0]) in entries(browser.picker)[0]
     assert texts[0] in reads.words_of(browser.view.value)
     assert browser.position.value == f"1 of {len(items)}"
-    assert len(browser.children) == 3 + (kind in ("ranking", "tagged"))
+    assert len(browser.children) == 4 + (kind in ("ranking", "tagged"))
     assert browser.children[-1] is browser.view
     assert [browser.previous.tooltip, browser.next.tooltip] == [f"the {noun} before", f"the next {noun}"]
     with pytest.raises(ValueError, match=f"there is no {noun} to show: reads is empty"):

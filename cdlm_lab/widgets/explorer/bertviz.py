@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from cdlm_lab.widgets.html import FRAME, muted, visible
+from cdlm_lab.widgets.html import FRAME, LIGHT_ARROWS, muted, visible
 
 VENDOR = Path(__file__).with_name("vendor")
 LIBRARIES = ("jquery-3.7.1.slim.min.js", "d3-5.16.0.min.js")
@@ -52,7 +52,7 @@ _BEFORE_DATA = re.compile(
 _DARK = (
     "<style>[data-jp-theme-light=false] .cdlm-bertviz iframe,.vscode-dark .cdlm-bertviz iframe"
     "{filter:invert(0.93) hue-rotate(180deg)}</style>"
-)
+) + LIGHT_ARROWS
 # The head view ends left-hand tokens at 102 pixels and has no room for longer ones: the picture moves right.
 _STYLE = """
 :root{color-scheme:light}
