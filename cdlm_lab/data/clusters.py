@@ -52,29 +52,38 @@ class CorpusFormat(NamedTuple):
     others: Callable[[Path], list[Path]] = lambda path: []
 
 
-def open_corpus(corpus: str, *, split: Split, size: int = 0, seed: int = 0) -> Iterator[Cluster]:
+def open_corpus(
+    corpus: str, *, split: Split, size: int = 0, seed: int = 0, by_topic: bool = False
+) -> Iterator[Cluster]:
     """Clusters of one split, one at a time.
 
     `corpus`: "storyworld", or a path to one of SHAPES. `size`: at most so many, the first ones; 0 = all
     (storyworld has no end and needs a number). `seed`: of storyworld; files are read in their own order.
+    `by_topic`: of storyworld the digest of each story, not its reports.
     Raises DataError for no such path, or none of SHAPES; and, while reading, for faults and an empty split.
     """
     _check(corpus, split, size)
     if corpus == STORYWORLD:  # imported here: the word stock is large
-        from cdlm_lab.data.storyworld.stories import stories
+        from cdlm_lab.data.storyworld.stories import digest, stories
 
+        if by_topic:
+            digests = (digest(seed=seed, split=split, index=index) for index in range(size))
+            return (Cluster(id=one.id, documents=(one,)) for one in digests)
         return (story.cluster for story in stories(seed=seed, split=split, stop=size))
     return _read(_path(corpus), detect_format(corpus), split, size)
 
 
-def corpus_checksum(corpus: str, *, split: Split, size: int = 0, seed: int = 0) -> str:
+def corpus_checksum(
+    corpus: str, *, split: Split, size: int = 0, seed: int = 0, by_topic: bool = False
+) -> str:
     """SHA-256 (hexadecimal) that names what `open_corpus` yields for the same arguments: over the bytes and
     names of the split's files, wherever the folder lies, or storyworld's generator version and seed."""
     _check(corpus, split, size)
     if corpus == STORYWORLD:
         from cdlm_lab.data.storyworld.stories import GENERATOR_VERSION
 
-        return files.sha256_of_parts([STORYWORLD, GENERATOR_VERSION, str(seed), split, str(size)])
+        parts = [STORYWORLD, GENERATOR_VERSION, str(seed), split, str(size)]
+        return files.sha256_of_parts([*parts, *(["by topic"] if by_topic else [])])
     path, form = _path(corpus), detect_format(corpus)
     parts = [form.name, READERS_VERSION, split, str(size)]
     for file in form.files(path, split=split):
@@ -412,10 +421,12 @@ class Paragraphed:
     paragraphs: tuple[tuple[str, ...], ...]
 
 
-def paragraph_documents(corpus: str, split: Split, *, size: int = 0, seed: int = 0) -> Iterator[Paragraphed]:
+def paragraph_documents(
+    corpus: str, split: Split, *, size: int = 0, seed: int = 0, by_topic: bool = False
+) -> Iterator[Paragraphed]:
     """The documents of the clusters that `open_corpus` yields, one at a time, those without paragraphs
     too."""
-    clusters = open_corpus(corpus, split=split, size=size, seed=seed)
+    clusters = open_corpus(corpus, split=split, size=size, seed=seed, by_topic=by_topic)
     return (paragraphed(document) for cluster in clusters for document in cluster.documents)
 
 

@@ -26,7 +26,7 @@ from datasets import Dataset
 
 from cdlm_lab.examples.cached_corpus import PARAGRAPH_COLUMNS, TokenisedDocument, read_document
 from cdlm_lab.examples.candidates import JointLayout, JointSequence, joint_sequence
-from cdlm_lab.examples.masking import check_probability, mask_tokens
+from cdlm_lab.examples.masking import NOT_MASKED, check_probability, mask_tokens
 from cdlm_lab.examples.passes import Passes
 from cdlm_lab.examples.tokens import SpecialTokens
 
@@ -87,7 +87,7 @@ class ParagraphTasks:
     layout: JointLayout  # of the sequence; its sentences are k_1 + k_2 + k_3 + 1
     special: SpecialTokens
     k: tuple[int, int, int] = (1, 2, 2)  # (k_1, k_2, k_3)
-    mask_probability: float = 0.15  # of each token that is not special
+    mask_probability: float = 0.15  # of each token that is not special; 0 = none
     seed: int = 0  # not negative; decides all chance
     size: int | None = None  # number of examples in all, over as many passes as that takes; None = one pass
     counts: TaskCounts = field(init=False)
@@ -105,7 +105,8 @@ class ParagraphTasks:
         if self.layout.candidates != sum(self.k):
             what = f"the layout has {self.layout.sentences} sentences"
             raise ValueError(f"{what}; k {self.k} makes {1 + sum(self.k)}")
-        check_probability(self.mask_probability)
+        if self.mask_probability != 0:
+            check_probability(self.mask_probability)
         rows, paragraphs, counts = _sources(self.corpus, k=self.k)
         if not counts.sources:
             raise ValueError(
@@ -139,13 +140,15 @@ class ParagraphTasks:
         drawn = self._drawn(source, generator=self._passes.generator(_SENTENCES, epoch, source))
         pieces = [sentence.tokens for sentence in drawn]
         sequence = joint_sequence(pieces, layout=self.layout, special=self.special)
-        input_ids, mlm_labels = mask_tokens(
-            sequence.input_ids,
-            np.ones(len(sequence.input_ids), dtype=bool),  # it leaves special tokens out by itself
-            generator=self._passes.generator(_MASKS, epoch, source),
-            special=self.special,
-            probability=self.mask_probability,
-        )
+        input_ids, mlm_labels = sequence.input_ids, np.full(len(sequence.input_ids), NOT_MASKED)
+        if self.mask_probability:
+            input_ids, mlm_labels = mask_tokens(
+                input_ids,
+                np.ones(len(input_ids), dtype=bool),  # it leaves special tokens out by itself
+                generator=self._passes.generator(_MASKS, epoch, source),
+                special=self.special,
+                probability=self.mask_probability,
+            )
         kinds = [sentence.kind for sentence in drawn[1:]]
         return ParagraphExample(
             index=index,

@@ -48,7 +48,7 @@ from cdlm_lab.experiments.systems.joint import marked_tokens
 from cdlm_lab.metrics.ranking import values_per_group
 from cdlm_lab.metrics.significance import mean_score, perplexity, sums_by_cluster
 from cdlm_lab.models import joint
-from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.models.checkpoint import CheckpointError, default_device
 from cdlm_lab.models.conversion import copy_global_to_local, copy_local_to_global
 from cdlm_lab.models.encoder import FROM_SCRATCH, AttentionDropout
 from cdlm_lab.models.estimate import (
@@ -92,6 +92,7 @@ class Settings:
     trained: str = ""  # a run whose model is opened; "" = one is trained
     model: str = "storyworld/longformer"  # or `tiny`, from scratch
     corpus: str = "storyworld"
+    paragraphs: Literal["by topic", "as written"] = "by topic"  # of storyworld: of its digests, or reports
     # At most so many for training, and for validation and test each; storyworld, which has no end, needs a
     # number.
     train_clusters: int = Field(default=200, ge=0, description="0 means all")
@@ -105,7 +106,7 @@ class Settings:
     sentence_length: int = Field(default=32, ge=2)  # L, the token in front included
     positions: Literal["strided", "compact"] = "strided"
     projections: Literal["local", "global"] = "local"  # that every token starts with
-    mask_probability: float = 0.15
+    mask_probability: float = 0.15  # 0 = paragraphs alone
     dropout: float | None = None  # of hidden states and head; None = as the checkpoint says
     attention_dropout: AttentionDropout = 0.0
     steps: int = 300
@@ -124,7 +125,8 @@ class Settings:
     def __post_init__(self) -> None:
         if not self.same_document + self.other_documents:
             raise ParameterError("same_document and other_documents are 0; there must be a wrong candidate")
-        check_probability(self.mask_probability)
+        if self.mask_probability != 0:
+            check_probability(self.mask_probability)
         self.config.accumulation(processes=Processes.of(self.parallel).total)  # refuses what cannot be
 
     @property
@@ -180,7 +182,8 @@ def read_split(
     takes, else one of each paragraph that is long enough. Raises ValueError: there is too little."""
     is_train = split == "train"
     clusters = settings.train_clusters if is_train else settings.held_out_clusters
-    read = {"split": split, "size": clusters, "seed": 0}
+    by_topic = settings.paragraphs == "by topic"
+    read = {"split": split, "size": clusters, "seed": 0, "by_topic": by_topic}
     checksum = corpus_checksum(settings.corpus, **read)
     fingerprint = cached_corpus.paragraph_fingerprint(checksum, tokenizer)
     documents = cached_corpus.tokenise_paragraphs(
@@ -210,7 +213,7 @@ def read_split(
 
 # Settings that a trained model is made for, and what it was made from.
 SHAPES = ("model", "head", "head_layers", "same_paragraph", "same_document", "other_documents")
-SHAPES += ("sentence_length", "positions")
+SHAPES += ("sentence_length", "positions", "mask_probability")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,8 +246,13 @@ class ParagraphRun:
         )
 
     def small_job(self) -> TrainingJob:
-        """A new model, on the same examples."""
-        model, _ = _load(replace(self.settings, trained=""))
+        """A new model, on the same examples; from the usual one if what that of the run began with is not
+        here."""
+        given = replace(self.settings, trained="")
+        try:
+            model, _ = _load(given)
+        except CheckpointError:
+            model, _ = _load(replace(given, model=Settings().model))
         return replace(self, model=model).job
 
     @property
@@ -462,7 +470,7 @@ def score_rows(answers: ParagraphAnswers, *, seed: int) -> list[Score]:
 
     `n` counts candidates, examples, pairs or masked tokens. `chance` is what knowing nothing gives: calling
     each candidate wrong, scores at random; None where it depends on what is called. Kinds of fewer than two
-    documents are left out.
+    documents are left out, and masked tokens where there are none.
     """
     positive = answers.kinds == SAME_PARAGRAPH  # (examples, k)
     right = (answers.scores > 0) == positive
@@ -483,6 +491,8 @@ def score_rows(answers: ParagraphAnswers, *, seed: int) -> list[Score]:
             score = mean_score([of_items.astype(np.float64)], of.tolist(), seed=seed)
             interval = {key: score[key] for key in ("value", "low", "high")}
             rows.append(Score(metric=f"mspp/{name}", **interval, n=len(of_items), chance=chance))
+    if not answers.masked.any():
+        return rows
     sums = sums_by_cluster([answers.losses, answers.masked], answers.documents.tolist(), name="examples")
     words = perplexity(*sums.T, seed=seed)
     last = Score(metric="mlm/perplexity", value=words.value, low=words.low, high=words.high, n=words.tokens)
@@ -511,9 +521,9 @@ def score_table(report: Report) -> ScoreTable:
         for key, name in MEASURES.items()
         if (score := scores.get(key))
     ]
-    words = scores["mlm/perplexity"]
-    interval = f"{words.value:.2f} [{words.low:.2f}, {words.high:.2f}]"
-    rows.append(["perplexity of masked tokens", interval, "", f"{words.n:,}"])
+    if words := scores.get("mlm/perplexity"):
+        interval = f"{words.value:.2f} [{words.low:.2f}, {words.high:.2f}]"
+        rows.append(["perplexity of masked tokens", interval, "", f"{words.n:,}"])
     return text_table(["test documents", "measured [95%]", "by chance", "of how many"], rows)
 
 

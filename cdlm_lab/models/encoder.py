@@ -289,12 +289,13 @@ def load_language_model(
     """A masked language model in float32 on the CPU, in eval mode, and its tokenizer.
 
     `name_or_path`: `tiny`, `minilm`, `storyworld/<variant>`, a folder that `save_pretrained` wrote, or a hub
-    name. `new_head`: True = a checkpoint without head gets one, with a warning, as `minilm` always does.
+    name. `new_head`: True = a checkpoint without head, as a model trained for a task, gets one, with a
+    warning, as `minilm` always does.
     Raises ValueError: options that cannot be. CheckpointError: a checkpoint that is not there, not
     safetensors, too short for `max_length`, of another kind, without head, or with weights that do not fit.
     """
     plan = _Plan(name=os.fspath(name_or_path), **options)
-    model, tokenizer, has_head = _load(plan, needs_head=True)
+    model, tokenizer, has_head = _load(plan, needs_head=True, encoder_only=new_head)
     if not has_head:
         if not (new_head or plan.name == "minilm"):
             raise CheckpointError(
@@ -480,8 +481,11 @@ class _Plan:
         return model.eval()
 
 
-def _load(plan: _Plan, *, needs_head: bool) -> tuple[CrossDocumentLM, PreTrainedTokenizerFast, bool]:
-    """The model, its tokenizer, and whether it has a language-model head."""
+def _load(
+    plan: _Plan, *, needs_head: bool, encoder_only: bool = False
+) -> tuple[CrossDocumentLM, PreTrainedTokenizerFast, bool]:
+    """The model, its tokenizer, and whether it has a language-model head. `encoder_only`: True = the head of
+    another task is left out, as it always is where none is needed."""
     tokenizer, new_words = _load_tokenizer(plan.name, sizes=plan.sizes)
     has_head = True
     if plan.name == FROM_SCRATCH:
@@ -493,13 +497,13 @@ def _load(plan: _Plan, *, needs_head: bool) -> tuple[CrossDocumentLM, PreTrained
         if size := plan.sizes.position_size:
             start_positions_as_sinusoids(model.longformer.embeddings.position_embeddings, size=size)
     else:
-        model, has_head = _read(plan, needs_head=needs_head)
+        model, has_head = _read(plan, needs_head=needs_head, encoder_only=encoder_only or not needs_head)
         _make_room_for_separators(model, tokenizer, plan, new_words=new_words)
     tokenizer.model_max_length = plan.max_length
     return plan.ready(model), tokenizer, has_head
 
 
-def _read(plan: _Plan, *, needs_head: bool) -> tuple[CrossDocumentLM, bool]:
+def _read(plan: _Plan, *, needs_head: bool, encoder_only: bool) -> tuple[CrossDocumentLM, bool]:
     """The language model of a checkpoint, converted where need be, with the vocabulary of the checkpoint, and
     whether it has a head."""
     source = _source(plan.name)
@@ -509,7 +513,7 @@ def _read(plan: _Plan, *, needs_head: bool) -> tuple[CrossDocumentLM, bool]:
     if config.model_type == "longformer":
         config = plan.of_longformer(config)
         model, missing = checkpoint.read_model(
-            CrossDocumentLM, source, config, seed=plan.seed, encoder_only=not needs_head
+            CrossDocumentLM, source, config, seed=plan.seed, encoder_only=encoder_only
         )
         if checkpoint.lacks_global_projections(missing):
             copy_local_to_global(model)
@@ -519,9 +523,7 @@ def _read(plan: _Plan, *, needs_head: bool) -> tuple[CrossDocumentLM, bool]:
     except ValueError as error:
         raise CheckpointError(f"{plan.name}: {error}") from error
     kind = conversion.CONVERTED_FROM[config.model_type]
-    original, missing = checkpoint.read_model(
-        kind, source, config, seed=plan.seed, encoder_only=not needs_head
-    )
+    original, missing = checkpoint.read_model(kind, source, config, seed=plan.seed, encoder_only=encoder_only)
     has_head = not checkpoint.lacks_head(missing)
     if needs_head and has_head:
         conversion.check_head_activation(config)

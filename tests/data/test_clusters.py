@@ -110,15 +110,26 @@ def test_storyworld():
     assert drawn != list(open_corpus("storyworld", split="validation", size=3, seed=6))
 
 
+def test_digests_of_storyworld_stand_for_their_reports():
+    read = {"split": "validation", "size": 2, "seed": 5}
+    made = [stories.digest(split="validation", seed=5, index=index) for index in range(2)]
+    assert [cluster.documents for cluster in open_corpus("storyworld", **read, by_topic=True)] == [
+        (one,) for one in made
+    ]
+
+
 def test_checksum_of_storyworld_names_all_that_decides(monkeypatch):
-    def checksum(split: str = "train", size: int = 3, seed: int = 0, version: str = "1") -> str:
+    def checksum(
+        split: str = "train", size: int = 3, seed: int = 0, version: str = "1", by_topic=False
+    ) -> str:
         monkeypatch.setattr(stories, "GENERATOR_VERSION", version)
-        return corpus_checksum("storyworld", split=split, size=size, seed=seed)
+        return corpus_checksum("storyworld", split=split, size=size, seed=seed, by_topic=by_topic)
 
     changes = ({}, {"split": "test"}, {"size": 4}, {"seed": 1}, {"size": 31}, {"seed": 31}, {"version": "1x"})
     # Version and seed are told apart, not run together.
-    sums = {checksum(**change) for change in (*changes, {"seed": 12}, {"version": "11", "seed": 2})}
-    assert len(sums) == 9
+    more = ({"seed": 12}, {"version": "11", "seed": 2}, {"by_topic": True})
+    sums = {checksum(**change) for change in (*changes, *more)}
+    assert len(sums) == 10
     assert checksum() in sums
 
 

@@ -311,7 +311,7 @@ COPIES = [document(name, ("w1", "w2"), ("w3", "w4")) for name in "ab"]
         (SIZES, {"layout": JointLayout(sentences=5)}, r"the layout has 5 sentences; k \(1, 2, 2\) makes 6"),
         (SIZES, {"seed": -1}, "seed is -1"),
         (SIZES, {"size": 0}, "size is 0"),
-        (SIZES, {"mask_probability": 0.0}, "masking probability is 0.0"),
+        (SIZES, {"mask_probability": -0.1}, "masking probability is -0.1"),
         (SIZES, {"corpus": Dataset.from_dict({"document_id": ["a"]})}, "no column 'input_ids'; make it with"),
         # found when it is read, and no endless loop
         (COPIES, {}, "document '[ab]': 2 of 4 negatives not found, for other documents only repeat what is"),

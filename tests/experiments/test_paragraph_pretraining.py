@@ -82,7 +82,7 @@ def report(finished: Finished) -> Report:
     ("given", "message"),
     [
         ({"same_document": 0, "other_documents": 0}, "there must be a wrong candidate"),
-        ({"mask_probability": 0.0}, "masking probability is 0.0"),
+        ({"mask_probability": -0.1}, "masking probability is -0.1"),
         ({"batch_size": 5, "micro_batch_size": 2}, "must be a multiple"),
         ({"steps": 10, "warmup_steps": 10}, "must be fewer than steps"),
     ],
@@ -211,6 +211,31 @@ def test_a_trained_model_is_opened_and_a_new_one_learns_beside_it(
     assert seen[-1]["step"] == 4
     assert seen[0]["loss"] == pytest.approx(losses[0]), "it begins where the other began"
     experiment.train_small(finished[0], on_log=None)  # a whole training was seen: nothing to do
+
+
+def test_a_model_of_another_task_may_learn_paragraphs_alone(cache: Path, small: Settings, tmp_path: Path):
+    """Its head is left out; where no word is masked, nothing is measured of words. What it began with need
+    not be there when it is opened."""
+    folder = tmp_path / "answers"
+    for part in load_joint_model("tiny", head=small.joint_head):
+        part.save_pretrained(folder)
+    given = replace(small, model=str(folder), mask_probability=0)
+    with pytest.warns(UserWarning, match="has no language-model head"):
+        run = prepare(given, cache=cache)
+    own = load_joint_model(folder)[0].longformer.state_dict()
+    for name, weight in run.model.longformer.state_dict().items():
+        assert weight.equal(own[name]), name
+    assert (run.splits["train"].examples[0]["mlm_labels"] == -100).all()
+    result = train(run)
+    report = experiment.report(run, experiment.evaluate(run, experiment.predict(run), result))
+    assert "mlm/perplexity" not in {row.metric for row in report.rows}
+    assert "masked" not in experiment.score_table(report).html()
+    assert {row["loss_mlm"] for row in result.history if "loss_mlm" in row} == {0.0}
+    shutil.rmtree(folder)
+    opened = replace(small, trained=given.run_folder, run_folder=str(tmp_path / "opened"))
+    again = prepare(opened, cache=cache)
+    assert again.settings.mask_probability == 0
+    assert again.small_job().model.head.form == run.model.head.form
 
 
 def test_what_cannot_be_opened_is_refused(finished: Finished, cache: Path, small: Settings, tmp_path: Path):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import count
 from random import Random
 
-from cdlm_lab.data.records import SPLITS, Split, Story
+from cdlm_lab.data.records import SPLITS, Document, Split, Story
 from cdlm_lab.data.storyworld.catalogue import catalogue
 from cdlm_lab.data.storyworld.gold import story_of
 from cdlm_lab.data.storyworld.grammar import EventType
@@ -43,6 +43,29 @@ def contradicting_story(*, seed: int, split: Split, index: int, reports: tuple[i
     name = f"storyworld-{seed}-{split}-{index}-contradicting"
     drafts, plan = write_reports(exchanged(world, Random(name), among=first & second), rng)
     return story_of(name, world, drafts, plan, rng=rng)
+
+
+def digest(*, seed: int, split: Split, index: int) -> Document:
+    """All sentences of the reports of story number `index`, headlines apart, as one text in paragraphs: the
+    core of the event with the leads, each topic of its details, and each statement that a question over two
+    reports turns on. In a paragraph they stand in the order of the reports."""
+    rng, event_type = _begun(seed=seed, split=split, index=index)
+    topics = {unit.key: unit.topic for unit in event_type.units} | {"lead": "core"}
+    paragraphs: dict[str, list[str]] = {}
+    for writer in (draft.writer for draft in write_reports(build_world(rng, event_type), rng)[0]):
+        for sentence in writer.sentences[1:]:
+            unit = sentence.units[0]
+            paragraphs.setdefault(topics.get(unit, unit), []).append(
+                writer.text[sentence.start : sentence.end]
+            )
+    text, spans = "", []
+    for paragraph in paragraphs.values():
+        for sentence in paragraph:
+            spans.append((len(text), len(text) + len(sentence)))
+            text += f"{sentence} "
+        text = f"{text[:-1]}\n"
+    name = f"storyworld-{seed}-{split}-{index}-digest"
+    return Document(id=name, text=text.rstrip("\n"), sentences=tuple(spans))
 
 
 def event_type_of(*, seed: int, split: Split, index: int) -> str:

@@ -10,7 +10,8 @@ import pytest
 
 from cdlm_lab.data.records import Story
 from cdlm_lab.data.storyworld.catalogue import catalogue
-from cdlm_lab.data.storyworld.stories import event_type_of, stories, story
+from cdlm_lab.data.storyworld.plan import write_reports
+from cdlm_lab.data.storyworld.stories import _begun, digest, event_type_of, stories, story
 from cdlm_lab.data.storyworld.world import build_world, exchanged, name_word
 from cdlm_lab.data.storyworld.writer import article
 
@@ -38,6 +39,23 @@ def test_a_story_is_a_pure_function_of_seed_split_and_index():
         story(seed=0, split="dev", index=0)
     with pytest.raises(ValueError, match="index is -1; stories are numbered from 0"):
         story(seed=0, split="train", index=-1)
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_a_digest_has_a_paragraph_for_each_topic_of_the_reports(index):
+    made = digest(seed=3, split="test", index=index)
+    assert made == digest(seed=3, split="test", index=index)
+    rng, event = _begun(seed=3, split="test", index=index)
+    topics = {unit.key: unit.topic for unit in event.units} | {"lead": "core"}
+    drafts, _ = write_reports(build_world(rng, event), rng)
+    bodies = [(draft.writer.text, one) for draft in drafts for one in draft.writer.sentences[1:]]
+    written = [(topics.get(one.units[0], one.units[0]), text[one.start : one.end]) for text, one in bodies]
+    wanted = {topic: [words for other, words in written if other == topic] for topic, _ in written}
+    assert made.text.split("\n") == [" ".join(sentences) for sentences in wanted.values()]
+    assert [made.text[slice(*span)] for span in made.sentences] == list(itertools.chain(*wanted.values()))
+    assert {"core", "money"} < set(wanted)
+    reports = story(seed=3, split="test", index=index).cluster.documents
+    assert len(made.sentences) == sum(len(report.sentences) - 1 for report in reports)
 
 
 def test_sizes_and_types(many):
