@@ -47,7 +47,7 @@ class Settings:
     base_steps: int = 150
     steps: int = 50
     batch_size: int = 4
-    learning_rate: float = 0.002
+    learning_rate: float = 0.001
     precision: Precision = "auto"
     seed: int = 0
     shipped: bool = True

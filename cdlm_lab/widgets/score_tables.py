@@ -86,8 +86,10 @@ def split_in_words(split: str) -> str:
 
 
 def _each(names: Mapping[str, str], form: Form = PER_CENT) -> list[Column]:
-    """A column of ours for each metric, by its heading; p stands in the cells."""
-    return [measured(heading, metric, form, with_p=True) for metric, heading in names.items()]
+    """A column of ours for each metric, by its heading; p stands in the cells. Of mentions that do not
+    corefer no rank is the best."""
+    columns = {metric: measured(heading, metric, form, with_p=True) for metric, heading in names.items()}
+    return [replace(one, value=None) if "negative/" in name else one for name, one in columns.items()]
 
 
 def pairs_in_words(counts: Iterable[int]) -> str:

@@ -82,6 +82,14 @@ def test_the_report_holds_means_gaps_and_chance(analysis: Analysis, measured):
 
     table, gaps = attention_analysis.table_view(of_run), attention_analysis.gap_view(of_run).html()
     assert [row[0].text for row in table.rows] == ["Rand CDLM", "CDLM", "random span"]
+    best = {
+        heading.name
+        for row in table.rows
+        for heading, cell in zip(table.columns, row, strict=True)
+        if cell.best
+    }
+    assert "events that corefer" in best
+    assert not {"other events", "other entities"} & best, "a high rank of what does not corefer is no success"
     assert f"{positive.value:.1f}" in table.html()
     assert gaps.index("Rand CDLM") < gaps.index(">CDLM") < gaps.index(f"{gap:+.1f} [")
 
