@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.results.claims import verdict
 from cdlm_lab.results.readme import marked_tables, stale_tables
 from cdlm_lab.results.readme_tables import JOINT_TABLES, TABLES
 
@@ -54,17 +53,3 @@ def test_what_the_readme_for_developers_shows_is_what_comes(monkeypatch: pytest.
     runner.run(examples, out=differences.append)
     assert runner.summarize(verbose=False).attempted > 10
     assert not differences, "".join(differences)
-
-
-@pytest.mark.parametrize(
-    ("better", "other", "p", "lower", "expected"),
-    [
-        (0.6, 0.5, 0.01, False, "holds"),
-        (0.5, 0.6, 0.01, False, "does not"),
-        (0.6, 0.5, 0.05, False, "undecided"),
-        (2.0, 3.0, 0.01, True, "holds"),
-        (3.0, 2.0, 0.01, True, "does not"),
-    ],
-)
-def test_verdicts(better: float, other: float, p: float, lower: bool, expected: str):
-    assert verdict(better, other, p, lower=lower) == expected

@@ -1,16 +1,18 @@
 """What the papers claim and what the recorded runs say of it: `claims.csv` names a report and two systems for
 each claim; scores, test and verdict are made from the report.
 
-Columns of the CSV: `better` is claimed to be above `other`, or below it in perplexity; `metric` and `group`
-are those of the score rows (of fact verification the group is the set of claims); `test` is what names the
-row of the table of comparisons beside the two systems; a `headline` stands in README.md, too.
+Columns of the CSV: `file` is a report, or one for each seed; `better` is claimed to be above `other`, or
+below it in perplexity; `metric` and `group` are those of the score rows (of fact verification the group is
+the set of claims); `test` is what names the row of the table of comparisons beside the two systems, or that
+of the gains among `words` of high TF-IDF; a `headline` stands in README.md, too.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from cdlm_lab.report import Report, read_report
 from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PERPLEXITY, size_of
@@ -22,6 +24,7 @@ CLAIMS_FILE = Path(__file__).with_name("claims.csv")
 SHIPPED_FILE = Path(__file__).with_name("shipped.csv")
 # Test sets with something taken away, as they are named in tables.
 _CONTROLS = {"test_one_document": ", one document alone", "test_no_question": ", without the question"}
+_WORDS = "words="
 SURE = 0.05  # p, corrected, below which a difference is one
 _NAMES = {"this run": "our scorer", "ecb_event_sentences": "from sentences"}
 _NAMES |= {"coreference_sentences": "from sentences", "coreference_longformer": "from Longformer"}
@@ -45,33 +48,53 @@ def claims_table(results: Path, *, headlines: bool = False) -> tables.ScoreTable
         "claimed": [claim["claim"] for claim in claims],
         "measured on": [f"{claim['corpus']}, {claim['measure']}" for claim in claims],
     }
-    measured = [_measured(read_report(results / claim["file"]), claim) for claim in claims]
+    measured = [_measured(results, claim) for claim in claims]
     more = () if headlines else ("n", "seeds")
     columns |= {name: [row[name] for row in measured] for name in ("ours", "against", *more, "p", "there it")}
     folder = "data/results/" if headlines else ""
-    columns["file"] = [f"{folder}{claim['file']}" for claim in claims]
+    columns["file"] = [folder + _with_names_alone(claim["file"].split()) for claim in claims]
     headings = [tables.Heading(name=name, is_text=name not in ("seeds", "p")) for name in columns]
     rows = [[tables.Cell(text=text) for text in row] for row in zip(*columns.values(), strict=True)]
     return tables.ScoreTable(caption="", columns=headings, rows=rows)
 
 
-def _measured(report: Report, claim: Mapping[str, str]) -> dict[str, str]:
-    """What a report says of a claim, by the columns of the table."""
-    better, other = (_score(report, claim, claim[name]) for name in ("better", "other"))
-    p, lower = _p(report, claim), report.name == PERPLEXITY
+def _with_names_alone(files: Sequence[str]) -> str:
+    """`news/perplexity.json, perplexity_seed_1.json`"""
+    return ", ".join([files[0], *(Path(file).name for file in files[1:])])
+
+
+def _measured(results: Path, claim: Mapping[str, str]) -> dict[str, str]:
+    """What the reports of a claim say of it, by the columns of the table: of several the scores of the first,
+    the largest p, and a verdict if all have the same."""
+    reports = [read_report(results / file) for file in claim["file"].split()]
+    pairs = [_pair(report, claim) for report in reports]
+    p, lower = max(_p(report, claim) for report in reports), reports[0].name == PERPLEXITY
+    verdicts = {verdict(better.value, other.value, p, lower=lower) for better, other in pairs}
     return {
-        "ours": _named_score(report, better),
-        "against": _named_score(report, other),
-        "n": size_of(report, claim["group"])[1].partition(" of ")[0],
-        "seeds": str(better.seeds or 1),
+        "ours": _named_score(reports[0], pairs[0][0]),
+        "against": _named_score(reports[0], pairs[0][1]),
+        "n": size_of(reports[0], claim["group"])[1].partition(" of ")[0],
+        "seeds": str(len(reports) if len(reports) > 1 else pairs[0][0].seeds or 1),
         "p": tables.p_text(p),
-        "there it": verdict(better.value, other.value, p, lower=lower),
+        "there it": verdicts.pop() if len(verdicts) == 1 else "undecided",
     }
+
+
+def _pair(report: Report, claim: Mapping[str, str]) -> tuple[Score, Score]:
+    """The scores of both systems."""
+    names = claim["better"], claim["other"]
+    if claim["test"].startswith(_WORDS):
+        values = _tested(report, claim)
+        seeds = report.parameters["seeds"]
+        scores = {values[side]: values[f"f1_{side}"] for side in "ab"}
+        better, other = (Score(system=name, metric="f1", value=scores[name], seeds=seeds) for name in names)
+        return better, other
+    return _score(report, claim, names[0]), _score(report, claim, names[1])
 
 
 def _named_score(report: Report, score: Score) -> str:
     """`CDLM: 2.27 [2.22, 2.33]`"""
-    points = score.metric.endswith("/event")
+    points = score.metric.endswith(("/event", "/entity"))
     form = tables.PERPLEXITY if report.name == PERPLEXITY else tables.POINTS if points else tables.PER_CENT
     cell = tables.number_cell(score, form)
     label = _NAMES.get(score.system) or EXPERIMENTS[report.name].labels(report)[score.system]
@@ -106,13 +129,21 @@ def _score(report: Report, claim: Mapping[str, str], system: str, *, split: str 
     return next(row for row in report.rows if row.key == wanted)
 
 
-def _p(report: Report, claim: Mapping[str, str]) -> float:
-    """Over test items, corrected; where seeds were tested too, the larger of both."""
+def _tested(report: Report, claim: Mapping[str, str]) -> dict[str, Any]:
     names = {claim[name].partition("/")[0] for name in ("better", "other")}
     test = dict(part.split("=") for part in claim["test"].split("; ") if part)
-    tested = next(
+    table = "gains" if claim["test"].startswith(_WORDS) else "comparisons"
+    return next(
         row
-        for row in report.tables["comparisons"]
+        for row in report.tables[table]
         if {row["a"], row["b"]} == names and all(row[key] == value for key, value in test.items())
     )
+
+
+def _p(report: Report, claim: Mapping[str, str]) -> float:
+    """Over test items, corrected (of gains, which are not, by the number of kinds of words); where seeds were
+    tested too, the larger of both."""
+    tested = _tested(report, claim)
+    if "p_holm" not in tested:
+        return min(1.0, tested["p"] * len({row["words"] for row in report.tables["gains"]}))
     return max(tested["p_holm"], tested.get("p_seeds") or 0)

@@ -53,6 +53,7 @@ _CORPORA = {
     "genia_ner_data_full": "JNLPBA",
     "jnlpba": "JNLPBA",
     "litbank": "LitBank",
+    "flat_litbank_full": "LitBank",
     "wikiqa": "WikiQA",
     "trecqa": "TREC-QA",
     "asnq": "ASNQ",

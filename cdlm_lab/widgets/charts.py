@@ -256,7 +256,8 @@ def learning_figure(curves: Sequence[LearningCurve], *, title: str = "") -> go.F
         figure.update_yaxes(title_text="the same, minus Local CDLM", row=2, col=1)
         figure.add_hline(y=0, row=2, col=1, line={"color": colours[_COMPARED_WITH], "width": 2})
     x, height = "million tokens read", 720 if further else 460
-    return lay_out(figure, title=title, x=x, height=height).update_xaxes(rangemode="tozero")
+    # room for two rows of the legend
+    return lay_out(figure, title=title, x=x, height=height, margin_t=108).update_xaxes(rangemode="tozero")
 
 
 def _learning_line(curve: LearningCurve, line: Mapping[str, Any], more: str) -> go.Scatter:

@@ -153,6 +153,12 @@ def test_a_model_of_paragraphs_is_known_by_its_head_and_the_folder_of_its_runs(t
     assert runs.encoder_of(f"{tmp_path}/mspp/mspp-ie") == "MSPP IE_k of SciSumm, from minilm, 9 steps"
 
 
+def test_the_two_recorded_generations_of_news_models_are_told_apart():
+    runs, _ = known(Path(__file__).resolve().parents[2] / "data" / "results")
+    assert runs.encoder_of("runs/news_512/cdlm/model") == "CDLM of news, from minilm, 400 steps"
+    assert runs.encoder_of("runs/news/cdlm/model") == "runs/news/cdlm", "no report of it is recorded"
+
+
 def test_runs_that_name_each_other_end(tmp_path: Path):
     for name, other in (("a", "b"), ("b", "a")):
         finish(tmp_path / name, "pretraining", model=f"{tmp_path / other}/model")
@@ -215,6 +221,7 @@ def test_a_run_from_before_dropout_of_attention_was_a_parameter_stands_with_thos
 
 def test_corpora_have_names(tmp_path: Path):
     assert corpus_name("shared/data/ECB+_LREC2014/") == "ECB+"
+    assert corpus_name("docarc/flat_litbank_full") == "LitBank"
     assert corpus_name("my/texts") == "texts"
     matching_report(tmp_path / "m", {"bert-han": (0.5, 0.5)})
     report = finish(tmp_path / "al", "sentence alignment", matching_run=f"{tmp_path}/m")

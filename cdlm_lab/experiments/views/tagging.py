@@ -111,11 +111,11 @@ ON_A_PAGE = 100
 SHOWN_OF_OWN = 40  # sentences below the box
 # What stands in the box before anything is typed.
 EXAMPLE_TEXT = """\
-Oskmere Works will close its yard on the Tolvane in spring. Yessel Brandir, 54, a welder, heard of it on the \
-radio. "Nobody from Oskmere called," Brandir said.
+Oskmere Works, an employer of 310 people, will close its yard in the town of Telk. Yessel Brandir, 54, a \
+welder, heard of it on the radio on Monday.
 
-Brandir came to Tolvane Bridge as a child. In 1998 the yard had 2,310 workers; 140 are left. Oskmere has not \
-answered questions.
+Brandir came to Telk in 1998. "Nobody from Oskmere called," Brandir said. The yard had 2,310 workers then; \
+140 are left.
 """
 
 
