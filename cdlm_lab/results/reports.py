@@ -154,7 +154,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     CLAIMS: Experiment(
         checkpoint=_of_verifier,
         rows=("systems",),
-        test=(*_STORIES, "held_out_claims", "evidence", "evidence_sentences"),
+        test=(*_STORIES, "held_out_claims", "labels", "evidence", "evidence_sentences"),
         labels=_claim_labels,
     ),
     ATTENTION: Experiment(

@@ -36,6 +36,7 @@ _FREE = (
     *("micro_batch_size", "encoder_micro_batch_size", "gradient_checkpointing"),
 )
 _ADDED = "attention_dropout"
+_ALL_LABELS = ("labels", "all")  # as of runs from before it was a parameter
 # What changes nothing where the corpus is another.
 _OF_STORYWORLD = ("train_stories", "held_out_stories", "stories", "paragraphs", "seen")
 # The folders within a run that may stand behind its own in the name of a checkpoint.
@@ -128,7 +129,8 @@ class KnownRuns:
         comparable = {
             name: _corpus_folder(value) if "corpus" in name else self.comparable(value, deep=deep)
             for name, value in values.items()
-            if name not in without and value not in ("", None) and (invented or name not in _OF_STORYWORLD)
+            if name not in without and value not in ("", None) and (name, value) != _ALL_LABELS
+            if invented or name not in _OF_STORYWORLD
         }
         return tuple(sorted((name, repr(value)) for name, value in comparable.items()))
 
@@ -188,7 +190,7 @@ class KnownRuns:
         return ""
 
     def corpus_of(self, one: NamedReport) -> str:
-        """What to call what a report was measured on."""
+        """What to call what a report was measured on; a part of the labels is no whole corpus."""
         parameters = one.report.parameters
         if one.report.name == ALIGNMENT:
             given = str(parameters.get("matching_run", ""))
@@ -198,7 +200,8 @@ class KnownRuns:
             return self.corpus_of(matching)
         if one.report.name == ANSWERS:
             return corpus_name(str(one.report.data["format"]["test"]))
-        return corpus_name(str(parameters.get("corpus", "")))
+        name, labels = corpus_name(str(parameters.get("corpus", ""))), parameters.get(*_ALL_LABELS)
+        return name if labels == "all" else f"{name}, {' and '.join(str(labels).split())} alone"
 
 
 def corpus_name(corpus: str) -> str:

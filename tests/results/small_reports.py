@@ -136,9 +136,9 @@ CLAIMS = tuple(
 SAID = {"claim-only": "++++", "pairwise-sum": "++-+", "joint-ie": "++--"}
 
 
-def claim_report(folder: Path) -> Report:
+def claim_report(folder: Path, **more: str) -> Report:
     """As of notebook 10: `SAID`, with one seed."""
-    parameters = {"corpus": "fm2", "encoder": "minilm", "mspp": "", "systems": " ".join(SAID)}
+    parameters = {"corpus": "fm2", "encoder": "minilm", "mspp": "", "systems": " ".join(SAID)} | more
     run = VerificationRun(
         settings=fact_verification.Settings(systems=" ".join(SAID)),
         claims=dict.fromkeys(("train", "dev", "test"), CLAIMS),
