@@ -20,10 +20,7 @@ def read(folder: Path, tasks: str):
     return expand(read_grid(folder / "grid.yaml"))
 
 
-def test_it_reads_the_model_of_another_task_and_needs_its_texts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_it_reads_the_model_of_another_task_and_needs_its_texts(tmp_path: Path) -> None:
     job = read(tmp_path, TASK % ('"{train}"', '"{data}/x.jsonl"'))["read"]
     assert job.parameters == {"model": "runs/train", "texts": "corpora/x.jsonl"}
     assert job.needs == {"texts": "corpora/x.jsonl"}
@@ -44,10 +41,7 @@ def test_it_reads_the_model_of_another_task_and_needs_its_texts(
         ("{apply: {model: x, texts: y}, seeds: [1]}", "apply.ipynb has no parameter 'seed'"),
     ],
 )
-def test_what_it_may_not_say(
-    task: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_what_it_may_not_say(task: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(GridError, match=f"grid.yaml:5: .*{message}"):
         read(tmp_path, f"  read: {task}\n")
 

@@ -20,13 +20,6 @@ from cdlm_lab.report import RunError, open_run
 from cdlm_lab.scores import Score
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    return tmp_path
-
-
 def value(folder: Path, name: str) -> float:
     return report(folder, name)["scores"][0]["value"]
 

@@ -15,14 +15,13 @@ from cdlm_lab.batch.marked_yaml import GridError
 
 
 @pytest.fixture
-def grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def grid(here: Path) -> Path:
     tasks = {
         "a": {"resources": {"gpus": 2, "memory_gb": 1.5, "minutes": 0.2, "cores": 3, "retries": 1}},
         "b": {"parameters": {"reads": "{a}", "rate": 1e-05}},
         "c": {},
     }
-    return write_grid(tmp_path, tasks)
+    return write_grid(here, tasks)
 
 
 def command_of(grid: Path, *, gpus: int = 0, **place: object) -> list[str]:

@@ -14,11 +14,6 @@ from cdlm_lab.batch.marked_yaml import GridError
 TRAIN = {"axes": {"name": ["big", "small"]}}
 
 
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def reads(text: str, **more: object) -> dict:
     """name -> (reads, after) of the runs of a task that holds a reference to `train`."""
     tasks = {"use": {"parameters": {"reads": text}, **more}, "train": TRAIN}

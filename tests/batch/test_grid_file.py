@@ -12,13 +12,11 @@ from cdlm_lab.batch.grid import read_grid
 from cdlm_lab.batch.marked_yaml import GridError
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    write_notebook(tmp_path / "tiny.ipynb")
+@pytest.fixture(autouse=True)
+def _notebooks(here: Path) -> None:
+    write_notebook(here / "tiny.ipynb")
     seedless = "\n".join(line for line in PARAMETERS.splitlines() if not line.startswith("seed"))
-    write_notebook(tmp_path / "seedless.ipynb", parameters=seedless)
-    return tmp_path
+    write_notebook(here / "seedless.ipynb", parameters=seedless)
 
 
 def read(text: str, **variables: str):
@@ -63,7 +61,7 @@ tasks:
     assert len(jobs["b"].after) == 4
 
 
-def test_what_an_anchor_brings_in_may_be_overruled(here: Path):
+def test_what_an_anchor_brings_in_may_be_overruled():
     """Also in a mapping that brings in one which overrules something itself."""
     grid = read(
         """
@@ -208,12 +206,12 @@ VAST = r"^grid\.yaml:\d+: a\d+: .*more than 100000 values .*aliases .*write le"
     ],
     ids=["laughs", "merged laughs", "chain"],
 )
-def test_aliases_cannot_make_much_of_little(aliases: str, message: str, here: Path):
+def test_aliases_cannot_make_much_of_little(aliases: str, message: str):
     with pytest.raises(GridError, match=message):
         read(aliases + TASK)
 
 
-def test_numbers_and_words_are_those_of_yaml_1_2(here: Path):
+def test_numbers_and_words_are_those_of_yaml_1_2():
     values = "{a: 012, b: '1:30', c: 1:30, d: 1e-4, e: no, f: 0o14, g: true, h: 1.5, i: null, j: -3}"
     given = read(f"{TASK}    parameters: {{maybe: {values}}}\n").tasks["a"].parameters["maybe"].value
     expected = {"a": 12, "b": "1:30", "c": "1:30", "d": 0.0001, "e": "no"}
@@ -231,7 +229,7 @@ def test_numbers_and_words_are_those_of_yaml_1_2(here: Path):
         ("9" * 5000, "--set n=" + "9" * 5000 + ":1: " + "9" * 40 + "... is no int"),
     ],
 )
-def test_a_value_of_the_command_line_that_is_none(value: str, message: str, here: Path):
+def test_a_value_of_the_command_line_that_is_none(value: str, message: str):
     with pytest.raises(GridError) as raised:
         read("variables: {n: 1}\n" + TASK, n=value)
     assert str(raised.value).startswith(message)
@@ -239,7 +237,7 @@ def test_a_value_of_the_command_line_that_is_none(value: str, message: str, here
 
 
 @pytest.mark.parametrize(("text", "start", "part"), BAD, ids=range(len(BAD)))
-def test_a_grid_that_means_nothing(text: str, start: str, part: str, here: Path):
+def test_a_grid_that_means_nothing(text: str, start: str, part: str):
     with pytest.raises(GridError) as raised:
         expand(read(text))
     message = str(raised.value)
@@ -256,7 +254,7 @@ def test_a_notebook_without_seeds_and_a_file_of_parameters_are_named(here: Path)
         read(TASK + "    files: [p.yaml]\n")
 
 
-def test_a_value_of_the_command_line_has_the_kind_of_the_file_s(here: Path):
+def test_a_value_of_the_command_line_has_the_kind_of_the_file_s():
     text = 'runs: r\nvariables: {n: 1, d: x}\ntasks: {a: {notebook: tiny.ipynb, parameters: {steps: "{n}"}}}'
     grid = read(text, n="60", d="2024")
     assert grid.variables == {"runs": "r", "n": 60, "d": "2024"}

@@ -102,10 +102,7 @@ def outcome(place: Path) -> str:
 
 
 @pytest.mark.parametrize("file", ["grid.yaml", "p.yaml"])
-def test_damaged_files_are_read_or_refused_in_one_line(
-    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.chdir(tmp_path)
+def test_damaged_files_are_read_or_refused_in_one_line(file: str, tmp_path: Path):
     write_notebook(tmp_path / "tiny.ipynb")
     whole = {"grid.yaml": GRID, "p.yaml": PARAMETERS}
     for name, text in whole.items():

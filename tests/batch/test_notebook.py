@@ -75,8 +75,7 @@ def test_parameters_that_are_no_literals(source: str, part: str, tmp_path: Path)
         read_notebook(write_notebook(tmp_path / "n.ipynb", parameters=source))
 
 
-def test_notebooks_are_found_by_name_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
+def test_notebooks_are_found_by_name_from_anywhere(tmp_path: Path):
     assert find_notebook("01_pretraining", where="x").samefile(ROOT / "notebooks" / "01_pretraining.ipynb")
     (tmp_path / "notebooks").mkdir()
     own = write_notebook(tmp_path / "notebooks" / "01_pretraining.ipynb")

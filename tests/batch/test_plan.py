@@ -22,10 +22,9 @@ B_WAITS = ("again", "a, which it reads, is made first")
 
 
 @pytest.fixture
-def grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def grid(here: Path) -> Path:
     """Three finished runs: b reads a."""
-    monkeypatch.chdir(tmp_path)
-    path = write_grid(tmp_path, TASKS)
+    path = write_grid(here, TASKS)
     pretend(plan_of(path))
     return path
 
@@ -274,8 +273,7 @@ def test_runs_start_as_soon_as_they_can(todo: dict, cores: float, at_once: float
     assert seconds_left(todo, cores=cores, at_once=at_once, gpus=gpus) == expected
 
 
-def test_earlier_runs_tell_how_long_later_ones_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
+def test_earlier_runs_tell_how_long_later_ones_take(tmp_path: Path):
     write_notebook(tmp_path / "other.ipynb")
     tasks = {
         "a": {},
@@ -293,8 +291,7 @@ def test_earlier_runs_tell_how_long_later_ones_take(tmp_path: Path, monkeypatch:
 # ---- what a run needs ----
 
 
-def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
+def test_paths():
     assert missing_need("x") == "there is no x"
     Path("x").mkdir()
     assert missing_need("x") == "x is empty"

@@ -30,13 +30,11 @@ FIVE_SEEDS = {
 
 
 @pytest.fixture(autouse=True)
-def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the project's notebooks and nothing else, on a machine without GPUs and checkpoints."""
-    (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    return tmp_path
+def nowhere(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the project's notebooks and nothing else, on a machine without checkpoints."""
+    (here / "notebooks").symlink_to(ROOT / "notebooks")
+    monkeypatch.setenv("HF_HUB_CACHE", str(here / "hub"))
+    return here
 
 
 def path_of(name: str) -> Path:

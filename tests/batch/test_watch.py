@@ -17,9 +17,8 @@ HERE = {"host": socket.gethostname(), "pid": os.getpid()}
 
 
 @pytest.fixture
-def progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Progress:
+def progress(tmp_path: Path) -> Progress:
     """Of four runs, one of them finished before: b waits for a, c for b."""
-    monkeypatch.chdir(tmp_path)
     tasks = {"done": {}, "a": {}, "b": {"after": ["a"]}, "c": {"after": ["b"]}}
     path = write_grid(tmp_path, tasks, defaults={"minutes": 1})
     pretend(plan_of(path), "done")

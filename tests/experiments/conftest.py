@@ -1,20 +1,15 @@
-"""Small settings, models and a finished run of document matching, shared by the tests of experiments; puts
-this folder on the path, so that they share tagging_runs.py."""
+"""Small settings, models and a finished run of document matching, shared by the tests of experiments."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from tagging_runs import finished_run
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.experiments import coreference, document_matching, pretraining
 from cdlm_lab.models.encoder import TinySizes, load_language_model
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from tagging_runs import finished_run
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,7 +1,5 @@
-"""Small random models of each kind, and a word-level tokenizer that fits them. Puts this folder on the path,
-so that tests share model_cases.py."""
+"""Small random models of each kind, and a word-level tokenizer that fits them."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,8 +17,6 @@ from transformers import (
 from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.models.encoder import TinySizes, load_language_model
 from cdlm_lab.models.language_model import CrossDocumentLM
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 WORDS = [f"w{number}" for number in range(50)]
 SIZES = {

@@ -1,13 +1,9 @@
-"""Puts this folder on the path, so that tests and the runs they start share tiny_run.py; sets one thread."""
+"""One thread."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import torch
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="package", autouse=True)
