@@ -289,7 +289,7 @@ def _points(axes: Section, axis: str, notebook: Notebook, variables: Mapping[str
     """The values of an axis; a list gives values of the parameter of its name."""
     if not _NAME.fullmatch(axis):
         raise axes.fault(axis, f"{axis!r} is no name of an axis: a letter, then letters, digits and _")
-    if axes.is_mapping(axis):
+    if isinstance(axes.given(axis).value, Mapping):
         points = axes.section(axis)
         given = {label: points.section(label).all() for label in points}
     else:

@@ -153,10 +153,6 @@ class Section:
         """What the mapping under a key holds; {} if the key is not there."""
         return self.section(key).all() if key in self else {}
 
-    def is_mapping(self, key: str) -> bool:
-        """True if a mapping stands under the key."""
-        return isinstance(self._values[key], _Marked)
-
 
 def read_section(path: str | os.PathLike[str], *, name: str) -> Section:
     """The mapping that a YAML file holds; GridError if it holds something else, or cannot be read."""

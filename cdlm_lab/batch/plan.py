@@ -142,14 +142,10 @@ _DIGITS = 16  # of a checksum of code
 _SHOWN = 3  # files of code that a reason names
 
 
-def code_of(sources: Sequence[str]) -> dict[str, str]:
+@functools.cache  # the runs of a task have the same
+def code_of(sources: tuple[str, ...]) -> Mapping[str, str]:
     """file -> checksum of the parts of cdlm_lab that cells of code import, directly or not. Cells that are
     not plain Python (IPython magics) could import anything: then it is the whole library."""
-    return dict(_code_of(tuple(sources)))
-
-
-@functools.cache  # the runs of a task have the same
-def _code_of(sources: tuple[str, ...]) -> dict[str, str]:
     try:
         wanted = [name for source in sources for name in _imports(ast.parse(source), "")]
     except SyntaxError:

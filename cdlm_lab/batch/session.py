@@ -14,7 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -163,12 +163,6 @@ class Lines:
 
     def __init__(self, progress: Progress) -> None:
         self._progress, self._summarised = progress, time.monotonic()
-
-    def __enter__(self) -> Lines:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
 
     def show(self, changed: list[tuple[str, str]]) -> None:
         """Print what changed."""
@@ -362,8 +356,7 @@ class _Signals:
 
 def _follow(running: subprocess.Popen, progress: Progress, runs: Path, signals: _Signals) -> None:
     """Show how the runs stand until Snakemake ends, or a signal comes."""
-    view = Table(progress) if sys.stdout.isatty() else Lines(progress)
-    with view:
+    with Table(progress) if sys.stdout.isatty() else nullcontext(Lines(progress)) as view:
         while running.poll() is None and signals.number is None:
             view.show(progress.update(engine.read_states(runs, list(progress.steps))))
             time.sleep(_POLL)

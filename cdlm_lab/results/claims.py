@@ -10,7 +10,7 @@ of the gains among `words` of high TF-IDF; a `headline` stands in README.md, too
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,15 +52,11 @@ def claims_table(results: Path, *, headlines: bool = False) -> tables.ScoreTable
     more = () if headlines else ("n", "seeds")
     columns |= {name: [row[name] for row in measured] for name in ("ours", "against", *more, "p", "there it")}
     folder = "data/results/" if headlines else ""
-    columns["file"] = [folder + _with_names_alone(claim["file"].split()) for claim in claims]
+    files = [claim["file"].split() for claim in claims]  # of several the folder is that of the first
+    columns["file"] = [folder + ", ".join([one[0], *(Path(file).name for file in one[1:])]) for one in files]
     headings = [tables.Heading(name=name, is_text=name not in ("seeds", "p")) for name in columns]
     rows = [[tables.Cell(text=text) for text in row] for row in zip(*columns.values(), strict=True)]
     return tables.ScoreTable(caption="", columns=headings, rows=rows)
-
-
-def _with_names_alone(files: Sequence[str]) -> str:
-    """`news/perplexity.json, perplexity_seed_1.json`"""
-    return ", ".join([files[0], *(Path(file).name for file in files[1:])])
 
 
 def _measured(results: Path, claim: Mapping[str, str]) -> dict[str, str]:

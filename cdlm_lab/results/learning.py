@@ -6,9 +6,8 @@ python -m cdlm_lab.results.learning data/results/storyworld_tiny FOLDER    # HTM
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import plotly.graph_objects as go
 
@@ -28,7 +27,11 @@ def learning_figures(reports: ReportFolder) -> list[go.Figure]:
     for one in reports.others:
         report = one.report
         history = report.tables.get("history", []) if report.name == PRETRAINING else []
-        seen = [row for row in history if _is_known(row)]
+        seen = [  # the records of a validation, with numbers
+            row
+            for row in history
+            if isinstance(row.get("eval_loss"), float) and isinstance(row.get("tokens"), int)
+        ]
         if seen:
             corpus, length = corpus_name(str(report.data.get("corpus"))), report.parameters.get("max_length")
             key = (corpus, str(report.data.get("validation_checksum")), str(length))
@@ -41,11 +44,6 @@ def learning_figures(reports: ReportFolder) -> list[go.Figure]:
         learning_figure(curves, title=f"Validation loss of pretraining on {corpus}, {length} tokens long")
         for (corpus, _, length), curves in of_corpus.items()
     ]
-
-
-def _is_known(row: Mapping[str, Any]) -> bool:
-    """Whether a record is one of a validation, with numbers."""
-    return isinstance(row.get("eval_loss"), float) and isinstance(row.get("tokens"), int)
 
 
 def main(arguments: Sequence[str] | None = None) -> str:

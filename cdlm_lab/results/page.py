@@ -20,6 +20,7 @@ from typing import Any
 
 from cdlm_lab.batch.command import run_card
 from cdlm_lab.data.files import replaced_file
+from cdlm_lab.experiments.runs import write_page
 from cdlm_lab.report import REPORT_FILE, Report, RunError, kept, read_report
 from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PERPLEXITY, training_name, trainings_in
 from cdlm_lab.training.history import HISTORY_FILE, read_history
@@ -164,13 +165,6 @@ def events_of(folders: Sequence[Path], logs: Path) -> list[str]:
     return [*refused, *lines]
 
 
-def write_page(folder: Path, file: Path) -> None:
-    """`run_page` as a file."""
-    page = run_page(folder)
-    with kept(file), replaced_file(file) as opened:
-        opened.write(page)
-
-
 def export(folder: Path, where: Path) -> list[str]:
     """Each table of a run as CSV and LaTeX and each figure as HTML, SVG and PNG, in a folder; lines that say
     what was written."""
@@ -207,7 +201,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise RunError("--html and --export take one run; give one folder")
         folder = chosen.folders[0]
         if chosen.html:
-            write_page(folder, chosen.html)
+            page = run_page(folder)
+            with kept(chosen.html):
+                write_page(chosen.html, page)
             print(f"{chosen.html}: {folder} on one page")
         if chosen.export:
             print("\n".join(export(folder, chosen.export)))

@@ -58,12 +58,13 @@ def _whole_report(file: str, columns: Sequence[Column], *, first: str = "system"
     return lambda results: table_of(rows_of(results / file), columns, first=first)
 
 
-def _perplexity(*crossing: Column) -> list[Column]:
-    """Of Table 1 of CDLM; `crossing`: of the tokens that only another document tells."""
+def _perplexity(file: str, *crossing: Column) -> Made:
+    """Table 1 of CDLM; `crossing`: of the tokens that only another document tells."""
     columns = ("validation perplexity", "test perplexity")
     below = "validation / test"
     paper = published("paper", ("cdlm", "1"), dataset="Multi-News", columns=columns, below=below)
-    return [measured("perplexity", "perplexity", tables.PERPLEXITY), *crossing, paper]
+    ours = measured("perplexity", "perplexity", tables.PERPLEXITY)
+    return _whole_report(file, [ours, *crossing, paper], first="variant")
 
 
 def _coreference(
@@ -235,18 +236,10 @@ def _claims(results: Path, *, group: str) -> ScoreTable:
 _CROSSING = measured("on cross-document tokens", "cross_document_perplexity", tables.PERPLEXITY)
 _QUESTIONS = [measured(heading, metric) for metric, heading in score_tables.QUESTION_MEASURES.items()]
 RUN_TABLES: Mapping[str, Made] = {
-    "news-perplexity": _whole_report(
-        "news_clusters_minilm_512/perplexity.json", _perplexity(_CROSSING), first="variant"
-    ),
-    "news-perplexity-again": _whole_report(
-        "news_clusters_minilm_512/perplexity_seed_1.json", _perplexity(_CROSSING), first="variant"
-    ),
-    "news-perplexity-first": _whole_report(
-        "news_clusters_minilm/perplexity.json", _perplexity(), first="variant"
-    ),
-    "storyworld-perplexity": _whole_report(
-        "storyworld_tiny/perplexity.json", _perplexity(_CROSSING), first="variant"
-    ),
+    "news-perplexity": _perplexity("news_clusters_minilm_512/perplexity.json", _CROSSING),
+    "news-perplexity-again": _perplexity("news_clusters_minilm_512/perplexity_seed_1.json", _CROSSING),
+    "news-perplexity-first": _perplexity("news_clusters_minilm/perplexity.json"),
+    "storyworld-perplexity": _perplexity("storyworld_tiny/perplexity.json", _CROSSING),
     "ecb-events": partial(
         _coreference,
         name="event_sentences",

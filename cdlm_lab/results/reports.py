@@ -62,10 +62,6 @@ def _of_matcher(system: str, parameters: Mapping[str, Any]) -> str:
     return "" if SYSTEMS[system].encoder in ("gru", "words") else parameters["sentence_encoder"]
 
 
-def _of_tagger(system: str, parameters: Mapping[str, Any]) -> str:
-    return parameters["small_encoder" if TAG_SYSTEMS[system].small else "encoder"]
-
-
 def _of_joint(pretrained: str, parameters: Mapping[str, Any]) -> str:
     """`pretrained`: head of the pre-training with paragraphs, `ie` or `ae`; "" = the plain encoder."""
     return f"{parameters['mspp']}/mspp-{pretrained}" if pretrained else parameters["encoder"]
@@ -84,10 +80,6 @@ def _of_verifier(system: str, parameters: Mapping[str, Any]) -> str:
 def _labels_by(label: Callable[[str], str]) -> Callable[[Report], dict[str, str]]:
     """Labels of the systems that a report has scores of."""
     return lambda report: {row.system: label(row.system) for row in report.rows if row.system}
-
-
-def _matcher_label(system: str) -> str:
-    return SYSTEMS[system].label
 
 
 def _aligner_label(system: str) -> str:
@@ -125,7 +117,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         checkpoint=_of_matcher,
         rows=("systems",),
         test=(*_STORIES, "unrelated", "negatives_per_positive", "passage_sentences", "data_seed"),
-        labels=_labels_by(_matcher_label),
+        labels=_labels_by(lambda system: SYSTEMS[system].label),
     ),
     ALIGNMENT: Experiment(
         checkpoint=lambda *_: "",  # that of the run of notebook 04, which is another report
@@ -140,7 +132,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         labels=_labels_by(variant_name),
     ),
     TAGGING: Experiment(
-        checkpoint=_of_tagger,
+        checkpoint=lambda system, given: given["small_encoder" if TAG_SYSTEMS[system].small else "encoder"],
         rows=("systems", "sweep"),
         test=(*_STORIES, "held_out_documents", "most_context", "stray_tags", "reading"),
         labels=lambda _: _TAGGER_LABELS,

@@ -433,23 +433,32 @@ body{{font-family:{FONT};margin:24px auto;padding:0 16px;max-width:960px}}
 STILL_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def still_page(body: str, *, title: str, note: str, style: str = "", scripts: Sequence[str] = ()) -> str:
-    """A page of its own around HTML that is safe already: it runs nothing but the `scripts` at its end, loads
-    nothing, and is light or dark as its reader likes. `title` and `note`, below it, are untrusted; `style` is
-    CSS beyond that of all pages."""
-    policy = STILL_POLICY
+def whole_page(
+    body: str, *, title: str, policy: str, style: str, name: str = "", scripts: Sequence[str] = ()
+) -> str:
+    """A document that loads what `policy` allows and runs nothing but the `scripts` at its end, by their
+    checksums. `title` is untrusted; `name` is the class of the body."""
     if scripts:
         sums = (base64.b64encode(hashlib.sha256(one.encode("utf-8")).digest()).decode() for one in scripts)
-        policy += "; img-src data: blob:; script-src " + " ".join(f"'sha256-{one}'" for one in sums)
-    body += "".join(f"<script>{one}</script>" for one in scripts)
+        policy += "; script-src " + " ".join(f"'sha256-{one}'" for one in sums)
+    code = "".join(f"<script>{one}</script>" for one in scripts)
+    named = f' class="{name}"' if name else ""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width"><meta name="referrer" content="no-referrer">'
-        f"<title>{escaped(title)}</title><style>{_PAGE_STYLE}{style}</style></head><body>"
-        f'<div style="font-size:20px;font-weight:600"><bdi>{escaped(title)}</bdi></div>'
-        f"{div(muted(escaped(note), size=13), 'margin:2px 0 16px')}{body}</body></html>"
+        f"<title>{escaped(title)}</title><style>{style}</style></head><body{named}>{body}{code}</body></html>"
     )
+
+
+def still_page(body: str, *, title: str, note: str, style: str = "", scripts: Sequence[str] = ()) -> str:
+    """A page of its own around HTML that is safe already: it runs nothing but the `scripts` at its end, loads
+    nothing, and is light or dark as its reader likes. `title` and `note`, below it, are untrusted; `style` is
+    CSS beyond that of all pages."""
+    policy = f"{STILL_POLICY}; img-src data: blob:" if scripts else STILL_POLICY
+    head = div(f"<bdi>{escaped(title)}</bdi>", "font-size:20px;font-weight:600")
+    head += div(muted(escaped(note), size=13), "margin:2px 0 16px")
+    return whole_page(head + body, title=title, policy=policy, style=_PAGE_STYLE + style, scripts=scripts)
 
 
 Read = TypeVar("Read")

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from html import unescape
 from typing import Literal, get_args
 
 import numpy as np
@@ -361,10 +359,9 @@ def _print_unwatched(text: str) -> None:
         print(text, flush=True)
 
 
-def _with_text(html: str) -> dict[str, str]:
+def _with_text(markup: str) -> dict[str, str]:
     """HTML for the page, and its words for a log."""
-    words = re.sub(r"<style.*?</style>|<[^>]*>", " ", html, flags=re.DOTALL)
-    return {"text/html": html, "text/plain": " ".join(unescape(words).split())}
+    return {"text/html": markup, "text/plain": " ".join(html.lines_of(markup))}
 
 
 class ReplacedOutput:

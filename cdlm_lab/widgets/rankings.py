@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -162,10 +163,7 @@ def rankings_page(reads: Sequence[ReadRanking], *, system: str, beside: str, tit
     if beside != system:
         outcomes = Counter(read.outcome(system, beside=beside) for read in reads)
         facts += [f"{outcomes[name]:,} {name}" for name in OUTCOMES.values() if outcomes[name]]
-
-    def show(read: ReadRanking) -> str:
-        return ranking_html(read, system=system, beside=beside)
-
+    show = partial(ranking_html, system=system, beside=beside)
     return html.page_of(reads, show, noun="question", facts=facts, title=title)
 
 

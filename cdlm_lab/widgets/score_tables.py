@@ -121,10 +121,6 @@ def _size(what: str, of: str) -> Callable[[Report, str, str], tuple[int, str]]:
     return size
 
 
-def _tagging_size(report: Report, split: str, _: str) -> tuple[int, str]:
-    return report.data["documents"][split], str(report.data["facts"][split])
-
-
 def _answer_size(report: Report, split: str, _: str) -> tuple[int, str]:
     questions, candidates = (report.data[name][split] for name in ("questions", "candidates"))
     return candidates, f"{questions:,} questions, {candidates:,} candidates"
@@ -237,7 +233,7 @@ LAYOUTS: Mapping[str, Layout] = {
                 for corpus in ("LitBank", "JNLPBA", "OntoNotes1000")
             ),
         ],
-        size=_tagging_size,
+        size=lambda report, split, _: (report.data["documents"][split], str(report.data["facts"][split])),
         note="All in per cent. A span is right if its words and its label are.",
         paper="Paper: Joerke et al. 2020, test F1 as mean and standard deviation of 5 runs (Table 2: a "
         "frozen BERT base; Table 3: a trained BERT tiny; Table 4: a fine-tuned BERT base); not to be "

@@ -146,12 +146,14 @@ def tagged_page(reads: Sequence[ReadSentence], *, title: str, labels: Sequence[s
     order, () = those of the sentences. Of each the occurrences of `first_choice` are
     shown, those of its other notable words, if they stand elsewhere too, after a click on them."""
     colours = _colours(labels or labels_of_reads(reads))
-
-    def show(read: ReadSentence) -> str:
-        return _whole(read, read.first_choice, colours)
-
     facts = html.right_of_known((read.right for read in reads), "{} of {} right")
-    return html.page_of(reads, show, noun="sentence", facts=facts, title=title)
+    return html.page_of(
+        reads,
+        lambda read: _whole(read, read.first_choice, colours),
+        noun="sentence",
+        facts=facts,
+        title=title,
+    )
 
 
 def _colours(labels: Sequence[str]) -> dict[str, str]:

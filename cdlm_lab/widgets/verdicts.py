@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from cdlm_lab.widgets import html
 from cdlm_lab.widgets.html import GOLD, MUTED, PREDICTED, SMALL, div, escaped, span
@@ -87,9 +88,5 @@ def verdict_html(read: ReadClaim, *, shares: str) -> str:
 
 def verdicts_page(reads: Sequence[ReadClaim], *, title: str, shares: str) -> str:
     """A page of its own with all claims in the order given."""
-
-    def show(read: ReadClaim) -> str:
-        return verdict_html(read, shares=shares)
-
     facts = html.right_of_known((read.right for read in reads), "{} of {} verdicts right")
-    return html.page_of(reads, show, noun="claim", facts=facts, title=title)
+    return html.page_of(reads, partial(verdict_html, shares=shares), noun="claim", facts=facts, title=title)

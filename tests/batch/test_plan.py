@@ -192,16 +192,16 @@ def test_stamps_that_cannot_be_read_count_as_none(tmp_path: Path):
 
 
 def test_code_is_what_is_imported_directly_or_not():
-    code = code_of(["from cdlm_lab.report import open_run\nopen_run"])
+    code = code_of(("from cdlm_lab.report import open_run\nopen_run",))
     # of these report imports the last
     assert {"cdlm_lab/__init__.py", "cdlm_lab/report.py", "cdlm_lab/data/files.py"} <= set(code)
     assert not any(name.startswith(("cdlm_lab/models", "cdlm_lab/batch")) for name in code)
-    inside = code_of(["def f():\n    from cdlm_lab.widgets import explorer"])
+    inside = code_of(("def f():\n    from cdlm_lab.widgets import explorer",))
     assert "cdlm_lab/widgets/explorer/__init__.py" in inside
     assert any(name.endswith(".js") for name in inside), "files beside modules too"
-    assert "cdlm_lab/parameters.py" in code_of(["import cdlm_lab.parameters as p"])
-    assert "cdlm_lab/models/joint.py" in code_of(["%matplotlib inline"]), "a magic could import anything"
-    assert code_of(["import os, numpy"]) == {}
+    assert "cdlm_lab/parameters.py" in code_of(("import cdlm_lab.parameters as p",))
+    assert "cdlm_lab/models/joint.py" in code_of(("%matplotlib inline",)), "a magic could import anything"
+    assert code_of(("import os, numpy",)) == {}
     assert plan.checksums_of(["cdlm_lab/no_such.py"]) == {"cdlm_lab/no_such.py": ""}
 
 

@@ -97,9 +97,9 @@ def test_time_left(progress: Progress):
 
 
 def test_lines(progress: Progress, capsys: pytest.CaptureFixture):
-    with Lines(progress) as lines:
-        lines.show(progress.update({"a": running()}))
-        lines.show(progress.update({"a": ended("failed", reason="no luck")}))
+    lines = Lines(progress)
+    lines.show(progress.update({"a": running()}))
+    lines.show(progress.update({"a": ended("failed", reason="no luck")}))
     shown = [line.split(" ", 1)[1] for line in capsys.readouterr().out.splitlines()]
     assert shown == ["a: running", "a: failed after 1:15: no luck"]
 

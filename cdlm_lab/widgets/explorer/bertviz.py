@@ -10,12 +10,10 @@ leaves frames out of notebooks that are not trusted.
 
 from __future__ import annotations
 
-import hashlib
 import html
 import json
 import re
 import unicodedata
-from base64 import b64encode
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -23,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from cdlm_lab.widgets.html import FRAME, LIGHT_ARROWS, muted, visible
+from cdlm_lab.widgets.html import FRAME, LIGHT_ARROWS, STILL_POLICY, muted, visible, whole_page
 
 VENDOR = Path(__file__).with_name("vendor")
 LIBRARIES = ("jquery-3.7.1.slim.min.js", "d3-5.16.0.min.js")
@@ -60,6 +58,7 @@ body{margin:8px;background:#fff;color:#000;font:13px 'Helvetica Neue',Helvetica,
 #vis svg{display:block;overflow:visible}
 .head #vis svg{margin:6px 0 0 90px;width:calc(100% - 90px)}
 """
+_POLICY = f"{STILL_POLICY}; base-uri 'none'; form-action 'none'"
 
 
 def bertviz_html(
@@ -89,7 +88,8 @@ def bertviz_html(
         factor = f"{int(strength):,}" if strength >= 10 else f"{strength:.2g}"
         caption += f", and all lines are drawn {factor} times as strong as their weights"
     look = f"width:100%;height:{_height(weights, view)}px;{FRAME};background:#fff;color-scheme:light"
-    document = html.escape(_document(page, scripts, view=view, title=title))
+    inside = whole_page(page, title=title, policy=_POLICY, style=_STYLE, name=view, scripts=scripts)
+    document = html.escape(inside)
     frame = f'<iframe sandbox="allow-scripts" title="{title}" style="{look}" srcdoc="{document}"></iframe>'
     return f'<div class="cdlm-bertviz">{_DARK}{frame}{muted(f"{caption}. {_HOW[view]}")}</div>'
 
@@ -191,21 +191,6 @@ def _label(text: str, longest: int) -> str:
         if columns > longest or (columns == longest and i + 1 < len(shown)):
             return shown[:i] + "\u2026"
     return shown
-
-
-def _document(page: str, scripts: list[str], *, view: str, title: str) -> str:
-    """The document in the frame. Its policy: no network, and no script but these, each known by checksum."""
-    checksums = (b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode() for script in scripts)
-    allowed = " ".join(f"'sha256-{checksum}'" for checksum in checksums)
-    policy = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; base-uri 'none'; "
-    policy += "form-action 'none'"
-    elements = "".join(f"<script>{script}</script>" for script in scripts)
-    return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<title>{title}</title><style>{_STYLE}</style></head>"
-        f'<body class="{view}">{page}{elements}</body></html>'
-    )
 
 
 def _height(weights: np.ndarray, view: str) -> int:

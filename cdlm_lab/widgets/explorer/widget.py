@@ -3,8 +3,6 @@ it."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import os
 import re
@@ -23,7 +21,7 @@ from cdlm_lab.data.files import replaced_file
 from cdlm_lab.widgets.explorer.content import Choices, Content
 from cdlm_lab.widgets.explorer.records import Panel, Selection, packed
 from cdlm_lab.widgets.explorer.still import still_html
-from cdlm_lab.widgets.html import escaped
+from cdlm_lab.widgets.html import STILL_POLICY, whole_page
 
 SCRIPTS = ("text", "drawing", "controls", "search", "guesses", "editing", "panel", "pointing", "saving")
 SCRIPTS += ("choosing", "main")
@@ -49,19 +47,13 @@ def page_html(stored: Mapping[str, Any], *, title: str, picture: bool = False) -
     code = f"{SCRIPT}\n{_asset('standalone.js')}\nrenderStored('stored');\n"
     if picture:
         code += "document.documentElement.dataset.height = document.body.scrollHeight;\n"
-    digest = base64.b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii")
-    policy = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    policy = f"{STILL_POLICY}; img-src data:"
     data = json.dumps(stored, ensure_ascii=True, allow_nan=False)
     data = data.replace("<", "\\u003c").replace("&", "\\u0026")
     hidden = ".cdlm-x-bar{display:none!important}" if picture else ""
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width"><meta name="referrer" content="no-referrer">'
-        f"<title>{escaped(title)}</title><style>{STYLE}body{{margin:16px}}{hidden}</style></head>"
-        f'<body class="cdlm-x-page"><div id="explorer"></div>'
-        f'<script type="application/json" id="stored">{data}</script><script>{code}</script></body></html>'
-    )
+    body = f'<div id="explorer"></div><script type="application/json" id="stored">{data}</script>'
+    style = f"{STYLE}body{{margin:16px}}{hidden}"
+    return whole_page(body, title=title, policy=policy, style=style, name="cdlm-x-page", scripts=[code])
 
 
 def page_png(html: str, path: str | os.PathLike[str], *, width: int = 1300) -> None:
