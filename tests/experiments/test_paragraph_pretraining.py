@@ -335,7 +335,7 @@ def test_facts_say_what_is_read_and_what_is_lost(untrained: ParagraphRun, cache:
     assert text["training"].startswith("4 steps of 4 examples, each of about 6")
     assert f"{16 / train.examples.counts.sources:.1f} times each paragraph" in text["training"]
     assert text["test"] in experiment.preview(untrained).data
-    run = prepare(replace(small, same_document=30), cache=cache)
+    run = prepare(replace(small, same_document=30, paragraphs="as written"), cache=cache)
     counts = run.splits["train"].examples.counts
     text = dict(facts(run))["wrong candidates"]
     assert text.startswith(f"{counts.short_of_hard / counts.sources:.0%} of these paragraphs")
@@ -511,7 +511,7 @@ def test_scores_by_hand():
 
 
 def test_answers_are_those_of_the_model(cache: Path, small: Settings):
-    given = {"head": "ae_k", "sentence_length": 40, "attention_dropout": 0.0}
+    given = {"head": "ae_k", "sentence_length": 40, "paragraphs": "as written"}
     run = prepare(replace(small, **given), cache=cache)
     examples = run.splits["test"].examples
     answers = experiment.answer_tasks(run.model, examples, run.collate, batch_size=7, name="")
