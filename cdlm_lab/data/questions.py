@@ -79,6 +79,28 @@ class MultihopQuestion:
         return tuple(number for number, one in enumerate(self.paragraphs) if one.title in titles)
 
 
+def asked_by_its_clue(question: MultihopQuestion) -> MultihopQuestion | None:
+    """A bridge question with one step left: the supporting sentences of the paragraph without the answer,
+    which hold the clue, stand in its place, and that paragraph is left out. None if there is not one such
+    paragraph of two."""
+    if question.kind != "bridge" or question.answer is None:
+        return None
+    facts: dict[str, list[str]] = {}
+    of_title = {one.title: one for one in question.paragraphs}
+    for title, number in question.supporting:
+        facts.setdefault(title, []).append(of_title[title].sentences[number].strip())
+    clues = [title for title, texts in facts.items() if question.answer not in " ".join(texts)]
+    if (len(facts), len(clues)) != (2, 1):
+        return None
+    (clue,) = clues
+    return replace(
+        question,
+        text=" ".join(facts[clue]),
+        paragraphs=tuple(one for one in question.paragraphs if one.title != clue),
+        supporting=tuple(fact for fact in question.supporting if fact[0] != clue),
+    )
+
+
 def check_question(question: MultihopQuestion, *, where: str) -> None:
     """Raises ValueError for a question that no system could be scored on; `where` it was read, for
     messages."""

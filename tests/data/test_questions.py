@@ -277,6 +277,23 @@ def test_what_a_question_tells_of_itself():
     assert hash(QUESTION) == hash(replace(QUESTION))
 
 
+def test_a_question_that_its_clue_asks():
+    asked = questions.asked_by_its_clue(QUESTION)
+    facts = {"text": "Ann Lee wrote it.", "supporting": (("Ann Lee", 0),), "paragraphs": (RAIN, LEE)}
+    assert asked == replace(QUESTION, **facts)
+    both = (("Ann Lee", 0), ("Blue Mill", 0), ("Blue Mill", 2))
+    joined = questions.asked_by_its_clue(replace(QUESTION, supporting=both))
+    assert joined.text == "Blue Mill is a novel. Ann Lee wrote it."
+    unclear = (
+        {"kind": "comparison"},
+        {"answer": "yes"},
+        {"answer": "Rome"},
+        {"supporting": both[:1]},
+        {"answer": None},
+    )
+    assert [questions.asked_by_its_clue(replace(QUESTION, **changes)) for changes in unclear] == [None] * 5
+
+
 @pytest.mark.parametrize("changes", [
     {},
     {"answer": None, "supporting": ()},

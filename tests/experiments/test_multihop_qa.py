@@ -245,6 +245,20 @@ def test_questions_of_one_kind_alone() -> None:
         assert 0 < len(bridges[split]) < len(questions)
 
 
+def test_questions_that_the_clue_asks() -> None:
+    given = {"train_stories": 4, "held_out_stories": 2}
+    bridges, clues = (read_questions(Settings(kinds=kinds, **given)) for kinds in ("bridge", "clue"))
+    assert set(clues) == {"train", "dev", "test"}, "without the clue there is no question"
+    for split, questions in clues.items():
+        assert [one.id for one in questions] == [one.id for one in bridges[split]]
+        for whole, one in zip(bridges[split], questions, strict=True):
+            (title, number) = next(fact for fact in whole.supporting if fact not in one.supporting)
+            assert one.text == next(p for p in whole.paragraphs if p.title == title).sentences[number].strip()
+            assert one.paragraphs == tuple(p for p in whole.paragraphs if p.title != title)
+            assert one.answer == whole.answer
+            assert any(one.answer in p.text for p in one.paragraphs if p.title == one.supporting[0][0])
+
+
 def test_a_kind_that_a_folder_lacks(finished, tmp_path: Path) -> None:
     for split in ("train", "dev", "test"):
         of_split = finished[0].questions[split]
