@@ -96,7 +96,7 @@ class Settings:
     # At most so many for training, and for validation and test each; storyworld, which has no end, needs a
     # number.
     train_clusters: int = Field(default=200, ge=0, description="0 means all")
-    held_out_clusters: int = Field(default=15, ge=0, description="0 means all")
+    held_out_clusters: int = Field(default=60, ge=0, description="0 means all")
     head: Literal["ie_k", "ae_k"] = "ie_k"
     head_layers: Literal["linear", "tanh"] = "linear"
     # Candidates of each kind, k_1, k_2 and k_3.
