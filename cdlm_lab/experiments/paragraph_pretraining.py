@@ -13,6 +13,7 @@ The paper has no scores of held-out paragraphs. Candidates are scored here
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -287,7 +288,10 @@ def _load(settings: Settings) -> tuple[ParagraphModel, PreTrainedTokenizerBase]:
     """The model that `trained` names, or what is to be trained. Raises ParameterError: it has no head."""
     form = parameters_of(settings, "dropout", "attention_dropout", "seed") | {"head": settings.joint_head}
     if not settings.trained:
-        model, tokenizer = joint.load_paragraph_model(settings.model, **form)
+        with warnings.catch_warnings():
+            if not settings.mask_probability:  # nobody uses a new language-model head
+                warnings.simplefilter("ignore", UserWarning)
+            model, tokenizer = joint.load_paragraph_model(settings.model, **form)
         if settings.projections == "global":
             copy_global_to_local(model)
         elif settings.model == FROM_SCRATCH:

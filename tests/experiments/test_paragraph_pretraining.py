@@ -3,6 +3,7 @@ opened elsewhere; its scores by hand."""
 
 import json
 import shutil
+import warnings
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -221,6 +222,8 @@ def test_a_model_of_another_task_may_learn_paragraphs_alone(cache: Path, small: 
         part.save_pretrained(folder)
     given = replace(small, model=str(folder), mask_probability=0)
     with pytest.warns(UserWarning, match="has no language-model head"):
+        prepare(replace(given, mask_probability=0.15, run_folder=str(tmp_path / "masked")), cache=cache)
+    with warnings.catch_warnings(action="error"):
         run = prepare(given, cache=cache)
     own = load_joint_model(folder)[0].longformer.state_dict()
     for name, weight in run.model.longformer.state_dict().items():
