@@ -7,6 +7,7 @@ A name is one that comes with the project (`storyworld/cdlm`), the folder of a r
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -86,7 +87,10 @@ def load(
         kind = run_name(run)
         if kind in LANGUAGE_RUNS:
             form = {"max_length": max_length, "window": window}
-            known = variant or trained_parameters(run).get("variant", "")
+            made = trained_parameters(run)
+            if made.get("mask_probability") == 0:
+                warnings.warn(f"{given} has learned no words, only paragraphs", stacklevel=2)
+            known = variant or made.get("variant", "")
             return _language_model(str(_model_of(run)), given, known, **form)
         if kind not in TASK_RUNS:
             known = ", ".join(sorted({*LANGUAGE_RUNS, *TASK_RUNS}))

@@ -95,6 +95,7 @@ def asked_by_its_clue(question: MultihopQuestion) -> MultihopQuestion | None:
     (clue,) = clues
     return replace(
         question,
+        id=f"{question.id}-clue",
         text=" ".join(facts[clue]),
         paragraphs=tuple(one for one in question.paragraphs if one.title != clue),
         supporting=tuple(fact for fact in question.supporting if fact[0] != clue),

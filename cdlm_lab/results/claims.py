@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cdlm_lab.report import Report, read_report
-from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PERPLEXITY, size_of
+from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PARAGRAPHS, PERPLEXITY, size_of
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets import tables
 from cdlm_lab.widgets.score_tables import LAYOUTS
@@ -99,18 +99,26 @@ def _named_score(report: Report, score: Score) -> str:
 
 def shipped_table(results: Path) -> tables.ScoreTable:
     """What each model that comes with the project reaches on stories it has not seen, and what it stands
-    against by `shipped.csv`: another system, or itself on a test set with something taken away."""
+    against by `shipped.csv`: another system, itself on a test set with something taken away, or chance."""
     with SHIPPED_FILE.open(encoding="utf-8", newline="") as file:
         models = list(csv.DictReader(file))
     names = ("model", "notebook", "measured", "ours", "against", "n", "seeds", "file")
     rows = []
     for model in models:
         report = read_report(results / model["file"])
-        ours = _score(report, model, model["system"])
-        other = _score(report, model, model["other"], split=model["other_split"])
-        against = _named_score(report, other) + _CONTROLS.get(other.split, "")
-        n = size_of(report, model["group"])[1].partition(" of ")[0]
-        texts = [model["model"], model["notebook"], model["measure"], _named_score(report, ours), against]
+        if report.name == PARAGRAPHS:  # of one model, with chance beside each score
+            ours = next(row for row in report.rows if row.metric == model["metric"])
+            cell, n = tables.number_cell(ours, tables.PER_CENT), f"{ours.n:,} examples"
+            measured = f"MSPP IE_k: {cell.text} {cell.below}", f"by chance: {ours.chance:.0%}"
+        else:
+            ours = _score(report, model, model["system"])
+            other = _score(report, model, model["other"], split=model["other_split"])
+            measured = (
+                _named_score(report, ours),
+                _named_score(report, other) + _CONTROLS.get(other.split, ""),
+            )
+            n = size_of(report, model["group"])[1].partition(" of ")[0]
+        texts = [model["model"], model["notebook"], model["measure"], *measured]
         texts += [n, str(ours.seeds or 1), f"data/results/{model['file']}"]
         rows.append([tables.Cell(text=text) for text in texts])
     headings = [tables.Heading(name=name, is_text=name != "seeds") for name in names]

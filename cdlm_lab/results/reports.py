@@ -26,6 +26,7 @@ from cdlm_lab.widgets.score_tables import LAYOUTS
 from cdlm_lab.widgets.tables import SystemRow, system_rows
 
 PERPLEXITY, COREFERENCE = "cross-document perplexity", "coreference"
+PARAGRAPHS = "paragraph pretraining"
 MATCHING, ALIGNMENT = "document matching", "sentence alignment"
 QUESTIONS, TAGGING = "multihop question answering", "document-attentive tagging"
 ANSWERS, CLAIMS, ATTENTION = "answer selection", "fact verification", "attention analysis"
@@ -211,7 +212,7 @@ _ELSEWHERE = {
     "tour": "trains for show, for minutes; the models that come with the project are in the table",
     "tour, shipped checkpoints": "a part of an older tour; notebook 02 measures",
     "pretraining": "says what its model was trained with; notebook 02 measures it",
-    "paragraph pretraining": "says what its model was trained with; notebooks 09 and 10 measure it",
+    PARAGRAPHS: "says what its model was trained with; notebooks 09 and 10 measure it",
     BOOK: "is an earlier results book",
 }
 _REPORT_START = re.compile(rb'\s*\{\s*"format"\s*:')  # reports are written with this field first

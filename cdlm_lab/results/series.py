@@ -18,7 +18,15 @@ from typing import Any
 
 from cdlm_lab.experiments.coreference import SYSTEM
 from cdlm_lab.parameters import BY_HOW_MANY, SHOWN, ParameterError, with_those_of_before
-from cdlm_lab.results.reports import ALIGNMENT, ANSWERS, COREFERENCE, EXPERIMENTS, NamedReport, ReportFolder
+from cdlm_lab.results.reports import (
+    ALIGNMENT,
+    ANSWERS,
+    COREFERENCE,
+    EXPERIMENTS,
+    PARAGRAPHS,
+    NamedReport,
+    ReportFolder,
+)
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets.html import VARIANTS, variant_name
 from cdlm_lab.widgets.tables import SystemRow
@@ -28,8 +36,7 @@ CONTEXTS = {"documents": "whole documents", "sentences": "sentences only"}
 # ---- what the parameters of reports say of each other ----
 
 
-_PARAGRAPHS = "paragraph pretraining"
-_PRETRAININGS = ("pretraining", _PARAGRAPHS)
+_PRETRAININGS = ("pretraining", PARAGRAPHS)
 # Parameters that change no number, or say how many numbers are put together.
 _FREE = (
     *("run_folder", "seed", "seeds", "attention", "precision", *BY_HOW_MANY, *SHOWN),
@@ -85,7 +92,7 @@ class KnownRuns:
     def by_head(self) -> dict[PurePosixPath, NamedReport]:
         """Runs of notebook 08 as others name them, by the folder that holds them and their head:
         `runs/mspp/mspp-ie`, whatever the run in `runs/mspp` is called; none that another goes on from."""
-        runs = {f: one for f, one in self.by_folder.items() if one.report.name == _PARAGRAPHS}
+        runs = {f: one for f, one in self.by_folder.items() if one.report.name == PARAGRAPHS}
         begun_with = {_run_folder(str(one.report.parameters.get("model"))) for one in runs.values()}
         return {
             folder.parent / f"mspp-{_head(one)}": one
@@ -154,7 +161,7 @@ class KnownRuns:
         variant = parameters.get("variant")
         if variant and run.name == _RECORDED.format(variant):
             return f"storyworld/{variant}"
-        if variant or run.report.name == _PARAGRAPHS:
+        if variant or run.report.name == PARAGRAPHS:
             made = variant_name(variant) if variant else f"MSPP {_head(run).upper()}_k"
             corpus = corpus_name(str(parameters.get("corpus", "")))
             return f"{made} of {corpus}, from {self._root(run)}, {parameters.get('steps', 0):,} steps"

@@ -208,3 +208,8 @@ def test_a_run_that_opened_models_of_another_opens_them_again(
     settings = replace(claims.settings, trained=str(claims.folder), run_folder=str(tmp_path))
     (tmp_path / "run.json").write_text(json.dumps({"name": claims.NAME, "parameters": asdict(settings)}))
     assert load(tmp_path).verify("A.", []).probabilities == load(claims.folder).verify("A.", []).probabilities
+
+
+def test_a_model_that_learned_no_words_says_so() -> None:
+    with pytest.warns(UserWarning, match="storyworld/paragraphs has learned no words, only paragraphs"):
+        load("storyworld/paragraphs")

@@ -279,7 +279,12 @@ def test_what_a_question_tells_of_itself():
 
 def test_a_question_that_its_clue_asks():
     asked = questions.asked_by_its_clue(QUESTION)
-    facts = {"text": "Ann Lee wrote it.", "supporting": (("Ann Lee", 0),), "paragraphs": (RAIN, LEE)}
+    facts = {
+        "id": "q1-clue",
+        "text": "Ann Lee wrote it.",
+        "supporting": (("Ann Lee", 0),),
+        "paragraphs": (RAIN, LEE),
+    }
     assert asked == replace(QUESTION, **facts)
     both = (("Ann Lee", 0), ("Blue Mill", 0), ("Blue Mill", 2))
     joined = questions.asked_by_its_clue(replace(QUESTION, supporting=both))

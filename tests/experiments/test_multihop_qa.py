@@ -14,7 +14,7 @@ from tagging_runs import finished_run, score_of
 from cdlm_lab.data.questions import MultihopQuestion, Paragraph, hotpot_record
 from cdlm_lab.experiments import multihop_qa, runs
 from cdlm_lab.experiments.cluster_corpora import checkpoint_of
-from cdlm_lab.experiments.multihop_qa import MultihopRun, Settings, question_facts, read_questions
+from cdlm_lab.experiments.multihop_qa import MultihopRun, Settings, cluster_of, question_facts, read_questions
 from cdlm_lab.experiments.systems.answering import QuestionPredictions
 from cdlm_lab.experiments.views import questions as views
 from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES, hotpotqa
@@ -245,18 +245,19 @@ def test_questions_of_one_kind_alone() -> None:
         assert 0 < len(bridges[split]) < len(questions)
 
 
-def test_questions_that_the_clue_asks() -> None:
+def test_training_with_bridges_asked_by_their_clues() -> None:
     given = {"train_stories": 4, "held_out_stories": 2}
-    bridges, clues = (read_questions(Settings(kinds=kinds, **given)) for kinds in ("bridge", "clue"))
-    assert set(clues) == {"train", "dev", "test"}, "without the clue there is no question"
-    for split, questions in clues.items():
-        assert [one.id for one in questions] == [one.id for one in bridges[split]]
-        for whole, one in zip(bridges[split], questions, strict=True):
-            (title, number) = next(fact for fact in whole.supporting if fact not in one.supporting)
-            assert one.text == next(p for p in whole.paragraphs if p.title == title).sentences[number].strip()
-            assert one.paragraphs == tuple(p for p in whole.paragraphs if p.title != title)
-            assert one.answer == whole.answer
-            assert any(one.answer in p.text for p in one.paragraphs if p.title == one.supporting[0][0])
+    plain, more = (read_questions(Settings(clue_questions=clues, **given)) for clues in (False, True))
+    assert plain == more | {"train": plain["train"]}, "only training has them"
+    added = more["train"][len(plain["train"]) :]
+    bridges = [one for one in plain["train"] if one.kind == "bridge"]
+    assert [one.id for one in added] == [f"{one.id}-clue" for one in bridges]
+    assert {cluster_of(one) for one in added} == {cluster_of(one) for one in bridges}
+    for whole, one in zip(bridges, added, strict=True):
+        ((title, number),) = (fact for fact in whole.supporting if fact not in one.supporting)
+        assert one.text == next(p for p in whole.paragraphs if p.title == title).sentences[number].strip()
+        assert one.paragraphs == tuple(p for p in whole.paragraphs if p.title != title)
+        assert any(one.answer in p.text for p in one.paragraphs if p.title == one.supporting[0][0])
 
 
 def test_a_kind_that_a_folder_lacks(finished, tmp_path: Path) -> None:

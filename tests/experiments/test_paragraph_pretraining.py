@@ -3,6 +3,7 @@ opened elsewhere; its scores by hand."""
 
 import json
 import shutil
+import warnings
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -221,6 +222,8 @@ def test_a_model_of_another_task_may_learn_paragraphs_alone(cache: Path, small: 
         part.save_pretrained(folder)
     given = replace(small, model=str(folder), mask_probability=0)
     with pytest.warns(UserWarning, match="has no language-model head"):
+        prepare(replace(given, mask_probability=0.15, run_folder=str(tmp_path / "masked")), cache=cache)
+    with warnings.catch_warnings(action="error"):
         run = prepare(given, cache=cache)
     own = load_joint_model(folder)[0].longformer.state_dict()
     for name, weight in run.model.longformer.state_dict().items():
@@ -335,7 +338,7 @@ def test_facts_say_what_is_read_and_what_is_lost(untrained: ParagraphRun, cache:
     assert text["training"].startswith("4 steps of 4 examples, each of about 6")
     assert f"{16 / train.examples.counts.sources:.1f} times each paragraph" in text["training"]
     assert text["test"] in experiment.preview(untrained).data
-    run = prepare(replace(small, same_document=30), cache=cache)
+    run = prepare(replace(small, same_document=30, paragraphs="as written"), cache=cache)
     counts = run.splits["train"].examples.counts
     text = dict(facts(run))["wrong candidates"]
     assert text.startswith(f"{counts.short_of_hard / counts.sources:.0%} of these paragraphs")
@@ -511,7 +514,7 @@ def test_scores_by_hand():
 
 
 def test_answers_are_those_of_the_model(cache: Path, small: Settings):
-    given = {"head": "ae_k", "sentence_length": 40, "attention_dropout": 0.0}
+    given = {"head": "ae_k", "sentence_length": 40, "paragraphs": "as written"}
     run = prepare(replace(small, **given), cache=cache)
     examples = run.splits["test"].examples
     answers = experiment.answer_tasks(run.model, examples, run.collate, batch_size=7, name="")
