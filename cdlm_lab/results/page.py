@@ -20,7 +20,6 @@ from typing import Any
 
 from cdlm_lab.batch.command import run_card
 from cdlm_lab.data.files import replaced_file
-from cdlm_lab.experiments.runs import write_page
 from cdlm_lab.report import REPORT_FILE, Report, RunError, kept, read_report
 from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PERPLEXITY, training_name, trainings_in
 from cdlm_lab.training.history import HISTORY_FILE, read_history
@@ -202,8 +201,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = chosen.folders[0]
         if chosen.html:
             page = run_page(folder)
-            with kept(chosen.html):
-                write_page(chosen.html, page)
+            with kept(chosen.html), replaced_file(chosen.html) as opened:
+                opened.write(page)
             print(f"{chosen.html}: {folder} on one page")
         if chosen.export:
             print("\n".join(export(folder, chosen.export)))

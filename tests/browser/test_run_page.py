@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cdlm_lab.report import read_report
-from cdlm_lab.results.page import write_page
+from cdlm_lab.results.page import run_page
 from cdlm_lab.widgets.charts import perplexity_figure
 from cdlm_lab.widgets.export.figures import keep_figure
 from cdlm_lab.widgets.html import still_page
@@ -32,8 +32,9 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = read_report(RECORDED / "perplexity.json").rows
     keep_figure(run, "perplexity", perplexity_figure(rows, title=HOSTILE))
     (run / "answers.html").write_text(still_page("An answer.", title=HOSTILE, note=""))
-    write_page(run, run.parent / "page.html")
-    return run.parent / "page.html"
+    page = run.parent / "page.html"
+    page.write_text(run_page(run))
+    return page
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 1000)])
