@@ -178,8 +178,12 @@ class VerificationRun(JointRun):
 
     NAME: ClassVar[str] = "fact verification"
     SHAPES: ClassVar[tuple[str, ...]] = (
-        *("encoder", "labels", "evidence_sentences"),
-        *("sentence_length", "positions", "head_layers"),
+        "encoder",
+        "labels",
+        "evidence_sentences",
+        "sentence_length",
+        "positions",
+        "head_layers",
     )
 
     settings: Settings

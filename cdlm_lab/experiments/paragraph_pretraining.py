@@ -183,8 +183,7 @@ def read_split(
     takes, else one of each paragraph that is long enough. Raises ValueError: there is too little."""
     is_train = split == "train"
     clusters = settings.train_clusters if is_train else settings.held_out_clusters
-    by_topic = settings.paragraphs == "by topic"
-    read = {"split": split, "size": clusters, "seed": 0, "by_topic": by_topic}
+    read = {"split": split, "size": clusters, "seed": 0, "by_topic": settings.paragraphs == "by topic"}
     checksum = corpus_checksum(settings.corpus, **read)
     fingerprint = cached_corpus.paragraph_fingerprint(checksum, tokenizer)
     documents = cached_corpus.tokenise_paragraphs(
@@ -290,7 +289,7 @@ def _load(settings: Settings) -> tuple[ParagraphModel, PreTrainedTokenizerBase]:
     if not settings.trained:
         with warnings.catch_warnings():
             if not settings.mask_probability:  # nobody uses a new language-model head
-                warnings.simplefilter("ignore", UserWarning)
+                warnings.filterwarnings("ignore", ".* has no language-model head")
             model, tokenizer = joint.load_paragraph_model(settings.model, **form)
         if settings.projections == "global":
             copy_global_to_local(model)
