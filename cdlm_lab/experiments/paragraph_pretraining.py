@@ -9,6 +9,7 @@ The paper has no scores of held-out paragraphs. Candidates are scored here
   all and by where they come from;
 - against each other, whatever the threshold: `first`, how often one of the same paragraph has the highest
   score, and `above`, how often it has a higher score than one from elsewhere, by where that comes from.
+Beside `first` is how often counting common words finds it: the TF-IDF cosine of each candidate and s_0.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 import plotly.graph_objects as go
 import torch
 from pydantic import Field
+from sklearn.feature_extraction.text import TfidfVectorizer
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
@@ -47,7 +49,7 @@ from cdlm_lab.experiments.runs import (
 )
 from cdlm_lab.experiments.systems.joint import marked_tokens
 from cdlm_lab.metrics.ranking import values_per_group
-from cdlm_lab.metrics.significance import mean_score, perplexity, sums_by_cluster
+from cdlm_lab.metrics.significance import compare_means, mean_score, perplexity, sums_by_cluster
 from cdlm_lab.models import joint
 from cdlm_lab.models.checkpoint import CheckpointError, default_device
 from cdlm_lab.models.conversion import copy_global_to_local, copy_local_to_global
@@ -64,7 +66,7 @@ from cdlm_lab.models.precision import Precision, computing_in, precision_in_word
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress, is_first
 from cdlm_lab.report import Report, Run, open_run
-from cdlm_lab.scores import Score
+from cdlm_lab.scores import Score, plain_name
 from cdlm_lab.training.checkpoints import TRAINING_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import OnLog, Recipe, TrainingJob, fine_tune
@@ -442,12 +444,14 @@ def _read(model: ParagraphModel, batch: Mapping[str, Tensor]) -> tuple[Tensor, T
 
 # ---- scores ----
 
+TF_IDF = "tf-idf"
 MEASURES = {
     "mspp/called": "candidates called as they are",
     f"mspp/called/{SAME_PARAGRAPH}": "of the same paragraph",
     f"mspp/called/{SAME_DOCUMENT}": "of the same document, another paragraph",
     f"mspp/called/{OTHER_DOCUMENT}": "of other documents",
     "mspp/first": "one of the same paragraph is ranked first",
+    f"{TF_IDF}/mspp/first": "by counting common words (TF-IDF)",
     f"mspp/above/{SAME_DOCUMENT}": "above one of the same document, another paragraph",
     f"mspp/above/{OTHER_DOCUMENT}": "above one of another document",
 }
@@ -457,7 +461,7 @@ MEASURES = {
 def evaluate(run: ParagraphRun, answers: ParagraphAnswers, result: TrainingResult | None) -> Scores:
     """Scores on test, and the history of both losses; of a model that was opened (`result` None) as far as
     its run has kept it."""
-    rows = score_rows(answers, seed=run.settings.seed)
+    rows = score_rows(answers, seed=run.settings.seed, common_words=common_words(run.splits))
     if result is None:
         kept = trained_run(run.settings.trained) / TRAINING_FOLDER / HISTORY_FILE
         return Scores(rows=rows, tables={"history": read_history(kept)})
@@ -467,9 +471,29 @@ def evaluate(run: ParagraphRun, answers: ParagraphAnswers, result: TrainingResul
     return Scores(rows=rows, tables={"history": [dict(record) for record in result.history]})
 
 
-def score_rows(answers: ParagraphAnswers, *, seed: int) -> list[Score]:
+_WEIGHED_BY = 2_000  # training documents, by whose sentences words are weighed
+
+
+def common_words(splits: Mapping[Split, ParagraphSplit]) -> np.ndarray:
+    """float64 (examples of test, k), TF-IDF cosines of the candidates with s_0, as the model reads them but
+    unmasked; how rare a token is, the sentences of training documents say."""
+    examples = splits["test"].examples
+    corpus = splits["train"].examples.corpus.with_format("arrow")
+    words = TfidfVectorizer(analyzer=np.ndarray.tolist, sublinear_tf=True)
+    documents = (cached_corpus.read_document(corpus, row) for row in range(min(_WEIGHED_BY, len(corpus))))
+    words.fit(one.sentence(number) for one in documents for number in range(len(one.paragraphs)))
+    cosines = np.zeros((len(examples), examples.layout.candidates))
+    for row in range(len(examples)):
+        sentences = examples.describe(row).sentences
+        first, *others = words.transform([one.tokens[: examples.layout.length - 1] for one in sentences])
+        cosines[row] = [(other @ first.T).toarray().item() for other in others]
+    return cosines
+
+
+def score_rows(answers: ParagraphAnswers, *, seed: int, common_words: np.ndarray) -> list[Score]:
     """`mspp/called`, `mspp/called/<kind>`, `mspp/first`, `mspp/above/<kind>` and `mlm/perplexity`, each with
-    a 95% interval over the documents of s_0.
+    a 95% interval over the documents of s_0; `mspp/first` also of `common_words`, cosines (examples, k), and
+    the test between both.
 
     `n` counts candidates, examples, pairs or masked tokens. `chance` is what knowing nothing gives: calling
     each candidate wrong, scores at random; None where it depends on what is called. Kinds of fewer than two
@@ -477,23 +501,30 @@ def score_rows(answers: ParagraphAnswers, *, seed: int) -> list[Score]:
     """
     positive = answers.kinds == SAME_PARAGRAPH  # (examples, k)
     right = (answers.scores > 0) == positive
-    first = values_per_group(list(zip(answers.scores, positive, strict=True)))["precision_at_1"]
+    first, by_words = (
+        values_per_group(list(zip(scores, positive, strict=True)))["precision_at_1"]
+        for scores in (answers.scores, common_words)
+    )
+    compared = compare_means([first], [by_words], answers.documents.tolist(), seed=seed)
+    test = {"p": compared.p, "against": TF_IDF}
     documents = np.broadcast_to(answers.documents[:, None], positive.shape)  # (examples, k)
-    values: dict[str, tuple[np.ndarray, np.ndarray, float | None]] = {
-        "called": (right.ravel(), documents.ravel(), float(1 - positive.mean())),
-        "first": (first, answers.documents, float(positive.mean())),
+    values: dict[tuple[str, str], tuple[np.ndarray, np.ndarray, float | None]] = {
+        ("", "called"): (right.ravel(), documents.ravel(), float(1 - positive.mean())),
+        ("", "first"): (first, answers.documents, float(positive.mean())),
+        (TF_IDF, "first"): (by_words, answers.documents, float(positive.mean())),
     }
     for kind in paragraph_tasks.KINDS:
         chosen = answers.kinds == kind
-        values[f"called/{kind}"] = right[chosen], documents[chosen], None
+        values["", f"called/{kind}"] = right[chosen], documents[chosen], None
         if kind != SAME_PARAGRAPH:
-            values[f"above/{kind}"] = *_above(answers, chosen), 0.5
+            values["", f"above/{kind}"] = *_above(answers, chosen), 0.5
     rows = []
-    for name, (of_items, of, chance) in values.items():
+    for (system, name), (of_items, of, chance) in values.items():
         if "/" not in name or len(np.unique(of)) > 1:
             score = mean_score([of_items.astype(np.float64)], of.tolist(), seed=seed)
-            interval = {key: score[key] for key in ("value", "low", "high")}
-            rows.append(Score(metric=f"mspp/{name}", **interval, n=len(of_items), chance=chance))
+            form = {key: score[key] for key in ("value", "low", "high")} | {"n": len(of_items)}
+            form |= test if (system, name) == ("", "first") else {}
+            rows.append(Score(system=system, metric=f"mspp/{name}", **form, chance=chance))
     if not answers.masked.any():
         return rows
     sums = sums_by_cluster([answers.losses, answers.masked], answers.documents.tolist(), name="examples")
@@ -513,7 +544,7 @@ def _above(answers: ParagraphAnswers, other: np.ndarray) -> tuple[np.ndarray, np
 
 def score_table(report: Report) -> ScoreTable:
     """The scores on test with their intervals, what chance gives, and what they are of."""
-    scores = {row.metric: row for row in report.rows}
+    scores = {plain_name(row): row for row in report.rows}
     rows = [
         [
             f"\u2003{name}" if key.count("/") > 1 else name,

@@ -286,47 +286,55 @@ def _against_local(curve: LearningCurve, curves: Sequence[LearningCurve]) -> Lea
     return curve._replace(tokens=tokens[both].tolist(), losses=losses[both].tolist()) if any(both) else None
 
 
-_LOSSES = {"MLM": "nats for each masked token", "MSPP": "nats for each candidate"}
-_LOSSES_IN_WORDS = ("masked words (MLM)", "candidates of the same paragraph (MSPP)")
+# loss -> what it is of, and its unit
+_LOSSES = {
+    "mlm": ("masked words (MLM)", "nats for each masked token"),
+    "mspp": ("candidates of the same paragraph (MSPP)", "nats for each candidate"),
+}
 
 
 def pretraining_losses_figure(records: Sequence[Mapping[str, Any]], *, right: float) -> go.Figure:
     """The losses of masked words and of which sentences share a paragraph (Di Liello et al. 2022, section
     3.4): lines are training, smoothed; diamonds are validation; dashed is where MSPP would be if the share
-    `right` of candidates of the same paragraph, such as k_1 / k, were all that the model knew.
+    `right` of candidates of the same paragraph, such as k_1 / k, were all that the model knew. The loss of
+    masked words is left out where none were masked, so that it is 0 throughout.
 
     `records` of a run have `step` with `loss_mlm` and `loss_mspp`, or with `eval_loss_mlm` and
     `eval_loss_mspp`; what is missing or None is passed over."""
     if not 0 < right < 1:
         raise ValueError(f"right is {right}; the share of right candidates lies in (0, 1)")
-    figure = make_subplots(
-        rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09, subplot_titles=_LOSSES_IN_WORDS
-    )
+    courses = {
+        loss: (_course(records, f"loss_{loss}"), _course(records, f"eval_loss_{loss}")) for loss in _LOSSES
+    }
+    if not any(steps for both in courses.values() for steps, _ in both):
+        raise ValueError("there is nothing to show: neither loss has numbers")
+    if not any(value for _, losses in courses["mlm"] for value in losses):
+        del courses["mlm"]
+    titles = [_LOSSES[loss][0] for loss in courses]
+    last = len(courses)
+    figure = make_subplots(rows=last, cols=1, shared_xaxes=True, vertical_spacing=0.09, subplot_titles=titles)
     diamonds = {"color": GLOBAL, "size": 9, "symbol": "diamond"}
     validated = {"mode": "lines+markers", "line": {"color": GLOBAL, "width": 1.4}, "marker": diamonds}
-    for row, (name, unit) in enumerate(_LOSSES.items(), start=1):
-        steps, losses = _course(records, f"loss_{name.lower()}")
+    lines = {"mode": "lines", "line": {"color": MASKED, "width": 2.2}}
+    for row, (loss, ((steps, losses), validation)) in enumerate(courses.items(), start=1):
         average, chosen = smoothed(losses), thinned(len(losses))
         trained = [steps[i] for i in chosen], [average[i] for i in chosen]
-        course, line = _course(records, f"eval_loss_{name.lower()}"), {"color": MASKED, "width": 2.2}
         for kind, (x, y), style in (
-            ("training, smoothed", trained, {"mode": "lines", "line": line}),
-            ("validation", course, validated),
+            ("training, smoothed", trained, lines),
+            ("validation", validation, validated),
         ):
-            hover = f"{name}, {kind.split(',')[0]}<br>step %{{x:,}}: %{{y:.3f}}<extra></extra>"
+            hover = f"{loss.upper()}, {kind.split(',')[0]}<br>step %{{x:,}}: %{{y:.3f}}<extra></extra>"
             in_legend = {"name": kind, "legendgroup": kind, "showlegend": row == 1}  # which is of both losses
-            y = [round(float(loss), 4) for loss in y]
+            y = [round(float(value), 4) for value in y]
             figure.add_scatter(x=x, y=y, hovertemplate=hover, row=row, col=1, **in_legend, **style)
-        figure.update_yaxes(title_text=unit, row=row, col=1)
-    if not any(trace.x for trace in figure.data):
-        raise ValueError("there is nothing to show: neither loss has numbers")
+        figure.update_yaxes(title_text=_LOSSES[loss][1], row=row, col=1)
     ignorant = -right * math.log(right) - (1 - right) * math.log(1 - right)
     line = {"color": TEXT, "width": 1.2, "dash": "dash"}
     note = {"text": f"always guessing {right:.0%}: {ignorant:.2f}", "font": {"size": 11.5}}
-    figure.add_hline(y=ignorant, row=2, col=1, line=line, annotation=note, annotation_position="top right")
-    figure.update_xaxes(title_text="optimiser step", row=2, col=1)
-    title = "The two losses of pretraining"
-    return lay_out(figure, title=title, height=560, margin_t=104, legend_y=1.05)
+    figure.add_hline(y=ignorant, row=last, col=1, line=line, annotation=note, annotation_position="top right")
+    figure.update_xaxes(title_text="optimiser step", row=last, col=1)
+    title = "The two losses of pretraining" if last == 2 else "The loss of pretraining"
+    return lay_out(figure, title=title, height=330 + 230 * (last - 1), margin_t=104, legend_y=1.05)
 
 
 def _course(records: Iterable[Mapping[str, Any]], key: str) -> tuple[list[int], list[float]]:

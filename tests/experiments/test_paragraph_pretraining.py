@@ -22,6 +22,7 @@ from cdlm_lab.experiments.paragraph_pretraining import (
     ParagraphRun,
     Settings,
     _load,
+    common_words,
     facts,
     has_copied_globals,
     prepare,
@@ -33,7 +34,7 @@ from cdlm_lab.models.joint import JointHead, load_joint_model, paragraph_head
 from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report, read_report
-from cdlm_lab.scores import Score
+from cdlm_lab.scores import Score, plain_name
 from cdlm_lab.training import fine_tuning
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.trained import folder_of_run, ship_run, shipped_runs, trained_run
@@ -389,8 +390,8 @@ def test_the_report_has_scores_and_where_they_come_from(report: Report, finished
     assert (report.data["right"], report.data["precision"]) == (0.2, precision_in_words("auto"))
     assert 0 < report.data["share_of_text_cut"] < 1
     assert {record["step"] for record in report.tables["history"]} == {1, 2, 3, 4}
-    assert experiment.score_table(report).html().count("<tr") == 1 + 8
-    assert sum(name.startswith(("mspp/", "mlm/")) for name in scores) == 8
+    assert experiment.score_table(report).html().count("<tr") == 1 + 9
+    assert sum(row.metric.startswith(("mspp/", "mlm/")) for row in report.rows) == 9
 
 
 def test_rows_of_the_table_are_the_numbers_of_the_report(report: Report):
@@ -401,12 +402,14 @@ def test_rows_of_the_table_are_the_numbers_of_the_report(report: Report):
         score("mspp/called", 0.75, 1000, chance=0.8),
         score("mspp/called/other document", 0.5, 400),
         score("mspp/first", 0.3, 200, chance=0.2),
+        replace(score("mspp/first", 0.25, 200, chance=0.2), system="tf-idf"),
         score("mlm/perplexity", 12.345, 5000, spread=1),
     ]
     assert table_cells(experiment.score_table(replace(report, rows=by_hand)).html())[1:] == [
         ["candidates called as they are", "75.0% [65.0%, 85.0%]", "80%", "1,000"],
         ["of other documents", "50.0% [40.0%, 60.0%]", "", "400"],
         ["one of the same paragraph is ranked first", "30.0% [20.0%, 40.0%]", "20%", "200"],
+        ["by counting common words (TF-IDF)", "25.0% [15.0%, 35.0%]", "20%", "200"],
         ["perplexity of masked tokens", "12.35 [11.35, 13.35]", "", "5,000"],
     ]
 
@@ -481,10 +484,11 @@ BY_HAND = ParagraphAnswers(
     losses=np.array([2.0, 4.0, 3.0]),
     masked=np.array([2, 3, 1]),
 )
+COSINES = np.array([[0.4, 0.1, 0.0], [0.2, 0.3, 0.1], [0.5, 0.0, 0.2]])  # first, first, second
 
 
 def test_scores_by_hand():
-    scores = {row.metric: row for row in score_rows(BY_HAND, seed=0)}
+    scores = {plain_name(row): row for row in score_rows(BY_HAND, seed=0, common_words=COSINES)}
     expected = {
         # right, wrong, right; wrong, wrong, right; wrong, right, right
         "mspp/called": (5 / 9, 9, 2 / 3),
@@ -492,6 +496,7 @@ def test_scores_by_hand():
         "mspp/called/other document": (3 / 4, 4, None),
         # first; second; level with another one for the first place
         "mspp/first": ((1 + 0 + 0.5) / 3, 3, 1 / 3),
+        "tf-idf/mspp/first": ((1 + 1 + 0) / 3, 3, 1 / 3),
         "mspp/above/other document": ((1 + 1 + 0.5 + 1) / 4, 4, 0.5),
         "mlm/perplexity": (np.exp(9 / 6), 6, None),
     }
@@ -510,7 +515,33 @@ def test_scores_by_hand():
     np.testing.assert_allclose(BY_HAND.probabilities[0], [0.880797, 0.731059, 0.268941], atol=1e-6)
     some = {name: getattr(BY_HAND, name)[:2] for name in ("kinds", "scores", "losses", "masked")}
     with pytest.raises(ValueError, match="one cluster"):
-        score_rows(ParagraphAnswers(documents=np.array([7, 7]), **some), seed=0)
+        score_rows(ParagraphAnswers(documents=np.array([7, 7]), **some), seed=0, common_words=COSINES[:2])
+    # differences of the documents are 1/2 and -1, and level with them are all exchanges but one: p = 1
+    assert (scores["mspp/first"].p, scores["mspp/first"].against) == (1.0, "tf-idf")
+
+
+def test_common_words_are_weighed_by_training_sentences_and_read_as_far_as_the_model_reads(
+    untrained: ParagraphRun,
+):
+    cosines = common_words(untrained.splits)
+    training, examples = untrained.splits["train"].examples.corpus, untrained.splits["test"].examples
+    sentences = [set(sentence) for row in training for sentence in row["input_ids"]]
+    having = Counter(token for sentence in sentences for token in sentence)
+
+    def weights(tokens: np.ndarray) -> dict[int, float]:
+        counts = {token: count for token, count in Counter(tokens.tolist()).items() if token in having}
+        return {
+            token: (1 + np.log(count)) * (1 + np.log((1 + len(sentences)) / (1 + having[token])))
+            for token, count in counts.items()
+        }
+
+    assert cosines.shape == (len(examples), 5)
+    for row in (0, 3, len(examples) - 1):
+        first, *others = (weights(one.tokens[:9]) for one in examples.describe(row).sentences)
+        for column, other in enumerate(others):
+            product = sum(first[token] * other[token] for token in first.keys() & other.keys())
+            lengths = [np.sqrt(sum(value**2 for value in one.values())) for one in (first, other)]
+            assert cosines[row, column] == pytest.approx(product / max(np.prod(lengths), 1e-300))
 
 
 def test_answers_are_those_of_the_model(cache: Path, small: Settings):

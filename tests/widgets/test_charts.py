@@ -94,6 +94,17 @@ def test_a_panel_for_each_loss_with_training_and_validation():
     assert [trace.x or () for trace in validated.data] == [(), (20,), (), (20,)]
 
 
+def test_no_panel_for_masked_words_where_none_were_masked():
+    unmasked = [record | {"loss_mlm": 0.0, "eval_loss_mlm": 0.0} for record in RECORDS]
+    figure = charts.pretraining_losses_figure(unmasked, right=0.2)
+    assert [(trace.name, trace.yaxis, trace.showlegend) for trace in figure.data] == [
+        ("training, smoothed", "y", True),
+        ("validation", "y", True),
+    ]
+    assert figure.layout.yaxis.title.text == "nats for each candidate"
+    assert figure.layout.title.text == "The loss of pretraining"
+
+
 def test_long_courses_are_thinned_and_losses_that_make_no_sense_are_refused():
     long = [{"step": step, "loss_mlm": 1.0} for step in range(5000)]
     line = charts.pretraining_losses_figure(long, right=0.2).data[0]
