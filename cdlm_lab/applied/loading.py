@@ -231,9 +231,9 @@ def _alignment(name: str, run: str, system: str) -> MatchingModel:
 
 
 def _matcher(name: str, settings: document_matching.Settings, system: str, source: str) -> MatchingModel:
-    learned = [one for one in settings.chosen if one.encoder != "words"]  # TF-IDF is fitted to a corpus
+    learned = [one for one in settings.chosen if one.is_model]  # a threshold is fitted to a corpus
     if not learned:
-        raise ParameterError(f"{name}: none of its systems was trained; TF-IDF is fitted to a corpus")
+        raise ParameterError(f"{name}: none of its systems is a model; a threshold is fitted to a corpus")
     chosen, run = _one(system, learned), MatchingRun(settings=settings, pairs={})
     matcher = run.load(Training(chosen, 0))
     return MatchingModel(name=name, system=chosen.name, source=source, run=run, matcher=matcher)

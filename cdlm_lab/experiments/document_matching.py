@@ -32,7 +32,14 @@ from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import checkpoint_of
 from cdlm_lab.experiments.runs import Scores, SystemRun, Training, once, predict, report, train, train_small
 from cdlm_lab.experiments.systems import matching
-from cdlm_lab.experiments.systems.matching import SYSTEMS, Matcher, MatchPredictions, System, systems_table
+from cdlm_lab.experiments.systems.matching import (
+    SYSTEMS,
+    CosineThreshold,
+    Matcher,
+    MatchPredictions,
+    System,
+    systems_table,
+)
 from cdlm_lab.metrics.counts import DECISION_SCORES, match_counts
 from cdlm_lab.metrics.significance import compare_counts
 from cdlm_lab.models.precision import precision_in_words
@@ -299,7 +306,7 @@ class MatchingRun(SystemRun):
     @property
     def trainings(self) -> list[Training]:
         """Each system with each seed; one that leaves nothing to chance once."""
-        return [one for one in super().trainings if one.system.encoder != "words" or not one.seed]
+        return [one for one in super().trainings if one.system.is_model or not one.seed]
 
     @property
     def data(self) -> dict[str, Any]:
@@ -318,8 +325,8 @@ class MatchingRun(SystemRun):
         return "dev", "test", ONE_DOCUMENT
 
     def is_trained(self, training: Training) -> bool:
-        """False for TF-IDF, which is fitted when it is needed."""
-        return training.system.encoder != "words"
+        """False for a threshold, which is fitted when it is needed."""
+        return training.system.is_model
 
     def items(self, system: Any) -> str:
         """What an update has a batch of."""
@@ -332,9 +339,9 @@ class MatchingRun(SystemRun):
         return matching.Matchers(settings=self.settings, training=self.pairs.get("train", ()), cache=kept)
 
     def job(self, training: Training, *, trial: bool = False) -> TrainingJob | None:
-        """A new matcher on the pairs of train; None for TF-IDF, which is fitted when it is needed."""
+        """A new matcher on the pairs of train; None for a threshold, which is fitted when it is needed."""
         system, pairs = training.system, self.pairs["train"]
-        if system.encoder == "words":
+        if not system.is_model:
             return None
         if fewest := self.settings.fewest_sentences:
             pairs = tuple(shortened(pairs, fewest=fewest, seed=training.seed))
@@ -359,25 +366,25 @@ class MatchingRun(SystemRun):
         """Where only what stands on an encoder is trained, one process does."""
         return self.settings.parallel if training.system.trains_encoder else ""
 
-    def load(self, training: Training) -> Matcher | matching.WordOverlap:
+    def load(self, training: Training) -> Matcher | CosineThreshold:
         """The trained one."""
-        if training.system.encoder == "words":
-            return matching.WordOverlap(self.pairs["train"])
+        if not training.system.is_model:
+            return self.matchers.threshold(training.system)
         return self.matchers.make(training.system, seed=0, trained=self.model_folder(training))
 
-    def predict_set(self, loaded: Matcher | matching.WordOverlap, name: str, bar: str) -> MatchPredictions:
+    def predict_set(self, loaded: Matcher | CosineThreshold, name: str, bar: str) -> MatchPredictions:
         """Of the pairs of a split."""
         return self.predict_pairs(loaded, self.pairs[name], name=bar)
 
     def predict_pairs(
         self,
-        loaded: Matcher | matching.WordOverlap,
+        loaded: Matcher | CosineThreshold,
         pairs: Sequence[DocumentPair],
         *,
         name: str | None = None,
     ) -> MatchPredictions:
         """Of any pairs; `name`: beside a bar where it takes long."""
-        if isinstance(loaded, matching.WordOverlap):
+        if isinstance(loaded, CosineThreshold):
             return loaded.predict(pairs)
         config = self.settings.config(loaded.system, seed=0, pairs=len(pairs))
         form = {"batch_size": config.micro_batch_size, "precision": config.precision}

@@ -65,7 +65,7 @@ def matching(tmp_path_factory: pytest.TempPathFactory) -> MatchingRun:
         **SMALL,
     )
     run = MatchingRun(settings=settings, pairs={"train": tuple(read_storyworld_pairs("train", 2))})
-    learned = [one for one in run.systems if one.encoder != "words"]
+    learned = [one for one in run.systems if one.is_model]
     kept(run, {one.name: run.matchers.make(one, seed=0, sample=2) for one in learned})
     return run
 

@@ -278,7 +278,7 @@ def test_what_is_lost_of_scisumm_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     ("change", "complaint"),
     [
         ({"systems": "bert"}, "systems names 'bert'"),
-        ({"systems": ""}, "systems names nothing; choose among tf-idf, bert-avg"),
+        ({"systems": ""}, "systems names nothing; choose among tf-idf, bert-cosine"),
         ({"unrelated": "contradicting", "corpus": "papers"}, "which storyworld alone has; write similar"),
     ],
 )

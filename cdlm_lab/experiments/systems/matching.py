@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from pydantic import Field
 from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import normalize
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
@@ -41,11 +43,16 @@ class System:
     name: str
     label: str  # as the papers write it
     about: str  # what it is, for people
-    # `words` (compares words, learns nothing but a threshold), `gru`, `vectors` or `average` (of
-    # `HierarchicalConfig`), or `longformer` (reads both documents at once).
+    # `words` or `means` (cosines of TF-IDF or of mean sentence vectors, nothing is learned but a threshold),
+    # `gru`, `vectors` or `average` (of `HierarchicalConfig`), or `longformer` (reads both documents at once).
     encoder: str
     against: str = ""  # the system that it is tested against where both are run; "" = none
     cda: str = "none"  # cross-document attention, `none`, `shallow` or `deep`
+
+    @property
+    def is_model(self) -> bool:
+        """False if nothing is learned but a threshold, which is fitted when it is needed."""
+        return self.encoder not in ("words", "means")
 
     @property
     def finetuned(self) -> bool:
@@ -66,6 +73,12 @@ SYSTEMS = {
     system.name: system
     for system in (
         System("tf-idf", "TF-IDF cosine", "how many words they share: a threshold, no model", "words"),
+        System(
+            "bert-cosine",
+            "BERT cosine",
+            "cosine of their mean sentences by frozen BERT: a threshold, no model",
+            "means",
+        ),
         System("bert-avg", "BERT-AVG", "a document is the mean of its sentences by frozen BERT", "average"),
         System(
             "bert-han", "BERT-HAN", "GRUs and attention over sentences by frozen BERT", "vectors", "bert-avg"
@@ -333,6 +346,20 @@ class Matchers:
         collate = Collate(pad_token_id=tokenizer.pad_token_id)
         return Matcher(system=system, model=model, examples=examples, collate=collate, tokenizer=tokenizer)
 
+    def threshold(self, system: System) -> CosineThreshold:
+        """Of a system that learns nothing else, fitted to the training pairs."""
+        if system.encoder == "words":
+            words = TfidfVectorizer(sublinear_tf=True, token_pattern=r"\w+")
+            words.fit(one.text_of() for one in _documents(self.training))
+            return CosineThreshold(self.training, lambda texts: words.transform(map(" ".join, texts)))
+
+        def means(texts: Sequence[Sequence[str]]) -> csr_matrix:
+            read = [text[: self.settings.most_sentences] for text in texts]
+            self.encodings.ensure(chain.from_iterable(read))
+            return csr_matrix(normalize([self.encodings.vectors(text).mean(axis=0) for text in read]))
+
+        return CosineThreshold(self.training, means)
+
     def _hierarchy(
         self, system: System, seed: int, trained: Path | None, **sizes: int
     ) -> matching.DocumentMatcher:
@@ -349,30 +376,31 @@ def _documents(pairs: Sequence[DocumentPair]) -> Iterable[PairDocument]:
     return {one.id: one for pair in pairs for one in (pair.first, pair.second)}.values()
 
 
-class WordOverlap:
-    """The plainest matcher, as a measure of how hard a corpus is: cosine of TF-IDF vectors, and a threshold
-    learned on the training pairs."""
+class CosineThreshold:
+    """The plainest matcher, as a measure of how hard a corpus is: cosine of two documents, and a threshold
+    learned on the training pairs. `vectors`: of texts, each the sentences of a document or one of them, to
+    rows of length 1."""
 
-    def __init__(self, training: Sequence[DocumentPair]) -> None:
-        self._words = TfidfVectorizer(sublinear_tf=True, token_pattern=r"\w+")
-        self._words.fit(one.text_of() for one in _documents(training))
+    def __init__(
+        self, training: Sequence[DocumentPair], vectors: Callable[[Sequence[Sequence[str]]], csr_matrix]
+    ) -> None:
+        self.vectors = vectors
         labels = [pair.related for pair in training]
-        self._decision = LogisticRegression().fit(self._cosines(training)[:, None], labels)
+        self._decision = LogisticRegression().fit(self.cosines(training)[:, None], labels)
 
     def predict(self, pairs: Sequence[DocumentPair]) -> MatchPredictions:
         """Probabilities, and for each pair the cosines of the first document's sentences with the second."""
         products = (
-            self._vectors(pair.first.sentences) @ self._vectors([pair.second.text_of()]).T for pair in pairs
+            self.vectors([(text,) for text in pair.first.sentences]) @ self.vectors([pair.second.sentences]).T
+            for pair in pairs
         )
         return MatchPredictions(
-            probabilities=self._decision.predict_proba(self._cosines(pairs)[:, None])[:, 1],
+            probabilities=self._decision.predict_proba(self.cosines(pairs)[:, None])[:, 1],
             alignments={"cosine": [one.toarray().ravel().astype(np.float64) for one in products]},
         )
 
-    def _cosines(self, pairs: Sequence[DocumentPair]) -> np.ndarray:
-        first = self._vectors([pair.first.text_of() for pair in pairs])
-        second = self._vectors([pair.second.text_of() for pair in pairs])
+    def cosines(self, pairs: Sequence[DocumentPair]) -> np.ndarray:
+        """float64 (pairs,), of whole documents."""
+        first = self.vectors([pair.first.sentences for pair in pairs])
+        second = self.vectors([pair.second.sentences for pair in pairs])
         return np.asarray(first.multiply(second).sum(axis=1)).ravel()
-
-    def _vectors(self, texts: Sequence[str]) -> csr_matrix:
-        return self._words.transform(texts)

@@ -1,5 +1,6 @@
 """The matchers: what each is, that a pair alone is as in a batch, that one loaded again says the same."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,11 @@ from cdlm_lab.data.storyworld.task_sets import read_storyworld_pairs
 from cdlm_lab.examples.tokens import Vocabulary
 from cdlm_lab.experiments.systems.matching import (
     SYSTEMS,
+    CosineThreshold,
     Matcher,
     Matchers,
     MatcherSettings,
     MatchPredictions,
-    WordOverlap,
     predict_pairs,
     systems_table,
 )
@@ -24,7 +25,7 @@ from cdlm_lab.training.checkpoints import save_model
 from cdlm_lab.widgets.tables import published_numbers
 
 SMALL = MatcherSettings(hidden_size=6, most_sentences=5, most_words=12, max_length=192)
-LEARNED = [name for name, system in SYSTEMS.items() if system.encoder != "words"]
+LEARNED = [name for name, system in SYSTEMS.items() if system.is_model]
 
 
 def test_names_say_what_a_system_is_and_systems_come_in_order_each_once() -> None:
@@ -42,7 +43,7 @@ def test_names_say_what_a_system_is_and_systems_come_in_order_each_once() -> Non
 def test_all_published_systems_are_tested_against_one_of_them() -> None:
     tables = [published_numbers()[table] for table in (("cda", "2"), ("cda", "3"), ("cdlm", "4"))]
     published = {system for table in tables for _, system, _ in table}
-    assert set(SYSTEMS) - published == {"tf-idf"}
+    assert set(SYSTEMS) - published == {"tf-idf", "bert-cosine"}
     assert {one.against for one in SYSTEMS.values()} - {""} <= set(SYSTEMS)
     against = {name: SYSTEMS[name].against for name in ("gru-han-deep", "gru-han-shallow", "cdlm")}
     assert against == {"gru-han-deep": "gru-han-shallow", "gru-han-shallow": "gru-han", "cdlm": "longformer"}
@@ -145,7 +146,7 @@ def test_predictions_come_back_from_disk_and_not_for_other_pairs(tmp_path: Path)
         MatchPredictions.load(tmp_path / "new" / "test.npz", pairs=4)
 
 
-# ---- TF-IDF cosine: learns a threshold, aligns by common words, and never sees what it is tested on
+# ---- cosines: learn a threshold, align by common words or meanings, and never see what they are tested on
 
 TEXTS = {
     "a": ("the cat sat", "a storm came"),
@@ -167,15 +168,36 @@ TRAINING = [pair("a", "b"), pair("c", "d"), pair("a", "d"), pair("b", "c")]
 
 def test_common_words_make_pairs_probable_and_sentences_aligned() -> None:
     """By cosines that are those of the vectors by hand; words of the tested documents are not learned."""
-    overlap = WordOverlap(TRAINING)
+    overlap = threshold("tf-idf")
     predictions = overlap.predict([pair("a", "b"), pair("b", "c"), pair("c", "d")])
     probabilities, cosine = predictions.probabilities, predictions.alignments["cosine"]
     assert min(probabilities[0], probabilities[2]) > probabilities[1]  # which has no word in common
     assert cosine[1].tolist() == [0, 0]
     ships, banks = cosine[2]
     assert ships > banks == 0  # "banks" is not "bank"
-    first, second = (overlap._words.transform([" ".join(TEXTS[name])]).toarray()[0] for name in "ab")
-    rows = overlap._words.transform(TEXTS["a"]).toarray()
+    first, second = overlap.vectors([TEXTS["a"], TEXTS["b"]]).toarray()
+    rows = overlap.vectors([[text] for text in TEXTS["a"]]).toarray()
     np.testing.assert_allclose(cosine[0], rows @ second, atol=1e-12)
-    np.testing.assert_allclose(overlap._cosines([pair("a", "b")]), [first @ second], atol=1e-12)
-    assert "purred" not in WordOverlap([pair("c", "d"), pair("d", "a")])._words.vocabulary_
+    np.testing.assert_allclose(overlap.cosines([pair("a", "b")]), [first @ second], atol=1e-12)
+    without = threshold("tf-idf", [pair("c", "d"), pair("d", "a")])
+    assert without.vectors([["it purred"]]).nnz == 0, "words of other documents are not known"
+
+
+def test_mean_sentences_are_compared_as_far_as_documents_are_read() -> None:
+    """By cosines of the encodings, kept or not: of documents, and of a sentence with a document."""
+    matchers = Matchers(settings=replace(SMALL, most_sentences=1), training=TRAINING, cache=None)
+    by_mean = matchers.threshold(SYSTEMS["bert-cosine"])
+    predictions = by_mean.predict([pair("a", "b")])
+
+    def encoded(text: str) -> np.ndarray:
+        matchers.encodings.ensure([text])
+        return matchers.encodings.vectors([text])[0]
+
+    other = encoded(TEXTS["b"][0])  # of the second document one sentence is read
+    cosines = [a @ other / np.linalg.norm(a) / np.linalg.norm(other) for a in map(encoded, TEXTS["a"])]
+    np.testing.assert_allclose(predictions.alignments["cosine"][0], cosines, atol=1e-5)
+    np.testing.assert_allclose(by_mean.cosines([pair("a", "b")]), cosines[:1], atol=1e-5)
+
+
+def threshold(name: str, training: list[DocumentPair] = TRAINING) -> CosineThreshold:
+    return Matchers(settings=SMALL, training=training, cache=None).threshold(SYSTEMS[name])
