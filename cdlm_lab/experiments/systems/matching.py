@@ -355,8 +355,10 @@ class Matchers:
 
         def means(texts: Sequence[Sequence[str]]) -> csr_matrix:
             read = [text[: self.settings.most_sentences] for text in texts]
-            self.encodings.ensure(chain.from_iterable(read))
-            return csr_matrix(normalize([self.encodings.vectors(text).mean(axis=0) for text in read]))
+            sentences = list(chain.from_iterable(read))
+            self.encodings.ensure(sentences)
+            starts = np.cumsum([0, *map(len, read[:-1])])
+            return csr_matrix(normalize(np.add.reduceat(self.encodings.vectors(sentences), starts)))
 
         return CosineThreshold(self.training, means)
 
