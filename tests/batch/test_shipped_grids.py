@@ -138,7 +138,12 @@ RESULTS = ROOT / "data" / "results"
 ROW = re.compile(r"^\| `([\w/.-]+\.json)` \|.*\| `([\w.-]+)` \|[^|]*\|$", re.MULTILINE)
 RUN_OF = dict(ROW.findall((RESULTS / "README.md").read_text()))
 # Made by older code, or counted from a run.
-BY_HAND = {"scisumm_minilm/matching_small_weights.json", "ecb_plus_minilm/attention_by_common_words.json"}
+BY_HAND = {
+    "scisumm_minilm/matching_small_weights.json",
+    "scisumm_minilm_first/matching.json",
+    "scisumm_minilm_first/alignment.json",
+    "ecb_plus_minilm/attention_by_common_words.json",
+}
 OF_STORYWORLD = {"train_stories", "held_out_stories", "stories", "paragraphs", "seen"}
 
 
