@@ -99,17 +99,19 @@ def _named_score(report: Report, score: Score) -> str:
 
 def shipped_table(results: Path) -> tables.ScoreTable:
     """What each model that comes with the project reaches on stories it has not seen, and what it stands
-    against by `shipped.csv`: another system, itself on a test set with something taken away, or chance."""
+    against by `shipped.csv`: another system, or itself on a test set with something taken away."""
     with SHIPPED_FILE.open(encoding="utf-8", newline="") as file:
         models = list(csv.DictReader(file))
     names = ("model", "notebook", "measured", "ours", "against", "n", "seeds", "file")
     rows = []
     for model in models:
         report = read_report(results / model["file"])
-        if report.name == PARAGRAPHS:  # of one model, with chance beside each score
-            ours = next(row for row in report.rows if row.metric == model["metric"])
-            cell, n = tables.number_cell(ours, tables.PER_CENT), f"{ours.n:,} examples"
-            measured = f"MSPP IE_k: {cell.text} {cell.below}", f"by chance: {ours.chance:.0%}"
+        if report.name == PARAGRAPHS:  # of one model, and of counting common words
+            by_system = {row.system: row for row in report.rows if row.metric == model["metric"]}
+            ours, words = by_system[""], by_system[model["other"]]
+            cells = [tables.number_cell(one, tables.PER_CENT) for one in (ours, words)]
+            texts = [f"{cell.text} {cell.below}" for cell in cells]
+            measured, n = (f"MSPP IE_k: {texts[0]}", f"TF-IDF cosine: {texts[1]}"), f"{ours.n:,} examples"
         else:
             ours = _score(report, model, model["system"])
             other = _score(report, model, model["other"], split=model["other_split"])
