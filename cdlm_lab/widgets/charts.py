@@ -334,7 +334,7 @@ def pretraining_losses_figure(records: Sequence[Mapping[str, Any]], *, right: fl
     figure.add_hline(y=ignorant, row=last, col=1, line=line, annotation=note, annotation_position="top right")
     figure.update_xaxes(title_text="optimiser step", row=last, col=1)
     title = "The two losses of pretraining" if last == 2 else "The loss of pretraining"
-    return lay_out(figure, title=title, height=330 + 230 * (last - 1), margin_t=104, legend_y=1.05)
+    return lay_out(figure, title=title, height=150 + 205 * last, margin_t=104, legend_y=1 + 0.1 / last)
 
 
 def _course(records: Iterable[Mapping[str, Any]], key: str) -> tuple[list[int], list[float]]:

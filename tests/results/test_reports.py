@@ -141,13 +141,16 @@ def test_joint_alignments_are_not_tested_and_have_no_random_scores():
 
 @pytest.mark.parametrize(
     ("alignment", "matching"),
-    [("alignment", "matching"), ("alignment_two_sentences", "matching_two_sentences")],
+    [
+        ("scisumm_minilm_first/alignment", "scisumm_minilm_first/matching"),
+        ("scisumm_minilm/alignment_two_sentences", "scisumm_minilm/matching_two_sentences"),
+    ],
 )
 def test_the_released_scores_that_were_added_follow_from_those_that_were_recorded(alignment, matching):
-    report, rows = of(f"scisumm_minilm/{alignment}.json", "released")
-    _, joint = of(f"scisumm_minilm/{alignment}.json", "joint")
-    runs = read_report(RESULTS / "scisumm_minilm" / f"{matching}.json").tables["runs"]
-    oracle = of(f"scisumm_minilm/{alignment}.json", "oracle")[1]["random"].scores
+    report, rows = of(f"{alignment}.json", "released")
+    _, joint = of(f"{alignment}.json", "joint")
+    runs = read_report(RESULTS / f"{matching}.json").tables["runs"]
+    oracle = of(f"{alignment}.json", "oracle")[1]["random"].scores
     assert set(rows) == {"random", *joint}
     for name, row in rows.items():
         test = [run for run in runs if run["split"] == "test" and run["system"] == name.partition("/")[0]]
