@@ -485,8 +485,8 @@ def common_words(splits: Mapping[Split, ParagraphSplit]) -> np.ndarray:
     cosines = np.zeros((len(examples), examples.layout.candidates))
     for row in range(len(examples)):
         sentences = examples.describe(row).sentences
-        first, *others = words.transform([one.tokens[: examples.layout.length - 1] for one in sentences])
-        cosines[row] = [(other @ first.T).toarray().item() for other in others]
+        read = words.transform([one.tokens[: examples.layout.length - 1] for one in sentences])
+        cosines[row] = (read[1:] @ read[0].T).toarray().ravel()
     return cosines
 
 
