@@ -33,7 +33,8 @@ DOCUMENTS = {
     "Soup": "Truldei teaches <b>there</b>.",
 }
 CANDIDATES = ["The ferry sails again.", "In all, 214 passengers were aboard.", "A ticket costs 14 crowns."]
-SMALL = {"max_length": 128, "window": 32}
+EXACT = {"precision": "float32"}  # `auto` is bfloat16 where a processor is fast in it
+SMALL = {"max_length": 128, "window": 32} | EXACT
 
 
 def kept(run: SystemRun, models: dict[str, Any]) -> str:
@@ -57,7 +58,7 @@ def questions(tmp_path_factory: pytest.TempPathFactory) -> MultihopRun:
 
 @pytest.fixture(scope="module")
 def matching(tmp_path_factory: pytest.TempPathFactory) -> MatchingRun:
-    sizes = {"most_sentences": 3, "most_words": 12, "hidden_size": 6, "precision": "float32"}
+    sizes = {"most_sentences": 3, "most_words": 12, "hidden_size": 6}
     settings = document_matching.Settings(
         run_folder=str(tmp_path_factory.mktemp("matching")),
         systems="tf-idf bert-han-shallow gru-han cdlm",
@@ -73,7 +74,9 @@ def matching(tmp_path_factory: pytest.TempPathFactory) -> MatchingRun:
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> AnswerRun:
     folder = str(tmp_path_factory.mktemp("answers"))
-    settings = answer_selection.Settings(run_folder=folder, systems="pairwise joint-ie", candidates=2)
+    settings = answer_selection.Settings(
+        run_folder=folder, systems="pairwise joint-ie", candidates=2, **EXACT
+    )
     run = AnswerRun(settings=settings, splits={})
     kept(run, {system.name: run.reader(system) for system in run.systems})
     return run
@@ -84,7 +87,7 @@ def claims(tmp_path_factory: pytest.TempPathFactory) -> VerificationRun:
     folder = str(tmp_path_factory.mktemp("claims"))
     systems = "pairwise-sum joint-ie claim-only"
     settings = fact_verification.Settings(
-        run_folder=folder, systems=systems, shown_system="joint-ie", evidence_sentences=2
+        run_folder=folder, systems=systems, shown_system="joint-ie", evidence_sentences=2, **EXACT
     )
     run = VerificationRun(settings=settings, claims={}, trained_labels=LABELS[:2])
     kept(run, {system.name: run.reader(system) for system in run.systems})
