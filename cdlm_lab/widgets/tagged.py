@@ -10,15 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import Any
 
+import pandas as pd
 import plotly.graph_objects as go
 
-from cdlm_lab.analysis.tf_idf import QuantileShare
+from cdlm_lab.analysis.tf_idf import QUANTILES
 from cdlm_lab.data.tagged import OUTSIDE, TagSpan, spans_of
 from cdlm_lab.widgets import charts, html
 from cdlm_lab.widgets.charts import lay_out, marks, plain_text, small
-from cdlm_lab.widgets.html import HUES, SIGNS, SMALL, UNKNOWN, check_between, counted, escaped
+from cdlm_lab.widgets.html import HUES, SIGNS, SMALL, UNKNOWN, counted, escaped
 
 _SLACK = 1e-3  # a weight may lie so far above 1: half precision
 _CHIP = "font-size:10.5px;font-weight:700;white-space:nowrap;letter-spacing:0.02em"
@@ -257,79 +258,29 @@ def _occurrences(read: ReadSentence, number: int, colours: Mapping[str, str]) ->
     return html.div(f"<div>{heading}</div>{table}", "margin:8px 0")
 
 
-QUANTILES = (5, 25, 50, 75, 95)
+# ---- figures of the tables of a report of notebook 07 ----
+
+Rows = Sequence[Mapping[str, Any]]  # of a table, as the report has them
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WordGain:
-    """By how much a system tags some words better than another one."""
-
-    stratum: str  # which words, such as "all words" or "top 5%"
-    gain: float  # difference of word-level F1, in [-1, 1]
-    low: float  # bounds of its 95% interval
-    high: float
-    words: int  # how many occurrences of words in the text it is of
-
-    def __post_init__(self) -> None:
-        check_between(f"{self.stratum}: gain", self.gain, -1)
-        if not -1 <= self.low <= self.high <= 1:
-            raise ValueError(f"{self.stratum}: ({self.low}, {self.high}) is no interval in [-1, 1]")
-        if self.words < 0:
-            raise ValueError(f"{self.stratum}: words is {self.words}; it must not be negative")
+def _refuse_empty(rows: Rows, table: str) -> None:
+    if not rows:
+        raise ValueError(f"there is nothing to show: {table} is empty")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DistanceWeights:
-    """The attention weights of the occurrences at some distance in sentences, such as "4-7": their QUANTILES
-    and mean, each in [0, 1], and how many they are; with a count of 0 the numbers mean nothing."""
-
-    bucket: str
-    quantiles: Sequence[float]
-    mean: float
-    count: int
-
-    def __post_init__(self) -> None:
-        if self.count < 0:
-            raise ValueError(f"{self.bucket}: count is {self.count}; it must not be negative")
-        if len(self.quantiles) != len(QUANTILES):
-            raise ValueError(f"{self.bucket}: {len(self.quantiles)} quantiles; give those at {QUANTILES}")
-        if self.count:
-            for number in (*self.quantiles, self.mean):
-                check_between(f"{self.bucket}: a weight", number)
-            if any(left > right for left, right in pairwise(self.quantiles)):
-                raise ValueError(f"{self.bucket}: quantiles {tuple(self.quantiles)} must not fall")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepPoint:
-    """F1 on development documents where a word may attend to `k` occurrences: mean over the seeds, in [0, 1],
-    and its standard deviation, None with one seed."""
-
-    k: int
-    f1: float
-    deviation: float | None
-    seeds: int
-
-    def __post_init__(self) -> None:
-        check_between(f"K = {self.k}: f1", self.f1)
-        if self.k < 0 or self.seeds < 1:
-            raise ValueError(f"K = {self.k} with {self.seeds} seeds; K is at least 0, seeds at least 1")
-        if self.deviation is not None and (self.seeds == 1 or not 0 <= self.deviation < math.inf):
-            raise ValueError(f"K = {self.k}: a deviation of {self.deviation} over {self.seeds} seeds")
-
-
-def shares_by_tf_idf_figure(corpus: str, shares: Sequence[QuantileShare]) -> go.Figure:
+def shares_by_tf_idf_figure(corpus: str, shares: Rows) -> go.Figure:
     """Figure 2: the share of words of a corpus with an entity label, by TF-IDF."""
-    if not shares:
-        raise ValueError("there is nothing to show: shares is empty")
-    for part in shares:
-        check_between(f"{corpus}: share", part.share)
+    _refuse_empty(shares, "shares")
+    ends = [(row["start"], row["stop"]) for row in shares]
     figure = go.Figure()
     figure.add_scatter(
-        x=[round((part.start + part.stop) / 2, 3) for part in shares],
-        y=[round(100 * part.share, 3) for part in shares],
-        text=[f"percentiles {p.start:.0f} to {p.stop:.0f}, n = {p.words:,} words" for p in shares],
-        name=f"{charts.short_name(corpus)} (n = {sum(part.words for part in shares):,} words)",
+        x=[round((start + stop) / 2, 3) for start, stop in ends],
+        y=[round(100 * row["share"], 3) for row in shares],
+        text=[
+            f"percentiles {start:.0f} to {stop:.0f}, n = {row['words']:,} words"
+            for (start, stop), row in zip(ends, shares, strict=True)
+        ],
+        name=f"{charts.short_name(corpus)} (n = {sum(row['words'] for row in shares):,} words)",
         hovertemplate=f"{plain_text(corpus)}<br>%{{text}}<br>%{{y:.1f}}% are entities<extra></extra>",
         **charts.line_style(0),
     )
@@ -340,27 +291,24 @@ def shares_by_tf_idf_figure(corpus: str, shares: Sequence[QuantileShare]) -> go.
     return lay_out(figure, title=title, x=x, margin_t=88, showlegend=True)
 
 
-def gain_by_tf_idf_figure(gains: Sequence[WordGain], *, system: str, other: str) -> go.Figure:
+def gain_by_tf_idf_figure(gains: Rows, *, system: str, other: str) -> go.Figure:
     """Figure 3: by how much `system` tags words better than `other`, over all words and over entities of high
     TF-IDF; dots with 95% intervals and their numbers, above zero where `system` is better."""
-    if not gains:
-        raise ValueError("there is nothing to show: gains is empty")
+    _refuse_empty(gains, "gains")
     places = list(range(len(gains)))
-    values, lows, highs = (
-        [round(100 * getattr(gain, bound), 3) for gain in gains] for bound in ("gain", "low", "high")
-    )
-    words = []
-    for gain in gains:
-        mean, low, high = map(html.points_in_words, (gain.gain, gain.low, gain.high))
-        words.append(
-            f"{plain_text(gain.stratum)}<br>{mean} points ({low} to {high}), n = {gain.words:,} words"
-        )
+    bounds = ("difference", "low", "high")
+    values, lows, highs = ([round(100 * row[bound], 3) for row in gains] for bound in bounds)
+    words, text, labels = [], [], []
+    for row in gains:
+        mean, low, high = (html.points_in_words(row[bound]) for bound in bounds)
+        name, n = plain_text(row["words"]), f"n = {row['occurrences']:,}"
+        words.append(f"{name}<br>{mean} points ({low} to {high}), {n} words")
+        text.append(mean)
+        labels.append(name + small(n))
     style = charts.line_style(0)
     bars = charts.interval(values, lows, highs, color=style["line"]["color"])
     dots = marks(places, values, words, error_y=bars, mode="markers", marker={**style["marker"], "size": 11})
-    text = [html.points_in_words(gain.gain) for gain in gains]
     figure = go.Figure([dots, marks(places, highs, text=text, mode="text", textposition="top center")])
-    labels = [plain_text(gain.stratum) + small(f"n = {gain.words:,}") for gain in gains]
     figure.update_xaxes(charts.rows_of_an_axis(labels))
     low, high = min(0.0, *lows), max(0.0, *highs)
     room = max(high - low, 0.1) / 20
@@ -370,17 +318,16 @@ def gain_by_tf_idf_figure(gains: Sequence[WordGain], *, system: str, other: str)
     return lay_out(figure, title=title, y=y, margin_t=60, showlegend=False)
 
 
-def weights_by_distance_figure(weights: Sequence[DistanceWeights], *, title: str) -> go.Figure:
-    """Figure 4: attention weights by distance, in the order given. A box reaches from the 25th to the 75th
-    percentile with a line at the median, its whiskers from the 5th to the 95th; a diamond is the mean. There
-    are no single weights."""
-    filled = {place: one for place, one in enumerate(weights) if one.count}
-    if not filled:
-        raise ValueError("there is nothing to show: weights is empty")
+def weights_by_distance_figure(weights: Rows, *, buckets: Sequence[str], title: str) -> go.Figure:
+    """Figure 4: attention weights by distance; `buckets`: names of the distances that the rows number, such
+    as "4-7". A box reaches from the 25th to the 75th percentile with a line at the median, its whiskers from
+    the 5th to the 95th; a diamond is the mean. There are no single weights."""
+    _refuse_empty(weights, "weights")
+    places = [row["bucket"] for row in weights]
     names = ("lowerfence", "q1", "median", "q3", "upperfence")
-    quantiles = zip(*(one.quantiles for one in filled.values()), strict=True)
+    quantiles = zip(*(row["quantiles"] for row in weights), strict=True)
     boxes = go.Box(
-        x=list(filled),
+        x=places,
         **{name: [round(q, 5) for q in of] for name, of in zip(names, quantiles, strict=True)},
         line={"color": html.GLOBAL, "width": 1.6},
         fillcolor=charts.faded(html.GLOBAL, 0.3),
@@ -388,51 +335,47 @@ def weights_by_distance_figure(weights: Sequence[DistanceWeights], *, title: str
         name="median, middle 50% and middle 90% of the weights",
         hoverinfo="skip",
     )
-    words = []
-    for one in filled.values():
-        below = ", ".join(f"{at}%: {q:.3f}" for at, q in zip(QUANTILES, one.quantiles, strict=True))
-        about = f"distance {plain_text(one.bucket)}, n = {one.count:,}"
-        words.append(f"{about}<br>mean {one.mean:.3f}<br>{below}")
-    values = [round(one.mean, 5) for one in filled.values()]
+    words, counts = [], dict.fromkeys(range(len(buckets)), 0)
+    for row in weights:
+        counts[row["bucket"]] = row["count"]
+        below = ", ".join(f"{at:.0%}: {q:.3f}" for at, q in zip(QUANTILES, row["quantiles"], strict=True))
+        about = f"distance {plain_text(buckets[row['bucket']])}, n = {row['count']:,}"
+        words.append(f"{about}<br>mean {row['mean']:.3f}<br>{below}")
+    values = [round(row["mean"], 5) for row in weights]
     diamonds = {"symbol": "diamond", "size": 9, "color": html.MASKED}
-    means = marks(list(filled), values, words, mode="markers", marker=diamonds, name="mean")
+    means = marks(places, values, words, mode="markers", marker=diamonds, name="mean")
     figure = go.Figure([boxes, means])
-    labels = [plain_text(one.bucket) + small(f"n = {one.count:,}") for one in weights]
+    labels = [plain_text(buckets[place]) + small(f"n = {count:,}") for place, count in counts.items()]
     figure.update_xaxes(charts.rows_of_an_axis(labels, room=(0.6, 0.6)))
-    highest = max(max(one.mean, one.quantiles[-1]) for one in filled.values())
+    highest = max(max(row["mean"], row["quantiles"][-1]) for row in weights)
     figure.update_yaxes(title_text="attention weight", range=[0, 1.04 * max(highest, 0.01)])
     x = "distance in sentences, and number of occurrences"
     return lay_out(figure, title=title, x=x, margin_t=88, hovermode="x", showlegend=True)
 
 
-def sweep_figure(name: str, points: Sequence[SweepPoint]) -> go.Figure:
-    """Figure 5: mean F1 of a corpus or system on development documents over K, with a band of one deviation
-    on either side; the best K has its number written."""
-    if not points:
-        raise ValueError("there is nothing to show: points is empty")
-    ordered = sorted(points, key=lambda point: point.k)
-    widths = [point.k for point in ordered]
-    if len(set(widths)) < len(ordered):
-        raise ValueError(f"{name}: two points of one K; give each once")
+def sweep_figure(name: str, sweep: Rows) -> go.Figure:
+    """Figure 5: mean F1 over the seeds, of a corpus or system on development documents, by the number K of
+    occurrences that a word may attend to, with a band of one standard deviation on either side; the best K
+    has its number written."""
+    _refuse_empty(sweep, "sweep")
+    of_seeds = pd.DataFrame(sweep).groupby("occurrences")["f1"].agg(["mean", "std", "count"])
     style, figure = charts.line_style(0), go.Figure()
-    known = [point for point in ordered if point.deviation is not None]
+    known = of_seeds.dropna()
     if len(known) > 1:
-        outline = [(p.k, p.f1 + p.deviation) for p in known]
-        outline += [(p.k, p.f1 - p.deviation) for p in reversed(known)]
-        xs, ys = [k for k, _ in outline], [round(100 * f1, 3) for _, f1 in outline]
+        upper, lower = known["mean"] + known["std"], (known["mean"] - known["std"])[::-1]
+        xs, ys = [*upper.index, *lower.index], [round(100 * f1, 3) for f1 in (*upper, *lower)]
         ground = {"fill": "toself", "fillcolor": charts.faded(style["line"]["color"], 0.18)}
         figure.add_trace(marks(xs, ys, **ground, mode="lines", line={"width": 0}, showlegend=False))
-    best = max(ordered, key=lambda point: point.f1)
-    fewest, most = min(point.seeds for point in points), max(point.seeds for point in points)
-    n = counted(most, "seed") if fewest == most else f"{fewest} to {most} seeds"
     words = []
-    for point in ordered:
-        spread = "" if point.deviation is None else f" \u00b1 {100 * point.deviation:.1f}"
-        f1 = f"K = {point.k}: F1 {100 * point.f1:.1f}{spread}"
-        words.append(f"{plain_text(name)}<br>{f1}, {counted(point.seeds, 'seed')}")
-    f1s = [round(100 * point.f1, 3) for point in ordered]
-    numbers = [f"{100 * point.f1:.1f}" if point is best else "" for point in ordered]
+    for k, f1, deviation, seeds in of_seeds.itertuples():
+        spread = "" if math.isnan(deviation) else f" \u00b1 {100 * deviation:.1f}"
+        words.append(f"{plain_text(name)}<br>K = {k}: F1 {100 * f1:.1f}{spread}, {counted(seeds, 'seed')}")
+    widths, best = of_seeds.index.tolist(), of_seeds["mean"].idxmax()
+    numbers = [f"{100 * f1:.1f}" if k == best else "" for k, f1 in of_seeds["mean"].items()]
     style |= {"mode": "lines+markers+text", "textposition": "top center", "text": numbers}
+    fewest, most = of_seeds["count"].min(), of_seeds["count"].max()
+    n = counted(most, "seed") if fewest == most else f"{fewest} to {most} seeds"
+    f1s = [round(100 * f1, 3) for f1 in of_seeds["mean"]]
     figure.add_trace(marks(widths, f1s, words, name=f"{charts.short_name(name)} (n = {n})", **style))
     figure.update_xaxes(tickvals=widths, showgrid=False)
     x, y = "K: occurrences that a word may attend to", "F1 on development documents (%)"

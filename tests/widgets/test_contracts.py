@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from shown_reads import HOSTILE, QUESTION, SHOWN, claim, plain, question, ranking, sentence, tags_of, word
 
-from cdlm_lab.analysis.tf_idf import QuantileShare
 from cdlm_lab.clustering import merge_tree
 from cdlm_lab.data.questions import Paragraph
 from cdlm_lab.scores import Score
@@ -191,10 +190,10 @@ PERPLEXITY = Score(system=HOSTILE, metric="perplexity", value=4.0, low=3.5, high
 LOSSES = [{"step": n, "loss_mlm": 2.0, "loss_mspp": 1.0} for n in (1, 2)]
 PLACED = SimpleNamespace(accuracy=[0.5, 0.25], always_wrong=[0.9, 0.8])
 LATENCY = rankings.Latency(system=HOSTILE, seconds=0.05, fastest=0.04, slowest=0.06, runs=3)
-GAIN = tagged.WordGain(stratum=HOSTILE, gain=0.0312, low=0.01, high=0.05, words=5321)
-SHARE = QuantileShare(start=0, stop=100, lowest=0.1, highest=0.2, words=3, share=0.5)
-NEAR = tagged.DistanceWeights(bucket=HOSTILE, quantiles=(0.1, 0.2, 0.4, 0.6, 0.9), mean=0.45, count=1200)
-POINT = tagged.SweepPoint(k=2, f1=0.5, deviation=0.01, seeds=3)
+GAIN = {"words": HOSTILE, "difference": 0.0312, "low": 0.01, "high": 0.05, "occurrences": 5321}
+SHARE = {"start": 0, "stop": 100, "words": 3, "share": 0.5}
+NEAR = {"bucket": 0, "quantiles": [0.1, 0.2, 0.4, 0.6, 0.9], "mean": 0.45, "count": 1200}
+SWEEP = [{"occurrences": k, "seed": 0, "f1": 0.5} for k in (2, 5)]
 BAR = SystemRow(system=f"a/{HOSTILE}", label=HOSTILE, scores={"mrr": Score(metric="mrr", value=0.5)})
 TREE = {"tree": merge_tree(np.array([[1, 0.5], [0.5, 1]])), "mentions": [MENTION, MENTION], "threshold": 0.4}
 OWN = "a title of its own"
@@ -203,7 +202,7 @@ FIGURES = {
     "ranks": (charts.rank_distributions(RANKS, title=HOSTILE), HOSTILE),
     "heads": (charts.head_maps({HOSTILE: np.array([[np.nan, 1]])}, title=HOSTILE), HOSTILE),
     "dendrogram": (coreference.dendrogram_figure(**TREE, title=HOSTILE), HOSTILE),
-    "weights": (tagged.weights_by_distance_figure([NEAR], title=HOSTILE), HOSTILE),
+    "weights": (tagged.weights_by_distance_figure([NEAR], buckets=[HOSTILE], title=HOSTILE), HOSTILE),
     "gain": (tagged.gain_by_tf_idf_figure([GAIN], system=HOSTILE, other=HOSTILE), HOSTILE),
     "losses": (charts.pretraining_losses_figure(LOSSES, right=0.2), OWN),
     "alignment": (aligned.alignment_figure([BAR, replace(BAR, system="random")]), None),
@@ -211,7 +210,7 @@ FIGURES = {
     "spread": (rankings.score_spread_figure({HOSTILE: [0.5]}), OWN),
     "latency": (rankings.latency_figure([LATENCY], against=HOSTILE), OWN),
     "shares": (tagged.shares_by_tf_idf_figure(HOSTILE, [SHARE]), OWN),
-    "sweep": (tagged.sweep_figure(HOSTILE, [POINT, replace(POINT, k=5)]), OWN),
+    "sweep": (tagged.sweep_figure(HOSTILE, SWEEP), OWN),
 }
 
 

@@ -1,16 +1,16 @@
 """A tagged sentence with its spans, the occurrences of a word, and the figures of tagging."""
 
+import math
 import re
 from dataclasses import replace
 
 import pytest
 from shown_reads import legend_of, plain, words_of
 
-from cdlm_lab.analysis.tf_idf import QuantileShare
 from cdlm_lab.data.tagged import TagSpan
 from cdlm_lab.widgets import tagged
 from cdlm_lab.widgets.html import CROSS, GLOBAL, HUES, UNKNOWN, WRONG
-from cdlm_lab.widgets.tagged import DistanceWeights, ReadOccurrence, ReadSentence, ReadWord, SweepPoint
+from cdlm_lab.widgets.tagged import ReadOccurrence, ReadSentence, ReadWord
 
 LETTERS = ("her", "letters", "from", "Florence", ".")
 LATER = ("In", "Florence", ",", "Florence", "!")
@@ -203,19 +203,15 @@ def test_other_words_with_occurrences_elsewhere_show_them_when_clicked():
     assert re.findall(r'class="cdlm-w(\d)"', every) == ["1", "3"], "words that are no entity, too"
 
 
-NEAR = DistanceWeights(bucket="0", quantiles=(0.1, 0.2, 0.4, 0.6, 0.9), mean=0.45, count=1200)
-FAR = DistanceWeights(bucket="4-7", quantiles=(0.0, 0.01, 0.02, 0.05, 0.3), mean=0.5, count=7)
-EMPTY = DistanceWeights(bucket="1", quantiles=(0, 0, 0, 0, 0), mean=0, count=0)
-ALL = tagged.WordGain(stratum="all words", gain=0.0312, low=0.01, high=0.05, words=5321)
-TOP = tagged.WordGain(stratum="top 1%", gain=-0.2, low=-0.3, high=0.1, words=71)
+# Rows of the tables of a report.
+NEAR = {"bucket": 0, "quantiles": [0.1, 0.2, 0.4, 0.6, 0.9], "mean": 0.45, "count": 1200}
+FAR = {"bucket": 2, "quantiles": [0.0, 0.01, 0.02, 0.05, 0.3], "mean": 0.5, "count": 7}
+ALL = {"words": "all words", "difference": 0.0312, "low": 0.01, "high": 0.05, "occurrences": 5321}
+TOP = {"words": "top 1%", "difference": -0.2, "low": -0.3, "high": 0.1, "occurrences": 71}
 
 
-def part(start, stop, share, words):
-    return QuantileShare(start=start, stop=stop, lowest=0.1, highest=0.2, words=words, share=share)
-
-
-def point(k, f1, deviation=0.01, seeds=3):
-    return SweepPoint(k=k, f1=f1, deviation=deviation, seeds=seeds)
+def swept(k, *f1s):
+    return [{"occurrences": k, "seed": seed, "f1": f1} for seed, f1 in enumerate(f1s)]
 
 
 @pytest.mark.parametrize(
@@ -229,19 +225,6 @@ def point(k, f1, deviation=0.01, seeds=3):
         (occurrence(), {"weight": float("nan")}, "the weight of an occurrence is nan"),
         (MISTAGGED, {"words": ()}, "novel, sentence 12: it has no words"),
         (MISTAGGED, {"words": MISTAGGED.words + OWN.words}, "novel, sentence 12: some words have a gold tag"),
-        (ALL, {"gain": 2.0}, r"all words: gain is 2\.0; it must lie in \[-1, 1\]"),
-        (ALL, {"low": 0.06}, r"all words: \(0\.06, 0\.05\) is no interval in \[-1, 1\]"),
-        (ALL, {"high": float("nan")}, "all words: .* is no interval"),
-        (ALL, {"words": -1}, "all words: words is -1"),
-        (FAR, {"quantiles": (0.1, 0.2)}, "4-7: 2 quantiles; give those at"),
-        (FAR, {"quantiles": (0.1, 0.2, 0.1, 0.3, 0.4)}, "4-7: quantiles .* must not fall"),
-        (FAR, {"mean": float("nan")}, "4-7: a weight is nan"),
-        (FAR, {"count": -1}, "4-7: count is -1"),
-        (point(5, 0.5), {"f1": 50.0}, r"K = 5: f1 is 50\.0"),
-        (point(5, 0.5), {"seeds": 0}, "K = 5 with 0 seeds"),
-        (point(5, 0.5), {"k": -1}, "K = -1 with 3 seeds"),
-        (point(5, 0.5), {"seeds": 1}, r"K = 5: a deviation of 0\.01 over 1 seeds"),
-        (point(5, 0.5), {"deviation": -0.1}, r"K = 5: a deviation of -0\.1"),
     ],
 )
 def test_records_that_make_no_sense_are_refused(record, wrong, message):
@@ -255,7 +238,10 @@ def axes(figure):
 
 
 def test_shares_stand_in_the_middle_of_their_percentiles():
-    parts = [part(0, 40, 0.0125, 400), part(40, 100, 0.5, 1600)]
+    parts = [
+        {"start": start, "stop": stop, "share": share, "words": words}
+        for start, stop, share, words in ((0, 40, 0.0125, 400), (40, 100, 0.5, 1600))
+    ]
     figure = tagged.shares_by_tf_idf_figure("JNLPBA", parts)
     (line,) = figure.data
     assert (line.x, line.y) == ((20, 70), (1.25, 50))
@@ -285,17 +271,18 @@ def test_gains_with_their_intervals_and_zero_in_sight():
     assert figure.layout.showlegend is False
     low, high = figure.layout.yaxis.range
     assert low < -30 < 10 < high
-    above = tagged.gain_by_tf_idf_figure([replace(ALL, low=0.02)], system="A", other="B")
+    above = tagged.gain_by_tf_idf_figure([ALL | {"low": 0.02}], system="A", other="B")
     assert above.layout.yaxis.range[0] < 0
     assert above.layout.yaxis.zeroline is True
 
 
 def test_weights_are_boxes_without_points():
-    figure = tagged.weights_by_distance_figure([NEAR, EMPTY, FAR], title="Weights")
+    buckets = ("0", "1", "4-7")
+    figure = tagged.weights_by_distance_figure([NEAR, FAR], buckets=buckets, title="Weights")
     boxes, means = figure.data
     assert boxes.x == means.x == (0, 2)
     drawn = (boxes.lowerfence, boxes.q1, boxes.median, boxes.q3, boxes.upperfence)
-    assert list(zip(*drawn, strict=True)) == [NEAR.quantiles, FAR.quantiles]
+    assert list(zip(*drawn, strict=True)) == [tuple(NEAR["quantiles"]), tuple(FAR["quantiles"])]
     assert boxes.y is None
     assert means.y == (0.45, 0.5)
     below = "5%: 0.100, 25%: 0.200, 50%: 0.400, 75%: 0.600, 95%: 0.900"
@@ -305,45 +292,40 @@ def test_weights_are_boxes_without_points():
     assert figure.layout.yaxis.range[0] == 0
     assert figure.layout.yaxis.range[1] > 0.9
     assert axes(figure) == ("distance in sentences, and number of occurrences", "attention weight")
-    mean_on_top = tagged.weights_by_distance_figure([FAR], title="")
+    mean_on_top = tagged.weights_by_distance_figure([FAR], buckets=buckets, title="")
     assert mean_on_top.layout.yaxis.range[1] > 0.5, "above all quantiles"
 
 
 def test_a_sweep_is_a_line_with_a_band_and_its_best_point():
-    figure = tagged.sweep_figure("LitBank", [point(10, 0.72, 0.02), point(2, 0.7), point(25, 0.71, None)])
+    spread = math.sqrt(0.5)  # of two seeds the deviation is their distance from the mean times the root of 2
+    seeds = [*swept(10, 0.72 - 0.02 * spread, 0.72 + 0.02 * spread), *swept(25, 0.71)]
+    figure = tagged.sweep_figure("LitBank", [*seeds, *swept(2, 0.7 - 0.01 * spread, 0.7 + 0.01 * spread)])
     band, line = figure.data
     assert (line.x, line.y) == ((2, 10, 25), (70, 72, 71))
     assert line.text == ("", "72.0", "")
-    assert line.name == "LitBank (n = 3 seeds)"
+    assert line.name == "LitBank (n = 1 to 2 seeds)"
     assert line.hovertext == (
-        "LitBank<br>K = 2: F1 70.0 \u00b1 1.0, 3 seeds",
-        "LitBank<br>K = 10: F1 72.0 \u00b1 2.0, 3 seeds",
-        "LitBank<br>K = 25: F1 71.0, 3 seeds",
+        "LitBank<br>K = 2: F1 70.0 \u00b1 1.0, 2 seeds",
+        "LitBank<br>K = 10: F1 72.0 \u00b1 2.0, 2 seeds",
+        "LitBank<br>K = 25: F1 71.0, 1 seed",
     )
     assert (band.x, band.y, band.fill) == ((2, 10, 10, 2), (71, 74, 70, 69), "toself")
     assert figure.layout.xaxis.tickvals == (2, 10, 25)
     assert axes(figure) == ("K: occurrences that a word may attend to", "F1 on development documents (%)")
     assert figure.layout.title.text == "F1 by the number of occurrences attended to"
-    (alone,) = tagged.sweep_figure("a", [point(2, 0.5, None, 1), point(5, 0.6)]).data
-    assert alone.name == "a (n = 1 to 3 seeds)", "no band of one deviation"
+    (alone,) = tagged.sweep_figure("a", [*swept(2, 0.5), *swept(5, 0.6)]).data
+    assert alone.name == "a (n = 1 seed)", "no band without a deviation"
 
 
-@pytest.mark.parametrize(
-    ("draw", "given", "message"),
-    [
-        (tagged.shares_by_tf_idf_figure, ("a", []), "there is nothing to show: shares is empty"),
-        (tagged.shares_by_tf_idf_figure, ("a", [part(0, 100, 1.5, 3)]), r"a: share is 1\.5; it must lie in"),
-        (lambda gains: tagged.gain_by_tf_idf_figure(gains, system="", other=""), ([],), "gains is empty"),
-        (lambda weights: tagged.weights_by_distance_figure(weights, title=""), ([],), "weights is empty"),
-        (
-            lambda weights: tagged.weights_by_distance_figure(weights, title=""),
-            ([EMPTY],),
-            "weights is empty",
-        ),
-        (tagged.sweep_figure, ("a", []), "points is empty"),
-        (tagged.sweep_figure, ("a", [point(2, 0.5), point(2, 0.6)]), "a: two points of one K"),
-    ],
-)
-def test_nothing_and_nonsense_are_not_drawn(draw, given, message):
-    with pytest.raises(ValueError, match=message):
-        draw(*given)
+DRAWN = {
+    "shares": lambda rows: tagged.shares_by_tf_idf_figure("a", rows),
+    "gains": lambda rows: tagged.gain_by_tf_idf_figure(rows, system="", other=""),
+    "weights": lambda rows: tagged.weights_by_distance_figure(rows, buckets=(), title=""),
+    "sweep": lambda rows: tagged.sweep_figure("a", rows),
+}
+
+
+@pytest.mark.parametrize("table", DRAWN)
+def test_nothing_is_not_drawn(table):
+    with pytest.raises(ValueError, match=f"there is nothing to show: {table} is empty"):
+        DRAWN[table]([])

@@ -3,15 +3,13 @@ read as they were tagged, of dev or of a text of one's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
 import plotly.graph_objects as go
 from ipywidgets import Widget
 
-from cdlm_lab.analysis.tf_idf import QuantileShare
 from cdlm_lab.data.document_pairs import split_sentences
 from cdlm_lab.data.files import read_text, replaced_file
 from cdlm_lab.data.records import token_spans
@@ -58,51 +56,26 @@ def top_table(report: Report) -> ScoreTable:
 
 def figures(report: Report) -> list[go.Figure]:
     """Figures 2 to 5, in this order; those of which the run has no numbers are left out."""
-    shares = [QuantileShare(**row) for row in report.tables["shares"]]
-    shown = [
-        tagged.shares_by_tf_idf_figure(_folder_name(report), shares),
-        *_gain_figures(report),
-        *_weight_figures(report),
-        *_sweep_figures(report),
-    ]
+    corpus = _folder_name(report)
+    shown = [tagged.shares_by_tf_idf_figure(corpus, report.tables["shares"])]
+    for (a, b), gains in _grouped(report, "gains", "a", "b"):
+        names = {"system": TAG_SYSTEMS[a].label, "other": TAG_SYSTEMS[b].label}
+        shown.append(tagged.gain_by_tf_idf_figure(gains, **names))
+    for (system,), weights in _grouped(report, "weights", "system"):
+        title = f"Attention weight of occurrences, by distance: {TAG_SYSTEMS[system].label}"
+        shown.append(tagged.weights_by_distance_figure(weights, buckets=BUCKETS, title=title))
+    if len({row["occurrences"] for row in report.tables["sweep"]}) > 1:
+        shown.append(tagged.sweep_figure(corpus, report.tables["sweep"]))
     folder = folder_of(report)
     return [keep_figure(folder, f"{n}-{one.layout.title.text}", one) for n, one in enumerate(shown, start=1)]
 
 
-def _gain_figures(report: Report) -> Iterator[go.Figure]:
-    gains: dict[tuple[str, str], list[tagged.WordGain]] = {}
-    for row in report.tables["gains"]:
-        interval = {"gain": row["difference"], "low": row["low"], "high": row["high"]}
-        gain = tagged.WordGain(stratum=row["words"], words=row["occurrences"], **interval)
-        gains.setdefault((row["a"], row["b"]), []).append(gain)
-    for (a, b), of_pair in gains.items():
-        names = {"system": TAG_SYSTEMS[a].label, "other": TAG_SYSTEMS[b].label}
-        yield tagged.gain_by_tf_idf_figure(of_pair, **names)
-
-
-def _weight_figures(report: Report) -> Iterator[go.Figure]:
-    nothing = {"quantiles": (0.0,) * len(tagged.QUANTILES), "mean": 0.0, "count": 0}
-    by_bucket: dict[str, dict[int, dict[str, Any]]] = {}
-    for row in report.tables["weights"]:
-        by_bucket.setdefault(row["system"], {})[row["bucket"]] = {key: row[key] for key in nothing}
-    for name, rows in by_bucket.items():
-        numbered = enumerate(BUCKETS)
-        weights = [tagged.DistanceWeights(bucket=bucket, **rows.get(n, nothing)) for n, bucket in numbered]
-        title = f"Attention weight of occurrences, by distance: {TAG_SYSTEMS[name].label}"
-        yield tagged.weights_by_distance_figure(weights, title=title)
-
-
-def _sweep_figures(report: Report) -> list[go.Figure]:
-    of_width: dict[int, list[float]] = {}
-    for row in report.tables["sweep"]:
-        of_width.setdefault(row["occurrences"], []).append(row["f1"])
-    if len(of_width) < 2:
-        return []
-    points = [
-        tagged.SweepPoint(k=width, f1=fmean(f1), deviation=stdev(f1) if len(f1) > 1 else None, seeds=len(f1))
-        for width, f1 in sorted(of_width.items())
-    ]
-    return [tagged.sweep_figure(_folder_name(report), points)]
+def _grouped(report: Report, table: str, *by: str) -> Iterable[tuple[tuple[str, ...], list[dict[str, Any]]]]:
+    """The rows of a table that agree in some columns, with what they have in these."""
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in report.tables[table]:
+        groups.setdefault(tuple(row[name] for name in by), []).append(row)
+    return groups.items()
 
 
 # ---- sentences as they were tagged ----
