@@ -69,10 +69,15 @@ class Result:
         raise NotImplementedError
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Parts(Result, Sequence, Generic[Part]):
-    """A result that is a sequence of parts."""
+    """A result that is a sequence of parts, each of them a row of the frame."""
 
     parts: tuple[Part, ...]
+
+    def rows(self) -> Iterable[Mapping[str, Any]]:
+        """The fields of each part."""
+        return map(asdict, self.parts)
 
     def __len__(self) -> int:
         return len(self.parts)
@@ -82,6 +87,16 @@ class Parts(Result, Sequence, Generic[Part]):
 
     def __iter__(self) -> Iterator[Part]:
         return iter(self.parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pictured(Parts[Part]):
+    """Such a result, with the picture that the notebook of its task shows of it."""
+
+    picture: Callable[[], str] = field(repr=False, compare=False)  # HTML
+
+    def _repr_html_(self) -> str:
+        return self.picture()
 
 
 # ---- of language models ----
@@ -99,8 +114,6 @@ class EncodedText:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Encodings(Parts[EncodedText]):
     """An `EncodedText` for each text, in order."""
-
-    parts: tuple[EncodedText, ...]
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each token: text, token, start, end, and the numbers of its vector."""
@@ -143,8 +156,6 @@ class FilledBlank:
 class Filled(Parts[FilledBlank]):
     """A `FilledBlank` for each blank, in order."""
 
-    parts: tuple[FilledBlank, ...]
-
     def rows(self) -> Iterator[Mapping[str, Any]]:
         """A row for each word: text, start, word, probability, pieces."""
         for one in self.parts:
@@ -180,7 +191,6 @@ class Attended(Parts[AttendedWord]):
     """The words of all other texts, in order, punctuation left out."""
 
     source: str
-    parts: tuple[AttendedWord, ...]
     texts: tuple[tuple[str, ...], ...] = field(repr=False)  # the words of all texts, punctuation too
 
     def best(self, count: int = 10) -> list[AttendedWord]:
@@ -230,12 +240,10 @@ class Mention:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clusters(Parts[tuple[Mention, ...]]):
+class Clusters(Pictured[tuple[Mention, ...]]):
     """Mentions that mean the same, cluster by cluster; mentions that are alone are clusters too."""
 
-    parts: tuple[tuple[Mention, ...], ...]
     threshold: float
-    picture: Callable[[], str] = field(repr=False, compare=False)  # HTML
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
         """A row for each mention: cluster, document, start, end, text."""
@@ -249,9 +257,6 @@ class Clusters(Parts[tuple[Mention, ...]]):
             "threshold": self.threshold,
             "clusters": [[asdict(one) for one in each] for each in self.parts],
         }
-
-    def _repr_html_(self) -> str:
-        return self.picture()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,25 +282,14 @@ class NamedSpan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaggedText(Parts[NamedSpan]):
+class TaggedText(Pictured[NamedSpan]):
     """The names in a text, in order."""
 
-    parts: tuple[NamedSpan, ...]
     words: tuple[TaggedWord, ...] = field(repr=False)
-    picture: Callable[[], str] = field(repr=False, compare=False)  # HTML
-
-    def rows(self) -> Iterator[Mapping[str, Any]]:
-        """A row for each name: text, label, start, end, sentence."""
-        return map(asdict, self.parts)
 
     def as_json(self) -> dict[str, Any]:
         """The names, and all words with their tags."""
-        names = ("text", "start", "end", "tag", "sentence")
-        words = [{name: getattr(word, name) for name in names} for word in self.words]
-        return {"spans": [asdict(one) for one in self.parts], "words": words}
-
-    def _repr_html_(self) -> str:
-        return self.picture()
+        return {"spans": list(self.rows()), "words": [asdict(one) for one in self.words]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,12 +331,10 @@ class AlignedSentence:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Aligned(Parts[AlignedSentence]):
+class Aligned(Pictured[AlignedSentence]):
     """The sentences of the first document, in order."""
 
-    parts: tuple[AlignedSentence, ...]
     probability: float  # that the documents belong together
-    picture: Callable[[], str] = field(repr=False, compare=False)
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
         """A row for each sentence, that of the largest weight first; ties in the order of the text."""
@@ -351,9 +343,6 @@ class Aligned(Parts[AlignedSentence]):
     def as_json(self) -> dict[str, Any]:
         """The probability and the sentences, in order."""
         return {"probability": self.probability, "sentences": [asdict(one) for one in self.parts]}
-
-    def _repr_html_(self) -> str:
-        return self.picture()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,31 +357,23 @@ class SupportingSentence:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer(Parts[SupportingSentence]):
+class Answer(Pictured[SupportingSentence]):
     """The answer to a question, and the sentences that were read."""
 
     text: str
     title: str | None  # the document that it stands in; None = it stands nowhere, as yes and no
     alternatives: tuple[tuple[str, float], ...]  # (text, score) of other spans, the best first
     parts: tuple[SupportingSentence, ...] = field(repr=False)
-    picture: Callable[[], str] = field(repr=False, compare=False)
 
     @property
     def supporting(self) -> tuple[SupportingSentence, ...]:
         """The sentences that the answer is said to rest on."""
         return tuple(one for one in self.parts if one.supports)
 
-    def rows(self) -> Iterator[Mapping[str, Any]]:
-        """A row for each sentence: title, sentence, text, probability, supports."""
-        return map(asdict, self.parts)
-
     def as_json(self) -> dict[str, Any]:
         """The answer, its document, and the sentences that support it."""
         supporting = [asdict(one) for one in self.supporting]
         return {"answer": self.text, "title": self.title, "supporting": supporting}
-
-    def _repr_html_(self) -> str:
-        return self.picture()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -405,22 +386,12 @@ class RankedCandidate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ranking(Parts[RankedCandidate]):
+class Ranking(Pictured[RankedCandidate]):
     """The candidates, the best one first."""
-
-    parts: tuple[RankedCandidate, ...]
-    picture: Callable[[], str] = field(repr=False, compare=False)
-
-    def rows(self) -> Iterator[Mapping[str, Any]]:
-        """A row for each candidate: candidate, text, probability."""
-        return map(asdict, self.parts)
 
     def as_json(self) -> dict[str, Any]:
         """The candidates, the best one first."""
-        return {"ranking": [asdict(one) for one in self.parts]}
-
-    def _repr_html_(self) -> str:
-        return self.picture()
+        return {"ranking": list(self.rows())}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -433,22 +404,13 @@ class WeighedEvidence:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict(Parts[WeighedEvidence]):
+class Verdict(Pictured[WeighedEvidence]):
     """What becomes of a claim."""
 
     label: str
     probabilities: Mapping[str, float]  # of all labels
-    parts: tuple[WeighedEvidence, ...]
-    picture: Callable[[], str] = field(repr=False, compare=False)
-
-    def rows(self) -> Iterator[Mapping[str, Any]]:
-        """A row for each sentence of evidence: evidence, text, share."""
-        return map(asdict, self.parts)
 
     def as_json(self) -> dict[str, Any]:
         """Label, probabilities, and the shares of the evidence."""
         shares = [one.share for one in self.parts]
         return {"label": self.label, "probabilities": dict(self.probabilities), "shares": shares}
-
-    def _repr_html_(self) -> str:
-        return self.picture()
