@@ -18,7 +18,7 @@ clusters of pairs, such as topics: pairs that share documents are not independen
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,7 +26,7 @@ from scipy.stats import rankdata
 
 from cdlm_lab.errors import check_choice
 from cdlm_lab.metrics import significance
-from cdlm_lab.metrics.significance import Comparison, mean_of_sums, percentile_interval, sums_by_cluster
+from cdlm_lab.metrics.significance import Comparison
 
 DIRECTIONS = ("both", "from", "to")
 CANDIDATES = ("document", "words", "both_documents")
@@ -198,40 +198,6 @@ def ranks_within(scores: np.ndarray, groups: np.ndarray) -> np.ndarray:
     return ranks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeanRank:
-    """Mean percentile rank over all pairs, or a gap between two, with its 95% bootstrap interval over
-    clusters; with few of them (below about 20) it is too narrow."""
-
-    mean: float
-    low: float
-    high: float
-    pairs: int
-    clusters: int
-
-
-def mean_percentile_rank(
-    ranks: ArrayLike, *, clusters: Sequence[Hashable] | None = None, seed: int = 0
-) -> MeanRank:
-    """Mean of the ranks (pairs,), with an interval over clusters, such as the topic of each pair; None = each
-    pair is its own cluster."""
-    counts = _counts(ranks, clusters, name="ranks")
-    mean, drawn = mean_of_sums(counts.sum(axis=0)), mean_of_sums(_drawn(counts, seed))
-    return _mean_rank(mean, drawn, pairs=counts[:, 1].sum(), clusters=len(counts))
-
-
-def compare_percentile_ranks(
-    ranks_a: ArrayLike, ranks_b: ArrayLike, *, clusters: Sequence[Hashable] | None = None, seed: int = 0
-) -> Comparison:
-    """Paired tests of two models; pair i must be the same for both, with the same source. A positive
-    difference = a ranks targets higher on average."""
-    if np.shape(ranks_a) != np.shape(ranks_b):
-        shapes = f"ranks_a has shape {np.shape(ranks_a)} and ranks_b {np.shape(ranks_b)}"
-        raise ValueError(f"{shapes}; both are (pairs,)")
-    sides = (_counts(ranks_a, clusters, name="ranks_a"), _counts(ranks_b, clusters, name="ranks_b"))
-    return significance.compare(*sides, mean_of_sums, seed=seed)
-
-
 def rank_gap(
     positive: ArrayLike,
     negative: ArrayLike,
@@ -239,13 +205,15 @@ def rank_gap(
     positive_clusters: Sequence[Hashable],
     negative_clusters: Sequence[Hashable],
     seed: int = 0,
-) -> MeanRank:
-    """Mean rank of coreferring targets minus that of others, in percentage points: what is left of a mean
-    rank without all that lifts both alike. Clusters are drawn with their pairs of both sorts."""
+) -> dict[str, Any]:
+    """Mean rank of coreferring targets minus that of others, in percentage points, as a report holds a score:
+    what is left of a mean rank without all that lifts both alike. Clusters are drawn with their pairs of both
+    sorts; with few of them (below about 20) the interval is too narrow."""
     counts = _gap_counts(positive, negative, positive_clusters, negative_clusters)
-    drawn, total = _drawn(counts, seed), counts.sum(axis=0)
+    drawn = significance.drawn_sums(counts, seed=seed)
     drawn = drawn[(drawn[:, 1] > 0) & (drawn[:, 3] > 0)]
-    return _mean_rank(_gap(total), _gap(drawn), pairs=total[1] + total[3], clusters=len(counts))
+    interval = significance.percentile_interval(_gap(drawn))
+    return significance.score_of_seeds([float(_gap(counts.sum(axis=0)))], interval)
 
 
 def compare_gaps(
@@ -266,45 +234,16 @@ def _gap_counts(
     positive: ArrayLike, negative: ArrayLike, first: Sequence[Hashable], second: Sequence[Hashable]
 ) -> np.ndarray:
     """(clusters, 4): sum and number of the ranks of coreferring targets of each cluster, then of others."""
-    numbers: dict[Hashable, int] = {}
-    sides = _counts(positive, first, name="positive", numbers=numbers)
-    others = _counts(negative, second, name="negative", numbers=numbers)
-    counts = np.zeros((len(numbers), 4))
-    counts[: len(sides), :2], counts[: len(others), 2:] = sides, others
-    return counts
+    ranks = np.concatenate([positive, negative]).astype(np.float64)
+    is_positive = np.arange(len(ranks)) < len(positive)
+    columns = [of_sort * column for of_sort in (is_positive, ~is_positive) for column in (ranks, 1.0)]
+    return significance.sums_by_cluster(columns, [*first, *second], name="ranks")
 
 
 def _gap(sums: np.ndarray) -> np.ndarray:
     """From sums (..., 4) to (...); pairs of which there are none in a draw count 0, for both models."""
     means = sums[..., ::2] / np.maximum(sums[..., 1::2], 1)
     return means[..., 0] - means[..., 1]
-
-
-def _mean_rank(mean: np.ndarray, drawn: np.ndarray, *, pairs: float, clusters: int) -> MeanRank:
-    low, high = percentile_interval(drawn)
-    return MeanRank(mean=float(mean), low=low, high=high, pairs=int(pairs), clusters=clusters)
-
-
-def _drawn(counts: np.ndarray, seed: int) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    return significance.resampled_sums(counts, n_resamples=significance.RESAMPLES, rng=rng)
-
-
-def _counts(
-    ranks: ArrayLike,
-    clusters: Sequence[Hashable] | None,
-    *,
-    name: str,
-    numbers: dict[Hashable, int] | None = None,
-) -> np.ndarray:
-    """(clusters, 2): sum of the ranks of each cluster, and their number; new clusters are added to
-    `numbers`."""
-    ranks = np.asarray(ranks, dtype=np.float64)
-    if ranks.ndim != 1 or not ranks.size:
-        raise ValueError(f"{name} has shape {ranks.shape}; it must be (pairs,), not empty")
-    if len(wrong := np.flatnonzero(~((ranks >= 0) & (ranks <= 100)))):
-        raise ValueError(f"{name}[{wrong[0]}] is {ranks[wrong[0]]}; a percentile rank lies in [0, 100]")
-    return sums_by_cluster([ranks, np.ones_like(ranks)], clusters, name=name, numbers=numbers)
 
 
 def _numbers(chosen: Sequence[int] | None, count: int, *, what: str) -> list[int]:

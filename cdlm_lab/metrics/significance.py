@@ -66,6 +66,11 @@ def resampled_sums(counts: np.ndarray, *, n_resamples: int, rng: np.random.Gener
     return sums
 
 
+def drawn_sums(counts: np.ndarray, *, seed: int) -> np.ndarray:
+    """`resampled_sums` for an interval: (RESAMPLES, columns)."""
+    return resampled_sums(counts, n_resamples=RESAMPLES, rng=np.random.default_rng(seed))
+
+
 def row_blocks(rows: int, *, width: int) -> Iterator[slice]:
     """Consecutive blocks of `rows` rows of `width` numbers that each fit into memory."""
     step = max(1, _NUMBERS_AT_ONCE // max(1, width))
@@ -80,21 +85,17 @@ def percentile_interval(values: np.ndarray) -> tuple[float, float]:
 
 
 def sums_by_cluster(
-    columns: Sequence[np.ndarray],
-    clusters: Sequence[Hashable] | None,
-    *,
-    name: str,
-    numbers: dict[Hashable, int] | None = None,
+    columns: Sequence[np.ndarray], clusters: Sequence[Hashable] | None, *, name: str
 ) -> np.ndarray:
     """Numbers of items, (items,) each, added up within each cluster: (clusters, columns) float64.
 
-    `clusters`: (items,), name of the cluster of each; None = each is its own. `numbers`: of clusters that are
-    known already; new ones are added. `name`: of the items, for messages.
+    `clusters`: (items,), name of the cluster of each; None = each is its own. `name`: of the items, for
+    messages.
     """
     names = range(len(columns[0])) if clusters is None else clusters
     if len(names) != len(columns[0]):
         raise ValueError(f"there are {len(columns[0])} {name}, but {len(names)} clusters are named")
-    numbers = {} if numbers is None else numbers
+    numbers: dict[Hashable, int] = {}
     number = [numbers.setdefault(cluster, len(numbers)) for cluster in names]
     if len(numbers) < 2:
         raise ValueError("all pairs are of one cluster; an interval needs two, and better twenty")
@@ -130,7 +131,7 @@ def count_scores(
 ) -> dict[str, dict[str, Any]]:
     """Scores, as a report holds them, of counts (clusters, columns) with each seed, by the name of their
     statistic; `seed`: of the draws of clusters."""
-    drawn = _drawn(np.concatenate(seeds, axis=1), seed)
+    drawn = drawn_sums(np.concatenate(seeds, axis=1), seed=seed)
     scores = {}
     for name, statistic in statistics.items():
         of_seeds = [float(statistic(one.sum(axis=0))) for one in seeds]
@@ -143,7 +144,7 @@ def mean_score(seeds: Sequence[np.ndarray], clusters: Sequence[Hashable], *, see
     """The mean of the items, as a report holds a score, with a 95% interval over clusters: with each seed the
     values (items,), and the names of their clusters (items,); `seed`: of the draws."""
     of_seeds = [float(values.mean()) for values in seeds]
-    return _bracketed(of_seeds, mean_of_sums(_drawn(_item_counts(seeds, clusters), seed)))
+    return _bracketed(of_seeds, mean_of_sums(drawn_sums(_item_counts(seeds, clusters), seed=seed)))
 
 
 def ratio_score(
@@ -153,7 +154,7 @@ def ratio_score(
     out of, both (items,) with each seed."""
     of_seeds = [float(points.sum() / out_of.sum()) for points, out_of in seeds]
     counts = sums_by_cluster([column for both in seeds for column in both], clusters, name="items")
-    return _bracketed(of_seeds, _mean_over_seeds(mean_of_sums, columns=2)(_drawn(counts, seed)))
+    return _bracketed(of_seeds, _mean_over_seeds(mean_of_sums, columns=2)(drawn_sums(counts, seed=seed)))
 
 
 def compare_means(
@@ -171,10 +172,6 @@ def compare_counts(
     (clusters, columns) with each seed."""
     mean = _mean_over_seeds(statistic, columns=a[0].shape[1])
     return compare(np.concatenate(a, axis=1), np.concatenate(b, axis=1), mean, seed=seed)
-
-
-def _drawn(counts: np.ndarray, seed: int) -> np.ndarray:
-    return resampled_sums(counts, n_resamples=RESAMPLES, rng=np.random.default_rng(seed))
 
 
 def _item_counts(seeds: Sequence[np.ndarray], clusters: Sequence[Hashable]) -> np.ndarray:
@@ -195,7 +192,7 @@ def perplexity(loss_sums: ArrayLike, token_counts: ArrayLike, *, seed: int = 0) 
     much as it has predicted tokens, unlike in a mean over batches; those without any are left out."""
     counts = _loss_counts(loss_sums, token_counts)
     total = counts.sum(axis=0)
-    nats = (float(mean_of_sums(total)), *percentile_interval(mean_of_sums(_drawn(counts, seed))))
+    nats = (float(mean_of_sums(total)), *percentile_interval(mean_of_sums(drawn_sums(counts, seed=seed))))
     with np.errstate(over="ignore"):  # infinite where a float cannot hold it
         value, low, high = map(float, np.exp(nats))
     return Perplexity(value=value, low=low, high=high, clusters=len(counts), tokens=int(total[1]))

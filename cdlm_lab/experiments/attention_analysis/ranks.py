@@ -46,6 +46,7 @@ from cdlm_lab.experiments.runs import (
     report,
     with_p_holm,
 )
+from cdlm_lab.metrics.significance import compare_means, mean_score
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.precision import Precision, computing_in
@@ -297,24 +298,27 @@ def evaluate(analysis: Analysis, measured: Measured) -> Scores:
     test_of = {(row["a"], row["cell"]): row for row in comparisons}
     seed, rows = analysis.settings.seed, []
 
-    def add(variant: str, metric: str, mean: percentile_rank.MeanRank, **columns: Any) -> None:
-        columns |= {"low": mean.low, "high": mean.high, "n": mean.pairs, "clusters": mean.clusters}
-        rows.append(Score(system=variant, metric=metric, value=mean.mean, **columns))
+    def add(variant: str, metric: str, score: dict[str, Any], topics: list[str], **columns: Any) -> None:
+        columns |= {part: score[part] for part in ("value", "low", "high")}
+        counts = {"n": len(topics), "clusters": len(set(topics))}
+        rows.append(Score(system=variant, metric=metric, **columns, **counts))
 
     for variant, ranks in measured.items():
         for kind, of_kind in ranks.of_kind.items():
             sides = []
             for sort in SORTS:
                 chosen, topics = analysis.of_sort(kind, sort)
-                sides.append((of_kind[chosen, PAPER], topics))
-                mean = percentile_rank.mean_percentile_rank(sides[-1][0], clusters=topics, seed=seed)
+                targets = of_kind[chosen, PAPER].astype(np.float64)
+                sides.append((targets, topics))
+                score = mean_score([targets], topics, seed=seed)
                 test = test_of.get((variant, f"{sort}/{kind}"))
                 columns = {"p": test["p_holm"], "against": test["b"]} if test else {}
                 chance = float(of_kind[chosen, RANDOM_SPAN].mean(dtype=np.float64))
-                add(variant, f"{sort}/{kind}", mean, chance=chance, **columns)
+                add(variant, f"{sort}/{kind}", score, topics, chance=chance, **columns)
             (positive, first), (negative, second) = sides
             clusters = {"positive_clusters": first, "negative_clusters": second}
-            add(variant, f"gap/{kind}", percentile_rank.rank_gap(positive, negative, **clusters, seed=seed))
+            gap = percentile_rank.rank_gap(positive, negative, **clusters, seed=seed)
+            add(variant, f"gap/{kind}", gap, [*first, *second])
     heads = [
         {"variant": variant, "kind": kind, "points": row.tolist(), "layer": layer}
         for kind in analysis.pairs
@@ -357,9 +361,8 @@ def comparisons_of(analysis: Analysis, measured: Measured) -> list[dict[str, Any
             chosen, topics = analysis.of_sort(kind, sort)
             of_cell = []
             for a, b in pairwise(measured):
-                sides = [measured[name].of_kind[kind][chosen, PAPER] for name in (a, b)]
-                form = {"clusters": topics, "seed": analysis.settings.seed}
-                compared = percentile_rank.compare_percentile_ranks(*sides, **form)
+                sides = [[measured[name].of_kind[kind][chosen, PAPER]] for name in (a, b)]
+                compared = compare_means(*sides, topics, seed=analysis.settings.seed)
                 row = {"cell": f"{sort}/{kind}", "a": a, "b": b}
                 of_cell.append(row | {part: getattr(compared, part) for part in COMPARED})
             rows += with_p_holm(of_cell)
