@@ -17,7 +17,7 @@ import math
 import torch
 from torch import Tensor
 
-from cdlm_lab.attention.plan import check_masks, check_window
+from cdlm_lab.attention.plan import Projections, check_masks, check_window
 
 
 def visible_to_local(*, attention_mask: Tensor, global_mask: Tensor, window: int) -> Tensor:
@@ -28,21 +28,12 @@ def visible_to_local(*, attention_mask: Tensor, global_mask: Tensor, window: int
 
 
 def dense_weights(
-    query: Tensor,
-    key: Tensor,
-    query_global: Tensor,
-    key_global: Tensor,
-    *,
-    attention_mask: Tensor,
-    global_mask: Tensor,
-    window: int,
+    projections: Projections, *, attention_mask: Tensor, global_mask: Tensor, window: int
 ) -> Tensor:
-    """Attention weights as a full matrix.
-
-    `query`, `key`, `query_global`, `key_global`: (batch, seq, head, dim), queries not yet scaled. Masks:
-    (batch, seq) bool, True = takes part, True = global. Returns (batch, head, query, key); each row of a
-    token that takes part sums to 1, rows of padding are zero. Raises ValueError for bad masks or window.
-    """
+    """Attention weights as a full matrix, of projections (batch, seq, head, dim). Masks: (batch, seq) bool,
+    True = takes part, True = global. Returns (batch, head, query, key); each row of a token that takes part
+    sums to 1, rows of padding are zero. Raises ValueError for bad masks or window."""
+    query, key, _, query_global, key_global, _ = projections
     check_masks(attention_mask, global_mask)
     check_window(window)
     global_mask = global_mask & attention_mask
@@ -66,12 +57,7 @@ def dense_weights(
 
 
 def dense_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    query_global: Tensor,
-    key_global: Tensor,
-    value_global: Tensor,
+    projections: Projections,
     *,
     attention_mask: Tensor,
     global_mask: Tensor,
@@ -80,10 +66,9 @@ def dense_attention(
 ) -> Tensor:
     """Outputs of every token, (batch, seq, head, dim), of projections of that shape; padding is zero.
     `dropout` is applied to the weights, as in Hugging Face's layer."""
-    masks = {"attention_mask": attention_mask, "global_mask": global_mask, "window": window}
-    weights = dense_weights(query, key, query_global, key_global, **masks)
+    masks = {"attention_mask": attention_mask, "global_mask": global_mask}
+    weights = dense_weights(projections, **masks, window=window)
     weights = torch.nn.functional.dropout(weights, p=dropout)
     from_global = (global_mask & attention_mask)[:, None, :, None]
-    return torch.einsum("bhqk,bkhd->bqhd", weights * ~from_global, value) + torch.einsum(
-        "bhqk,bkhd->bqhd", weights * from_global, value_global
-    )
+    local_output = torch.einsum("bhqk,bkhd->bqhd", weights * ~from_global, projections.value)
+    return local_output + torch.einsum("bhqk,bkhd->bqhd", weights * from_global, projections.value_global)

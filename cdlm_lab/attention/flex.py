@@ -18,31 +18,23 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
-from cdlm_lab.attention.plan import Plan
+from cdlm_lab.attention.plan import Plan, Projections
 from cdlm_lab.attention.sparse import attend_from_globals
 
 TILE = 128
 
 
 def flex_packed_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    query_global: Tensor,
-    key_global: Tensor,
-    value_global: Tensor,
-    *,
-    plan: Plan,
-    block_mask: BlockMask | None,
+    packed: Projections, *, plan: Plan, block_mask: BlockMask | None
 ) -> tuple[Tensor, Tensor]:
     """Outputs of the local and of the global tokens, of projections packed in the plan's orders.
     `block_mask`: of `make_block_mask(plan)`, made once a batch; None when no token is local."""
-    local_output = query
+    local_output = packed.query
     if block_mask is not None:
-        kernel = compiled_flex_attention() if query.is_cuda else flex_attention
-        heads_first = (packed.transpose(0, 1).unsqueeze(0) for packed in (query, key, value))
+        kernel = compiled_flex_attention() if packed.query.is_cuda else flex_attention
+        heads_first = (one.transpose(0, 1).unsqueeze(0) for one in packed[:3])
         local_output = kernel(*heads_first, block_mask=block_mask)[0].transpose(0, 1)
-    return local_output, attend_from_globals(query_global, key_global, value_global, plan=plan)
+    return local_output, attend_from_globals(*packed[3:], plan=plan)
 
 
 @cache
@@ -86,10 +78,8 @@ def visible_tiles(plan: Plan) -> Tensor:
     tile."""
     tiles = torch.zeros(-(-len(plan.local_order) // TILE), -(-len(plan.order) // TILE), dtype=torch.bool)
     for row in plan.rows:
-        for block in row.blocks:
-            first = (row.local_start + block.query_start) // TILE
-            last = (row.local_start + block.query_end - 1) // TILE
-            for keys in (row.globals_, row.locals_(block.key_start, block.key_end)):
-                if keys.stop > keys.start:
-                    tiles[first : last + 1, keys.start // TILE : (keys.stop - 1) // TILE + 1] = True
+        for run in row.runs:
+            first, last = run.queries.start // TILE, (run.queries.stop - 1) // TILE
+            for keys in run.keys:
+                tiles[first : last + 1, keys.start // TILE : (keys.stop - 1) // TILE + 1] = True
     return tiles

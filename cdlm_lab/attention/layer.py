@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 import weakref
+from collections.abc import Iterable
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 
 from cdlm_lab.attention.dense import dense_attention
 from cdlm_lab.attention.flex import flex_packed_attention, make_block_mask
-from cdlm_lab.attention.plan import Plan, check_window, make_plan
+from cdlm_lab.attention.plan import Plan, Projections, check_window, make_plan
 from cdlm_lab.attention.sparse import (
     attend_from_few_globals,
     attend_from_globals,
@@ -57,8 +58,7 @@ def _row(*, inputs_embeds: Tensor, attention_mask: Tensor, **_: Any) -> Tensor:
 
 # "blockwise" is an older name of "sparse".
 BACKENDS = ("auto", "sparse", "flex", "blockwise", "dense")
-LOCAL_PROJECTIONS = ("query", "key", "value")
-GLOBAL_PROJECTIONS = ("query_global", "key_global", "value_global")
+LOCAL_PROJECTIONS, GLOBAL_PROJECTIONS = Projections._fields[:3], Projections._fields[3:]
 
 
 class PlanCache:
@@ -106,7 +106,7 @@ class LocalGlobalSelfAttention(nn.Module):
         super().__init__()
         check_choice("attention backend", backend, BACKENDS)
         check_window(window)
-        for name in LOCAL_PROJECTIONS + GLOBAL_PROJECTIONS:
+        for name in Projections._fields:
             setattr(self, name, projections[name])
         self.heads = heads
         self.window = window
@@ -133,12 +133,12 @@ class LocalGlobalSelfAttention(nn.Module):
         plan = self.plans.plan(attention_mask, window=self.window)
         flat = hidden_states.flatten(0, 1)
         tokens = flat.index_select(0, plan.order)
-        packed = self._local_projections(flat, tokens, plan)
+        of_locals = self._projected(LOCAL_PROJECTIONS, flat, tokens, plan.local_order)
         if self.recorder is None and not output_attentions and self._globals_are_few(tokens, plan):
-            local_output = attend_from_locals(*packed.values(), plan=plan, dropout=self._dropout_now)
+            local_output = attend_from_locals(*of_locals, plan=plan, dropout=self._dropout_now)
             global_output = self._from_few_globals(flat, tokens, plan)
         else:
-            packed |= self._global_projections(flat, tokens, plan)
+            packed = Projections(*of_locals, *self._for_globals(flat, tokens, plan))
             local_output, global_output = self._attend(packed, plan)
         context = hidden_states.new_zeros(batch * seq, embed, dtype=local_output.dtype)
         context.index_copy_(0, plan.local_order, local_output.flatten(1))
@@ -162,26 +162,25 @@ class LocalGlobalSelfAttention(nn.Module):
         if self._globals_are_few(tokens, plan):
             context = self._from_few_globals(flat, tokens, plan)
         else:
-            arguments = self._global_projections(flat, tokens, plan).values()
-            context = attend_from_globals(*arguments, plan=plan, dropout=self._dropout_now)
+            packed = self._for_globals(flat, tokens, plan)
+            context = attend_from_globals(*packed, plan=plan, dropout=self._dropout_now)
         return context.flatten(1), plan.global_order
 
     @property
     def _dropout_now(self) -> float:
         return self.dropout if self.training else 0.0
 
-    def _local_projections(self, flat: Tensor, tokens: Tensor, plan: Plan) -> dict[str, Tensor]:
-        """Queries of the local tokens, keys and values of all, packed: (tokens, head, dim). `flat`: (batch *
-        seq, embed); `tokens`: (n_tokens, embed), in packed order."""
-        sources = (flat.index_select(0, plan.local_order), tokens, tokens)
-        return {name: self._heads(name, x) for name, x in zip(LOCAL_PROJECTIONS, sources, strict=True)}
+    def _projected(self, names: Iterable[str], flat: Tensor, tokens: Tensor, order: Tensor) -> list[Tensor]:
+        """Queries of the tokens in an `order`, keys and values of all, packed: (tokens, head, dim). `flat`:
+        (batch * seq, embed); `tokens`: (n_tokens, embed), in packed order."""
+        sources = (flat.index_select(0, order), tokens, tokens)
+        return [self._heads(name, states) for name, states in zip(names, sources, strict=True)]
 
-    def _global_projections(self, flat: Tensor, tokens: Tensor, plan: Plan) -> dict[str, Tensor]:
-        """The same of the global tokens; all empty where there are none."""
+    def _for_globals(self, flat: Tensor, tokens: Tensor, plan: Plan) -> list[Tensor]:
+        """Those of the global tokens; all empty where there are none."""
         if not len(plan.global_order):
-            return dict.fromkeys(GLOBAL_PROJECTIONS, tokens[:0].unflatten(-1, (self.heads, -1)))
-        sources = (flat.index_select(0, plan.global_order), tokens, tokens)
-        return {name: self._heads(name, x) for name, x in zip(GLOBAL_PROJECTIONS, sources, strict=True)}
+            return [tokens[:0].unflatten(-1, (self.heads, -1))] * 3
+        return self._projected(GLOBAL_PROJECTIONS, flat, tokens, plan.global_order)
 
     def _heads(self, name: str, states: Tensor) -> Tensor:
         return getattr(self, name)(states).unflatten(-1, (self.heads, -1))
@@ -200,16 +199,13 @@ class LocalGlobalSelfAttention(nn.Module):
         query = self._heads("query_global", flat.index_select(0, plan.global_order))
         return attend_from_few_globals(query, tokens, key=self.key_global, value=self.value_global, plan=plan)
 
-    def _attend(self, packed: dict[str, Tensor], plan: Plan) -> tuple[Tensor, Tensor]:
+    def _attend(self, packed: Projections, plan: Plan) -> tuple[Tensor, Tensor]:
         """Run the backend on packed projections: outputs of the local and of the global tokens."""
-        dropout = self._dropout_now
-        backend = self._chosen_backend(packed["query"])
-        arguments = tuple(packed[name] for name in LOCAL_PROJECTIONS + GLOBAL_PROJECTIONS)
+        backend = self._chosen_backend(packed.query)
         if backend == "flex":
-            return flex_packed_attention(*arguments, plan=plan, block_mask=self.plans.block_mask(plan))
-        if backend == "dense":
-            return _dense_on_packed(*arguments, plan=plan, dropout=dropout)
-        return sparse_attention(*arguments, plan=plan, dropout=dropout)
+            return flex_packed_attention(packed, plan=plan, block_mask=self.plans.block_mask(plan))
+        attend = _dense_on_packed if backend == "dense" else sparse_attention
+        return attend(packed, plan=plan, dropout=self._dropout_now)
 
     def _chosen_backend(self, query: Tensor) -> str:
         """The fastest exact backend for the device; FlexAttention has no dropout."""
@@ -219,12 +215,11 @@ class LocalGlobalSelfAttention(nn.Module):
         return "flex" if wanted and not self._dropout_now else "sparse"
 
 
-def _dense_on_packed(*arguments: Tensor, plan: Plan, dropout: float) -> tuple[Tensor, Tensor]:
+def _dense_on_packed(packed: Projections, *, plan: Plan, dropout: float) -> tuple[Tensor, Tensor]:
     """The oracle on packed projections: spread them over (batch, seq), attend, pack again."""
     batch, seq = plan.shape
-    orders = (plan.local_order, plan.order, plan.order, plan.global_order, plan.order, plan.order)
-    if not len(plan.global_order):
-        orders = (*orders[:3], *(plan.global_order,) * 3)
+    for_globals = plan.order if len(plan.global_order) else plan.global_order
+    orders = (plan.local_order, plan.order, plan.order, plan.global_order, for_globals, for_globals)
 
     def spread(packed: Tensor, order: Tensor) -> Tensor:
         empty = packed.new_zeros(batch * seq, *packed.shape[1:])
@@ -235,7 +230,7 @@ def _dense_on_packed(*arguments: Tensor, plan: Plan, dropout: float) -> tuple[Te
     present[plan.order] = True
     is_global[plan.global_order] = True
     output = dense_attention(
-        *(spread(packed, order) for packed, order in zip(arguments, orders, strict=True)),
+        Projections(*(spread(one, order) for one, order in zip(packed, orders, strict=True))),
         attention_mask=present.view(batch, seq),
         global_mask=is_global.view(batch, seq),
         window=plan.window,
@@ -280,13 +275,13 @@ def _not_padded(
 
 
 def _is_longformer_self_attention(module: nn.Module) -> bool:
-    names = (*LOCAL_PROJECTIONS, *GLOBAL_PROJECTIONS, "one_sided_attn_window_size")
+    names = (*Projections._fields, "one_sided_attn_window_size")
     return all(hasattr(module, name) for name in names)
 
 
 def _converted(module: Any, *, backend: str, plans: PlanCache) -> LocalGlobalSelfAttention:
     replacement = LocalGlobalSelfAttention(
-        projections={name: getattr(module, name) for name in LOCAL_PROJECTIONS + GLOBAL_PROJECTIONS},
+        projections={name: getattr(module, name) for name in Projections._fields},
         heads=module.num_heads,
         window=2 * module.one_sided_attn_window_size,
         dropout=module.dropout,

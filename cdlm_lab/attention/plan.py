@@ -29,16 +29,40 @@ GLOBAL_QUERIES_WITH_DROPOUT = 64
 TILE_WASTE = 1.15
 
 
-@dataclass(frozen=True)
-class Block:
-    """A run of local queries of one row and the run of local keys that covers all their windows: half-open
-    ranges among the row's local tokens."""
+class Projections(NamedTuple):
+    """Queries, keys and values, none scaled: (token, head, dim), packed in the orders of a plan; or (batch,
+    seq, head, dim)."""
 
-    query_start: int
-    query_end: int
-    key_start: int
-    key_end: int
-    bias: Tensor | None  # (query, key) float32, 0 in the query's window and -inf elsewhere; None = all 0
+    query: Tensor  # of the local tokens
+    key: Tensor  # this and the next of all tokens, for local queries
+    value: Tensor
+    query_global: Tensor  # of the global tokens
+    key_global: Tensor  # of all tokens, for global queries
+    value_global: Tensor
+
+
+@dataclass(frozen=True)
+class Run:
+    """Neighbouring queries and the keys that they see."""
+
+    queries: slice  # of the local (or the global) tokens of the batch
+    keys: tuple[slice, ...]  # of the packed order; none is empty
+    bias: Tensor | None = None  # (query, key) float32, 0 = it sees the key, else -inf; None = it sees all
+
+    @property
+    def query_count(self) -> int:
+        """Of its queries."""
+        return _length(self.queries)
+
+    @property
+    def key_count(self) -> int:
+        """Of its keys."""
+        return sum(map(_length, self.keys))
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of a query and a key that it sees."""
+        return self.query_count * self.key_count if self.bias is None else int((self.bias == 0).sum())
 
 
 @dataclass(frozen=True)
@@ -50,8 +74,7 @@ class Row:
     n_local: int
     local_start: int  # first token among all local tokens of the batch
     global_start: int  # first token among all global tokens of the batch
-    positions: Tensor  # (n_local,) text positions of the local tokens, ascending
-    blocks: tuple[Block, ...]
+    runs: tuple[Run, ...]  # of its local tokens; each sees the row's globals and some locals
 
     @property
     def tokens(self) -> slice:
@@ -62,28 +85,6 @@ class Row:
     def globals_(self) -> slice:
         """The row's global tokens in the packed order."""
         return slice(self.start, self.start + self.n_global)
-
-    def locals_(self, start: int, end: int) -> slice:
-        """The row's local tokens `start` to `end` (half-open) in the packed order."""
-        return slice(self.start + self.n_global + start, self.start + self.n_global + end)
-
-
-@dataclass(frozen=True)
-class _Run:
-    """Neighbouring queries and the keys that they see: `queries`: a slice of the local (or the global) tokens
-    of the batch; `keys`: slices of the packed order; `bias`: (query, key), None = each sees all."""
-
-    queries: slice
-    keys: tuple[slice, ...]
-    bias: Tensor | None = None
-
-    @property
-    def query_count(self) -> int:
-        return _length(self.queries)
-
-    @property
-    def key_count(self) -> int:
-        return sum(map(_length, self.keys))
 
 
 class Piece(NamedTuple):
@@ -117,7 +118,7 @@ class Plan:
     @cached_property
     def local_tiles(self) -> tuple[Tile, ...]:
         """What the local queries see: their windows and the globals of their row."""
-        return _tiles(_local_runs(self.rows), device=self.order.device)
+        return _tiles((run for row in self.rows for run in row.runs), device=self.order.device)
 
     @cached_property
     def global_tiles(self) -> tuple[Tile, ...]:
@@ -131,27 +132,22 @@ class Plan:
 
     @property
     def pairs(self) -> int:
-        """Query-key pairs of one head that the definition asks for (masked corners of blocks not counted)."""
-        total = 0
-        for row in self.rows:
-            lower, upper = _window_bounds(row.positions, window=self.window)
-            total += int((upper - lower).sum()) + row.n_global * (2 * row.n_local + row.n_global)
-        return total
+        """Query-key pairs of one head that the definition asks for (masked corners of runs not counted)."""
+        of_globals = sum(row.n_global * (row.n_local + row.n_global) for row in self.rows)
+        return of_globals + sum(run.pairs for row in self.rows for run in row.runs)
 
 
-def make_plan(*, attention_mask: Tensor, global_mask: Tensor, window: int, block: int | None = None) -> Plan:
+def make_plan(*, attention_mask: Tensor, global_mask: Tensor, window: int) -> Plan:
     """Work out the compact order of a batch.
 
     `attention_mask`, `global_mask`: (batch, seq) bool; True = takes part, True = global. A global token that
     is padding is padding. `window`: total width, even; a local token sees window // 2 tokens on each side.
-    `block`: queries of one run; by default half the window, at least 32 and at most 128. Raises ValueError
-    for masks of other shapes or types, or an odd or non-positive window.
+    Raises ValueError for masks of other shapes or types, or an odd or non-positive window.
     """
     check_masks(attention_mask, global_mask)
     check_window(window)
-    block = block or min(128, max(32, window // 2))
     (batch, seq), device = attention_mask.shape, attention_mask.device
-    # Loops over rows and blocks want plain integers: one copy to the CPU here spares one per layer and block.
+    # Loops over rows and runs want plain integers: one copy to the CPU here spares one per layer and run.
     present = attention_mask.cpu()
     is_global = global_mask.cpu() & present
     rows, global_orders, local_orders = [], [], []
@@ -159,15 +155,21 @@ def make_plan(*, attention_mask: Tensor, global_mask: Tensor, window: int, block
     for index in range(batch):
         of_globals = is_global[index].nonzero().flatten()
         of_locals = (present[index] & ~is_global[index]).nonzero().flatten()
+        start = global_start + local_start
         rows.append(
             Row(
-                start=global_start + local_start,
+                start=start,
                 n_global=len(of_globals),
                 n_local=len(of_locals),
                 local_start=local_start,
                 global_start=global_start,
-                positions=of_locals,
-                blocks=_blocks(of_locals, window=window, block=block, device=device),
+                runs=_local_runs(
+                    of_locals,
+                    first_query=local_start,
+                    globals_=slice(start, start + len(of_globals)),
+                    window=window,
+                    device=device,
+                ),
             )
         )
         global_start += len(of_globals)
@@ -206,62 +208,51 @@ def check_masks(attention_mask: Tensor, global_mask: Tensor) -> None:
         )
 
 
-def _window_bounds(positions: Tensor, *, window: int) -> tuple[Tensor, Tensor]:
-    """For each local token the half-open range of local tokens within window // 2 of it. (n_local,) twice."""
-    lower = torch.searchsorted(positions, positions - window // 2)
-    upper = torch.searchsorted(positions, positions + window // 2, right=True)
-    return lower, upper
-
-
-def _blocks(positions: Tensor, *, window: int, block: int, device: torch.device) -> tuple[Block, ...]:
-    """Cut the local tokens of a row into blocks of queries."""
-    if len(positions) == 0:
-        return ()
-    lower, upper = _window_bounds(positions, window=window)
-    made = []
-    bias_of: dict[bytes, Tensor] = {}  # interior blocks of dense text share one: keep it once
-    for start in range(0, len(positions), block):
-        end = min(start + block, len(positions))
+def _local_runs(
+    positions: Tensor, *, first_query: int, globals_: slice, window: int, device: torch.device
+) -> tuple[Run, ...]:
+    """Cut the local tokens of a row, at text `positions`, into runs of half as many queries as the window is
+    wide, at least 32 and at most 128. `first_query`: the first one among the local tokens of the batch;
+    `globals_`: the row's global tokens in the packed order, which its local tokens follow."""
+    side, size, made = window // 2, min(128, max(32, window // 2)), []
+    lower = torch.searchsorted(positions, positions - side)
+    upper = torch.searchsorted(positions, positions + side, right=True)
+    bias_of: dict[bytes, Tensor] = {}  # interior runs of dense text share one: keep it once
+    for start in range(0, len(positions), size):
+        end = min(start + size, len(positions))
         first, last = int(lower[start]), int(upper[end - 1])
-        distance = positions[start:end, None] - positions[None, first:last]
-        outside = distance.abs() > window // 2
+        outside = (positions[start:end, None] - positions[None, first:last]).abs() > side
         bias = None
         if outside.any():
             key = bytes(outside.shape[1].to_bytes(4, "little")) + outside.numpy().tobytes()
             if key not in bias_of:
-                zeros = torch.zeros(outside.shape, dtype=torch.float32)
-                bias_of[key] = zeros.masked_fill(outside, float("-inf")).to(device)
+                of_locals = torch.zeros(outside.shape).masked_fill(outside, float("-inf"))
+                # every query sees every global
+                bias_of[key] = torch.nn.functional.pad(of_locals, (_length(globals_), 0)).to(device)
             bias = bias_of[key]
-        made.append(Block(query_start=start, query_end=end, key_start=first, key_end=last, bias=bias))
+        keys = slice(globals_.stop + first, globals_.stop + last)
+        made.append(
+            Run(
+                queries=slice(first_query + start, first_query + end),
+                keys=(globals_, keys) if _length(globals_) else (keys,),
+                bias=bias,
+            )
+        )
     return tuple(made)
 
 
-def _local_runs(rows: tuple[Row, ...]) -> Iterator[_Run]:
-    for row in rows:
-        for block in row.blocks:
-            bias = block.bias
-            if bias is not None:  # every query sees every global
-                bias = torch.nn.functional.pad(bias, (row.n_global, 0))
-            window = row.locals_(block.key_start, block.key_end)
-            yield _Run(
-                queries=slice(row.local_start + block.query_start, row.local_start + block.query_end),
-                keys=(row.globals_, window) if row.n_global else (window,),
-                bias=bias,
-            )
-
-
-def _global_runs(rows: tuple[Row, ...], queries: int) -> Iterator[_Run]:
+def _global_runs(rows: tuple[Row, ...], queries: int) -> Iterator[Run]:
     for row in rows:
         if row.n_global:
             most = max(queries, TILE_SCORES // (row.n_global + row.n_local))
             end = row.global_start + row.n_global
             for start in range(row.global_start, end, most):
-                yield _Run(queries=slice(start, min(start + most, end)), keys=(row.tokens,))
+                yield Run(queries=slice(start, min(start + most, end)), keys=(row.tokens,))
 
 
-def _tiles(runs: Iterator[_Run], *, device: torch.device) -> tuple[Tile, ...]:
+def _tiles(runs: Iterator[Run], *, device: torch.device) -> tuple[Tile, ...]:
     """Put neighbouring runs of about one size into one tile each."""
-    together: list[list[_Run]] = []
+    together: list[list[Run]] = []
     for run in runs:
         if together and _fit([*together[-1], run]):
             together[-1].append(run)
@@ -270,13 +261,13 @@ def _tiles(runs: Iterator[_Run], *, device: torch.device) -> tuple[Tile, ...]:
     return tuple(_tile(runs, device=device) for runs in together)
 
 
-def _fit(runs: list[_Run]) -> bool:
+def _fit(runs: list[Run]) -> bool:
     scores = len(runs) * max(run.query_count for run in runs) * max(run.key_count for run in runs)
     needed = sum(run.query_count * run.key_count for run in runs)
     return scores <= min(TILE_SCORES, TILE_WASTE * needed)
 
 
-def _tile(runs: list[_Run], *, device: torch.device) -> Tile:
+def _tile(runs: list[Run], *, device: torch.device) -> Tile:
     most_queries = max(run.query_count for run in runs)
     most_keys = max(run.key_count for run in runs)
     queries, keys = [], []
@@ -292,7 +283,7 @@ def _filled(pieces: tuple[slice, ...], length: int) -> list[Piece]:
     return [Piece(tokens) for tokens in pieces] + [Piece(slice(0, missing), filling=True)] * (missing > 0)
 
 
-def _bias(runs: list[_Run], most_queries: int, most_keys: int, *, device: torch.device) -> Tensor | None:
+def _bias(runs: list[Run], most_queries: int, most_keys: int, *, device: torch.device) -> Tensor | None:
     if all(run.bias is None and run.key_count == most_keys for run in runs):
         return None
     bias = torch.zeros(len(runs), most_queries, most_keys, device=device)

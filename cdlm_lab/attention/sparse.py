@@ -37,30 +37,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from cdlm_lab.attention.plan import Piece, Plan, Tile
+from cdlm_lab.attention.plan import Piece, Plan, Projections, Tile
 
 BITS = 15  # of a random draw: dropout is rounded to a multiple of 2**-15
 AS_INTEGER = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-def sparse_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    query_global: Tensor,
-    key_global: Tensor,
-    value_global: Tensor,
-    *,
-    plan: Plan,
-    dropout: float = 0.0,
-) -> tuple[Tensor, Tensor]:
+def sparse_attention(packed: Projections, *, plan: Plan, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
     """Attention over packed tokens: the outputs of the local and of the global tokens, in the shapes of their
-    queries. `query`: (n_local, head, dim), in `plan.local_order`; `key`, `value`, `key_global`,
-    `value_global`: (n_tokens, head, dim) in `plan.order`; `query_global`: (n_global, head, dim) in
-    `plan.global_order`; none scaled. `dropout`: share of the weights that are dropped."""
-    local_output = attend_from_locals(query, key, value, plan=plan, dropout=dropout)
-    global_output = attend_from_globals(query_global, key_global, value_global, plan=plan, dropout=dropout)
-    return local_output, global_output
+    queries. `dropout`: share of the weights that are dropped."""
+    local_output = attend_from_locals(*packed[:3], plan=plan, dropout=dropout)
+    return local_output, attend_from_globals(*packed[3:], plan=plan, dropout=dropout)
 
 
 def attend_from_locals(

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from cdlm_lab.attention.plan import Block, Plan, Row
+from cdlm_lab.attention.plan import Plan, Projections, Row, Run
 
 GLOBAL_BLOCK = 128  # global queries whose scores are held at once
 
@@ -38,10 +38,10 @@ class AttentionRecorder:
         self.to_tokens: list[Tensor] = []
 
     @torch.no_grad()
-    def record(self, packed: dict[str, Tensor], plan: Plan) -> None:
+    def record(self, packed: Projections, plan: Plan) -> None:
         """Called by the layer with its packed projections. Raises ValueError for a chosen token that is
         padding."""
-        heads = packed["query"].shape[1]
+        heads = packed.query.shape[1]
         batch, seq = plan.shape
         if len(self.tokens) != batch:
             raise ValueError(f"tokens chosen for {len(self.tokens)} rows, but the batch has {batch}")
@@ -112,96 +112,87 @@ def _scores(query: Tensor, key: Tensor) -> Tensor:
         return torch.einsum("qhd,khd->hqk", query.float() / math.sqrt(query.shape[-1]), key.float())
 
 
-def _given_by(
-    places: list[int], packed: dict[str, Tensor], row: Row, positions: Tensor, window: int
-) -> Tensor:
+def _given_by(places: list[int], packed: Projections, row: Row, positions: Tensor, window: int) -> Tensor:
     """Weights that chosen tokens of the row give: (head, chosen, row tokens). `places`: their indices in the
     compact order of the row."""
-    heads = packed["query"].shape[1]
+    heads = packed.query.shape[1]
     given = torch.empty(heads, len(places), len(positions), device=positions.device)
     of_globals = [column for column, place in enumerate(places) if place < row.n_global]
     if of_globals:
-        queries = packed["query_global"][[row.global_start + places[column] for column in of_globals]]
-        given[:, of_globals] = _scores(queries, packed["key_global"][row.tokens]).softmax(-1)
+        queries = packed.query_global[[row.global_start + places[column] for column in of_globals]]
+        given[:, of_globals] = _scores(queries, packed.key_global[row.tokens]).softmax(-1)
     of_locals = [column for column, place in enumerate(places) if place >= row.n_global]
     if of_locals:
         here = [places[column] for column in of_locals]
-        queries = packed["query"][[row.local_start + place - row.n_global for place in here]]
+        queries = packed.query[[row.local_start + place - row.n_global for place in here]]
         near = (positions - positions[here][:, None]).abs() <= window // 2  # (chosen locals, row tokens)
         near[:, : row.n_global] = True
-        scores = _scores(queries, packed["key"][row.tokens]).masked_fill(~near, float("-inf"))
+        scores = _scores(queries, packed.key[row.tokens]).masked_fill(~near, float("-inf"))
         given[:, of_locals] = scores.softmax(-1)
     return given
 
 
-def _received_by(places: list[int], packed: dict[str, Tensor], row: Row) -> Tensor:
+def _received_by(places: list[int], packed: Projections, row: Row) -> Tensor:
     """Weights that chosen tokens of the row receive from every token of it: (head, chosen, row tokens)."""
-    heads, width = packed["query"].shape[1], row.n_global + row.n_local
-    received = torch.zeros(heads, len(places), width, device=packed["query"].device)
+    heads, width = packed.query.shape[1], row.n_global + row.n_local
+    received = torch.zeros(heads, len(places), width, device=packed.query.device)
     end = 0
     for scores in _global_scores(packed, row):
         start, end = end, end + scores.shape[1]
         received[:, :, start:end] = scores.softmax(-1)[:, :, places].transpose(1, 2)
-    for block in row.blocks:
-        seen = _columns_of(places, block, row)
-        if seen:
-            weights = _block_scores(packed, row, block).softmax(-1)[:, :, list(seen.values())]
-            queries = slice(row.n_global + block.query_start, row.n_global + block.query_end)
-            received[:, list(seen), queries] = weights.transpose(1, 2)
+    for run in row.runs:
+        start, end = end, end + run.query_count
+        if seen := _columns_of([row.start + place for place in places], run):
+            weights = _run_scores(packed, run).softmax(-1)[:, :, list(seen.values())]
+            received[:, list(seen), start:end] = weights.transpose(1, 2)
     return received
 
 
-def _columns_of(places: list[int], block: Block, row: Row) -> dict[int, int]:
-    """Which of the chosen tokens are among a block's keys: number of the choice -> column of its scores.
-    Columns are all globals, then the run of locals."""
-    columns = {}
-    for choice, place in enumerate(places):
-        if place < row.n_global:
-            columns[choice] = place
-        elif block.key_start <= place - row.n_global < block.key_end:
-            columns[choice] = place - block.key_start
+def _columns_of(tokens: list[int], run: Run) -> dict[int, int]:
+    """Which of the chosen tokens, by their place in the packed order, are among a run's keys: number of the
+    choice -> column of its scores."""
+    columns, first = {}, 0
+    for keys in run.keys:
+        for choice, token in enumerate(tokens):
+            if keys.start <= token < keys.stop:
+                columns[choice] = first + token - keys.start
+        first += keys.stop - keys.start
     return columns
 
 
-def _global_scores(packed: dict[str, Tensor], row: Row) -> Iterator[Tensor]:
+def _global_scores(packed: Projections, row: Row) -> Iterator[Tensor]:
     """Scores of the row's global queries, (head, query, row tokens), a few queries at a time."""
-    of_row = packed["query_global"][row.global_start : row.global_start + row.n_global]
+    of_row = packed.query_global[row.global_start : row.global_start + row.n_global]
     for queries in of_row.split(GLOBAL_BLOCK) if row.n_global else ():
-        yield _scores(queries, packed["key_global"][row.tokens])
+        yield _scores(queries, packed.key_global[row.tokens])
 
 
-def _block_scores(packed: dict[str, Tensor], row: Row, block: Block) -> Tensor:
-    """Scores of a block's local queries: (head, query, globals + run of locals)."""
-    queries = packed["query"][row.local_start + block.query_start : row.local_start + block.query_end]
-    run = packed["key"][row.locals_(block.key_start, block.key_end)]
-    scores = _scores(queries, torch.cat([packed["key"][row.globals_], run]))
-    if block.bias is not None:
-        scores[..., row.n_global :] += block.bias
-    return scores
+def _run_scores(packed: Projections, run: Run) -> Tensor:
+    """Scores of a run of local queries: (head, query, key)."""
+    scores = _scores(packed.query[run.queries], torch.cat([packed.key[keys] for keys in run.keys]))
+    return scores if run.bias is None else scores + run.bias
 
 
 @torch.no_grad()
-def banded_weights(packed: dict[str, Tensor], plan: Plan) -> tuple[Tensor, ...]:
+def banded_weights(packed: Projections, plan: Plan) -> tuple[Tensor, ...]:
     """All weights of a layer in the layout of Hugging Face's Longformer layer: (batch, seq, head, n_global +
     window + 1), the weight on each of the row's global tokens, in text order, then on the key at query -
     window // 2 + column; rows of global tokens and padding are zero, and so are the window's columns of
     global keys. When the batch has globals also (batch, head, n_global, seq), the weights that global tokens
     give; both zero-padded to the batch's largest number of globals."""
     batch, seq = plan.shape
-    heads, half = packed["query"].shape[1], plan.window // 2
+    heads, half = packed.query.shape[1], plan.window // 2
     most = max(row.n_global for row in plan.rows)
     device = plan.order.device
     local = torch.zeros(batch, seq, heads, most + plan.window + 1, device=device)
     from_globals = torch.zeros(batch, heads, most, seq, device=device)
     for index, row in enumerate(plan.rows):
         positions = plan.order[row.tokens] % seq
-        texts = positions[row.n_global :]
-        for block in row.blocks:
-            weights = _block_scores(packed, row, block).softmax(-1).permute(1, 0, 2)
-            at = texts[block.query_start : block.query_end]
+        for run in row.runs:
+            weights = _run_scores(packed, run).softmax(-1).permute(1, 0, 2)
+            at, keys = plan.local_order[run.queries] % seq, plan.order[run.keys[-1]] % seq
             local[index, at, :, : row.n_global] = weights[..., : row.n_global]
-            run = texts[block.key_start : block.key_end]
-            offset = run[None, :] - at[:, None] + half
+            offset = keys[None, :] - at[:, None] + half
             query, key = ((offset >= 0) & (offset <= plan.window)).nonzero(as_tuple=True)
             local[index, at[query], :, most + offset[query, key]] = weights[query, :, row.n_global + key]
         if row.n_global:

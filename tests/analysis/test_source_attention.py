@@ -9,6 +9,7 @@ from transformers import LongformerConfig, LongformerModel
 from cdlm_lab.analysis.source_attention import SourceAttention, attend_to_source, attention_between
 from cdlm_lab.attention.dense import dense_weights
 from cdlm_lab.attention.layer import replace_self_attention
+from cdlm_lab.attention.plan import Projections
 from cdlm_lab.attention.weights import recordable_layers
 from cdlm_lab.models.language_model import CrossDocumentLM
 
@@ -50,16 +51,16 @@ def expected(
     present = torch.from_numpy(ids != PAD)[None]
     is_global = torch.from_numpy(result.is_global)[None]
     masks = {"attention_mask": present.long(), "global_attention_mask": is_global.long()}
-    names = ("query", "key", "query_global", "key_global")
     weights = []
     with torch.no_grad():
         read = model.longformer(torch.from_numpy(ids)[None], **masks, output_hidden_states=True)
         for number, (layer, window) in enumerate(zip(recordable_layers(model), WINDOWS, strict=True)):
             states = read.hidden_states[number][:, : len(ids)]
-            projected = [getattr(layer, name)(states).unflatten(-1, (HEADS, -1)) for name in names]
-            (matrix,) = dense_weights(
-                *projected, attention_mask=present, global_mask=is_global, window=window
-            )
+            projected = [
+                getattr(layer, name)(states).unflatten(-1, (HEADS, -1)) for name in Projections._fields
+            ]
+            masks = {"attention_mask": present, "global_mask": is_global}
+            (matrix,) = dense_weights(Projections(*projected), **masks, window=window)
             source = result.source
             weights.append((matrix[:, source].numpy(), matrix[:, :, source].transpose(1, 2).numpy()))
     return weights

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import LongformerConfig, PreTrainedModel
 
-from cdlm_lab.attention.plan import Plan
+from cdlm_lab.attention.plan import Plan, Projections
 
 HEADS, DIM = 2, 8
 VOCABULARY = 60
@@ -23,8 +23,6 @@ SHAPES = {
     "length no multiple of the window": (1, 131, 32, 0.05, 0.0),
     "more globals than are scored at once": (1, 200, 16, 0.9, 0.0),
 }
-ORDERS = {"query": "local_order", "query_global": "global_order"}
-PROJECTIONS = ("query", "key", "value", "query_global", "key_global", "value_global")
 
 
 def setting_of(shape: str) -> dict[str, Any]:
@@ -41,16 +39,16 @@ def setting_of(shape: str) -> dict[str, Any]:
     return {"attention_mask": present, "global_mask": is_global & present, "window": window}
 
 
-def inputs_of(batch: int, seq: int, *, dtype: torch.dtype = torch.float64) -> dict[str, Tensor]:
-    """Projections by name, (batch, seq, head, dim), leaves of the graph."""
+def inputs_of(batch: int, seq: int, *, dtype: torch.dtype = torch.float64) -> Projections:
+    """Projections (batch, seq, head, dim), leaves of the graph."""
     shape, generator = (batch, seq, HEADS, DIM), torch.Generator().manual_seed(seq)
-    made = {name: torch.randn(shape, generator=generator, dtype=torch.float64) for name in PROJECTIONS}
-    return {name: tensor.to(dtype).requires_grad_() for name, tensor in made.items()}
+    made = (torch.randn(shape, generator=generator, dtype=torch.float64) for _ in Projections._fields)
+    return Projections(*(tensor.to(dtype).requires_grad_() for tensor in made))
 
 
-def packed(projections: dict[str, Tensor], plan: Plan) -> dict[str, Tensor]:
-    orders = {name: getattr(plan, ORDERS.get(name, "order")) for name in projections}
-    return {name: tensor.flatten(0, 1)[orders[name]] for name, tensor in projections.items()}
+def packed(projections: Projections, plan: Plan) -> Projections:
+    orders = (plan.local_order, plan.order, plan.order, plan.global_order, plan.order, plan.order)
+    return Projections(*(one.flatten(0, 1)[order] for one, order in zip(projections, orders, strict=True)))
 
 
 def unpacked(outputs: Iterable[Tensor], plan: Plan) -> Tensor:

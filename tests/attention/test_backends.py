@@ -12,18 +12,18 @@ from cdlm_lab.attention import sparse
 from cdlm_lab.attention.dense import dense_attention, dense_weights, visible_to_local
 from cdlm_lab.attention.flex import flex_packed_attention, make_block_mask, visible_tiles
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention
-from cdlm_lab.attention.plan import Plan, make_plan
+from cdlm_lab.attention.plan import Plan, Projections, make_plan
 from cdlm_lab.attention.sparse import attend_from_few_globals, attend_from_globals, sparse_attention
 
 
 def by(attend: Callable) -> Callable:
     """The whole attention with one way of computing a tile."""
 
-    def attention(query, key, value, query_global, key_global, value_global, *, plan):
-        local_output = attend(query, key, value, plan.local_tiles) if plan.local_tiles else query
+    def attention(projections, *, plan):
+        local_output = attend(*projections[:3], plan.local_tiles) if plan.local_tiles else projections.query
         if not plan.global_tiles:
-            return local_output, query_global
-        return local_output, attend(query_global, key_global, value_global, plan.global_tiles)
+            return local_output, projections.query_global
+        return local_output, attend(*projections[3:], plan.global_tiles)
 
     return attention
 
@@ -38,8 +38,8 @@ every_shape = pytest.mark.parametrize("shape", SHAPES)
 every_backend = pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
 
 
-def computed(backend: Callable, inputs: dict[str, Tensor], plan: Plan) -> Tensor:
-    return unpacked(backend(*packed(inputs, plan).values(), plan=plan), plan)
+def computed(backend: Callable, inputs: Projections, plan: Plan) -> Tensor:
+    return unpacked(backend(packed(inputs, plan), plan=plan), plan)
 
 
 @every_shape
@@ -48,19 +48,19 @@ def test_outputs_and_gradients_equal_the_oracle_in_float64(backend: Callable, sh
     setting = setting_of(shape)
     present, inputs = setting["attention_mask"], inputs_of(*SHAPES[shape][:2])
     weight = torch.randn(*present.shape, HEADS, DIM, dtype=torch.float64)
-    expected = dense_attention(*inputs.values(), **setting)
-    wanted = torch.autograd.grad((expected * weight).sum(), [*inputs.values()])
+    expected = dense_attention(inputs, **setting)
+    wanted = torch.autograd.grad((expected * weight).sum(), inputs)
     output = computed(backend, inputs, make_plan(**setting))
     torch.testing.assert_close(output, expected, rtol=0, atol=1e-12)
     assert not output[~present].any()
     gradients = torch.autograd.grad(
-        (output * weight).sum(), [*inputs.values()], allow_unused=True, materialize_grads=True
+        (output * weight).sum(), inputs, allow_unused=True, materialize_grads=True
     )
     for gradient, one in zip(gradients, wanted, strict=True):
         torch.testing.assert_close(gradient, one, rtol=0, atol=1e-12)
     for row in range(len(present)):  # alone it is the row in its batch
         masks = {name: mask[row : row + 1] for name, mask in setting.items() if name != "window"}
-        alone = {name: tensor[row : row + 1] for name, tensor in inputs.items()}
+        alone = Projections(*(tensor[row : row + 1] for tensor in inputs))
         actual = computed(backend, alone, make_plan(**masks, window=setting["window"]))
         torch.testing.assert_close(actual[0], output[row], rtol=0, atol=1e-12)
 
@@ -71,12 +71,12 @@ def test_error_is_within_twice_that_of_plain_pytorch_in_the_same_precision(backe
     """Both against float64; gradients within three times (the budget of flash-attention's tests)."""
     setting = setting_of("several blocks")
     rounded = inputs_of(*SHAPES["several blocks"][:2], dtype=dtype)
-    exact = {name: tensor.detach().double().requires_grad_() for name, tensor in rounded.items()}
-    truth, plain = (dense_attention(*given.values(), **setting) for given in (exact, rounded))
+    exact = Projections(*(tensor.detach().double().requires_grad_() for tensor in rounded))
+    truth, plain = (dense_attention(given, **setting) for given in (exact, rounded))
     ours = computed(backend, rounded, make_plan(**setting))
     assert (ours - truth).abs().max() <= 2 * (plain - truth).abs().max() + 1e-6
     gradients = [
-        torch.autograd.grad(output.sum(), [*given.values()])
+        torch.autograd.grad(output.sum(), given)
         for output, given in ((ours, rounded), (plain, rounded), (truth, exact))
     ]
     for mine, theirs, true in zip(*gradients, strict=True):
@@ -111,7 +111,7 @@ def test_dropout_keeps_the_expectation(attend: Callable) -> None:
     assert deviation.max() > 0.1, "dropout did nothing"
     # 5 standard errors of the mean over 400 draws; thousands of values, so 3 would fail by chance
     assert ((mean - exact).abs() <= 5 * deviation / 400**0.5 + 1e-9).all()
-    gradient = torch.autograd.grad(draws[0].sum(), inputs["query"])[0]
+    gradient = torch.autograd.grad(draws[0].sum(), inputs.query)[0]
     assert gradient.isfinite().all()
     assert gradient.any()
 
@@ -120,11 +120,11 @@ def test_gradient_with_dropout_is_that_of_the_weights_it_drew() -> None:
     """The backward computes each tile again with the same random weights (finite differences, same seed)."""
     present = torch.ones(1, 40, dtype=torch.bool)
     plan = make_plan(attention_mask=present, global_mask=torch.arange(40)[None] % 7 == 0, window=8)
-    inputs = [tensor.detach().requires_grad_() for tensor in packed(inputs_of(1, 40), plan).values()]
+    inputs = [tensor.detach().requires_grad_() for tensor in packed(inputs_of(1, 40), plan)]
 
     def loss(*tensors: Tensor) -> Tensor:
         torch.manual_seed(3)
-        local, of_globals = sparse_attention(*tensors, plan=plan, dropout=0.3)
+        local, of_globals = sparse_attention(Projections(*tensors), plan=plan, dropout=0.3)
         return local.square().sum() + of_globals.square().sum()
 
     assert torch.autograd.gradcheck(loss, inputs, fast_mode=True)
@@ -133,10 +133,10 @@ def test_gradient_with_dropout_is_that_of_the_weights_it_drew() -> None:
 @every_shape
 def test_flex_block_table_is_exact_on_the_cpu(shape: str) -> None:
     """FlexAttention has no backward on the CPU; the forward holds block table and pair rule to the oracle."""
-    inputs = {n: x.detach() for n, x in inputs_of(*SHAPES[shape][:2], dtype=torch.float32).items()}
-    expected, plan = dense_attention(*inputs.values(), **setting_of(shape)), make_plan(**setting_of(shape))
+    inputs = Projections(*(x.detach() for x in inputs_of(*SHAPES[shape][:2], dtype=torch.float32)))
+    expected, plan = dense_attention(inputs, **setting_of(shape)), make_plan(**setting_of(shape))
     given = {"plan": plan, "block_mask": make_block_mask(plan)}
-    output = unpacked(flex_packed_attention(*packed(inputs, plan).values(), **given), plan)
+    output = unpacked(flex_packed_attention(packed(inputs, plan), **given), plan)
     torch.testing.assert_close(output, expected, rtol=0, atol=1e-5)
 
 
@@ -165,8 +165,7 @@ def test_what_a_local_token_sees() -> None:
 
 def test_dense_weights_are_distributions() -> None:
     setting, inputs = setting_of("ragged globals"), inputs_of(*SHAPES["ragged globals"][:2])
-    of_weights = [tensor for name, tensor in inputs.items() if "value" not in name]
-    weights, present = dense_weights(*of_weights, **setting), setting["attention_mask"]
+    weights, present = dense_weights(inputs, **setting), setting["attention_mask"]
     torch.testing.assert_close(weights.sum(-1)[:, 0], present.double(), rtol=0, atol=1e-12)
     assert not weights.permute(0, 3, 1, 2)[~present].any(), "padding keys get no weight"
 

@@ -11,13 +11,12 @@ from transformers import LongformerModel
 from cdlm_lab.attention import weights
 from cdlm_lab.attention.dense import dense_weights
 from cdlm_lab.attention.layer import replace_self_attention
-from cdlm_lab.attention.plan import make_plan
+from cdlm_lab.attention.plan import Projections, make_plan
 from cdlm_lab.attention.weights import AttentionRecorder, record_attention, recordable_layers
 
 
-def projections_of(batch: int, seq: int) -> dict[str, Tensor]:
-    inputs = inputs_of(batch, seq, dtype=torch.float32).items()
-    return {name: 2 * tensor.detach() for name, tensor in inputs if "value" not in name}
+def projections_of(batch: int, seq: int) -> Projections:
+    return Projections(*(2 * tensor.detach() for tensor in inputs_of(batch, seq, dtype=torch.float32)))
 
 
 def recorded(tokens: Tensor, shape: str) -> AttentionRecorder:
@@ -30,7 +29,7 @@ def recorded(tokens: Tensor, shape: str) -> AttentionRecorder:
 def test_every_token_at_once_equals_the_dense_oracle(shape: str) -> None:
     setting = setting_of(shape)
     present = setting["attention_mask"]
-    matrix = dense_weights(*projections_of(*SHAPES[shape][:2]).values(), **setting)
+    matrix = dense_weights(projections_of(*SHAPES[shape][:2]), **setting)
     # all tokens of the shortest row, in no order, the last one twice
     count, generator = int(present.sum(1).min()), torch.Generator().manual_seed(3)
     rows = [mask.nonzero().flatten() for mask in present]
@@ -52,16 +51,16 @@ def recorded_in(seq: int, tokens: Tensor, *, global_token: int | None = None) ->
     AttentionRecorder(tokens).record(packed(projections_of(1, seq), plan), plan)
 
 
-def test_the_blocks_are_scored_once_however_many_tokens_are_chosen(monkeypatch) -> None:
-    scored, original = [], weights._block_scores
+def test_the_runs_are_scored_once_however_many_tokens_are_chosen(monkeypatch) -> None:
+    scored, original = [], weights._run_scores
 
-    def counted(packed, row, block):
-        scored.append(block.query_start)
-        return original(packed, row, block)
+    def counted(packed, run):
+        scored.append(run.queries)
+        return original(packed, run)
 
-    monkeypatch.setattr(weights, "_block_scores", counted)
+    monkeypatch.setattr(weights, "_run_scores", counted)
     recorded_in(300, torch.tensor([[150]]))
-    assert len(scored) == 3, "a local token: only the blocks within its reach, of 10"
+    assert len(scored) == 3, "a local token: only the runs within its reach, of 10"
     scored.clear()
     recorded_in(300, torch.arange(300)[None])
     assert len(scored) == 10
@@ -127,7 +126,7 @@ def test_weights_by_hand() -> None:
     plan = make_plan(attention_mask=torch.ones_like(is_global), global_mask=is_global, window=2)
     ones = torch.ones(1, 3, 1, 1)
     keys = torch.tensor([1.0, 2.0, 3.0]).log().view(1, 3, 1, 1)
-    projections = {"query": ones, "key": keys, "query_global": ones, "key_global": -keys}
+    projections = Projections(ones, keys, ones, ones, -keys, ones)
     recorder = AttentionRecorder(torch.tensor([[2, 0]]))
     recorder.record(packed(projections, plan), plan)
     given, received = recorder.from_tokens[0][0, 0], recorder.to_tokens[0][0, 0]
