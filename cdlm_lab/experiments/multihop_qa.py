@@ -347,12 +347,12 @@ def example(run: MultihopRun, *, index: int = 0) -> PackedPreview:
     first, last = np.flatnonzero(special & (sequence.paragraph < 0))[1:3]  # [q] and [/q], after [CLS]
     places = np.arange(len(texts))
     in_question = (places >= first) & (places <= last)
-    documents = [DocumentLoss(title=question.text, kept=int((in_question & ~special).sum()))]
+    documents = [DocumentLoss(title=question.text)]
     for number, (paragraph, tokens) in enumerate(zip(question.paragraphs, encoded.paragraphs, strict=True)):
         read = int(((sequence.paragraph == number) & ~special).sum())
         cut = len(tokens.ids) + len(tokens.title_ids) - read
         reason = "its share of the room" if cut else ""
-        documents.append(DocumentLoss(title=paragraph.title, kept=read, cut=cut, reason=reason))
+        documents.append(DocumentLoss(title=paragraph.title, cut=cut, reason=reason))
     cost = estimate(
         answerer.model.config,
         length=len(texts),
@@ -363,12 +363,12 @@ def example(run: MultihopRun, *, index: int = 0) -> PackedPreview:
     return PackedPreview(
         tokens=texts,
         document=np.where(in_question, 0, np.where(sequence.paragraph < 0, -1, sequence.paragraph + 1)),
-        masked=np.zeros(len(texts), dtype=bool),
         replacement=[None] * len(texts),
         global_=sequence.global_attention_mask == 1,
         special=special,
         documents=documents,
         starts_word=starts_word,
+        mask_token=answerer.tokenizer.mask_token,
         title="A question with its paragraphs, as a model reads it",
         memory_bytes=cost.peak_bytes,
     )

@@ -273,13 +273,12 @@ def example_view(prepared: Prepared, *, index: int = 0) -> PackedPreview:
     packed = example.packed
     tokens, starts_word = token_texts(tokenizer, packed.input_ids)
     shown, _ = token_texts(tokenizer, example.input_ids)
-    lost = zip(example.document_ids, packed.kept_tokens, packed.lost_tokens, packed.reasons, strict=True)
-    documents = [DocumentLoss(title=name, kept=kept, cut=cut, reason=why) for name, kept, cut, why in lost]
+    lost = zip(example.document_ids, packed.lost_tokens, packed.reasons, strict=True)
+    documents = [DocumentLoss(title=name, cut=cut, reason=why) for name, cut, why in lost]
     memory, seconds = cost_of_step(prepared)
     return PackedPreview(
         tokens=tokens,
         document=packed.document,
-        masked=example.masked,
         replacement=[text if mask else None for text, mask in zip(shown, example.masked, strict=True)],
         global_=example.global_,
         special=packed.is_special,

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 import numpy as np
@@ -51,96 +52,89 @@ div.cdlm-packed small{{font:11px/1 ui-monospace,SFMono-Regular,Menlo,'DejaVu San
 class MarkedTokens:
     """The tokens of one example and what each is; every field has one entry per token.
 
-    A ValueError for a field of another length, flags that are not bool, a replacement where nothing is
-    masked, and none where something is.
+    A ValueError for a field of another length, and flags that are not bool.
     """
 
     # Token texts (untrusted), joining signs such as `##` or a leading space already taken off.
     tokens: Sequence[str]
-    masked: np.ndarray  # bool (seq,), True = the model must give this token back
-    # What the model reads in place of a masked token: `mask_token`, another word, or the token itself; for
-    # the others None or the token itself.
+    # What the model reads in place of a masked token, which it must give back: `mask_token`, another word, or
+    # the token itself; None = the token is not masked.
     replacement: Sequence[str | None]
     global_: np.ndarray  # bool (seq,), True = attends to every token and is attended to by every token
     special: np.ndarray  # bool (seq,), True = a mark of the tokenizer, not text
+    starts_word: np.ndarray  # bool (seq,), True = a space stands before the token
     # Bool (seq,), True = part of a fact that another document of the example states too; None = not known.
     cross_document: np.ndarray | None = None
-    # Bool (seq,), True = a space stands before the token; None = before every token.
-    starts_word: np.ndarray | None = None
-    mask_token: str = "<mask>"  # the text of the mask token
+    mask_token: str  # the text of the mask token
 
     def __post_init__(self) -> None:
         length = len(self.tokens)
-        for name in ("masked", "global_", "special", "cross_document", "starts_word"):
+        if (entries := len(self.replacement)) != length:
+            raise ValueError(f"replacement has {entries} entries, but there are {length} tokens")
+        for name in ("global_", "special", "starts_word", "cross_document"):
             given = getattr(self, name)
-            flags = np.full(length, name == "starts_word") if given is None else np.asarray(given)
+            flags = np.zeros(length, bool) if given is None else np.asarray(given)
             if flags.dtype != np.bool_ and length:
                 what = f"bool (True = the token has the property), got {flags.dtype}"
                 raise ValueError(f"{name} must be {what}")
             if flags.shape != (length,):
                 raise ValueError(f"{name} has shape {flags.shape}, but there are {length} tokens")
             object.__setattr__(self, name, flags.astype(bool))
-        if (entries := len(self.replacement)) != length:
-            raise ValueError(f"replacement has {entries} entries, but there are {length} tokens")
-        for i, (masked, instead) in enumerate(zip(self.masked, self.replacement, strict=True)):
-            if masked and instead is None:
-                what = f"masked, but replacement[{i}] is None: say what the model reads there"
-                raise ValueError(f"token {i} is {what}")
-            if not masked and instead not in (None, self.tokens[i]):
-                what = f"not masked, but replacement[{i}] is another text than the token"
-                raise ValueError(f"token {i} is {what}")
+
+    @cached_property
+    def masked(self) -> np.ndarray:
+        """bool (seq,), True = the model must give this token back."""
+        return np.array([instead is not None for instead in self.replacement], dtype=bool)
 
     def replaced_by(self, i: int) -> str | None:
         """What became of token `i`: `hidden`, `swapped`, `kept`, or None if it is not masked."""
-        if not self.masked[i]:
-            return None
-        if self.replacement[i] == self.mask_token:
-            return "hidden"
-        return "kept" if self.replacement[i] == self.tokens[i] else "swapped"
+        instead = self.replacement[i]
+        if instead in (None, self.mask_token):
+            return "hidden" if instead else None
+        return "kept" if instead == self.tokens[i] else "swapped"
 
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentLoss:
-    """How many text tokens of a document (its untrusted title or id) the packing kept and cut, and why."""
+    """How many text tokens of a document (its untrusted title or id) the packing cut, and why."""
 
     title: str
-    kept: int
     cut: int = 0
     reason: str = ""
 
     def __post_init__(self) -> None:
-        if self.kept < 0 or self.cut < 0:
-            raise ValueError(f"tokens kept and cut must not be negative, got {self.kept} and {self.cut}")
+        if self.cut < 0:
+            raise ValueError(f"the number of tokens that were cut must not be negative, got {self.cut}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PackedPreview(MarkedTokens):
     """A packed training example that shows itself as the last value of a notebook cell.
 
-    A ValueError also for a document that is not in `documents`, and a `kept` that is not the number of the
-    document's text tokens.
+    A ValueError also for a document that is not in `documents`.
     """
 
     document: np.ndarray  # int (seq,), index into `documents`; -1 = belongs to none (`[CLS]`, `[SEP]`)
     # One record for each document, also for those of which nothing was kept.
     documents: Sequence[DocumentLoss]
-    title: str = ""  # a line above everything, such as the variant and the corpus
-    memory_bytes: float | None = None  # estimated peak of one training step; None = not shown
+    title: str  # a line above everything, such as the variant and the corpus
+    memory_bytes: float  # estimated peak of one training step
     step_seconds: float | None = None  # estimated time of one training step; None = not shown
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        document, count = np.asarray(self.document), len(self.documents)
+        document, count = np.asarray(self.document, np.int64), len(self.documents)
         if document.shape != (len(self.tokens),):
             raise ValueError(f"document has shape {document.shape}, but there are {len(self.tokens)} tokens")
-        object.__setattr__(self, "document", document.astype(np.int64))
+        object.__setattr__(self, "document", document)
         if outside := sorted({int(number) for number in document if not -1 <= number < count}):
             raise ValueError(f"document number {outside[0]} is not one of the {count} documents or -1")
-        for number, loss in enumerate(self.documents):
-            present = int(((document == number) & ~self.special).sum())
-            if loss.kept != present:
-                is_kept = f"documents[{number}].kept is {loss.kept}"
-                raise ValueError(f"{is_kept}, but {present} text tokens of it are in the sequence")
+
+    @cached_property
+    def kept(self) -> list[int]:
+        """How many text tokens of each document are in the sequence."""
+        of_text = self.document[~self.special & (self.document >= 0)]
+        return np.bincount(of_text, minlength=len(self.documents)).tolist()
 
     def __repr__(self) -> str:
         counts = f"{int(self.masked.sum())} masked, {int(self.global_.sum())} global"
@@ -213,7 +207,7 @@ def _legend(entries: Iterable[tuple[str, str, int]]) -> str:
 
 
 def _headed(title: str) -> str:
-    return div(_title(title), "font-size:16px;font-weight:600") if title else ""
+    return div(_title(title), "font-size:16px;font-weight:600")
 
 
 def _title(text: str) -> str:
@@ -297,18 +291,17 @@ def _headline(preview: PackedPreview) -> str:
     text, every = int((~preview.special).sum()), len(preview.tokens)
     masked, global_ = int(preview.masked.sum()), int(preview.global_.sum())
     cut = sum(loss.cut for loss in preview.documents)
-    present = sum(loss.kept > 0 for loss in preview.documents)
-    short = sum(loss.kept > 0 and loss.cut > 0 for loss in preview.documents)
-    fates = ((present - short, "whole"), (short, "cut short"), (len(preview.documents) - present, "left out"))
+    cuts = [loss.cut > 0 for loss, kept in zip(preview.documents, preview.kept, strict=True) if kept]
+    left_out = preview.kept.count(0)
+    fates = ((cuts.count(False), "whole"), (cuts.count(True), "cut short"), (left_out, "left out"))
     tiles = [
         ("tokens", f"{every:,}", f"{text:,} of them text"),
-        ("documents", f"{present:,}", ", ".join(f"{n} {fate}" for n, fate in fates if n)),
+        ("documents", f"{len(cuts):,}", ", ".join(f"{n} {fate}" for n, fate in fates if n)),
         *([("masked", f"{masked:,}", f"{_share(masked, text)} of the text")] if masked else []),
         ("global", f"{global_:,}", f"{_share(global_, every)} of all tokens"),
         ("text cut", f"{cut:,}", f"{_share(cut, text + cut)} of all text"),
+        ("memory", html.bytes_in_words(preview.memory_bytes), "estimated peak"),
     ]
-    if preview.memory_bytes is not None:
-        tiles.append(("memory", html.bytes_in_words(preview.memory_bytes), "estimated peak"))
     if preview.step_seconds is not None:
         tiles.append(("time", html.seconds_in_words(preview.step_seconds), "estimated a step"))
     return div("".join(html.tile(*tile) for tile in tiles), "margin:10px 0 14px")
@@ -322,7 +315,7 @@ def _documents(preview: PackedPreview) -> str:
         text = f'<div class="cdlm-text" style="grid-column:1/-1">{tokens_html(preview, positions)}</div>'
         blocks.append(text if number < 0 else _card(preview, number, positions))
     # Three or six documents stand three abreast, others two; fewer where the page is narrow.
-    narrowest = 290 if sum(loss.kept > 0 for loss in preview.documents) % 3 == 0 else 340
+    narrowest = 290 if sum(kept > 0 for kept in preview.kept) % 3 == 0 else 340
     columns = f"grid-template-columns:repeat(auto-fit,minmax({narrowest}px,1fr));gap:12px;align-items:start"
     return div("".join(blocks), f"display:grid;{columns}")
 
@@ -336,10 +329,10 @@ def _card(preview: PackedPreview, number: int, positions: list[int]) -> str:
     def text(places: list[int]) -> str:
         return f'<div class="cdlm-text" dir="auto">{tokens_html(preview, places)}</div>'
 
-    loss = preview.documents[number]
-    of_all = f" of {loss.kept + loss.cut:,} tokens" if loss.cut else " tokens, whole"
+    loss, kept = preview.documents[number], preview.kept[number]
+    of_all = f" of {kept + loss.cut:,} tokens" if loss.cut else " tokens, whole"
     global_ = f"{int(preview.global_[positions].sum()):,} global"
-    facts = f"{loss.kept:,}{of_all}{masked(positions, MIDDOT)}{MIDDOT}{global_}"
+    facts = f"{kept:,}{of_all}{masked(positions, MIDDOT)}{MIDDOT}{global_}"
     in_sight = _tokens_in_sight(preview, positions)
     body, rest = text(positions[:in_sight]), positions[in_sight:]
     if rest:
@@ -360,12 +353,10 @@ def _tokens_in_sight(preview: PackedPreview, positions: list[int]) -> int:
 
 def _losses(preview: PackedPreview) -> str:
     rows = []
-    for number, loss in enumerate(preview.documents, start=1):
-        cut, share = (
-            (f"{loss.cut:,}", _share(loss.cut, loss.kept + loss.cut)) if loss.cut else ("\u2013",) * 2
-        )
+    for number, (loss, kept) in enumerate(zip(preview.documents, preview.kept, strict=True), start=1):
+        cut, share = (f"{loss.cut:,}", _share(loss.cut, kept + loss.cut)) if loss.cut else ("\u2013",) * 2
         title, why = f"{number}&ensp;{_title(loss.title)}", f"<bdi>{escaped(loss.reason)}</bdi>"
-        rows.append((title, f"{loss.kept:,}", cut, share, why))
+        rows.append((title, f"{kept:,}", cut, share, why))
     table = table_html(("document", "kept", "cut", "share", "why"), rows, text_columns=(0, 4))
     return div("Tokens kept and cut", "margin-top:16px;font-weight:600") + table if rows else ""
 
@@ -402,7 +393,7 @@ class ParagraphExampleView:
     marked: MarkedTokens  # the tokens of the sequence, and which of them are masked
     sentence: np.ndarray  # int (tokens,), which sentence each token is of, from 0
     sentences: Sequence[TaskSentence]  # s_0 ... s_k.
-    title: str = ""  # a line above (untrusted text)
+    title: str  # a line above (untrusted text)
 
     def __post_init__(self) -> None:
         lengths = len(self.marked.tokens), len(self.sentence)

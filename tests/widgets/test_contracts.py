@@ -22,8 +22,9 @@ OUR_TAGS = re.compile(f"{OUR_TAGS}|path|text|circle|label|input")
 MENTION = ShownMention(text=HOSTILE, before=HOSTILE, after=HOSTILE, document=HOSTILE, gold=HOSTILE)
 LONG_NAME, OTHER = 3 * HOSTILE, HOSTILE + "2"
 FLAGS = np.array([False, True, False])
-TOKENS = {"tokens": [HOSTILE] * 3, "masked": FLAGS, "replacement": [None, LONG_NAME, None], "global_": FLAGS}
-TOKENS |= {"special": np.zeros(3, bool), "cross_document": FLAGS, "mask_token": HOSTILE}
+TOKENS = {"tokens": [HOSTILE] * 3, "replacement": [None, LONG_NAME, None], "global_": FLAGS}
+TOKENS |= {"special": np.zeros(3, bool), "starts_word": ~FLAGS, "cross_document": FLAGS}
+TOKENS |= {"mask_token": HOSTILE}
 READ_QUESTION = replace(
     QUESTION,
     **dict.fromkeys(("id", "question", "kind", "answer", "gold_answer"), HOSTILE),
@@ -64,8 +65,9 @@ def errors_html():
 
 
 def packed_html():
-    losses = [packed.DocumentLoss(title=HOSTILE, kept=3, cut=1, reason=HOSTILE)]
-    preview = packed.PackedPreview(**TOKENS, document=np.zeros(3, int), documents=losses, title=HOSTILE)
+    losses = [packed.DocumentLoss(title=HOSTILE, cut=1, reason=HOSTILE)]
+    more = {"document": np.zeros(3, int), "documents": losses, "title": HOSTILE, "memory_bytes": 1e9}
+    preview = packed.PackedPreview(**TOKENS, **more)
     return preview._repr_html_()
 
 

@@ -185,18 +185,15 @@ def marked_tokens(
 ) -> MarkedTokens:
     """Tokens none of which is global; `read`: what the model reads of them where some are masked."""
     tokens, starts_word = token_texts(tokenizer, input_ids)
-    nothing = np.zeros(len(tokens), dtype=bool)
-    masked = nothing if masked is None else masked
+    hidden = np.zeros(len(tokens), dtype=bool) if masked is None else masked
     instead, _ = token_texts(tokenizer, input_ids if read is None else read)
     return MarkedTokens(
         tokens=tokens,
         starts_word=starts_word,
-        masked=masked,
-        replacement=[text if hidden else None for text, hidden in zip(instead, masked, strict=True)],
+        replacement=[text if hides else None for text, hides in zip(instead, hidden, strict=True)],
         mask_token=tokenizer.mask_token,
-        global_=nothing,
+        global_=np.zeros(len(tokens), dtype=bool),
         special=from_tokenizer(tokenizer).is_special(input_ids),
-        cross_document=nothing,
     )
 
 
