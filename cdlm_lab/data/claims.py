@@ -249,18 +249,15 @@ def _parts(path: Path) -> dict[str, _Part]:
 
 
 def _parts_of_folder(folder: Path) -> dict[str, _Part]:
-    present: dict[str, Path] = {}
-    for file in filter(Path.is_file, files.entries(folder)):
-        present.setdefault(files.plain_name(file), file)
     parts: dict[str, _Part] = {}
     for pattern, form in _NAMES:
-        of_split = {split: present.get(pattern.format(split)) for split in SETS[:3]}
+        of_split = {split: files.present_file(folder, pattern.format(split)) for split in SETS[:3]}
         if not parts and of_split["dev"] and of_split["test"]:
             parts = {split: _Part(file, form) for split, file in of_split.items() if file}
             if "train" not in parts:
                 divided = _Part(of_split["dev"], form, into=("train", "dev"))
                 parts = {"train": divided, **parts, "dev": divided}
-    if symmetric := next((present[name] for name in _SYMMETRIC if name in present), None):
+    if symmetric := files.present_file(folder, *_SYMMETRIC):
         parts["symmetric"] = _Part(symmetric, "fever_symmetric")
     return parts
 

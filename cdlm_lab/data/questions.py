@@ -296,9 +296,8 @@ def has_gold(question: MultihopQuestion) -> bool:
 
 
 def _split_file(folder: str | Path, split: str) -> Path:
-    for suffix in (".json", ".json.gz", ".jsonl", ".jsonl.gz"):
-        if (file := Path(folder) / f"{split}{suffix}").is_file():
-            return file
+    if file := files.present_file(folder, f"{split}.json", f"{split}.jsonl"):
+        return file
     also = "; or take dev from train with dev_from_train" if split == "dev" else ""
     raise ParameterError(
         f"corpus is {str(folder)!r}, where there is no {split}.json; write storyworld, or a folder with "
