@@ -243,7 +243,7 @@ def replaced_folder(path: Path) -> Iterator[Path]:
     """A new folder to fill, which takes the place of `path` at the end; if anything fails, `path` stays as it
     was."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    unfinished = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".unfinished", dir=path.parent))
     try:
         yield unfinished
         unfinished.chmod(0o755)

@@ -13,7 +13,6 @@ import hashlib
 import json
 import re
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -28,6 +27,7 @@ from datasets.arrow_writer import ArrowWriter
 from filelock import FileLock
 
 from cdlm_lab.data.clusters import LEAST_CHARACTERS, Paragraphed
+from cdlm_lab.data.files import replaced_folder
 from cdlm_lab.data.records import Cluster, Document, Fact
 from cdlm_lab.errors import check_least
 from cdlm_lab.examples.tokens import encode_pieces, tokenise
@@ -104,15 +104,11 @@ def _built_once(folder: Path, *, arrow_file: str, build: Callable[[Path], Any]) 
 def _build(folder: Path, arrow_file: str, build: Callable[[Path], Any]) -> None:
     """Write the corpus under another name and rename it; the caller holds the lock."""
     # Only killed builds leave these behind: whoever builds holds the lock.
-    for leftover in [*folder.parent.glob(f".{folder.name}.*.building"), folder]:
+    for leftover in folder.parent.glob(f".{folder.name}.*.unfinished"):
         shutil.rmtree(leftover, ignore_errors=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".building", dir=folder.parent))
-    try:
+    with replaced_folder(folder) as unfinished:
         counts = build(unfinished / arrow_file)
         (unfinished / _COUNTS_FILE).write_text(json.dumps(asdict(counts), indent=2) + "\n", encoding="utf-8")
-        unfinished.rename(folder)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _counts_beside(cache_dir: Path, fingerprint: str, *, maker: str) -> dict[str, Any]:

@@ -323,7 +323,7 @@ def test_a_killed_build_is_not_taken_for_complete_and_is_cleared_away(kind, toke
     child.start()
     child.join(60)
     assert child.exitcode == 9
-    assert [name for name in leftovers(tmp_path) if name.endswith(".building")], "nothing to clear away"
+    assert [name for name in leftovers(tmp_path) if name.endswith(".unfinished")], "nothing to clear away"
     assert len(kind.build(tokenizer, tmp_path)) == kind.rows
     assert leftovers(tmp_path) == ["fp"]
 
@@ -355,7 +355,7 @@ def test_rows_reach_the_disk_while_the_source_is_read(kind, tokenizer, tmp_path)
     def watched() -> Iterator[Any]:
         for number in range(1000):
             if number in (500, 999):
-                sizes.append(next(tmp_path.glob(f".fp.*.building/{kind.file}")).stat().st_size)
+                sizes.append(next(tmp_path.glob(f".fp.*.unfinished/{kind.file}")).stat().st_size)
             yield kind.long(number)
 
     corpus = kind.make(watched, tokenizer, cache_dir=tmp_path, fingerprint="fp")
