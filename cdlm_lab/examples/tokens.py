@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from cdlm_lab.data.files import DataError, read_text, replaced_file
+from cdlm_lab.data.files import DataError, parse_json, read_text, replaced_file
 from cdlm_lab.data.records import CoreferenceDocument, TokenSpan
 from cdlm_lab.errors import check_least
 
@@ -263,11 +263,7 @@ class Vocabulary:
         """What `save_pretrained` left in a folder; DataError if a file is missing, damaged or holds something
         else."""
         path = Path(folder) / VOCABULARY_FILE
-        text = read_text(path)
-        try:
-            read = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise DataError(path, f"not JSON ({error})", _REMEDY) from None
+        read = parse_json(read_text(path), path, remedy=_REMEDY)
         if read == {"sort": "subwords"}:
             return cls.of_tokenizer(_read_tokenizer(Path(folder)))
         words = read.get("words") if isinstance(read, dict) and read.get("sort") == "words" else None
