@@ -103,6 +103,22 @@ def tags_of(spans: Iterable[TagSpan], length: int) -> tuple[str, ...]:
     return tuple(tags)
 
 
+def tagged_sentence(text: str, place: Span, names: Iterable[TagSpan]) -> TaggedSentence:
+    """The words of a sentence of a text, cut where one of its names begins or ends, and their tags. `place`
+    and `names` are in characters of the text. Raises ValueError for names that share a word."""
+    start, end = place
+    inside = [name for name in names if start <= name.first < end]
+    cuts = [cut - start for name in inside for cut in (name.first, name.stop)]
+    words = [(start + first, start + stop) for first, stop in token_spans(text[start:end], boundaries=cuts)]
+    starts = [first for first, _ in words]
+    spans = (
+        replace(name, first=bisect_left(starts, name.first), stop=bisect_left(starts, name.stop))
+        for name in inside
+    )
+    texts = tuple(text[first:stop] for first, stop in words)
+    return TaggedSentence(words=texts, tags=tags_of(spans, len(texts)))
+
+
 def labels_of(documents: Iterable[TaggedDocument]) -> tuple[str, ...]:
     """The labels of all spans, sorted."""
     sentences = chain.from_iterable(document.sentences for document in documents)
@@ -420,21 +436,11 @@ def _standoff(path: Path) -> TaggedDocument:
     text, annotations = read_text(path), path.with_suffix(".ann")
     names = outermost(_names(annotations, text))
     sentences = []
-    for start, end in _sentence_spans(text, names):
-        cuts = [place - start for name in names for place in (name.first, name.stop)]
-        places = token_spans(text[start:end], boundaries=cuts)
-        starts = [start + first for first, _ in places]
-        spans = [
-            replace(name, first=bisect_left(starts, name.first), stop=bisect_left(starts, name.stop))
-            for name in names
-            if start <= name.first < end
-        ]
+    for place in _sentence_spans(text, names):
         try:
-            tags = tags_of(spans, len(places))
+            sentences.append(tagged_sentence(text, place, names))
         except ValueError as error:
             raise DataError(annotations, f"names cross ({error})", _CROSSING, field="T") from None
-        words = tuple(text[start + first : start + stop] for first, stop in places)
-        sentences.append(TaggedSentence(words=words, tags=tags))
     return TaggedDocument(id=path.stem, sentences=tuple(sentences))
 
 

@@ -23,38 +23,29 @@ from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.questions import MultihopQuestion, Paragraph
 from cdlm_lab.data.records import Document, Question, SentenceRef, Span, Story, Topic, token_spans
 from cdlm_lab.data.storyworld.stories import contradicting_story, event_type_of, story
-from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, TagSpan, tags_of
-from cdlm_lab.errors import check_choice
+from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, TagSpan, tagged_sentence
+from cdlm_lab.errors import check_choice, check_least
 
 _WORD = re.compile(r"[^\W\d_]+")  # letters alone, so that numbers are no words
 
 
 class _Stories:
     """Some stories of a split by their numbers; the latest 128 are kept in memory. Raises ValueError for an
-    unknown split, and for numbers that are too small: `two_for` says what takes two stories, `least` has
-    {name: (value, least)}."""
+    unknown split, and for numbers that are too small: `two_for` says what takes two stories."""
 
-    def __init__(
-        self, split: str, stories: int, *, seed: int, start: int, two_for: str = "", **least: tuple[int, int]
-    ) -> None:
+    def __init__(self, split: str, stories: int, *, seed: int, start: int, two_for: str = "") -> None:
         self.seed, self.split = seed, records.split_named(split)
         if two_for and stories < 2:
             raise ValueError(f"stories is {stories}; {two_for} take at least 2")
-        for name, (value, minimum) in ({"stories": (stories, 1), "start": (start, 0)} | least).items():
-            if value < minimum:
-                raise ValueError(f"{name} is {value}; it must be at least {minimum}")
+        check_least(stories=stories)
+        check_least(0, start=start)
         self.numbers = range(start, start + stories)
-        self.story = lru_cache(maxsize=128)(self._story)
-        self.type_of = cache(self._type_of)
+        place = {"seed": seed, "split": self.split}
+        self.story = lru_cache(maxsize=128)(lambda number: story(**place, index=number))
+        self.type_of = cache(lambda number: event_type_of(**place, index=number))
 
     def __iter__(self) -> Iterator[Story]:
-        return map(self._story, self.numbers)
-
-    def _story(self, number: int) -> Story:
-        return story(seed=self.seed, split=self.split, index=number)
-
-    def _type_of(self, number: int) -> str:
-        return event_type_of(seed=self.seed, split=self.split, index=number)
+        return map(self.story, self.numbers)
 
 
 def read_storyworld_candidates(
@@ -91,7 +82,8 @@ def read_storyworld_claims(
     Numbers of a story differ, and a false one is none of them. So a claim whose number stands in the evidence
     is supported; to tell refuted claims from those without evidence takes reading what a number is about.
     """
-    members = _Stories(split, stories, seed=seed, start=start, evidence=(evidence, 1))
+    check_least(evidence=evidence)
+    members = _Stories(split, stories, seed=seed, start=start)
     return (claim for member in members for claim in _claims(member, evidence))
 
 
@@ -129,8 +121,8 @@ def read_storyworld_topics(
     Names are invented anew for each story, but the nouns that stand for them ("the city") recur.
     `stories_per_topic`: 1 for topics in which all documents report the same event.
     """
-    least = {"stories_per_topic": (stories_per_topic, 1)}
-    members = _Stories(split, stories, seed=seed, start=start, **least)
+    check_least(stories_per_topic=stories_per_topic)
+    members = _Stories(split, stories, seed=seed, start=start)
     return (
         _topic(members, members.numbers[first : first + stories_per_topic])
         for first in range(0, stories, stories_per_topic)
@@ -306,8 +298,9 @@ def read_storyworld_questions(
             another run of the same report, or, if that is too short, of a further one; all else is the same
             but `supporting`, which has only the sentence that is left.
     """
-    least = {"sentences": (sentences, 1), "paragraphs": (paragraphs, 2)}
-    members = _Stories(split, stories, seed=seed, start=start, two_for="reports of another story", **least)
+    check_least(sentences=sentences)
+    check_least(2, paragraphs=paragraphs)
+    members = _Stories(split, stories, seed=seed, start=start, two_for="reports of another story")
     return (
         _Context(members, number, question, sentences).filled(paragraphs, withheld=withheld)
         for number in members.numbers
@@ -497,14 +490,7 @@ def _tagged_sentences(member: Story, number: int, *, labelled: bool) -> Iterator
     report = member.cluster.documents[number]
     # The tags of context are not even looked at: text without labels must not profit from annotation.
     gold = [tag for tag in member.tags if labelled and tag.document == number]
-    for start, end in report.sentences:
-        inside = [tag for tag in gold if start <= tag.start < end]
-        cuts = [place - start for tag in inside for place in (tag.start, tag.end)]
-        spans = token_spans(report.text[start:end], boundaries=cuts)
-        words = tuple(report.text[start + first : start + stop] for first, stop in spans)
-        starts = [start + first for first, _ in spans]
-        tagged = (
-            TagSpan(label=tag.label, first=bisect_left(starts, tag.start), stop=bisect_left(starts, tag.end))
-            for tag in inside
-        )
-        yield TaggedSentence(words=words, tags=tags_of(tagged, len(words)) if labelled else None)
+    names = [TagSpan(label=tag.label, first=tag.start, stop=tag.end) for tag in gold]
+    for place in report.sentences:
+        sentence = tagged_sentence(report.text, place, names)
+        yield sentence if labelled else replace(sentence, tags=None)
