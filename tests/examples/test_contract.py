@@ -3,8 +3,9 @@
 import copy
 import pickle
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -357,6 +358,41 @@ def test_another_order(made):
     for index in (-1, len(made.examples)):
         with pytest.raises(IndexError, match=f"there is no {made.kind} {index}"):
             made.examples.in_order([0, index])
+
+
+def paragraph_of(examples: ParagraphTasks, index: int) -> tuple[int, int]:
+    """Row of the document and number of the paragraph that an example's first sentence is of."""
+    first = examples.describe(index).sentences[0]
+    ends = np.cumsum(examples.corpus[first.row]["paragraph_sizes"])
+    return first.row, int(np.searchsorted(ends, first.number, side="right"))
+
+
+ITEM_OF: dict[str, Callable[[Any, int], Any]] = {  # of an example: a pass has each item once
+    "clusters": lambda examples, index: examples.describe(index).row,
+    "paragraphs": paragraph_of,
+    "candidates": lambda examples, index: examples.owner(index)[0],
+    "claims": lambda examples, index: examples.owner(index),
+}
+
+
+@pytest.mark.parametrize("made", ITEM_OF, indirect=True)
+def test_each_pass_has_every_item_once_in_an_order_of_its_own(made, request):
+    item = ITEM_OF[request.node.callspec.params["made"]]
+    one = replace(made.examples, size=None)
+    count = len(one)
+    longer, other = replace(one, size=3 * count + 2), replace(one, seed=one.seed + 1)
+    assert len(longer) == 3 * count + 2
+    as_alone, of_seed = ([plain(each[index]) for index in range(count)] for each in (one, other))
+    assert [plain(longer[index]) for index in range(count)] == as_alone != of_seed
+    passes = [[item(longer, n) for n in range(start, start + count)] for start in (0, count, 2 * count)]
+    assert Counter(passes[0]) == Counter(passes[1]) == Counter(passes[2])
+    assert passes[0] != passes[1] != passes[2] != passes[0]
+    for changes, message in (
+        ({"seed": -1}, "seed is -1; it must"),
+        ({"size": 0}, "size is 0;"),
+    ):
+        with pytest.raises(ValueError, match=f"^{message}"):
+            replace(one, **changes)
 
 
 def test_passes_have_each_item_once_in_a_new_order():
