@@ -252,16 +252,13 @@ class CandidateExamples(_Sequences):
     """
 
     sets: Sequence[CandidateSet]
-    k: int | None = None  # most candidates of a group; None = as many as the layout has
     _groups: np.ndarray = field(init=False, repr=False)  # int64 (groups, 2), number of the set, and in it
 
     def __post_init__(self) -> None:
-        if not 1 <= self._k <= self.layout.candidates:
-            raise ValueError(f"k is {self.k}; it must be 1 to {self.layout.candidates}, as the layout has")
         for one in self.sets:
             if not one.candidates:
                 raise ValueError(f"question {one.id} has no candidates; leave it out")
-        counts = [-(-len(one.candidates) // self._k) for one in self.sets]
+        counts = [-(-len(one.candidates) // self.layout.candidates) for one in self.sets]
         groups = [(number, group) for number, count in enumerate(counts) for group in range(count)]
         object.__setattr__(self, "_groups", np.array(groups, dtype=np.int64))
         self._pass_over(len(groups))
@@ -282,11 +279,7 @@ class CandidateExamples(_Sequences):
             order = shuffled_order(len(one.candidates), seed=self.seed, epoch=epoch, index=number)
         else:
             order = fixed_order(one.candidates, key=one.id)
-        return number, chunks(order, k=self._k)[group]
-
-    @property
-    def _k(self) -> int:
-        return self.layout.candidates if self.k is None else self.k
+        return number, chunks(order, k=self.layout.candidates)[group]
 
     def _pieces(self, index: int) -> list[np.ndarray]:
         number, candidates = self.owner(index)

@@ -130,14 +130,13 @@ class MatchExamples:
     """Map-style dataset of pairs; each sequence is written when it is read.
 
     `examples[i]` is a dict of `input_ids` int64 (seq,), `global_attention_mask` int64 (seq,), 1 = global, and
-    with labels `labels` int64 (), 1 = related.
+    `labels` int64 (), 1 = related.
     """
 
     pairs: Sequence[DocumentPair]
     documents: Mapping[str, EncodedSentences]  # by id; `SentencesById` encodes each when it is first needed
     special: SpecialTokens
     max_length: int  # of a sequence, special tokens included
-    labelled: bool = True  # False = the key `labels` is left out
 
     def __post_init__(self) -> None:
         _check_room(self.max_length, self.special)
@@ -147,14 +146,11 @@ class MatchExamples:
 
     def __getitem__(self, index: int) -> dict[str, np.ndarray]:
         sequence = self.describe(index)
-        example = {"input_ids": sequence.input_ids, "global_attention_mask": sequence.global_attention_mask}
-        if self.labelled:
-            example["labels"] = np.array(self.pairs[index].related, dtype=np.int64)
-        return example
-
-    def in_order(self, order: Sequence[int] | np.ndarray) -> MatchExamples:
-        """The pairs of these numbers, in this order; documents stay encoded."""
-        return replace(self, pairs=[self.pairs[checked_index(n, len(self), "pair")] for n in order])
+        return {
+            "input_ids": sequence.input_ids,
+            "global_attention_mask": sequence.global_attention_mask,
+            "labels": np.array(self.pairs[index].related, dtype=np.int64),
+        }
 
     def describe(self, index: int) -> MatchSequence:
         """The sequence of one pair with what was left out of it."""
@@ -196,13 +192,12 @@ class SentencePairExamples:
     """Map-style dataset of pairs; a document is encoded when it is first read, and kept.
 
     `examples[i]` is a dict of `first` and `second`, what `encode` makes of the two documents (not to be
-    written to), and, if they are wanted, `labels` float32 (), 1 = related, 0 = not.
+    written to), and `labels` float32 (), 1 = related, 0 = not.
     """
 
     pairs: Sequence[DocumentPair]
     # Gives int64 (sentences, words), filled with 0, as `SentenceWords`; or float32 (sentences, size).
     encode: Callable[[PairDocument], np.ndarray]
-    labelled: bool = True  # False = leave out `labels`
     _encoded: dict[str, np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
@@ -210,14 +205,14 @@ class SentencePairExamples:
 
     def __getitem__(self, index: int) -> dict[str, np.ndarray]:
         pair = self.pairs[index]
-        example = {}
-        for side, document in zip(SIDES, (pair.first, pair.second), strict=True):
+        for document in (pair.first, pair.second):
             if document.id not in self._encoded:
                 self._encoded[document.id] = self.encode(document)
-            example[side] = self._encoded[document.id]
-        if self.labelled:
-            example["labels"] = np.array(pair.related, dtype=np.float32)
-        return example
+        return {
+            "first": self._encoded[pair.first.id],
+            "second": self._encoded[pair.second.id],
+            "labels": np.array(pair.related, dtype=np.float32),
+        }
 
 
 SIDES = ("first", "second")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -363,13 +363,9 @@ class QuestionExamples:
         labels = _labels(self.questions[index], sequence) if self.labelled else {}
         return sequence.inputs | labels
 
-    def in_order(self, order: Sequence[int] | np.ndarray) -> QuestionExamples:
-        """The questions of these numbers, in this order; they stay encoded."""
-        return replace(self, questions=[self._question(index) for index in order])
-
     def describe(self, index: int) -> QuestionSequence:
         """The sequence of one question with what was left out of it."""
-        encoded = self.encoded[self._question(index).id]
+        encoded = self.encoded[self.questions[checked_index(index, len(self), "question")].id]
         return question_sequence(encoded, special=self.special, marks=self.marks, max_length=self.max_length)
 
     def fit_facts(self) -> FitFacts:
@@ -378,9 +374,6 @@ class QuestionExamples:
         for index, question in enumerate(self.questions):
             total.update(_fit(question, self.describe(index)))
         return FitFacts(**{name: total[name] for name in FitFacts.__dataclass_fields__})
-
-    def _question(self, index: int) -> MultihopQuestion:
-        return self.questions[checked_index(index, len(self), "question")]
 
 
 def _labels(question: MultihopQuestion, sequence: QuestionSequence) -> dict[str, np.ndarray]:

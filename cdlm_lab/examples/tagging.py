@@ -21,7 +21,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, spans_of
+from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
 from cdlm_lab.errors import check_least
 from cdlm_lab.examples.passes import checked_index
 
@@ -290,18 +290,6 @@ class TagExamples:
         chosen = copy.copy(self)
         chosen.sequences = np.array([self._sequence(n) for n in order], dtype=np.int64).reshape(-1, 2)
         return chosen
-
-    def describe(self, index: int) -> str:
-        """One line: the document, where the sequence stands in it, and how much there is to look at."""
-        example = self[index]
-        split = self.documents[example.document]
-        tags = split.document.sentences[example.sentence].tags
-        places = example.places[example.places[..., 0] >= 0]
-        return (
-            f"{split.document.id}, sentence {split.origin[example.sentence]} (sequence {example.sentence}): "
-            f"{len(example.words)} words, {len(spans_of(tags))} spans, {len(places)} occurrences in "
-            f"{len(np.unique(places[:, 0]))} sequences"
-        )
 
     def _sequence(self, index: int) -> tuple[int, int]:
         document, sentence = self.sequences[checked_index(index, len(self), "example")].tolist()

@@ -328,16 +328,12 @@ def test_training_reads_each_candidate_once_in_each_pass_in_another_order(make):
     assert sorted(passes[0]) != sorted(passes[1]), "not only the groups move, their candidates do"
 
 
-def test_groups_of_one_candidate_are_a_cross_encoder_and_may_be_smaller_than_the_layout(make, tokenizer):
+def test_groups_of_one_candidate_are_a_cross_encoder(make, tokenizer):
     pairwise = make(layout=JointLayout(sentences=2, length=4))
     assert len(pairwise) == 9
     assert in_words(pairwise[5]["input_ids"], tokenizer) == "[CLS] w1 w101 [SEP] w20"
     assert pairwise[5]["labels"].tolist() == [1]
-    assert sizes(make(k=1)) == [1] * 9
-    examples = make(k=2)
-    assert sizes(examples) == [2, 2, 1, 1, 2, 1]
-    assert (examples[0]["starts"] == -1).tolist() == [False, False, False, True]
-    assert examples[0]["labels"][2] == -100
+    assert sizes(pairwise) == [1] * 9
 
 
 @pytest.mark.parametrize(
@@ -345,8 +341,6 @@ def test_groups_of_one_candidate_are_a_cross_encoder_and_may_be_smaller_than_the
     [
         ({"sets": []}, "there are no examples to make"),
         ({"sets": [SETS[0], question("w103")]}, "question w103 has no candidates; leave it out"),
-        ({"k": 0}, "k is 0; it must be 1 to 3, as the layout has"),
-        ({"k": 4}, "k is 4; it must be 1 to 3, as the layout has"),
     ],
 )
 def test_messages_about_questions(make, settings, message):

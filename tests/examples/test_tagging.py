@@ -365,14 +365,6 @@ def test_only_occurrences_of_labelled_words_are_kept():
     assert 300 * 20 * 9 <= len(pickle.dumps(examples._kept)) < 300 * 20 * 9 + 3000
 
 
-def test_descriptions(examples):
-    described = "novel, sentence 3 (sequence 3): 4 words, 2 spans, 10 occurrences in 2 sequences"
-    assert examples.describe(1) == described
-    short = split("cut", sentence("a b c"), sentence("Ann of b", "B-PER I-PER O"), most=2)
-    described = "cut, sentence 1 (sequence 3): 1 words, 0 spans, 2 occurrences in 2 sequences"
-    assert TagExamples([short], TAGS, most=9).describe(1) == described
-
-
 def test_context_and_words_read(examples):
     assert context_of([examples[0]]) == [(0, 2), (0, 3)], "the first Florence is the fourth nearest"
     assert context_of([examples[2], examples[0], examples[0]]) == [(0, 2), (0, 3), (2, 0), (2, 1)]
