@@ -14,7 +14,6 @@ measured in the same run.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import statistics
 from functools import partial
@@ -107,20 +106,19 @@ def peak_memory(name: str, *, length: int, n_global: int, device: torch.device, 
 
 
 def measure(
-    *, length: int, n_global: int, device: str, dtype: str, repeats: int, peak_rate: float
+    *, length: int, n_global: int, device: torch.device, dtype: torch.dtype, repeats: int, peak_rate: float
 ) -> dict[str, float]:
     """One row of the table."""
-    place, precision = torch.device(device), getattr(torch, dtype)
-    both = layers(device=place, dtype=precision)
-    hidden, mask = make_case(length=length, n_global=n_global, device=place, dtype=precision)
+    form = {"length": length, "n_global": n_global, "device": device, "dtype": dtype}
+    both = layers(device=device, dtype=dtype)
+    hidden, mask = make_case(**form)
     works = {name: partial(step, layer, hidden, mask) for name, layer in both.items()}
     for work in works.values():  # the warm-up
         work()
     desc = f"length {length}, {n_global} global"
-    times = timing.take_turns(works, repeats=repeats, device=place, desc=desc)
+    times = timing.take_turns(works, repeats=repeats, device=device, desc=desc)
     plan = make_plan(attention_mask=mask >= 0, global_mask=mask > 0, window=WINDOW)
-    options = {"lengths": length, "globals": n_global, "device": device, "dtype": dtype}
-    memory = {name: timing.peak_in_fresh_process("attention", name, options) for name in both}
+    memory = {name: timing.in_fresh_process(peak_memory, name, **form) for name in both}
     ours = statistics.median(times["ours"])
     return {
         "length": length,
@@ -144,20 +142,15 @@ def main() -> None:
     )
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
-    parser.add_argument("--peak-of", choices=["huggingface", "ours"], help=argparse.SUPPRESS)
     given = parser.parse_args()
     device, dtype = torch.device(given.device), getattr(torch, given.dtype)
     cases = [(length, number_of_globals(text, length)) for length in given.lengths for text in given.globals]
-    if given.peak_of:
-        length, n_global = cases[0]
-        print(peak_memory(given.peak_of, length=length, n_global=n_global, device=device, dtype=dtype))
-        return
     rate = timing.matmul_rate(device=device, dtype=dtype)
     head = {"machine": timing.surroundings(device)["machine"], "torch": torch.__version__}
     head |= {"dtype": given.dtype, "matmul_gflops": rate / 1e9}
     print(f"one layer, {HEADS} x {HEAD_SIZE}, window {WINDOW}, both passes, {given.repeats} pairs of runs")
     timing.print_head(head)
-    form = {"device": given.device, "dtype": given.dtype, "repeats": given.repeats, "peak_rate": rate}
+    form = {"device": device, "dtype": dtype, "repeats": given.repeats, "peak_rate": rate}
     rows = [measure(length=length, n_global=n_global, **form) for length, n_global in cases]
     print(timing.table(COLUMNS, rows))
     timing.write_rows(given.json, head, rows)

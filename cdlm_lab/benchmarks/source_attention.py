@@ -13,7 +13,6 @@ growth of the resident set while the model reads (CPU), or the allocator's peak 
 
 from __future__ import annotations
 
-import argparse
 import copy
 import statistics
 from functools import partial
@@ -79,6 +78,13 @@ def read(name: str, model: LongformerModel, ids: Tensor, source: np.ndarray) -> 
     return given.cpu().numpy(), received.cpu().numpy()
 
 
+def peak_memory(name: str, *, sizes: TinySizes, window: int, length: int, device: str) -> float:
+    """MiB at the peak of reading a text, in this (fresh) process."""
+    model = models(sizes=sizes, window=window, max_length=length)[name].to(device)
+    read(name, model, *text_of(window, model))
+    return timing.peak_growth(partial(read, name, model, *text_of(length, model)), model.device)
+
+
 def measure(
     both: dict[str, LongformerModel], *, length: int, repeats: int, memory: dict[str, float]
 ) -> dict[str, float]:
@@ -104,24 +110,17 @@ def main() -> None:
     parser.add_argument("--model", choices=SIZES, default="minilm", help="sizes; weights are random")
     parser.add_argument("--window", type=int, default=512)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--peak-of", choices=WAYS, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    loaded = models(sizes=SIZES[given.model], window=given.window, max_length=max(given.lengths))
-    if given.peak_of:
-        model = loaded[given.peak_of].to(given.device)
-        read(given.peak_of, model, *text_of(given.window, model))
-        text = text_of(given.lengths[0], model)
-        print(timing.peak_growth(partial(read, given.peak_of, model, *text), model.device))
-        return
+    form = {"sizes": SIZES[given.model], "window": given.window}
+    loaded = models(**form, max_length=max(given.lengths))
     both = {name: model.to(given.device) for name, model in loaded.items()}
     head = timing.surroundings(torch.device(given.device)) | {"model": given.model, "window": given.window}
     head |= {"source_tokens": SOURCE_TOKENS, "repeats": given.repeats}
     timing.print_head(head)
-    form = {"model": given.model, "window": given.window, "device": given.device}
+    form |= {"device": given.device}
     rows = []
     for length in given.lengths:
-        options = {"lengths": length, **form}
-        memory = {name: timing.peak_in_fresh_process("source_attention", name, options) for name in WAYS}
+        memory = {name: timing.in_fresh_process(peak_memory, name, length=length, **form) for name in WAYS}
         rows.append(measure(both, length=length, repeats=given.repeats, memory=memory))
     print(timing.table({**COLUMNS, "differ by": "{largest_difference:.0e}"}, rows))
     timing.write_rows(given.json, head, rows)

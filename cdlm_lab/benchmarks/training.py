@@ -28,14 +28,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import math
-import multiprocessing
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import product
-from multiprocessing.connection import Connection
 
 import torch
 from torch import Tensor
@@ -211,35 +209,26 @@ def cases(
         yield Case(part="tiny", **TINY, global_tokens=count, attention_dropout=0.0, precision=precision)
 
 
-def work(case: Case, way: str, device: str, parent: Connection) -> None:
-    """One model in a fresh process: sends the MiB at the peak of a first step above weights and tokens; then
-    the seconds of a step each time that it receives True."""
+_kept = ExitStack()  # until the process ends
+_step: TrainingStep | None = None  # of a process in which `begin` has made it
+
+
+def begin(case: Case, way: str, device: str) -> float:
+    """Make one model in this (fresh) process: MiB at the peak of its first step above weights and tokens."""
+    global _step
     place, length = torch.device(device), 2 * case.window
     first = replace(case, length=length, examples=1, global_tokens=min(case.global_tokens, length // 4))
-    with memory_kept() if way == "ours" else nullcontext():
-        # A step of another model comes first, so that what libraries load for themselves does not count.
-        TrainingStep(replace(first, part="tiny"), way, device=place)()
-        step = TrainingStep(case, way, device=place)
-        parent.send(timing.peak_growth(step, place))
-        while parent.recv():
-            parent.send(timing.seconds(step, place))
+    if way == "ours":
+        _kept.enter_context(memory_kept())
+    # A step of another model comes first, so that what libraries load for themselves does not count.
+    TrainingStep(replace(first, part="tiny"), way, device=place)()
+    _step = TrainingStep(case, way, device=place)
+    return timing.peak_growth(_step, place)
 
 
-@contextmanager
-def at_work(case: Case, way: str, device: str) -> Iterator[Connection]:
-    """Within, `work` goes on in its process."""
-    server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload([coreference.__name__])  # it imports all that is needed, and starts nothing
-    ours, theirs = server.Pipe()
-    process = server.Process(target=work, args=(case, way, device, theirs), daemon=True)
-    process.start()
-    theirs.close()  # so that a process that dies is noticed
-    try:
-        yield ours
-        ours.send(False)
-        process.join()
-    finally:
-        process.kill()
+def seconds_of_step() -> float:
+    """Of one more step of that model."""
+    return timing.seconds(_step, _step.model.device)
 
 
 def measure(case: Case, *, device: str, repeats: int, patience: float, bar: Progress) -> dict[str, object]:
@@ -248,8 +237,8 @@ def measure(case: Case, *, device: str, repeats: int, patience: float, bar: Prog
     times: dict[str, list[float]] = {way: [] for way in WAYS}
     rates: list[float] = []
     with ExitStack() as stack:
-        workers = {way: stack.enter_context(at_work(case, way, device)) for way in WAYS}
-        memory = {way: worker.recv() for way, worker in workers.items()}
+        workers = {way: stack.enter_context(timing.fresh_process(preloaded=True)) for way in WAYS}
+        memory = {way: worker.submit(begin, case, way, device).result() for way, worker in workers.items()}
         bar.update(share)
         began = time.monotonic()
         for done in range(repeats):
@@ -257,8 +246,7 @@ def measure(case: Case, *, device: str, repeats: int, patience: float, bar: Prog
                 bar.update(share * (repeats - done))
                 break
             for way, worker in workers.items():
-                worker.send(True)
-                times[way].append(worker.recv())
+                times[way].append(worker.submit(seconds_of_step).result())
             rates.append(timing.matmul_rate(device=torch.device(device), dtype=dtype))
             bar.update(share)
     tokens = case.examples * case.length

@@ -87,7 +87,7 @@ def check_row(row: dict[str, float], *, n_global: int) -> None:
 def test_rows_are_complete(monkeypatch: pytest.MonkeyPatch, command):
     """All but the memory, which takes a process a layer and case (below, and in the slow test)."""
     memory = {"huggingface": 40.0, "ours": 10.0}
-    monkeypatch.setattr(timing, "peak_in_fresh_process", lambda _, name, options: memory[name])
+    monkeypatch.setattr(timing, "in_fresh_process", lambda _, name, **case: memory[name])
     report, printed = command(benchmark, f"--lengths {LENGTH} --globals 15% 0 --repeats 1")
     assert report["dtype"] == "float32"
     assert report["matmul_gflops"] > 0
@@ -102,8 +102,8 @@ def test_rows_are_complete(monkeypatch: pytest.MonkeyPatch, command):
 @pytest.mark.usefixtures("memory_measured")
 def test_peak_memory_holds_at_least_what_the_step_must_keep():
     """Query, key and value of 1024 tokens, 768 float32 numbers each: 3 MiB apiece."""
-    options = {"lengths": 1024, "globals": 0, "device": "cpu", "dtype": "float32"}
-    assert 3 * 3 < timing.peak_in_fresh_process("attention", "ours", options) < 1000
+    case = {"length": 1024, "n_global": 0, **CPU}
+    assert 3 * 3 < timing.in_fresh_process(benchmark.peak_memory, "ours", **case) < 1000
 
 
 @pytest.mark.slow

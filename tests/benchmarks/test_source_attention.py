@@ -1,5 +1,7 @@
 """The benchmark of chosen tokens' attention: both ways give the same numbers, the command from end to end."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -28,12 +30,12 @@ def test_both_ways_give_the_rows_and_columns_of_the_source():
 
 @pytest.mark.usefixtures("memory_measured")
 def test_the_command_prints_a_table_and_writes_the_rows(monkeypatch: pytest.MonkeyPatch, command):
-    measured = timing.peak_in_fresh_process
+    measured = timing.in_fresh_process
 
-    def of_the_first_length(name: str, way: str, options: dict) -> float:
-        return measured(name, way, options) if options["lengths"] == 128 else 7.0
+    def of_the_first_length(function: Callable, way: str, *, length: int, **form: object) -> float:
+        return measured(function, way, length=length, **form) if length == 128 else 7.0
 
-    monkeypatch.setattr(timing, "peak_in_fresh_process", of_the_first_length)  # a process each takes long
+    monkeypatch.setattr(timing, "in_fresh_process", of_the_first_length)  # a process each takes long
     report, printed = command(benchmark, "--model tiny --lengths 128 256 --window 32 --repeats 2")
     assert [row["length"] for row in report["rows"]] == [128, 256]
     for row in report["rows"]:

@@ -106,7 +106,6 @@ def test_rows_are_complete(command):
     assert timing.table(benchmark.COLUMNS, [row]) in printed
 
 
-def test_a_process_that_dies_is_noticed():
-    """It knows no such device."""
-    with pytest.raises(EOFError), benchmark.at_work(case_of("tiny"), "ours", "nowhere") as worker:
-        worker.recv()
+def test_what_fails_in_the_process_of_a_model_is_raised_here():
+    with pytest.raises(RuntimeError, match="nowhere"), timing.fresh_process(preloaded=True) as worker:
+        worker.submit(benchmark.begin, case_of("tiny"), "ours", "nowhere").result()
