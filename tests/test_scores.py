@@ -104,14 +104,6 @@ def test_rows_are_written_read_and_framed(tmp_path: Path):
     assert plain_name(first) == "a/test/f1/seed 7"
 
 
-def test_two_rows_that_nothing_tells_apart_are_refused(tmp_path: Path):
-    run = open_run(tmp_path, name="x", parameters={})
-    row = Score(metric="f1", value=0.5)
-    with pytest.raises(RunError, match=r"scores\[1\]: a second row of f1"):
-        run.write_report(scores=[row, row])
-    run.write_report(scores=[row])
-
-
 @pytest.mark.parametrize("value", [True, "0.5", float("nan"), float("inf"), None])
 def test_what_no_value_can_be(value: object):
     with pytest.raises(ValueError, match="value"):

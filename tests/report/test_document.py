@@ -106,7 +106,8 @@ ROW = {"metric": "f1", "value": 1}
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("name", 3, r"name is 3 \(int\); it must be text$"),
+        ("name", ["x"], r"name is \['x'\] \(list\); it must be text$"),
+        ("parameters", [], r"parameters is \[\] \(list\); it must be a mapping$"),
         ("scores", {}, r"scores is {} \(dict\); it must be a list of rows$"),
         ("scores", [3], r"scores\[0\] is 3 \(int\); it must be a mapping$"),
         ("scores", [ROW | {"value": "x"}], r"scores\[0\]\['value'\]: input should be a valid"),
@@ -117,8 +118,10 @@ ROW = {"metric": "f1", "value": 1}
         ("scores", [ROW | {"p": 1.5}], r"scores\[0\]: p is 1.5; it must lie in \[0, 1\]$"),
         ("scores", [ROW | {"deviation": -1}], r"scores\[0\]: the deviation is -1; it must not be negative$"),
         ("scores", [ROW] * 2, r"scores\[1\]: a second row of f1$"),
+        ("tables", {"a": 5}, r"tables\['a'\] is 5 \(int\)"),
         ("tables", {"a": [3]}, r"tables\['a'\]\[0\] is 3 \(int\); it must be a mapping$"),
         ("seed", "7", r"seed is the text '7'; it must be a whole number$"),
+        ("seed", 10**40, "seed has more than 64 bits$"),
         ("seconds", float("inf"), r"seconds is inf"),
         ("finished", None, r"finished is None \(NoneType\); it must be text$"),
         ("parameters", {"x": 10**30}, r"parameters\['x'\] has more than 64 bits$"),

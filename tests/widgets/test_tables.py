@@ -243,24 +243,6 @@ def test_every_published_number_stands_once_and_is_a_number():
             assert table_name == ("doc-arc", "5") or 0 <= float(number) <= 100
 
 
-@pytest.mark.parametrize(
-    ("place", "expected"),
-    [
-        (("cdlm", "1", "Multi-News", "cdlm", "test perplexity"), "3.39"),
-        (("cdlm", "2", "ECB+ event", "cdlm/documents", "conll/f1"), "85.6"),
-        (("cdlm", "3", "ECB+ event", "cdlm/sentences", "conll/f1"), "84.2"),
-        (("cda", "2", "AAN", "gru-han-deep", "accuracy"), "75.08"),
-        (("cda", "4", "S2ORC", "gru-han-deep/attention", "mrr"), "0.6474"),
-        (("doc-arc", "2", "LitBank", "doc-arc", "f1 deviation"), "0.45"),
-        (("mspp", "7", "TREC-QA", "mspp-ie", "mrr"), "95.4"),
-        (("mspp", "8", "FEVER", "pairwise-sum", "dev label_accuracy"), "80.01"),
-    ],
-)
-def test_some_of_the_papers_numbers(place: tuple[str, str, str, str, str], expected: str):
-    paper, number, *key = place
-    assert tables.published_numbers()[paper, number][*key] == expected
-
-
 def test_numbers_of_a_paper_stand_beside_ours():
     of_papers = (("cda", "2"), ("cdlm", "4"))
     form = {"dataset": "AAN", "columns": ("accuracy", "f1"), "decimals": (1, 1)}

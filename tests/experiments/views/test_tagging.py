@@ -9,7 +9,7 @@ import pytest
 from tagging_runs import tagged
 
 from cdlm_lab.data.tagged import TaggedDocument, TagSpan, tag_set
-from cdlm_lab.examples.tagging import BUCKETS, SplitDocument, TagExamples
+from cdlm_lab.examples.tagging import SplitDocument, TagExamples
 from cdlm_lab.experiments.document_tagging import TagTraining
 from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS, Tagger, Taggers, TaggerSettings, TagPredictions
 from cdlm_lab.experiments.views.tagging import (
@@ -56,10 +56,6 @@ def titles(**tables: Any) -> list[str]:
     return [figure.layout.title.text for figure in drawn(**tables)]
 
 
-def points(trace: Any) -> tuple[list[float], list[float]]:
-    return list(trace.x), list(trace.y)
-
-
 def test_figures_in_the_papers_order_and_those_without_numbers_left_out() -> None:
     every = titles()
     assert len(every) == 4
@@ -76,17 +72,8 @@ def test_figures_in_the_papers_order_and_those_without_numbers_left_out() -> Non
     found = drawn(weights=[*TABLES["weights"], weights("dynamic-doc-arc", 0, 0.5)])
     assert len(found) == len(every) + 1
     assert "Doc-ARC, dynamic" in found[3].layout.title.text
-    assert [points(figure.data[-1])[1] for figure in found[2:4]] == [[0.6, 0.2], [0.5]]
-
-
-def test_the_numbers_are_those_of_the_report() -> None:
-    shares, gains, by_distance, sweep = drawn()
-    assert points(shares.data[0]) == ([25, 75], [12.5, 75])  # in the middle of each quantile
-    assert points(gains.data[0]) == ([0, 1], [2, 5])
-    (means,) = [trace for trace in by_distance.data if trace.type == "scatter"]
-    assert points(means) == ([BUCKETS.index("0"), BUCKETS.index("4-7")], pytest.approx([0.6, 0.2]))
-    assert points(sweep.data[-1]) == ([2, 10], [56.25, 50])  # means over the seeds, in the order of K
-    assert "2 seeds" in sweep.data[-1].name
+    assert [list(figure.data[-1].y) for figure in found[2:4]] == [[0.6, 0.2], [0.5]]
+    assert found[2].layout.xaxis.ticktext[4].startswith("4-7<")
 
 
 # ---- sentences as they were tagged
