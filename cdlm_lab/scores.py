@@ -38,13 +38,11 @@ class Score:
     deviation: Number | None = None  # standard deviation over the seeds
     n: Count | None = None  # how many items it is measured on
     clusters: Count | None = None  # of how many groups of items the interval draws
-    seed: Count | None = (
-        None  # of the one training measured; None = the row is of all, or nothing was trained
-    )
+    # Of the one training measured; None = the row is of all, or nothing was trained.
+    seed: Count | None = None
     seeds: Count | None = None  # of how many trainings it is the mean
-    p: Number | None = (
-        None  # two-sided, corrected for the number of tests (Holm), against the system `against`
-    )
+    # Two-sided, corrected for the number of tests (Holm), against the system `against`.
+    p: Number | None = None
     against: str = ""
     chance: Number | None = None  # what guessing reaches
     note: str = ""  # anything else that belongs to it, as text

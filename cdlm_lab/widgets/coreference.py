@@ -61,16 +61,6 @@ class PairError:
         html.check_between("the score of a pair", self.score)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoreferenceErrors:
-    """The wrong pairs of a system, in any order."""
-
-    merged: tuple[PairError, ...]  # pairs put into one cluster that do not corefer
-    split: tuple[PairError, ...]  # pairs that corefer, put into different clusters
-    # Of the clustering; the page names the pairs on the right side of it, which were misled by other pairs.
-    threshold: float
-
-
 def clusters_html(clusters: Sequence[ShownCluster]) -> str:
     """The clusters as one block of HTML, largest first, at most MOST_CLUSTERS of them; clusters of one
     mention, as many at most, are a folded list at the end. `clusters`: all that a system made, so that the
@@ -168,12 +158,13 @@ def _left_out(count: int, noun: str, which: str = "") -> str:
     return html.muted(more) if count > 0 else ""
 
 
-def errors_html(errors: CoreferenceErrors) -> str:
+def errors_html(merged: Sequence[PairError], split: Sequence[PairError], *, threshold: float) -> str:
     """Two tables of pairs of at most MOST_PAIRS rows, each with its score and both mentions in their
-    sentences: the merged pairs by falling, the split ones by rising score, so that the surest mistakes of the
-    scorer come first."""
-    merged = sorted(errors.merged, key=lambda pair: -pair.score)
-    split = sorted(errors.split, key=lambda pair: pair.score)
+    sentences: the merged pairs, put into one cluster though they do not corefer, by falling score, the split
+    ones, which do, by rising score, so that the surest mistakes of the scorer come first. Pairs on the right
+    side of the threshold are named: they were misled by other pairs."""
+    merged = sorted(merged, key=lambda pair: -pair.score)
+    split = sorted(split, key=lambda pair: pair.score)
     body = ""
     for name, meaning, pairs, note in (
         ("Merged", "in one cluster, but they do not corefer; the highest", merged, "joined by way of others"),
@@ -191,7 +182,7 @@ def errors_html(errors: CoreferenceErrors) -> str:
         colours = html.gold_colours((one[0].first.gold, one[0].second.gold) for one in alike[:MOST_PAIRS])
         cells = []
         for pair, *others in alike[:MOST_PAIRS]:
-            misled = (pair.score > errors.threshold) == (pairs is split)
+            misled = (pair.score > threshold) == (pairs is split)
             score = _score(pair.score, note if misled else "", len(others))
             cells.append([score, *(_in_sentence(one, colours) for one in (pair.first, pair.second))])
         if cells:

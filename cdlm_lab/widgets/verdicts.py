@@ -23,9 +23,8 @@ class ReadClaim:
     claim: str
     evidence: tuple[str, ...]  # sentences in the order in which they were retrieved; () = none were
     probabilities: Mapping[str, float]  # label -> its probability; they sum to 1
-    shares: (
-        tuple[float, ...] | None
-    )  # of each sentence in the verdict, in [0, 1]; None = the model gives none
+    # Of each sentence in the verdict, in [0, 1]; None = the model gives none.
+    shares: tuple[float, ...] | None
     gold: str | None  # the gold label; None = not known
 
     def __post_init__(self) -> None:

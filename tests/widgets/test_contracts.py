@@ -61,7 +61,7 @@ def clusters_html():
 
 def errors_html():
     pair = coreference.PairError(first=MENTION, second=MENTION, score=0.5)
-    return coreference.errors_html(coreference.CoreferenceErrors(merged=(pair,), split=(), threshold=0.5))
+    return coreference.errors_html([pair], [], threshold=0.5)
 
 
 def packed_html():

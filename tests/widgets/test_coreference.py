@@ -126,9 +126,7 @@ def pair(score, first="A", second="B", *, text="w"):
 
 def sections(merged, split=(), threshold=0.5):
     """The merged part and the split part, as HTML."""
-    html = coreference.errors_html(
-        coreference.CoreferenceErrors(merged=tuple(merged), split=tuple(split), threshold=threshold)
-    )
+    html = coreference.errors_html(merged, split, threshold=threshold)
     return re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL).split(">Split")
 
 

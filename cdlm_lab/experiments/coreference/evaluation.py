@@ -351,7 +351,7 @@ def tree_view(prepared: Prepared, predictions: Predictions) -> go.Figure:
 def errors_view(prepared: Prepared, predictions: Predictions) -> Shown:
     """The wrong pairs of all groups of test."""
     errors = pair_errors(prepared.topics["test"], predictions.test, predictions.threshold)
-    return Shown(widgets.errors_html(errors))
+    return Shown(widgets.errors_html(*errors, threshold=predictions.threshold))
 
 
 def table_view(report: Report) -> ScoreTable:
@@ -383,11 +383,12 @@ def shown_clusters(
 
 def pair_errors(
     topics: Sequence[Topic], predictions: Sequence[GroupPrediction], threshold: float
-) -> widgets.CoreferenceErrors:
+) -> tuple[list[widgets.PairError], list[widgets.PairError]]:
     """Pairs that were put together and do not corefer, and pairs that corefer and were kept apart."""
     documents = _documents(topics)
     names = gold_names(documents.values())
-    errors: dict[str, tuple[widgets.PairError, ...]] = {"merged": (), "split": ()}
+    merged: list[widgets.PairError] = []
+    split: list[widgets.PairError] = []
     for prediction in predictions:
         mentions = prediction.group.mentions
         shown = [_shown(mention, documents, names) for mention in mentions]
@@ -395,12 +396,12 @@ def pair_errors(
         gold = np.unique([mention.cluster for mention in mentions], return_inverse=True)[1]
         first, second = np.triu_indices(len(mentions), k=1)
         together, same = labels[first] == labels[second], gold[first] == gold[second]
-        for name, wrong in (("merged", together & ~same), ("split", same & ~together)):
-            errors[name] += tuple(
+        for errors, wrong in ((merged, together & ~same), (split, same & ~together)):
+            errors += [
                 widgets.PairError(first=shown[i], second=shown[j], score=float(prediction.scores[i, j]))
                 for i, j in zip(first[wrong], second[wrong], strict=True)
-            )
-    return widgets.CoreferenceErrors(**errors, threshold=threshold)
+            ]
+    return merged, split
 
 
 def _largest(predictions: Predictions) -> GroupPrediction:

@@ -150,15 +150,15 @@ def test_views_show_what_the_clusters_say(prepared: Prepared):
     (prediction, *_) = test = scorer.predict_split(prepared, "test", None)
     topics, mentions = prepared.topics["test"], prediction.group.mentions
     # one cluster of all at threshold 0: the merged pairs are those that do not corefer, and none is split
-    errors = evaluation.pair_errors(topics, test[:1], 0.0)
+    merged, split = evaluation.pair_errors(topics, test[:1], 0.0)
     assert len(prediction.clusters(0.0)) == 1
     gold = [mention.cluster for mention in mentions]
     wrong = sum(gold[i] != gold[j] for i in range(len(gold)) for j in range(i))
-    assert (len(errors.merged), len(errors.split)) == (wrong, 0)
+    assert (len(merged), len(split)) == (wrong, 0)
     # and alone at threshold 1
-    errors = evaluation.pair_errors(topics, test[:1], 1.0)
+    merged, split = evaluation.pair_errors(topics, test[:1], 1.0)
     pairs = len(mentions) * (len(mentions) - 1) // 2
-    assert (len(errors.merged), len(errors.split)) == (0, pairs - wrong)
+    assert (len(merged), len(split)) == (0, pairs - wrong)
 
     (cluster,) = evaluation.shown_clusters(topics, prediction, 0.0)
     documents = {document.id: document for topic in topics for document in topic.documents}
