@@ -1,7 +1,6 @@
 """bertviz's views in a real browser: drawn offline, whole, readable, and deaf to what the tokens say."""
 
-import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +8,6 @@ import numpy as np
 import pytest
 
 from cdlm_lab.widgets.explorer.bertviz import bertviz_html
-
-from .conftest import PATIENCE
 
 # bertviz leaves a file open each time it draws
 pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")]
@@ -22,31 +19,17 @@ OTHERS = ["\u05e9\u05dc\u05d5\u05dd", "\U0001f600", "storm", "\u202eabc"]
 OVERRIDE = "\u2039U+202E\u203aabc"  # how the last of them is shown
 
 
-@pytest.fixture(scope="module")
-def browser(chromium: Any) -> Any:
-    pytest.importorskip("bertviz", reason="needs bertviz: skipped until cdlm_lab[lab] is installed")
-    return chromium
-
-
 class Opened:
-    """A dark page with one view in it, and all it did: requests, dialogs, errors."""
+    """A dark page with one view in it, and what it asked for."""
 
-    def __init__(self, browser: Any, view_html: str, folder: Path) -> None:
-        file = folder / "view.html"
+    def __init__(self, watched: Any, view_html: str, file: Path) -> None:
         page = f'<!DOCTYPE html><meta charset="utf-8"><body style="background:#111;color:#ddd">{view_html}'
         file.write_text(page, encoding="utf-8")
-        self.requests, self.complaints = [], []
-        context = browser.new_context(viewport={"width": 1100, "height": 1400})
-        context.set_default_timeout(PATIENCE)
-        context.route(re.compile("^(?!file:)"), lambda route: route.abort())
-        self.page = context.new_page()
+        self.watched, self.page, self.own, self.requests = watched, watched.page, file.as_uri(), []
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message) or dialog.dismiss())
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.goto(file.as_uri())
+        self.page.goto(self.own)
         (self.frame,) = self.page.frames[1:]
         self.frame.wait_for_selector("svg line", state="attached")
-        self.own = file.as_uri()
 
     def texts(self) -> list[str]:
         return self.frame.locator("svg text").all_text_contents()
@@ -60,16 +43,10 @@ class Opened:
 
 
 @pytest.fixture
-def opened(browser: Any, tmp_path: Path) -> Iterator[Any]:
-    views = []
-
-    def open_view(view_html: str) -> Opened:
-        views.append(Opened(browser, view_html, tmp_path))
-        return views[-1]
-
-    yield open_view
-    for view in views:
-        view.page.context.close()
+def opened(new_page: Callable[..., Any], tmp_path: Path) -> Callable[[str], Opened]:
+    pytest.importorskip("bertviz", reason="needs bertviz: skipped until cdlm_lab[lab] is installed")
+    viewport = {"width": 1100, "height": 1400}
+    return lambda view_html: Opened(new_page(viewport=viewport), view_html, tmp_path / "view.html")
 
 
 def weights(*shape: int) -> np.ndarray:
@@ -82,7 +59,7 @@ def check_quiet(view: Opened) -> None:
     assert view.frame.evaluate("typeof h") == "undefined"
     assert view.page.evaluate("typeof h") == "undefined"
     assert view.frame.locator("b, img").count() == 0
-    assert view.complaints == []
+    view.watched.check_quiet()
     assert [url for url in view.requests if url != view.own] == []
 
 

@@ -1,11 +1,11 @@
 """A run on one page in a real browser: what it draws, what is saved from it, and that nothing else runs."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from small_reports import RESULTS, recorded_run
 
 from cdlm_lab.report import read_report
 from cdlm_lab.results.page import run_page
@@ -14,7 +14,6 @@ from cdlm_lab.widgets.export.figures import keep_figure
 from cdlm_lab.widgets.html import still_page
 
 pytestmark = pytest.mark.browser
-RECORDED = Path(__file__).resolve().parents[2] / "data" / "results" / "storyworld_tiny"
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
 RECORDS = [{"step": n, "loss": 3 - n / 10, "seconds": n, "total_steps": 8} for n in range(1, 9)]
 
@@ -22,14 +21,8 @@ RECORDS = [{"step": n, "loss": 3 - n / 10, "seconds": n, "total_steps": 8} for n
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = tmp_path_factory.mktemp("run")
-    (run / "systems" / HOSTILE.replace("/", "") / "training").mkdir(parents=True)
-    (run / "systems" / HOSTILE.replace("/", "") / "training" / "history.jsonl").write_text(
-        "\n".join(map(json.dumps, RECORDS)) + "\n"
-    )
-    values = json.loads((RECORDED / "questions.json").read_text())
-    values["tables"]["kinds"][0]["kind"] = HOSTILE
-    (run / "report.json").write_text(json.dumps(values))
-    rows = read_report(RECORDED / "perplexity.json").rows
+    recorded_run(run, RECORDS, system=HOSTILE.replace("/", ""), kind=HOSTILE)
+    rows = read_report(RESULTS / "storyworld_tiny" / "perplexity.json").rows
     keep_figure(run, "perplexity", perplexity_figure(rows, title=HOSTILE))
     (run / "answers.html").write_text(still_page("An answer.", title=HOSTILE, note=""))
     page = run.parent / "page.html"

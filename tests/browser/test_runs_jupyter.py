@@ -1,11 +1,11 @@
 """Trainings and runs in JupyterLab: curves, an interrupt, tables to save, runs side by side."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from small_reports import recorded_run
 
 from .conftest import Jupyter, run_all_cells
 
@@ -45,15 +45,10 @@ comparison.compared(find_reports("runs"), "", Path("none"))
 
 def write_runs(folder: Path) -> None:
     """Two runs with curves, that differ in one parameter, one of them with a hostile name."""
-    values = json.loads((ROOT / "data/results/storyworld_tiny/questions.json").read_text())
     for number, name in enumerate(("first", "<img src=x onerror=alert(1)>")):
-        training = folder / name / "systems" / "cdlm-0" / "training"
-        training.mkdir(parents=True)
         records = [{"step": step, "loss": (3 + number) / step} for step in range(1, 31)]
         records += [{"step": step, "eval_loss": (2 + number) / step} for step in (10, 20, 30)]
-        (training / "history.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
-        values["parameters"]["learning_rate"] = 0.001 * (number + 1)
-        (folder / name / "report.json").write_text(json.dumps(values))
+        recorded_run(folder / name, records, learning_rate=0.001 * (number + 1))
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
-"""Reports of made-up numbers, written as the notebooks write theirs: by the functions of the library."""
+"""Reports of made-up numbers, written as the notebooks write theirs: by the functions of the library; and one
+that was recorded, as the run that it is of."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from cdlm_lab.metrics.significance import mean_score
 from cdlm_lab.report import Report, open_run
 from cdlm_lab.scores import Score
 
+RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
 SHIPPED = {variant: f"storyworld/{variant}" for variant in ("longformer", "local-cdlm", "cdlm")}
 
 
@@ -151,3 +154,26 @@ def claim_report(folder: Path, **more: str) -> Report:
         one = ClaimPredictions(claims=CLAIMS, labels=labels, probabilities=np.array(rows))
         predictions[system, 0] = dict.fromkeys(run.held_out, one)
     return fact_verification.report(run, fact_verification.evaluate(run, predictions))
+
+
+def write_history(training: Path, records: Sequence[Mapping[str, float]]) -> None:
+    """The records of a training, in its folder."""
+    training.mkdir(parents=True)
+    (training / "history.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+
+
+def recorded_run(
+    folder: Path,
+    records: Sequence[Mapping[str, float]],
+    *,
+    system: str = "cdlm",
+    kind: str = "bridge",
+    finished: str = "2026-01-01T00:00:00+00:00",
+    **parameters: object,
+) -> None:
+    """The recorded run of notebook 06 with a training of a system, and a kind of questions so called."""
+    write_history(folder / "systems" / f"{system}-0" / "training", records)
+    values = json.loads((RESULTS / "storyworld_tiny" / "questions.json").read_text())
+    values["parameters"] |= parameters
+    values["tables"]["kinds"][0]["kind"] = kind
+    (folder / "report.json").write_text(json.dumps(values | {"finished": finished}))

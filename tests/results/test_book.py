@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_reports import matching_report, perplexity_report
+from small_reports import RESULTS, matching_report, perplexity_report
 
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Run, open_run
@@ -29,8 +29,6 @@ from cdlm_lab.results.book import (
     tables_into,
     write_book,
 )
-
-RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
 
 
 @pytest.fixture(scope="module")

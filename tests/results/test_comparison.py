@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 from shown_reads import HOSTILE, tags_of
+from small_reports import recorded_run, write_history
 
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.results import comparison
 from cdlm_lab.results.examples import examples_of
 from cdlm_lab.results.reports import find_reports
 
-RECORDED = Path(__file__).resolve().parents[2] / "data" / "results" / "storyworld_tiny"
 NAMES = ("old", "new", f"evil{HOSTILE}".replace("/", ""), "running")
 
 
@@ -20,25 +20,18 @@ NAMES = ("old", "new", f"evil{HOSTILE}".replace("/", ""), "running")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three finished runs and one that is not; the second and the third differ in two parameters."""
     top = tmp_path_factory.mktemp("runs")
-    values = json.loads((RECORDED / "questions.json").read_text())
     for number, name in enumerate(NAMES):
-        training = top / name / "systems" / "cdlm-0" / "training"
-        training.mkdir(parents=True)
         records = [{"step": step, "loss": 3 / step, "total_steps": 20} for step in range(1, 21)]
         records += [{"step": 20, "eval_loss": 0.5 + number, "eval_perplexity": 2.0}]
-        (training / "history.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
-        small = top / name / "small"
-        small.mkdir()
-        (small / "history.jsonl").write_text('{"step": 1, "loss": 1.0}\n')
-        if name == "running":
-            session = {"started": "2026-01-01T00:00:00+00:00", "seconds": None}
-            run = {"name": values["name"], "parameters": values["parameters"], "sessions": [session]}
-            (top / name / "run.json").write_text(json.dumps(run))
-            continue
-        values["finished"] = f"2026-01-0{number + 1}T00:00:00+00:00"
-        if number:
-            values["parameters"] |= {"learning_rate": number / 10, "corpus": HOSTILE}
-        (top / name / "report.json").write_text(json.dumps(values))
+        changed = {"learning_rate": number / 10, "corpus": HOSTILE} if number else {}
+        recorded_run(top / name, records, finished=f"2026-01-0{number + 1}T00:00:00+00:00", **changed)
+        write_history(top / name / "small", [{"step": 1, "loss": 1.0}])
+    running = top / "running" / "report.json"
+    values = json.loads(running.read_text())
+    session = {"started": "2026-01-01T00:00:00+00:00", "seconds": None}
+    run = {"name": values["name"], "parameters": values["parameters"], "sessions": [session]}
+    running.with_name("run.json").write_text(json.dumps(run))
+    running.unlink()
     return top
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 import pytest
+from small_reports import RESULTS
 
 from cdlm_lab.report import open_run
 from cdlm_lab.results.learning import learning_figures, main
 from cdlm_lab.results.reports import find_reports
 from cdlm_lab.scores import Score
 
-RECORDED = Path(__file__).resolve().parents[2] / "data" / "results"
 HOSTILE = "<b>mine</b>"
 
 
@@ -67,7 +67,7 @@ def test_runs_of_other_lengths_are_compared_as_far_as_both_went(tmp_path: Path):
 
 @pytest.mark.parametrize(("folder", "seeds"), [("storyworld_tiny", 1), ("news_clusters_minilm_512", 2)])
 def test_the_recorded_variants_have_a_line_each(folder: str, seeds: int):
-    (figure,) = learning_figures(find_reports(RECORDED / folder))
+    (figure,) = learning_figures(find_reports(RESULTS / folder))
     drawn, below = lines(figure), lines(figure, axis="y2")
     assert len(drawn) == 5 * seeds
     assert len(below) == 3 * seeds
@@ -79,7 +79,7 @@ def test_the_figures_of_a_folder_are_written_by_a_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ):
     monkeypatch.setitem(sys.modules, "kaleido", None)  # which starts a browser to draw pictures
-    main([str(RECORDED / "storyworld_tiny"), str(tmp_path)])
+    main([str(RESULTS / "storyworld_tiny"), str(tmp_path)])
     assert "Validation loss of pretraining" in (tmp_path / "learning.html").read_text()
     with pytest.raises(SystemExit):
         main([str(tmp_path / "nothing"), str(tmp_path)])

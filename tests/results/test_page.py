@@ -1,13 +1,13 @@
 """A run on one page, and as files."""
 
 import csv
-import json
 import re
 import shutil
 from pathlib import Path
 
 import pytest
 from shown_reads import HOSTILE, QUESTION
+from small_reports import RESULTS, recorded_run
 
 from cdlm_lab.batch.command import main as command
 from cdlm_lab.report import RunError, read_report
@@ -16,7 +16,6 @@ from cdlm_lab.widgets.charts import perplexity_figure
 from cdlm_lab.widgets.export.figures import keep_figure
 from cdlm_lab.widgets.questions import questions_page
 
-RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
 RECORDS = [{"step": n, "loss": 3 - n / 10, "seconds": n, "total_steps": 9} for n in range(1, 9)]
 RECORDS += [{"step": 9, "eval_loss": 1.5, "eval_perplexity": 4.48, "seconds": 9, "total_steps": 9}]
 PARTS = {
@@ -33,13 +32,7 @@ PARTS = {
 def run(tmp_path: Path) -> Path:
     """A run with a figure, a curve and a page of examples, all with hostile names."""
     folder = tmp_path / f"run {HOSTILE}".replace("/", "")
-    training = folder / "systems" / "cdlm-0" / "training"
-    training.mkdir(parents=True)
-    values = json.loads((RESULTS / "storyworld_tiny/questions.json").read_text())
-    values["tables"]["kinds"][0]["kind"] = HOSTILE
-    values["parameters"]["corpus"] = HOSTILE
-    (folder / "report.json").write_text(json.dumps(values), encoding="utf-8")
-    (training / "history.jsonl").write_text("".join(json.dumps(one) + "\n" for one in RECORDS))
+    recorded_run(folder, RECORDS, kind=HOSTILE, corpus=HOSTILE)
     rows = read_report(RESULTS / "storyworld_tiny/perplexity.json").rows
     keep_figure(folder, "perplexity", perplexity_figure(rows, title=f"</script>{HOSTILE}"))
     for name in ("answers", "own_question"):

@@ -5,7 +5,14 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
-from small_reports import answer_report, claim_report, matching_report, perplexity_report, pretraining_report
+from small_reports import (
+    RESULTS,
+    answer_report,
+    claim_report,
+    matching_report,
+    perplexity_report,
+    pretraining_report,
+)
 
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run, read_report
@@ -86,9 +93,6 @@ def test_some_are_left_out_on_demand(runs: Path):
         find_reports(runs, leave_out="b deap/*")
     with pytest.raises(ParameterError, match="which is no folder"):
         find_reports(runs / "none")
-
-
-RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
 
 
 def of(name: str, group: str = "") -> tuple:

@@ -5,7 +5,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
-from small_reports import matching_report, perplexity_report, pretraining_report
+from small_reports import RESULTS, matching_report, perplexity_report, pretraining_report
 
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report, open_run
@@ -154,7 +154,7 @@ def test_a_model_of_paragraphs_is_known_by_its_head_and_the_folder_of_its_runs(t
 
 
 def test_the_two_recorded_generations_of_news_models_are_told_apart():
-    runs, _ = known(Path(__file__).resolve().parents[2] / "data" / "results")
+    runs, _ = known(RESULTS)
     assert runs.encoder_of("runs/news_512/cdlm/model") == "CDLM of news, from minilm, 400 steps"
     assert runs.encoder_of("runs/news/cdlm/model") == "runs/news/cdlm", "no report of it is recorded"
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from small_reports import SHIPPED, answer_report, claim_report, matching_report, perplexity_report
+from small_reports import RESULTS, SHIPPED, answer_report, claim_report, matching_report, perplexity_report
 
 from cdlm_lab.results.reports import find_reports
 from cdlm_lab.results.series import KnownRuns
@@ -19,9 +19,6 @@ from cdlm_lab.results.tables import (
 from cdlm_lab.widgets.tables import ScoreTable
 
 TABLES = {paper.name: paper for paper in PAPER_TABLES}
-
-
-RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
 
 
 def filled(folder: Path, name: str) -> list[FilledTable]:

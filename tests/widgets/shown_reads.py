@@ -14,20 +14,28 @@ from cdlm_lab.widgets.verdicts import ReadClaim
 HOSTILE = "<script>x</script>\"'&\u202e"
 SHOWN = "&lt;script&gt;x&lt;/script&gt;&quot;&#x27;&amp;\u2039U+202E\u203a"
 
+PARAGRAPHS = (
+    Paragraph(title="Kiss and Tell", sentences=("A film with Shirley Temple.", " It is long.")),
+    Paragraph(title="Judy", sentences=("A date.",)),
+    Paragraph(
+        title="Shirley Temple",
+        sentences=("She was an actress.", " She was envoy to Ghana, later Chief of Protocol.", " She died."),
+    ),
+)
 QUESTION = ReadQuestion(
-    id="q",
-    question="Who?",
+    id="5a8c",
+    question="Which post had the star of Kiss and Tell?",
     kind="bridge",
-    gold_answer="A",
-    answer="A",
-    place=None,
-    paragraphs=(Paragraph(title="t", sentences=("A.",)),),
-    sentence_probabilities={(0, 0): 0.5},
-    paragraph_probabilities=(0.5,),
-    supporting=frozenset({(0, 0)}),
-    gold_supporting=frozenset({(0, 0)}),
-    answer_f1=1.0,
-    answer_em=True,
+    gold_answer="Chief of Protocol",
+    answer="envoy to Ghana",
+    place=(2, "body", 28, 42),
+    paragraphs=PARAGRAPHS,
+    sentence_probabilities={(0, 0): 0.9, (0, 1): 0.0, (1, 0): 0.25, (2, 0): 0.6, (2, 1): 1.0},
+    paragraph_probabilities=(0.98, 0.1, 0.5),
+    supporting=frozenset({(0, 0), (2, 0)}),
+    gold_supporting=frozenset({(0, 0), (2, 1)}),
+    answer_f1=0.25,
+    answer_em=False,
     support_em=True,
     support_f1=1.0,
 )

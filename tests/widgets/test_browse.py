@@ -257,7 +257,7 @@ LONG = f"So\u202e\n {'so ' * 40}<b>."
 @pytest.mark.parametrize(
     ("kind", "item"),
     [
-        ("question", replace(QUESTION, question=LONG)),
+        ("question", replace(QUESTION, question=LONG, answer_em=True)),
         ("ranking", replace(RANKINGS[0], question=LONG)),
         ("claim", replace(CLAIMS[2], claim=LONG)),
         ("tagged", sentence(0, word(LONG, "O", "O"))),

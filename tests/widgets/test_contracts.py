@@ -30,6 +30,9 @@ READ_QUESTION = replace(
     **dict.fromkeys(("id", "question", "kind", "answer", "gold_answer"), HOSTILE),
     paragraphs=(Paragraph(title=HOSTILE, sentences=(HOSTILE, HOSTILE)),),
     place=(0, "body", 0, len(HOSTILE)),
+    sentence_probabilities={(0, 0): 0.5},
+    paragraph_probabilities=(0.5,),
+    **dict.fromkeys(("supporting", "gold_supporting"), frozenset({(0, 0)})),
 )
 READ_RANKING = rankings.ReadRanking(
     id=HOSTILE,

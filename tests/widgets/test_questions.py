@@ -4,37 +4,13 @@ import re
 from dataclasses import replace
 
 import pytest
-from shown_reads import bars_of, grounds_of, legend_of, plain
+from shown_reads import PARAGRAPHS, bars_of, grounds_of, legend_of, plain
+from shown_reads import QUESTION as READ
 
 from cdlm_lab.data.questions import Paragraph
 from cdlm_lab.widgets.html import CROSS, WRONG
-from cdlm_lab.widgets.questions import ReadQuestion, question_html
+from cdlm_lab.widgets.questions import question_html
 
-PARAGRAPHS = (
-    Paragraph(title="Kiss and Tell", sentences=("A film with Shirley Temple.", " It is long.")),
-    Paragraph(title="Judy", sentences=("A date.",)),
-    Paragraph(
-        title="Shirley Temple",
-        sentences=("She was an actress.", " She was envoy to Ghana, later Chief of Protocol.", " She died."),
-    ),
-)
-READ = ReadQuestion(
-    id="5a8c",
-    question="Which post had the star of Kiss and Tell?",
-    kind="bridge",
-    gold_answer="Chief of Protocol",
-    answer="envoy to Ghana",
-    place=(2, "body", 28, 42),
-    paragraphs=PARAGRAPHS,
-    sentence_probabilities={(0, 0): 0.9, (0, 1): 0.0, (1, 0): 0.25, (2, 0): 0.6, (2, 1): 1.0},
-    paragraph_probabilities=(0.98, 0.1, 0.5),
-    supporting=frozenset({(0, 0), (2, 0)}),
-    gold_supporting=frozenset({(0, 0), (2, 1)}),
-    answer_f1=0.25,
-    answer_em=False,
-    support_em=True,
-    support_f1=1.0,
-)
 MEASURED = ("gold_answer", "gold_supporting", "answer_em", "answer_f1", "support_em", "support_f1")
 OWN = replace(READ, **dict.fromkeys(MEASURED))
 
