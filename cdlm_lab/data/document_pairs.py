@@ -48,10 +48,9 @@ class PairDocument:
             if not sentence.strip():
                 raise ValueError(f"document {self.id}: sentence {number} is empty; leave it out")
 
-    def text_of(self, sentences: Iterable[int] | None = None) -> str:
-        """The given sentences, or all, with spaces between them."""
-        numbers = range(len(self.sentences)) if sentences is None else sentences
-        return " ".join(self.sentences[number] for number in numbers)
+    def text_of(self) -> str:
+        """All sentences, with spaces between them."""
+        return " ".join(self.sentences)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

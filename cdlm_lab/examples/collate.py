@@ -19,15 +19,17 @@ _FILL = {"labels": NOT_MASKED, "global_attention_mask": 0, "cross_document": Fal
 class Collate:
     """Pads examples to the longest of the batch and stacks them; give it to a `Trainer` or `DataLoader`.
 
-    Example, for `Collate(pad_token_id=0)`:
-
-        [{"input_ids": [5, 7, 9], "labels": [-100, 8, -100], "global_attention_mask": [0, 1, 0]},
-         {"input_ids": [5, 9],    "labels": [-100, 6],       "global_attention_mask": [0, 1]}]
-        gives
-        {"input_ids":             [[5, 7, 9], [5, 9, 0]],
-         "attention_mask":        [[1, 1, 1], [1, 1, 0]],
-         "labels":                [[-100, 8, -100], [-100, 6, -100]],
-         "global_attention_mask": [[0, 1, 0], [0, 1, 0]]}
+    Example:
+        >>> longer = {"input_ids": [5, 7, 9], "labels": [-100, 8, -100], "global_attention_mask": [0, 1, 0]}
+        >>> shorter = {"input_ids": [5, 9], "labels": [-100, 6], "global_attention_mask": [0, 1]}
+        >>> batch = Collate(pad_token_id=0)([longer, shorter])
+        >>> {key: values.tolist() for key, values in batch.items()} == {
+        ...     "input_ids": [[5, 7, 9], [5, 9, 0]],
+        ...     "attention_mask": [[1, 1, 1], [1, 1, 0]],
+        ...     "labels": [[-100, 8, -100], [-100, 6, -100]],
+        ...     "global_attention_mask": [[0, 1, 0], [0, 1, 0]],
+        ... }
+        True
 
     Pairs of mentions have one label for all of the sequence, and a mask for each of the two, `[[0, 1, 0], [0,
     0, 1]]`.

@@ -186,9 +186,10 @@ def word_facts(documents: list[np.ndarray], words: np.ndarray) -> list[np.ndarra
     without letters and digits, which ends a word. `words`: of `word_pieces`.
 
     Example:
+        >>> from cdlm_lab.examples.masking import STARTS
         >>> words = np.array([STARTS, CONTINUES, NO_WORD])
         >>> [ids.tolist() for ids in word_facts([np.array([0, 1, 2, 1]), np.array([0, 0, 1])], words)]
-        [[0, 0, -1, 1], [2, 0, 0]]
+        [[0, 0, -1, 2], [3, 0, 0]]
     """
     known: dict[bytes, int] = {}
     facts = []

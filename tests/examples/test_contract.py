@@ -491,20 +491,6 @@ def test_the_matrices_of_a_small_batch():
     assert {value.dtype for value in batch.values()} == {torch.int64}
 
 
-def test_the_docstring_example():
-    given = [
-        {"input_ids": [5, 7, 9], "labels": [-100, 8, -100], "global_attention_mask": [0, 1, 0]},
-        {"input_ids": [5, 9], "labels": [-100, 6], "global_attention_mask": [0, 1]},
-    ]
-    batch = Collate(pad_token_id=0)(given)
-    assert {key: value.tolist() for key, value in batch.items()} == {
-        "input_ids": [[5, 7, 9], [5, 9, 0]],
-        "attention_mask": [[1, 1, 1], [1, 1, 0]],
-        "labels": [[-100, 8, -100], [-100, 6, -100]],
-        "global_attention_mask": [[0, 1, 0], [0, 1, 0]],
-    }
-
-
 @pytest.mark.parametrize(
     ("label", "dtype"),
     [
