@@ -265,7 +265,7 @@ def test_a_document_of_several_blocks():
 
 
 def test_a_whole_book():
-    """Quadratic work over the most frequent word alone would be 25,000 x 25,000, and end in no test's time."""
+    """Quadratic work over the most frequent word alone would be 25,000 x 25,000, and would never end."""
     result = nearest_occurrences(book(150_000, labelled=100_000), most=25)
     assert result.places.shape == (150_000, 25, 2)
 
