@@ -292,8 +292,6 @@ OWN = 'null where an object belongs; write each as a text in quotes, or {"text":
     ('{"cluster_id": "b"}', 'docs: missing; add "docs" to the record'),
     ('{"cluster_id": "b", "docs": []}', f"docs: {EMPTY}"),
     ('{"cluster_id": "b", "docs": [7]}', "docs[0]: a number where an object belongs; write it as {...}"),
-    ('{"cluster_id": "b", "docs": [{"id": "1"}]}', 'docs[0].text: missing; add "text" to the record'),
-    ('{"cluster_id": "b", "split": "no", "docs": [{"id": "1", "text": ""}]}', f"split: 'no' {SPLIT}"),
     ('{"cluster_id": "b", "docs": [{"id": "1", "text": ""}, {"id": "2", "text": ""}]}', f"docs: {NO_TEXT}"),
     ('{"cluster_id": "b", "docs": [{"id": "1", "text": ""}, {"id": "1", "text": ""}]}',
      f"docs[1].id: '1' {SAME}"),

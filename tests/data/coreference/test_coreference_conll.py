@@ -330,7 +330,6 @@ NONE = 'write them in the last column, as (1), (1 and 1); "-" is none'
         ("#begin document\n", "1: #begin: a document without a name; write #begin document (name); part 000"),
         (BEGIN + "a\t-\nb\t-\na\t-\n" + END, f"4: {TWICE}"),
         (BEGIN + "a\t-\n" + END + BEGIN + "a\t-\n" + END, f"5: {TWICE}"),
-        ("\n", "1: file: the file is empty; fill it, or take it out of the corpus"),
     ],
 )  # fmt: skip
 def test_files_that_are_refused(write, refused, text, message):
