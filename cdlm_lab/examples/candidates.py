@@ -53,11 +53,6 @@ def fixed_order(texts: Sequence[str], *, key: str) -> np.ndarray:
     return np.array(sorted(range(len(texts)), key=digests.__getitem__), dtype=np.int64)
 
 
-def shuffled_order(n: int, *, seed: int, epoch: int, index: int) -> np.ndarray:
-    """An order of the n candidates of question `index` in one pass, int64 (n,); depends on nothing else."""
-    return np.random.default_rng([seed, _CANDIDATES, epoch, index]).permutation(n)
-
-
 def chunks(order: np.ndarray, *, k: int) -> list[np.ndarray]:
     """Cut an order into groups of k; the last has what is left.
 
@@ -276,7 +271,7 @@ class CandidateExamples(_Sequences):
         number, group = self._groups[item].tolist()
         one = self.sets[number]
         if self.shuffle:
-            order = shuffled_order(len(one.candidates), seed=self.seed, epoch=epoch, index=number)
+            order = self._passes.generator(_CANDIDATES, epoch, number).permutation(len(one.candidates))
         else:
             order = fixed_order(one.candidates, key=one.id)
         return number, chunks(order, k=self.layout.candidates)[group]

@@ -101,7 +101,6 @@ def match_sequence(
     first: EncodedSentences, second: EncodedSentences, *, special: SpecialTokens, max_length: int
 ) -> MatchSequence:
     """Write two documents into one sequence of at most `max_length` tokens, special ones included."""
-    _check_room(max_length, special)
     documents = (first, second)
     ids = [document.input_ids for document in documents]
     packed = pack_documents(ids, max_length=max_length, policy="equal_share", special=special)
@@ -119,12 +118,6 @@ def match_sequence(
     )
 
 
-def _check_room(max_length: int, special: SpecialTokens) -> None:
-    least = special.framing + 2 * (special.per_document + 1)
-    if max_length < least:
-        raise ValueError(f"max_length is {max_length}; two documents with their frames need at least {least}")
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MatchExamples:
     """Map-style dataset of pairs; each sequence is written when it is read.
@@ -139,7 +132,10 @@ class MatchExamples:
     max_length: int  # of a sequence, special tokens included
 
     def __post_init__(self) -> None:
-        _check_room(self.max_length, self.special)
+        least = self.special.framing + 2 * (self.special.per_document + 1)
+        if self.max_length < least:
+            what = f"max_length is {self.max_length}"
+            raise ValueError(f"{what}; two documents with their frames need at least {least}")
 
     def __len__(self) -> int:
         return len(self.pairs)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -131,8 +131,7 @@ _NO_PARAGRAPH = -1
 _PER_SENTENCE = 2  # `[s]` and `[/s]`
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionMarks:
+class QuestionMarks(NamedTuple):
     """Ids of the six marks, in the order of QUESTION_MARKS."""
 
     question_start: int
@@ -150,8 +149,7 @@ def question_marks_of(tokenizer: PreTrainedTokenizerBase) -> QuestionMarks:
     for mark in QUESTION_MARKS:
         if mark not in known:
             raise lacking(tokenizer, f"special token {mark}", "question_answering.load_question_answerer")
-    names = QuestionMarks.__dataclass_fields__
-    return QuestionMarks(**{name: known[mark] for name, mark in zip(names, QUESTION_MARKS, strict=True)})
+    return QuestionMarks(*(known[mark] for mark in QUESTION_MARKS))
 
 
 _INPUTS = ("input_ids", "global_attention_mask", "answerable", "paragraph_positions", "sentence_positions")

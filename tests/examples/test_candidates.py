@@ -53,15 +53,6 @@ def test_the_fixed_order_does_not_depend_on_the_order_of_the_file(texts, random)
     assert sorted(first) == list(range(len(texts)))
 
 
-def test_a_shuffled_order_is_a_pure_function_of_seed_epoch_and_question():
-    settings = {"seed": 1, "epoch": 2, "index": 3}
-    first, again = (candidate_examples.shuffled_order(30, **settings) for _ in range(2))
-    assert sorted(first) == list(range(30))
-    assert (first == again).all()
-    for other in ({"seed": 2}, {"epoch": 3}, {"index": 4}):
-        assert (first != candidate_examples.shuffled_order(30, **{**settings, **other})).any()
-
-
 def test_groups_have_each_candidate_once():
     order = [3, 0, 4, 1, 2]
     for k, groups in ((2, [[3, 0], [4, 1], [2]]), (5, [order]), (9, [order])):

@@ -165,8 +165,6 @@ def test_examples_of_sequences(examples, tokenizer):
     message = "^max_length is 7; two documents with their frames need at least 8$"
     with pytest.raises(ValueError, match=message):  # before anything is read
         replace(examples, max_length=7)
-    with pytest.raises(ValueError, match=message):
-        matched(encoded(5), encoded(5), 7)
 
 
 def test_two_documents_of_one_id(tokenizer):
