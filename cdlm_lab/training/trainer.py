@@ -97,39 +97,8 @@ def parameter_groups(
     ]
 
 
-class StepByStep(TrainerCallback):
-    """Moves the bar after each step of a `ResumableTrainer`, and stops the run when that is requested."""
-
-    def __init__(self, trainer: Any) -> None:
-        self._trainer = trainer
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Take up what a checkpoint brought, and draw a bar where nobody else shows the records."""
-        self._trainer.restore_sums()
-        # Whoever takes the records shows them; in a notebook a bar of text beside a live curve is noise.
-        shown_elsewhere = self._trainer.records_are_shown and not sys.stderr.isatty()
-        if state.is_world_process_zero and not shown_elsewhere:
-            self._trainer.bar = history.TrainingBar(total=state.max_steps, done=state.global_step)
-
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Advance; if one process is to stop, all do, after a checkpoint."""
-        trainer = self._trainer
-        if trainer.bar:
-            trainer.bar.advance()
-        stop = torch.tensor([trainer.stop.requested], dtype=torch.int64, device=args.device)
-        if trainer.accelerator.num_processes > 1:  # signals reach the processes in different steps
-            stop = trainer.accelerator.gather(stop)
-        if stop.any() and state.global_step < state.max_steps:
-            trainer.interrupted = True
-            control.should_training_stop = control.should_save = True
-
-
-class ResumableTrainer(Trainer):
-    """transformers.Trainer with exact resumption; made and run by `train`."""
+class ResumableTrainer(Trainer, TrainerCallback):
+    """transformers.Trainer with exact resumption, called back by itself; made and run by `train`."""
 
     def __init__(
         self,
@@ -146,12 +115,12 @@ class ResumableTrainer(Trainer):
         self.folder = Path(self.args.output_dir)
         self.selection = Selection(judge=judge, patience=config.patience)
         self.history = history.RunHistory(self.folder, writer=self.is_world_process_zero(), on_log=on_log)
-        self.records_are_shown = on_log is not None
+        self._records_are_shown = on_log is not None
         self.bar: history.TrainingBar | None = None
         self.interrupted = False
         self.model_accepts_loss_kwargs = bool(getattr(self.model, "accepts_loss_kwargs", False))
         self.remove_callback(PrinterCallback)  # what `disable_tqdm` puts in place of the bars
-        self.add_callback(StepByStep(self))
+        self.add_callback(self)
         self._saved: dict[str, Any] | None = None
         self._seconds_before, self._tokens_before, self._began = 0.0, 0, time.monotonic()
         self._tokens = torch.zeros((), dtype=torch.int64, device=self.args.device)
@@ -192,17 +161,34 @@ class ResumableTrainer(Trainer):
             # Without this the model would go on computing in half precision wherever it is used next.
             self.accelerator.unwrap_model(self.model_wrapped, keep_fp32_wrapper=False)
 
-    def restore_sums(self) -> None:
-        """Take up the sums that Trainer forgets; called when it has set up its own."""
-        saved = self._saved
-        if saved is None:
-            return
-        sums, process = saved["loss_sums"], self.accelerator.process_index
-        same_processes = len(sums) == self.accelerator.num_processes
-        self._tr_loss += sums[process] if same_processes else sum(sums) / len(sums)
-        self._globalstep_last_logged = saved["last_logged_step"]
-        self._parts.restore(saved.get("loss_part_sums", []), last_step=saved["last_logged_step"])
-        self._seconds_before, self._tokens_before = saved["seconds"], saved["tokens"]
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Take up the sums that Trainer forgets, and draw a bar where nobody else shows the records."""
+        if (saved := self._saved) is not None:
+            sums, process = saved["loss_sums"], self.accelerator.process_index
+            same_processes = len(sums) == self.accelerator.num_processes
+            self._tr_loss += sums[process] if same_processes else sum(sums) / len(sums)
+            self._globalstep_last_logged = saved["last_logged_step"]
+            self._parts.restore(saved.get("loss_part_sums", []), last_step=saved["last_logged_step"])
+            self._seconds_before, self._tokens_before = saved["seconds"], saved["tokens"]
+        # Whoever takes the records shows them; in a notebook a bar of text beside a live curve is noise.
+        shown_elsewhere = self._records_are_shown and not sys.stderr.isatty()
+        if state.is_world_process_zero and not shown_elsewhere:
+            self.bar = history.TrainingBar(total=state.max_steps, done=state.global_step)
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Advance the bar; if one process is to stop, all do, after a checkpoint."""
+        if self.bar:
+            self.bar.advance()
+        stop = torch.tensor([self.stop.requested], dtype=torch.int64, device=args.device)
+        if self.accelerator.num_processes > 1:  # signals reach the processes in different steps
+            stop = self.accelerator.gather(stop)
+        if stop.any() and state.global_step < state.max_steps:
+            self.interrupted = True
+            control.should_training_stop = control.should_save = True
 
     # ---- data and gradients
 
@@ -284,10 +270,6 @@ class ResumableTrainer(Trainer):
             names = {"loss": "loss", "eval_perplexity": "perplexity"}
             self.bar.show(**{shown: record[name] for name, shown in names.items() if name in record})
         self.control = self.callback_handler.on_log(self.args, self.state, self.control, logs)
-
-    def elapsed(self) -> tuple[float, int]:
-        """(seconds, tokens read) since the run began; all processes must call it."""
-        return self._seconds(), self._tokens_read()
 
     def _seconds(self) -> float:
         return self._seconds_before + time.monotonic() - self._began
@@ -403,6 +385,22 @@ class ResumableTrainer(Trainer):
         if checkpoint and not checkpoints.load_random_state(Path(checkpoint), self.accelerator):
             print("More processes than before: the run goes on with other dropout than it would have had.")
 
+    # ---- end
+
+    def result(self) -> TrainingResult:
+        """What the run left behind. All processes must call it."""
+        best = self.state.best_global_step or None
+        return TrainingResult(
+            best_checkpoint=checkpoint_path(self.folder, best) if best else None,
+            last_checkpoint=checkpoint_path(self.folder, self.state.global_step),
+            best_step=best,
+            steps=self.state.global_step,
+            interrupted=self.interrupted,
+            seconds=self._seconds(),
+            tokens=self._tokens_read(),
+            history=tuple(self.history.records),
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingResult:
@@ -468,7 +466,7 @@ def train(
             data_collator=collate,
         )
         trainer.run(_starting_point(trainer, resume=resume))
-        return _result(trainer)
+        return trainer.result()
 
 
 def training_arguments(config: TrainingConfig, folder: Path, *, judged: bool = False) -> TrainingArguments:
@@ -555,19 +553,3 @@ def _starting_point(trainer: ResumableTrainer, *, resume: bool) -> Path | None:
     if trainer.accelerator.num_processes > 1:
         step = int(trainer.accelerator.gather(torch.tensor([step], device=trainer.args.device))[0])
     return checkpoint_path(folder, step) if step else None
-
-
-def _result(trainer: ResumableTrainer) -> TrainingResult:
-    state, folder = trainer.state, trainer.folder
-    best = state.best_global_step or None
-    seconds, tokens = trainer.elapsed()
-    return TrainingResult(
-        best_checkpoint=checkpoint_path(folder, best) if best else None,
-        last_checkpoint=checkpoint_path(folder, state.global_step),
-        best_step=best,
-        steps=state.global_step,
-        interrupted=trainer.interrupted,
-        seconds=seconds,
-        tokens=tokens,
-        history=tuple(trainer.history.records),
-    )
