@@ -21,7 +21,6 @@ import torch
 
 from cdlm_lab.benchmarks import timing
 from cdlm_lab.models.checkpoint import own_randomness
-from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.models.matching import CDA, DocumentMatcher, HierarchicalConfig
 
 TEXTS = {"S2ORC": (9, 28), "PAN": (47, 33)}  # sentences of a document, words of a sentence
@@ -48,8 +47,8 @@ def matchers() -> dict[str, DocumentMatcher]:
 
 def added_parameters(models: dict[str, DocumentMatcher]) -> dict[str, int]:
     """How many more parameters each form has than GRU-HAN alone."""
-    alone = parameter_count(models["none"])
-    return {cda: parameter_count(model) - alone for cda, model in models.items()}
+    alone = models["none"].num_parameters()
+    return {cda: model.num_parameters() - alone for cda, model in models.items()}
 
 
 def multiply_adds(cda: str, *, sentences: int, words: int) -> int:

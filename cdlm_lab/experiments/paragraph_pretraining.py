@@ -58,7 +58,6 @@ from cdlm_lab.models.estimate import (
     bytes_per_number,
     estimate,
     measured_rate,
-    parameter_count,
     training_seconds,
 )
 from cdlm_lab.models.joint import ParagraphModel
@@ -272,7 +271,7 @@ class ParagraphRun:
             "short_of_hard": {split: one.short_of_hard for split, one in counts.items()},
             "share_of_text_cut": float(cut.sum() / (cut.sum() + read)),
             "right": self.settings.right,
-            "weights": parameter_count(self.model),
+            "weights": self.model.num_parameters(),
         }
 
 
@@ -613,7 +612,7 @@ def facts(run: ParagraphRun) -> list[tuple[str, str]]:
             f"{(cut > 0).mean():.0%} of the sentences are cut to {given.sentence_length:,} tokens, which "
             f"takes {cut.sum() / (cut.sum() + read):.0%} of the text",
         ),
-        ("weights", f"{parameter_count(run.model):,}"),
+        ("weights", f"{run.model.num_parameters():,}"),
         ("precision", precision_in_words(given.precision)),
         ("training", f"done already, in {given.trained}" if given.trained else _training_in_words(run)),
     ]

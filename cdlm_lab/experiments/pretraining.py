@@ -108,7 +108,7 @@ class Prepared:
             "train_clusters_dropped": counts.clusters_dropped,
             "files_passed_over": named(self.train_split.passed_over),
             "share_of_text_lost": loss_of_text(self).share_lost,
-            "weights": estimate.parameter_count(self.model),
+            "weights": self.model.num_parameters(),
             "processes": Processes.of(self.settings.parallel).total,
             "precision": precision_in_words(self.training.precision),
         }
@@ -249,7 +249,7 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
         *([("files passed over", named(passed_over))] if passed_over else []),
         ("held out", f"{prepared.validation_split.counts.clusters_kept:,} clusters"),
         ("text", str(loss_of_text(prepared))),
-        ("weights", f"{estimate.parameter_count(prepared.model):,}"),
+        ("weights", f"{prepared.model.num_parameters():,}"),
         ("precision", precision_in_words(training.precision)),
         (
             "training",

@@ -37,7 +37,6 @@ from cdlm_lab.examples.collate import batches_by_length
 from cdlm_lab.metrics.significance import compare_means, count_scores, holm, mean_score, t_test_of_seeds
 from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.encoder import AttentionDropout
-from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.models.precision import Precision, computing_in, precision_in_words
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.progress import Progress
@@ -544,7 +543,7 @@ def cost_in_words(job: TrainingJob, *, items: str, parallel: str = "") -> str:
     model.to("cpu").eval()
     total = seconds * config.steps * config.batch_size / config.micro_batch_size
     return (
-        f"{parameter_count(model) / 1e6:.1f} million parameters; {config.steps:,} updates with "
+        f"{model.num_parameters() / 1e6:.1f} million parameters; {config.steps:,} updates with "
         f"{config.batch_size} {items}, about {time_in_words(total, Processes.of(parallel))}"
     )
 

@@ -31,11 +31,11 @@ import time
 from dataclasses import dataclass
 
 import torch
-from torch import nn
 from transformers import LongformerConfig
 
 from cdlm_lab.errors import check_least
 from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.models.language_model import CrossDocumentLM
 from cdlm_lab.models.precision import Precision, resolve_precision
 
 MASKED_SHARE = 0.15
@@ -63,11 +63,6 @@ class Estimate:
     def peak_bytes(self) -> float:
         """Weights, gradients, optimiser and activations together."""
         return self.activation_bytes + self.state_bytes
-
-
-def parameter_count(model: nn.Module) -> int:
-    """Numbers in the model's weights; tied weights count once."""
-    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def estimate(
@@ -100,7 +95,8 @@ def estimate(
     kept = _layer_bytes(config, length, global_tokens, bytes_per_number, gradient_checkpointing)
     kept += FLOAT32_BYTES * masked * (3 * config.vocab_size + 5 * width)
     half = bytes_per_number < FLOAT32_BYTES
-    parameters = _parameters(config)
+    with torch.device("meta"):  # shapes without numbers
+        parameters = CrossDocumentLM(config).num_parameters()
     return Estimate(
         parameters=parameters,
         forward_flops=linear + attention + head,
@@ -147,16 +143,6 @@ def _linear_weights(config: LongformerConfig, global_tokens: float) -> int:
     width = config.hidden_size
     of_layer = (7 if global_tokens else 4) * width**2 + 2 * width * config.intermediate_size
     return config.num_hidden_layers * of_layer + width * (width + config.vocab_size)
-
-
-def _parameters(config: LongformerConfig) -> int:
-    width = config.hidden_size
-    norm = 2 * width
-    tables = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
-    attention = 7 * (width * width + width) + norm
-    feed_forward = 2 * width * config.intermediate_size + config.intermediate_size + width + norm
-    head = width * width + width + norm + config.vocab_size
-    return tables * width + norm + config.num_hidden_layers * (attention + feed_forward) + head
 
 
 def bytes_per_number(precision: Precision) -> int:

@@ -37,7 +37,6 @@ from cdlm_lab.models.conversion import (
 )
 from cdlm_lab.models.coreference import load_pair_scorer
 from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model, tiny_tokenizer
-from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.models.joint import JointHead, PooledHead
 from cdlm_lab.models.matching import load_finetuned_matcher, load_pair_classifier
 from cdlm_lab.models.question_answering import load_question_answerer
@@ -201,7 +200,7 @@ def test_size_of_the_default_and_what_is_loaded_again(trained_once: None, tmp_pa
     head = 128 * 128 + 128 + 2 * 128 + 1024
     embeddings = (1024 + 1026 + 1) * 128 + 2 * 128
     assert len(tokenizer) == 1024
-    assert parameter_count(model) == embeddings + 3 * layer + head
+    assert model.num_parameters() == embeddings + 3 * layer + head
     loaded, words = load_language_model(saved(tmp_path, model, tokenizer), **long)
     assert words.backend_tokenizer.to_str() == tokenizer.backend_tokenizer.to_str()
     assert words.all_special_ids == tokenizer.all_special_ids

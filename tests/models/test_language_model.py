@@ -318,7 +318,7 @@ def test_more_globals_cost_more_and_checkpointing_trades_memory_for_work() -> No
     spared = estimate.estimate(config, **form, global_tokens=20, gradient_checkpointing=True)
     assert spared.training_flops > some.training_flops
     assert spared.activation_bytes < some.activation_bytes
-    assert some.parameters == estimate.parameter_count(CrossDocumentLM(config))
+    assert some.parameters == CrossDocumentLM(config).num_parameters()
     for length, globals_ in ((0, 0), (10, 11), (10, -1)):
         with pytest.raises(ValueError, match="must be"):
             estimate.estimate(config, length=length, batch=1, global_tokens=globals_)
