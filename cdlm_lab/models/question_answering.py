@@ -220,8 +220,7 @@ COUNT, MOST_TOKENS = 20, 30
 SentenceName = tuple[int, int]  # number of the paragraph, and of the sentence in it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpanCandidate:
+class SpanCandidate(NamedTuple):
     """Tokens `first` to `last` of a sequence, both included."""
 
     first: int

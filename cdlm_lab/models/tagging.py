@@ -45,6 +45,7 @@ from transformers.utils import ModelOutput
 
 from cdlm_lab.attention.document import OccurrenceAttention
 from cdlm_lab.errors import check_choice
+from cdlm_lab.examples.collate import padded
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.examples.tagging import SplitDocument, TagExample, context_of
 from cdlm_lab.models import encoder
@@ -404,7 +405,7 @@ class StaticCollate:
         batch = {
             "targets": pad_sequence(targets, batch_first=True),
             "attention_mask": _mask([len(rows) for rows in targets]),
-            "labels": _padded([example.labels for example in examples], fill=NOT_MASKED),
+            "labels": padded([example.labels for example in examples], fill=NOT_MASKED),
         }
         return batch | (self._occurrences(examples) if self.context else {})
 
@@ -451,7 +452,7 @@ class DynamicCollate:
         batch = self._tokens(sequences) | {
             "target_rows": torch.tensor([row[sequence] for sequence in targets]),
             "word_mask": _mask([len(example.words) for example in examples]),
-            "labels": _padded([example.labels for example in examples], fill=NOT_MASKED),
+            "labels": padded([example.labels for example in examples], fill=NOT_MASKED),
         }
         return batch | (_places(examples, sequences) if self.context else {})
 
@@ -470,9 +471,9 @@ class DynamicCollate:
             ids.append(np.array([begin, *pieces, end]))
             words.append(np.array([NOWHERE, *numbers, NOWHERE]))
         return {
-            "input_ids": _padded(ids, fill=self.tokenizer.pad_token_id),
+            "input_ids": padded(ids, fill=self.tokenizer.pad_token_id),
             "attention_mask": _mask([len(row) for row in ids]).long(),
-            "words": _padded(words, fill=NOWHERE),
+            "words": padded(words, fill=NOWHERE),
         }
 
 
@@ -496,18 +497,10 @@ def _places(examples: Sequence[TagExample], sequences: Sequence[SequenceNumber])
         known = np.array(rows, dtype=np.int64)[inverse].reshape(example.places.shape[:-1])
         places.append(np.stack([known, example.places[..., 1]], axis=-1))
     buckets = [example.buckets for example in examples]
-    return {"places": _padded(places, fill=NOWHERE), "buckets": _padded(buckets, fill=0)}
+    return {"places": padded(places, fill=NOWHERE), "buckets": padded(buckets)}
 
 
 def _mask(lengths: Sequence[int]) -> Tensor:
     """(rows, longest) bool, True = there."""
     longest = max(lengths, default=0)
     return torch.arange(longest) < torch.tensor(lengths, dtype=torch.int64)[:, None]
-
-
-def _padded(rows: Sequence[np.ndarray], *, fill: int) -> Tensor:
-    """Stack integers that differ in their first axis, int64."""
-    out = np.full((len(rows), max(map(len, rows)), *rows[0].shape[1:]), fill, dtype=np.int64)
-    for place, row in zip(out, rows, strict=True):
-        place[: len(row)] = row
-    return torch.from_numpy(out)

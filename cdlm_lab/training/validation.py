@@ -16,6 +16,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Sampler
 
+from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.training.history import Record
 
 
@@ -60,9 +61,6 @@ class LossParts:
             same = len(sums) == processes
             own = total[self._accelerator.process_index] if same else total.sum(dim=0) / processes
             self._sums += own.to(self._sums.device)
-
-
-IGNORED_LABEL = -100
 
 
 class SharedBatches(Sampler[list[int]]):
@@ -135,7 +133,7 @@ def validation_loss(
     model.eval()
     for number, batch in zip(batches.numbers, loader, strict=True):
         inputs = to_device(batch)
-        masked = inputs["labels"].ne(IGNORED_LABEL).sum()
+        masked = inputs["labels"].ne(NOT_MASKED).sum()
         if masked or batches.even:
             output = model(**inputs)
         if masked and number is not None:  # the mean over no tokens is nan

@@ -90,8 +90,7 @@ def logits_of(**values: dict[int, float]) -> dict[str, np.ndarray]:
 
 def best(sequence: QuestionSequence, start: dict, end: dict, **settings: int) -> list[tuple[int, int, float]]:
     logits = logits_of(start=start, end=end)
-    actual = best_spans(logits["start_logits"], logits["end_logits"], sequence, **settings)
-    return [(span.first, span.last, span.score) for span in actual]
+    return best_spans(logits["start_logits"], logits["end_logits"], sequence, **settings)
 
 
 # start logits, end logits, first and last token and score of the best span
@@ -173,8 +172,7 @@ def test_the_best_spans_are_the_definition(sequence: QuestionSequence, count: in
                 np.append(np.where(sequence.answerable, of, -np.inf), [-np.inf] * 5) for of in (start, end)
             ]
             for logits in ((start, end), filled):
-                actual = best_spans(*logits, sequence, **limits)
-                assert [(span.first, span.last, span.score) for span in actual] == expected
+                assert best_spans(*logits, sequence, **limits) == expected
 
 
 @pytest.mark.parametrize(
