@@ -35,6 +35,7 @@ from transformers.utils import logging as transformers_logging
 from cdlm_lab.batch.plan import missing_need
 from cdlm_lab.models import checkpoint, to_safetensors
 from cdlm_lab.models.checkpoint import CheckpointError, shipped_folder
+from cdlm_lab.models.conversion import longformer_config
 from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model, load_tokenizer
 from cdlm_lab.models.model_folder import fault_of_folder
 from cdlm_lab.models.to_safetensors import convert, main
@@ -125,9 +126,12 @@ def test_a_head_with_another_activation_is_refused_and_its_encoder_taken(bert: P
     torch.testing.assert_close(actual, expected, rtol=0, atol=1e-5)
 
 
-def test_a_new_head_comes_from_the_seed_and_is_tied(bert: Path, tmp_path: Path) -> None:
+def test_a_missing_head_is_made_when_it_is_wanted_from_the_seed_and_tied(bert: Path, tmp_path: Path) -> None:
     folder, before = changed(bert, tmp_path, without("cls.")), torch.get_rng_state()
-    with pytest.warns(UserWarning, match="no language-model head"):
+    load_encoder(folder, **SHORT)
+    with pytest.raises(CheckpointError, match="no language-model head; pass new_head=True"):
+        load_language_model(folder, **SHORT)
+    with pytest.warns(UserWarning, match="no language-model head: a new one was drawn from seed 3"):
         first, again, other = (
             load_language_model(folder, **SHORT, seed=seed, new_head=True)[0] for seed in (3, 3, 4)
         )
@@ -178,6 +182,18 @@ def test_half_precision_checkpoints_become_float32(longformer: Path, tmp_path: P
     half = LongformerForMaskedLM.from_pretrained(longformer).half()
     model, _ = load_language_model(saved(tmp_path / "half", half, load_tokenizer(longformer)), **SHORT)
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+
+
+def test_folders_without_a_tokenizer_and_other_models_are_named(bert: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(CheckpointError, match=r"no tokenizer\.json"):
+        load_encoder(tmp_path, **SHORT)
+    with pytest.raises(ValueError, match="gpt2"):
+        load_encoder(changed(bert, tmp_path, model_type="gpt2"), **SHORT)
+    albert = BertConfig()
+    albert.model_type = "albert"
+    with pytest.raises(ValueError, match="albert"):
+        longformer_config(albert, max_length=64, window=8)
 
 
 def test_tokenizers_that_are_refused(bert: Path, tmp_path: Path, monkeypatch) -> None:
@@ -437,12 +453,19 @@ NORM = "roberta.embeddings.LayerNorm.weight"
         ({"roberta.other": torch.zeros(2)}, r"weights unexpected: roberta\.other"),
     ],
 )
-def test_weights_that_would_not_load(pickled: Path, tmp_path: Path, change: dict, complaint: str):
-    weights = torch.load(pickled / PICKLE, weights_only=True) | change
-    torch.save({name: weight for name, weight in weights.items() if weight is not None}, pickled / PICKLE)
+def test_weights_that_would_not_load(
+    pickled: Path, roberta: Path, tmp_path: Path, change: dict, complaint: str
+):
+    def with_change(weights: Weights) -> Weights:
+        return {name: weight for name, weight in (weights | change).items() if weight is not None}
+
+    torch.save(with_change(torch.load(pickled / PICKLE, weights_only=True)), pickled / PICKLE)
     with pytest.raises(CheckpointError, match=f"^{pickled}: {complaint}"):
         convert(pickled, tmp_path / "new")
     assert [path.name for path in tmp_path.iterdir()] == ["pickled"], "nothing is left"
+    folder = changed(roberta, tmp_path, with_change)
+    with pytest.raises(CheckpointError, match=f"^{folder}: {complaint}"):
+        load_language_model(folder, **SHORT)
 
 
 class Opened:

@@ -16,6 +16,8 @@ from model_cases import saved as saved_in
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
+from cdlm_lab.examples.mention_pairs import MENTION_END, MENTION_START
+from cdlm_lab.examples.questions import QUESTION_MARKS
 from cdlm_lab.models.checkpoint import CheckpointError, is_trained
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.joint import load_joint_model, load_pooled_pairs
@@ -25,6 +27,7 @@ LOGITS = ("logits", "type_logits", "start_logits", "end_logits", "sentence_logit
 FLOAT32 = ("loss", *LOGITS, "shares", "weights")
 WITH_HEADS = [name for name, case in CASES.items() if case.plain]
 QUERY = "longformer.encoder.layer.0.attention.self.query.weight"
+MARKS = {"pair scorer": (MENTION_START, MENTION_END), "question answerer": QUESTION_MARKS}
 ON_TINY = [name for name, case in CASES.items() if case.encoder == "tiny"]
 
 
@@ -196,6 +199,17 @@ def test_the_head_is_drawn_from_the_seed_and_the_encoder_is_the_one_named(name: 
     for name, weight in encoder.items():
         if "embeddings" not in name:
             assert torch.equal(other[f"longformer.{name}"], weight), name
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_marks_are_words_of_their_own_drawn_from_the_seed(name: str, tiny: Path):
+    (model, words), (same, _), (other, _) = (CASES[name].load(tiny, seed=seed) for seed in (0, 0, 1))
+    marks = words.convert_tokens_to_ids(list(MARKS[name]))
+    assert len({*marks, words.unk_token_id}) == len(marks) + 1
+    assert words(f"a {MARKS[name][0]} b", add_special_tokens=False)["input_ids"].count(marks[0]) == 1
+    rows = [one.longformer.get_input_embeddings().weight[marks] for one in (model, same, other)]
+    assert torch.equal(rows[0], rows[1])
+    assert not torch.equal(rows[0], rows[2])
 
 
 @pytest.mark.parametrize("trained", [False, True])

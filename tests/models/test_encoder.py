@@ -5,42 +5,32 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import json
 import math
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from model_cases import SHORT, saved
-from safetensors.torch import load_file, save_file
+from model_cases import CASES, SHORT, TINY, saved
 from transformers import (
     AutoModel,
     AutoModelForMaskedLM,
     AutoTokenizer,
-    BertConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
 
-from cdlm_lab.models import checkpoint, encoder, joint
+from cdlm_lab.models import checkpoint, encoder
 from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.conversion import (
     copy_global_to_local,
     copy_local_to_global,
-    longformer_config,
     tiled_positions,
 )
-from cdlm_lab.models.coreference import load_pair_scorer
 from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model, tiny_tokenizer
-from cdlm_lab.models.joint import JointHead, PooledHead
-from cdlm_lab.models.matching import load_finetuned_matcher, load_pair_classifier
-from cdlm_lab.models.question_answering import load_question_answerer
-from cdlm_lab.models.tagging import TaggerHead, load_dynamic_tagger
 
 
 def assert_equal_weights(model: PreTrainedModel, other: PreTrainedModel) -> None:
@@ -86,53 +76,6 @@ def test_a_checkpoint_of_ours_is_loaded_as_it_is_and_never_extended(bert: Path, 
 def test_settings_that_cannot_be(bert: Path, settings: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         load_language_model(bert, **SHORT | settings)
-
-
-WEIGHT = "bert.encoder.layer.0.output.dense.weight"
-
-
-@pytest.mark.parametrize("problem", ["missing", "unexpected", "of another shape"])
-def test_weights_that_do_not_fit(bert: Path, tmp_path: Path, problem: str) -> None:
-    folder = Path(shutil.copytree(bert, tmp_path / "copy"))
-    weights = load_file(folder / "model.safetensors")
-    if problem == "missing":
-        del weights[WEIGHT]
-    elif problem == "unexpected":
-        weights[WEIGHT.replace("0", "9")] = weights[WEIGHT].clone()
-    else:
-        weights[WEIGHT] = weights[WEIGHT][:, :-1].contiguous()
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(CheckpointError, match=rf"{problem}.*output\.dense\.weight"):
-        load_language_model(folder, **SHORT)
-
-
-def test_a_missing_head_is_only_made_when_it_is_wanted(bert: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(bert, tmp_path / "copy"))
-    weights = load_file(folder / "model.safetensors")
-    headless = {name: tensor for name, tensor in weights.items() if "cls." not in name}
-    save_file(headless, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(CheckpointError, match="no language-model head; pass new_head=True"):
-        load_language_model(folder, **SHORT)
-    with pytest.warns(UserWarning, match="a new one was drawn from seed 0"):
-        load_language_model(folder, **SHORT, new_head=True)
-    load_encoder(folder, **SHORT)
-
-
-def test_folders_without_a_tokenizer_and_other_models_are_named(
-    bert: Path, tmp_path: Path, monkeypatch
-) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(CheckpointError, match=r"no tokenizer\.json"):
-        load_encoder(tmp_path, **SHORT)
-    folder = Path(shutil.copytree(bert, tmp_path / "copy"))
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    (folder / "config.json").write_text(json.dumps(config | {"model_type": "gpt2"}), encoding="utf-8")
-    with pytest.raises(ValueError, match="gpt2"):
-        load_encoder(folder, **SHORT)
-    albert = BertConfig()
-    albert.model_type = "albert"
-    with pytest.raises(ValueError, match="albert"):
-        longformer_config(albert, max_length=64, window=8)
 
 
 def test_minilm_is_the_known_one_and_computes_what_it_did(monkeypatch) -> None:
@@ -308,26 +251,20 @@ def test_global_projections_start_as_the_local_ones(bert: Path) -> None:
 
 # ---- dropout
 
-AVERAGE = {"encoder": "average", "cda": "none", "hidden_size": 4}
-LOADERS: dict[str, tuple[Callable, dict[str, Any]]] = {
-    "language model": (load_language_model, SHORT),
-    "its own layer": (load_language_model, SHORT | {"attention": "huggingface"}),
-    "encoder": (load_encoder, SHORT),
-    "pair scorer": (load_pair_scorer, SHORT),
-    "pair classifier": (load_pair_classifier, SHORT),
-    "question answerer": (load_question_answerer, SHORT),
-    "tagger": (load_dynamic_tagger, SHORT | {"head": TaggerHead(tags=("O", "B-a", "I-a"), hidden_size=4)}),
-    "joint model": (joint.load_joint_model, {"head": JointHead(kind="ie_1", sentences=3, length=6)}),
-    "paragraph model": (joint.load_paragraph_model, {"head": JointHead(kind="ie_k", sentences=3, length=6)}),
-    "pooled pairs": (joint.load_pooled_pairs, {"head": PooledHead(pooling="max", labels=3, length=6)}),
-    "matcher": (load_finetuned_matcher, {"matcher": AVERAGE, "max_tokens": 16}),
+OF_CASES = ("pair scorer", "pair classifier", "question answerer", "fine-tuned matcher", "joint ie_1 linear")
+OF_CASES += ("pooled max", "paragraph ie_k", "dynamic tagger lstm")
+LOADERS: dict[str, Callable] = {
+    "language model": partial(load_language_model, **TINY),
+    "its own layer": partial(load_language_model, **TINY, attention="huggingface"),
+    "encoder": partial(load_encoder, **TINY),
+    **{name: CASES[name].load for name in OF_CASES},
 }
 
 
 @pytest.fixture(scope="module")
 def shaky(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Longformer with 0.1 of both, as released ones have."""
-    parts = load_language_model("tiny", **SHORT, dropout=0.1, attention_dropout=0.1)
+    parts = load_language_model("tiny", **TINY, dropout=0.1, attention_dropout=0.1)
     return saved(tmp_path_factory.mktemp("shaky"), *parts)
 
 
@@ -340,24 +277,25 @@ def dropouts(model: PreTrainedModel) -> tuple[set[float], set[float]]:
 
 @pytest.mark.parametrize("name", LOADERS)
 def test_attention_has_no_dropout_unless_it_is_wanted(name: str, shaky: Path) -> None:
-    load, form = LOADERS[name]
-    assert dropouts(load(shaky, **form)[0]) == ({0.1}, {0.0})
-    assert dropouts(load(shaky, **form, attention_dropout=0.3)[0]) == ({0.1}, {0.3})
-    model, _ = load(shaky, **form, attention_dropout="checkpoint")
+    load = LOADERS[name]
+    assert dropouts(load(shaky)[0]) == ({0.1}, {0.0})
+    assert dropouts(load(shaky, attention_dropout=0.3)[0]) == ({0.1}, {0.3})
+    model, _ = load(shaky, attention_dropout="checkpoint")
     assert dropouts(model) == ({0.1}, {0.1})
     assert model.config.attention_probs_dropout_prob == 0.1
-    if name != "matcher":
-        assert dropouts(load(shaky, **form, dropout=0.2)[0]) == ({0.2}, {0.0})
+    if name != "fine-tuned matcher":
+        assert dropouts(load(shaky, dropout=0.2)[0]) == ({0.2}, {0.0})
         both = {"dropout": 0.0, "attention_dropout": "checkpoint"}
-        assert dropouts(load(shaky, **form, **both)[0]) == ({0.0}, {0.1})
+        assert dropouts(load(shaky, **both)[0]) == ({0.0}, {0.1})
 
 
 def test_dropout_of_trained_and_converted_models(
     shaky: Path, bert: Path, roberta: Path, tmp_path: Path
 ) -> None:
-    saved(tmp_path, *load_pair_scorer(shaky, **SHORT))
+    scorer = CASES["pair scorer"]
+    saved(tmp_path, *scorer.load(shaky))
     for given, expected in (("checkpoint", 0.0), (0.2, 0.2)):  # it was trained with none
-        again, _ = load_pair_scorer(tmp_path, **SHORT, attention_dropout=given)
+        again, _ = scorer.load(tmp_path, attention_dropout=given)
         assert dropouts(again) == ({0.1}, {expected})
     for source in (bert, roberta):
         assert dropouts(load_encoder(source, **SHORT, attention_dropout=0.3)[0])[1] == {0.3}

@@ -25,8 +25,8 @@ def rows_of(texts: Iterable[str]) -> list[np.ndarray]:
     return [np.array([[ord(letter), n] for n, letter in enumerate(text)], dtype=np.float32) for text in texts]
 
 
-def opened(folder: Path, *, half: bool = False) -> EncodingStore:
-    return EncodingStore(folder, size=2, half=half, ragged=True)
+def opened(folder: Path, *, half: bool = False, ragged: bool = True) -> EncodingStore:
+    return EncodingStore(folder, size=2, half=half, ragged=ragged)
 
 
 def fill(store: EncodingStore, *texts: str, encode=rows_of, piece: int = 2) -> EncodingStore:
@@ -62,8 +62,14 @@ def test_the_layout_of_the_files(tmp_path: Path):
     assert keys == key_of("ab") + (2).to_bytes(8, "little") + key_of("c") + (3).to_bytes(8, "little")
     form = {"size": 2, "precision": "half", "layout": "ragged"}
     assert json.loads((tmp_path / "size.json").read_text()) == form
-    EncodingStore(tmp_path / "flat", size=2)
-    assert (tmp_path / "flat" / "size.json").read_text() == '{"size": 2}', "what older folders have"
+    flat = fill(opened(tmp_path / "flat", ragged=False), "a", "b").folder
+    assert (flat / "size.json").read_text() == '{"size": 2}', "what older folders have"
+    assert np.fromfile(flat / "vectors.bin", "<f4").tolist() == [97, 0, 98, 0]
+    assert (flat / "keys.bin").read_bytes() == key_of("a") + key_of("b")
+    assert key_of("b").hex() == "96172b4c53372cd10faddc821bfe0318"  # b2sum --length 128 of "b"
+    os.truncate(flat / "vectors.bin", 2 * 8 - 1)
+    with pytest.raises(DataError, match=r"vectors\.bin:1: field file: 1 vectors for 2 keys; delete"):
+        opened(flat, ragged=False)
 
 
 def test_half_precision_is_off_by_half_a_unit_of_its_last_place(tmp_path: Path):
@@ -112,15 +118,24 @@ def test_a_killed_process_loses_its_last_piece_alone(tmp_path: Path):
     assert rows(fill(opened(tmp_path), "ffff", "ddd"), "ddd").tolist() == [[100, 0], [100, 1], [100, 2]]
 
 
-@pytest.mark.parametrize("tail", [1, 16, RECORD - 1])
-def test_what_was_half_written_is_cut_off(tmp_path: Path, tail: int):
-    """A key without the number of its rows is none."""
-    fill(opened(tmp_path), "ab", "c")
-    append(tmp_path / "vectors.bin", b"\1" * 5)
+@pytest.mark.parametrize(
+    ("ragged", "texts", "tail"),
+    [(True, ["ab", "c", "def"], tail) for tail in (1, 16, RECORD - 1)]
+    + [(False, ["a", "c", "d"], tail) for tail in (0, 9)],
+)
+@pytest.mark.parametrize("vectors", [5, 8])
+def test_what_was_half_written_is_cut_off(
+    tmp_path: Path, ragged: bool, texts: list[str], vectors: int, tail: int
+):
+    """A key without the number of its rows is none; nor is a row without its key."""
+    *before, last = texts
+    fill(opened(tmp_path, ragged=ragged), *before)
+    append(tmp_path / "vectors.bin", b"\1" * vectors)
     append(tmp_path / "keys.bin", b"\1" * tail)
-    assert rows(fill(opened(tmp_path), "def"), "def").tolist() == [[100, 0], [101, 1], [102, 2]]
+    store = fill(opened(tmp_path, ragged=ragged), last)
+    assert [rows(store, text).tolist() for text in texts] == [one.tolist() for one in rows_of(texts)]
     sizes = [(tmp_path / name).stat().st_size for name in ("vectors.bin", "keys.bin")]
-    assert sizes == [48, 3 * RECORD]
+    assert sizes == [len("".join(texts)) * 8, 3 * (RECORD if ragged else 16)]
 
 
 def _texts(start: int) -> list[str]:
@@ -146,16 +161,20 @@ def test_processes_that_write_at_once_do_not_disturb_each_other(tmp_path: Path):
     assert len(store.table) == sum(map(len, {*texts}))
 
 
-def test_what_another_wrote_meanwhile_is_not_written_twice(tmp_path: Path):
-    first, second = fill(opened(tmp_path), "ab"), opened(tmp_path)
+def test_what_another_wrote_meanwhile_is_neither_computed_nor_written_twice(tmp_path: Path):
+    """The second has not read what the first wrote since it was opened; nor does it before it writes."""
+    first, second, computed = opened(tmp_path), opened(tmp_path), []
+    fill(first, "ab")
 
     def encode(texts: list[str]) -> list[np.ndarray]:
+        computed.extend(texts)
         fill(first, "ddd")
         return rows_of(texts)
 
-    fill(second, "c", "ddd", encode=encode)
+    fill(second, "c", "ab", "ddd", encode=encode, piece=3)
+    assert computed == ["c", "ddd"], "the other was there"
     assert second.table[:, 0].tolist() == [97, 98, 100, 100, 100, 99]
-    assert rows(second, "c").tolist() == [[99, 0]]
+    assert rows(second, "c").tolist() == rows(fill(first, "c"), "c").tolist() == [[99, 0]]
 
 
 def test_rows_are_read_where_they_lie(tmp_path: Path):
@@ -269,6 +288,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_sentence_is_computed_once(tmp_path: Path):
     first = Letters()
     kept = SentenceEncodings(first, tmp_path)
+    assert kept.folder == tmp_path / "abc"
     assert kept.vectors([]).shape == (0, kept.size) == (0, 3)
     actual = kept.vectors(["b", "aa", "b"])
     assert actual.tolist() == [[1, 98, 0.5], [2, 97, 0.5], [1, 98, 0.5]]
@@ -286,42 +306,6 @@ def test_each_sentence_is_computed_once(tmp_path: Path):
     assert other.encoded == ["b"], "other encoders have folders of their own"
 
 
-def test_the_layout_of_sentences_and_a_half_written_tail(tmp_path: Path):
-    SentenceEncodings(Letters(), tmp_path).ensure(["b", "aa", "ccc"])
-    folder = tmp_path / "abc"
-    assert np.fromfile(folder / "vectors.bin", "<f4").reshape(-1, 3)[:, 0].tolist() == [1, 2, 3]
-    keys = (folder / "keys.bin").read_bytes()
-    assert len(keys) == 3 * 16
-    assert keys[:16].hex() == "96172b4c53372cd10faddc821bfe0318"  # b2sum --length 128 of "b"
-    assert json.loads((folder / "size.json").read_text()) == {"size": 3}
-    for vectors, half_a_key in ((5, 0), (12, 0), (12, 9)):
-        append(folder / "vectors.bin", b"\1" * vectors)
-        append(folder / "keys.bin", b"\1" * half_a_key)
-        kept = SentenceEncodings(Letters(), tmp_path)
-        sizes = [(folder / name).stat().st_size for name in ("vectors.bin", "keys.bin")]
-        assert (len(kept), sizes) == (3, [3 * 12, 3 * 16])
-    os.truncate(folder / "vectors.bin", 3 * 12 - 1)
-    with pytest.raises(DataError, match=r"vectors\.bin:1: field file: 2 vectors for 3 keys; delete"):
-        SentenceEncodings(Letters(), tmp_path)
-
-
-def test_two_at_once_keep_one_row_for_each_sentence(tmp_path: Path):
-    """The second has not read what the first wrote since it was opened; nor does it before it writes."""
-    first, second = SentenceEncodings(Letters(), tmp_path), SentenceEncodings(Letters(), tmp_path)
-    first.ensure(["a", "bb"])
-
-    class Meanwhile(Letters):
-        def encode(self, sentences: Sequence[str]) -> np.ndarray:
-            first.ensure(sentences[:1])  # another process is faster
-            return super().encode(sentences)
-
-    second._encoder = other = Meanwhile()
-    assert second.vectors(["ccc", "bb", "dddd"]).tolist() == [[3, 99, 0.5], [2, 98, 0.5], [4, 100, 0.5]]
-    assert other.encoded == ["ccc", "dddd"], "bb was there"
-    assert (tmp_path / "abc" / "keys.bin").stat().st_size == 4 * 16
-    assert first.vectors(["dddd", "a"]).tolist() == [[4, 100, 0.5], [1, 97, 0.5]]
-
-
 def test_the_words_of_each_sentence_are_computed_once(tmp_path: Path):
     first = WordLetters()
     kept = WordEncodings(first, tmp_path, half=False)
@@ -331,6 +315,9 @@ def test_the_words_of_each_sentence_are_computed_once(tmp_path: Path):
     assert kept.rows(["d"]).tolist() == [[1, 100, third]], "what is missing is computed when it is read"
     assert first.encoded == [["b", "aa"], ["ccc"], ["d"]]
     assert (len(kept), kept.size, kept.rows(["ccc"]).dtype) == (3, 3, np.float32)
+    assert np.shares_memory(kept.rows(["ccc"]), kept.rows(["ccc"])), "a part of the mapped file"
+    with pytest.raises(ValueError, match="read-only"):
+        kept.rows(["ccc"])[:] = 0
     second = WordLetters()
     again = WordEncodings(second, tmp_path, half=False)
     again.ensure([["ccc"], ["b"], ["aa", "b"], ["b aa"]])
@@ -349,16 +336,6 @@ def test_half_precision_has_a_folder_of_its_own(tmp_path: Path):
     assert exact[0, 2] == np.float32(1 / 3)
     assert rounded[0, 2] == 0.333251953125  # 1365 / 4096
     assert (half.folder / "vectors.bin").stat().st_size == 3 * 2
-
-
-def test_rows_of_words_are_a_part_of_the_mapped_file(tmp_path: Path):
-    kept = WordEncodings(WordLetters(), tmp_path)
-    kept.ensure([["b", "aa"], ["ccc"]])
-    one, other = kept.rows(["b", "aa"]), kept.rows(["ccc"])
-    assert np.shares_memory(one, kept.rows(["b", "aa"]))
-    assert one.__array_interface__["data"][0] + one.nbytes == other.__array_interface__["data"][0]
-    with pytest.raises(ValueError, match="read-only"):
-        one[:] = 0
 
 
 def test_the_encodings_of_a_real_encoder_come_back(tmp_path: Path):

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from transformers import LongformerForMaskedLM, LongformerForSequenceClassification
 
 from cdlm_lab.attention.layer import replace_self_attention
-from cdlm_lab.examples.mention_pairs import MENTION_END, MENTION_START
 from cdlm_lab.models import matching
 from cdlm_lab.models.checkpoint import CheckpointError, own_randomness
 from cdlm_lab.models.coreference import PairScorer, load_pair_scorer, pair_vectors
@@ -126,18 +125,6 @@ def test_the_vector_of_a_pair_is_s_and_sums_and_their_product(scorer: PairScorer
     first, squash, last = scorer.scorer
     assert (first.in_features, first.out_features, last.out_features) == (4 * 16, 1024, 1)
     assert isinstance(squash, nn.Tanh)
-
-
-def test_the_marks_of_mentions_are_words_of_their_own_drawn_from_the_seed(tiny: Path):
-    (model, tokenizer), (same, _), (other, _) = (load_pair_scorer(tiny, **TINY, seed=n) for n in (0, 0, 1))
-    marks = tokenizer.convert_tokens_to_ids([MENTION_START, MENTION_END])
-    assert len({*marks, tokenizer.unk_token_id}) == 3
-    assert tokenizer(f"a {MENTION_START} b", add_special_tokens=False)["input_ids"].count(marks[0]) == 1
-    rows = [m.longformer.get_input_embeddings().weight[marks] for m in (model, same, other)]
-    heads = [m.scorer[0].weight for m in (model, same, other)]
-    for drawn in (rows, heads):
-        assert torch.equal(drawn[0], drawn[1])
-        assert not torch.equal(drawn[0], drawn[2])
 
 
 # ---- an encoder that is trained along
