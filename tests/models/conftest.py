@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from model_cases import CASES, Batch, Case, Loaded
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
     BertConfig,
     BertForMaskedLM,
     LongformerConfig,
+    PreTrainedModel,
     PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaForMaskedLM,
@@ -96,3 +98,31 @@ def language_model() -> CrossDocumentLM:
         vocab_size=55, max_position_embeddings=42, attention_window=[8, 8], pad_token_id=1, **SIZES
     )
     return replace_self_attention(CrossDocumentLM(config)).eval()
+
+
+# ---- of each case, or of those that a test names: see `of_cases`
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest) -> Case:
+    return CASES[request.param]
+
+
+@pytest.fixture
+def source(case: Case, request: pytest.FixtureRequest) -> Path | None:
+    return request.getfixturevalue(case.encoder) if case.encoder else None
+
+
+@pytest.fixture
+def loaded(case: Case, source: Path | None) -> Loaded:
+    return case.load(source)
+
+
+@pytest.fixture
+def model(loaded: Loaded) -> PreTrainedModel:
+    return loaded[0]
+
+
+@pytest.fixture
+def batch(case: Case, loaded: Loaded) -> Batch:
+    return case.batch(loaded[1])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
@@ -616,3 +617,8 @@ CASES |= {
     )
     for name, head in DYNAMIC_HEADS.items()
 }  # fmt: skip
+
+
+def of_cases(*starts: str) -> pytest.MarkDecorator:
+    """Names the cases whose fixtures (`loaded`, `model`, `batch`) a test takes, by how their names start."""
+    return pytest.mark.parametrize("case", [name for name in CASES if name.startswith(starts)], indirect=True)

@@ -31,31 +31,6 @@ MARKS = {"pair scorer": (MENTION_START, MENTION_END), "question answerer": QUEST
 ON_TINY = [name for name, case in CASES.items() if case.encoder == "tiny"]
 
 
-@pytest.fixture(params=CASES)
-def case(request: pytest.FixtureRequest) -> Case:
-    return CASES[request.param]
-
-
-@pytest.fixture
-def source(case: Case, request: pytest.FixtureRequest) -> Path | None:
-    return request.getfixturevalue(case.encoder) if case.encoder else None
-
-
-@pytest.fixture
-def loaded(case: Case, source: Path | None) -> Loaded:
-    return case.load(source)
-
-
-@pytest.fixture
-def model(loaded: Loaded) -> PreTrainedModel:
-    return loaded[0]
-
-
-@pytest.fixture
-def batch(case: Case, loaded: Loaded) -> Batch:
-    return case.batch(loaded[1])
-
-
 @pytest.fixture
 def saved(loaded: Loaded, tmp_path: Path) -> Path:
     """As a training leaves it."""
@@ -171,7 +146,7 @@ def test_a_trained_one_that_lacks_a_weight_is_refused(case: Case, saved: Path):
         case.load(saved)
 
 
-@pytest.mark.parametrize("case", [CASES[name] for name in WITH_HEADS], ids=WITH_HEADS)
+@pytest.mark.parametrize("case", WITH_HEADS, indirect=True)
 def test_a_trained_head_is_kept_and_another_refused(case: Case, source, loaded, saved: Path, batch: Batch):
     again, _ = case.plain(saved)
     torch.testing.assert_close(again(**batch).logits, loaded[0](**batch).logits, rtol=0, atol=1e-6)
@@ -223,7 +198,7 @@ def test_marks_are_words_of_their_own_drawn_from_the_seed(name: str, tiny: Path)
         ({"attention": "quick"}, "attention backend is 'quick'"),
     ],
 )
-@pytest.mark.parametrize("case", [CASES[name] for name in ON_TINY], ids=ON_TINY)
+@pytest.mark.parametrize("case", ON_TINY, indirect=True)
 def test_what_cannot_be_loaded(case, source: Path, saved: Path, trained: bool, change: dict, message: str):
     with pytest.raises(ValueError, match=message):
         case.load(saved if trained else source, **(TINY | change))

@@ -13,16 +13,14 @@ import torch
 from model_cases import (
     CLAIM,
     JOINT_HEADS,
-    JOINT_LABELS,
     LAYOUT,
     LENGTH,
     OF_SEQUENCE,
     PIECES,
-    POOLED_HEADS,
     Batch,
     K,
     Loaded,
-    claims,
+    of_cases,
     own_token_types,
     saved,
     sequences,
@@ -216,26 +214,6 @@ def test_token_types_are_widened_with_copies_and_never_narrowed(bert: Path):
 # ---- joint reading
 
 
-@pytest.fixture(params=JOINT_HEADS)
-def head(request: pytest.FixtureRequest) -> JointHead:
-    return JOINT_HEADS[request.param]
-
-
-@pytest.fixture
-def loaded(bert: Path, head: JointHead) -> Loaded:
-    return own_token_types(joint.load_joint_model(bert, head=head, seed=1))
-
-
-@pytest.fixture
-def model(loaded: Loaded) -> JointModel:
-    return loaded[0]
-
-
-@pytest.fixture
-def batch(loaded: Loaded, head: JointHead) -> Batch:
-    return sequences(loaded[1], labels=JOINT_LABELS[head.kind[-1]])
-
-
 def padded(batch: Batch, *, pad: int) -> Batch:
     """The same sentences, each padded to L, in the words of plain BERT."""
     rows, tokens = len(batch["input_ids"]), (K + 1) * LENGTH
@@ -305,9 +283,10 @@ def by_formula(model: JointModel, embeddings: torch.Tensor, row: int) -> list[to
     return [none if e is None else labelled(torch.cat([first, e])) for e in others]
 
 
-def test_heads_and_losses_are_the_equations(model: JointModel, batch: Batch, head: JointHead):
+@of_cases("joint")
+def test_heads_and_losses_are_the_equations(model: JointModel, batch: Batch):
     out = model(**batch)
-    of_candidates = head.kind.endswith("k")
+    of_candidates = model.head.form.kind.endswith("k")
     assert out.logits.shape == ((3, K, 2) if of_candidates else (3, 3))
     for row in range(3):
         actual = out.logits[row] if of_candidates else out.logits[row][None]
@@ -370,75 +349,57 @@ def test_scores_are_log_odds():
 # ---- pooled pairs
 
 
-@pytest.fixture(params=POOLED_HEADS)
-def pooled_head(request: pytest.FixtureRequest) -> PooledHead:
-    return POOLED_HEADS[request.param]
-
-
-@pytest.fixture
-def loaded_pairs(bert: Path, pooled_head: PooledHead) -> Loaded:
-    return joint.load_pooled_pairs(bert, head=pooled_head, seed=2)
-
-
-@pytest.fixture
-def pairs_model(loaded_pairs: Loaded) -> PooledPairs:
-    return loaded_pairs[0]
-
-
-@pytest.fixture
-def claim_batch(loaded_pairs: Loaded) -> Batch:
-    return claims(loaded_pairs[1])
-
-
-def by_loops(pairs_model: PooledPairs, claim_batch: Batch) -> tuple[torch.Tensor, list[float]]:
+def by_loops(model: PooledPairs, batch: Batch) -> tuple[torch.Tensor, list[float]]:
     """Logits of the claims and shares of the pairs, each pair through the encoder by itself."""
     read = []
     for row in range(len(CLAIM)):
-        width = int(claim_batch["attention_mask"][row].sum())
+        width = int(batch["attention_mask"][row].sum())
         names = ("input_ids", "token_type_ids", "position_ids")
-        ids, types, positions = (claim_batch[name][row : row + 1, :width] for name in names)
-        output = pairs_model.longformer(ids, token_type_ids=types, position_ids=positions + 1)
+        ids, types, positions = (batch[name][row : row + 1, :width] for name in names)
+        output = model.longformer(ids, token_type_ids=types, position_ids=positions + 1)
         read.append(output.last_hidden_state[0, 0])
     logits, shares = [], []
     for claim in range(3):
         own = [e for e, number in zip(read, CLAIM, strict=True) if number == claim]
-        if pairs_model.score is None:
+        if model.score is None:
             pooled = torch.stack([max(values) for values in zip(*own, strict=True)])
             best = [max(range(len(own)), key=lambda i, d=d: own[i][d]) for d in range(len(pooled))]
             weights = [best.count(i) / len(best) for i in range(len(own))]
         else:
-            powers = [math.exp(pairs_model.score.weight[0] @ e) for e in own]
+            powers = [math.exp(model.score.weight[0] @ e) for e in own]
             weights = [power / sum(powers) for power in powers]
             pooled = sum(weight * e for weight, e in zip(weights, own, strict=True))
-        logits.append(pairs_model.classifier.weight @ pooled + pairs_model.classifier.bias)
+        logits.append(model.classifier.weight @ pooled + model.classifier.bias)
         shares += weights
     return torch.stack(logits), shares
 
 
+@of_cases("pooled")
 @torch.no_grad()
-def test_pooling_equals_loops_over_pairs(pairs_model: PooledPairs, claim_batch: Batch):
-    assert claim_batch["claim"].tolist() == CLAIM
-    out = pairs_model(**claim_batch)
-    logits, shares = by_loops(pairs_model, claim_batch)
+def test_pooling_equals_loops_over_pairs(model: PooledPairs, batch: Batch):
+    assert batch["claim"].tolist() == CLAIM
+    out = model(**batch)
+    logits, shares = by_loops(model, batch)
     torch.testing.assert_close(out.logits, logits, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(out.shares, torch.tensor(shares), rtol=1e-4, atol=1e-5)
     assert out.logits.std(0).min() > 0.01, "claims differ, or the test says nothing"
     assert out.shares[:3].std() > 0.01
     assert out.shares[3:].tolist() == [1, 1]
     order = [3, 1, 4, 0, 2]
-    mixed = pairs_model(**some_pairs(claim_batch, order, [1, 0, 2]))
+    mixed = model(**some_pairs(batch, order, [1, 0, 2]))
     torch.testing.assert_close(mixed.logits, out.logits[[1, 0, 2]], rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(mixed.shares, out.shares[order], rtol=1e-4, atol=1e-5)
 
 
-def test_the_loss_is_the_mean_over_claims(pairs_model: PooledPairs, claim_batch: Batch):
-    out = pairs_model(**claim_batch)
+@of_cases("pooled")
+def test_the_loss_is_the_mean_over_claims(model: PooledPairs, batch: Batch):
+    out = model(**batch)
     p = out.logits.double().softmax(-1)
     expected = -(p[0, 2].log() + p[1, 0].log() + p[2, 1].log()) / 3
     assert out.loss.item() == pytest.approx(expected.item(), rel=1e-5)
-    some = pairs_model(**claim_batch | {"labels": torch.tensor([2, -100, 1])}).loss
+    some = model(**batch | {"labels": torch.tensor([2, -100, 1])}).loss
     assert some.item() == pytest.approx(-(p[0, 2].log() + p[2, 1].log()).item() / 2, rel=1e-5)
-    bare = pairs_model(**{name: values for name, values in claim_batch.items() if name != "labels"})
+    bare = model(**{name: values for name, values in batch.items() if name != "labels"})
     assert torch.equal(bare.logits, out.logits)
     assert not out.shares.requires_grad
 
@@ -450,10 +411,10 @@ def test_the_loss_is_the_mean_over_claims(pairs_model: PooledPairs, claim_batch:
         ([0, 0, 1, 2, 3], "of 3 claims 4 have pairs, numbered up to 3"),
     ],
 )
-@pytest.mark.parametrize("pooled_head", [POOLED_HEADS["max"]], ids=[""])
-def test_each_claim_has_a_pair(pairs_model: PooledPairs, claim_batch: Batch, claim: list[int], message: str):
+@of_cases("pooled max")
+def test_each_claim_has_a_pair(model: PooledPairs, batch: Batch, claim: list[int], message: str):
     with pytest.raises(ValueError, match=f"^{message}; number them from 0, and give one without evidence"):
-        pairs_model(**claim_batch | {"claim": torch.tensor(claim)})
+        model(**batch | {"claim": torch.tensor(claim)})
 
 
 def test_poolings_by_hand():
@@ -479,10 +440,11 @@ def test_gradients_of_both_poolings_are_those_of_differences():
     assert torch.autograd.gradcheck(lambda x, s: joint.weighted_sum(x, s, claim, claims=2), (read, scores))
 
 
-def test_a_pair_takes_the_place_of_a_group_of_one(loaded_pairs: Loaded, pooled_head: PooledHead):
+@of_cases("pooled")
+def test_a_pair_takes_the_place_of_a_group_of_one(loaded: Loaded):
     """The same layout as joint reading with k = 1, so an encoder can serve both."""
-    assert pooled_head.layout == JointLayout(sentences=2, length=8)
-    special = from_tokenizer(loaded_pairs[1])
-    one = joint_sequence([[7, 8], [9]], layout=pooled_head.layout, special=special)
+    layout, special = PooledHead(**loaded[0].config.joint).layout, from_tokenizer(loaded[1])
+    assert layout == JointLayout(sentences=2, length=8)
+    one = joint_sequence([[7, 8], [9]], layout=layout, special=special)
     batch = JointCollate(special.pad)([{name: getattr(one, name) for name in OF_SEQUENCE}])
-    assert loaded_pairs[0](**batch, claim=torch.tensor([0])).logits.shape == (1, 3)
+    assert loaded[0](**batch, claim=torch.tensor([0])).logits.shape == (1, 3)

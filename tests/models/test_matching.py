@@ -11,7 +11,7 @@ from pathlib import Path
 import model_cases as cases
 import pytest
 import torch
-from model_cases import CASES, DOCUMENTS, MATCHERS, MAX_TOKENS, SHALLOW, TINY, Batch, classified, scored
+from model_cases import CASES, DOCUMENTS, MATCHERS, MAX_TOKENS, SHALLOW, TINY, Batch, Loaded, of_cases
 from torch import Tensor, nn
 from transformers import LongformerForMaskedLM, LongformerForSequenceClassification
 
@@ -38,7 +38,7 @@ def scorer(tiny: Path) -> PairScorer:
 
 def test_the_classifier_is_that_of_transformers(classifier: PairClassifier):
     """Names, head and logits; whose last layer computes every token."""
-    batch = classified()
+    batch = cases.classified()
     theirs = LongformerForSequenceClassification(classifier.config).eval()
     theirs.load_state_dict(classifier.state_dict())
     replace_self_attention(theirs)
@@ -64,7 +64,7 @@ def test_the_loss_of_pairs_is_the_formula(name: str, tiny: Path):
 @pytest.mark.parametrize("trained", [False, True])
 @pytest.mark.parametrize(
     ("load", "batch"),
-    [(matching.load_pair_classifier, classified()), (load_pair_scorer, scored())],
+    [(matching.load_pair_classifier, cases.classified()), (load_pair_scorer, cases.scored())],
     ids=["", "scorer"],
 )
 def test_a_whole_last_layer_changes_no_logit_and_no_gradient(
@@ -90,13 +90,13 @@ def test_a_whole_last_layer_changes_no_logit_and_no_gradient(
 
 def test_what_is_read_must_be_global(classifier: PairClassifier, scorer: PairScorer):
     message = r"^the first token must be global: set it to 1 in global_attention_mask$"
-    local, batch = classified()["global_attention_mask"], classified()
+    local, batch = cases.classified()["global_attention_mask"], cases.classified()
     local[2, 0], local[2, 5] = 0, 1
     for mask in (None, local):
         with pytest.raises(ValueError, match=message):
             classifier(**batch | {"global_attention_mask": mask})
     for place in (None, 0, 15):  # all, [CLS], a mention
-        batch = scored()
+        batch = cases.scored()
         if place is None:
             batch["global_attention_mask"] = None
         else:
@@ -113,7 +113,7 @@ def test_an_encoder_of_another_task_gets_two_logits_all_the_same(tiny: Path, tmp
     cases.saved(tmp_path, model, matching.load_pair_classifier(tiny, **TINY)[1])
     actual, _ = matching.load_pair_classifier(tmp_path, **TINY, dropout=0.25)
     assert actual.config.num_labels == 2
-    assert actual(**classified()).logits.shape == (4, 2)
+    assert actual(**cases.classified()).logits.shape == (4, 2)
     assert actual.classifier.dropout.p == actual.longformer.embeddings.dropout.p == 0.25
 
 
@@ -130,20 +130,9 @@ def test_the_vector_of_a_pair_is_s_and_sums_and_their_product(scorer: PairScorer
 # ---- an encoder that is trained along
 
 
-@pytest.fixture
-def document_batch(bert: Path) -> Batch:
-    return cases.sentences_of_documents(
-        matching.load_finetuned_matcher(bert, matcher=SHALLOW, max_tokens=MAX_TOKENS)[1]
-    )
-
-
-@pytest.fixture
-def model(bert: Path) -> FineTunedMatcher:
-    return matching.load_finetuned_matcher(bert, matcher=SHALLOW, max_tokens=MAX_TOKENS)[0]
-
-
+@of_cases("fine-tuned matcher")
 @pytest.mark.parametrize("encoder", ["vectors", "average"])
-def test_it_starts_as_the_matcher_of_frozen_vectors(bert: Path, document_batch: Batch, encoder: str):
+def test_it_starts_as_the_matcher_of_frozen_vectors(bert: Path, batch: Batch, encoder: str):
     kind = SHALLOW | {"encoder": encoder, "cda": "none"}
     model, _ = matching.load_finetuned_matcher(bert, matcher=kind, max_tokens=MAX_TOKENS)
     frozen = load_sentence_encoder(bert, max_tokens=MAX_TOKENS)
@@ -151,8 +140,8 @@ def test_it_starts_as_the_matcher_of_frozen_vectors(bert: Path, document_batch: 
     for row, pair in enumerate(DOCUMENTS):
         for side, sentences in enumerate(pair):
             vectors[row, side, : len(sentences)] = torch.from_numpy(frozen.encode(sentences))
-    expected = model.matcher(vectors, document_batch["sentence_mask"], document_batch["labels"])
-    actual = model(**document_batch)
+    expected = model.matcher(vectors, batch["sentence_mask"], batch["labels"])
+    actual = model(**batch)
     for name in ("logits", "loss", "attention"):
         torch.testing.assert_close(actual[name], expected[name], rtol=0, atol=1e-4)
     assert actual.logits.detach().std() > 1e-3, "all the same would show nothing"
@@ -162,7 +151,8 @@ def test_it_starts_as_the_matcher_of_frozen_vectors(bert: Path, document_batch: 
         assert torch.equal(weight, drawn[name]), name
 
 
-def test_tokens_stand_between_the_ends_and_are_cut(model: FineTunedMatcher, document_batch: Batch):
+@of_cases("fine-tuned matcher")
+def test_tokens_stand_between_the_ends_and_are_cut(model: FineTunedMatcher, batch: Batch):
     # Ids: [PAD] 0, [CLS] 1, [SEP] 2, w0 5, and numbers are ids + 2; eight tokens leave room for six words.
     words = torch.tensor([[7, 8, 0, 0, 0, 0, 0, 0], [7, 8, 9, 10, 11, 12, 13, 14], [1, 0, 0, 0, 0, 0, 0, 0]])
     ids, mask = model._between_ends(words)
@@ -171,17 +161,17 @@ def test_tokens_stand_between_the_ends_and_are_cut(model: FineTunedMatcher, docu
     assert mask[0].tolist() == [1, 1, 1, 1, 0, 0, 0, 0]
     widths = []
     model.longformer.register_forward_hook(lambda module, given, output: widths.append(given[0].shape))
-    model(**document_batch)
+    model(**batch)
     assert widths == [(11, MAX_TOKENS)], "eleven sentences of at most eight tokens, filling is not computed"
 
 
+@of_cases("fine-tuned matcher")
 def test_a_trained_one_is_what_was_trained_and_may_read_shorter_sentences(
-    bert: Path, model: FineTunedMatcher, document_batch: Batch, tmp_path: Path
+    bert: Path, loaded: Loaded, batch: Batch, tmp_path: Path
 ):
-    model.save_pretrained(tmp_path)
-    matching.load_finetuned_matcher(bert, matcher=SHALLOW, max_tokens=MAX_TOKENS)[1].save_pretrained(tmp_path)
+    cases.saved(tmp_path, *loaded)
     logits = [
-        matching.load_finetuned_matcher(name, matcher=SHALLOW, max_tokens=5)[0](**document_batch).logits
+        matching.load_finetuned_matcher(name, matcher=SHALLOW, max_tokens=5)[0](**batch).logits
         for name in (tmp_path, bert)
     ]
     torch.testing.assert_close(*logits, rtol=0, atol=1e-5)

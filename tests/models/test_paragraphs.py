@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from model_cases import MASKED, PARAGRAPH_FORM, PARAGRAPH_HEADS, Batch, Loaded, paragraphs, row_of, saved
+from model_cases import MASKED, PARAGRAPH_FORM, PARAGRAPH_HEADS, Batch, Loaded, of_cases, row_of, saved
 from transformers import BertModel, LongformerForMaskedLM
 
 from cdlm_lab.models.checkpoint import HEAD_FILE, is_trained
@@ -23,30 +23,11 @@ from cdlm_lab.models.joint import (
 LENGTHS = {"max_length": 24, "window": 24}
 
 
-@pytest.fixture(params=PARAGRAPH_HEADS)
-def head(request: pytest.FixtureRequest) -> JointHead:
-    return PARAGRAPH_HEADS[request.param]
-
-
-@pytest.fixture
-def loaded(bert: Path, head: JointHead) -> Loaded:
-    return load_paragraph_model(bert, head=head, seed=3)
-
-
-@pytest.fixture
-def model(loaded: Loaded) -> ParagraphModel:
-    return loaded[0]
-
-
-@pytest.fixture
-def batch(loaded: Loaded, head: JointHead) -> Batch:
-    return paragraphs(loaded[1], head)
-
-
 def without_labels(batch: Batch) -> Batch:
     return {name: values for name, values in batch.items() if name not in ("labels", "mlm_labels")}
 
 
+@of_cases("paragraph")
 def test_the_loss_is_the_formula(model: ParagraphModel, batch: Batch):
     out = model(**batch)
     p = out.logits.double().softmax(-1)
@@ -76,6 +57,7 @@ def test_the_loss_is_the_formula(model: ParagraphModel, batch: Batch):
         assert sum(of_row[name].item() for of_row in rows) == pytest.approx(part.item(), rel=1e-5)
 
 
+@of_cases("paragraph")
 def test_nothing_masked_and_nothing_labelled(model: ParagraphModel, batch: Batch):
     out = model(**batch | {"mlm_labels": torch.full_like(batch["mlm_labels"], -100)})
     assert out.parts["mlm"] == 0
@@ -86,6 +68,7 @@ def test_nothing_masked_and_nothing_labelled(model: ParagraphModel, batch: Batch
     assert not any(w.grad.any() for w in model.parameters() if w.grad is not None)
 
 
+@of_cases("paragraph")
 def test_labels_that_cannot_be(model: ParagraphModel, batch: Batch):
     for name in ("labels", "mlm_labels"):
         with pytest.raises(ValueError, match=r"^labels and mlm_labels belong together; give both or none$"):
@@ -95,6 +78,7 @@ def test_labels_that_cannot_be(model: ParagraphModel, batch: Batch):
         model(**batch)
 
 
+@of_cases("paragraph")
 def test_what_is_saved_is_a_plain_language_model(loaded: Loaded, tmp_path: Path):
     model, tokenizer = loaded
     types = model.longformer.embeddings.token_type_embeddings.weight
@@ -116,9 +100,10 @@ def test_what_is_saved_is_a_plain_language_model(loaded: Loaded, tmp_path: Path)
     assert words.get_vocab() == tokenizer.get_vocab()
 
 
-def test_training_goes_on_from_what_is_saved_and_from_a_checkpoint(loaded, head, batch, tmp_path: Path):
+@of_cases("paragraph")
+def test_training_goes_on_from_what_is_saved_and_from_a_checkpoint(loaded, batch: Batch, tmp_path: Path):
     model, tokenizer = loaded
-    expected = model(**batch)
+    head, expected = model.head.form, model(**batch)
     save_paragraph_model(model, tokenizer, tmp_path / "plain")
     model.save_pretrained(tmp_path / "checkpoint")  # as the trainer does
     tokenizer.save_pretrained(tmp_path / "checkpoint")
@@ -132,8 +117,10 @@ def test_training_goes_on_from_what_is_saved_and_from_a_checkpoint(loaded, head,
     assert torch.equal(joint(**without_labels(batch)).logits, expected.logits)
 
 
-def test_a_joint_model_keeps_the_head_of_its_kind_alone(loaded: Loaded, head: JointHead, tmp_path: Path):
+@of_cases("paragraph")
+def test_a_joint_model_keeps_the_head_of_its_kind_alone(loaded: Loaded, tmp_path: Path):
     model, tokenizer = loaded
+    head = model.head.form
     save_paragraph_model(model, tokenizer, tmp_path)
     alone = shutil.copytree(tmp_path, tmp_path / "alone", ignore=lambda *_: [HEAD_FILE, "alone"])
     joint, drawn = (load_joint_model(folder, head=head, seed=5)[0] for folder in (tmp_path, alone))

@@ -10,26 +10,14 @@ from pathlib import Path
 import model_cases as cases
 import pytest
 import torch
-from model_cases import DYNAMIC_HEADS, SIZE, STATIC_FORM, STATIC_KINDS, TAGS, Batch, encoded_words
+from model_cases import DYNAMIC_HEADS, SIZE, STATIC_FORM, STATIC_KINDS, TAGS, Batch, encoded_words, of_cases
 
 from cdlm_lab.models import tagging
 from cdlm_lab.models.checkpoint import CheckpointError, own_randomness
 from cdlm_lab.models.tagging import DynamicTagger, HeadLayers, StaticTagger, StaticTaggerConfig, TaggerHead
 
-
-@pytest.fixture(params=STATIC_KINDS)
-def kind(request: pytest.FixtureRequest) -> str:
-    return request.param
-
-
-@pytest.fixture
-def tagger(kind: str) -> StaticTagger:
-    return cases.static_tagger(kind)[0]
-
-
-@pytest.fixture
-def batch(kind: str) -> Batch:
-    return encoded_words(kind)
+every_static = of_cases("static tagger")
+static_with_context = of_cases(*(f"static tagger {kind}" for kind in ("bilstm", "sentence", "linear")))
 
 
 def attended(attention: torch.nn.Module, encodings: list[torch.Tensor], buckets: list[int]) -> torch.Tensor:
@@ -82,13 +70,14 @@ def slow_logits(tagger: StaticTagger, batch: Batch, row: int) -> torch.Tensor:
     return tagger.classifier(tagger.sequence_encoder(states[None])[0][0])
 
 
+@every_static
 @torch.no_grad()
-def test_logits_weights_and_loss_are_the_equations_in_loops(tagger: StaticTagger, batch: Batch):
-    out = tagger(**batch)
+def test_logits_weights_and_loss_are_the_equations_in_loops(model: StaticTagger, batch: Batch):
+    out = model(**batch)
     assert out.logits.shape == (4, 5, len(TAGS))
     losses = []
     for row, length in enumerate(cases.TAGGED_LENGTHS):
-        expected = slow_logits(tagger, batch, row)
+        expected = slow_logits(model, batch, row)
         torch.testing.assert_close(out.logits[row, :length], expected, rtol=1e-4, atol=1e-5)
         labels = batch["labels"][row, :length].tolist()
         p = out.logits[row].softmax(-1)
@@ -96,7 +85,7 @@ def test_logits_weights_and_loss_are_the_equations_in_loops(tagger: StaticTagger
     assert len(losses) == 12, "one word has no label"
     assert out.loss.item() == pytest.approx(sum(losses) / 12, rel=1e-5)
     assert out.logits.std() > 0.1, "all the same would show nothing"
-    if tagger.attention is None:
+    if model.attention is None:
         assert out.weights is None
         return
     present = batch["places"] >= 0
@@ -106,11 +95,11 @@ def test_logits_weights_and_loss_are_the_equations_in_loops(tagger: StaticTagger
     assert not present[cases.WITHOUT_OCCURRENCES].any()
 
 
-@pytest.mark.parametrize("kind", ["bilstm", "sentence", "linear"])
-def test_a_bucket_that_is_nowhere_is_not_learnt(tagger: StaticTagger, batch: Batch):
-    tagger(**batch).loss.backward()
+@static_with_context
+def test_a_bucket_that_is_nowhere_is_not_learnt(model: StaticTagger, batch: Batch):
+    model(**batch).loss.backward()
     used = set(batch["buckets"][batch["places"] >= 0].tolist())
-    assert {n for n in range(9) if tagger.attention.distances.weight.grad[n].any()} == used
+    assert {n for n in range(9) if model.attention.distances.weight.grad[n].any()} == used
 
 
 @torch.no_grad()
@@ -157,13 +146,13 @@ def test_k_rows_of_the_length_of_the_sentence_are_computed():
     assert sizes == [lengths.sum(), (lengths * present.sum(1)).sum()]
 
 
-@pytest.mark.parametrize("kind", ["bilstm", "linear"])
-def test_a_word_of_the_context_is_as_if_there_were_one_for_each_occurrence(tagger, batch: Batch):
+@of_cases("static tagger bilstm", "static tagger linear")
+def test_a_word_of_the_context_is_as_if_there_were_one_for_each_occurrence(model, batch: Batch):
     """Against a copy of its own for each occurrence of each word, as in the released code."""
     present = batch["places"] >= 0
     row = batch["places"][present]
     copies = batch["places"].masked_scatter(present, torch.arange(len(row)))
-    assert_alike(tagger, batch, batch | {"context": batch["context"][row], "places": copies})
+    assert_alike(model, batch, batch | {"context": batch["context"][row], "places": copies})
 
 
 def assert_alike(model: torch.nn.Module, once: Batch, often: Batch) -> None:
@@ -176,31 +165,33 @@ def assert_alike(model: torch.nn.Module, once: Batch, often: Batch) -> None:
     cases.assert_same_gradients(model, twin, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["bilstm", "sentence", "linear"])
+@of_cases("static tagger bilstm", "static tagger sentence", "static tagger linear", "dynamic tagger context")
 @pytest.mark.parametrize("empty", ["no context", "no places", "no occurrences"])
-def test_words_without_any_occurrence(kind: str, empty: str, tagger: StaticTagger, batch: Batch):
+def test_words_without_any_occurrence(empty: str, model: StaticTagger | DynamicTagger, batch: Batch):
     batch["places"][:] = -1
-    expected = tagger(**batch)
-    if empty == "no context":
+    expected = model(**batch)
+    if empty == "no context" and "context" in batch:
         batch["context"] = torch.zeros(0, SIZE)
-        batch |= {"context_lengths": torch.zeros(0).long()} if kind == "sentence" else {}
+        batch |= {"context_lengths": torch.zeros(0).long()} if "context_lengths" in batch else {}
     elif empty == "no occurrences":
         batch |= {name: batch[name][:, :, :0] for name in ("places", "buckets")}
-    out = tagger(**batch)
+    out = model(**batch)
     torch.testing.assert_close(out.logits, expected.logits)
     assert not out.weights.any()
     out.loss.backward()
-    for name, weight in tagger.named_parameters():
+    for name, weight in model.named_parameters():
         assert weight.grad is None or weight.grad.isfinite().all(), name
-    assert tagger.sequence_encoder.weight_ih_l0.grad.any()
+    if isinstance(model, StaticTagger):
+        assert model.sequence_encoder.weight_ih_l0.grad.any()
 
 
-def test_a_batch_without_labels_to_learn_gives_no_nan(tagger: StaticTagger, batch: Batch):
+@every_static
+def test_a_batch_without_labels_to_learn_gives_no_nan(model: StaticTagger, batch: Batch):
     batch["labels"][:] = -100
-    out = tagger(**batch)
+    out = model(**batch)
     assert out.loss.item() == 0
     out.loss.backward()
-    assert all(weight.grad.isfinite().all() for weight in tagger.parameters())
+    assert all(weight.grad.isfinite().all() for weight in model.parameters())
 
 
 def test_context_tells_apart_what_a_sentence_does_not():
@@ -238,18 +229,19 @@ def test_context_must_be_given_to_a_tagger_with_it_alone(bert: Path):
             dynamic(**cases.tokens_of_words(DYNAMIC_HEADS[given]))
 
 
-def test_the_form_of_a_tagger_is_saved(kind: str, tagger: StaticTagger, tmp_path: Path):
+@every_static
+def test_the_form_of_a_tagger_is_saved(model: StaticTagger, tmp_path: Path):
     """Those in older run folders, of before the order was written down, read sentences."""
     with pytest.raises(CheckpointError, match=r"no config\.json"):
         tagging.load_static_tagger(tmp_path)
-    tagger.save_pretrained(tmp_path)
+    model.save_pretrained(tmp_path)
     again = tagging.load_static_tagger(tmp_path)
     names = ("size", "tags", "hidden_size", "dropout", "distance_size", "context", "context_encoder")
     for name in (*names, "context_order"):
-        assert getattr(again.config, name) == getattr(tagger.config, name)
+        assert getattr(again.config, name) == getattr(model.config, name)
     assert again.config.tags == list(TAGS)
     values = json.loads((tmp_path / "config.json").read_text())
-    assert values.pop("context_order") == ("sentence" if kind == "sentence" else "target")
+    assert values.pop("context_order") == ("sentence" if model.config.whole_sentences else "target")
     (tmp_path / "config.json").write_text(json.dumps(values))
     assert tagging.load_static_tagger(tmp_path).config.context_order == "sentence"
 
@@ -294,10 +286,11 @@ def test_the_nearest_size_on_either_side(wanted: int, size: int):
     assert tagging.nearest_size(lambda number: number * number, wanted) == size
 
 
-def test_dropout_is_before_the_last_layer_alone(tagger: StaticTagger):
-    dropouts = [module for module in tagger.modules() if isinstance(module, torch.nn.Dropout)]
+@every_static
+def test_dropout_is_before_the_last_layer_alone(model: StaticTagger):
+    dropouts = [module for module in model.modules() if isinstance(module, torch.nn.Dropout)]
     assert [dropout.p for dropout in dropouts] == [0.25]
-    assert tagger.sequence_encoder.dropout == 0
+    assert model.sequence_encoder.dropout == 0
 
 
 def test_states_by_their_rows_and_words():
@@ -345,41 +338,26 @@ def test_heads_that_cannot_be(change: dict[str, object], message: str):
 FORM = {"max_length": 12, "window": 12}
 
 
-@pytest.fixture(params=DYNAMIC_HEADS)
-def head(request: pytest.FixtureRequest) -> TaggerHead:
-    return DYNAMIC_HEADS[request.param]
+of_context = pytest.mark.parametrize("case", ["dynamic tagger context"], indirect=True)
 
 
-@pytest.fixture
-def dynamic(bert: Path, head: TaggerHead) -> DynamicTagger:
-    return tagging.load_dynamic_tagger(bert, head=head, **FORM)[0]
-
-
-@pytest.fixture
-def token_batch(head: TaggerHead) -> Batch:
-    return cases.tokens_of_words(head)
-
-
-of_context = pytest.mark.parametrize("head", [DYNAMIC_HEADS["context"]], ids=["context"])
-
-
-def slow_dynamic_logits(dynamic: DynamicTagger, token_batch: Batch, row: int) -> torch.Tensor:
+def slow_dynamic_logits(model: DynamicTagger, batch: Batch, row: int) -> torch.Tensor:
     """The logits of one sentence, (words, tags): each sequence through the encoder by itself, as often as a
     word attends to it."""
 
     def encoded(number: int) -> list[torch.Tensor]:
         pieces = cases.WORD_PIECES[number]
-        ids = token_batch["input_ids"][number, : len(pieces) + 2]
-        states = list(zip(dynamic.longformer(ids[None]).last_hidden_state[0, 1:-1], pieces, strict=True))
+        ids = batch["input_ids"][number, : len(pieces) + 2]
+        states = list(zip(model.longformer(ids[None]).last_hidden_state[0, 1:-1], pieces, strict=True))
         return [torch.stack([s for s, n in states if n == word]).mean(0) for word in range(pieces[-1] + 1)]
 
-    states, layers = encoded(cases.TARGETS[row]), dynamic.head
+    states, layers = encoded(cases.TARGETS[row]), model.head
     if layers.attention is not None:
         for number, state in enumerate(states):
-            places = token_batch["places"][row, number].tolist()
+            places = batch["places"][row, number].tolist()
             occurrences = [encoded(at)[word] for at, word in places if at >= 0]
             present = [n for n, (at, _) in enumerate(places) if at >= 0]
-            buckets = token_batch["buckets"][row, number][present].tolist()
+            buckets = batch["buckets"][row, number][present].tolist()
             states[number] = torch.cat([state, attended(layers.attention, occurrences, buckets)])
     read = torch.stack(states)
     if layers.sequence_encoder is not None:
@@ -387,77 +365,64 @@ def slow_dynamic_logits(dynamic: DynamicTagger, token_batch: Batch, row: int) ->
     return layers.classifier(read)
 
 
+@of_cases("dynamic tagger")
 @torch.no_grad()
-def test_the_dynamic_tagger_equals_the_equations_in_loops(dynamic: DynamicTagger, token_batch: Batch):
-    out = dynamic(**token_batch)
+def test_the_dynamic_tagger_equals_the_equations_in_loops(model: DynamicTagger, batch: Batch):
+    out = model(**batch)
     assert out.logits.shape == (2, 6, 3)
     for row, words in enumerate(cases.TARGET_WORDS):
-        expected = slow_dynamic_logits(dynamic, token_batch, row)
+        expected = slow_dynamic_logits(model, batch, row)
         assert len(expected) == words
         torch.testing.assert_close(out.logits[row, :words], expected, rtol=1e-4, atol=1e-5)
     assert out.logits.std() > 0.02, "all the same would show nothing"
     p = out.logits.double().softmax(-1)
     right = [(0, 0, 0), (0, 1, 1), (0, 2, 2), (0, 4, 0), (0, 5, 1), (1, 0, 1), (1, 1, 2), (1, 2, 0)]
     assert out.loss.item() == pytest.approx(sum(-math.log(p[at].item()) for at in right) / 8, rel=1e-5)
-    if dynamic.head.attention is None:
+    if model.head.attention is None:
         assert out.weights is None
     else:
-        present = token_batch["places"][..., 0] >= 0
+        present = batch["places"][..., 0] >= 0
         torch.testing.assert_close(out.weights.sum(-1), present.any(-1).float())
         assert not out.weights[cases.NO_OCCURRENCE].any()
 
 
 @of_context
-def test_the_encoder_learns_from_the_context_too(dynamic: DynamicTagger, token_batch: Batch):
+def test_the_encoder_learns_from_the_context_too(model: DynamicTagger, batch: Batch):
     """One pass over all sequences; the tokens of those that are only attended to get gradients."""
     passes = []
-    dynamic.longformer.register_forward_hook(lambda _, given, __: passes.append(tuple(given[0].shape)))
-    dynamic(**token_batch).loss.backward()
+    model.longformer.register_forward_hook(lambda _, given, __: passes.append(tuple(given[0].shape)))
+    model(**batch).loss.backward()
     assert passes == [(4, 9)]
-    rows = {row for row in token_batch["places"][..., 0].flatten().tolist() if row >= 0}
+    rows = {row for row in batch["places"][..., 0].flatten().tolist() if row >= 0}
     others = rows - set(cases.TARGETS)
     assert others
-    gradient = dynamic.longformer.get_input_embeddings().weight.grad
-    assert all(gradient[token_batch["input_ids"][row, 1]].any() for row in others)
+    gradient = model.longformer.get_input_embeddings().weight.grad
+    assert all(gradient[batch["input_ids"][row, 1]].any() for row in others)
 
 
 @of_context
-def test_a_sequence_once_is_a_sequence_for_each_word(dynamic: DynamicTagger, token_batch: Batch):
+def test_a_sequence_once_is_a_sequence_for_each_word(model: DynamicTagger, batch: Batch):
     """Against duplicates, as in the paper."""
-    present = token_batch["places"][..., 0] >= 0
-    row, word = token_batch["places"][present].T
+    present = batch["places"][..., 0] >= 0
+    row, word = batch["places"][present].T
     every = torch.cat([torch.tensor(cases.TARGETS), row])
-    places = token_batch["places"].clone()
+    places = batch["places"].clone()
     places[present] = torch.stack([2 + torch.arange(len(row)), word], -1)
     names = ("input_ids", "attention_mask", "words")
-    each = token_batch | {name: token_batch[name][every] for name in names}
-    assert_alike(dynamic, token_batch, each | {"places": places, "target_rows": torch.arange(2)})
-
-
-@pytest.mark.parametrize(
-    "head", [DYNAMIC_HEADS["context"], DYNAMIC_HEADS["context alone"]], ids=["", "alone"]
-)
-def test_words_of_the_dynamic_tagger_without_any_occurrence(dynamic: DynamicTagger, token_batch: Batch):
-    token_batch["places"][:] = -1
-    out = dynamic(**token_batch)
-    assert not out.weights.any()
-    out.loss.backward()
-    for name, weight in dynamic.named_parameters():
-        assert weight.grad is None or weight.grad.isfinite().all(), name
-    none = token_batch | {name: token_batch[name][:, :, :0] for name in ("places", "buckets")}
-    torch.testing.assert_close(dynamic(**none).logits, out.logits)
+    each = batch | {name: batch[name][every] for name in names}
+    assert_alike(model, batch, each | {"places": places, "target_rows": torch.arange(2)})
 
 
 @of_context
-def test_the_dynamic_head_is_drawn_as_pytorch_does(dynamic: DynamicTagger, head: TaggerHead):
-    before = torch.get_rng_state()
+def test_the_dynamic_head_is_drawn_as_pytorch_does(model: DynamicTagger):
+    before, head = torch.get_rng_state(), DYNAMIC_HEADS["context"]
     tagging.equal_head(head, size=32)
     assert torch.equal(torch.get_rng_state(), before), "the global generator was moved"
     with own_randomness(0):
         drawn = HeadLayers(head, size=32)
     for name, weight in drawn.state_dict().items():
-        assert torch.equal(weight, dynamic.head.state_dict()[name]), name
-    fresh = DynamicTagger(dynamic.config)  # as its class makes it: the head is left as PyTorch draws it
+        assert torch.equal(weight, model.head.state_dict()[name]), name
+    fresh = DynamicTagger(model.config)  # as its class makes it: the head is left as PyTorch draws it
     assert fresh.head.attention.distances.weight.std() > 0.6
     assert fresh.longformer.embeddings.word_embeddings.weight.std() < 0.3
 

@@ -1,7 +1,6 @@
 """Two processes do what one does: loss, gradients, validation, records, and resumption."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,8 +10,8 @@ from typing import Any
 import pytest
 import tiny_run
 import torch
+from tiny_run import ENVIRONMENT, timeless
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2]), "OMP_NUM_THREADS": "1"}
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
 pytestmark = pytest.mark.slow
 
@@ -28,12 +27,6 @@ def start(folder: Path, *, processes: int, **options: Any) -> dict[str, Any]:
     return json.loads((folder / "outcome.json").read_text())
 
 
-def timeless(outcome: dict[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {name: value for name, value in record.items() if name != "seconds"} for record in outcome["history"]
-    ]
-
-
 @pytest.mark.parametrize("sharded", [False, True])
 @pytest.mark.parametrize("global_from", [0, 99])
 def test_two_processes_are_one(tmp_path: Path, global_from: int, sharded: bool):
@@ -44,7 +37,7 @@ def test_two_processes_are_one(tmp_path: Path, global_from: int, sharded: bool):
     one = start(tmp_path / "one", processes=1, **settings)
     two = start(tmp_path / "two", processes=2, sharded=sharded, **settings)
     assert len(one["history"]) == len(two["history"]) == 13
-    for a, b in zip(timeless(one), timeless(two), strict=True):
+    for a, b in zip(timeless(one["history"]), timeless(two["history"]), strict=True):
         assert a == pytest.approx(b, rel=1e-6)
     for name, value in one["weights"].items():
         torch.testing.assert_close(
@@ -66,7 +59,7 @@ def test_two_processes_resume_exactly(tmp_path: Path, sharded: bool):
     weights[-1] ^= 1  # so that all go on from the one before it
     (last / "model.safetensors").write_bytes(weights)
     again = start(tmp_path / "killed", processes=2, **settings)
-    assert timeless(again) == timeless(whole)
+    assert timeless(again["history"]) == timeless(whole["history"])
     assert again["weights"] == whole["weights"]
 
 
@@ -83,6 +76,6 @@ def test_a_run_goes_on_in_other_processes(tmp_path: Path, before: dict[str, Any]
     whole = start(tmp_path / "whole", processes=1, **settings)
     start(tmp_path / "killed", **before, **settings, kill_at=8)
     again = start(tmp_path / "killed", **after, **settings)
-    for a, b in zip(timeless(whole), timeless(again), strict=True):
+    for a, b in zip(timeless(whole["history"]), timeless(again["history"]), strict=True):
         assert a == pytest.approx(b, rel=1e-6)
     assert again["weights"].keys() == whole["weights"].keys()

@@ -2,7 +2,6 @@
 
 import errno
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -15,20 +14,15 @@ import psutil
 import pytest
 import tiny_run
 import torch
-from tiny_run import run, tiny_model
+from tiny_run import ENVIRONMENT, run, timeless, tiny_model
 
 from cdlm_lab.training.checkpoints import CheckpointError
 from cdlm_lab.training.history import read_history
 from cdlm_lab.training.trainer import ResumableTrainer
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2]), "OMP_NUM_THREADS": "1"}
 # Checkpoints at 3, 6, 9 fall between records at 1, 4, 8, so sums must survive them too.
 SETTINGS = {"log_every": 4, "evaluate_every": 5}
 Outcome = tuple[list[dict[str, Any]], dict[str, torch.Tensor]]
-
-
-def timeless(history: Any) -> list[dict[str, Any]]:
-    return [{name: value for name, value in record.items() if name != "seconds"} for record in history]
 
 
 def outcome(folder: Path, **changes: Any) -> Outcome:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from accelerate import Accelerator
-from tiny_run import VOCABULARY, Examples, PlainModel, TinyModel, collate, run, tiny_model
+from tiny_run import VOCABULARY, Examples, PlainModel, TinyModel, collate, run, timeless, tiny_model
 from torch import Tensor, nn
 
 from cdlm_lab.training import validation
@@ -154,8 +154,7 @@ class PartedModel(TinyModel):
 
 
 def records(folder: Path, **settings: Any) -> list[dict[str, Any]]:
-    result = run(folder, model=tiny_model(PartedModel), **settings)
-    return [{k: v for k, v in record.items() if k != "seconds"} for record in result.history]
+    return timeless(run(folder, model=tiny_model(PartedModel), **settings).history)
 
 
 def test_the_parts_add_up_in_every_record_and_change_nothing(tmp_path: Path):

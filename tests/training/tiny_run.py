@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ from cdlm_lab.training.trainer import TrainingResult, train
 from cdlm_lab.training.validation import Judge
 
 VOCABULARY = 40
+# Of this program started by a test.
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2]), "OMP_NUM_THREADS": "1"}
 
 
 class TinyConfig(PreTrainedConfig):
@@ -170,6 +172,11 @@ def run(
         resume=resume,
         judge=judge,
     )
+
+
+def timeless(history: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The records without what differs from run to run."""
+    return [{name: value for name, value in record.items() if name != "seconds"} for record in history]
 
 
 def main(folder: str, options: str = "{}") -> None:
