@@ -147,7 +147,7 @@ def code_of(sources: tuple[str, ...]) -> Mapping[str, str]:
     """file -> checksum of the parts of cdlm_lab that cells of code import, directly or not. Cells that are
     not plain Python (IPython magics) could import anything: then it is the whole library."""
     try:
-        wanted = [name for source in sources for name in _imports(ast.parse(source), "")]
+        wanted = [name for source in sources for name in _imports(source)]
     except SyntaxError:
         return checksums_of(sorted(str(p.relative_to(_LIBRARY.parent)) for p in _LIBRARY.rglob("*.py")))
     reached: set[Path] = set()
@@ -155,7 +155,7 @@ def code_of(sources: tuple[str, ...]) -> Mapping[str, str]:
         for path in _files(wanted.pop()):
             if path not in reached:
                 reached.add(path)
-                wanted += _imports_of(path)
+                wanted += _imports(path.read_text(encoding="utf-8"))
     others = {
         path
         for folder in {path.parent for path in reached}
@@ -176,26 +176,16 @@ def checksums_of(files: Sequence[str]) -> dict[str, str]:
     return checksums
 
 
-@functools.cache
-def _imports_of(path: Path) -> tuple[str, ...]:
-    parts = path.relative_to(_LIBRARY.parent).with_suffix("").parts
-    package = ".".join(parts[:-1])  # of a module the one it is in, of an __init__ itself
-    return tuple(_imports(ast.parse(path.read_text(encoding="utf-8")), package))
-
-
-def _imports(tree: ast.AST, package: str) -> Iterator[str]:
-    """Dotted names of whatever of cdlm_lab is imported anywhere in a tree; `package` holds relative ones."""
-    for node in ast.walk(tree):
+@functools.cache  # several tasks import the same modules
+def _imports(source: str) -> tuple[str, ...]:
+    """Dotted names of whatever of cdlm_lab is imported anywhere in some code; no import is relative."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            parts = package.split(".")
-            above = parts[: len(parts) - node.level + 1] if node.level else []
-            start = ".".join([*above, *([node.module] if node.module else [])])
-            names = [start, *(f"{start}.{alias.name}" for alias in node.names)]
-        else:
-            continue
-        yield from (name for name in names if name.split(".")[0] == _LIBRARY.name)
+            names += [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return tuple(name for name in names if name.split(".")[0] == _LIBRARY.name)
 
 
 def _files(name: str) -> Iterator[Path]:
