@@ -1,31 +1,96 @@
-"""What a masked language model puts in the place of hidden words: whole words, however many pieces they are.
+"""What a masked language model puts in the place of words: whole words, however many pieces they are.
 
-All pieces of a hidden span are masks. A word has the probability of its first piece, times that of its second
-once the first stands there, and so on:
+All pieces of a word are masks. Its probability is the product of those of its pieces, each among the whole
+vocabulary, once those before it stand there:
 
     p(w) = product over its pieces k of p(w_k | w_1 ... w_{k-1}, masks from k on)
 
-The best words are searched piece by piece, the `beams` likeliest beginnings being kept. They have as many
-pieces as the hidden span and begin words where it does, so that a name of three pieces is never guessed as
-"es" or ",".
+`guess_hidden` knows how many pieces a hidden span has and which of them begin words, so that a name of three
+pieces is never guessed as "es" or ",": the best words are searched piece by piece from the left, the `beams`
+likeliest beginnings being kept.
+
+`fill_blank` does not know. A blank is read as one mask, then as two, and so on. Each time the piece that is
+surest is written in, the others are predicted anew, and the best few go on (Jiang et al. 2020, "X-FACTR": by
+confidence), so "those before it" are those that were surer. Words of all lengths are compared by their
+probabilities, though these need not sum to 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from cdlm_lab.analysis.filled_words import WordPieces
 from cdlm_lab.analysis.source_attention import evaluating, hidden_states
+from cdlm_lab.examples.masking import continuing_pieces
+from cdlm_lab.examples.tokens import tokenise
 
 MOST_PIECES = 16  # of a hidden span: each is another run
 ROWS = 16  # texts that are read at once
+_IN_A_WORD = re.compile(r"[\w'’\-\ufffd]+")  # \ufffd: part of a letter, of which byte-level BPE makes pieces
 Beginning = tuple[tuple[int, ...], float]  # pieces and the logarithm of their probability
+
+
+class WordPieces:
+    """Which pieces of a tokenizer's vocabulary begin a word, and which go on with one."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        self.tokenizer = tokenizer
+        self._prefix = getattr(tokenizer.backend_tokenizer.model, "continuing_subword_prefix", None) or ""
+
+    def is_glued(self, before: str) -> bool:
+        """Whether a word behind this text goes on with its last piece, as the tokenizer has it."""
+        if self._prefix:
+            return before[-1:].isalnum()
+        if before:
+            return not before[-1].isspace()
+        return bool(self._sorts[0][tokenise(["a"], self.tokenizer)["input_ids"][0][0]])
+
+    @cached_property
+    def first(self) -> Mapping[bool, np.ndarray]:
+        """bool (ids,), True = a word may begin so. By whether it is glued to what stands before it, as behind
+        a bracket in byte-level BPE."""
+        goes_on, allowed, letters = self._sorts
+        return {False: allowed & letters & ~goes_on, True: allowed & letters & goes_on}
+
+    @cached_property
+    def later(self) -> np.ndarray:
+        """bool (ids,), True = a word may go on so."""
+        goes_on, allowed, _ = self._sorts
+        return goes_on & allowed
+
+    @cached_property
+    def _sorts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """bool (ids,) each: goes on with the piece before it; may be in a word; has a letter or digit."""
+        goes_on, special = continuing_pieces(self.tokenizer), {*self.tokenizer.added_tokens_decoder}
+        decoded = (self.tokenizer.decode([number]).strip() for number in range(len(goes_on)))
+        texts = [text.removeprefix(self._prefix) for text in decoded]
+        allowed = [n not in special and bool(_IN_A_WORD.fullmatch(text)) for n, text in enumerate(texts)]
+        return goes_on, np.array(allowed), np.array([any(map(str.isalnum, text)) for text in texts])
+
+
+def _log_probabilities(
+    model: PreTrainedModel, rows: Sequence[np.ndarray], places: np.ndarray, is_global: np.ndarray
+) -> np.ndarray:
+    """Of every piece at these places of texts of one length: float32 (rows, places, vocab)."""
+    read = []
+    with evaluating(model), torch.inference_mode():
+        for start in range(0, len(rows), ROWS):
+            ids = torch.from_numpy(np.stack(rows[start : start + ROWS]))
+            everywhere = np.ones(ids.shape, dtype=bool)
+            states: Tensor = hidden_states(model, ids, everywhere, np.tile(is_global, (len(ids), 1)))
+            read.append(model.lm_head(states[:, places]).float().log_softmax(-1).cpu().numpy())
+    return np.concatenate(read)
+
+
+# ---- hidden spans ----
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +140,8 @@ def guess_hidden(
         for of_search in written:
             rows |= {row.tobytes(): row for row in of_search.values()}
         places = np.array([search.span.positions[step] for search in going])
-        shares = dict(zip(rows, _log_shares(model, list(rows.values()), places, is_global), strict=True))
+        read = _log_probabilities(model, [*rows.values()], places, is_global)
+        shares = dict(zip(rows, read, strict=True))
         for number, (search, of_search) in enumerate(zip(going, written, strict=True)):
             search.extend(step, {pieces: shares[row.tobytes()][number] for pieces, row in of_search.items()})
     return [search.result for search in searches]
@@ -119,16 +185,78 @@ class _Search:
         return Guessed(truth_probability=float(np.exp(self.truth[1])), best=best)
 
 
-def _log_shares(
-    model: PreTrainedModel, rows: Sequence[np.ndarray], places: np.ndarray, is_global: np.ndarray
-) -> list[np.ndarray]:
-    """Log probabilities of every piece at each place of each text: (places, vocab) float32 of a text."""
-    shares: list[np.ndarray] = []
-    with evaluating(model), torch.inference_mode():
-        for start in range(0, len(rows), ROWS):
-            ids = torch.from_numpy(np.stack(rows[start : start + ROWS]))
-            everywhere = np.ones(ids.shape, dtype=bool)
-            states: Tensor = hidden_states(model, ids, everywhere, np.tile(is_global, (len(ids), 1)))
-            logits = model.lm_head(states[:, places]).float()  # (rows, places, vocab)
-            shares.extend(logits.log_softmax(-1).cpu().numpy())
-    return shares
+# ---- blanks of any length ----
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilledWord:
+    """A word for a blank."""
+
+    word: str
+    probability: float
+    pieces: int
+
+
+def fill_blank(
+    model: PreTrainedModel,
+    words: WordPieces,
+    input_ids: np.ndarray,
+    place: int,
+    *,
+    glued: bool = False,
+    globals_of: Callable[[np.ndarray], np.ndarray],
+    pieces: int,
+    top: int,
+) -> list[FilledWord]:
+    """The likeliest words for a blank, likeliest first, at most one of each spelling.
+
+    Args:
+        model: a language model; it stays as it is.
+        input_ids: (seq,), with one mask for each blank.
+        place: the position of the blank to be filled.
+        glued: True = no space stands before it.
+        globals_of: from bool (seq,), True = of a blank, to the global tokens, bool (seq,).
+        pieces: the most that a word may have.
+    """
+    best: dict[str, FilledWord] = {}
+    for count in range(1, pieces + 1):
+        ids = np.insert(input_ids, place, [input_ids[place]] * (count - 1))
+        blank = np.arange(place, place + count)
+        allowed = np.stack([words.first[glued], *[words.later] * (count - 1)])
+        beams, is_global = [_Beam(0.0, ids, frozenset())], globals_of(ids == input_ids[place])
+        for _ in range(count):
+            scores = _log_probabilities(model, [beam.ids for beam in beams], blank, is_global)
+            beams = _longer(beams, scores[..., : allowed.shape[1]], blank, allowed, most=top)
+        for beam in beams:
+            text, probability = words.tokenizer.decode(beam.ids[blank]).strip(), float(np.exp(beam.score))
+            if text and (text not in best or best[text].probability < probability):
+                best[text] = FilledWord(word=text, probability=probability, pieces=count)
+    return sorted(best.values(), key=lambda one: (-one.probability, one.word))[:top]
+
+
+class _Beam(NamedTuple):
+    """A blank as far as it is filled: log-probability, the sequence, and which of its pieces are there."""
+
+    score: float
+    ids: np.ndarray
+    filled: frozenset[int]
+
+
+def _longer(
+    beams: Sequence[_Beam], scores: np.ndarray, blank: np.ndarray, allowed: np.ndarray, *, most: int
+) -> list[_Beam]:
+    """Of each beam its surest piece in the likeliest ways, and of all these the best; ties go to the beam and
+    to the piece that comes first. `scores`: (beams, places, ids); `allowed`: bool (places, ids)."""
+    longer: dict[bytes, _Beam] = {}
+    for beam, of_beam in zip(beams, scores, strict=True):
+        open_ = np.array([place not in beam.filled for place in range(len(blank))])
+        possible = np.where(allowed & open_[:, None], of_beam, -np.inf)
+        place = int(possible.max(axis=1).argmax())
+        for piece in np.argsort(-possible[place], kind="stable")[:most]:
+            if np.isfinite(possible[place, piece]):
+                ids = beam.ids.copy()
+                ids[blank[place]] = piece
+                score = beam.score + float(possible[place, piece])
+                made = _Beam(score, ids, beam.filled | {place})
+                longer[ids.tobytes()] = max(longer.get(ids.tobytes(), made), made, key=lambda one: one.score)
+    return sorted(longer.values(), key=lambda one: -one.score)[:most]

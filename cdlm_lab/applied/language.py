@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from cdlm_lab.analysis.filled_words import WordPieces, fill_blank
+from cdlm_lab.analysis.hidden_words import WordPieces, fill_blank
 from cdlm_lab.analysis.source_attention import evaluating
 from cdlm_lab.applied.results import (
     Attended,

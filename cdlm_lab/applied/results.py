@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import pandas as pd
 
-from cdlm_lab.analysis.filled_words import FilledWord
+from cdlm_lab.analysis.hidden_words import FilledWord
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.widgets import html
 from cdlm_lab.widgets.explorer.still import shade

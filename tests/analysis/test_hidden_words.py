@@ -1,4 +1,5 @@
-"""Whole words in the place of hidden ones, against all words there are, tried one by one."""
+"""Which pieces make words, and whole words in the place of hidden ones: against all words there are, tried
+one by one, and by a model whose probabilities are known."""
 
 import itertools
 from types import SimpleNamespace
@@ -6,10 +7,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from transformers import LongformerConfig
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from torch import nn
+from transformers import LongformerConfig, PreTrainedTokenizerFast
 
-from cdlm_lab.analysis.hidden_words import MOST_PIECES, HiddenSpan, guess_hidden
+from cdlm_lab.analysis.hidden_words import MOST_PIECES, HiddenSpan, WordPieces, fill_blank, guess_hidden
 from cdlm_lab.attention.layer import replace_self_attention
+from cdlm_lab.models.encoder import load_tokenizer
 from cdlm_lab.models.language_model import CrossDocumentLM
 
 WORDS, MASK = 13, 4
@@ -78,3 +82,70 @@ def test_what_cannot_be_guessed(model):
     with pytest.raises(ValueError, match=f"are 17 pieces, at most {MOST_PIECES} can be guessed together"):
         guess_hidden(model, TEXT, [long], **given)
     assert guess_hidden(model, TEXT, [], **given) == []
+
+
+# ---- blanks of any length ----
+
+VOCABULARY = ["[MASK]", "old", "##er", "mill", "##s", ",", "##,", "("]
+
+
+@pytest.fixture(scope="module")
+def wordpiece() -> WordPieces:
+    numbers = {piece: number for number, piece in enumerate(VOCABULARY)}
+    backend = Tokenizer(models.WordPiece(numbers, unk_token="("))
+    backend.decoder = decoders.WordPiece()
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    return WordPieces(PreTrainedTokenizerFast(tokenizer_object=backend, mask_token="[MASK]"))
+
+
+def named(chosen: np.ndarray) -> list[str]:
+    return [piece for piece, is_chosen in zip(VOCABULARY, chosen, strict=True) if is_chosen]
+
+
+def test_pieces_of_word_pieces(wordpiece: WordPieces) -> None:
+    assert named(wordpiece.first[False]) == ["old", "mill"]
+    assert named(wordpiece.first[True]) == named(wordpiece.later) == ["##er", "##s"]
+    glued = {"": False, "the ": False, "(": False, "re": True}
+    assert {text: wordpiece.is_glued(text) for text in glued} == glued
+
+
+def test_pieces_of_byte_pairs() -> None:
+    words = WordPieces(load_tokenizer("storyworld/cdlm"))
+    texts = [words.tokenizer.decode([number]) for number in range(len(words.later))]
+    assert all(texts[number].startswith(" ") for number in np.flatnonzero(words.first[False]))
+    assert not any(" " in texts[number] for number in np.flatnonzero(words.later))
+    assert not words.later[words.tokenizer.all_special_ids].any()
+    assert [words.is_glued(text) for text in ("the ", "(", "re")] == [False, True, True]
+
+
+class Certain(nn.Module):
+    """Says the same of a place whatever stands elsewhere, but that `##er` follows `old` for sure."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.base_model, self.device = self._states, "cpu"
+        self.reads: list[tuple[int, int]] = []
+
+    def _states(self, **given: torch.Tensor) -> SimpleNamespace:
+        ids, is_global = given["input_ids"], given["global_attention_mask"]
+        self.reads.append((ids.shape[1], int(is_global[0].sum())))
+        shares = torch.full((*ids.shape, len(VOCABULARY)), 0.02)
+        shares[..., VOCABULARY.index("old")], shares[..., VOCABULARY.index("mill")] = 0.5, 0.3
+        only_er = torch.tensor([0.0, 0, 1, 0, 0, 0, 0, 0]).clamp(min=1e-9)
+        shares[:, 1:][ids[:, :-1] == VOCABULARY.index("old")] = only_er
+        return SimpleNamespace(last_hidden_state=shares.log())
+
+    def lm_head(self, states: torch.Tensor) -> torch.Tensor:
+        return states
+
+
+def test_the_surest_piece_comes_first_and_the_others_are_read_anew(wordpiece: WordPieces) -> None:
+    model, ids = Certain(), np.array([7, 0, 3])
+    filled = fill_blank(model, wordpiece, ids, 1, globals_of=lambda blank: blank, pieces=2, top=3)
+    total = 0.5 + 0.3 + 6 * 0.02
+    shares = {"old": 0.5 / total, "older": 0.5 / total, "mill": 0.3 / total}
+    assert {one.word: one.probability for one in filled} == pytest.approx(shares, rel=1e-5)
+    assert [one.word for one in filled][2] == "mill"
+    assert [one.pieces for one in sorted(filled, key=lambda one: one.word)] == [1, 1, 2]
+    assert model.reads == [(3, 1), (4, 2), (4, 2)], "blanks are global, whatever stands in them"
+    assert ids.tolist() == [7, 0, 3]

@@ -15,8 +15,7 @@ import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.analysis.attribution import integrated_gradients
-from cdlm_lab.analysis.filled_words import WordPieces
-from cdlm_lab.analysis.hidden_words import HiddenSpan, guess_hidden
+from cdlm_lab.analysis.hidden_words import HiddenSpan, WordPieces, guess_hidden
 from cdlm_lab.analysis.percentile_rank import percentile_rank, ranks_within, source_scores, word_scores
 from cdlm_lab.analysis.source_attention import SourceAttention, attend_to_source
 from cdlm_lab.data.records import CoreferenceDocument
