@@ -527,9 +527,7 @@ def score_rows(answers: ParagraphAnswers, *, seed: int, common_words: np.ndarray
     if not answers.masked.any():
         return rows
     sums = sums_by_cluster([answers.losses, answers.masked], answers.documents.tolist(), name="examples")
-    words = perplexity(*sums.T, seed=seed)
-    last = Score(metric="mlm/perplexity", value=words.value, low=words.low, high=words.high, n=words.tokens)
-    return [*rows, last]
+    return [*rows, Score(metric="mlm/perplexity", **perplexity(*sums.T, seed=seed))]
 
 
 def _above(answers: ParagraphAnswers, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -179,11 +179,10 @@ def score_rows(losses: Losses, *, seed: int) -> tuple[list[Score], list[dict[str
         for metric, (loss, tokens) in METRICS.items():
             if not getattr(sums, tokens).sum():
                 continue
-            measured = perplexity(getattr(sums, loss), getattr(sums, tokens), seed=seed)
-            columns = {name: getattr(measured, name) for name in ("value", "low", "high", "clusters")}
+            columns = perplexity(getattr(sums, loss), getattr(sums, tokens), seed=seed)
             if test := test_of.get((variant, metric)):
                 columns |= {"p": test["p_holm"], "against": test["b"]}
-            rows.append(Score(system=variant, metric=metric, n=measured.tokens, **columns))
+            rows.append(Score(system=variant, metric=metric, **columns))
     return rows, comparisons
 
 

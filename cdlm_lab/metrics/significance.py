@@ -41,18 +41,6 @@ class Comparison:
     clusters: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Perplexity:
-    """exp(sum of losses / number of tokens), at least 1, with its 95% bootstrap interval over clusters: of a
-    single cluster it is the value itself and says nothing."""
-
-    value: float
-    low: float
-    high: float
-    clusters: int  # that had tokens to predict; only these are resampled
-    tokens: int  # predicted
-
-
 def resampled_sums(counts: np.ndarray, *, n_resamples: int, rng: np.random.Generator) -> np.ndarray:
     """Sums over as many clusters as there are, drawn with replacement, again and again: (clusters, columns)
     to (n_resamples, columns)."""
@@ -186,16 +174,21 @@ def _bracketed(of_seeds: Sequence[float], of_draws: np.ndarray) -> dict[str, Any
     return score_of_seeds(of_seeds, (min(low, value), max(high, value)))
 
 
-def perplexity(loss_sums: ArrayLike, token_counts: ArrayLike, *, seed: int = 0) -> Perplexity:
-    """Token-weighted perplexity of one model (CDLM section 3.1, Table 1), from the cross-entropy in nats
-    summed over the predicted tokens of each cluster, and their number, both (clusters,). A cluster weighs as
-    much as it has predicted tokens, unlike in a mean over batches; those without any are left out."""
+def perplexity(loss_sums: ArrayLike, token_counts: ArrayLike, *, seed: int = 0) -> dict[str, Any]:
+    """Token-weighted perplexity of one model (CDLM section 3.1, Table 1), as a report holds a score, from the
+    cross-entropy in nats summed over the predicted tokens of each cluster, and their number, both
+    (clusters,).
+
+    `value` is exp(sum of losses / number of tokens), at least 1; `low` and `high` its 95% bootstrap interval
+    over clusters, which of a single one is the value itself and says nothing; `n` the predicted tokens. A
+    cluster weighs as much as it has of these, unlike in a mean over batches; those without any are left out,
+    also of `clusters`, their number."""
     counts = _loss_counts(loss_sums, token_counts)
     total = counts.sum(axis=0)
     nats = (float(mean_of_sums(total)), *percentile_interval(mean_of_sums(drawn_sums(counts, seed=seed))))
     with np.errstate(over="ignore"):  # infinite where a float cannot hold it
         value, low, high = map(float, np.exp(nats))
-    return Perplexity(value=value, low=low, high=high, clusters=len(counts), tokens=int(total[1]))
+    return {"value": value, "low": low, "high": high, "n": int(total[1]), "clusters": len(counts)}
 
 
 def compare_perplexities(

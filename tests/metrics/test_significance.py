@@ -316,16 +316,16 @@ def test_worked_perplexity():
     measured = perplexity([2 * math.log(2), math.log(8), math.log(8)], [2, 1, 1])
     # Resamples of three clusters range from all of the first (2) to none of it (8), which comes with a chance
     # of (1/3)^3 = 3.7% and (2/3)^3 = 29.6%, both above 2.5%.
-    assert [measured.low, measured.value, measured.high] == near(2, 4, 8)
-    assert (measured.clusters, measured.tokens) == (3, 4)
+    assert [measured["low"], measured["value"], measured["high"]] == near(2, 4, 8)
+    assert (measured["clusters"], measured["n"]) == (3, 4)
     # Both, each twice: draws (1,1), (1,2), (2,1), (2,2) with means 1, 2, 2, 3 nats, a quarter each.
     measured = perplexity([1.0, 3.0], [1, 1])
-    assert [measured.low, measured.value, measured.high] == near(*map(math.exp, (1, 2, 3)))
+    assert [measured["low"], measured["value"], measured["high"]] == near(*map(math.exp, (1, 2, 3)))
     certain = perplexity([0.0, 0.0], [3, 4])
-    assert (certain.low, certain.value, certain.high) == (1, 1, 1)
+    assert (certain["low"], certain["value"], certain["high"]) == (1, 1, 1)
     guess = perplexity([7 * math.log(100)], [7])  # a uniform guess over 100 words, one cluster
-    assert [guess.low, guess.value, guess.high] == near(100, 100, 100)
-    assert perplexity([2000.0], [1]).value == math.inf  # beyond a float, without a warning
+    assert [guess["low"], guess["value"], guess["high"]] == near(100, 100, 100)
+    assert perplexity([2000.0], [1])["value"] == math.inf  # beyond a float, without a warning
 
 
 def test_the_interval_of_a_perplexity_covers_the_truth_about_95_times_in_100():
@@ -335,7 +335,7 @@ def test_the_interval_of_a_perplexity_covers_the_truth_about_95_times_in_100():
         tokens = rng.integers(20, 60, size=60)
         loss = rng.gamma(4, 0.5, size=60) * tokens  # mean loss 4 * 0.5 = 2 nats, independent of the tokens
         measured = perplexity(loss, tokens)
-        covered += measured.low <= math.exp(2) <= measured.high
+        covered += measured["low"] <= math.exp(2) <= measured["high"]
     # A binomial share of 0.95 in 400 lies within 3 * sqrt(0.95 * 0.05 / 400) = 0.033; percentile intervals of
     # 60 skewed clusters fall a little short of it.
     assert 0.90 <= covered / 400 <= 0.985
@@ -347,7 +347,7 @@ def test_the_interval_of_a_perplexity_equals_a_loop_over_resamples():
     draws = [rng.integers(4, size=4).tolist() for _ in range(significance.RESAMPLES)]
     means = [sum(loss[i] for i in drawn) / sum(tokens[i] for i in drawn) for drawn in draws]
     measured = perplexity(loss, tokens, seed=11)
-    assert [measured.low, measured.high] == near(*np.exp(np.percentile(means, [2.5, 97.5])))
+    assert [measured["low"], measured["high"]] == near(*np.exp(np.percentile(means, [2.5, 97.5])))
     many = np.random.default_rng(0).uniform(1, 9, size=40)
     first, again, other = (perplexity(many, np.ones(40), seed=seed) for seed in (1, 1, 2))
     assert first == again != other
@@ -358,18 +358,18 @@ def test_what_a_perplexity_depends_on(clusters, empty, place, more, random):
     measured = perplexity_of(clusters)
     each = [math.exp(loss / tokens) for loss, tokens in clusters if tokens]
     slack = 1 + 1e-9
-    assert min(each) / slack <= measured.low <= measured.high * slack
-    assert measured.high <= max(each) * slack
-    assert min(each) / slack <= measured.value <= max(each) * slack
-    assert measured.clusters == len(each)
+    assert min(each) / slack <= measured["low"] <= measured["high"] * slack
+    assert measured["high"] <= max(each) * slack
+    assert min(each) / slack <= measured["value"] <= max(each) * slack
+    assert measured["clusters"] == len(each)
     place = min(place, len(clusters))  # clusters without tokens change nothing
     assert measured == perplexity_of([*clusters[:place], *[(0.0, 0)] * empty, *clusters[place:]])
     # a loss added to every token multiplies all by its exponential
     after = perplexity_of([(loss + more * tokens, tokens) for loss, tokens in clusters])
     for name in ("value", "low", "high"):
-        assert getattr(after, name) == pytest.approx(getattr(measured, name) * math.exp(more))
+        assert after[name] == pytest.approx(measured[name] * math.exp(more))
     shuffled = random.sample(clusters, len(clusters))
-    assert perplexity_of(shuffled).value == pytest.approx(measured.value)
+    assert perplexity_of(shuffled)["value"] == pytest.approx(measured["value"])
 
 
 @given(st.lists(st.floats(0, 1), max_size=8))
