@@ -12,6 +12,7 @@ from typing import Any
 
 import psutil
 import yaml
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from cdlm_lab.batch.expansion import Job, expand
 from cdlm_lab.batch.grid import read_grid
@@ -59,16 +60,10 @@ run.write_report(scores=[score], data={"text": "abc"})"""
 
 def write_notebook(path: Path, *, parameters: str = PARAMETERS, body: str = BODY, end: str = END) -> Path:
     """A notebook of three code cells, and prose."""
-    sources = [(parameters, "code"), ("# Tiny", "markdown"), (body, "code"), (end, "code")]
-    cells = []
-    for number, (source, kind) in enumerate(sources):
-        cell = {"cell_type": kind, "id": f"c{number}", "source": source, "metadata": {}}
-        if kind == "code":
-            cell |= {"outputs": [], "execution_count": None}
-            cell["metadata"] = {"tags": ["parameters"] if number == 0 else []}
-        cells.append(cell)
-    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    path.write_text(json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}))
+    cells = [new_code_cell(parameters, metadata={"tags": ["parameters"]}), new_markdown_cell("# Tiny")]
+    cells += [new_code_cell(body), new_code_cell(end)]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    path.write_text(json.dumps(new_notebook(cells=cells, metadata={"kernelspec": kernel})))
     return path
 
 
