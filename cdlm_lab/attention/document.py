@@ -49,22 +49,16 @@ def alignment_weights(queries: Tensor, parts: Tensor, mask: Tensor) -> Tensor:
 
 
 class CrossDocumentAttention(nn.Module):
-    """Queries of one document attend to the parts of another. `combine`: `concatenation` (the paper), with an
-    affine map from twice the size, or `addition` (its appendix A.5: no parameters, q plus what was attended
-    to); another is a ValueError."""
+    """Queries of one document attend to the parts of another."""
 
-    def __init__(self, size: int, *, combine: str = "concatenation") -> None:
+    def __init__(self, size: int) -> None:
         super().__init__()
-        if combine not in ("concatenation", "addition"):
-            raise ValueError(f"combine is {combine!r}; choose concatenation or addition")
-        self.affine = nn.Linear(2 * size, size) if combine == "concatenation" else None
+        self.affine = nn.Linear(2 * size, size)
 
     def forward(self, queries: Tensor, parts: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """The new queries, (batch, queries, size), and the weights, (batch, queries, parts)."""
         weights = alignment_weights(queries, parts, mask)
         attended = weights @ parts  # (batch, queries, size)
-        if self.affine is None:
-            return queries + attended, weights
         return self.affine(torch.cat([queries, attended], dim=-1)), weights
 
 

@@ -128,7 +128,6 @@ class HierarchicalConfig(PretrainedConfig):
         vector_size: int = 0,  # of sentence encodings, for the other two
         standardised: bool = False,  # likewise; by `HierarchicalEncoder.standardise`
         hidden_size: int = 50,  # of a GRU in one direction and of the matcher's hidden layer (the paper: 50)
-        combine: str = "concatenation",  # or `addition`
         initializer_range: float = 0.0,
         **rest: object,
     ) -> None:
@@ -145,7 +144,7 @@ class HierarchicalConfig(PretrainedConfig):
             raise ValueError(f"{needed} is 0; encoder {encoder!r} needs it")
         if standardised and encoder == "gru":
             raise ValueError("standardised is for encodings of sentences; encoder 'gru' reads words")
-        self.encoder, self.cda, self.combine = encoder, cda, combine
+        self.encoder, self.cda = encoder, cda
         self.vocabulary_size, self.word_size = vocabulary_size, word_size
         self.vector_size, self.hidden_size, self.standardised = vector_size, hidden_size, standardised
         self.initializer_range = initializer_range
@@ -187,7 +186,7 @@ class HierarchicalEncoder(nn.Module):
             self.vector_gru = nn.GRU(config.vector_size, hidden, **both_ways)
         self.sentence_gru = nn.GRU(size, hidden, **both_ways)
         self.sentence_pooling = AttentionPooling(size)
-        self.cross = None if config.cda == "none" else CrossDocumentAttention(size, combine=config.combine)
+        self.cross = None if config.cda == "none" else CrossDocumentAttention(size)
 
     def standardise(self, vectors: Tensor) -> None:
         """From now on take the mean of these `vectors` (sentences, size) from each, and divide by the root

@@ -76,10 +76,9 @@ def pairs() -> tuple[Tensor, Tensor, Tensor]:
     return torch.randn(2, 3, 4).double(), torch.randn(2, 5, 4).double(), mask
 
 
-@pytest.mark.parametrize("combine", ["concatenation", "addition"])
-def test_cross_document_attention_equals_equation_2_in_loops(pairs, combine: str):
+def test_cross_document_attention_equals_equation_2_in_loops(pairs):
     queries, parts, mask = pairs
-    layer = CrossDocumentAttention(4, combine=combine).double()
+    layer = CrossDocumentAttention(4).double()
     actual, weights = layer(queries, parts, mask)
     for pair in range(2):
         own = parts[pair][mask[pair]]
@@ -87,9 +86,7 @@ def test_cross_document_attention_equals_equation_2_in_loops(pairs, combine: str
             shares = [math.exp(float(dot(part, query))) for part in own]
             of_parts = [share / sum(shares) for share in shares]
             attended = sum(share * part for share, part in zip(of_parts, own, strict=True))
-            expected = query + attended
-            if combine == "concatenation":
-                expected = layer.affine.weight @ torch.cat([query, attended]) + layer.affine.bias
+            expected = layer.affine.weight @ torch.cat([query, attended]) + layer.affine.bias
             torch.testing.assert_close(actual[pair, i], expected)
             assert weights[pair, i].tolist() == pytest.approx(of_parts + [0.0] * (5 - len(own)))
 
@@ -107,9 +104,6 @@ def test_cross_document_attention_adds_as_many_parameters_as_the_paper_says():
     # 50 hidden units a direction: vectors of 100, and an affine map of 200 to 100
     layer = CrossDocumentAttention(100)
     assert sum(weight.numel() for weight in layer.parameters()) == 20_100
-    assert not list(CrossDocumentAttention(100, combine="addition").parameters())
-    with pytest.raises(ValueError, match="combine is 'sum'; choose concatenation or addition"):
-        CrossDocumentAttention(4, combine="sum")
 
 
 @pytest.fixture
