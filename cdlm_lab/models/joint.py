@@ -46,7 +46,7 @@ from cdlm_lab.data.files import replaced_file
 from cdlm_lab.examples.candidates import JointLayout
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.models import checkpoint, encoder
-from cdlm_lab.models.checkpoint import HEAD_FILE, CheckpointError, Model, is_trained
+from cdlm_lab.models.checkpoint import HEAD_FILE, CheckpointError, Model
 from cdlm_lab.models.encoder import EncoderOptions, EncoderWithHead
 from cdlm_lab.models.frozen import lengths_of
 from cdlm_lab.models.language_model import CrossDocumentLM, Items, label_loss, over_items, word_losses
@@ -191,12 +191,20 @@ def start_from_paragraph_head(layers: JointHeadLayers, folder: str) -> bool:
 # ---- loading encoders for sentences that are read together
 
 
+class SentenceOptions(EncoderOptions):
+    """What every `load_...` of a model over sentences that are read together takes."""
+
+    head: Any  # its form, which has a `layout`; None (default) = that of the trained model
+    window: int | None  # total width of attention; None (default) = every token sees every other
+    new_head: bool  # True = of a trained model only the encoder is read; default False
+
+
 def load_on_sentences(
     model_class: type[Model],
-    name: str,
+    name_or_path: str | os.PathLike[str],
     *,
-    head: Any | None,
-    window: int | None,
+    head: Any | None = None,
+    window: int | None = None,
     new_head: bool = False,
     max_length: int | None = None,
     seed: int = 0,
@@ -205,14 +213,20 @@ def load_on_sentences(
 ) -> tuple[Model, PreTrainedTokenizerFast]:
     """A model over joint sequences, on top of an encoder or trained, from its folder, and its tokenizer.
 
+    A new head starts from that of paragraph pre-training beside the encoder where that is of the same kind,
+    labels and layers. An encoder with fewer token types than there are sentences gets more, which start as
+    copies of its last (in the released code at random).
+
     Args:
         model_class: keeps its encoder in `longformer` and the form of its head in `config.joint`.
-        head: the form, which has a `layout`; None = that of the trained model.
-        window: total width of attention; None = every token sees every other.
-        new_head: True = of a trained model only the encoder is read.
+        head, window, new_head: see `SentenceOptions`.
         max_length: positions that an encoder gets at least which is converted or made.
         load: what loads the encoder; what comes with it, as an `lm_head`, becomes part of the model.
+
+    Raises ValueError: an encoder without `head`, a trained model with another one. CheckpointError: too few
+    positions for the sentences; a damaged paragraph head.
     """
+    name = os.fspath(name_or_path)
     head, trained = encoder.wanted_head(model_class, name, head, new=new_head)
     lengths = lengths_for(name, tokens=head.layout.tokens, window=window, max_length=max_length)
     if trained:
@@ -221,6 +235,8 @@ def load_on_sentences(
         source, tokenizer = load(name, **lengths, **options, seed=seed)
         encoder.widen_token_types(source.base_model, head.layout.sentences)
         model = encoder.put_head_on(source, model_class, seed=seed, joint=asdict(head))
+        if isinstance(head, JointHead):
+            start_from_paragraph_head(model.head, name)
     if window is None:
         see_all(model, tokens=head.layout.tokens)
     return model, tokenizer
@@ -314,29 +330,11 @@ class JointModel(_OnSentences, EncoderWithHead):
 
 
 def load_joint_model(
-    name_or_path: str | os.PathLike[str],
-    *,
-    head: JointHead | None = None,
-    window: int | None = None,
-    new_head: bool = False,
-    **options: Unpack[EncoderOptions],
+    name_or_path: str | os.PathLike[str], **options: Unpack[SentenceOptions]
 ) -> tuple[JointModel, PreTrainedTokenizerFast]:
-    """A joint model on top of any encoder, or a trained one from its folder, and its tokenizer.
-
-    `head`: what to put on the encoder, from the head of paragraph pre-training beside it where that is of the
-    same kind, labels and layers; a trained model must have been trained with it; None = its own.
-    `window`: total width of attention; None = every token sees every other. `new_head`: True = of a trained
-    model only the encoder is read. An encoder with fewer token types than there are sentences gets more,
-    which start as copies of its last (in the released code at random). Raises ValueError: an encoder without
-    `head`, a trained model with another one. CheckpointError: too few positions for the sentences; a damaged
-    paragraph head.
-    """
-    name = os.fspath(name_or_path)
-    form = {"head": head, "window": window, "new_head": new_head}
-    model, tokenizer = load_on_sentences(JointModel, name, **form, **options)
-    if not is_trained(name, JointModel):
-        start_from_paragraph_head(model.head, name)
-    return model, tokenizer
+    """A joint model on top of any encoder, or a trained one from its folder, and its tokenizer: see
+    `load_on_sentences`."""
+    return load_on_sentences(JointModel, name_or_path, **options)
 
 
 def scores_of(logits: Tensor) -> np.ndarray:
@@ -453,18 +451,11 @@ def weighted_sum(read: Tensor, scores: Tensor, claim: Tensor, *, claims: int) ->
 
 
 def load_pooled_pairs(
-    name_or_path: str | os.PathLike[str],
-    *,
-    head: PooledHead | None = None,
-    window: int | None = None,
-    new_head: bool = False,
-    **options: Unpack[EncoderOptions],
+    name_or_path: str | os.PathLike[str], **options: Unpack[SentenceOptions]
 ) -> tuple[PooledPairs, PreTrainedTokenizerFast]:
-    """A model of pooled pairs on top of any encoder, or a trained one from its folder, and its tokenizer.
-    `window`: total width of attention; None = every token sees every other. `new_head`: True = of a trained
-    model only the encoder is read."""
-    form = {"head": head, "window": window, "new_head": new_head}
-    return load_on_sentences(PooledPairs, os.fspath(name_or_path), **form, **options)
+    """A model of pooled pairs on top of any encoder, or a trained one from its folder, and its tokenizer: see
+    `load_on_sentences`."""
+    return load_on_sentences(PooledPairs, name_or_path, **options)
 
 
 # ---- pre-training with paragraphs
@@ -541,28 +532,19 @@ class ParagraphModel(_OnSentences, LongformerForMaskedLM):
 def load_paragraph_model(
     name_or_path: str | os.PathLike[str],
     *,
-    head: JointHead | None = None,
-    window: int | None = None,
     max_length: int | None = None,
-    **options: Unpack[EncoderOptions],
+    **options: Unpack[SentenceOptions],
 ) -> tuple[ParagraphModel, PreTrainedTokenizerFast]:
     """A model to pre-train, on top of any language model, and its tokenizer. An encoder without
     language-model head, as `minilm`, gets a new one, with a warning.
 
-    Args:
-        name_or_path: a language model; a folder that `save_paragraph_model` left, whose head is trained
-            further if it is of the same kind and layers; or one that a `ParagraphModel` was saved in.
-        window: total width of attention; None = every token sees every other.
-        max_length: positions that a model gets at least which is converted or made, for it can never read a
-            longer text; None = twice the most tokens of a sequence.
+    `name_or_path`: a language model; a folder that `save_paragraph_model` left, whose head is trained further
+    if it is of the same kind and layers; or one that a `ParagraphModel` was saved in. `max_length`: positions
+    that a model gets at least which is converted or made, for it can never read a longer text; None = twice
+    the most tokens of a sequence.
     """
-    name, load = os.fspath(name_or_path), partial(encoder.load_language_model, new_head=True)
-    model, tokenizer = load_on_sentences(
-        ParagraphModel, name, head=head, window=window, load=load, max_length=max_length, **options
-    )
-    if not is_trained(name, ParagraphModel):
-        start_from_paragraph_head(model.head, name)
-    return model, tokenizer
+    load = partial(encoder.load_language_model, new_head=True)
+    return load_on_sentences(ParagraphModel, name_or_path, load=load, max_length=max_length, **options)
 
 
 def save_paragraph_model(

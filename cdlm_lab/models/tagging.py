@@ -161,16 +161,13 @@ class StaticTagger(PreTrainedModel):
             )
         if (context_lengths is not None) != self.config.whole_sentences:
             raise ValueError("context_lengths are for the context order 'sentence', which needs them")
-        states, weights = self._encoded(targets, attention_mask), None
-        if self.attention is not None:
-            if context_lengths is None:
-                encoded = self._of_occurrences(context, places, attention_mask)
-            else:
-                encoded = rows_at(self._of_sentences(context, context_lengths), places)
-            attended, weights = self.attention(encoded, buckets, places >= 0)
-            states = torch.cat([states, attended], dim=-1)
-        states = contextualised(self.sequence_encoder, states, attention_mask)
-        return tag_output(self.classifier(self.dropout(states)), weights, labels, num_items_in_batch)
+        states, occurrences = self._encoded(targets, attention_mask), None
+        if context_lengths is not None:
+            encoded = rows_at(self._of_sentences(context, context_lengths), places)
+            occurrences = (encoded, buckets, places >= 0)
+        elif context is not None:
+            occurrences = (self._of_occurrences(context, places, attention_mask), buckets, places >= 0)
+        return tagged(self, states, attention_mask, occurrences, labels, num_items_in_batch)
 
     def _encoded(self, words: Tensor, mask: Tensor) -> Tensor:
         """f_c of sentences, (sentences, words, 2 * hidden_size)."""
@@ -215,11 +212,23 @@ def rows_at(states: Tensor, numbers: Tensor) -> Tensor:
     return nn.functional.embedding(numbers + 1, padded)
 
 
-def tag_output(
-    logits: Tensor, weights: Tensor | None, labels: Tensor | None, num_items_in_batch: Items
+def tagged(
+    layers: StaticTagger | HeadLayers,
+    states: Tensor,
+    mask: Tensor,
+    occurrences: tuple[Tensor, Tensor, Tensor] | None,
+    labels: Tensor | None,
+    num_items_in_batch: Items,
 ) -> TagOutput:
-    """Logits and weights in float32, with the loss if there are labels."""
-    logits, weights = logits.float(), None if weights is None else weights.float()
+    """Tags of words, where `mask` (batch, words) is True, by their `states` (batch, words, size) and by their
+    `occurrences`: encodings, buckets and mask as `OccurrenceAttention` takes them; None without context."""
+    weights = None
+    if occurrences is not None:
+        attended, weights = layers.attention(*occurrences)
+        states, weights = torch.cat([states, attended], dim=-1), weights.float()
+    if layers.sequence_encoder is not None:
+        states = contextualised(layers.sequence_encoder, states, mask)
+    logits = layers.classifier(layers.dropout(states)).float()
     return TagOutput(loss=label_loss(logits, labels, num_items_in_batch), logits=logits, weights=weights)
 
 
@@ -325,15 +334,12 @@ class DynamicTagger(EncoderWithHead):
             raise ValueError("places and buckets are for a tagger with context, which needs both")
         states = self.last_states(input_ids, attention_mask)
         every = word_states(states, words, most=max(words.shape[1], word_mask.shape[1]))
-        read, weights = every[target_rows, : word_mask.shape[1]], None
-        if head.attention is not None:
+        read, occurrences = every[target_rows, : word_mask.shape[1]], None
+        if places is not None:
             present = places[..., 0] >= 0
             numbers = (places[..., 0] * every.shape[1] + places[..., 1]).masked_fill(~present, -1)
-            attended, weights = head.attention(rows_at(every.flatten(0, 1), numbers), buckets, present)
-            read = torch.cat([read, attended], dim=-1)
-        if head.sequence_encoder is not None:
-            read = contextualised(head.sequence_encoder, read, word_mask)
-        return tag_output(head.classifier(head.dropout(read)), weights, labels, num_items_in_batch)
+            occurrences = (rows_at(every.flatten(0, 1), numbers), buckets, present)
+        return tagged(head, read, word_mask, occurrences, labels, num_items_in_batch)
 
 
 def word_states(states: Tensor, words: Tensor, *, most: int) -> Tensor:
