@@ -37,7 +37,6 @@ from cdlm_lab.training.config import FREE_TO_CHANGE, TrainingConfig
 FILE_LIST = "complete.json"
 PROGRESS_FILE = "progress.json"
 _NAME = re.compile(r"checkpoint-(\d+)")
-_UNFINISHED = re.compile(r"\.checkpoint-(\d+)\.(unfinished|removed)")
 # Libraries in other languages report a full disk in words of their own, not as an OSError; PyTorch's writer
 # only says that it wrote less than it meant to.
 _NO_SPACE = ("no space left", "os error 28", "disk quota exceeded", "file write failed", "unexpected pos")
@@ -67,7 +66,8 @@ def checkpoint_step(checkpoint: Path) -> int:
 
 def _checkpoints(folder: Path) -> list[Path]:
     """The folders that are named as checkpoints, oldest first."""
-    return sorted((path for path in _entries(folder) if _NAME.fullmatch(path.name)), key=checkpoint_step)
+    named = (path for path in folder.glob("checkpoint-*") if path.is_dir() and _NAME.fullmatch(path.name))
+    return sorted(named, key=checkpoint_step)
 
 
 def complete_checkpoints(folder: Path) -> list[Path]:
@@ -216,8 +216,8 @@ def is_full_disk(error: BaseException) -> bool:
 
 def remove_unfinished(folder: Path) -> None:
     """Remove what killed processes left behind. No other process may be writing into the folder."""
-    for path in _entries(folder):
-        if _UNFINISHED.fullmatch(path.name):
+    for ending in ("unfinished", "removed"):
+        for path in folder.glob(f".checkpoint-*.{ending}"):
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -257,10 +257,6 @@ def _flush(path: Path) -> None:
         os.fsync(number)
     finally:
         os.close(number)
-
-
-def _entries(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
 
 
 def gather_random_state(accelerator: Accelerator) -> dict[str, Tensor]:

@@ -19,8 +19,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from safetensors.torch import load_file
-from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.errors import Stopped
@@ -31,31 +29,12 @@ from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, save_mo
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.history import HISTORY_FILE, Record, read_history, truncate_history
 from cdlm_lab.training.processes import LOG_FILE, Processes, join_others, keep_fault, run_processes
-from cdlm_lab.training.trainer import TrainingResult, train
-from cdlm_lab.training.validation import Judge
+from cdlm_lab.training.trainer import TrainingJob, TrainingResult, train
 
 Item = TypeVar("Item")
 OnLog = Callable[[Record], None]
 EXPERIMENTS = "cdlm_lab.experiments"  # where functions of recipes are
 SETTINGS_FILE, RESULT_FILE = "settings.json", "result.json"
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingJob:
-    """A model and what it learns from."""
-
-    model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerBase | None
-    train_examples: Sequence
-    validation_examples: Sequence
-    collate: Callable[..., Mapping[str, Tensor]]
-    config: TrainingConfig
-    judge: Judge | None = None
-
-    def run(self, folder: Path, *, on_log: OnLog | None = None) -> TrainingResult:
-        """Train in this process, or as one of torchrun's; checkpoints and history go to the folder."""
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return train(**values, output_dir=folder, on_log=on_log)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +70,7 @@ def train_in_processes(
     ones. Raises RuntimeError: a process failed; with its own message. CheckpointError: the best checkpoint
     does not fit the model."""
     if processes.total == 1:
-        return job.run(folder, on_log=on_log)
+        return train(job, folder, on_log=on_log)
     job.model.cpu()  # on the accelerator it would take the room of another process
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RESULT_FILE).unlink(missing_ok=True)
@@ -132,7 +111,7 @@ def train_as_one_of_several(folder: Path) -> None:
     settings = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
     job = Recipe.of_json(settings).make()
     config = dataclasses.replace(job.config, sharded=settings["sharded"])
-    result = dataclasses.replace(job, config=config).run(folder)
+    result = train(dataclasses.replace(job, config=config), folder)
     if is_first():
         write_result(result, folder)
 

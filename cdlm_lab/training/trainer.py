@@ -30,7 +30,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
 import sys
 import time
 import warnings
@@ -55,8 +54,22 @@ from cdlm_lab.progress import forking, processes_here
 from cdlm_lab.training import checkpoints, history, processes, validation
 from cdlm_lab.training.checkpoints import CheckpointError, check_loaded, checkpoint_path, checkpoint_step
 from cdlm_lab.training.config import TrainingConfig, resolve_workers
-from cdlm_lab.training.history import HISTORY_FILE, Record
+from cdlm_lab.training.history import Record
 from cdlm_lab.training.validation import JUDGED, Judge, Selection, parts_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingJob:
+    """A model and what it learns from."""
+
+    model: PreTrainedModel  # `model(**collate(examples))` gives a mapping with `loss`
+    tokenizer: PreTrainedTokenizerBase | None = None  # saved in each checkpoint
+    train_examples: Sequence  # in the order of training; at least steps x batch_size, no more are used
+    validation_examples: Sequence
+    # Gives `labels` (-100 = no loss), and `input_ids`, `attention_mask` or `sentence_mask`.
+    collate: Callable[..., Mapping[str, Tensor]]
+    config: TrainingConfig
+    judge: Judge | None = None  # decides which checkpoint is best
 
 
 def parameter_groups(
@@ -72,25 +85,22 @@ def parameter_groups(
     `factors`: (part of a name, factor) pairs. Raises ParameterError for a part that no parameter's name
     contains, and for a parameter whose name contains two parts."""
     grouped: dict[tuple[float, bool], list[nn.Parameter]] = {(1.0, True): []}
-    unused = dict.fromkeys(part for part, _ in factors)
-    for name, parameter in model.named_parameters():
-        if not parameter.requires_grad:
-            continue
+    learning = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+    for part, _ in factors:
+        if not any(part in name for name in learning):
+            names = {piece for name, _ in model.named_parameters() for piece in name.split(".")}
+            raise ParameterError(
+                f"learning_rate_factors: no parameter's name contains {part!r}; {closest_name(part, names)}"
+            )
+    for name, parameter in learning.items():
         matching = [(part, factor) for part, factor in factors if part in name]
-        if parts := " and ".join(repr(part) for part, _ in matching) if len(matching) > 1 else "":
+        if len(matching) > 1:
+            parts = " and ".join(repr(part) for part, _ in matching)
             raise ParameterError(
                 f"learning_rate_factors: the parameter {name} matches {parts}; keep one of them"
             )
         factor = matching[0][1] if matching else 1.0
-        for part, _ in matching:
-            unused.pop(part, None)
         grouped.setdefault((factor, name in decayed), []).append(parameter)
-    if unused:
-        part = next(iter(unused))
-        names = {piece for name, _ in model.named_parameters() for piece in name.split(".")}
-        raise ParameterError(
-            f"learning_rate_factors: no parameter's name contains {part!r}; {closest_name(part, names)}"
-        )
     return [
         {"params": parameters, "weight_decay": weight_decay if decay else 0.0, "lr": learning_rate * factor}
         for (factor, decay), parameters in grouped.items()
@@ -102,18 +112,21 @@ class ResumableTrainer(Trainer, TrainerCallback):
 
     def __init__(
         self,
+        job: TrainingJob,
+        folder: Path,
         *,
-        config: TrainingConfig,  # that `args` was made from
-        tokenizer: PreTrainedTokenizerBase | None,  # saved with each checkpoint
         on_log: Callable[[Record], None] | None,  # called in rank 0 with each record
         stop: history.StopRequest,  # looked at after each step
-        judge: Judge | None = None,
-        **trainer_arguments: Any,
     ) -> None:
-        super().__init__(**trainer_arguments)
-        self.config, self.stop, self.tokenizer_to_save = config, stop, tokenizer
-        self.folder = Path(self.args.output_dir)
-        self.selection = Selection(judge=judge, patience=config.patience)
+        super().__init__(
+            model=job.model,
+            args=training_arguments(job.config, folder, judged=job.judge is not None),
+            train_dataset=job.train_examples,
+            eval_dataset=job.validation_examples,
+            data_collator=job.collate,
+        )
+        self.config, self.folder, self.stop, self.tokenizer_to_save = job.config, folder, stop, job.tokenizer
+        self.selection = Selection(judge=job.judge, patience=job.config.patience)
         self.history = history.RunHistory(self.folder, writer=self.is_world_process_zero(), on_log=on_log)
         self._records_are_shown = on_log is not None
         self.bar: history.TrainingBar | None = None
@@ -127,7 +140,7 @@ class ResumableTrainer(Trainer, TrainerCallback):
         self._parts = validation.LossParts(parts_of(self.model), accelerator=self.accelerator)
         if self.accelerator.num_processes > 1:
             torch.manual_seed(self.args.seed + self.accelerator.process_index)
-        if config.sharded and self.accelerator.num_processes > 1:
+        if job.config.sharded and self.accelerator.num_processes > 1:
             processes.shard(self.model)
             # So that it is not wrapped again; set this late, as Trainer saves no moments of such models.
             self.is_distributed_loading_by_transformers = True
@@ -419,53 +432,24 @@ class TrainingResult:
 
 
 def train(
-    *,
-    model: PreTrainedModel,
-    train_examples: Sequence,
-    validation_examples: Sequence,
-    collate: Callable[..., Mapping[str, Tensor]],
-    config: TrainingConfig,
-    output_dir: str | os.PathLike[str],
-    tokenizer: PreTrainedTokenizerBase | None = None,
-    on_log: Callable[[Record], None] | None = None,
-    resume: bool = True,
-    judge: Judge | None = None,
+    job: TrainingJob, folder: Path, *, on_log: Callable[[Record], None] | None = None
 ) -> TrainingResult:
-    """Train, evaluate, keep best and last checkpoint; `model` ends as the best (stopped: as the last).
+    """Train, evaluate, keep best and last checkpoint, in this process or as one of torchrun's. The model of
+    the job ends as the best (stopped: as the last), sharded if its config has that.
 
-    Args:
-        model: `model(**collate(examples))` gives a mapping with `loss`. It ends sharded if `config` has that.
-        train_examples: in the order of training; at least steps x batch_size, of which no more are used.
-        collate: gives `labels` (-100 = no loss), and `input_ids`, `attention_mask` or `sentence_mask`.
-        output_dir: for `checkpoint-<step>` and `history.jsonl`.
-        tokenizer: saved in each checkpoint.
-        on_log: called in rank 0 with each record, when resumed first with earlier ones; it replaces the bar.
-        resume: False = refuse a folder that holds a run.
-        judge: decides which checkpoint is best.
+    `folder`: for `checkpoint-<step>` and `history.jsonl`. `on_log`: called in rank 0 with each record, when
+    resumed first with earlier ones; it replaces the bar.
 
     Raises:
         ParameterError: a batch size that does not fit the processes; a precision the device does not have.
         ValueError: too few training examples; no validation examples, or none with a label.
-        FileExistsError: `resume` is False and the folder holds a run.
         CheckpointError: the last checkpoint has other settings; none is whole; the disk is full.
         FloatingPointError: a loss is nan or infinite.
     """
-    folder = Path(output_dir)
-    _check_sizes(train_examples, validation_examples, config)
+    _check_sizes(job)
     with history.stop_on_signals() as stop, memory_kept():
-        trainer = ResumableTrainer(
-            config=config,
-            tokenizer=tokenizer,
-            on_log=on_log,
-            stop=stop,
-            judge=judge,
-            model=model,
-            args=training_arguments(config, folder, judged=judge is not None),
-            train_dataset=train_examples,
-            eval_dataset=validation_examples,
-            data_collator=collate,
-        )
-        trainer.run(_starting_point(trainer, resume=resume))
+        trainer = ResumableTrainer(job, folder, on_log=on_log, stop=stop)
+        trainer.run(_starting_point(trainer))
         return trainer.result()
 
 
@@ -528,23 +512,21 @@ def _optimisation(config: TrainingConfig, *, device: str) -> dict[str, Any]:
     }
 
 
-def _check_sizes(train_examples: Sequence, validation_examples: Sequence, config: TrainingConfig) -> None:
-    needed = config.steps * config.batch_size
-    if len(train_examples) < needed:
+def _check_sizes(job: TrainingJob) -> None:
+    needed = job.config.steps * job.config.batch_size
+    if len(job.train_examples) < needed:
         raise ValueError(
-            f"there are {len(train_examples)} training examples, but {config.steps} steps of "
-            f"{config.batch_size} take {needed}"
+            f"there are {len(job.train_examples)} training examples, but {job.config.steps} steps of "
+            f"{job.config.batch_size} take {needed}"
         )
-    if len(validation_examples) == 0:
+    if len(job.validation_examples) == 0:
         raise ValueError("there are no validation examples: check the size of the corpus and how it is split")
 
 
-def _starting_point(trainer: ResumableTrainer, *, resume: bool) -> Path | None:
+def _starting_point(trainer: ResumableTrainer) -> Path | None:
     """The checkpoint to go on from, after clearing away what a killed run left. Rank 0 chooses it, as that
     takes reading all of its files."""
     folder, step = trainer.folder, 0
-    if not resume and (checkpoints.complete_checkpoints(folder) or (folder / HISTORY_FILE).exists()):
-        raise FileExistsError(f"{folder} holds another run: choose another folder, or resume it")
     if trainer.is_world_process_zero():
         folder.mkdir(parents=True, exist_ok=True)
         checkpoints.remove_unfinished(folder)

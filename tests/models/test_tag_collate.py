@@ -22,7 +22,7 @@ from cdlm_lab.models.tagging import (
     new_static_tagger,
 )
 from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.training.trainer import train
+from cdlm_lab.training.trainer import TrainingJob, train
 
 TAGS = tag_set(("PER",))
 FORM = {"max_length": 12, "window": 12}
@@ -222,15 +222,14 @@ def test_accumulated_updates_are_those_of_full_batches(encodings, examples: TagE
     settings = {"learning_rate": 0.01, "warmup_steps": 0, "adam_epsilon": 1e-3, "precision": "float32"}
     for micro in (4, 2, 1):
         tagger = static(dropout=0.0)
-        result = train(
+        job = TrainingJob(
             model=tagger,
             train_examples=twice,
             validation_examples=twice,
             collate=StaticCollate(encodings, DOCUMENTS),
             config=TrainingConfig(steps=2, batch_size=4, micro_batch_size=micro, seed=0, **often, **settings),
-            output_dir=tmp_path / str(micro),
-            on_log=lambda record: None,
         )
+        result = train(job, tmp_path / str(micro), on_log=lambda record: None)
         assert result.tokens == 2 * 11, "words of the sentences that were tagged"
         states.append(tagger.state_dict())
     whole, *parts = states

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from torch import nn
 from transformers import PreTrainedTokenizerFast
 
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.training.trainer import parameter_groups, train, training_arguments
+from cdlm_lab.training.trainer import TrainingJob, parameter_groups, train, training_arguments
 
 EXACT = {"dropout": 0.0}
 ONE_STEP = {"steps": 1, "warmup_steps": 0}
@@ -206,30 +207,29 @@ def test_half_precision_ends_with_the_run(tmp_path: Path):
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> dict[str, object]:
-    """Arguments of `train`."""
+def job() -> TrainingJob:
     config = tiny_config(steps=3, warmup_steps=0)
     examples = {"train_examples": Examples(seed=1, size=12), "validation_examples": Examples(seed=2, size=3)}
-    return {"model": tiny_model(), "collate": collate, "config": config, "output_dir": tmp_path} | examples
+    return TrainingJob(model=tiny_model(), collate=collate, config=config, **examples)
 
 
-def test_the_tokenizer_goes_with_the_checkpoint(given: dict, tmp_path: Path):
+def test_the_tokenizer_goes_with_the_checkpoint(job: TrainingJob, tmp_path: Path):
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"a": 0}, unk_token="a")))
-    result = train(**given, tokenizer=tokenizer)
+    result = train(replace(job, tokenizer=tokenizer), tmp_path)
     assert PreTrainedTokenizerFast.from_pretrained(result.last_checkpoint).get_vocab() == {"a": 0}
     assert not list(tmp_path.rglob("training_args.bin")), "a pickle"
 
 
-def test_what_is_refused(given: dict, tmp_path: Path):
+def test_what_is_refused(job: TrainingJob, tmp_path: Path):
     with pytest.raises(ValueError, match="there are 11 training examples, but 3 steps of 4 take 12"):
-        train(**given | {"train_examples": Examples(seed=1, size=11)})
+        train(replace(job, train_examples=Examples(seed=1, size=11)), tmp_path)
     with pytest.raises(ValueError, match="there are no validation examples"):
-        train(**given | {"validation_examples": []})
+        train(replace(job, validation_examples=[]), tmp_path)
     with pytest.raises(ParameterError, match="no parameter's name contains 'globle'"):
         run(tmp_path, learning_rate_factors=(("globle", 2.0),))
     bare = [example | {"labels": example["labels"] * 0 - 100} for example in Examples(seed=2, size=3)]
     with pytest.raises(ValueError, match="no token of the 3 validation examples is masked"):
-        train(**given | {"validation_examples": bare})
+        train(replace(job, validation_examples=bare), tmp_path)
     assert not list(tmp_path.glob("checkpoint*"))
 
 

@@ -19,7 +19,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import MaskedLMOutput
 
 from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.training.trainer import TrainingResult, train
+from cdlm_lab.training.trainer import TrainingJob, TrainingResult, train
 from cdlm_lab.training.validation import Judge
 
 VOCABULARY = 40
@@ -155,23 +155,20 @@ def run(
     model: PlainModel | None = None,
     on_log: Callable[[dict[str, Any]], None] | None = None,
     train_examples: Examples | None = None,
-    resume: bool = True,
     judge: Judge | None = None,
     **changes: Any,
 ) -> TrainingResult:
     """Train a tiny model in a folder."""
     config = tiny_config(**changes)
-    return train(
+    job = TrainingJob(
         model=model or tiny_model(),
         train_examples=train_examples or Examples(seed=1, size=config.steps * config.batch_size),
         validation_examples=Examples(seed=2, size=11),
         collate=collate,
         config=config,
-        output_dir=folder,
-        on_log=on_log,
-        resume=resume,
         judge=judge,
     )
+    return train(job, Path(folder), on_log=on_log)
 
 
 def timeless(history: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
