@@ -1,17 +1,15 @@
-"""Small random models of each kind, and a word-level tokenizer that fits them."""
+"""Small random models of each kind; a case of `model_cases`, its model and its batch."""
 
 from pathlib import Path
 
 import pytest
 import torch
-from model_cases import CASES, Batch, Case, Loaded
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from model_cases import CASES, Batch, Case, Loaded, saved, word_tokenizer
 from transformers import (
     BertConfig,
     BertForMaskedLM,
     LongformerConfig,
     PreTrainedModel,
-    PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaForMaskedLM,
 )
@@ -20,7 +18,6 @@ from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.models.encoder import TinySizes, load_language_model
 from cdlm_lab.models.language_model import CrossDocumentLM
 
-WORDS = [f"w{number}" for number in range(50)]
 SIZES = {
     "hidden_size": 32,
     "num_hidden_layers": 2,
@@ -31,27 +28,6 @@ SIZES = {
     "layer_norm_eps": 1e-2,  # so large that forgetting to copy it shows
     "initializer_range": 0.2,  # with the usual 0.02 attention is uniform and a test of it says little
 }
-
-
-def word_tokenizer(pad: int) -> PreTrainedTokenizerFast:
-    """[PAD] has the id that the model wants: 0 for BERT, 1 for RoBERTa and Longformer."""
-    special = ["[PAD]", "[CLS]"] if pad == 0 else ["[CLS]", "[PAD]"]
-    words = [*special, "[SEP]", "[UNK]", "[MASK]", *WORDS]
-    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[(word, words.index(word)) for word in ("[CLS]", "[SEP]")]
-    )
-    names = {"unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "pad": "[PAD]", "mask": "[MASK]"}
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, **{f"{name}_token": word for name, word in names.items()}
-    )
-
-
-def saved(model, tokenizer, folder: Path) -> Path:
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -66,7 +42,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(0)
     tokenizer = word_tokenizer(pad=0)
     config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=24, pad_token_id=0, **SIZES)
-    return saved(BertForMaskedLM(config), tokenizer, tmp_path_factory.mktemp("bert"))
+    return saved(tmp_path_factory.mktemp("bert"), BertForMaskedLM(config), tokenizer)
 
 
 @pytest.fixture(scope="session")
@@ -77,7 +53,7 @@ def roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = RobertaConfig(
         vocab_size=len(tokenizer), max_position_embeddings=26, pad_token_id=1, type_vocab_size=1, **SIZES
     )
-    return saved(RobertaForMaskedLM(config), tokenizer, tmp_path_factory.mktemp("roberta"))
+    return saved(tmp_path_factory.mktemp("roberta"), RobertaForMaskedLM(config), tokenizer)
 
 
 @pytest.fixture(scope="session")
@@ -86,8 +62,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sizes = TinySizes(
         hidden_size=16, layers=2, heads=2, intermediate_size=32, vocabulary=300, initializer_range=0.2
     )
-    model, tokenizer = load_language_model("tiny", max_length=64, window=8, sizes=sizes)
-    return saved(model, tokenizer, tmp_path_factory.mktemp("tiny"))
+    parts = load_language_model("tiny", max_length=64, window=8, sizes=sizes)
+    return saved(tmp_path_factory.mktemp("tiny"), *parts)
 
 
 @pytest.fixture

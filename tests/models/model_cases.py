@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch import Tensor, nn
 from torch.nn.functional import pad
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, tag_set
 from cdlm_lab.examples.candidates import JointCollate, JointLayout, PairedClaimCollate, joint_sequence
 from cdlm_lab.examples.questions import NO, SPAN, YES, QuestionCollate
+from cdlm_lab.examples.tagging import SplitDocument, TagExample, TagExamples
 from cdlm_lab.examples.tokens import Vocabulary, from_tokenizer
 from cdlm_lab.models.checkpoint import is_trained, read_own_model
 from cdlm_lab.models.coreference import load_pair_scorer
@@ -36,6 +39,8 @@ from cdlm_lab.models.matching import (
 )
 from cdlm_lab.models.question_answering import load_question_answerer
 from cdlm_lab.models.tagging import (
+    DynamicCollate,
+    StaticCollate,
     StaticTaggerConfig,
     TaggerHead,
     load_dynamic_tagger,
@@ -47,6 +52,24 @@ Batch = dict[str, Tensor]
 Loaded = tuple[PreTrainedModel, PreTrainedTokenizerFast | None]
 
 SHORT = {"max_length": 32, "window": 8}
+
+
+WORDS = [f"w{number}" for number in range(50)]
+
+
+def word_tokenizer(pad: int) -> PreTrainedTokenizerFast:
+    """[PAD] has the id that the model wants: 0 for BERT, 1 for RoBERTa and Longformer."""
+    special = ["[PAD]", "[CLS]"] if pad == 0 else ["[CLS]", "[PAD]"]
+    words = [*special, "[SEP]", "[UNK]", "[MASK]", *WORDS]
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[(word, words.index(word)) for word in ("[CLS]", "[SEP]")]
+    )
+    names = {"unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "pad": "[PAD]", "mask": "[MASK]"}
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, **{f"{name}_token": word for name, word in names.items()}
+    )
 
 
 def saved(folder: Path, *parts: Any) -> Path:
@@ -308,9 +331,25 @@ def wider_documents(batch: Batch, *, value: int = 9) -> Batch:
 
 # ---- tagged sentences
 
-SIZE, OCCURRENCES_MOST = 6, 3
-TAGS = ("O", "B-PER", "I-PER", "B-GPE", "I-GPE")
-TAGGED_LENGTHS, CONTEXT = (5, 3, 1, 4), 12  # words of sentences to be tagged, and words of the context
+SIZE, OCCURRENCES_MOST = 6, 2
+TAGS = tag_set(("PER",))
+
+
+def split(name: str, *sentences: str) -> SplitDocument:
+    """Sentences of words, and after a bar their tags; `w8_w9` is one odd word with a space in it."""
+    made = []
+    for sentence in sentences:
+        words, bar, tags = sentence.partition(" | ")
+        parts = tuple(word.replace("_", " ") for word in words.split())
+        made.append(TaggedSentence(words=parts, tags=tuple(tags.split()) if bar else None))
+    document = TaggedDocument(id=name, sentences=tuple(made))
+    return SplitDocument(document=document, origin=tuple(range(len(sentences))))
+
+
+TAGGED = (
+    split("novel", "w1 w2 w3 w4", "w2 strange | B-PER O", "w9 w9", "w3 w1 w3 | O B-PER I-PER"),
+    split("paper", "w1 | B-PER", "w5 w6 w7 w8_w9 w5 | O O O B-PER O", "w1 w7"),
+)
 STATIC_FORM = {"size": SIZE, "tags": TAGS, "hidden_size": 4, "distance_size": 3}
 STATIC_KINDS: dict[str, dict[str, Any]] = {
     "bilstm": STATIC_FORM,
@@ -318,10 +357,26 @@ STATIC_KINDS: dict[str, dict[str, Any]] = {
     "linear": STATIC_FORM | {"context_encoder": "linear"},
     "baseline": STATIC_FORM | {"context": False},
 }
-WITHOUT_OCCURRENCES = (2, 0)  # row and number of a word
-CONTEXT_LENGTHS = (4, 6, 2)  # words of the sentences that the context is of
-CONTEXT_NAMES = ("context", "places", "buckets")
-STATIC_BY_ROW = ("targets", "attention_mask", "places", "buckets", "labels")
+
+
+def tag_examples(numbers: Sequence[int]) -> list[TagExample]:
+    """Of the labelled sentences of TAGGED; some words have as many occurrences as may be, some none, and one
+    has no label."""
+    examples = TagExamples(TAGGED, TAGS, most=OCCURRENCES_MOST, target=False)
+    chosen = [examples[number] for number in numbers]
+    for number, example in zip(numbers, chosen, strict=True):
+        if number == 1:
+            example.labels[1] = -100
+    return chosen
+
+
+class DrawnVectors:
+    """Stands for `WordEncodings`: a vector for each word of a sentence."""
+
+    size = SIZE
+
+    def rows(self, words: Sequence[str]) -> np.ndarray:
+        return np.random.default_rng([*" ".join(words).encode()]).normal(size=(len(words), SIZE))
 
 
 def static_tagger(kind: str, folder: Path | None = None) -> Loaded:
@@ -334,40 +389,9 @@ def static_tagger(kind: str, folder: Path | None = None) -> Loaded:
     return tagger, None
 
 
-def encoded_words(kind: str) -> Batch:
-    """Four sentences over the words of others; some words have all K occurrences, most fewer, one none."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(1)
-        mask = torch.arange(max(TAGGED_LENGTHS)) < torch.tensor(TAGGED_LENGTHS)[:, None]
-        targets = torch.randn(*mask.shape, SIZE) * mask[..., None]
-        context = torch.randn(CONTEXT, SIZE)
-        # the last three are nobody's occurrence
-        places = torch.randint(CONTEXT - 3, (*mask.shape, OCCURRENCES_MOST))
-        present = (torch.rand(places.shape) < 0.6) & mask[..., None]
-        present[0, 0], present[WITHOUT_OCCURRENCES] = True, False
-        labels = torch.randint(len(TAGS), mask.shape).masked_fill(~mask, -100)
-        labels[1, 1] = -100
-        batch = {
-            "targets": targets,
-            "attention_mask": mask,
-            "context": context,
-            "places": places.masked_fill(~present, -1),
-            "buckets": torch.randint(9, places.shape).masked_fill(~present, 0),
-            "labels": labels,
-        }
-    if kind == "sentence":
-        batch["context_lengths"] = torch.tensor(CONTEXT_LENGTHS)
-    return {name: values for name, values in batch.items() if kind != "baseline" or name not in CONTEXT_NAMES}
-
-
-def rows_of_words(batch: Batch, rows: slice) -> Batch:
-    return {name: values[rows] if name in STATIC_BY_ROW else values for name, values in batch.items()}
-
-
-def sentence_of_words(batch: Batch, row: int) -> Batch:
-    length = TAGGED_LENGTHS[row]
-    cut = {name: values[:, :length] if name in STATIC_BY_ROW else values for name, values in batch.items()}
-    return rows_of_words(cut, slice(row, row + 1))
+def encoded_words(kind: str, numbers: Sequence[int] = range(4)) -> Batch:
+    form = {"context": kind != "baseline", "whole_sentences": kind == "sentence"}
+    return StaticCollate(DrawnVectors(), TAGGED, **form)(tag_examples(numbers))
 
 
 def wider_words(batch: Batch) -> Batch:
@@ -378,7 +402,7 @@ def wider_words(batch: Batch) -> Batch:
         "labels": pad(batch["labels"], (0, 2), value=-100),
     }
     if "context_lengths" in batch:
-        wide["context_lengths"] = torch.tensor([*CONTEXT_LENGTHS, 3])
+        wide["context_lengths"] = pad(batch["context_lengths"], (0, 1), value=3)
     if "context" in batch:
         wide["context"] = pad(batch["context"], (0, 0, 0, 3), value=8.0)
         wide |= wider_occurrences(batch, batch["places"] >= 0, words=2)
@@ -393,63 +417,18 @@ def wider_occurrences(batch: Batch, present: Tensor, *, words: int) -> Batch:
     return {"places": places, "buckets": buckets}
 
 
-CLS, SEP, PAD = 1, 2, 0
-# Of each sequence the number of the word that each of its pieces is of.
-WORD_PIECES = ([0, 1, 1, 2], [0, 0, 0], [0, 1, 2, 3, 4, 4, 5], [0])
-TARGETS, TARGET_WORDS = (2, 0), (6, 3)  # rows of sentences to be tagged, and how many words they have
-NO_OCCURRENCE = (0, 4)  # row and number of a word
-DYNAMIC_BY_ROW = ("target_rows", "word_mask", "places", "buckets", "labels")
-DYNAMIC_TAGS = ["O", "B-PER", "I-PER"]
 DYNAMIC_HEADS = {
-    "context": TaggerHead(tags=DYNAMIC_TAGS, hidden_size=4, distance_size=3),
-    "context alone": TaggerHead(tags=DYNAMIC_TAGS, sequence_encoder="none", distance_size=3),
-    "lstm": TaggerHead(tags=DYNAMIC_TAGS, context=False, hidden_size=4),
-    "fine-tuned": TaggerHead(tags=DYNAMIC_TAGS, context=False, sequence_encoder="none"),
+    "context": TaggerHead(tags=TAGS, hidden_size=4, distance_size=3),
+    "context alone": TaggerHead(tags=TAGS, sequence_encoder="none", distance_size=3),
+    "lstm": TaggerHead(tags=TAGS, context=False, hidden_size=4),
+    "fine-tuned": TaggerHead(tags=TAGS, context=False, sequence_encoder="none"),
 }
 
 
-def tokens_of_words(head: TaggerHead) -> Batch:
-    """Two sentences to be tagged among four that are attended to."""
-    generator = torch.Generator().manual_seed(0)
-    width = max(map(len, WORD_PIECES)) + 2
-    ids, numbers = torch.full((4, width), PAD), torch.full((4, width), -1)
-    for row, pieces in enumerate(WORD_PIECES):
-        tokens = torch.randint(5, 55, (len(pieces),), generator=generator)
-        ids[row, : len(pieces) + 2] = torch.tensor([CLS, *tokens, SEP])
-        numbers[row, 1 : len(pieces) + 1] = torch.tensor(pieces)
-    mask = torch.arange(6) < torch.tensor(TARGET_WORDS)[:, None]
-    row = torch.randint(4, (2, 6, 2), generator=generator)
-    count = torch.tensor([pieces[-1] + 1 for pieces in WORD_PIECES])[row]
-    word = (torch.rand(row.shape, generator=generator) * count).long()
-    present = (torch.rand(row.shape, generator=generator) < 0.6) & mask[..., None]
-    present[0, 0], present[NO_OCCURRENCE] = True, False
-    batch = {
-        "input_ids": ids,
-        "attention_mask": (ids != PAD).long(),
-        "words": numbers,
-        "target_rows": torch.tensor(TARGETS),
-        "word_mask": mask,
-        "labels": torch.tensor([[0, 1, 2, -100, 0, 1], [1, 2, 0, -100, -100, -100]]),
-    }
-    if head.context:
-        batch["places"] = torch.stack([row, word], -1).masked_fill(~present[..., None], -1)
-        batch["buckets"] = torch.randint(9, row.shape, generator=generator).masked_fill(~present, 0)
-    return batch
-
-
-def sentence_of_tokens(batch: Batch, row: int) -> Batch:
-    """One sentence to be tagged; without context it needs its own sequence alone."""
-    alone = {
-        name: values[row : row + 1] if name in DYNAMIC_BY_ROW else values for name, values in batch.items()
-    }
-    words = TARGET_WORDS[row]
-    alone |= {name: alone[name][:, :words] for name in DYNAMIC_BY_ROW[1:] if name in alone}
-    if "places" not in batch:
-        for name in ("input_ids", "attention_mask", "words"):
-            width = len(WORD_PIECES[TARGETS[row]]) + 2
-            alone[name] = alone[name][TARGETS[row] : TARGETS[row] + 1, :width]
-        alone["target_rows"] = torch.tensor([0])
-    return alone
+def tokens_of_words(head: TaggerHead, numbers: Sequence[int] = range(4)) -> Batch:
+    tokenizer = word_tokenizer(pad=0)
+    tokenizer.model_max_length = 12
+    return DynamicCollate(tokenizer, TAGGED, context=head.context)(tag_examples(numbers))
 
 
 def wider_tokens(batch: Batch) -> Batch:
@@ -603,17 +582,19 @@ CASES |= {
 CASES |= {
     f"static tagger {kind}": Case(
         lambda folder, kind=kind: static_tagger(kind, folder), lambda _, kind=kind: encoded_words(kind),
-        sentence_of_words, wider_words, 4, 12, "classifier.weight", "", rate=2e-2,
+        lambda _, row, kind=kind: encoded_words(kind, [row]), wider_words, 4, 10, "classifier.weight", "",
+        rate=2e-2,
     )
     for kind in STATIC_KINDS
 }  # fmt: skip
 CASES |= {
     f"dynamic tagger {name}": Case(
         _fixed(load_dynamic_tagger, head=head, max_length=12, window=12),
-        lambda _, head=head: tokens_of_words(head), sentence_of_tokens, wider_tokens, 2, 8,
+        lambda _, head=head: tokens_of_words(head),
+        lambda _, row, head=head: tokens_of_words(head, [row]), wider_tokens, 4, 10,
         "head.classifier.bias", "bert", without=GLOBAL, rate=1e-2,
         plain=_fixed(load_dynamic_tagger, max_length=12, window=12),
-        other=TaggerHead(tags=DYNAMIC_TAGS, hidden_size=5),
+        other=TaggerHead(tags=TAGS, hidden_size=5),
     )
     for name, head in DYNAMIC_HEADS.items()
 }  # fmt: skip

@@ -1,16 +1,15 @@
 """Batches of the two taggers: what is where, each context once; and with them the taggers themselves, from
 documents to a training."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from model_cases import TAGGED, TAGS, split
 from transformers import PreTrainedTokenizerFast
 
-from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, tag_set
-from cdlm_lab.examples.tagging import SplitDocument, TagExample, TagExamples
+from cdlm_lab.examples.tagging import TagExample, TagExamples
 from cdlm_lab.models.frozen import WordEncodings, load_word_encoder
 from cdlm_lab.models.tagging import (
     DynamicCollate,
@@ -24,31 +23,14 @@ from cdlm_lab.models.tagging import (
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.trainer import TrainingJob, train
 
-TAGS = tag_set(("PER",))
 FORM = {"max_length": 12, "window": 12}
 HEAD = TaggerHead(tags=TAGS, hidden_size=4)
 CLS, SEP, PAD, UNK, FIRST = 1, 2, 0, 3, 5  # word w<n> has the id n + 5
 
 
-def split(name: str, *sentences: str) -> SplitDocument:
-    """Sentences of words, and after a bar their tags."""
-    made = []
-    for sentence in sentences:
-        words, bar, tags = sentence.partition(" | ")
-        made.append(TaggedSentence(words=tuple(words.split()), tags=tuple(tags.split()) if bar else None))
-    document = TaggedDocument(id=name, sentences=tuple(made))
-    return SplitDocument(document=document, origin=tuple(range(len(sentences))))
-
-
-DOCUMENTS = (
-    split("novel", "w1 w2 w3 w4", "w2 strange | B-PER O", "w9 w9", "w3 w1 w3 | O B-PER I-PER"),
-    split("paper", "w1 | B-PER", "w5 w6 w7 w8 w5 | O O O B-PER O", "w1 w7"),
-)
-
-
 @pytest.fixture
 def examples() -> TagExamples:
-    return TagExamples(DOCUMENTS, TAGS, most=2, target=False)
+    return TagExamples(TAGGED, TAGS, most=2, target=False)
 
 
 @pytest.fixture
@@ -65,7 +47,7 @@ def tokenizer(bert: Path) -> PreTrainedTokenizerFast:
 def encodings(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> WordEncodings:
     encoder = load_word_encoder(bert, layers=2, max_tokens=12)
     kept = WordEncodings(encoder, tmp_path_factory.mktemp("encodings"))
-    kept.ensure(one.words for split in DOCUMENTS for one in split.document.sentences)
+    kept.ensure(one.words for split in TAGGED for one in split.document.sentences)
     return kept
 
 
@@ -85,7 +67,7 @@ PLACES = [
 
 
 def test_a_static_batch(encodings: WordEncodings, every: list[TagExample]):
-    batch = StaticCollate(encodings, DOCUMENTS)(every)
+    batch = StaticCollate(encodings, TAGGED)(every)
     assert {name: (values.dtype, tuple(values.shape)) for name, values in batch.items()} == {
         "targets": (torch.float32, (4, 5, 64)),
         "attention_mask": (torch.bool, (4, 5)),
@@ -103,7 +85,7 @@ def test_a_static_batch(encodings: WordEncodings, every: list[TagExample]):
         assert (actual == -1) == (place == NONE)
         if place != NONE:
             document, sentence = ROWS[place[0]]
-            vectors = encodings.rows(DOCUMENTS[document].document.sentences[sentence].words)
+            vectors = encodings.rows(TAGGED[document].document.sentences[sentence].words)
             assert np.array_equal(batch["context"][actual].numpy(), vectors[place[1]].astype(np.float32))
     used = [place for place in batch["places"].flatten().tolist() if place >= 0]
     assert set(used) == set(range(9)), "each word that is attended to once, and no other"
@@ -114,8 +96,8 @@ def test_a_static_batch(encodings: WordEncodings, every: list[TagExample]):
 
 
 def test_whole_sentences_have_the_same_words_at_the_places(encodings: WordEncodings, every: list[TagExample]):
-    single = StaticCollate(encodings, DOCUMENTS)(every)
-    whole = StaticCollate(encodings, DOCUMENTS, whole_sentences=True)(every)
+    single = StaticCollate(encodings, TAGGED)(every)
+    whole = StaticCollate(encodings, TAGGED, whole_sentences=True)(every)
     assert whole["context_lengths"].tolist() == [4, 3, 5, 2]  # nobody attends to "w1" itself
     assert whole["context"].shape == (14, 64)
     present = single["places"] >= 0
@@ -138,9 +120,9 @@ def test_a_batch_that_attends_to_nothing(encodings: WordEncodings, most: int, wh
 
 
 def test_batches_without_context_and_without_examples(encodings, tokenizer, every: list[TagExample]):
-    static = StaticCollate(encodings, DOCUMENTS, context=False)
+    static = StaticCollate(encodings, TAGGED, context=False)
     assert set(static(every)) == {"targets", "attention_mask", "labels"}
-    dynamic = DynamicCollate(tokenizer, DOCUMENTS, context=False)
+    dynamic = DynamicCollate(tokenizer, TAGGED, context=False)
     batch = dynamic(every)
     assert not {"places", "buckets"} & set(batch)
     assert len(batch["input_ids"]) == 4, "the sentences to be tagged alone"
@@ -152,15 +134,16 @@ def test_batches_without_context_and_without_examples(encodings, tokenizer, ever
 
 def test_a_dynamic_batch(tokenizer: PreTrainedTokenizerFast, every: list[TagExample]):
     order = (1, 0, 2, 3)
-    batch = DynamicCollate(tokenizer, DOCUMENTS)([every[number] for number in order])
+    batch = DynamicCollate(tokenizer, TAGGED)([every[number] for number in order])
     rows = [(0, 0), (0, 1), (0, 3), (1, 0), (1, 1), (1, 2)]
     assert batch["input_ids"].tolist()[:3] == [
-        [CLS, FIRST + 1, FIRST + 2, FIRST + 3, FIRST + 4, SEP, PAD],
-        [CLS, FIRST + 2, UNK, SEP, PAD, PAD, PAD],
-        [CLS, FIRST + 3, FIRST + 1, FIRST + 3, SEP, PAD, PAD],
+        [CLS, FIRST + 1, FIRST + 2, FIRST + 3, FIRST + 4, SEP, PAD, PAD],
+        [CLS, FIRST + 2, UNK, SEP, PAD, PAD, PAD, PAD],
+        [CLS, FIRST + 3, FIRST + 1, FIRST + 3, SEP, PAD, PAD, PAD],
     ]
-    assert batch["attention_mask"].sum(1).tolist() == [6, 4, 5, 3, 7, 4]
-    assert batch["words"].tolist()[1] == [-1, 0, 1, -1, -1, -1, -1]
+    assert batch["attention_mask"].sum(1).tolist() == [6, 4, 5, 3, 8, 4]
+    assert batch["words"].tolist()[1] == [-1, 0, 1, -1, -1, -1, -1, -1]
+    assert batch["words"].tolist()[4] == [-1, 0, 1, 2, 3, 3, 4, -1], "one word has two pieces"
     assert batch["target_rows"].tolist() == [2, 1, 3, 4]
     assert batch["word_mask"].sum(1).tolist() == [3, 2, 1, 5]
     assert batch["labels"][1].tolist() == [1, 0, -100, -100, -100]
@@ -173,7 +156,7 @@ def test_a_dynamic_batch(tokenizer: PreTrainedTokenizerFast, every: list[TagExam
 def test_pieces_are_of_their_words(every: list[TagExample]):
     """With a tokenizer that cuts words, as all real ones do."""
     tagger, tokenizer = load_dynamic_tagger("tiny", head=HEAD, max_length=32, window=8)
-    batch = DynamicCollate(tokenizer, DOCUMENTS)(every)
+    batch = DynamicCollate(tokenizer, TAGGED)(every)
     numbers = [number for number in batch["words"][1].tolist() if number >= 0]
     assert sorted(numbers) == numbers
     assert set(numbers) == {0, 1}
@@ -183,36 +166,11 @@ def test_pieces_are_of_their_words(every: list[TagExample]):
 
 def test_a_sequence_too_long_for_the_model_is_named(bert: Path):
     tokenizer = load_dynamic_tagger(bert, head=HEAD, max_length=6, window=6)[1]
-    examples, collate = TagExamples(DOCUMENTS, TAGS, most=2), DynamicCollate(tokenizer, DOCUMENTS)
+    examples, collate = TagExamples(TAGGED, TAGS, most=2), DynamicCollate(tokenizer, TAGGED)
     collate([examples[0]])
-    message = r"document paper, sequence 1 has 5 pieces, but the model has room for 4; split"
+    message = r"document paper, sequence 1 has 6 pieces, but the model has room for 4; split"
     with pytest.raises(ValueError, match=message):
         collate([examples[3]])
-
-
-STATIC = {
-    "bilstm": {},
-    "sentence": {"context_order": "sentence"},
-    "linear": {"context_encoder": "linear"},
-    "baseline": {"context": False},
-}
-
-
-@pytest.mark.parametrize("kind", [*STATIC, "dynamic"])
-def test_an_example_alone_is_the_example_in_its_batch(bert: Path, encodings, every, kind: str):
-    """Its own context then, and its own padding."""
-    collate: Callable
-    if kind == "dynamic":
-        tagger, tokenizer = load_dynamic_tagger(bert, head=HEAD, **FORM)
-        collate = DynamicCollate(tokenizer, DOCUMENTS)
-    else:
-        tagger = static(**STATIC[kind])
-        form = {"context": tagger.config.context, "whole_sentences": tagger.config.whole_sentences}
-        collate = StaticCollate(encodings, DOCUMENTS, **form)
-    together = tagger(**collate(every))
-    for number, example in enumerate(every):
-        alone, words = tagger(**collate([example])), len(example.words)
-        torch.testing.assert_close(alone.logits[0], together.logits[number, :words], rtol=1e-4, atol=1e-5)
 
 
 def test_accumulated_updates_are_those_of_full_batches(encodings, examples: TagExamples, tmp_path: Path):
@@ -226,7 +184,7 @@ def test_accumulated_updates_are_those_of_full_batches(encodings, examples: TagE
             model=tagger,
             train_examples=twice,
             validation_examples=twice,
-            collate=StaticCollate(encodings, DOCUMENTS),
+            collate=StaticCollate(encodings, TAGGED),
             config=TrainingConfig(steps=2, batch_size=4, micro_batch_size=micro, seed=0, **often, **settings),
         )
         result = train(job, tmp_path / str(micro), on_log=lambda record: None)

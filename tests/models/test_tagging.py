@@ -11,6 +11,7 @@ import model_cases as cases
 import pytest
 import torch
 from model_cases import DYNAMIC_HEADS, SIZE, STATIC_FORM, STATIC_KINDS, TAGS, Batch, encoded_words, of_cases
+from torch import nn
 
 from cdlm_lab.models import tagging
 from cdlm_lab.models.checkpoint import CheckpointError, own_randomness
@@ -42,13 +43,13 @@ def slow_occurrences(tagger: StaticTagger, batch: Batch, row: int) -> dict[tuple
     itself, in which the k-th occurrence of each word stands for the word; 0 stands for one that is not there.
     With the context order "sentence" each sentence of the context is read instead.
     """
-    places = batch["places"][row, : cases.TAGGED_LENGTHS[row]]
+    places = batch["places"][row][batch["attention_mask"][row]]
     if tagger.config.context_order == "sentence":
-        sentences = batch["context"].split(cases.CONTEXT_LENGTHS)
+        sentences = batch["context"].split(batch["context_lengths"].tolist())
         every = torch.cat([encoded(tagger, words) for words in sentences])
         return {(i, k): every[places[i, k]] for i, k in (places >= 0).nonzero().tolist()}
     actual = {}
-    for k in range(cases.OCCURRENCES_MOST):
+    for k in range(places.shape[1]):
         of_k = places[:, k].tolist()
         x = [torch.zeros(SIZE) if place == -1 else batch["context"][place] for place in of_k]
         states = encoded(tagger, torch.stack(x))
@@ -58,7 +59,7 @@ def slow_occurrences(tagger: StaticTagger, batch: Batch, row: int) -> dict[tuple
 
 def slow_logits(tagger: StaticTagger, batch: Batch, row: int) -> torch.Tensor:
     """The logits of one sentence, (words, tags), by equations 1 to 5: word by word."""
-    states = encoded(tagger, batch["targets"][row, : cases.TAGGED_LENGTHS[row]])
+    states = encoded(tagger, batch["targets"][row][batch["attention_mask"][row]])
     if tagger.attention is not None:
         actual, read = slow_occurrences(tagger, batch, row), []
         for number, state in enumerate(states):
@@ -76,14 +77,14 @@ def test_logits_weights_and_loss_are_the_equations_in_loops(model: StaticTagger,
     out = model(**batch)
     assert out.logits.shape == (4, 5, len(TAGS))
     losses = []
-    for row, length in enumerate(cases.TAGGED_LENGTHS):
+    for row, length in enumerate(batch["attention_mask"].sum(1)):
         expected = slow_logits(model, batch, row)
         torch.testing.assert_close(out.logits[row, :length], expected, rtol=1e-4, atol=1e-5)
         labels = batch["labels"][row, :length].tolist()
         p = out.logits[row].softmax(-1)
         losses += [-math.log(p[word, label].item()) for word, label in enumerate(labels) if label >= 0]
-    assert len(losses) == 12, "one word has no label"
-    assert out.loss.item() == pytest.approx(sum(losses) / 12, rel=1e-5)
+    assert len(losses) == 10, "one word has no label"
+    assert out.loss.item() == pytest.approx(sum(losses) / 10, rel=1e-5)
     assert out.logits.std() > 0.1, "all the same would show nothing"
     if model.attention is None:
         assert out.weights is None
@@ -92,7 +93,7 @@ def test_logits_weights_and_loss_are_the_equations_in_loops(model: StaticTagger,
     assert out.weights.shape == present.shape
     assert not out.weights[~present].any()
     torch.testing.assert_close(out.weights.sum(-1), present.any(-1).float())
-    assert not present[cases.WITHOUT_OCCURRENCES].any()
+    assert not present[batch["attention_mask"]].any(-1).all(), "a word has none"
 
 
 @static_with_context
@@ -106,13 +107,12 @@ def test_a_bucket_that_is_nowhere_is_not_learnt(model: StaticTagger, batch: Batc
 def test_words_that_are_nobodys_occurrence_change_nothing():
     """Equation 5 reads the occurrences of the words of the sentence, and none of the words around them."""
     batch = encoded_words("bilstm")
-    others = sorted(set(range(cases.CONTEXT)) - set(batch["places"].flatten().tolist()))
-    assert others
+    batch["context"] = nn.functional.pad(batch["context"], (0, 0, 0, 3))
     changed = batch | {"context": batch["context"].clone()}
-    changed["context"][others] += 3
+    changed["context"][-3:] += 3
     for kind, same in (("bilstm", True), ("linear", True), ("sentence", False)):
         tagger = cases.static_tagger(kind)[0]
-        lengths = {} if same else {"context_lengths": torch.tensor(cases.CONTEXT_LENGTHS)}
+        lengths = {} if same else {"context_lengths": torch.tensor([len(batch["context"])])}
         expected, actual = tagger(**batch, **lengths), tagger(**changed, **lengths)
         assert torch.equal(actual.logits, expected.logits) is same, kind
         assert torch.equal(actual.weights, expected.weights) is same, kind
@@ -122,9 +122,9 @@ def test_words_that_are_nobodys_occurrence_change_nothing():
 def test_the_other_words_of_the_sentence_are_read_with_a_words_occurrence():
     """Equation 5 is no map of each word by itself: what stands for x_1 matters in c(x_2)."""
     batch = encoded_words("bilstm")
-    places = torch.full_like(batch["places"][:1], -1)
+    places = torch.full_like(batch["places"], -1)
     places[0, :2, 0] = torch.tensor([4, 7])
-    one = cases.rows_of_words(batch, slice(0, 1)) | {"places": places}
+    one = batch | {"places": places}
     changed = one | {"context": one["context"].clone()}
     changed["context"][4] += 3
     for kind, moves in (("bilstm", True), ("linear", False)):
@@ -142,7 +142,7 @@ def test_k_rows_of_the_length_of_the_sentence_are_computed():
     tagger(**batch)
     present = (batch["places"] >= 0).any(1)  # (batch, k)
     assert not present.all()
-    lengths = torch.tensor(cases.TAGGED_LENGTHS)
+    lengths = batch["attention_mask"].sum(1)
     assert sizes == [lengths.sum(), (lengths * present.sum(1)).sum()]
 
 
@@ -197,7 +197,7 @@ def test_a_batch_without_labels_to_learn_gives_no_nan(model: StaticTagger, batch
 def test_context_tells_apart_what_a_sentence_does_not():
     """The same sentence twice, with two tags; what the word is elsewhere decides."""
     one = torch.randn(1, 3, SIZE, generator=torch.Generator().manual_seed(0))
-    labels = torch.tensor([[0, 1, 0], [0, 3, 0]])
+    labels = torch.tensor([[0, 1, 0], [0, 2, 0]])
     batch = {"targets": one.expand(2, 3, SIZE), "attention_mask": labels >= 0, "labels": labels}
     context = {
         "context": torch.randn(2, SIZE, generator=torch.Generator().manual_seed(1)),
@@ -330,7 +330,7 @@ def test_forms_that_cannot_be(change: dict[str, object], message: str):
 )
 def test_heads_that_cannot_be(change: dict[str, object], message: str):
     with pytest.raises(ValueError, match=message):
-        TaggerHead(**({"tags": cases.DYNAMIC_TAGS} | change))
+        TaggerHead(**({"tags": TAGS} | change))
 
 
 # ---- dynamic
@@ -346,12 +346,12 @@ def slow_dynamic_logits(model: DynamicTagger, batch: Batch, row: int) -> torch.T
     word attends to it."""
 
     def encoded(number: int) -> list[torch.Tensor]:
-        pieces = cases.WORD_PIECES[number]
+        pieces = [word for word in batch["words"][number].tolist() if word >= 0]
         ids = batch["input_ids"][number, : len(pieces) + 2]
         states = list(zip(model.longformer(ids[None]).last_hidden_state[0, 1:-1], pieces, strict=True))
         return [torch.stack([s for s, n in states if n == word]).mean(0) for word in range(pieces[-1] + 1)]
 
-    states, layers = encoded(cases.TARGETS[row]), model.head
+    states, layers = encoded(batch["target_rows"][row]), model.head
     if layers.attention is not None:
         for number, state in enumerate(states):
             places = batch["places"][row, number].tolist()
@@ -369,21 +369,22 @@ def slow_dynamic_logits(model: DynamicTagger, batch: Batch, row: int) -> torch.T
 @torch.no_grad()
 def test_the_dynamic_tagger_equals_the_equations_in_loops(model: DynamicTagger, batch: Batch):
     out = model(**batch)
-    assert out.logits.shape == (2, 6, 3)
-    for row, words in enumerate(cases.TARGET_WORDS):
+    assert out.logits.shape == (4, 5, 3)
+    for row, words in enumerate(batch["word_mask"].sum(1)):
         expected = slow_dynamic_logits(model, batch, row)
         assert len(expected) == words
         torch.testing.assert_close(out.logits[row, :words], expected, rtol=1e-4, atol=1e-5)
     assert out.logits.std() > 0.02, "all the same would show nothing"
-    p = out.logits.double().softmax(-1)
-    right = [(0, 0, 0), (0, 1, 1), (0, 2, 2), (0, 4, 0), (0, 5, 1), (1, 0, 1), (1, 1, 2), (1, 2, 0)]
-    assert out.loss.item() == pytest.approx(sum(-math.log(p[at].item()) for at in right) / 8, rel=1e-5)
+    p, learnt = out.logits.double().softmax(-1), (batch["labels"] >= 0).nonzero().tolist()
+    losses = [-math.log(p[row, word, batch["labels"][row, word]].item()) for row, word in learnt]
+    assert len(losses) == 10, "one word has no label"
+    assert out.loss.item() == pytest.approx(sum(losses) / 10, rel=1e-5)
     if model.head.attention is None:
         assert out.weights is None
     else:
         present = batch["places"][..., 0] >= 0
         torch.testing.assert_close(out.weights.sum(-1), present.any(-1).float())
-        assert not out.weights[cases.NO_OCCURRENCE].any()
+        assert not present[batch["word_mask"]].any(-1).all(), "a word has none"
 
 
 @of_context
@@ -392,9 +393,9 @@ def test_the_encoder_learns_from_the_context_too(model: DynamicTagger, batch: Ba
     passes = []
     model.longformer.register_forward_hook(lambda _, given, __: passes.append(tuple(given[0].shape)))
     model(**batch).loss.backward()
-    assert passes == [(4, 9)]
+    assert passes == [tuple(batch["input_ids"].shape)]
     rows = {row for row in batch["places"][..., 0].flatten().tolist() if row >= 0}
-    others = rows - set(cases.TARGETS)
+    others = rows - set(batch["target_rows"].tolist())
     assert others
     gradient = model.longformer.get_input_embeddings().weight.grad
     assert all(gradient[batch["input_ids"][row, 1]].any() for row in others)
@@ -405,12 +406,12 @@ def test_a_sequence_once_is_a_sequence_for_each_word(model: DynamicTagger, batch
     """Against duplicates, as in the paper."""
     present = batch["places"][..., 0] >= 0
     row, word = batch["places"][present].T
-    every = torch.cat([torch.tensor(cases.TARGETS), row])
+    every = torch.cat([batch["target_rows"], row])
     places = batch["places"].clone()
-    places[present] = torch.stack([2 + torch.arange(len(row)), word], -1)
+    places[present] = torch.stack([4 + torch.arange(len(row)), word], -1)
     names = ("input_ids", "attention_mask", "words")
     each = batch | {name: batch[name][every] for name in names}
-    assert_alike(model, batch, each | {"places": places, "target_rows": torch.arange(2)})
+    assert_alike(model, batch, each | {"places": places, "target_rows": torch.arange(4)})
 
 
 @of_context
@@ -438,5 +439,5 @@ def test_table_8_is_an_lstm_of_128_in_each_direction():
     baseline = tagging.equal_head(head, size=128)
     assert (baseline.context, baseline.hidden_size) == (False, 172)
     assert abs(size_of(baseline, 128) - expected) < 2_000
-    without = TaggerHead(tags=cases.DYNAMIC_TAGS, sequence_encoder="none")
+    without = TaggerHead(tags=TAGS, sequence_encoder="none")
     assert tagging.equal_head(without, size=32).sequence_encoder == "bilstm"
