@@ -61,7 +61,7 @@ class PairScorer(EncoderWithHead):
             raise ValueError(
                 "[CLS] and the tokens of both mentions must be global: set them to 1 in global_attention_mask"
             )
-        states = self.last_states(input_ids, attention_mask, global_attention_mask)  # (batch, seq, dim)
+        states = self.longformer(input_ids, attention_mask, global_attention_mask).last_hidden_state
         with in_full(states.device):
             vectors = pair_vectors(as_weights(states, self.scorer), mention_mask)
             logits = self.scorer(vectors).squeeze(-1).float()  # (batch,)

@@ -25,7 +25,6 @@ from typing import Any, Literal, TypedDict, Unpack
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from torch import Tensor
 from transformers import (
     AutoTokenizer,
     LongformerConfig,
@@ -410,19 +409,6 @@ class EncoderWithHead(LongformerPreTrainedModel):
     def __init__(self, config: LongformerConfig) -> None:
         super().__init__(config)
         self.longformer = LongformerModel(config, add_pooling_layer=False)
-
-    def last_states(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None,
-        global_attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-    ) -> Tensor:
-        """The last hidden states of a batch, (batch, seq, dim)."""
-        masks = {"attention_mask": attention_mask, "global_attention_mask": global_attention_mask}
-        return self.longformer(
-            input_ids, **masks, token_type_ids=token_type_ids, return_dict=True
-        ).last_hidden_state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

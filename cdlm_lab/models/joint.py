@@ -120,7 +120,7 @@ def sentence_states(
 ) -> Tensor:
     """The last hidden states, (batch, tokens, dim), of arguments as `JointModel` takes them."""
     first = model.embeddings.padding_idx + 1  # the row of position 0
-    form = {"token_type_ids": token_type_ids, "position_ids": position_ids + first, "return_dict": True}
+    form = {"token_type_ids": token_type_ids, "position_ids": position_ids + first}
     return model(input_ids, mask, **form).last_hidden_state
 
 

@@ -78,7 +78,7 @@ class PairClassifier(EncoderWithHead):
         ValueError when the first token is not global."""
         if global_attention_mask is None or (global_attention_mask[:, 0] != 1).any():
             raise ValueError("the first token must be global: set it to 1 in global_attention_mask")
-        states = self.last_states(input_ids, attention_mask, global_attention_mask)  # (batch, seq, dim)
+        states = self.longformer(input_ids, attention_mask, global_attention_mask).last_hidden_state
         with in_full(states.device):
             logits = self.classifier(as_weights(states[:, :1], self.classifier)).float()  # (batch, 2)
         return SequenceClassifierOutput(loss=label_loss(logits, labels, num_items_in_batch), logits=logits)

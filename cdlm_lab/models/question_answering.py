@@ -104,8 +104,7 @@ class QuestionAnswerer(EncoderWithHead):
                 "[CLS], every <t> and every [s] must be global: set them to 1 in global_attention_mask"
             )
         types = self._token_types(input_ids, paragraph_positions)
-        # (batch, seq, dim)
-        states = self.last_states(input_ids, attention_mask, global_attention_mask, types)
+        states = self.longformer(input_ids, attention_mask, global_attention_mask, types).last_hidden_state
         spans = self.span_head(states).float().masked_fill(~answerable[..., None], -torch.inf)
         out = QuestionOutput(
             type_logits=self.type_head(states[:, 0]).float(),

@@ -332,7 +332,7 @@ class DynamicTagger(EncoderWithHead):
         head = self.head
         if [places is not None, buckets is not None] != [head.attention is not None] * 2:
             raise ValueError("places and buckets are for a tagger with context, which needs both")
-        states = self.last_states(input_ids, attention_mask)
+        states = self.longformer(input_ids, attention_mask).last_hidden_state
         every = word_states(states, words, most=max(words.shape[1], word_mask.shape[1]))
         read, occurrences = every[target_rows, : word_mask.shape[1]], None
         if places is not None:
