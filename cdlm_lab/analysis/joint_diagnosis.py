@@ -38,9 +38,7 @@ class JointDiagnosis:
     random: Mapping[str, float]  # the same of random ranking, in expectation, exactly
     gain: float  # how far MAP is on the way from random ranking (0) to a perfect one (1); below 0 if worse
     above_random: bool  # True = the 95% bootstrap interval of MAP less that of random ranking is above 0
-    spread: (
-        np.ndarray
-    )  # float64 (groups,), standard deviation of the log-odds within each group of two or more
+    spread: np.ndarray  # float64 (groups,), standard deviation of the log-odds in each group of two or more
     # Share of the variance within these groups that the place alone explains, 0 to 1, corrected for what it
     # would explain by chance (adjusted R squared).
     by_place: float

@@ -128,9 +128,7 @@ class OneRun:
         self.note(RUNNING)
         self._stamp()
         executed = self._folder / EXECUTED_FILE
-        if (
-            executed.exists() and executed.stat().st_size
-        ):  # of an earlier attempt: it stays beside the new one
+        if executed.exists() and executed.stat().st_size:  # an earlier attempt's stays beside the new one
             executed.rename(_free(executed.with_name(f"{executed.stem}.{n}.ipynb") for n in count(1)))
         command = [sys.executable, "-m", "papermill", self._job["notebook"], str(executed)]
         command += ["-f", self._job["parameters"], "--kernel", "python3", "--log-output", "--no-progress-bar"]
