@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 # From the top down. A module may import from its own group and from lower ones, never sideways.
@@ -217,24 +218,18 @@ def state_at_import(module: Module) -> Iterator[str]:
 
 
 def import_cycle(modules: list[Module]) -> list[str]:
-    """Modules that import each other in a circle, in order; [] if none do. Those inside functions count."""
+    """Modules that import each other in a circle, in order; [] if none do. Those inside functions count; a
+    package named on the way to one of its own modules does not."""
     names = {module.name for module in modules}
-    graph = {m.name: {n for _, n in imports(m) if n in names and n != m.name} for m in modules}
-    done: set[str] = set()
-
-    def visit(name: str, path: list[str]) -> list[str]:
-        if name in path:
-            return [*path[path.index(name) :], name]
-        if name in done:
-            return []
-        for target in sorted(graph[name]):
-            # A package named on the way to one of its own modules is not a circle.
-            if not within(name, target) and (found := visit(target, [*path, name])):
-                return found
-        done.add(name)
-        return []
-
-    return next((found for name in sorted(graph) if (found := visit(name, []))), [])
+    graph = {
+        module.name: {name for _, name in imports(module) if name in names and not within(module.name, name)}
+        for module in modules
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return error.args[1][::-1]  # it names those first that are imported
+    return []
 
 
 RULES: tuple[Rule, ...] = (
