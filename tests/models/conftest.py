@@ -95,8 +95,8 @@ def loaded(case: Case, source: Path | None) -> Loaded:
 
 
 @pytest.fixture
-def model(loaded: Loaded) -> PreTrainedModel:
-    return loaded[0]
+def model(case: Case, loaded: Loaded) -> PreTrainedModel:
+    return loaded[0].double() if case.exact else loaded[0]
 
 
 @pytest.fixture

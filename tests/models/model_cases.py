@@ -23,6 +23,7 @@ from cdlm_lab.examples.tagging import SplitDocument, TagExample, TagExamples
 from cdlm_lab.examples.tokens import Vocabulary, from_tokenizer
 from cdlm_lab.models.checkpoint import is_trained, read_own_model
 from cdlm_lab.models.coreference import load_pair_scorer
+from cdlm_lab.models.encoder import load_language_model
 from cdlm_lab.models.joint import (
     JointHead,
     JointModel,
@@ -100,6 +101,21 @@ def texts() -> Batch:
 
 def classified() -> Batch:
     return texts() | {"labels": torch.tensor([1, 0, 0, 1])}
+
+
+def masked(*, globals_: bool) -> Batch:
+    """Every fifth token is masked; every other of these and the first token are global, or none is."""
+    batch = texts()
+    is_masked = (torch.arange(40) % 5 == 3) & (batch["attention_mask"] == 1)
+    batch["labels"] = torch.where(is_masked, batch["input_ids"], -100)
+    batch["input_ids"] = batch["input_ids"].masked_fill(is_masked, 4)
+    batch["global_attention_mask"][:, 3::10] = 1
+    batch["global_attention_mask"] *= batch["attention_mask"] * globals_
+    return batch
+
+
+def wider_masked(batch: Batch) -> Batch:
+    return wider_texts(batch) | {"labels": pad(batch["labels"], (0, 5), value=-100)}
 
 
 def scored() -> Batch:
@@ -469,6 +485,7 @@ class Case:
     # Of one whose config has its head: how it is loaded with any, and another head that could be
     plain: Callable[..., Loaded] | None = None
     other: Any = None
+    exact: bool = False  # it is tested in float64, where nothing is rounded but the loss
     full_head: bool = False  # the head computes in the precision of its weights, whatever the encoder does
 
 
@@ -515,6 +532,13 @@ TINY = {"max_length": 64, "window": 8}
 GLOBAL = r"_global\."
 LOCAL_OF_LAST = r"layer\.1\.attention\.self\.(query|key|value)\."
 CASES: dict[str, Case] = {
+    name: Case(
+        _fixed(load_language_model, **TINY), lambda _, globals_=globals_: masked(globals_=globals_), row_of,
+        wider_masked, 4, 25, "lm_head.dense.weight", without="" if globals_ else GLOBAL, exact=True,
+    )
+    for name, globals_ in (("language model", True), ("language model without global tokens", False))
+}  # fmt: skip
+CASES |= {
     "pair scorer": Case(
         _fixed(load_pair_scorer, **TINY), lambda _: scored(), row_of, wider_texts, 4, 4, "scorer.2.weight",
         without=LOCAL_OF_LAST, full_head=True,
