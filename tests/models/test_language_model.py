@@ -146,11 +146,26 @@ def test_a_model_computes_in_the_wanted_precision_and_a_head_in_float32():
         pass
 
 
-@pytest.mark.parametrize(("has_bfloat16", "chosen"), [(True, "bfloat16"), (False, "float16")])
-def test_precision_of_a_gpu(monkeypatch: pytest.MonkeyPatch, has_bfloat16: bool, chosen: str):
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: has_bfloat16)
-    assert resolve_precision("auto", device="cuda") == chosen
+def assert_chosen_on(device: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `auto` means, with the reason."""
+    for module in (precision, estimate):
+        monkeypatch.setattr(module, "default_device", lambda: device)
+    chosen = shown.partition(":")[0]
+    assert resolve_precision("auto", device=device) == chosen
+    assert precision.precision_in_words("auto") == shown
+    assert precision.precision_in_words("float32") == "float32"
+    assert estimate.bytes_per_number("auto") == (4 if chosen == "float32" else 2)
+    assert estimate.bytes_per_number("float32") == 4
     assert resolve_precision("auto", device="mps") == "float32"
+
+
+@pytest.mark.parametrize(
+    ("has_bfloat16", "shown"),
+    [(True, "bfloat16: this GPU has it"), (False, "float16: this GPU has no bfloat16")],
+)
+def test_precision_of_a_gpu(monkeypatch: pytest.MonkeyPatch, has_bfloat16: bool, shown: str):
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: has_bfloat16)
+    assert_chosen_on("cuda", shown, monkeypatch)
     assert resolve_precision("bfloat16", device="cpu") == "bfloat16"
     assert resolve_precision("float16", device="cuda") == "float16"
     with pytest.raises(ParameterError, match="needs CUDA, but the device is 'cpu'"):
@@ -161,46 +176,23 @@ def test_precision_of_a_gpu(monkeypatch: pytest.MonkeyPatch, has_bfloat16: bool,
 
 
 @pytest.mark.parametrize(
-    ("amx", "avx512", "units"),
+    ("amx", "avx512", "shown"),
     [
-        (True, True, ("AMX", "AVX512-BF16")),
-        (True, False, ("AMX",)),
-        (False, True, ("AVX512-BF16",)),
-        (False, False, ()),
-        (None, None, ()),  # a torch that does not know
+        (True, True, "bfloat16: this CPU has AMX and AVX512-BF16"),
+        (True, False, "bfloat16: this CPU has AMX"),
+        (False, True, "bfloat16: this CPU has AVX512-BF16"),
+        (False, False, "float32: this CPU has neither AMX nor AVX512-BF16"),
+        (None, None, "float32: this CPU has neither AMX nor AVX512-BF16"),  # a torch that does not know
     ],
 )
-def test_precision_of_a_cpu(monkeypatch, amx: bool | None, avx512: bool | None, units: tuple[str, ...]):
+def test_precision_of_a_cpu(monkeypatch, amx: bool | None, avx512: bool | None, shown: str):
     for name, has in (("_is_amx_tile_supported", amx), ("_is_avx512_bf16_supported", avx512)):
         if has is None:
             monkeypatch.delattr(torch.cpu, name, raising=False)
         else:
             monkeypatch.setattr(torch.cpu, name, lambda has=has: has, raising=False)
-    assert precision.bfloat16_units() == units
-    assert resolve_precision("auto", device="cpu") == ("bfloat16" if units else "float32")
+    assert_chosen_on("cpu", shown, monkeypatch)
     assert resolve_precision("float32", device="cpu") == "float32"
-    assert resolve_precision("auto", device="mps") == "float32"
-
-
-@pytest.mark.parametrize(
-    ("device", "units", "shown"),
-    [
-        ("cpu", ("AVX512-BF16",), "bfloat16: this CPU has AVX512-BF16"),
-        ("cpu", ("AMX", "AVX512-BF16"), "bfloat16: this CPU has AMX and AVX512-BF16"),
-        ("cpu", (), "float32: this CPU has neither AMX nor AVX512-BF16"),
-        ("cuda", ("it",), "bfloat16: this GPU has it"),
-        ("cuda", (), "float16: this GPU has no bfloat16"),
-    ],
-)
-def test_why_a_precision_was_chosen(monkeypatch, device: str, units: tuple[str, ...], shown: str):
-    for module in (precision, estimate):
-        monkeypatch.setattr(module, "default_device", lambda: device)
-    monkeypatch.setattr(precision, "bfloat16_units", lambda: units)
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: bool(units))
-    assert precision.precision_in_words("auto") == shown
-    assert precision.precision_in_words("float32") == "float32"
-    assert estimate.bytes_per_number("auto") == (4 if shown.startswith("float32") else 2)
-    assert estimate.bytes_per_number("float32") == 4
 
 
 SCRIPT = """
