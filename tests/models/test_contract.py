@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from model_cases import CASES, TINY, Batch, Case, Loaded, learn, of_cases
+from model_cases import CASES, PARAGRAPHS, SENTENCES, TINY, Batch, Case, Loaded, learn, of_cases
 from model_cases import saved as saved_in
 from safetensors.torch import load_file, save_file
 from transformers import LongformerForMaskedLM, PreTrainedModel
@@ -30,6 +30,15 @@ WITH_HEADS = [name for name, case in CASES.items() if case.plain]
 QUERY = "longformer.encoder.layer.0.attention.self.query.weight"
 NOT_EXACT = [name for name, case in CASES.items() if not case.exact]
 MARKS = {"pair scorer": (MENTION_START, MENTION_END), "question answerer": QUESTION_MARKS}
+READ_GLOBALS = [
+    ("pair classifier", [0], "the first token must be global: set it to 1 in global_attention_mask$"),
+    ("pair scorer", [0, 15], r"\[CLS\] and the tokens of both mentions must be global"),
+    (
+        "question answerer",
+        [0, PARAGRAPHS[2][1], SENTENCES[2][3]],
+        r"\[CLS\], every <t> and every \[s\] must be global: set them to 1",
+    ),
+]
 ON_TINY = [name for name, case in CASES.items() if case.encoder == "tiny"]
 
 
@@ -103,6 +112,26 @@ def test_micro_batches_add_up_to_the_full_batch(case: Case, model: PreTrainedMod
     for (name, weight), other in zip(model.named_parameters(), twin.parameters(), strict=True):
         if weight.grad is not None and weight.grad.any():
             torch.testing.assert_close(other.grad, weight.grad, **form, msg=name)
+
+
+@of_cases("language model", "joint", "pooled", "paragraph", "static tagger", "dynamic tagger")
+def test_without_anything_to_learn_the_loss_is_zero(model: PreTrainedModel, batch: Batch):
+    loss = model(**batch | {"labels": torch.full_like(batch["labels"], -100)}).loss
+    loss.backward()
+    assert loss == 0
+    gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
+    assert gradients
+    assert not any(gradient.any() for gradient in gradients), "a NaN counts as true here, too"
+
+
+@pytest.mark.parametrize(("case", "places", "message"), READ_GLOBALS, indirect=["case"])
+def test_what_is_read_must_be_global(model: PreTrainedModel, batch: Batch, places: list[int], message: str):
+    masks = {place: batch["global_attention_mask"].clone() for place in places}
+    for place, mask in masks.items():
+        mask[2, place] = 0
+    for mask in (None, *masks.values()):
+        with pytest.raises(ValueError, match=f"^{message}"):
+            model(**batch | {"global_attention_mask": mask})
 
 
 @of_cases(*NOT_EXACT)

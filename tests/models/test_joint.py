@@ -298,10 +298,6 @@ def test_heads_and_losses_are_the_equations(model: JointModel, batch: Batch):
     right = [(0, 0, 1), (0, 1, 0), (1, 1, 1), (2, 0, 0)] if of_candidates else of_groups
     expected = sum(-math.log(p[at].item()) for at in right) / len(right)
     assert out.loss.item() == pytest.approx(expected, rel=1e-5)
-    nothing = model(**batch | {"labels": torch.full_like(batch["labels"], -100)}).loss
-    nothing.backward()
-    assert nothing == 0
-    assert not any(w.grad.any() for w in model.parameters() if w.grad is not None)
 
 
 @pytest.mark.parametrize("kind", ["ie_k", "ae_k"])

@@ -88,25 +88,6 @@ def test_a_whole_last_layer_changes_no_logit_and_no_gradient(
     cases.assert_same_gradients(model, whole, rtol=1e-4, atol=1e-6)
 
 
-def test_what_is_read_must_be_global(classifier: PairClassifier, scorer: PairScorer):
-    message = r"^the first token must be global: set it to 1 in global_attention_mask$"
-    local, batch = cases.classified()["global_attention_mask"], cases.classified()
-    local[2, 0], local[2, 5] = 0, 1
-    for mask in (None, local):
-        with pytest.raises(ValueError, match=message):
-            classifier(**batch | {"global_attention_mask": mask})
-    for place in (None, 0, 15):  # all, [CLS], a mention
-        batch = cases.scored()
-        if place is None:
-            batch["global_attention_mask"] = None
-        else:
-            batch["global_attention_mask"][2, place] = 0
-        with pytest.raises(ValueError, match=r"\[CLS\] and the tokens of both mentions must be global"):
-            scorer(**batch)
-    with pytest.raises(ValueError, match="mention_mask is missing"):
-        scorer(batch["input_ids"])
-
-
 def test_an_encoder_of_another_task_gets_two_logits_all_the_same(tiny: Path, tmp_path: Path):
     model = LongformerForMaskedLM.from_pretrained(tiny)
     model.config.num_labels = 5
@@ -122,6 +103,8 @@ def test_the_vector_of_a_pair_is_s_and_sums_and_their_product(scorer: PairScorer
     mask = torch.tensor([[[False, True, True, False], [False, False, False, True]]])
     # s = (9, 8), m_i = (1 + 3, 2 - 4), m_j = (5, 6), product = (20, -12)
     assert pair_vectors(states, mask).tolist() == [[9.0, 8.0, 4.0, -2.0, 5.0, 6.0, 20.0, -12.0]]
+    with pytest.raises(ValueError, match="mention_mask is missing"):
+        scorer(cases.scored()["input_ids"])
     first, squash, last = scorer.scorer
     assert (first.in_features, first.out_features, last.out_features) == (4 * 16, 1024, 1)
     assert isinstance(squash, nn.Tanh)

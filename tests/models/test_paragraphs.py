@@ -58,14 +58,10 @@ def test_the_loss_is_the_formula(model: ParagraphModel, batch: Batch):
 
 
 @of_cases("paragraph")
-def test_nothing_masked_and_nothing_labelled(model: ParagraphModel, batch: Batch):
+def test_nothing_masked(model: ParagraphModel, batch: Batch):
     out = model(**batch | {"mlm_labels": torch.full_like(batch["mlm_labels"], -100)})
     assert out.parts["mlm"] == 0
     assert out.loss == out.parts["mspp"] > 0
-    out = model(**batch | {"labels": torch.full_like(batch["labels"], -100)})
-    out.loss.backward()
-    assert out.loss == 0
-    assert not any(w.grad.any() for w in model.parameters() if w.grad is not None)
 
 
 @of_cases("paragraph")

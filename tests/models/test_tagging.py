@@ -185,15 +185,6 @@ def test_words_without_any_occurrence(empty: str, model: StaticTagger | DynamicT
         assert model.sequence_encoder.weight_ih_l0.grad.any()
 
 
-@every_static
-def test_a_batch_without_labels_to_learn_gives_no_nan(model: StaticTagger, batch: Batch):
-    batch["labels"][:] = -100
-    out = model(**batch)
-    assert out.loss.item() == 0
-    out.loss.backward()
-    assert all(weight.grad.isfinite().all() for weight in model.parameters())
-
-
 def test_context_tells_apart_what_a_sentence_does_not():
     """The same sentence twice, with two tags; what the word is elsewhere decides."""
     one = torch.randn(1, 3, SIZE, generator=torch.Generator().manual_seed(0))
