@@ -5,6 +5,7 @@ by heart."""
 from __future__ import annotations
 
 import copy
+import math
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -112,6 +113,24 @@ def test_micro_batches_add_up_to_the_full_batch(case: Case, model: PreTrainedMod
     for (name, weight), other in zip(model.named_parameters(), twin.parameters(), strict=True):
         if weight.grad is not None and weight.grad.any():
             torch.testing.assert_close(other.grad, weight.grad, **form, msg=name)
+
+
+@of_cases("pair classifier", "joint", "pooled", "static tagger", "dynamic tagger")
+def test_the_loss_is_the_mean_cross_entropy_of_what_is_labelled(case: Case, model, batch: Batch):
+    out, labels = model(**batch), batch["labels"]
+    p = out.logits.double().softmax(-1)
+    losses = [-math.log(p[(*at, labels[tuple(at)])].item()) for at in (labels >= 0).nonzero().tolist()]
+    assert len(losses) == case.items
+    assert out.loss.item() == pytest.approx(sum(losses) / len(losses), rel=1e-5)
+
+
+@of_cases("pair scorer", "matcher", "fine-tuned matcher")
+def test_the_loss_of_pairs_is_their_mean_binary_cross_entropy(model: PreTrainedModel, batch: Batch):
+    out = model(**batch)
+    p = torch.sigmoid(out.logits.double())
+    right = torch.where(batch["labels"] == 1, p, 1 - p)
+    assert out.logits.shape == batch["labels"].shape
+    assert out.loss.item() == pytest.approx(-right.log().mean().item(), rel=1e-5)
 
 
 @of_cases("language model", "joint", "pooled", "paragraph", "static tagger", "dynamic tagger")

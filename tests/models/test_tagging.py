@@ -73,18 +73,12 @@ def slow_logits(tagger: StaticTagger, batch: Batch, row: int) -> torch.Tensor:
 
 @every_static
 @torch.no_grad()
-def test_logits_weights_and_loss_are_the_equations_in_loops(model: StaticTagger, batch: Batch):
+def test_logits_and_weights_are_the_equations_in_loops(model: StaticTagger, batch: Batch):
     out = model(**batch)
     assert out.logits.shape == (4, 5, len(TAGS))
-    losses = []
     for row, length in enumerate(batch["attention_mask"].sum(1)):
         expected = slow_logits(model, batch, row)
         torch.testing.assert_close(out.logits[row, :length], expected, rtol=1e-4, atol=1e-5)
-        labels = batch["labels"][row, :length].tolist()
-        p = out.logits[row].softmax(-1)
-        losses += [-math.log(p[word, label].item()) for word, label in enumerate(labels) if label >= 0]
-    assert len(losses) == 10, "one word has no label"
-    assert out.loss.item() == pytest.approx(sum(losses) / 10, rel=1e-5)
     assert out.logits.std() > 0.1, "all the same would show nothing"
     if model.attention is None:
         assert out.weights is None
@@ -366,10 +360,6 @@ def test_the_dynamic_tagger_equals_the_equations_in_loops(model: DynamicTagger, 
         assert len(expected) == words
         torch.testing.assert_close(out.logits[row, :words], expected, rtol=1e-4, atol=1e-5)
     assert out.logits.std() > 0.02, "all the same would show nothing"
-    p, learnt = out.logits.double().softmax(-1), (batch["labels"] >= 0).nonzero().tolist()
-    losses = [-math.log(p[row, word, batch["labels"][row, word]].item()) for row, word in learnt]
-    assert len(losses) == 10, "one word has no label"
-    assert out.loss.item() == pytest.approx(sum(losses) / 10, rel=1e-5)
     if model.head.attention is None:
         assert out.weights is None
     else:
