@@ -92,7 +92,7 @@ def curves(folder: Path, report: Report) -> Iterator[str]:
         curve = LiveCurve(title=training_name(training, report) or report.name, measure=measure)
         for record in read_history(file):
             curve.remember(record)
-        if curve.history.steps:
+        if curve.known("loss"):
             yield curve.html(final=False)
 
 

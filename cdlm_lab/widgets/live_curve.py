@@ -13,7 +13,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import numpy as np
@@ -26,15 +25,7 @@ POINTS = 220  # most points a line is drawn with
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 300, 54, 58, 12, 40
 
 
-@dataclass(kw_only=True, slots=True)
-class RunHistory:
-    """What a run has reported so far; each list grows at its end, steps ascending."""
-
-    steps: list[int] = field(default_factory=list)  # optimiser steps with a training loss
-    losses: list[float] = field(default_factory=list)  # nats per masked token
-    eval_steps: list[int] = field(default_factory=list)  # optimiser steps with a validation
-    eval_perplexities: list[float] = field(default_factory=list)
-    total_steps: int | None = None  # length of the whole run, if known
+Points = Sequence[tuple[float, float]]  # optimiser step and value, steps ascending
 
 
 def smoothed(values: Sequence[float]) -> np.ndarray:
@@ -65,17 +56,22 @@ def ticks(low: float, high: float, *, about: int) -> list[float]:
     return [round(i * step, 10) for i in range(first, last + 1)]
 
 
-def curve_svg(history: RunHistory, *, perplexity: bool = True) -> str:
-    """Training loss (faint: as reported; strong: smoothed) and validation perplexity over optimiser steps, or
-    the losses alone for tasks in which perplexity means nothing."""
-    average = smoothed(history.losses)
-    heights = np.array([math.log(p) if 0 < p < math.inf else math.nan for p in history.eval_perplexities])
+def curve_svg(
+    losses: Points, perplexities: Points, *, total_steps: float | None = None, perplexity: bool = True
+) -> str:
+    """Training loss in nats (faint: as reported; strong: smoothed) and validation perplexity over optimiser
+    steps, as far as the run goes if that is known; or the losses alone for tasks in which perplexity means
+    nothing."""
+    steps, reported = np.array(losses, dtype=float).reshape(-1, 2).T
+    eval_steps, validated = np.array(perplexities, dtype=float).reshape(-1, 2).T
+    average = smoothed(reported)
+    heights = np.array([math.log(p) if 0 < p < math.inf else math.nan for p in validated])
     drawn = [value for value in (*average, *heights) if math.isfinite(value)]
     low, high = (min(drawn), max(drawn)) if drawn else (0.0, 1.0)
     margin = max(0.08 * (high - low), 0.05)
     low, high = low - margin, high + margin
-    last = max([1, history.total_steps or 0, *history.steps[-1:], *history.eval_steps[-1:]])
-    first = min([*history.steps[:1], *history.eval_steps[:1], last])
+    last = max([1, total_steps or 0, *steps[-1:], *eval_steps[-1:]])
+    first = min([*steps[:1], *eval_steps[:1], last])
     first = 0 if first < 0.2 * last else first  # a resumed run is not squeezed into the right-hand end
 
     def x(step: float) -> float:
@@ -93,20 +89,19 @@ def curve_svg(history: RunHistory, *, perplexity: bool = True) -> str:
             pen = "L" if finite else "M"
         return f'<path d="{"".join(moves)}" fill="none" {style}/>'
 
-    reported = np.asarray(history.losses, dtype=float)
     reported = np.clip(np.where(np.isfinite(reported), reported, np.nan), low, high)
     dots = "".join(
         f'<circle cx="{x(step):.1f}" cy="{y(value):.1f}" r="4.2" fill="{GLOBAL}"/>'
-        for step, value in zip(history.eval_steps, heights, strict=True)
+        for step, value in zip(eval_steps, heights, strict=True)
         if math.isfinite(value)
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
         f'font-family="{html.FONT}" font-size="12" fill="{html.TEXT}">'
         + _axes(ticks(low, high, about=5), ticks(first, last, about=6), x, y, perplexity)
-        + line(history.steps, reported, f'stroke="{MASKED}" stroke-opacity=".32"')
-        + line(history.steps, average, f'stroke="{MASKED}" stroke-width="2.2" stroke-linejoin="round"')
-        + line(history.eval_steps, heights, f'stroke="{GLOBAL}" stroke-width="1.4" stroke-opacity=".6"')
+        + line(steps, reported, f'stroke="{MASKED}" stroke-opacity=".32"')
+        + line(steps, average, f'stroke="{MASKED}" stroke-width="2.2" stroke-linejoin="round"')
+        + line(eval_steps, heights, f'stroke="{GLOBAL}" stroke-width="1.4" stroke-opacity=".6"')
         + f"{dots}</svg>"
     )
 
@@ -168,14 +163,12 @@ class LiveCurve:
         if measure not in get_args(Measure):
             raise ValueError(f"measure is {measure!r}; choose perplexity or loss")
         self.title, self.measure = title, measure
-        self.history = RunHistory()
+        self.records: list[dict[str, float | None]] = []  # all keys that count, seconds known
         self._write = write or _print_unwatched
         self._show, self._clock = show or ReplacedOutput(), clock
         self._began = clock()
         self._drawn = self._written = -math.inf
         self._unwritten = False  # True = something was reported since the last line of text
-        self._times: list[tuple[int, float]] = []
-        self._learning_rate: float | None = None
 
     def __call__(self, record: Mapping[str, object]) -> None:
         """Take in one record; redraw and write when it is time."""
@@ -196,7 +189,7 @@ class LiveCurve:
     def __exit__(self, *error: object) -> None:
         """Show and write the last state, if any; the picture then also survives in a notebook that is not
         trusted."""
-        if self.history == RunHistory():
+        if self.is_empty:
             return
         self._show(self.html())
         if self._unwritten:
@@ -210,50 +203,54 @@ class LiveCurve:
             raise ValueError(
                 "a record of training needs the key 'step', the number of optimiser updates done"
             )
-        step, history = int(values["step"]), self.history
-        last = max([*history.steps[-1:], *history.eval_steps[-1:], step])
-        if step < last:
-            raise ValueError(f"step {step} comes after step {last}: begin a new LiveCurve for a new run")
-        if values["loss"] is not None:
-            history.steps.append(step)
-            history.losses.append(values["loss"])
-        if values["eval_perplexity"] is not None:
-            history.eval_steps.append(step)
-            history.eval_perplexities.append(values["eval_perplexity"])
-        if values["total_steps"] is not None:
-            history.total_steps = int(values["total_steps"])
-        if values["learning_rate"] is not None:
-            self._learning_rate = values["learning_rate"]
-        seconds = values["seconds"] if values["seconds"] is not None else self._clock() - self._began
-        self._times = [*self._times[-RECENT:], (step, seconds)]
+        last = self.last("step") or 0
+        if values["step"] < last:
+            step = f"step {values['step']:.0f} comes after step {last:.0f}"
+            raise ValueError(f"{step}: begin a new LiveCurve for a new run")
+        if values["seconds"] is None:
+            values["seconds"] = self._clock() - self._began
+        self.records.append(values)
         return values
+
+    def known(self, key: str) -> list[tuple[float, float]]:
+        """Step and value of all records that have one."""
+        return [(record["step"], record[key]) for record in self.records if record[key] is not None]
+
+    def last(self, key: str) -> float | None:
+        """The last value that a record has; None = none has one."""
+        return next((record[key] for record in reversed(self.records) if record[key] is not None), None)
+
+    @property
+    def is_empty(self) -> bool:
+        """True = there is nothing to draw."""
+        return all(self.last(key) is None for key in ("loss", "eval_perplexity", "total_steps"))
 
     @property
     def seconds_left(self) -> float | None:
         """Seconds to the end at the speed of the last reports; None while that is not known."""
-        if not self.history.total_steps or len(self._times) < 2:
+        total, recent = self.last("total_steps"), self.records[-RECENT - 1 :]
+        if not total or len(recent) < 2:
             return None
-        (first_step, first), (step, seconds) = self._times[0], self._times[-1]
-        if step <= first_step or seconds <= first:
+        steps, seconds = (recent[-1][key] - recent[0][key] for key in ("step", "seconds"))
+        if steps <= 0 or seconds <= 0:
             return None
-        return max(self.history.total_steps - step, 0) * (seconds - first) / (step - first_step)
+        return max(total - recent[-1]["step"], 0) * seconds / steps
 
     def facts(self) -> list[tuple[str, str]]:
         """(name, value) of what is worth reading now: step, loss, perplexity, learning rate, time."""
-        history, total = self.history, self.history.total_steps
-        step, seconds = self._times[-1] if self._times else (0, 0.0)
-        rows = [("step", f"{step:,}" + (f" of {total:,} ({step / total:.0%})" if total else ""))]
-        if history.losses:
-            last = history.losses[-1]
-            loss = f"{smoothed(history.losses)[-1]:.3f}" if math.isfinite(last) else f"{last:g}, not a number"
+        total, step, seconds = (self.last(key) or 0 for key in ("total_steps", "step", "seconds"))
+        rows = [("step", f"{step:,.0f}" + (f" of {total:,.0f} ({step / total:.0%})" if total else ""))]
+        if losses := [loss for _, loss in self.known("loss")]:
+            last = losses[-1]
+            loss = f"{smoothed(losses)[-1]:.3f}" if math.isfinite(last) else f"{last:g}, not a number"
             rows.append(("training loss", loss))
-        if history.eval_perplexities:
-            perplexities = min(history.eval_perplexities), history.eval_perplexities[-1]
+        if validated := [perplexity for _, perplexity in self.known("eval_perplexity")]:
             in_perplexity = self.measure == "perplexity"
+            perplexities = min(validated), validated[-1]
             best, now = (f"{p:.2f}" if in_perplexity else f"{math.log(p):.3f}" for p in perplexities)
             rows.append((f"validation {self.measure}", now + (f" (best {best})" if best != now else "")))
-        if self._learning_rate is not None:
-            rows.append(("learning rate", f"{self._learning_rate:.1e}"))
+        if (learning_rate := self.last("learning_rate")) is not None:
+            rows.append(("learning rate", f"{learning_rate:.1e}"))
         rows.append(("so far", html.seconds_in_words(seconds)))
         if left := self.seconds_left:
             rows.append(("left", html.seconds_in_words(left)))
@@ -266,7 +263,8 @@ class LiveCurve:
     def html(self, *, final: bool = True) -> str:
         """The facts and the curve as HTML. While a run goes on the picture is inline, so that it does not
         flicker; the final one is an image, which notebooks keep even where they are not trusted."""
-        picture = curve_svg(self.history, perplexity=self.measure == "perplexity")
+        form = {"total_steps": self.last("total_steps"), "perplexity": self.measure == "perplexity"}
+        picture = curve_svg(self.known("loss"), self.known("eval_perplexity"), **form)
         if final:
             words = f"The training loss and the validation {self.measure} by step. {self.line()}"
             picture = html.image_from_svg(picture, description=words)
@@ -327,7 +325,7 @@ class LiveCurves:
         self._show_all("".join(folded) + (text or whole))
 
     def _ended(self, curve: LiveCurve) -> None:
-        if curve.history == RunHistory():
+        if curve.is_empty:
             return
         self._before += [self._last[0]] if self._last[0] else []
         summary = f"{html.name_html(curve.title)}: {html.escaped(curve.line())}"

@@ -53,7 +53,8 @@ def panels(selection: Selection) -> list[Panel]:
         more = {"target_rank": target, "predictions": tuple(hidden)}
         if selection.gradients:
             given = np.linspace(-1, 1, len(scores))
-            more["attributed"] = Attributed(span=selection.masked[-1], words=given, output=-1, baseline=-3)
+            numbers = {"output": -1, "baseline": -3, "total": 0.0}
+            more["attributed"] = Attributed(span=selection.masked[-1], words=given, **numbers)
         answers.append(Panel(name=name, scores=2 + scores / 100, ranks=ranks, **words, **more))
     return answers
 

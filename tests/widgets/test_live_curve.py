@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import cdlm_lab
-from cdlm_lab.widgets.live_curve import LiveCurve, LiveCurves, RunHistory, curve_svg, smoothed, ticks
+from cdlm_lab.widgets.live_curve import LiveCurve, LiveCurves, curve_svg, smoothed, ticks
 
 
 class Stage:
@@ -224,15 +224,14 @@ def circles(svg: str) -> list[tuple[float, float]]:
 
 
 def test_a_perplexity_is_drawn_at_the_height_of_the_loss_that_is_its_logarithm():
-    history = RunHistory(steps=[0, 100], losses=[3.0, 1.0], eval_steps=[0], eval_perplexities=[math.exp(3.0)])
-    svg = curve_svg(history)
+    svg = curve_svg([(0, 3.0), (100, 1.0)], [(0, math.exp(3.0))])
     start = re.search(r'd="M([\d.]+) ([\d.]+)L[^"]*" fill="none" stroke="#e69f00" stroke-width', svg)
     assert circles(svg) == [pytest.approx((float(start[1]), float(start[2])))]
 
 
 def test_the_whole_run_is_on_the_step_axis():
-    half = curve_svg(RunHistory(eval_steps=[0, 50], eval_perplexities=[9, 3], total_steps=100))
-    whole = curve_svg(RunHistory(eval_steps=[0, 100], eval_perplexities=[9, 3], total_steps=100))
+    half = curve_svg([], [(0, 9), (50, 3)], total_steps=100)
+    whole = curve_svg([], [(0, 9), (100, 3)], total_steps=100)
     (left, _), (middle, _) = circles(half)
     (_, _), (right, _) = circles(whole)
     assert middle == pytest.approx((left + right) / 2)
@@ -240,24 +239,24 @@ def test_the_whole_run_is_on_the_step_axis():
 
 def test_a_long_run_is_drawn_small():
     losses = np.random.default_rng(0).normal(4, 0.3, 25_000).tolist()
-    history = RunHistory(steps=list(range(25_000)), losses=losses)
-    assert len(curve_svg(history)) < 12_000
+    assert len(curve_svg(list(enumerate(losses)), [])) < 12_000
     stage = Stage()
-    stage.curve.history = history
+    for step, loss in enumerate(losses):
+        stage.curve.remember({"step": step, "loss": loss})
     assert len(stage.curve.html()) < 20_000
 
 
 @pytest.mark.parametrize(
-    "history",
+    ("losses", "perplexities"),
     [
-        RunHistory(),
-        RunHistory(steps=[1], losses=[2.0]),
-        RunHistory(steps=[1, 2, 3], losses=[math.nan, 2.0, math.inf]),
-        RunHistory(eval_steps=[1, 2], eval_perplexities=[math.inf, math.nan]),
+        ([], []),
+        ([(1, 2.0)], []),
+        ([(1, math.nan), (2, 2.0), (3, math.inf)], []),
+        ([], [(1, math.inf), (2, math.nan)]),
     ],
 )
-def test_odd_histories_are_drawn_without_a_wrong_number(history):
-    svg = curve_svg(history)
+def test_odd_histories_are_drawn_without_a_wrong_number(losses, perplexities):
+    svg = curve_svg(losses, perplexities)
     ElementTree.fromstring(svg)
     assert "nan" not in svg
     assert "inf" not in svg

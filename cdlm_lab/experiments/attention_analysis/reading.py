@@ -155,7 +155,8 @@ class Reader:
         )
         inside = self.words >= 0
         sums = np.bincount(self.words[inside], result.tokens[inside], minlength=int(self.firsts[-1]))
-        return Attributed(span=place, words=sums, output=result.output, baseline=result.baseline)
+        numbers = {"output": result.output, "baseline": result.baseline, "total": float(sums.sum())}
+        return Attributed(span=place, words=sums, **numbers)
 
     @cached_property
     def word_pieces(self) -> WordPieces:

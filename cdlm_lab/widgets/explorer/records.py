@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
@@ -59,15 +59,9 @@ class ShownDocument:
         return replace(self, words=tuple(words))
 
     def for_browser(self) -> dict[str, Any]:
-        """As JSON; invisible and direction-turning characters are made visible."""
-        return {
-            "name": visible(self.name),
-            "words": list(map(visible, self.words)),
-            "gaps": "".join(str(int(gap)) for gap in self.gaps),
-            "counts": "".join(str(int(count)) for count in self.counts),
-            "sentences": [list(span) for span in self.sentences],
-            "mentions": [[start, end, visible(label)] for start, end, label in self.mentions],
-        }
+        """As JSON, with what is known of each word."""
+        flags = {"gaps": self.gaps, "counts": self.counts}
+        return as_json(self) | {name: "".join(str(int(one)) for one in of) for name, of in flags.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,11 +148,7 @@ class Attributed:
     words: np.ndarray  # (words of all documents,)
     output: float  # logarithm of the probability of the hidden words
     baseline: float  # the same with all other words hidden, too
-
-    def for_browser(self) -> dict[str, Any]:
-        """As JSON."""
-        numbers = {"output": self.output, "baseline": self.baseline, "total": float(self.words.sum())}
-        return {"span": list(self.span), "words": packed(self.words), **numbers}
+    total: float  # of `words`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -175,19 +165,17 @@ class Panel:
     attributed: Attributed | None = None  # None = not wanted, or nothing is hidden
     before: Panel | None = None  # of the text before the edits; None = there are none
 
-    def for_browser(self) -> dict[str, Any]:
-        """As JSON; arrays as base64 of little-endian float32 and bytes."""
-        arrays = {name: packed(getattr(self, name)) for name in ("scores", "ranks")}
-        arrays |= {name: packed(getattr(self, name), "u1") for name in ("reach", "read")}
-        predictions = [asdict(one) | {"span": list(one.span)} for one in self.predictions]
-        for one in predictions:
-            one["top"] = [[visible(text), probability] for text, probability in one["top"]]
-        name = {"name": visible(self.name), "target_rank": self.target_rank}
-        others = {
-            "attributed": self.attributed and self.attributed.for_browser(),
-            "before": self.before and self.before.for_browser(),
-        }
-        return name | arrays | {"predictions": predictions} | others
+
+def as_json(value: Any) -> Any:
+    """A record as JSON: arrays are base64 of little-endian float32, of flags bytes; invisible and
+    direction-turning characters are made visible."""
+    if is_dataclass(value):
+        return {one.name: as_json(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, np.ndarray):
+        return packed(value, "u1" if value.dtype == bool else "<f4")
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [as_json(one) for one in value]
+    return visible(value) if isinstance(value, str) else value
 
 
 def packed(values: np.ndarray, dtype: str = "<f4") -> str:

@@ -19,7 +19,7 @@ import traitlets
 
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.widgets.explorer.content import Choices, Content
-from cdlm_lab.widgets.explorer.records import Panel, Selection, packed
+from cdlm_lab.widgets.explorer.records import Panel, Selection, as_json, packed
 from cdlm_lab.widgets.explorer.still import still_html
 from cdlm_lab.widgets.html import STILL_POLICY, whole_page
 
@@ -91,7 +91,7 @@ def _run(command: list[str]) -> str:
 
 
 def _answer_json(panels: Sequence[Panel]) -> dict[str, Any]:
-    return {"panels": [panel.for_browser() for panel in panels]}
+    return {"panels": as_json(panels)}
 
 
 class Explorer(anywidget.AnyWidget):

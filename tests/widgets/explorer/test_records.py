@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cdlm_lab.widgets.explorer import Panel, Prediction, Selection, ShownDocument
-from cdlm_lab.widgets.explorer.records import Attributed, packed
+from cdlm_lab.widgets.explorer.records import Attributed, as_json, packed
 
 DOCUMENT = ShownDocument(
     name="a",
@@ -89,13 +89,13 @@ def test_a_panel_as_the_browser_has_it():
         target_rank=12.5,
         predictions=(Prediction(span=(0, 1, 2), truth_probability=0.25, top=(("<b>", 0.5),), pieces=3),),
     )  # fmt: skip
-    values = panel.for_browser()
+    values = as_json(panel)
     assert base64.b64decode(values["reach"]) == b"\x01\x00"
     assert base64.b64decode(values["read"]) == b"\x01\x01"
     assert values["target_rank"] == 12.5
     assert (values["before"], values["attributed"]) == (None, None)
-    rests = Attributed(span=(0, 1, 2), words=np.array([0.5, -0.25]), output=-1.0, baseline=-1.3)
-    both = replace(panel, before=panel, attributed=rests).for_browser()
+    rests = Attributed(span=(0, 1, 2), words=np.array([0.5, -0.25]), output=-1.0, baseline=-1.3, total=0.25)
+    both = as_json(replace(panel, before=panel, attributed=rests))
     assert both["before"] == values
     assert {name: both["attributed"][name] for name in ("output", "baseline", "total")} == {
         "output": -1.0,
