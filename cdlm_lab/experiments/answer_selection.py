@@ -30,7 +30,8 @@ from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_candidates
 from cdlm_lab.examples.candidates import CandidateExamples
 from cdlm_lab.experiments import runs
-from cdlm_lab.experiments.runs import Cell, Scores, Training, once, predict, report, train, train_small
+from cdlm_lab.experiments.runs import Scores, Training, once, predict, report, train, train_small
+from cdlm_lab.experiments.scoring import Cell, paired_tests, score_rows
 from cdlm_lab.experiments.systems import ranking
 from cdlm_lab.experiments.systems.joint import JointRun, JointSettings, sentence_rows
 from cdlm_lab.experiments.systems.ranking import (
@@ -371,13 +372,13 @@ def evaluate(
         row
         for group, measure in product((ALL, RERANKED), MEASURES)
         for pairs in _tested(run.systems, group, measure)
-        for row in runs.paired_tests(pairs, values, clusters)
+        for row in paired_tests(pairs, values, clusters)
     ]
     against_pairwise = [row for row in tests if row["b"] == PAIRWISE]
     diagnosed = diagnoses(run, predictions).items()
     timed = measured_latencies(run) if latencies is None else latencies
     return Scores(
-        rows=[*runs.score_rows(values, clusters, against_pairwise), *_random_rows(run)],
+        rows=[*score_rows(values, clusters, against_pairwise), *_random_rows(run)],
         tables={
             "comparisons": tests,
             "diagnosis": [{"system": name, "seed": seed, **one.row} for (name, seed), one in diagnosed],

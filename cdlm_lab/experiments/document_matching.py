@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, product
 from pathlib import Path
@@ -31,17 +31,17 @@ from cdlm_lab.examples.document_pairs import shortened
 from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import checkpoint_of
 from cdlm_lab.experiments.runs import Scores, SystemRun, Training, once, predict, report, train, train_small
+from cdlm_lab.experiments.scoring import Counts, count_rows, count_tests
 from cdlm_lab.experiments.systems import matching
 from cdlm_lab.experiments.systems.matching import (
     SYSTEMS,
     CosineThreshold,
     Matcher,
     MatchPredictions,
-    System,
+    MatchSystem,
     systems_table,
 )
 from cdlm_lab.metrics.counts import DECISION_SCORES, match_counts
-from cdlm_lab.metrics.significance import compare_counts
 from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.report import Report
@@ -105,7 +105,7 @@ class Settings(matching.MatcherSettings):
         if self.unrelated == "contradicting" and self.corpus != STORYWORLD:
             raise ParameterError("unrelated is 'contradicting', which storyworld alone has; write similar")
 
-    def config(self, system: System, *, seed: int, pairs: int) -> TrainingConfig:
+    def config(self, system: MatchSystem, *, seed: int, pairs: int) -> TrainingConfig:
         """How a system is trained on so many pairs. Raises ParameterError for values that cannot be."""
         long = system.trains_encoder
         config = config_of_passes(
@@ -284,6 +284,7 @@ class MatchingRun(SystemRun):
         "window",
     )
     SUFFIX: ClassVar[str] = ".npz"
+    ITEMS: ClassVar[str] = "pairs"
 
     settings: Settings
     pairs: Pairs
@@ -304,11 +305,6 @@ class MatchingRun(SystemRun):
         return cls(settings=given, pairs={**pairs, ONE_DOCUMENT: tuple(alone)}, lost=lost)
 
     @property
-    def trainings(self) -> list[Training]:
-        """Each system with each seed; one that leaves nothing to chance once."""
-        return [one for one in super().trainings if one.system.is_model or not one.seed]
-
-    @property
     def data(self) -> dict[str, Any]:
         """Of the pairs, for the report."""
         return {
@@ -324,25 +320,15 @@ class MatchingRun(SystemRun):
         """Dev and test, and test with one document of each pair."""
         return "dev", "test", ONE_DOCUMENT
 
-    def is_trained(self, training: Training) -> bool:
-        """False for a threshold, which is fitted when it is needed."""
-        return training.system.is_model
-
-    def items(self, system: Any) -> str:
-        """What an update has a batch of."""
-        return "pairs"
-
     @cached_property
     def matchers(self) -> matching.Matchers:
         """Of its systems."""
         kept = self.folder if self.settings.run_folder else None
         return matching.Matchers(settings=self.settings, training=self.pairs.get("train", ()), cache=kept)
 
-    def job(self, training: Training, *, trial: bool = False) -> TrainingJob | None:
-        """A new matcher on the pairs of train; None for a threshold, which is fitted when it is needed."""
+    def job(self, training: Training, *, trial: bool = False) -> TrainingJob:
+        """A new matcher on the pairs of train; `trial`: on the first batch of them alone."""
         system, pairs = training.system, self.pairs["train"]
-        if not system.is_model:
-            return None
         if fewest := self.settings.fewest_sentences:
             pairs = tuple(shortened(pairs, fewest=fewest, seed=training.seed))
         config = self.settings.config(system, seed=training.seed, pairs=len(pairs))
@@ -358,7 +344,7 @@ class MatchingRun(SystemRun):
             config=config,
         )
 
-    def trial(self, training: Training) -> TrainingJob | None:
+    def trial(self, training: Training) -> TrainingJob:
         """Its first batch, so that frozen BERT encodes no other sentences."""
         return self.job(training, trial=True)
 
@@ -430,29 +416,20 @@ MEASURES = {name: DECISION_SCORES[name] for name in ("accuracy", "f1")}
 def evaluate(run: MatchingRun, predictions: Predictions) -> Scores:
     """Accuracy and F1 of all systems, and on test the tests of each against the one that it builds on;
     clusters of pairs are drawn."""
-    counts: runs.Counts = {}
+    counts: Counts = {}
     for (system, _), of_split in predictions.items():
         for split, one in of_split.items():
             labels, clusters = zip(*((pair.related, pair.cluster) for pair in run.pairs[split]), strict=True)
             counted = match_counts(labels, one.decisions, clusters=clusters)
             counts.setdefault((system, split), []).append(counted)
-    tests = _comparisons(run, counts)
-    rows = runs.count_rows(counts, MEASURES, tests, of_seeds=DECISION_SCORES)
-    return Scores(rows=rows, tables={"comparisons": tests})
-
-
-def _comparisons(run: MatchingRun, counts: runs.Counts) -> list[dict[str, Any]]:
-    """`p_holm`: corrected for the systems tested by a measure."""
     tested = [(one.name, one.against) for one in run.systems if (one.against, "test") in counts]
-    more, rows = {"pairs": len(run.pairs["test"])}, []
-    for measure, of in MEASURES.items():
-        compared = (
-            (a, b, compare_counts(counts[a, "test"], counts[b, "test"], of, seed=0)) for a, b in tested
-        )
-        rows += runs.with_p_holm(
-            [{"a": a, "b": b, **asdict(one), "measure": measure, **more} for a, b, one in compared]
-        )
-    return rows
+    tests = [
+        row | {"pairs": len(run.pairs["test"])}
+        for measure, of in MEASURES.items()
+        for row in count_tests(tested, counts, of, measure=measure)
+    ]
+    rows = count_rows(counts, MEASURES, tests, of_seeds=DECISION_SCORES)
+    return Scores(rows=rows, tables={"comparisons": tests})
 
 
 def score_table(report: Report, split: str = "test") -> ScoreTable:

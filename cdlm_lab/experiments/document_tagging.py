@@ -29,6 +29,7 @@ from cdlm_lab.data.tagged import TaggedDocument, TagReading, labels_of, read_tag
 from cdlm_lab.examples.tagging import SplitDocument, TagExamples, document_runs
 from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.runs import once, predict, report, train, train_small
+from cdlm_lab.experiments.scoring import Counts, count_rows, count_tests
 from cdlm_lab.experiments.systems.tagging import Tagger, Taggers, TaggerSettings, TagPredictions, TagSystem
 from cdlm_lab.experiments.views.tagging import (
     comparison_table,
@@ -232,6 +233,7 @@ class TaggingRun(runs.SystemRun):
         "hidden_size",
     )
     SUFFIX: ClassVar[str] = ".npz"
+    ITEMS: ClassVar[str] = "sentences"
 
     settings: Settings
     corpus: TaggedCorpus
@@ -265,8 +267,7 @@ class TaggingRun(runs.SystemRun):
     def shown(self) -> TagTraining:
         """Whose tags are shown: of the system that is the last in the table, or the last that attends to the
         document, if one does; with seed 0."""
-        system = sorted(self.systems, key=lambda one: one.context)[-1]
-        return next(one for one in self.trainings if one.system is system)
+        return self.first(sorted(self.systems, key=lambda one: one.context)[-1])
 
     @property
     def data(self) -> dict[str, Any]:
@@ -278,10 +279,6 @@ class TaggingRun(runs.SystemRun):
             "facts": dict(corpus_facts(self)),
             "labels": list(self.corpus.labels),
         }
-
-    def items(self, system: Any) -> str:
-        """What an update has a batch of."""
-        return "sentences"
 
     def parallel(self, training: TagTraining) -> str:
         """This process trains all."""
@@ -421,8 +418,7 @@ def shortened_facts(run: TaggingRun) -> list[tuple[str, str]]:
     """Of each system whether it reads some words only in part, as (name, text)."""
     rows, room = [], run.settings.most_tokens - ENDS
     for system in run.systems:
-        training = next(one for one in run.trainings if one.system is system)
-        if cut := sum(shortened_words(run, run.examples(training)["train"]).values()):
+        if cut := sum(shortened_words(run, run.examples(run.first(system))["train"]).values()):
             rows.append((f"{system.label}: cut", f"of {cut:,} long words the first {room} pieces are read"))
     return rows
 
@@ -444,23 +440,18 @@ MEASURES = {"precision": precision_of, "recall": recall_of, "f1": f1_of}
 TESTED = (("doc-arc", "bert-lstm"), ("dynamic-doc-arc", "dynamic-bert-lstm"), ("doc-arc", "bert"))
 # What Figure 3 subtracts; the paper has the second alone.
 GAINS = (("doc-arc", "bert-lstm"), ("doc-arc", "bert"), ("dynamic-doc-arc", "dynamic-bert-lstm"))
-SEED = 0  # of resampling
 
 
 @once
 def evaluate(run: TaggingRun, predictions: Predictions) -> runs.Scores:
     """Scores of all systems on dev and test, and on test the tests between them; the sweep, and the analyses
     of section 5. Documents are drawn."""
-    counts: runs.Counts = {}
+    counts: Counts = {}
     for (system, _), of_split in predictions.items():
         for split, one in of_split.items():
             counts.setdefault((system, split), []).append(run.counts(one))
-    tests = []
-    for a, b in TESTED:
-        if {(a, "test"), (b, "test")} <= counts.keys():
-            compared = compare_counts(counts[a, "test"], counts[b, "test"], f1_of, seed=SEED)
-            tests.append({"a": a, "b": b, "measure": "f1", **asdict(compared)})
-    tests = runs.with_p_holm(tests)
+    tested = [(a, b) for a, b in TESTED if {(a, "test"), (b, "test")} <= counts.keys()]
+    tests = count_tests(tested, counts, f1_of, measure="f1")
     sweep, shortened = [], {}
     for one in run.trainings:
         shortened[one.system.name] = shortened_words(run, predictions[one.key]["dev"].examples)
@@ -469,7 +460,7 @@ def evaluate(run: TaggingRun, predictions: Predictions) -> runs.Scores:
             sweep.append({"occurrences": one.most, "seed": one.seed, "f1": f1})
     sweep.sort(key=lambda row: (row["occurrences"], row["seed"]))
     tables = {"comparisons": tests, "sweep": sweep, **analysis_tables(run, predictions)}
-    rows = runs.count_rows(counts, MEASURES, tests, of_seeds=MEASURES)
+    rows = count_rows(counts, MEASURES, tests, of_seeds=MEASURES)
     return runs.Scores(rows=rows, tables=tables, data={"shortened_words": shortened})
 
 
@@ -501,7 +492,7 @@ def _gains(predictions: Predictions, parts: Sequence[tf_idf.Stratum]) -> list[di
             if occurrences:
                 first, second = (float(np.mean([f1_of(one.sum(axis=0)) for one in side])) for side in sides)
                 head = {"a": a, "b": b, "words": name, "occurrences": occurrences}
-                compared = asdict(compare_counts(*sides, f1_of, seed=SEED))
+                compared = asdict(compare_counts(*sides, f1_of, seed=0))
                 rows.append(head | {"f1_a": first, "f1_b": second} | compared)
     return rows
 

@@ -24,16 +24,15 @@ from cdlm_lab.data.storyworld.task_sets import read_storyworld_claims
 from cdlm_lab.examples.candidates import ClaimExamples, EncodedClaims, JointLayout
 from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.runs import (
-    Cell,
     Scores,
     Training,
-    Values,
     once,
     predict,
     report,
     train,
     train_small,
 )
+from cdlm_lab.experiments.scoring import Cell, Values, paired_tests, score_rows
 from cdlm_lab.experiments.systems.joint import JointRun, JointSettings, sentence_rows
 from cdlm_lab.experiments.systems.verifying import (
     CLAIM_SYSTEMS,
@@ -177,6 +176,7 @@ class VerificationRun(JointRun):
     """The claims of a run, and how its systems are trained and predict."""
 
     NAME: ClassVar[str] = "fact verification"
+    ITEMS: ClassVar[str] = "claims"
     SHAPES: ClassVar[tuple[str, ...]] = (
         "encoder",
         "labels",
@@ -242,10 +242,6 @@ class VerificationRun(JointRun):
             model, tokenizer = load_joint_model(source, head=joint, **loading)
         model = model.to(default_device()) if trained else model
         return Verifier(system=system, model=model, tokenizer=tokenizer, layout=layout, labels=self.labels)
-
-    def items(self, system: ClaimSystem) -> str:
-        """What an update has a batch of."""
-        return "claims"
 
     def sets(self, training: Training) -> tuple[str, ...]:
         """All held-out sets."""
@@ -355,7 +351,7 @@ def evaluate(run: VerificationRun, predictions: Predictions) -> Scores:
         row
         for name in gold
         for pairs in compared_pairs(run.systems).values()
-        for row in runs.paired_tests(
+        for row in paired_tests(
             [(Cell(a, name, MEASURE), Cell(b, name, MEASURE)) for a, b in pairs], values, groups
         )
     ]
@@ -365,7 +361,7 @@ def evaluate(run: VerificationRun, predictions: Predictions) -> Scores:
         for name, claims in gold.items()
     }
     of_majority = [
-        replace(row, seeds=None, note=best) for row in runs.score_rows(majority, groups) if row.seed is None
+        replace(row, seeds=None, note=best) for row in score_rows(majority, groups) if row.seed is None
     ]
     against_pairwise = [row for row in tests if CLAIM_SYSTEMS[row["b"]].pairwise]
     confusion = [
@@ -375,7 +371,7 @@ def evaluate(run: VerificationRun, predictions: Predictions) -> Scores:
         for row in _confusion(of_set[name])
     ]
     return Scores(
-        rows=[*runs.score_rows(values, groups, against_pairwise), *of_majority],
+        rows=[*score_rows(values, groups, against_pairwise), *of_majority],
         tables={"comparisons": tests, "confusion": confusion},
         data={
             "scored": {name: len(claims) for name, claims in gold.items()},

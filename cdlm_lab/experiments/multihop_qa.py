@@ -29,9 +29,9 @@ from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import checkpoint_of, reset_globals
 from cdlm_lab.experiments.runs import (
-    Cell,
     EpochSettings,
     Scores,
+    System,
     SystemRun,
     Training,
     once,
@@ -40,8 +40,9 @@ from cdlm_lab.experiments.runs import (
     train,
     train_small,
 )
+from cdlm_lab.experiments.scoring import Cell, paired_tests, score_rows
 from cdlm_lab.experiments.systems import answering
-from cdlm_lab.experiments.systems.answering import Answerer, Encoder, QuestionPredictions
+from cdlm_lab.experiments.systems.answering import Answerer, QuestionPredictions
 from cdlm_lab.experiments.views.questions import (
     answers_in_place,
     kind_table,
@@ -119,12 +120,12 @@ class Settings(EpochSettings):
         _ = self.shown
 
     @property
-    def chosen(self) -> tuple[Encoder, ...]:
+    def chosen(self) -> tuple[System, ...]:
         """The encoders, in the paper's order."""
         return runs.chosen_systems(self.variants, answering.ENCODERS, parameter="variants")
 
     @property
-    def shown(self) -> Encoder:
+    def shown(self) -> System:
         """The encoder whose answers are shown. Raises ParameterError for one that is not trained."""
         return runs.shown_system(self.shown_model, self.chosen, parameter="shown_model")
 
@@ -320,8 +321,8 @@ def _lost_in_words(fit: FitFacts) -> str:
 def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
     """An example, and what training an encoder takes, from a batch of the first: all are of one size. Of a
     finished run: what it took."""
-    if made := runs.finished(run):
-        return [runs.finished_fact(made)]
+    if taken := runs.time_taken(run):
+        return taken
     job = run.job(run.trainings[0], answerer=run.untrained)
     batch = job.collate([job.train_examples[number] for number in range(job.config.micro_batch_size)])
     masks = (batch[name].sum(1).float().mean().item() for name in ("attention_mask", "global_attention_mask"))
@@ -400,7 +401,7 @@ def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
     tests = []
     for against in (Cell(AGAINST, "test", measure) for measure in TESTED if AGAINST in names):
         pairs = [(against._replace(system=name), against) for name in names if name != AGAINST]
-        tests += runs.paired_tests(pairs, values, clusters)
+        tests += paired_tests(pairs, values, clusters)
     kinds = [
         {"system": name, "split": split, **row}
         for name in names
@@ -409,7 +410,7 @@ def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
             run.questions[split], {measure: values[Cell(name, split, measure)] for measure in HOTPOTQA_SCORES}
         )
     ]
-    rows = runs.score_rows(values, clusters, tests)
+    rows = score_rows(values, clusters, tests)
     return Scores(rows=rows, tables={"comparisons": tests, "kinds": kinds})
 
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -37,8 +37,14 @@ from cdlm_lab.examples.collate import batches_by_length
 from cdlm_lab.examples.masking import NOT_MASKED, check_probability
 from cdlm_lab.examples.paragraph_tasks import OTHER_DOCUMENT, SAME_DOCUMENT, SAME_PARAGRAPH
 from cdlm_lab.examples.tokens import from_tokenizer
-from cdlm_lab.experiments.cluster_corpora import SPLIT_SEEDS, print_passed_over, tokenising_processes
+from cdlm_lab.experiments.cluster_corpora import (
+    CACHE_FOLDER,
+    SPLIT_SEEDS,
+    print_passed_over,
+    tokenising_processes,
+)
 from cdlm_lab.experiments.runs import (
+    ModelRun,
     Scores,
     facts_table,
     once,
@@ -47,11 +53,12 @@ from cdlm_lab.experiments.runs import (
     train_small,
     write_arrays,
 )
+from cdlm_lab.experiments.runs import train_model as train
 from cdlm_lab.experiments.systems.joint import marked_tokens
 from cdlm_lab.metrics.ranking import values_per_group
 from cdlm_lab.metrics.significance import compare_means, mean_score, perplexity, sums_by_cluster
 from cdlm_lab.models import joint
-from cdlm_lab.models.checkpoint import CheckpointError, default_device
+from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.conversion import copy_global_to_local, copy_local_to_global
 from cdlm_lab.models.encoder import FROM_SCRATCH, AttentionDropout
 from cdlm_lab.models.estimate import (
@@ -64,14 +71,14 @@ from cdlm_lab.models.joint import ParagraphModel
 from cdlm_lab.models.precision import Precision, computing_in, precision_in_words
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress, is_first
-from cdlm_lab.report import Report, Run, open_run
+from cdlm_lab.report import Report
 from cdlm_lab.scores import Score, plain_name
 from cdlm_lab.training.checkpoints import TRAINING_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
-from cdlm_lab.training.fine_tuning import OnLog, Recipe, TrainingJob, fine_tune
+from cdlm_lab.training.fine_tuning import Recipe, TrainingJob
 from cdlm_lab.training.history import HISTORY_FILE, read_history
 from cdlm_lab.training.processes import Processes
-from cdlm_lab.training.trained import as_trained, trained_model, trained_run
+from cdlm_lab.training.trained import trained_model, trained_run
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.widgets.charts import pretraining_losses_figure
 from cdlm_lab.widgets.export.figures import folder_of, keep_figure
@@ -80,8 +87,6 @@ from cdlm_lab.widgets.packed import ParagraphExampleView, TaskSentence
 from cdlm_lab.widgets.tables import ScoreTable, Shown, text_table
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
-
-CACHE = "runs/cache"  # where tokenised corpora are kept
 
 # ---- settings and data ----
 
@@ -212,29 +217,77 @@ def read_split(
 
 # ---- the run ----
 
-# Settings that a trained model is made for, and what it was made from.
-SHAPES = ("model", "head", "head_layers", "same_paragraph", "same_document", "other_documents")
-SHAPES += ("sentence_length", "positions", "mask_probability")
-
 
 @dataclass(frozen=True, kw_only=True)
-class ParagraphRun:
+class ParagraphRun(ModelRun):
     """All that a run needs."""
+
+    NAME: ClassVar[str] = "paragraph pretraining"
+    SHAPES: ClassVar[tuple[str, ...]] = (
+        *("model", "head", "head_layers", "same_paragraph", "same_document", "other_documents"),
+        *("sentence_length", "positions", "mask_probability"),
+    )
 
     settings: Settings
     model: ParagraphModel
-    tokenizer: PreTrainedTokenizerBase
     splits: Mapping[Split, ParagraphSplit]  # of the corpus
     cache: str  # where tokenised corpora are kept
     own_globals: bool  # True = the checkpoint brought global projections other than copies of the local ones
-    opened: Run | None = None  # the folder, which this process holds; None = another one does
+
+    @classmethod
+    def read(cls, settings: Settings, *, cache: str) -> ParagraphRun:
+        """The model and the examples."""
+        model, tokenizer = cls.load(settings)
+        splits = {
+            split: read_split(settings, split, tokenizer=tokenizer, cache=Path(cache)) for split in SPLITS
+        }
+        if splits["test"].examples.counts.source_documents < 2:
+            raise ValueError(
+                f"{settings.corpus}, test: only one document can be asked about, and intervals need two; "
+                "give more clusters"
+            )
+        form = {"settings": settings, "splits": splits, "cache": cache}
+        return cls(model=model, tokenizer=tokenizer, own_globals=not has_copied_globals(model), **form)
+
+    @staticmethod
+    def load(settings: Settings) -> tuple[ParagraphModel, PreTrainedTokenizerBase]:
+        """The model that `trained` names, or what is to be trained. Raises ParameterError: it has no head."""
+        form = parameters_of(settings, "dropout", "attention_dropout", "seed") | {"head": settings.joint_head}
+        if not settings.trained:
+            with warnings.catch_warnings():
+                if not settings.mask_probability:  # nobody uses a new language-model head
+                    warnings.filterwarnings("ignore", ".* has no language-model head")
+                model, tokenizer = joint.load_paragraph_model(settings.model, **form)
+            if settings.projections == "global":
+                copy_global_to_local(model)
+            elif settings.model == FROM_SCRATCH:
+                copy_local_to_global(model)
+            return model, tokenizer
+        folder = trained_model(settings.trained)
+        if not joint.paragraph_head(str(folder)):
+            raise ParameterError(
+                f"trained is {settings.trained!r}, whose model has no head for paragraphs; name a run of "
+                'notebook 08, or "" to train'
+            )
+        return joint.load_paragraph_model(folder, **form)
 
     @property
     def collate(self) -> JointCollate:
         """From examples to batches."""
         return JointCollate(pad_token_id=self.tokenizer.pad_token_id)
 
-    @property
+    def recipe(self) -> Recipe:
+        """With the folder of tokenised corpora."""
+        return super().recipe(cache=self.cache)
+
+    def save(self, model: ParagraphModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+        """With its head beside it. No token is global in this task: global projections that were copies of
+        the local ones at the start are so at the end; a checkpoint's own are kept as they were."""
+        if not self.own_globals:
+            copy_local_to_global(model)
+        if is_first():
+            joint.save_paragraph_model(model, tokenizer, folder)
+
     def job(self) -> TrainingJob:
         """What is trained on what."""
         return TrainingJob(
@@ -245,16 +298,6 @@ class ParagraphRun:
             collate=self.collate,
             config=self.settings.config,
         )
-
-    def small_job(self) -> TrainingJob:
-        """A new model, on the same examples; from the usual one if what that of the run began with is not
-        here."""
-        given = replace(self.settings, trained="")
-        try:
-            model, _ = _load(given)
-        except CheckpointError:
-            model, _ = _load(replace(given, model=Settings().model))
-        return replace(self, model=model).job
 
     @property
     def data(self) -> dict[str, Any]:
@@ -275,48 +318,11 @@ class ParagraphRun:
         }
 
 
-def prepare(settings: Settings, *, cache: str | Path = CACHE) -> ParagraphRun:
+def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> ParagraphRun:
     """Take the folder, load the model, tokenise the corpus (once) and make the examples."""
-    settings = as_trained(settings, SHAPES)
-    opened = open_run(settings.run_folder, name="paragraph pretraining", parameters=asdict(settings))
-    run = replace(read(settings, cache=str(cache)), opened=opened)
+    run = ParagraphRun.open(settings, cache=str(cache))
     print_passed_over(settings.corpus, passed_over(settings.corpus))
     return run
-
-
-def _load(settings: Settings) -> tuple[ParagraphModel, PreTrainedTokenizerBase]:
-    """The model that `trained` names, or what is to be trained. Raises ParameterError: it has no head."""
-    form = parameters_of(settings, "dropout", "attention_dropout", "seed") | {"head": settings.joint_head}
-    if not settings.trained:
-        with warnings.catch_warnings():
-            if not settings.mask_probability:  # nobody uses a new language-model head
-                warnings.filterwarnings("ignore", ".* has no language-model head")
-            model, tokenizer = joint.load_paragraph_model(settings.model, **form)
-        if settings.projections == "global":
-            copy_global_to_local(model)
-        elif settings.model == FROM_SCRATCH:
-            copy_local_to_global(model)
-        return model, tokenizer
-    folder = trained_model(settings.trained)
-    if not joint.paragraph_head(str(folder)):
-        raise ParameterError(
-            f"trained is {settings.trained!r}, whose model has no head for paragraphs; name a run of "
-            'notebook 08, or "" to train'
-        )
-    return joint.load_paragraph_model(folder, **form)
-
-
-def read(settings: Settings, *, cache: str) -> ParagraphRun:
-    """The model and the examples, as each of several processes makes them."""
-    model, tokenizer = _load(settings)
-    splits = {split: read_split(settings, split, tokenizer=tokenizer, cache=Path(cache)) for split in SPLITS}
-    if splits["test"].examples.counts.source_documents < 2:
-        raise ValueError(
-            f"{settings.corpus}, test: only one document can be asked about, and intervals need two; "
-            "give more clusters"
-        )
-    form = {"settings": settings, "splits": splits, "cache": cache}
-    return ParagraphRun(model=model, tokenizer=tokenizer, own_globals=not has_copied_globals(model), **form)
 
 
 def has_copied_globals(model: ParagraphModel) -> bool:
@@ -327,38 +333,6 @@ def has_copied_globals(model: ParagraphModel) -> bool:
         if hasattr(layer, "query_global")
         for name in ("query", "key", "value")
     )
-
-
-def train(run: ParagraphRun, *, on_log: OnLog | None = None) -> TrainingResult | None:
-    """Train, and write the model with the lowest sum of both losses on validation, its head beside it. There
-    is nothing to do, and no result, if `trained` names a model.
-
-    No token is global in this task. Global projections that were copies of the local ones at the start are so
-    at the end; a checkpoint's own are kept as they were. Raises Stopped: the same call goes on from there.
-    """
-    if run.settings.trained:
-        return None
-
-    def save(model: ParagraphModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-        if not run.own_globals:
-            copy_local_to_global(model)
-        if is_first():
-            joint.save_paragraph_model(model, tokenizer, folder)
-
-    arguments = {"settings": asdict(run.settings), "cache": run.cache}
-    return fine_tune(
-        run.job,
-        folder=Path(run.settings.run_folder),
-        parallel=run.settings.parallel,
-        recipe=Recipe(function=job_of, arguments=arguments),
-        on_log=on_log,
-        save=save,
-    )
-
-
-def job_of(*, settings: Mapping[str, Any], cache: str) -> TrainingJob:
-    """The job of a run, for each of several processes."""
-    return read(Settings(**settings), cache=cache).job
 
 
 # ---- what a model makes of examples ----
@@ -382,7 +356,7 @@ class ParagraphAnswers:
 
 def predict(run: ParagraphRun) -> ParagraphAnswers:
     """What the model makes of the test examples, which is kept in the run's folder."""
-    given, file = run.settings, Path(run.settings.run_folder) / "answers.npz"
+    given, file = run.settings, run.folder / "answers.npz"
     if not file.is_file():
         form = {"batch_size": given.micro_batch_size, "precision": given.precision, "name": "test"}
         answers = answer_tasks(

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import plotly.graph_objects as go
@@ -27,16 +27,16 @@ from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.experiments import cluster_corpora
 from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, CorpusSettings, Split, TokenisedSplit
 from cdlm_lab.experiments.runs import (
+    ExperimentRun,
     Scores,
     facts_table,
-    finished,
-    finished_fact,
     once,
     read_arrays,
     report,
-    with_p_holm,
+    time_taken,
     write_arrays,
 )
+from cdlm_lab.experiments.scoring import with_p_holm
 from cdlm_lab.metrics.significance import compare_perplexities, perplexity
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import load_language_model
@@ -44,7 +44,7 @@ from cdlm_lab.models.language_model import CrossDocumentLM
 from cdlm_lab.models.precision import Precision, computing_in
 from cdlm_lab.parameters import parameters_of, settings, settings_of
 from cdlm_lab.progress import Progress
-from cdlm_lab.report import Report, Run, open_run
+from cdlm_lab.report import Report
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets.charts import perplexity_figure
 from cdlm_lab.widgets.export.figures import folder_of, keep_figure
@@ -101,22 +101,25 @@ Losses = Mapping[str, ClusterLosses]  # by variant
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
-    """What is measured, and the folder of the run."""
+class PerplexityRun(ExperimentRun):
+    """What is measured."""
+
+    NAME: ClassVar[str] = "cross-document perplexity"
 
     settings: Settings
-    opened: Run
-    data: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, settings: Settings) -> PerplexityRun:
+        """Nothing is read before the start."""
+        return cls(settings=settings)
 
 
-def prepare(settings: Settings) -> Prepared:
+def prepare(settings: Settings) -> PerplexityRun:
     """Take the run's folder; refuse settings that cannot be."""
-    parameters = parameters_of(settings)
-    opened = open_run(settings.run_folder, name="cross-document perplexity", parameters=parameters)
-    return Prepared(settings=settings, opened=opened, data={})
+    return PerplexityRun.open(settings)
 
 
-def preview(prepared: Prepared) -> HTML:
+def preview(prepared: PerplexityRun) -> HTML:
     """The models, the clusters they read, and how long that takes, from one batch of the first model."""
     settings = prepared.settings
     form = parameters_of(settings, "split", "window")
@@ -128,9 +131,8 @@ def preview(prepared: Prepared) -> HTML:
         f"dropped for having fewer than {counts.minimum_documents} documents"
     )
     models = ", ".join(f"{name} ({where})" for name, where in settings.checkpoints.items())
-    made = finished(prepared)
-    time_ = finished_fact(made) if made else ("time", _time_in_words(settings, model, examples))
-    return facts_table([("models", models), ("clusters", clusters), time_])
+    taken = time_taken(prepared) or [("time", _time_in_words(settings, model, examples))]
+    return facts_table([("models", models), ("clusters", clusters), *taken])
 
 
 def _time_in_words(settings: Settings, model: CrossDocumentLM, examples: CrossDocumentExamples) -> str:
@@ -144,18 +146,18 @@ def _time_in_words(settings: Settings, model: CrossDocumentLM, examples: CrossDo
 
 
 def predict(
-    prepared: Prepared, *, cache: str | Path = CACHE_FOLDER
+    prepared: PerplexityRun, *, cache: str | Path = CACHE_FOLDER
 ) -> tuple[dict[str, ClusterLosses], TokenisedSplit]:
     """The losses of each variant, which are kept in the run's folder, and the clusters they were measured
     on. `cache`: for tokenised corpora."""
     settings = prepared.settings
     form = parameters_of(settings, "split", "window", "batch_size", "precision") | {"cache": cache}
-    kept = prepared.opened.folder / LOSSES_FOLDER
+    kept = prepared.folder / LOSSES_FOLDER
     return measure(settings.checkpoints, settings.clusters_read, **form, kept=kept)
 
 
 @once
-def evaluate(prepared: Any, predictions: tuple[Losses, TokenisedSplit]) -> Scores:
+def evaluate(prepared: ExperimentRun, predictions: tuple[Losses, TokenisedSplit]) -> Scores:
     """The perplexities of each variant with intervals over clusters, each tested against the next variant in
     paper order, and what they were measured on. `prepared`: of this notebook, or of the tour."""
     losses, split = predictions

@@ -6,10 +6,9 @@ that was stopped goes on when the same is called again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from transformers import PreTrainedTokenizerBase
@@ -21,18 +20,19 @@ from cdlm_lab.examples.packing import LossOfText
 from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.experiments import cluster_corpora, perplexity
 from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, CorpusSettings, TokenisedSplit, examples_of
-from cdlm_lab.experiments.runs import Scores, facts_table, once, report
+from cdlm_lab.experiments.runs import ModelRun, Scores, facts_table, once, report
+from cdlm_lab.experiments.runs import train_model as train
 from cdlm_lab.models import estimate
 from cdlm_lab.models.conversion import copy_global_to_local, copy_local_to_global
 from cdlm_lab.models.encoder import FROM_SCRATCH, AttentionDropout, load_language_model
 from cdlm_lab.models.language_model import CrossDocumentLM
 from cdlm_lab.models.precision import Precision, precision_in_words
 from cdlm_lab.parameters import ParameterError, parameters_of, settings, settings_of
-from cdlm_lab.report import Report, Run, open_run
+from cdlm_lab.report import Report
 from cdlm_lab.scores import Score
-from cdlm_lab.training.checkpoints import MODEL_FOLDER, save_model
+from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
-from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, fine_tune
+from cdlm_lab.training.fine_tuning import Recipe, TrainingJob
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.widgets.packed import DocumentLoss, PackedPreview
@@ -82,19 +82,77 @@ class Settings(CorpusSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
+class PretrainingRun(ModelRun):
     """All that a run needs, before anything is trained."""
 
+    NAME: ClassVar[str] = "pretraining"
+
     settings: Settings
-    training: TrainingConfig
     model: CrossDocumentLM
-    tokenizer: PreTrainedTokenizerBase
     train_split: TokenisedSplit
     validation_split: TokenisedSplit
     train_examples: CrossDocumentExamples
     validation_examples: CrossDocumentExamples
     cache: str | Path  # the folder of tokenised corpora
-    opened: Run | None = None  # the folder of the run, which this process holds; None = another, or a tour
+
+    @classmethod
+    def read(cls, settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> PretrainingRun:
+        """Load the model, tokenise the corpus (once, into the folder `cache`), make the examples."""
+        training, (model, tokenizer) = settings.training, cls.load(settings)
+        form = {"tokenizer": tokenizer, "cache": cache, "workers": training.workers}
+        train_split = cluster_corpora.tokenised_split(settings, "train", **form)
+        cluster_corpora.print_passed_over(settings.corpus, train_split.passed_over)
+        validation_split = cluster_corpora.tokenised_split(settings, "validation", **form)
+        parts = {"variant": cluster_corpora.VARIANTS[settings.variant], "tokenizer": tokenizer}
+        size = training.steps * training.batch_size
+        return cls(
+            settings=settings,
+            model=model,
+            tokenizer=tokenizer,
+            train_split=train_split,
+            validation_split=validation_split,
+            train_examples=examples_of(train_split, "train", settings, size=size, **parts),
+            validation_examples=examples_of(validation_split, "validation", settings, **parts),
+            cache=cache,
+        )
+
+    @staticmethod
+    def load(settings: Settings) -> tuple[CrossDocumentLM, PreTrainedTokenizerBase]:
+        """Global projections start as copies of the local ones wherever the checkpoint was not pretrained
+        with global tokens; a Longformer checkpoint's own are kept."""
+        names = ("max_length", "window", "attention", "seed", "dropout", "attention_dropout")
+        model, tokenizer = load_language_model(settings.model, **parameters_of(settings, *names))
+        if settings.projections == "global":
+            copy_global_to_local(model)
+        elif settings.model == FROM_SCRATCH:
+            copy_local_to_global(model)
+        return model, tokenizer
+
+    @property
+    def label(self) -> str:
+        """The variant."""
+        return self.settings.variant
+
+    def job(self) -> TrainingJob:
+        """The model and what it learns from."""
+        return TrainingJob(
+            model=self.model,
+            tokenizer=self.tokenizer,
+            train_examples=self.train_examples,
+            validation_examples=self.validation_examples,
+            collate=Collate(pad_token_id=self.tokenizer.pad_token_id, cross_document=False),
+            config=self.settings.training,
+        )
+
+    def recipe(self) -> Recipe:
+        """With the folder of tokenised corpora."""
+        return super().recipe(cache=str(self.cache))
+
+    def save(self, model: CrossDocumentLM, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+        """Of variants trained without global tokens the global projections are set to the local ones, as the
+        paper does."""
+        cluster_corpora.reset_globals(model, self.settings.variant)
+        super().save(model, tokenizer, folder)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -110,100 +168,25 @@ class Prepared:
             "share_of_text_lost": loss_of_text(self).share_lost,
             "weights": self.model.num_parameters(),
             "processes": Processes.of(self.settings.parallel).total,
-            "precision": precision_in_words(self.training.precision),
+            "precision": precision_in_words(self.settings.precision),
         }
 
 
-def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared:
-    """Take the run's folder, load the model, tokenise the corpus (once, into the folder `cache`), make the
-    examples. Raises ValueError with one clear line for whatever does not fit."""
+def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> PretrainingRun:
+    """Take the run's folder, load the model, tokenise the corpus, make the examples. Raises ValueError with
+    one clear line for whatever does not fit."""
     Processes.of(settings.parallel, config=settings.training)
-    opened = open_run(settings.run_folder, name="pretraining", parameters=parameters_of(settings))
-    return replace(read(settings, cache=cache), opened=opened)
-
-
-def read(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared:
-    """What `prepare` does but for the folder of the run.
-
-    Global projections start as copies of the local ones wherever the checkpoint was not pretrained with
-    global tokens; a Longformer checkpoint's own are kept.
-    """
-    training = settings.training
-    form = parameters_of(settings, "max_length", "window", "attention", "seed")
-    form |= parameters_of(settings, "dropout", "attention_dropout")
-    model, tokenizer = load_language_model(settings.model, **form)
-    if settings.projections == "global":
-        copy_global_to_local(model)
-    elif settings.model == FROM_SCRATCH:
-        copy_local_to_global(model)
-    form = {"tokenizer": tokenizer, "cache": cache, "workers": training.workers}
-    train_split = cluster_corpora.tokenised_split(settings, "train", **form)
-    cluster_corpora.print_passed_over(settings.corpus, train_split.passed_over)
-    validation_split = cluster_corpora.tokenised_split(settings, "validation", **form)
-    parts = {"variant": cluster_corpora.VARIANTS[settings.variant], "tokenizer": tokenizer}
-    size = training.steps * training.batch_size
-    return Prepared(
-        settings=settings,
-        training=training,
-        model=model,
-        tokenizer=tokenizer,
-        train_split=train_split,
-        validation_split=validation_split,
-        train_examples=examples_of(train_split, "train", settings, size=size, **parts),
-        validation_examples=examples_of(validation_split, "validation", settings, **parts),
-        cache=cache,
-    )
-
-
-def train(prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None] | None = None) -> TrainingResult:
-    """Train and write the best model into `model/`; checkpoints and history go to `training/`.
-
-    For variants trained without global tokens the global projections are set to the local ones at the end, as
-    the paper does. Raises Stopped: it was asked to stop; the same call goes on from there.
-    """
-    settings = prepared.settings
-
-    def save(model: CrossDocumentLM, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-        cluster_corpora.reset_globals(model, settings.variant)
-        save_model(model, tokenizer, folder)
-
-    arguments = {"settings": parameters_of(settings), "cache": str(prepared.cache)}
-    return fine_tune(
-        job_of(prepared),
-        folder=Path(settings.run_folder),
-        name=settings.variant,
-        parallel=settings.parallel,
-        recipe=Recipe(function=prepare_job, arguments=arguments),
-        on_log=on_log,
-        save=save,
-    )
-
-
-def prepare_job(*, settings: Mapping[str, Any], cache: str) -> TrainingJob:
-    """The job of these settings, for each of several processes."""
-    return job_of(read(Settings(**settings), cache=cache))
-
-
-def job_of(prepared: Prepared) -> TrainingJob:
-    """The model and what it learns from."""
-    return TrainingJob(
-        model=prepared.model,
-        tokenizer=prepared.tokenizer,
-        train_examples=prepared.train_examples,
-        validation_examples=prepared.validation_examples,
-        collate=Collate(pad_token_id=prepared.tokenizer.pad_token_id, cross_document=False),
-        config=prepared.training,
-    )
+    return PretrainingRun.open(settings, cache=cache)
 
 
 @once
-def evaluate(prepared: Prepared, result: TrainingResult) -> Scores:
+def evaluate(prepared: PretrainingRun, result: TrainingResult) -> Scores:
     """The validation perplexity of the model that was written, and the history of its training."""
     losses = perplexity.cluster_losses(
         prepared.model,
         prepared.validation_examples,
-        batch_size=prepared.training.micro_batch_size,
-        precision=prepared.training.precision,
+        batch_size=prepared.settings.micro_batch_size,
+        precision=prepared.settings.precision,
         name="validation",
     )
     rows, _ = perplexity.score_rows({prepared.settings.variant: losses}, seed=prepared.settings.seed)
@@ -228,15 +211,15 @@ def summary(report: Report) -> str:
 # ---- what will be read ----
 
 
-def preview(prepared: Prepared) -> Shown:
+def preview(prepared: PretrainingRun) -> Shown:
     """What a person wants to know before a run starts, and the first training example."""
     facts, example = facts_table(facts_of(prepared)), example_view(prepared)
     return Shown(facts.data + example._repr_html_(), f"{facts!r}\n{example!r}")
 
 
-def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
+def facts_of(prepared: PretrainingRun) -> list[tuple[str, str]]:
     """The table of `preview`, as (name, text)."""
-    counts, training = prepared.train_split.counts, prepared.training
+    counts, training = prepared.train_split.counts, prepared.settings.training
     passed_over = prepared.train_split.passed_over
     sizes = ", ".join(f"{n} documents: {count:,}" for n, count in counts.documents_per_cluster.items())
     examples = training.steps * training.batch_size
@@ -259,14 +242,14 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
     ]
 
 
-def loss_of_text(prepared: Prepared) -> LossOfText:
+def loss_of_text(prepared: PretrainingRun) -> LossOfText:
     """How much text the packing leaves out, and why, over the first examples of the training."""
     examples = prepared.train_examples
     looked_at = range(min(EXAMPLES_LOOKED_AT, len(examples)))
     return LossOfText.over(examples.describe(index).packed for index in looked_at)
 
 
-def example_view(prepared: Prepared, *, index: int = 0) -> PackedPreview:
+def example_view(prepared: PretrainingRun, *, index: int = 0) -> PackedPreview:
     """One training example as a picture: masked and global tokens, what was cut, estimated memory and
     time."""
     example, tokenizer = prepared.train_examples.describe(index), prepared.tokenizer
@@ -292,12 +275,12 @@ def example_view(prepared: Prepared, *, index: int = 0) -> PackedPreview:
     )
 
 
-def cost_of_step(prepared: Prepared) -> tuple[float, float]:
+def cost_of_step(prepared: PretrainingRun) -> tuple[float, float]:
     """Estimated peak memory in bytes and seconds of one optimiser step, from the mean number of global
     tokens."""
     examples = prepared.train_examples
     seen = [examples[index] for index in range(min(EXAMPLES_LOOKED_AT // 10, len(examples)))]
-    training, config = prepared.training, prepared.model.config
+    training, config = prepared.settings.training, prepared.model.config
     cost = estimate.estimate(
         config,
         length=round(np.mean([len(example["input_ids"]) for example in seen])),

@@ -19,7 +19,7 @@ from __future__ import annotations
 import importlib
 import json
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial, wraps
@@ -31,27 +31,28 @@ import numpy as np
 import torch
 from pydantic import Field
 from torch import nn
+from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.examples.collate import batches_by_length
-from cdlm_lab.metrics.significance import compare_means, count_scores, holm, mean_score, t_test_of_seeds
 from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.precision import Precision, computing_in, precision_in_words
-from cdlm_lab.parameters import ParameterError, settings
+from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
-from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
+from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, save_model
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Item, OnLog, Recipe, TrainingJob, config_of_passes, fine_tune
 from cdlm_lab.training.history import HISTORY_FILE, read_history, seconds_of_batch
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trained import SYSTEMS_FOLDER, as_trained, trained_model, trained_parameters
+from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.widgets.html import escaped, seconds_in_words
 from cdlm_lab.widgets.live_curve import LiveCurves, in_notebook
 from cdlm_lab.widgets.score_tables import split_in_words
-from cdlm_lab.widgets.tables import NONE, ScoreTable, Shown, html_table, p_text
+from cdlm_lab.widgets.tables import ScoreTable, Shown, html_table
 
 # ---- systems x seeds in the folder of a run ----
 
@@ -95,10 +96,23 @@ def story_or_id(name: str, *, mark: str) -> str:
     return name.rpartition(mark)[0] if name.startswith("storyworld-") else name
 
 
+@dataclass(frozen=True, slots=True)
+class System:
+    """What is trained and predicts."""
+
+    name: str  # as a parameter
+    label: str  # in tables
+
+    @property
+    def is_model(self) -> bool:
+        """False if nothing is trained, nor left to chance."""
+        return True
+
+
 class Training(NamedTuple):
     """One system with one seed."""
 
-    system: Any
+    system: Any  # a `System`
     seed: int
 
     @property
@@ -118,40 +132,124 @@ class Training(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SystemRun:
-    """Systems that are each trained with every seed, and predict data sets: settings and what was read.
-
-    An experiment defines `NAME` and
-
-        read(settings)                  the run, without writing: every process of a training calls it
-        job(training)                   a new model and what it is trained on; None = nothing
-        load(training)                  the trained model with all it needs
-        predict_set(loaded, name, bar)  predictions, with `save(file)`
-        read_predictions(file, name)    the same from the file; refuses those of other data
-        data                            what the report says of the data
-
-    and overrides what differs below. The values of its `Settings`, a field for each parameter of the
-    notebook, are JSON: other processes and `run.json` get them by `asdict`.
-    """
+class ExperimentRun:
+    """Settings, the folder of the run, and what was read. The values of its `Settings`, a field for each
+    parameter of the notebook, are JSON: other processes and `run.json` get them by `asdict`."""
 
     NAME: ClassVar[str]  # under which reports know the experiment
-    SUFFIX: ClassVar[str] = ".jsonl"  # of files of predictions
-    SHAPES: ClassVar[
-        tuple[str, ...]
-    ] = ()  # settings that a trained model is made for; none = it has no models
+    SHAPES: ClassVar[tuple[str, ...]] = ()  # settings that a trained model is made for; () = none is opened
+    CHOSEN: ClassVar[tuple[str, ...]] = ()  # setting that says which systems there are
 
-    CHOSEN: ClassVar[tuple[str, ...]] = ("systems",)  # setting that says which systems there are
-
-    settings: Any  # with `run_folder`, `chosen`, `seeds` and `parallel`
+    settings: Any  # with `run_folder`, and `trained` and `parallel` if anything is trained
     opened: Run | None = None  # the folder, which this process holds; None = another one does
 
     @classmethod
-    def open(cls, settings: Any) -> Self:
-        """Take the folder of the run, then read. Raises RunError if the folder is not free for this run.
-        Raises ParameterError: what `trained` names has not all models that are to be read."""
+    def read(cls, settings: Any) -> Self:
+        """The run, without writing: every process of a training calls it."""
+        return cls(settings=settings)
+
+    @classmethod
+    def open(cls, settings: Any, **reading: Any) -> Self:
+        """Take the folder of the run, then read. `reading`: more of what `read` takes. Raises RunError if the
+        folder is not free for this run."""
         settings = as_trained(settings, cls.SHAPES, chosen=cls.CHOSEN) if cls.SHAPES else settings
         opened = open_run(settings.run_folder, name=cls.NAME, parameters=asdict(settings))
-        return replace(cls.read(settings).with_models(), opened=opened)
+        return replace(cls.read(settings, **reading), opened=opened)
+
+    @property
+    def folder(self) -> Path:
+        """Of the run."""
+        return Path(self.settings.run_folder)
+
+    @property
+    def finished(self) -> Report | None:
+        """The report of a run that is opened again after it was finished."""
+        return self.opened and self.opened.finished
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """For the report."""
+        return {}
+
+    def recipe(self, **more: str) -> Recipe:
+        """How other processes make a job of this run; `more`: of what `job_of_run` takes."""
+        experiment = type(self).__module__.removeprefix(f"{__package__}.")
+        names = {"experiment": experiment, "run": type(self).__name__}
+        return Recipe(function=job_of_run, arguments={**names, "settings": asdict(self.settings), **more})
+
+
+def with_usual_encoder(settings: Any) -> Any:
+    """The settings, with the encoder that they have if none is given."""
+    usual = type(settings)()
+    names = [name for name in ("encoder", "encoders", "model") if hasattr(usual, name)]
+    return replace(settings, **parameters_of(usual, *names))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRun(ExperimentRun):
+    """A single model that is trained. An experiment defines
+
+        load(settings)  the model that `trained` names, or a new one, and its tokenizer
+        job()           the model and what it is trained on
+
+    and overrides what differs below.
+    """
+
+    model: Any
+    tokenizer: PreTrainedTokenizerBase
+
+    @property
+    def label(self) -> str:
+        """Beside the bar of the training."""
+        return ""
+
+    def save(self, model: Any, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+        """Write the best model."""
+        save_model(model, tokenizer, folder)
+
+    def small_job(self) -> TrainingJob:
+        """A new model, on the same examples; from the usual one if what that of the run began with is not
+        here."""
+        given = replace(self.settings, trained="")
+        try:
+            model, _ = self.load(given)
+        except (ParameterError, CheckpointError):
+            model, _ = self.load(with_usual_encoder(given))
+        return replace(self, model=model).job()
+
+
+def train_model(run: ModelRun, *, on_log: OnLog | None = None) -> TrainingResult | None:
+    """Train, and write the best model into `model/`; checkpoints and history go to `training/`. There is
+    nothing to do, and no result, if `trained` names a model. Raises Stopped: it was asked to stop; the same
+    call goes on from there."""
+    if run.SHAPES and run.settings.trained:
+        return None
+    form = {"folder": run.folder, "name": run.label, "parallel": run.settings.parallel}
+    return fine_tune(run.job(), **form, recipe=run.recipe(), on_log=on_log, save=run.save)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemRun(ExperimentRun):
+    """Systems that are each trained with every seed, and predict data sets. An experiment defines
+
+        job(training)                   a new model and what it is trained on
+        load(training)                  the trained model with all it needs
+        predict_set(loaded, name, bar)  predictions, with `save(file)`
+        read_predictions(file, name)    the same from the file; refuses those of other data
+
+    and overrides what differs below.
+    """
+
+    SUFFIX: ClassVar[str] = ".jsonl"  # of files of predictions
+    ITEMS: ClassVar[str] = "examples"  # what an update has a batch of
+    CHOSEN: ClassVar[tuple[str, ...]] = ("systems",)
+
+    settings: Any  # also with `chosen` and `seeds`
+
+    @classmethod
+    def open(cls, settings: Any, **reading: Any) -> Self:
+        """Raises ParameterError: what `trained` names has not all models that are to be read."""
+        return super().open(settings, **reading).with_models()
 
     def with_models(self) -> Self:
         """Itself. Raises ParameterError: what `trained` names has not all models of this run."""
@@ -160,19 +258,20 @@ class SystemRun:
         return self
 
     @property
-    def folder(self) -> Path:
-        """Of the run."""
-        return Path(self.settings.run_folder)
-
-    @property
     def systems(self) -> tuple[Any, ...]:
-        """Those that are trained, each with `name` and `label`, in the order of the tables."""
+        """Each a `System`, in the order of the tables."""
         return self.settings.chosen
 
     @property
     def trainings(self) -> Sequence[Any]:
-        """Each system with each seed; whatever else stands here has `name`, `label` and `key`."""
-        return [Training(system, seed) for system in self.systems for seed in range(self.settings.seeds)]
+        """Each system with each seed, one that leaves nothing to chance once; whatever else stands here has
+        `system`, `name`, `label` and `key`."""
+        every = product(self.systems, range(self.settings.seeds))
+        return [Training(system, seed) for system, seed in every if system.is_model or not seed]
+
+    def first(self, system: Any) -> Any:
+        """The first training of a system, with seed 0."""
+        return next(one for one in self.trainings if one.system == system)
 
     def sets(self, training: Any) -> tuple[str, ...]:
         """Names of what is predicted."""
@@ -182,21 +281,17 @@ class SystemRun:
         """The processes that train, "" = this one."""
         return self.settings.parallel
 
-    def trial(self, training: Any) -> TrainingJob | None:
+    def trial(self, training: Any) -> TrainingJob:
         """A job whose first batch shows what a training takes."""
         return self.job(training)
 
     def items(self, system: Any) -> str:
-        """What an update has a batch of."""
-        return "examples"
+        """What an update of a system has a batch of."""
+        return self.ITEMS
 
     def folder_of(self, training: Any) -> Path:
         """Where the trained model and its predictions are."""
         return self.folder / SYSTEMS_FOLDER / training.name
-
-    def is_trained(self, training: Any) -> bool:
-        """False for what counts words and has no model."""
-        return True
 
     def can_begin(self, training: Any) -> bool:
         """False if what a training starts from is not at hand."""
@@ -205,19 +300,17 @@ class SystemRun:
     def small_job(self) -> TrainingJob | None:
         """The last of its systems that can be trained anew; None = there is none. If the encoder that it
         began with is not here, it begins with the usual one."""
-        able = (one for one in reversed(self.trainings) if self.is_trained(one) and self.can_begin(one))
+        able = (one for one in reversed(self.trainings) if one.system.is_model and self.can_begin(one))
         if (last := next(able, None)) is None:
             return None
         try:
             return self.job(last)
         except (ParameterError, CheckpointError):
-            usual = type(self.settings)()
-            encoders = {one: getattr(usual, one) for one in ("encoder", "encoders") if hasattr(usual, one)}
-            return replace(self, settings=replace(self.settings, **encoders)).job(last)
+            return replace(self, settings=with_usual_encoder(self.settings)).job(last)
 
     def model_folder(self, training: Any) -> Path:
         """Where the trained model is. Raises ParameterError: the run that `trained` names has none."""
-        if (name := self.settings.trained) and self.is_trained(training):
+        if (name := self.settings.trained) and training.system.is_model:
             return trained_model(name, training.name)
         return self.folder_of(training) / MODEL_FOLDER
 
@@ -225,9 +318,10 @@ class SystemRun:
         """Data set -> where predictions for it are."""
         return {name: self.folder_of(training) / f"{name}{self.SUFFIX}" for name in self.sets(training)}
 
-    def unfinished(self) -> list[Any]:
-        """The trainings that have predictions to make."""
-        return [one for one in self.trainings if not all(map(Path.is_file, self.files(one).values()))]
+    def is_to_train(self, training: Any) -> bool:
+        """True for a model that is not there, without predictions that were made with it."""
+        unfinished = not all(map(Path.is_file, self.files(training).values()))
+        return training.system.is_model and unfinished and not self.model_folder(training).is_dir()
 
     @cached_property
     def _loaded(self) -> dict[str, Any]:
@@ -236,7 +330,7 @@ class SystemRun:
     def loaded(self, system: Any) -> Any:
         """A system trained with seed 0; kept, for one text after the other."""
         if system.name not in self._loaded:
-            self._loaded[system.name] = self.load(Training(system, 0))
+            self._loaded[system.name] = self.load(self.first(system))
         return self._loaded[system.name]
 
 
@@ -260,19 +354,17 @@ def shown_system(name: str, systems: Sequence[Any], *, parameter: str) -> Any:
 def train(run: SystemRun) -> None:
     """Train what is not trained yet; a notebook shows the curves of all. Raises Stopped if asked to stop; the
     same call goes on from there."""
-    unfinished, curves = run.unfinished(), LiveCurves() if in_notebook() else None
+    curves = LiveCurves() if in_notebook() else None
     for training in run.trainings:
         folder = run.folder_of(training)
-        if training in unfinished and not run.model_folder(training).is_dir() and (job := run.job(training)):
-            experiment = type(run).__module__.removeprefix(f"{__package__}.")
-            names = {"experiment": experiment, "run": type(run).__name__, "training": training.name}
+        if run.is_to_train(training):
             with curves(training.label) if curves else nullcontext() as curve:
                 fine_tune(
-                    job,
+                    run.job(training),
                     folder=folder,
                     name=training.label,
                     parallel=run.parallel(training),
-                    recipe=Recipe(function=job_of_run, arguments={**names, "settings": asdict(run.settings)}),
+                    recipe=run.recipe(training=training.name),
                     on_log=curve,
                 )
         elif curves and (records := read_history(folder / TRAINING_FOLDER / HISTORY_FILE)):
@@ -282,10 +374,9 @@ def train(run: SystemRun) -> None:
 SMALL = 60  # updates
 
 
-def train_small(run: Any, *, on_log: OnLog) -> None:
+def train_small(run: ModelRun | SystemRun, *, on_log: OnLog) -> None:
     """Train what `run.small_job()` makes for a few updates, to see how it goes; nothing else reads the model.
-    There is nothing to do where a whole training was seen; a line says if what it starts from is not here.
-    `run`: of any notebook that can open a trained model."""
+    There is nothing to do where a whole training was seen; a line says if what it starts from is not here."""
     try:
         job = run.small_job() if run.settings.trained else None
     except (ParameterError, CheckpointError) as error:
@@ -296,13 +387,18 @@ def train_small(run: Any, *, on_log: OnLog) -> None:
     steps = min(SMALL, job.config.steps)
     often = {"evaluate_every": steps // 3 or 1, "save_every": steps, "log_every": 2}
     config = replace(job.config, steps=steps, warmup_steps=min(job.config.warmup_steps, steps // 4), **often)
-    replace(job, config=config, judge=None).run(Path(run.settings.run_folder) / "small", on_log=on_log)
+    replace(job, config=config, judge=None).run(run.folder / "small", on_log=on_log)
 
 
-def job_of_run(*, experiment: str, run: str, settings: Mapping[str, Any], training: str) -> TrainingJob:
-    """The job of a training of a run, for each of several processes; all by their names."""
+def job_of_run(
+    *, experiment: str, run: str, settings: Mapping[str, Any], training: str = "", **reading: str
+) -> TrainingJob:
+    """The job of a run, for each of several processes, all by their names; `training`: which one of a run
+    with several. `reading`: more of what `read` of the run takes."""
     module = importlib.import_module(f"{__package__}.{experiment}")
-    again: SystemRun = getattr(module, run).read(module.Settings(**settings))
+    again = getattr(module, run).read(module.Settings(**settings), **reading)
+    if not training:
+        return again.job()
     return again.job(next(one for one in again.trainings if one.name == training))
 
 
@@ -328,17 +424,12 @@ class Scores:
     data: dict[str, Any] = field(default_factory=dict)
 
 
-def finished(run: Any) -> Report | None:
-    """The report of a run that is opened again after it was finished; `run`: what an experiment prepared."""
-    return run.opened and run.opened.finished
-
-
 def once(evaluate: Callable[..., Scores]) -> Callable[..., Scores]:
     """`evaluate`, whose first argument is the run; of a finished one the scores are those of its report."""
 
     @wraps(evaluate)
-    def scores(run: Any, *predictions: Any, **more: Any) -> Scores:
-        if made := finished(run):
+    def scores(run: ExperimentRun, *predictions: Any, **more: Any) -> Scores:
+        if made := run.finished:
             return Scores(rows=made.rows, tables=made.tables, data=made.data)
         return evaluate(run, *predictions, **more)
 
@@ -354,10 +445,10 @@ def control_table(
     return Shown("<p>This run was not measured so.</p>")
 
 
-def report(run: SystemRun, scores: Scores) -> Report:
+def report(run: ExperimentRun, scores: Scores) -> Report:
     """Finish the run: write `report.json`; of one that is finished, its report."""
-    if made := finished(run):
-        return made
+    if run.finished:
+        return run.finished
     return run.opened.write_report(scores=scores.rows, tables=scores.tables, data={**run.data, **scores.data})
 
 
@@ -508,17 +599,19 @@ def facts_table(facts: Iterable[tuple[str, str]]) -> Shown:
 def cost_facts(run: SystemRun) -> list[tuple[str, str]]:
     """What training each system takes, as (name, text); one batch of each is learned from to know that. Of a
     finished run: what it took."""
-    if made := finished(run):
-        return [finished_fact(made)]
+    if taken := time_taken(run):
+        return taken
     trained = run.settings.trained
     rows = [("precision" if trained else "precision of training", precision_in_words(run.settings.precision))]
     for system in run.systems:
-        mine = [training for training in run.trainings if training.system == system]
-        if trained and run.is_trained(mine[0]):
+        if not system.is_model:
+            continue
+        if trained:
             rows.append((system.label, f"is trained already, in {trained}"))
-        elif job := run.trial(mine[0]):
-            text = cost_in_words(job, items=run.items(system), parallel=run.parallel(mine[0]))
-            rows.append((system.label, f"{text}; times {len(mine)} seeds" if len(mine) > 1 else text))
+            continue
+        first, *others = (training for training in run.trainings if training.system == system)
+        text = cost_in_words(run.trial(first), items=run.items(system), parallel=run.parallel(first))
+        rows.append((system.label, f"{text}; times {1 + len(others)} seeds" if others else text))
     return [*rows, *_made_with(run.settings)]
 
 
@@ -548,93 +641,14 @@ def cost_in_words(job: TrainingJob, *, items: str, parallel: str = "") -> str:
     )
 
 
-def finished_fact(made: Report) -> tuple[str, str]:
-    """What a finished run took, as (name, text)."""
-    return "time", f"this run is finished; it took {seconds_in_words(made.seconds)}"
+def time_taken(run: ExperimentRun) -> list[tuple[str, str]]:
+    """What a finished run took, as (name, text); nothing of one that is not finished."""
+    if not run.finished:
+        return []
+    return [("time", f"this run is finished; it took {seconds_in_words(run.finished.seconds)}")]
 
 
 def time_in_words(seconds: float, processes: Processes) -> str:
     """How long several processes train, in words, where one alone takes so many seconds."""
     by = f" with {processes.total} processes" if processes.total > 1 else ""
     return f"{seconds_in_words(seconds / processes.total)}{by}"
-
-
-# ---- scores over seeds ----
-
-
-class Cell(NamedTuple):
-    """Of what a score is; `group`: the part or setting that is measured, "" = all."""
-
-    system: str
-    split: str
-    metric: str
-    group: str = ""
-
-
-Values = Mapping[Cell, Sequence[np.ndarray]]  # with each seed the values of the items
-Clusters = Mapping[str, Sequence[Hashable]]  # split -> of each item what it has in common with others
-Counts = dict[tuple[str, str], list[np.ndarray]]  # (system, split) -> with each seed (clusters, numbers)
-Measures = Mapping[str, Callable[[np.ndarray], Any]]  # of such counts
-
-
-def score_rows(values: Values, clusters: Clusters, tests: Iterable[Mapping[str, Any]] = ()) -> list[Score]:
-    """Rows for a report: of each cell the mean over items and seeds with its interval, and that of each seed.
-    `tests`: rows of `paired_tests`; a cell has the p of the one that tests it."""
-    p_of = {
-        Cell(row["a"], row["split"], row["measure"], row["group"]): {"p": row["p_holm"], "against": row["b"]}
-        for row in tests
-    }
-    rows = []
-    for cell, seeds in values.items():
-        of_split = clusters[cell.split]
-        mean = mean_score(seeds, of_split, seed=0) | {"n": len(of_split), "clusters": len(set(of_split))}
-        rows.append(Score(**cell._asdict(), **mean, **p_of.get(cell, {})))
-        rows += [Score(**cell._asdict(), seed=seed, value=one.mean()) for seed, one in enumerate(seeds)]
-    return rows
-
-
-def count_rows(
-    counts: Counts, measures: Measures, tests: Sequence[Mapping[str, Any]], *, of_seeds: Measures
-) -> list[Score]:
-    """Rows for a report: measures of summed counts with their intervals, on test with the p of the first of
-    the `tests`; and `of_seeds` of each seed."""
-    p_of = {(row["a"], row["measure"]): {"p": row["p_holm"], "against": row["b"]} for row in tests[::-1]}
-    rows = []
-    for (system, split), seeds in counts.items():
-        place = {"system": system, "split": split}
-        for metric, score in count_scores(seeds, measures, seed=0).items():
-            score |= p_of.get((system, metric), {}) if split == "test" else {}
-            size = {"n": int(seeds[0][:, -1].sum()), "clusters": len(seeds[0])}
-            rows.append(Score(**place, metric=metric, **score, **size))
-        for (seed, one), (metric, of) in product(enumerate(seeds), of_seeds.items()):
-            rows.append(Score(**place, metric=metric, value=float(of(one.sum(axis=0))), seed=seed))
-    return rows
-
-
-def paired_tests(
-    pairs: Iterable[tuple[Cell, Cell]], values: Values, clusters: Clusters
-) -> list[dict[str, Any]]:
-    """The first cell of each pair against the second, on the same items, whose clusters are what is drawn:
-    rows with systems `a` and `b`, what was compared, the difference, its interval and p-values; `p_holm` is
-    corrected for these pairs, `p_seeds` of Welch's t-test over the seeds, None where it says nothing."""
-    rows = []
-    for a, b in pairs:
-        sides = values[a], values[b]
-        compared = compare_means(*sides, clusters[a.split], seed=0)
-        p_seeds = t_test_of_seeds(*([float(one.mean()) for one in side] for side in sides))
-        place = {"split": a.split, "group": a.group, "measure": a.metric}
-        rows.append({"a": a.system, "b": b.system, **place, **asdict(compared), "p_seeds": p_seeds})
-    return with_p_holm(rows)
-
-
-def with_p_holm(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of tests with `p_holm`, their `p` corrected for all of them."""
-    corrected = holm([row["p"] for row in rows])
-    return [{**row, "p_holm": p} for row, p in zip(rows, corrected, strict=True)]
-
-
-def comparison_cells(row: Mapping[str, Any]) -> list[str]:
-    """The difference of a test in points with its interval, p corrected, and p over seeds."""
-    low, high = (f"{100 * row[name]:.1f}" for name in ("low", "high"))
-    difference = f"{100 * row['difference']:+.1f} [{low}, {high}]"
-    return [difference, *(NONE if p is None else p_text(p) for p in (row["p_holm"], row["p_seeds"]))]

@@ -26,6 +26,7 @@ from cdlm_lab.data.files import DataError, read_text
 from cdlm_lab.experiments import document_matching, runs
 from cdlm_lab.experiments.document_matching import MatchingRun
 from cdlm_lab.experiments.runs import Scores, SystemRun, Training, once, report
+from cdlm_lab.experiments.scoring import with_p_holm
 from cdlm_lab.experiments.systems.matching import SYSTEMS, Matcher
 from cdlm_lab.metrics.ranking import RankedList, released_points, values_per_list
 from cdlm_lab.metrics.significance import compare_means, mean_score, ratio_score
@@ -152,8 +153,7 @@ def facts(run: AlignmentRun) -> list[tuple[str, str]]:
     where = f"related test pairs of {matching.settings.corpus} with true sentences"
     rows = [("pairs", f"{aligned:,} {where}")]
     rows.append(("systems", ", ".join(system.label for system in matching.systems)))
-    untrained = [one.label for one in matching.unfinished() if not matching.model_folder(one).is_dir()]
-    if untrained:
+    if untrained := [one.label for one in matching.trainings if matching.is_to_train(one)]:
         rows.append(("trained first", ", ".join(untrained)))
         rows.append(("precision of training", precision_in_words(matching.settings.precision)))
     return rows
@@ -340,7 +340,7 @@ def _comparisons(
             sides = [[one[0]["reciprocal_rank"] for one in values[way]] for way in ((system, by), other)]
             names = {"a": system, "by": by, "b": other[0], "b_by": other[1], "measure": "mrr"}
             rows.append(names | asdict(compare_means(*sides, clusters, seed=seed)))
-    return runs.with_p_holm(rows)
+    return with_p_holm(rows)
 
 
 _CAPTIONS = {

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from IPython.display import HTML
 
@@ -21,10 +21,18 @@ from cdlm_lab.data.files import replaced_file
 from cdlm_lab.experiments import perplexity, pretraining
 from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, VARIANTS, TokenisedSplit
 from cdlm_lab.experiments.perplexity import evaluate
-from cdlm_lab.experiments.runs import cost_in_words, facts_table, finished, finished_fact, report, write_page
+from cdlm_lab.experiments.pretraining import PretrainingRun
+from cdlm_lab.experiments.runs import (
+    ExperimentRun,
+    cost_in_words,
+    facts_table,
+    report,
+    time_taken,
+    write_page,
+)
 from cdlm_lab.models.precision import Precision, precision_in_words
 from cdlm_lab.parameters import parameters_of, settings, settings_of
-from cdlm_lab.report import Report, Run, open_run
+from cdlm_lab.report import Report
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
 from cdlm_lab.training.history import HISTORY_FILE, read_history
 from cdlm_lab.widgets.export.figures import figure_html, figure_scripts
@@ -70,39 +78,48 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
-    """How the variants are trained, by name, and the folder of the run."""
+class TourRun(ExperimentRun):
+    """How the variants are trained, by name; `cache`: for tokenised corpora."""
+
+    NAME: ClassVar[str] = "tour"
 
     settings: Settings
     variants: Mapping[str, pretraining.Settings]
-    opened: Run
-    data: Mapping[str, Any]
     cache: str | Path
 
+    @classmethod
+    def read(cls, settings: Settings, *, cache: str | Path) -> TourRun:
+        """Refuse settings that cannot be."""
+        variants = {name: settings.of_variant(name) for name in VARIANTS}
+        return cls(settings=settings, variants=variants, cache=cache)
 
-def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared:
+    @property
+    def data(self) -> dict[str, Any]:
+        """For the report."""
+        return {"precision": precision_in_words(self.settings.precision)}
+
+
+def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> TourRun:
     """Take the run's folder; refuse settings that cannot be. `cache`: for tokenised corpora."""
-    opened = open_run(settings.run_folder, name="tour", parameters=parameters_of(settings))
-    data = {"precision": precision_in_words(settings.precision)}
-    print(f"training in {data['precision']}")
-    variants = {name: settings.of_variant(name) for name in VARIANTS}
-    return Prepared(settings=settings, variants=variants, opened=opened, data=data, cache=cache)
+    run = TourRun.open(settings, cache=cache)
+    print(f"training in {run.data['precision']}")
+    return run
 
 
-def preview(prepared: Prepared) -> HTML:
+def preview(prepared: TourRun) -> HTML:
     """What the base reads and how long it is trained, from one batch; the others take as long a step, or
     little longer. Of a finished run: what it took."""
-    if made := finished(prepared):
-        return facts_table([finished_fact(made)])
-    base = pretraining.read(prepared.variants["longformer"], cache=prepared.cache)
+    if taken := time_taken(prepared):
+        return facts_table(taken)
+    base = PretrainingRun.read(prepared.variants["longformer"], cache=prepared.cache)
     facts = pretraining.facts_of(base)
     others = f"{len(prepared.variants) - 1} models from it, {prepared.settings.steps:,} steps each"
-    facts.append(("the base", cost_in_words(pretraining.job_of(base), items="examples")))
+    facts.append(("the base", cost_in_words(base.job(), items="examples")))
     return facts_table([*facts, ("then", others)])
 
 
 def train(
-    prepared: Prepared, *, curve: Callable[[str], AbstractContextManager[Callable[[Mapping[str, Any]], None]]]
+    prepared: TourRun, *, curve: Callable[[str], AbstractContextManager[Callable[[Mapping[str, Any]], None]]]
 ) -> dict[str, Path]:
     """Train the base and then the four variants from it; variant name -> folder of its model.
 
@@ -116,7 +133,7 @@ def train(
         models[name] = folder / MODEL_FOLDER
         with curve(name) as on_log:
             if not (models[name] / "tokenizer.json").exists():  # written last
-                pretraining.train(pretraining.read(of_variant, cache=prepared.cache), on_log=on_log)
+                pretraining.train(PretrainingRun.read(of_variant, cache=prepared.cache), on_log=on_log)
                 continue
             for record in read_history(folder / TRAINING_FOLDER / HISTORY_FILE):
                 on_log(record)
@@ -124,20 +141,20 @@ def train(
 
 
 def predict(
-    prepared: Prepared, models: Mapping[str, Path]
+    prepared: TourRun, models: Mapping[str, Path]
 ) -> tuple[dict[str, perplexity.ClusterLosses], TokenisedSplit]:
     """The losses of the models on the validation split, and its clusters."""
     form = parameters_of(prepared.settings, "window", "batch_size") | {"cache": prepared.cache}
-    form["kept"] = prepared.opened.folder / perplexity.LOSSES_FOLDER
+    form["kept"] = prepared.folder / perplexity.LOSSES_FOLDER
     return perplexity.measure(models, prepared.variants["cdlm"], split="validation", **form)
 
 
-def measure_shipped(prepared: Prepared) -> Report:
+def measure_shipped(prepared: TourRun) -> Report:
     """Perplexities of the models that come with the project: a run of notebook 02 of its own, in a folder of
     this run, so that the results book finds it."""
     given = prepared.settings
     settings = perplexity.Settings(
-        run_folder=str(prepared.opened.folder / SHIPPED_FOLDER),
+        run_folder=str(prepared.folder / SHIPPED_FOLDER),
         clusters=given.held_out_clusters,
         precision=given.precision,
         seed=given.seed,
@@ -146,10 +163,10 @@ def measure_shipped(prepared: Prepared) -> Report:
     return report(shipped, evaluate(shipped, perplexity.predict(shipped, cache=prepared.cache)))
 
 
-def conclude(prepared: Prepared, reports: Mapping[str, Report]) -> str:
+def conclude(prepared: TourRun, reports: Mapping[str, Report]) -> str:
     """Write what was found, title -> report, into the run's folder, as text and as a page with figures;
     returns the headlines, and where all is."""
-    folder, heads = prepared.opened.folder, []
+    folder, heads = prepared.folder, []
     texts, parts = [], []
     for title, made in reports.items():
         head, table = perplexity.headline(made), perplexity.table_view(made)

@@ -11,7 +11,7 @@ from cdlm_lab.applied.results import TextCut
 from cdlm_lab.applied.tasks import CoreferenceModel, TaggingModel
 from cdlm_lab.data.files import DataError
 from cdlm_lab.experiments.coreference.evaluation import own_clusters
-from cdlm_lab.experiments.coreference.scorer import Prepared
+from cdlm_lab.experiments.coreference.scorer import CoreferenceRun
 from cdlm_lab.experiments.views.tagging import EXAMPLE_TEXT, tag_own
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Run
@@ -31,7 +31,7 @@ def test_clusters_are_those_of_the_notebooks_box(coreference: CoreferenceModel, 
     form = {name: {} for name in ("topics", "groups", "level", "passed_over", "examples")}
     form |= dict.fromkeys(("train_examples", "dev_examples", "config"))
     run = Run(folder=tmp_path, name="coreference", parameters={}, resumed=False, writer=True)
-    prepared = Prepared(**vars(coreference.scorer), **form, opened=run)
+    prepared = CoreferenceRun(**vars(coreference.scorer), **form, opened=run)
     text = "\n".join(f"== {name} ==\n{text}" for name, text in DOCUMENTS.items()).replace(" == <", " = = <")
     picture = own_clusters(prepared, text.replace("> ==", "> = ="))(0.44)
     written = json.loads((tmp_path / "own_clusters.json").read_text())["clusters"]

@@ -33,13 +33,13 @@ def small() -> pretraining.Settings:
 
 
 @pytest.fixture(scope="session")
-def prepared(small: pretraining.Settings, cache: Path) -> pretraining.Prepared:
+def prepared(small: pretraining.Settings, cache: Path) -> pretraining.PretrainingRun:
     """Not to be trained: other tests look at it."""
-    return pretraining.read(small, cache=cache)
+    return pretraining.PretrainingRun.read(small, cache=cache)
 
 
 @pytest.fixture(scope="session")
-def tiny_folder(prepared: pretraining.Prepared, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_folder(prepared: pretraining.PretrainingRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return saved(tmp_path_factory.mktemp("tiny"), prepared.model, prepared.tokenizer)
 
 

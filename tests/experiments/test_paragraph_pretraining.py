@@ -21,7 +21,6 @@ from cdlm_lab.experiments.paragraph_pretraining import (
     ParagraphAnswers,
     ParagraphRun,
     Settings,
-    _load,
     common_words,
     facts,
     has_copied_globals,
@@ -131,7 +130,8 @@ def test_any_text_with_paragraphs_will_do(cache: Path, small: Settings, tmp_path
 
 def test_every_token_may_start_with_the_global_projections_of_a_checkpoint(small: Settings):
     runs = [
-        _load(replace(small, model="storyworld/cdlm", projections=kind))[0] for kind in ("local", "global")
+        ParagraphRun.load(replace(small, model="storyworld/cdlm", projections=kind))[0]
+        for kind in ("local", "global")
     ]
     kept, taken = (one.longformer.encoder.layer[0].attention.self for one in runs)
     assert [has_copied_globals(one) for one in runs] == [False, True]

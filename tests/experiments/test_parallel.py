@@ -232,7 +232,7 @@ def test_other_processes_make_the_same_model_and_examples(
 def test_other_processes_make_the_same_pretraining(
     settings: Pretraining, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prepared = pretraining.read(settings[0], cache=settings[1])
+    prepared = pretraining.PretrainingRun.read(settings[0], cache=settings[1])
     made_again(lambda: pretraining.train(prepared), monkeypatch)
 
 

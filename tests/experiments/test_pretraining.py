@@ -28,7 +28,7 @@ from cdlm_lab.experiments.cluster_corpora import (
 from cdlm_lab.experiments.multihop_qa import MultihopRun
 from cdlm_lab.experiments.multihop_qa import Settings as QuestionSettings
 from cdlm_lab.experiments.perplexity import ClusterLosses
-from cdlm_lab.experiments.pretraining import Prepared, Settings
+from cdlm_lab.experiments.pretraining import PretrainingRun, Settings
 from cdlm_lab.experiments.runs import Training
 from cdlm_lab.experiments.systems.answering import ENCODERS
 from cdlm_lab.experiments.systems.matching import SYSTEMS, Matchers, MatcherSettings
@@ -80,14 +80,14 @@ def test_a_run_leaves_a_model_that_opens_in_plain_huggingface(
 
 def test_local_attention_may_start_with_the_global_projections_of_a_checkpoint(small: Settings, cache: Path):
     cdlm = replace(small, model="storyworld/cdlm", window=32)
-    runs = [pretraining.read(replace(cdlm, projections=kind), cache=cache) for kind in ("local", "global")]
+    runs = [PretrainingRun.read(replace(cdlm, projections=kind), cache=cache) for kind in ("local", "global")]
     kept, taken = (run.model.longformer.encoder.layer[0].attention.self for run in runs)
     assert torch.equal(taken.query.weight, kept.query_global.weight)
     assert torch.equal(taken.query_global.weight, kept.query_global.weight)
     assert not torch.equal(taken.query.weight, kept.query.weight)
 
 
-def test_preparing_trains_nothing_and_says_what_will_be(prepared: Prepared) -> None:
+def test_preparing_trains_nothing_and_says_what_will_be(prepared: PretrainingRun) -> None:
     facts, lost = dict(pretraining.facts_of(prepared)), pretraining.loss_of_text(prepared)
     assert facts["precision"] == "float32"
     assert facts["training"].startswith("4 steps of 2 examples")
@@ -115,7 +115,7 @@ def test_settings_that_cannot_be(small: Settings, change: dict, message: str) ->
         replace(small, **change)
 
 
-def test_preview_is_the_example(prepared: Prepared) -> None:
+def test_preview_is_the_example(prepared: PretrainingRun) -> None:
     shown = pretraining.example_view(prepared, index=1)
     example = prepared.train_examples.describe(1)
     assert shown.masked.sum() == (example.labels != -100).sum()
@@ -132,7 +132,7 @@ def test_preview_is_the_example(prepared: Prepared) -> None:
             pretraining.example_view(prepared, index=index)
 
 
-def test_tokens_of_byte_level_bpe_and_wordpiece(prepared: Prepared) -> None:
+def test_tokens_of_byte_level_bpe_and_wordpiece(prepared: PretrainingRun) -> None:
     class WordPiece:
         all_special_tokens = ("[CLS]",)
 
@@ -281,7 +281,7 @@ LEFT_OUT = dict.fromkeys(("longformer", "local_cdlm", "rand_cdlm", "prefix_cdlm"
 
 
 @pytest.mark.parametrize("batch_size", [1, 4])
-def test_losses_equal_those_of_each_example_alone(prepared: Prepared, batch_size: int) -> None:
+def test_losses_equal_those_of_each_example_alone(prepared: PretrainingRun, batch_size: int) -> None:
     """Second definition: full logits of one example at a time, cross-entropy token by token."""
     examples = prepared.validation_examples
     found = perplexity.cluster_losses(prepared.model, examples, batch_size=batch_size)
@@ -393,7 +393,7 @@ def test_variants_may_be_left_out_but_not_all() -> None:
         perplexity.Settings(cdlm="", **LEFT_OUT)
 
 
-def test_splits_share_no_cluster(small: Settings, prepared: Prepared, cache: Path) -> None:
+def test_splits_share_no_cluster(small: Settings, prepared: PretrainingRun, cache: Path) -> None:
     seen: set[str] = set()
     for name in ("train", "validation", "test"):
         split = tokenised_split(small, name, tokenizer=prepared.tokenizer, cache=cache)
@@ -402,7 +402,9 @@ def test_splits_share_no_cluster(small: Settings, prepared: Prepared, cache: Pat
         seen |= texts
 
 
-def test_every_variant_is_measured_on_the_same_masked_tokens(small: Settings, prepared: Prepared) -> None:
+def test_every_variant_is_measured_on_the_same_masked_tokens(
+    small: Settings, prepared: PretrainingRun
+) -> None:
     split, form = prepared.validation_split, {"tokenizer": prepared.tokenizer}
     examples = [examples_of(split, "validation", small, variant=one, **form)[3] for one in VARIANTS.values()]
     for example in examples[1:]:
@@ -416,7 +418,7 @@ def test_every_variant_is_measured_on_the_same_masked_tokens(small: Settings, pr
 
 @pytest.mark.parametrize(("name", "related"), [("rand-cdlm", False), ("cdlm", True)])
 def test_rand_reads_unrelated_documents_and_cdlm_related_ones(
-    small: Settings, prepared: Prepared, name: str, related: bool
+    small: Settings, prepared: PretrainingRun, name: str, related: bool
 ) -> None:
     form = {"variant": VARIANTS[name], "tokenizer": prepared.tokenizer, "size": 4}
     ids = examples_of(prepared.train_split, "train", small, **form).describe(0).cluster_ids
@@ -424,7 +426,9 @@ def test_rand_reads_unrelated_documents_and_cdlm_related_ones(
     assert (len(set(ids)) == 1) is related
 
 
-def test_words_are_masked_in_training_and_tokens_in_evaluation(small: Settings, prepared: Prepared) -> None:
+def test_words_are_masked_in_training_and_tokens_in_evaluation(
+    small: Settings, prepared: PretrainingRun
+) -> None:
     assert small.masking == "tokens", "what it is without saying"
     assert prepared.train_examples.continues is None
     settings, tokenizer = replace(small, masking="whole_words"), prepared.tokenizer
@@ -445,7 +449,7 @@ def test_words_are_masked_in_training_and_tokens_in_evaluation(small: Settings, 
 
 
 def test_single_passages_are_the_same_under_longformer_and_local_cdlm(
-    small: Settings, prepared: Prepared, cache: Path, tmp_path: Path
+    small: Settings, prepared: PretrainingRun, cache: Path, tmp_path: Path
 ) -> None:
     """Doc-ARC's format: a passage by itself in each example, every one of them once a pass."""
     for split, count in (("train", 7), ("dev", 2)):
@@ -471,7 +475,7 @@ def test_single_passages_are_the_same_under_longformer_and_local_cdlm(
 
 
 def test_files_passed_over_are_printed_and_stand_in_facts_and_report(
-    small: Settings, prepared: Prepared, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small: Settings, prepared: PretrainingRun, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def write(*names: str) -> None:
         for name in names:
@@ -485,7 +489,7 @@ def test_files_passed_over_are_printed_and_stand_in_facts_and_report(
     named = "3: loose.txt, train/notes.md, train/a/3.html"
     capsys.readouterr()
     write("validation/b/1.txt", "validation/b/2.txt")
-    pretraining.read(settings, cache=cache)
+    PretrainingRun.read(settings, cache=cache)
     assert capsys.readouterr().out.count(f"{tmp_path}: files passed over: {named}") == 1, "not once a split"
     facts = dict(pretraining.facts_of(replace(prepared, train_split=split)))
     assert facts["files passed over"] == named

@@ -174,9 +174,7 @@ def test_a_run_of_its_own_trains_in_the_precision_that_is_given(tmp_path: Path) 
 
 
 def test_a_run_of_its_own_opens_the_models_of_another(matched, tmp_path: Path) -> None:
-    systems = " ".join(
-        one.system.name for one in matched.trainings if matched.is_trained(one) and not one.seed
-    )
+    systems = " ".join(one.system.name for one in matched.trainings if one.system.is_model and not one.seed)
     own = {"run_folder": str(tmp_path / "own"), "systems": systems}
     run = experiment.prepare(Settings(trained=str(matched.folder), **own))
     assert run.matching.settings.hidden_size == matched.settings.hidden_size

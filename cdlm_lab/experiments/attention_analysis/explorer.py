@@ -120,7 +120,7 @@ class ExploredCluster:
 
     def save(self) -> None:
         """Write `explorer.html`, and `explorer.png` where Chromium is installed, into the run's folder."""
-        folder = self.analysis.opened.folder
+        folder = self.analysis.folder
         print("written:", self.view.save_html(folder / "explorer.html"))
         try:
             print("written:", self.view.save_png(folder / "explorer.png"))

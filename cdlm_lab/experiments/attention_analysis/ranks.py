@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -37,22 +37,22 @@ from cdlm_lab.experiments.cluster_corpora import (
     reset_globals,
 )
 from cdlm_lab.experiments.runs import (
+    ExperimentRun,
     KeptNumbers,
     Scores,
     facts_table,
-    finished,
-    finished_fact,
     once,
     report,
-    with_p_holm,
+    time_taken,
 )
+from cdlm_lab.experiments.scoring import with_p_holm
 from cdlm_lab.metrics.significance import compare_means, mean_score
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.precision import Precision, computing_in
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
-from cdlm_lab.report import Report, Run, open_run
+from cdlm_lab.report import Report
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets.charts import SORTS, head_maps, rank_distributions
 from cdlm_lab.widgets.export.figures import keep_figure
@@ -89,13 +89,30 @@ class Settings(Checkpoints):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Analysis:
-    """The documents, the pairs of each kind of mention, and the folder of the run."""
+class Analysis(ExperimentRun):
+    """The documents, and the pairs of each kind of mention."""
+
+    NAME: ClassVar[str] = "attention analysis"
 
     settings: Settings
     topics: list[Topic]
     pairs: Mapping[str, list[AlignedPair]]
-    opened: Run | None = None
+
+    @classmethod
+    def read(cls, settings: Settings) -> Analysis:
+        """Read the corpus and draw the pairs. Raises ValueError for a bad corpus, or one without pairs of a
+        kind in at least two topics."""
+        topics = read_corpus(settings.corpus, settings.split, stories=settings.stories)
+        form = {"count": settings.pairs, "seed": settings.seed}
+        pairs = {kind: sample_aligned_pairs(topics, kind, **form) for kind in KINDS}
+        for kind, of_kind in pairs.items():
+            for corefer, what in ((True, "corefer"), (False, "do not corefer")):
+                if len({pair.topic for pair in of_kind if pair.corefer == corefer}) < 2:
+                    raise ParameterError(
+                        f"all pairs of {kind} mentions that {what} are of one topic, but an interval needs "
+                        "two; raise pairs or stories, or take another split"
+                    )
+        return cls(settings=settings, topics=topics, pairs=pairs)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -137,22 +154,8 @@ Measured = Mapping[str, ModelRanks]  # by variant, in paper order
 
 
 def prepare(settings: Settings) -> Analysis:
-    """Take the run's folder, read the corpus and draw the pairs; nothing is run.
-
-    Raises ValueError for a bad corpus, or one without pairs of a kind in at least two topics.
-    """
-    opened = open_run(settings.run_folder, name="attention analysis", parameters=parameters_of(settings))
-    topics = read_corpus(settings.corpus, settings.split, stories=settings.stories)
-    form = {"count": settings.pairs, "seed": settings.seed}
-    pairs = {kind: sample_aligned_pairs(topics, kind, **form) for kind in KINDS}
-    for kind, of_kind in pairs.items():
-        for corefer, what in ((True, "corefer"), (False, "do not corefer")):
-            if len({pair.topic for pair in of_kind if pair.corefer == corefer}) < 2:
-                raise ParameterError(
-                    f"all pairs of {kind} mentions that {what} are of one topic, but an interval needs two; "
-                    "raise pairs or stories, or take another split"
-                )
-    return Analysis(settings=settings, topics=topics, pairs=pairs, opened=opened)
+    """Take the run's folder, read the corpus and draw the pairs; nothing is run."""
+    return Analysis.open(settings)
 
 
 def preview(analysis: Analysis) -> HTML:
@@ -165,8 +168,7 @@ def preview(analysis: Analysis) -> HTML:
         text = f"{corefer:,} that corefer, {len(pairs) - corefer:,} that do not"
         facts.append((f"pairs of {kind} mentions", text))
     facts.append(("from", f"{len(analysis.topics)} topics of {settings.corpus}, {settings.split}"))
-    made = finished(analysis)
-    return facts_table([*facts, finished_fact(made) if made else ("time", _time_in_words(analysis))])
+    return facts_table([*facts, *(time_taken(analysis) or [("time", _time_in_words(analysis))])])
 
 
 def _time_in_words(analysis: Analysis) -> str:
@@ -183,7 +185,7 @@ def _time_in_words(analysis: Analysis) -> str:
 def predict(analysis: Analysis) -> dict[str, ModelRanks]:
     """The ranks of every pair under every model, with one progress bar; they are kept in `ranks/`, and what
     is there is not read again."""
-    folder, measured = analysis.opened.folder / "ranks", {}
+    folder, measured = analysis.folder / "ranks", {}
     with Progress(total=analysis.readings, desc="reading pairs", unit="pair") as bar:
         for variant in analysis.settings.checkpoints:
             model, ranks = _reader(analysis, variant)

@@ -11,7 +11,8 @@ from cdlm_lab.experiments.coreference.evaluation import (
     table_view,
     tree_view,
 )
-from cdlm_lab.experiments.coreference.scorer import SYSTEM, Settings, predict, prepare, train
+from cdlm_lab.experiments.coreference.scorer import SYSTEM, Settings, predict, prepare
+from cdlm_lab.experiments.runs import train_model as train
 from cdlm_lab.experiments.runs import train_small
 
 __all__ = ["SYSTEM", "Settings", "evaluate", "predict", "prepare", "preview", "report", "summary", "train"]

@@ -31,17 +31,16 @@ from cdlm_lab.data.records import (
 from cdlm_lab.data.typed_documents import parse_marked_documents
 from cdlm_lab.examples.mention_pairs import MentionGroup, corefer, group_mentions, pairs_within
 from cdlm_lab.experiments.coreference import scorer
-from cdlm_lab.experiments.coreference.scorer import SYSTEM, GroupPrediction, Predictions, Prepared
+from cdlm_lab.experiments.coreference.scorer import SYSTEM, CoreferenceRun, GroupPrediction, Predictions
 from cdlm_lab.experiments.runs import (
     Scores,
     cost_in_words,
     facts_table,
-    finished,
-    finished_fact,
     once,
     report,
-    with_p_holm,
+    time_taken,
 )
+from cdlm_lab.experiments.scoring import with_p_holm
 from cdlm_lab.metrics import coreference as metrics
 from cdlm_lab.metrics.significance import compare, percentile_interval, resampled_sums
 from cdlm_lab.models.checkpoint import default_device
@@ -67,12 +66,12 @@ MOST_IN_WHOLE = 5_000  # pairs of dev that are all read in whole documents, to s
 # ---- before the start ----
 
 
-def preview(prepared: Prepared) -> Shown:
+def preview(prepared: CoreferenceRun) -> Shown:
     """What a person wants to know before a run starts."""
     return facts_table(facts_of(prepared))
 
 
-def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
+def facts_of(prepared: CoreferenceRun) -> list[tuple[str, str]]:
     """What `preview` shows, as (name, text); takes a few seconds, for a few pairs are scored, and learned
     from, to know how long that takes."""
     settings, groups = prepared.settings, prepared.groups
@@ -83,8 +82,8 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
     share = prepared.train_examples.labels.mean()
     if settings.trained:
         training = f"none: the scorer is that of {settings.trained}"
-    elif made := finished(prepared):
-        _, training = finished_fact(made)
+    elif taken := time_taken(prepared):
+        ((_, training),) = taken
     else:
         training = f"{share:.0%} of the pairs corefer; {_training_in_words(prepared)}"
     seconds, length, lost = _sample(prepared, settings.context)
@@ -119,25 +118,25 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
     return [*facts, ("text", text)]
 
 
-def _training_in_words(prepared: Prepared) -> str:
+def _training_in_words(prepared: CoreferenceRun) -> str:
     """From a batch of pairs of middling length, as training puts like lengths together."""
     examples, size = prepared.train_examples, prepared.config.micro_batch_size
     some = range(0, len(examples), max(1, len(examples) // LOOKED_AT))
     by_length = sorted(some, key=examples.length_of)
     first = max(0, len(by_length) - size) // 2
     middling = examples.in_order(np.resize(by_length[first : first + size], size))
-    job = replace(scorer.job_of(prepared), train_examples=middling)
+    job = replace(prepared.job(), train_examples=middling)
     return cost_in_words(job, items="pairs", parallel=prepared.settings.parallel)
 
 
-def _sample(prepared: Prepared, context: str, size: int = 24) -> tuple[float, float, float]:
+def _sample(prepared: CoreferenceRun, context: str, size: int = 24) -> tuple[float, float, float]:
     """Seconds a pair, tokens a pair, and the share of tokens that do not fit, over a few pairs of dev."""
     settings, examples = prepared.settings, replace(prepared.examples["dev"], context=context)
     numbers = list(range(0, len(examples), max(1, len(examples) // size)))[:size]
     sizes = [examples.size_of(number) for number in numbers]
     lost, length = sum(one.lost_tokens for one in sizes), sum(one.length for one in sizes)
     chosen = [examples[number] for number in numbers[: settings.micro_batch_size]]
-    model, batch = prepared.model.to(default_device()).eval(), scorer.job_of(prepared).collate(chosen)
+    model, batch = prepared.model.to(default_device()).eval(), prepared.job().collate(chosen)
     with computing_in(settings.precision, model.device):
         scorer.probabilities(model, batch)  # the first time is slower than all others
         start = time.perf_counter()
@@ -150,13 +149,13 @@ def _sample(prepared: Prepared, context: str, size: int = 24) -> tuple[float, fl
 
 
 @once
-def evaluate(prepared: Prepared, predictions: Predictions) -> Scores:
+def evaluate(prepared: CoreferenceRun, predictions: Predictions) -> Scores:
     """Scores of dev and test at the chosen threshold, beside baselines and the runs of `compare_with`;
     clusters are written into the run's folder.
 
     Raises ParameterError for a run without clusters, or whose clusters lack some of the mentions.
     """
-    settings, folder, threshold = prepared.settings, prepared.opened.folder, predictions.threshold
+    settings, folder, threshold = prepared.settings, prepared.folder, predictions.threshold
     rows: list[Score] = []
     comparisons: dict[str, list[dict[str, Any]]] = {}
     for split in ("test", "dev"):
@@ -253,7 +252,7 @@ def coreference_scores(
     return rows, tests
 
 
-def what_sentences_lose(prepared: Prepared, folder: Path) -> list[dict[str, Any]]:
+def what_sentences_lose(prepared: CoreferenceRun, folder: Path) -> list[dict[str, Any]]:
     """For dev and test, after `predict`: the threshold of the reading by sentences, the pairs, how many of
     them are read in whole documents, the coreferring ones, and how many of these are passed over; of dev,
     where it has at most MOST_IN_WHOLE pairs, also the best CoNLL F1 so and with all pairs read. Nothing where
@@ -331,13 +330,13 @@ def _write_conll(
 # ---- views ----
 
 
-def clusters_view(prepared: Prepared, predictions: Predictions) -> Shown:
+def clusters_view(prepared: CoreferenceRun, predictions: Predictions) -> Shown:
     """The clusters of the largest group of test, each mention in its sentence."""
     clusters = shown_clusters(prepared.topics["test"], _largest(predictions), predictions.threshold)
     return Shown(widgets.clusters_html(clusters))
 
 
-def tree_view(prepared: Prepared, predictions: Predictions) -> go.Figure:
+def tree_view(prepared: CoreferenceRun, predictions: Predictions) -> go.Figure:
     """The merge tree of the largest group of test, with the threshold."""
     largest, documents = _largest(predictions), _documents(prepared.topics["test"])
     names = gold_names(documents.values())
@@ -348,7 +347,7 @@ def tree_view(prepared: Prepared, predictions: Predictions) -> go.Figure:
     return keep_figure(prepared.settings.run_folder, "merge-tree", figure)
 
 
-def errors_view(prepared: Prepared, predictions: Predictions) -> Shown:
+def errors_view(prepared: CoreferenceRun, predictions: Predictions) -> Shown:
     """The wrong pairs of all groups of test."""
     errors = pair_errors(prepared.topics["test"], predictions.test, predictions.threshold)
     return Shown(widgets.errors_html(*errors, threshold=predictions.threshold))
@@ -437,7 +436,7 @@ def example_of(kind: str) -> Path:
     return Path(__file__).parent / "own_texts" / f"{kind}.txt"
 
 
-def own_documents(prepared: Prepared, predictions: Predictions) -> OwnDocuments:
+def own_documents(prepared: CoreferenceRun, predictions: Predictions) -> OwnDocuments:
     """A box for documents with marked mentions, at first those of the parameter `own_documents`, or an
     example; their clusters are also written to `own_clusters.json`."""
     settings = prepared.settings
@@ -447,7 +446,7 @@ def own_documents(prepared: Prepared, predictions: Predictions) -> OwnDocuments:
     return OwnDocuments(text, find=find, threshold=predictions.threshold)
 
 
-def own_clusters(prepared: Prepared, text: str, *, source: str = "text") -> Callable[[float], str]:
+def own_clusters(prepared: CoreferenceRun, text: str, *, source: str = "text") -> Callable[[float], str]:
     """Score all pairs of the marked mentions of a text; the function returned takes a threshold, writes the
     clusters with document, half-open span of tokens and words of each mention into the run's folder, and
     gives them as HTML. Raises DataError, which names the `source`."""
@@ -461,7 +460,7 @@ def own_clusters(prepared: Prepared, text: str, *, source: str = "text") -> Call
 
     def clusters_at(threshold: float) -> str:
         clusters = [list(map(written, cluster)) for cluster in prediction.clusters(threshold)]
-        file = prepared.opened.folder / "own_clusters.json"
+        file = prepared.folder / "own_clusters.json"
         write_json(file, {"threshold": threshold, "clusters": clusters})
         return widgets.clusters_html(shown_clusters([topic], prediction, threshold, gold=False))
 

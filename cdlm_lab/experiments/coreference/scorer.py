@@ -18,11 +18,11 @@ weigh more in average linkage than anything that was read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -36,7 +36,7 @@ from cdlm_lab.examples.collate import Collate, batches_by_length, like_lengths_t
 from cdlm_lab.examples.mention_pairs import MentionGroup, MentionPairExamples, pairs_within
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 from cdlm_lab.experiments.cluster_corpora import CoreferenceSplit, read_coreference_split
-from cdlm_lab.experiments.runs import KeptNumbers
+from cdlm_lab.experiments.runs import KeptNumbers, ModelRun
 from cdlm_lab.metrics.coreference import score
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.coreference import PairScorer, load_pair_scorer
@@ -44,11 +44,9 @@ from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.precision import Precision, computing_in, precision_in_words
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
-from cdlm_lab.report import Run, open_run
 from cdlm_lab.training.config import TrainingConfig, Workers
-from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, config_of_passes, fine_tune
-from cdlm_lab.training.trained import as_trained, trained_model
-from cdlm_lab.training.trainer import TrainingResult
+from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes
+from cdlm_lab.training.trained import trained_model
 from cdlm_lab.training.validation import Judge
 
 SPLITS = get_args(CoreferenceSplit)
@@ -113,9 +111,6 @@ class Settings:
 # ---- before anything is trained ----
 
 
-SHAPES = ("kind", "model", "context", "max_length", "window")  # settings that a trained scorer is made for
-
-
 @dataclass(frozen=True, kw_only=True)
 class Scorer:
     """A pair scorer and how it reads."""
@@ -126,9 +121,13 @@ class Scorer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared(Scorer):
+class CoreferenceRun(ModelRun, Scorer):
     """All that a run needs, before anything is trained; mappings are by split."""
 
+    NAME: ClassVar[str] = "coreference"
+    SHAPES: ClassVar[tuple[str, ...]] = ("kind", "model", "context", "max_length", "window")
+
+    settings: Settings
     topics: Mapping[str, list[Topic]]
     groups: Mapping[str, list[MentionGroup]]  # mentions that are searched together
     level: Mapping[str, str]  # why these, in words
@@ -137,7 +136,62 @@ class Prepared(Scorer):
     train_examples: MentionPairExamples  # of all epochs; the pairs of an update have like lengths
     dev_examples: MentionPairExamples  # pairs whose loss is watched
     config: TrainingConfig
-    opened: Run | None = None  # the folder of the run, which this process holds; None = another one does
+
+    @classmethod
+    def read(cls, settings: Settings) -> CoreferenceRun:
+        """Read the corpus, load the encoder, draw the pairs."""
+        loaded = load_scorer(settings)
+        tokenizer = loaded.tokenizer
+        passed_over = {split: PassedOver() for split in SPLITS}
+        topics = {split: read_topics(settings, split, counted) for split, counted in passed_over.items()}
+        for split, counted in passed_over.items():
+            for line in counted.lines():
+                print(f"{split}: {line}")
+        searched = {split: searched_together(settings, topics[split], split) for split in SPLITS}
+        groups = {split: of_split for split, (_, of_split) in searched.items()}
+        examples = {
+            split: pair_examples(settings, tokenizer, topics[split], groups[split]) for split in SPLITS
+        }
+        drawn = _drawn_pairs(settings, groups["train"], settings.epochs, most=settings.train_pairs or None)
+        watched = min(DEV_PAIRS, max(LEAST_DEV_PAIRS, len(drawn["pairs"]) // 4))
+        for split in ("dev", "test"):
+            _check_room(examples[split], groups[split])
+        train_examples = replace(examples["train"], **drawn)
+        dev_examples = replace(examples["dev"], **_drawn_pairs(settings, groups["dev"], 1, most=watched))
+        longest_first = np.argsort(_lengths_of(dev_examples), kind="stable")[::-1]  # with little padding
+        passes = parameters_of(settings, "epochs", "batch_size", "micro_batch_size", "learning_rate")
+        passes |= parameters_of(settings, "warmup_steps", "precision", "parallel", "workers", "seed")
+        config = config_of_passes(items=len(train_examples) // settings.epochs, **passes)
+        order = like_lengths_together(_lengths_of(train_examples), config.batch_size)
+        return cls(
+            **vars(loaded),
+            topics=topics,
+            groups=groups,
+            level={split: level for split, (level, _) in searched.items()},
+            passed_over=passed_over,
+            examples=examples,
+            train_examples=train_examples.in_order(order),
+            dev_examples=dev_examples.in_order(longest_first),
+            config=config,
+        )
+
+    @staticmethod
+    def load(settings: Settings) -> tuple[PairScorer, PreTrainedTokenizerBase]:
+        """Of `load_scorer`."""
+        scorer = load_scorer(settings)
+        return scorer.model, scorer.tokenizer
+
+    def job(self) -> TrainingJob:
+        """The scorer and what it learns from."""
+        return TrainingJob(
+            model=self.model,
+            tokenizer=self.tokenizer,
+            train_examples=self.train_examples,
+            validation_examples=self.dev_examples,
+            collate=Collate(pad_token_id=self.tokenizer.pad_token_id),
+            config=self.config,
+            judge=dev_judge(self),
+        )
 
     @property
     def data(self) -> dict[str, Any]:
@@ -153,18 +207,11 @@ class Prepared(Scorer):
             "topics": {split: [topic.id for topic in topics] for split, topics in self.topics.items()},
         }
 
-    def small_job(self) -> TrainingJob:
-        """A new scorer, on the same pairs."""
-        model = load_scorer(replace(self.settings, trained="")).model
-        return job_of(replace(self, model=model))
 
-
-def prepare(settings: Settings) -> Prepared:
+def prepare(settings: Settings) -> CoreferenceRun:
     """Take the run's folder, read the corpus, load the encoder, draw the pairs; what of the corpus could not
     be used is printed. Raises ValueError with one clear line for whatever does not fit."""
-    settings = as_trained(settings, SHAPES)
-    opened = open_run(settings.run_folder, name="coreference", parameters=parameters_of(settings))
-    return replace(read(settings), opened=opened)
+    return CoreferenceRun.open(settings)
 
 
 def load_scorer(settings: Settings) -> Scorer:
@@ -174,42 +221,6 @@ def load_scorer(settings: Settings) -> Scorer:
     reset = settings.reset_globals and not settings.trained
     model, tokenizer = load_pair_scorer(source, reset_globals=reset, **form)
     return Scorer(settings=settings, model=model, tokenizer=tokenizer)
-
-
-def read(settings: Settings) -> Prepared:
-    """What `prepare` does but for the folder of the run."""
-    loaded = load_scorer(settings)
-    tokenizer = loaded.tokenizer
-    passed_over = {split: PassedOver() for split in SPLITS}
-    topics = {split: read_topics(settings, split, counted) for split, counted in passed_over.items()}
-    for split, counted in passed_over.items():
-        for line in counted.lines():
-            print(f"{split}: {line}")
-    searched = {split: searched_together(settings, topics[split], split) for split in SPLITS}
-    groups = {split: of_split for split, (_, of_split) in searched.items()}
-    examples = {split: pair_examples(settings, tokenizer, topics[split], groups[split]) for split in SPLITS}
-    drawn = _drawn_pairs(settings, groups["train"], settings.epochs, most=settings.train_pairs or None)
-    watched = min(DEV_PAIRS, max(LEAST_DEV_PAIRS, len(drawn["pairs"]) // 4))
-    for split in ("dev", "test"):
-        _check_room(examples[split], groups[split])
-    train_examples = replace(examples["train"], **drawn)
-    dev_examples = replace(examples["dev"], **_drawn_pairs(settings, groups["dev"], 1, most=watched))
-    longest_first = np.argsort(_lengths_of(dev_examples), kind="stable")[::-1]  # batches with little padding
-    passes = parameters_of(settings, "epochs", "batch_size", "micro_batch_size", "learning_rate")
-    passes |= parameters_of(settings, "warmup_steps", "precision", "parallel", "workers", "seed")
-    config = config_of_passes(items=len(train_examples) // settings.epochs, **passes)
-    order = like_lengths_together(_lengths_of(train_examples), config.batch_size)
-    return Prepared(
-        **vars(loaded),
-        topics=topics,
-        groups=groups,
-        level={split: level for split, (level, _) in searched.items()},
-        passed_over=passed_over,
-        examples=examples,
-        train_examples=train_examples.in_order(order),
-        dev_examples=dev_examples.in_order(longest_first),
-        config=config,
-    )
 
 
 def read_topics(
@@ -304,38 +315,7 @@ def _check_room(examples: MentionPairExamples, groups: Sequence[MentionGroup]) -
 # ---- training ----
 
 
-def train(
-    prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None] | None = None
-) -> TrainingResult | None:
-    """Train the scorer and write the best one into `model/`; checkpoints and history go to `training/`. There
-    is nothing to do if `trained` names one. Raises Stopped: it was asked to stop; the same call goes on from
-    there."""
-    if prepared.settings.trained:
-        return None
-    recipe = Recipe(function=prepare_job, arguments={"settings": parameters_of(prepared.settings)})
-    folder, parallel = prepared.opened.folder, prepared.settings.parallel
-    return fine_tune(job_of(prepared), folder=folder, parallel=parallel, recipe=recipe, on_log=on_log)
-
-
-def prepare_job(*, settings: Mapping[str, Any]) -> TrainingJob:
-    """The job of these settings, for each of several processes."""
-    return job_of(read(Settings(**settings)))
-
-
-def job_of(prepared: Prepared) -> TrainingJob:
-    """The scorer and what it learns from."""
-    return TrainingJob(
-        model=prepared.model,
-        tokenizer=prepared.tokenizer,
-        train_examples=prepared.train_examples,
-        validation_examples=prepared.dev_examples,
-        collate=Collate(pad_token_id=prepared.tokenizer.pad_token_id),
-        config=prepared.config,
-        judge=dev_judge(prepared),
-    )
-
-
-def dev_judge(prepared: Prepared) -> Judge | None:
+def dev_judge(prepared: CoreferenceRun) -> Judge | None:
     """CoNLL F1 of a scorer on all of dev, at its best threshold; None where there is nothing to choose from
     (one epoch), or the loss chooses."""
     if prepared.settings.checkpoint != "conll" or prepared.settings.epochs == 1:
@@ -423,7 +403,7 @@ class FirstScores(NamedTuple):
         return self.scores >= self.threshold
 
 
-def first_scores(prepared: Prepared, split: str, folder: Path | None) -> FirstScores | None:
+def first_scores(prepared: CoreferenceRun, split: str, folder: Path | None) -> FirstScores | None:
     """The scores by sentences of the pairs of a split, with the threshold of dev; None where whole documents
     are read at once."""
     lost = prepared.settings.first_by_sentences
@@ -485,16 +465,16 @@ class Predictions:
         return self.choice.threshold
 
 
-def predict(prepared: Prepared) -> Predictions:
+def predict(prepared: CoreferenceRun) -> Predictions:
     """Score every pair of every group of dev and test, and choose the threshold; the scores are kept in
     `scores/`, so that a stopped run goes on."""
-    folder = prepared.opened.folder / "scores"
+    folder = prepared.folder / "scores"
     dev, test = (predict_split(prepared, split, folder) for split in ("dev", "test"))
     return Predictions(dev=dev, test=test, choice=choose_threshold(prepared, dev))
 
 
 def predict_split(
-    prepared: Prepared, split: str, folder: Path | None, *, name: str = "", whole: bool = False
+    prepared: CoreferenceRun, split: str, folder: Path | None, *, name: str = "", whole: bool = False
 ) -> list[GroupPrediction]:
     """The predictions of a split; scores are kept in `folder`. `whole`: also what the first reading by
     sentences passed over is read in whole documents."""
@@ -549,7 +529,7 @@ def key_of(topics: Sequence[Topic], kind: str) -> list[list[tuple]]:
 
 
 def choose_threshold(
-    prepared: Prepared, predictions: Sequence[GroupPrediction]
+    prepared: CoreferenceRun, predictions: Sequence[GroupPrediction]
 ) -> clustering.ThresholdChoice:
     """The threshold with the best CoNLL F1 on dev, without clusters of one mention if the settings leave them
     out of all scores."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
@@ -14,20 +14,13 @@ from cdlm_lab.data.questions import MultihopQuestion
 from cdlm_lab.examples.questions import EncodedQuestions, QuestionCollate, QuestionExamples, question_marks_of
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.experiments.cluster_corpora import VARIANTS
-from cdlm_lab.experiments.runs import outputs_by_length, read_rows, write_rows
+from cdlm_lab.experiments.runs import System, outputs_by_length, read_rows, write_rows
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.question_answering import AnswerSpan, DecodedAnswer, Place, QuestionAnswerer, decode
 from cdlm_lab.widgets.html import variant_name
 
-
-class Encoder(NamedTuple):
-    """One of CDLM's ablation, which answers."""
-
-    name: str
-    label: str
-
-
-ENCODERS = {name: Encoder(name, variant_name(name)) for name in VARIANTS}
+# Those of CDLM's ablation, which answer.
+ENCODERS = {name: System(name, variant_name(name)) for name in VARIANTS}
 
 
 @dataclass(frozen=True, kw_only=True)

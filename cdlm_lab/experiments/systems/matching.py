@@ -37,11 +37,9 @@ from cdlm_lab.widgets.tables import Shown, html_table
 
 
 @dataclass(frozen=True, slots=True)
-class System:
+class MatchSystem(runs.System):
     """One way to tell whether two documents belong together."""
 
-    name: str
-    label: str  # as the papers write it
     about: str  # what it is, for people
     # `words` or `means` (cosines of TF-IDF or of mean sentence vectors, nothing is learned but a threshold),
     # `gru`, `vectors` or `average` (of `HierarchicalConfig`), or `longformer` (reads both documents at once).
@@ -72,20 +70,22 @@ _BOTH = "reads both documents at once"
 SYSTEMS = {
     system.name: system
     for system in (
-        System("tf-idf", "TF-IDF cosine", "how many words they share: a threshold, no model", "words"),
-        System(
+        MatchSystem("tf-idf", "TF-IDF cosine", "how many words they share: a threshold, no model", "words"),
+        MatchSystem(
             "bert-cosine",
             "BERT cosine",
             "cosine of their mean sentences by frozen BERT: a threshold, no model",
             "means",
         ),
-        System("bert-avg", "BERT-AVG", "a document is the mean of its sentences by frozen BERT", "average"),
-        System(
+        MatchSystem(
+            "bert-avg", "BERT-AVG", "a document is the mean of its sentences by frozen BERT", "average"
+        ),
+        MatchSystem(
             "bert-han", "BERT-HAN", "GRUs and attention over sentences by frozen BERT", "vectors", "bert-avg"
         ),
-        System("bert-han-shallow", "BERT-HAN + SHALLOW", _SHALLOW, "vectors", "bert-han", "shallow"),
-        System(_TUNED, "BERT-HAN, fine-tuned", f"as bert-han, {_ALONG}", "vectors", "bert-han"),
-        System(
+        MatchSystem("bert-han-shallow", "BERT-HAN + SHALLOW", _SHALLOW, "vectors", "bert-han", "shallow"),
+        MatchSystem(_TUNED, "BERT-HAN, fine-tuned", f"as bert-han, {_ALONG}", "vectors", "bert-han"),
+        MatchSystem(
             f"{_TUNED}-shallow",
             "BERT-HAN + SHALLOW, fine-tuned",
             f"as bert-han-shallow, {_ALONG}",
@@ -93,12 +93,12 @@ SYSTEMS = {
             _TUNED,
             "shallow",
         ),
-        System("gru-han", "GRU-HAN", "GRUs and attention over words, then over sentences", "gru"),
-        System("gru-han-shallow", "GRU-HAN + SHALLOW", _SHALLOW, "gru", "gru-han", "shallow"),
-        System("gru-han-deep", "GRU-HAN + DEEP", _DEEP, "gru", "gru-han-shallow", "deep"),
-        System("longformer", variant_name("longformer"), _BOTH, "longformer"),
+        MatchSystem("gru-han", "GRU-HAN", "GRUs and attention over words, then over sentences", "gru"),
+        MatchSystem("gru-han-shallow", "GRU-HAN + SHALLOW", _SHALLOW, "gru", "gru-han", "shallow"),
+        MatchSystem("gru-han-deep", "GRU-HAN + DEEP", _DEEP, "gru", "gru-han-shallow", "deep"),
+        MatchSystem("longformer", variant_name("longformer"), _BOTH, "longformer"),
         *(
-            System(
+            MatchSystem(
                 name,
                 variant_name(name),
                 f"{_BOTH}; pretrained as notebook 01 says",
@@ -147,7 +147,7 @@ class MatcherSettings:
         _ = self.chosen
 
     @property
-    def chosen(self) -> tuple[System, ...]:
+    def chosen(self) -> tuple[MatchSystem, ...]:
         """The systems, in the order of SYSTEMS. Raises ParameterError for an unknown name, or none."""
         return runs.chosen_systems(self.systems, SYSTEMS)
 
@@ -196,7 +196,7 @@ class MatchPredictions:
 class Matcher:
     """A model and how it reads pairs."""
 
-    system: System
+    system: MatchSystem
     model: PreTrainedModel
     # From pairs to what `collate` makes batches of, labels included.
     examples: Callable[[Sequence[DocumentPair]], Sequence[Mapping[str, Any]]]
@@ -276,7 +276,7 @@ class Matchers:
         return SentenceEncodings(encoder, self.cache / "encodings")
 
     def make(
-        self, system: System, *, seed: int, trained: Path | None = None, sample: int = STANDARD_PAIRS
+        self, system: MatchSystem, *, seed: int, trained: Path | None = None, sample: int = STANDARD_PAIRS
     ) -> Matcher:
         """A new matcher, or a trained one from its folder; `sample`: training pairs by whose sentences frozen
         encodings are standardised. Raises ValueError for whatever does not fit."""
@@ -325,7 +325,7 @@ class Matchers:
     def _vectors(self, document: PairDocument) -> np.ndarray:
         return self.encodings.vectors(document.sentences[: self.settings.most_sentences])
 
-    def _longformer(self, system: System, seed: int, trained: Path | None) -> Matcher:
+    def _longformer(self, system: MatchSystem, seed: int, trained: Path | None) -> Matcher:
         given = self.settings
         model, tokenizer = matching.load_pair_classifier(
             trained or checkpoint_of(given.encoders, system.name),
@@ -346,7 +346,7 @@ class Matchers:
         collate = Collate(pad_token_id=tokenizer.pad_token_id)
         return Matcher(system=system, model=model, examples=examples, collate=collate, tokenizer=tokenizer)
 
-    def threshold(self, system: System) -> CosineThreshold:
+    def threshold(self, system: MatchSystem) -> CosineThreshold:
         """Of a system that learns nothing else, fitted to the training pairs."""
         if system.encoder == "words":
             words = TfidfVectorizer(sublinear_tf=True, token_pattern=r"\w+")
@@ -363,7 +363,7 @@ class Matchers:
         return CosineThreshold(self.training, means)
 
     def _hierarchy(
-        self, system: System, seed: int, trained: Path | None, **sizes: int
+        self, system: MatchSystem, seed: int, trained: Path | None, **sizes: int
     ) -> matching.DocumentMatcher:
         if trained:
             return read_own_model(matching.DocumentMatcher, str(trained))

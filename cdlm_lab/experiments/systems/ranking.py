@@ -19,7 +19,7 @@ from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.examples import candidates
 from cdlm_lab.examples.candidates import CandidateExamples, fixed_order
 from cdlm_lab.examples.tokens import from_tokenizer
-from cdlm_lab.experiments.runs import of_another_run, outputs_by_length, read_rows, write_rows
+from cdlm_lab.experiments.runs import System, of_another_run, outputs_by_length, read_rows, write_rows
 from cdlm_lab.experiments.systems.joint import drawn_for
 from cdlm_lab.models.joint import JointModel, scores_of
 from cdlm_lab.models.precision import Precision
@@ -30,11 +30,9 @@ PAIRWISE, RANDOM = "pairwise", "random"
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerSystem:
+class AnswerSystem(System):
     """What ranks the candidates of a question."""
 
-    name: str
-    label: str
     head: str  # `ie_1` reads one candidate at a time, `ie_k` and `ae_k` read k
     pretrained: str = ""  # head of the pre-training with paragraphs, `ie` or `ae`; "" = the plain encoder
     plain: str = ""  # the system that differs from it by pre-training alone; "" = none

@@ -17,7 +17,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.data.tagged import TaggedDocument, tag_set
 from cdlm_lab.examples.tagging import SplitDocument, TagExamples, joined, split_long, words_read
-from cdlm_lab.experiments.runs import chosen_systems, of_another_run, output_of, read_arrays, write_arrays
+from cdlm_lab.experiments.runs import (
+    System,
+    chosen_systems,
+    of_another_run,
+    output_of,
+    read_arrays,
+    write_arrays,
+)
 from cdlm_lab.models import frozen
 from cdlm_lab.models import tagging as models
 from cdlm_lab.models.checkpoint import default_device, named_faults
@@ -29,11 +36,9 @@ from cdlm_lab.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)
-class TagSystem:
+class TagSystem(System):
     """What reads and tags sentences."""
 
-    name: str  # as a parameter
-    label: str  # in tables
     trains_encoder: bool  # with the rest ("dynamic"); False = its encodings are kept on disk ("static")
     context: bool  # whether words attend to their occurrences elsewhere in the document
     sequence_encoder: bool = True  # whether a biLSTM stands between encodings and tags

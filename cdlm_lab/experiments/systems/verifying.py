@@ -27,11 +27,9 @@ LEFT_OUT = "share in the verdict: by how much its label falls without the senten
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimSystem:
+class ClaimSystem(runs.System):
     """What labels claims."""
 
-    name: str
-    label: str
     head: str  # `max` or `weighted_sum`, which pool pairs, or `ie_1` or `ae_1`, which read all at once
     pretrained: str = ""  # head of the pre-training with paragraphs, `ie` or `ae`; "" = the plain encoder
     reads_evidence: bool = True  # False = it sees the claim alone

@@ -14,7 +14,8 @@ from ipywidgets import Widget
 from cdlm_lab.data.claims import EvidencedClaim
 from cdlm_lab.data.files import DataError, read_text
 from cdlm_lab.data.typed_documents import filled_lines, first_and_others
-from cdlm_lab.experiments.runs import SystemRun, Training, comparison_cells, write_page
+from cdlm_lab.experiments.runs import SystemRun, Training, write_page
+from cdlm_lab.experiments.scoring import comparison_cells
 from cdlm_lab.experiments.systems.joint import JointSettings
 from cdlm_lab.experiments.systems.verifying import (
     CLAIM_SYSTEMS,

@@ -15,7 +15,8 @@ from cdlm_lab.data.files import read_text, replaced_file
 from cdlm_lab.data.records import token_spans
 from cdlm_lab.data.tagged import OUTSIDE, TaggedDocument, TaggedSentence
 from cdlm_lab.examples.tagging import BUCKETS, TagExample
-from cdlm_lab.experiments.runs import SystemRun, comparison_cells, write_page
+from cdlm_lab.experiments.runs import SystemRun, write_page
+from cdlm_lab.experiments.scoring import comparison_cells
 from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS, Tagger, TagPredictions
 from cdlm_lab.report import Report
 from cdlm_lab.widgets import score_tables, tagged
@@ -43,7 +44,7 @@ def comparison_table(report: Report) -> ScoreTable:
     rows = []
     for row in report.tables["comparisons"]:
         labels = [TAG_SYSTEMS[row[side]].label for side in ("a", "b")]
-        rows.append([*labels, *comparison_cells({"p_seeds": None} | row)[:2]])
+        rows.append([*labels, *comparison_cells(row)[:2]])
     columns = ["system", "against", "difference of F1 [95%]", "p"]
     return text_table(columns, rows, texts=2)
 

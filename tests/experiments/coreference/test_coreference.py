@@ -16,7 +16,7 @@ from cdlm_lab.examples.mention_pairs import MentionPairExamples, corefer, group_
 from cdlm_lab.experiments import coreference
 from cdlm_lab.experiments.coreference import SYSTEM, Settings, scorer
 from cdlm_lab.experiments.coreference.evaluation import facts_of, what_sentences_lose
-from cdlm_lab.experiments.coreference.scorer import Predictions, Prepared, first_scores, score_pairs
+from cdlm_lab.experiments.coreference.scorer import CoreferenceRun, Predictions, first_scores, score_pairs
 from cdlm_lab.metrics.coreference import score
 from cdlm_lab.models.coreference import PairScorer, load_pair_scorer
 from cdlm_lab.models.precision import precision_in_words
@@ -28,42 +28,42 @@ from cdlm_lab.training.validation import JUDGED
 LOST = 0.3
 
 
-def scores_of(prepared: Prepared, split: str, folder: Path | None, **options: object) -> np.ndarray:
+def scores_of(prepared: CoreferenceRun, split: str, folder: Path | None, **options: object) -> np.ndarray:
     predictions = scorer.predict_split(prepared, split, folder, **options)
     return np.concatenate([one.scores[np.triu_indices(len(one.scores), 1)] for one in predictions])
 
 
-def changed(prepared: Prepared, **changes: object) -> Prepared:
+def changed(prepared: CoreferenceRun, **changes: object) -> CoreferenceRun:
     return replace(prepared, settings=replace(prepared.settings, **changes))
 
 
 @pytest.fixture(scope="module")
-def started(pair_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+def started(pair_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> CoreferenceRun:
     return coreference.prepare(replace(pair_settings, run_folder=str(tmp_path_factory.mktemp("a") / "run")))
 
 
 @pytest.fixture(scope="module")
-def trained(started: Prepared) -> TrainingResult:
+def trained(started: CoreferenceRun) -> TrainingResult:
     return coreference.train(started)
 
 
 @pytest.fixture(scope="module")
-def predictions(started: Prepared, trained: TrainingResult) -> Predictions:
+def predictions(started: CoreferenceRun, trained: TrainingResult) -> Predictions:
     return coreference.predict(started)
 
 
 @pytest.fixture(scope="module")
-def finished(started: Prepared, predictions: Predictions) -> Report:
+def finished(started: CoreferenceRun, predictions: Predictions) -> Report:
     return coreference.report(started, coreference.evaluate(started, predictions))
 
 
 @pytest.fixture(scope="module")
-def prepared(pair_settings: Settings) -> Prepared:
+def prepared(pair_settings: Settings) -> CoreferenceRun:
     """Not trained."""
-    return scorer.read(pair_settings)
+    return CoreferenceRun.read(pair_settings)
 
 
-def test_what_will_be_is_said_before(prepared: Prepared):
+def test_what_will_be_is_said_before(prepared: CoreferenceRun):
     assert len(prepared.train_examples) == 2 * 16, "two epochs of at most 16 pairs"
     config = prepared.config
     assert (config.steps, config.evaluate_every, config.warmup_steps) == (4, 2, 0)
@@ -80,7 +80,9 @@ def test_what_will_be_is_said_before(prepared: Prepared):
     assert facts["searched together in test"] in coreference.preview(prepared).data
 
 
-def test_the_model_judged_best_is_kept(started: Prepared, trained: TrainingResult, predictions: Predictions):
+def test_the_model_judged_best_is_kept(
+    started: CoreferenceRun, trained: TrainingResult, predictions: Predictions
+):
     assert trained.steps == 4
     judged = {record["step"]: record[JUDGED] for record in trained.history if JUDGED in record}
     assert judged.keys() == {2, 4}, "a look after each epoch"
@@ -92,7 +94,7 @@ def test_the_model_judged_best_is_kept(started: Prepared, trained: TrainingResul
 
 
 def test_the_report_holds_the_metric_of_the_clusters_that_were_written(
-    started: Prepared, predictions: Predictions, finished: Report
+    started: CoreferenceRun, predictions: Predictions, finished: Report
 ):
     form = {"kind": "event", "name": "", "passed_over": PassedOver()}
     files = (started.opened.folder / f"{name}-test.conll" for name in ("key", "response"))
@@ -114,7 +116,7 @@ def test_the_report_holds_the_metric_of_the_clusters_that_were_written(
 
 
 def test_another_run_on_the_same_mentions_is_tested_beside_this_one(
-    started: Prepared, predictions: Predictions, finished: Report, tmp_path: Path
+    started: CoreferenceRun, predictions: Predictions, finished: Report, tmp_path: Path
 ):
     run_folder, other = str(tmp_path / "b"), started.settings.run_folder
     beside = coreference.prepare(replace(started.settings, run_folder=run_folder, compare_with=other))
@@ -128,7 +130,7 @@ def test_another_run_on_the_same_mentions_is_tested_beside_this_one(
     assert (test["b"], test["difference"]) == ("run", 0)
 
 
-def test_scores_on_disk_are_used_again(prepared: Prepared, tmp_path: Path):
+def test_scores_on_disk_are_used_again(prepared: CoreferenceRun, tmp_path: Path):
     first, file = scores_of(prepared, "dev", tmp_path), tmp_path / "dev.npy"
     stored = np.load(file)
     assert len(stored) == len(pairs_within(prepared.groups["dev"]))
@@ -140,13 +142,13 @@ def test_scores_on_disk_are_used_again(prepared: Prepared, tmp_path: Path):
     np.testing.assert_array_equal(again[of_first_group:], first[of_first_group:])
 
 
-def test_no_pair_of_two_groups_is_made(prepared: Prepared, pair_settings: Settings):
-    by_topic = scorer.read(replace(pair_settings, topic_level="topic"))
+def test_no_pair_of_two_groups_is_made(prepared: CoreferenceRun, pair_settings: Settings):
+    by_topic = CoreferenceRun.read(replace(pair_settings, topic_level="topic"))
     assert (len(by_topic.groups["dev"]), len(prepared.groups["dev"])) == (1, 2)
     assert len(pairs_within(by_topic.groups["dev"])) > len(pairs_within(prepared.groups["dev"]))
 
 
-def test_a_single_epoch_or_a_choice_by_loss_needs_no_judge(prepared: Prepared):
+def test_a_single_epoch_or_a_choice_by_loss_needs_no_judge(prepared: CoreferenceRun):
     assert scorer.dev_judge(changed(prepared, epochs=1)) is None
     assert scorer.dev_judge(changed(prepared, checkpoint="loss")) is None
 
@@ -263,9 +265,9 @@ def test_a_stopped_run_goes_on(sharp, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.fixture(scope="module")
-def in_two_readings(pair_settings: Settings) -> Prepared:
+def in_two_readings(pair_settings: Settings) -> CoreferenceRun:
     changes = {"context": "documents", "first_by_sentences": LOST, "precision": "float32"}
-    return scorer.read(replace(pair_settings, **changes))
+    return CoreferenceRun.read(replace(pair_settings, **changes))
 
 
 @pytest.mark.parametrize(("lost", "expected"), [(0, 0.2), (0.24, 0.2), (0.25, 0.4), (0.5, 0.6), (0.99, 0.8)])
@@ -286,7 +288,7 @@ def test_equal_scores_are_read_together_whether_they_corefer_or_not():
 
 
 def test_what_is_passed_over_keeps_its_sentences_and_the_rest_is_read(
-    in_two_readings: Prepared, tmp_path: Path
+    in_two_readings: CoreferenceRun, tmp_path: Path
 ):
     plain = changed(in_two_readings, first_by_sentences=0.0)
     sentences = {"test": replace(plain.examples["test"], context="sentences")}
@@ -300,7 +302,7 @@ def test_what_is_passed_over_keeps_its_sentences_and_the_rest_is_read(
 
 
 def test_the_threshold_is_of_dev_alone_and_what_is_lost_is_reported(
-    in_two_readings: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    in_two_readings: CoreferenceRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     run_folder, scores = str(tmp_path / "run"), tmp_path / "run" / "scores"
     prepared = coreference.prepare(replace(in_two_readings.settings, run_folder=run_folder))

@@ -15,7 +15,7 @@ from cdlm_lab.examples.mention_pairs import MentionGroup, group_mentions
 from cdlm_lab.experiments import coreference
 from cdlm_lab.experiments.coreference import Settings, evaluation, scorer
 from cdlm_lab.experiments.coreference.evaluation import coreference_scores, own_clusters, read_clusters
-from cdlm_lab.experiments.coreference.scorer import GroupPrediction, Predictions, Prepared
+from cdlm_lab.experiments.coreference.scorer import CoreferenceRun, GroupPrediction, Predictions
 from cdlm_lab.metrics.coreference import score
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import write_json
@@ -105,7 +105,7 @@ def test_clusters_of_other_runs(tmp_path: Path):
 
 
 @pytest.fixture(scope="module")
-def prepared(pair_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+def prepared(pair_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> CoreferenceRun:
     run_folder = str(tmp_path_factory.mktemp("runs") / "run")
     return coreference.prepare(replace(pair_settings, context="documents", run_folder=run_folder))
 
@@ -121,10 +121,10 @@ def test_mentions_too_long_for_a_sequence_are_refused_before_training(pair_setti
 
     monkeypatch.setattr(scorer, "read_topics", with_a_long_one)
     with pytest.raises(ValueError, match=r"mention long-1 .* need .* max_length 128 leaves"):
-        scorer.read(pair_settings)
+        CoreferenceRun.read(pair_settings)
 
 
-def test_the_threshold_is_chosen_with_the_clusters_that_are_scored(prepared: Prepared):
+def test_the_threshold_is_chosen_with_the_clusters_that_are_scored(prepared: CoreferenceRun):
     """Gold: a pair and six alone. Joining the pair below .5 joins three wrong pairs too, above it nothing is
     joined: with singletons that is better, without them it leaves nothing to score."""
     documents = tuple(document(f"d{n}", "t", "x", {0: cluster}) for n, cluster in enumerate("xxabcdef"))
@@ -146,7 +146,7 @@ def test_the_threshold_is_chosen_with_the_clusters_that_are_scored(prepared: Pre
     assert score(key, wrong, singletons=False)["conll"].f1 == 0 < chosen[False].score
 
 
-def test_views_show_what_the_clusters_say(prepared: Prepared):
+def test_views_show_what_the_clusters_say(prepared: CoreferenceRun):
     (prediction, *_) = test = scorer.predict_split(prepared, "test", None)
     topics, mentions = prepared.topics["test"], prediction.group.mentions
     # one cluster of all at threshold 0: the merged pairs are those that do not corefer, and none is split
@@ -176,7 +176,7 @@ def test_views_show_what_the_clusters_say(prepared: Prepared):
     assert evaluation.own_documents(prepared, predictions).threshold.value == 0.5
 
 
-def test_own_clusters_by_threshold_are_shown_and_written(prepared: Prepared):
+def test_own_clusters_by_threshold_are_shown_and_written(prepared: CoreferenceRun):
     text = "== one ==\nA <m>fire</m> broke out.\n== two ==\nThe <m>blaze</m> was put <m>out</m>."
     clusters_at = own_clusters(prepared, text)
     html = clusters_at(0.0)
@@ -203,13 +203,13 @@ def test_own_clusters_by_threshold_are_shown_and_written(prepared: Prepared):
         ("A fire.", "no mention in any document"),
     ],
 )
-def test_texts_with_too_few_mentions(prepared: Prepared, text: str, message: str):
+def test_texts_with_too_few_mentions(prepared: CoreferenceRun, text: str, message: str):
     with pytest.raises(DataError, match=message):
         own_clusters(prepared, text, source="x.txt")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_examples_are_well_formed(prepared: Prepared, kind: str):
+def test_the_examples_are_well_formed(prepared: CoreferenceRun, kind: str):
     text = evaluation.example_of(kind).read_text(encoding="utf-8")
     topic = parse_marked_documents(text, kind=kind)
     mentions = sum(len(document.mentions) for document in topic.documents)
@@ -220,7 +220,7 @@ def test_the_examples_are_well_formed(prepared: Prepared, kind: str):
     assert len(written) == mentions
 
 
-def test_a_file_is_read(prepared: Prepared, tmp_path: Path):
+def test_a_file_is_read(prepared: CoreferenceRun, tmp_path: Path):
     (tmp_path / "own.txt").write_text("A <m>fire</m>.", encoding="utf-8")
     choice = ThresholdChoice(threshold=0.5, score=0.1, tried=((0.5, 0.1),))
 

@@ -1,0 +1,112 @@
+"""Scores over seeds: from what each training got right to rows of the score table, and the tests between
+systems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cdlm_lab.metrics.significance import (
+    compare_counts,
+    compare_means,
+    count_scores,
+    holm,
+    mean_score,
+    t_test_of_seeds,
+)
+from cdlm_lab.scores import Score
+from cdlm_lab.widgets.tables import NONE, p_text
+
+
+class Cell(NamedTuple):
+    """Of what a score is; `group`: the part or setting that is measured, "" = all."""
+
+    system: str
+    split: str
+    metric: str
+    group: str = ""
+
+
+Values = Mapping[Cell, Sequence[np.ndarray]]  # with each seed the values of the items
+Clusters = Mapping[str, Sequence[Hashable]]  # split -> of each item what it has in common with others
+Counts = dict[tuple[str, str], list[np.ndarray]]  # (system, split) -> with each seed (clusters, numbers)
+Measures = Mapping[str, Callable[[np.ndarray], Any]]  # of such counts
+
+
+def score_rows(values: Values, clusters: Clusters, tests: Iterable[Mapping[str, Any]] = ()) -> list[Score]:
+    """Rows for a report: of each cell the mean over items and seeds with its interval, and that of each seed.
+    `tests`: rows of `paired_tests`; a cell has the p of the one that tests it."""
+    p_of = {
+        Cell(row["a"], row["split"], row["measure"], row["group"]): {"p": row["p_holm"], "against": row["b"]}
+        for row in tests
+    }
+    rows = []
+    for cell, seeds in values.items():
+        of_split = clusters[cell.split]
+        mean = mean_score(seeds, of_split, seed=0) | {"n": len(of_split), "clusters": len(set(of_split))}
+        rows.append(Score(**cell._asdict(), **mean, **p_of.get(cell, {})))
+        rows += [Score(**cell._asdict(), seed=seed, value=one.mean()) for seed, one in enumerate(seeds)]
+    return rows
+
+
+def count_rows(
+    counts: Counts, measures: Measures, tests: Sequence[Mapping[str, Any]], *, of_seeds: Measures
+) -> list[Score]:
+    """Rows for a report: measures of summed counts with their intervals, on test with the p of the first of
+    the `tests`; and `of_seeds` of each seed."""
+    p_of = {(row["a"], row["measure"]): {"p": row["p_holm"], "against": row["b"]} for row in tests[::-1]}
+    rows = []
+    for (system, split), seeds in counts.items():
+        place = {"system": system, "split": split}
+        for metric, score in count_scores(seeds, measures, seed=0).items():
+            score |= p_of.get((system, metric), {}) if split == "test" else {}
+            size = {"n": int(seeds[0][:, -1].sum()), "clusters": len(seeds[0])}
+            rows.append(Score(**place, metric=metric, **score, **size))
+        for (seed, one), (metric, of) in product(enumerate(seeds), of_seeds.items()):
+            rows.append(Score(**place, metric=metric, value=float(of(one.sum(axis=0))), seed=seed))
+    return rows
+
+
+def paired_tests(
+    pairs: Iterable[tuple[Cell, Cell]], values: Values, clusters: Clusters
+) -> list[dict[str, Any]]:
+    """The first cell of each pair against the second, on the same items, whose clusters are what is drawn:
+    rows with systems `a` and `b`, what was compared, the difference, its interval and p-values; `p_holm` is
+    corrected for these pairs, `p_seeds` of Welch's t-test over the seeds, None where it says nothing."""
+    rows = []
+    for a, b in pairs:
+        sides = values[a], values[b]
+        compared = compare_means(*sides, clusters[a.split], seed=0)
+        p_seeds = t_test_of_seeds(*([float(one.mean()) for one in side] for side in sides))
+        place = {"split": a.split, "group": a.group, "measure": a.metric}
+        rows.append({"a": a.system, "b": b.system, **place, **asdict(compared), "p_seeds": p_seeds})
+    return with_p_holm(rows)
+
+
+def count_tests(
+    pairs: Iterable[tuple[str, str]], counts: Counts, statistic: Callable[[np.ndarray], Any], *, measure: str
+) -> list[dict[str, Any]]:
+    """As `paired_tests`, of two systems on test by a statistic of summed counts, whose rows are what is
+    drawn."""
+    rows = []
+    for a, b in pairs:
+        compared = compare_counts(counts[a, "test"], counts[b, "test"], statistic, seed=0)
+        rows.append({"a": a, "b": b, "measure": measure, **asdict(compared)})
+    return with_p_holm(rows)
+
+
+def with_p_holm(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of tests with `p_holm`, their `p` corrected for all of them."""
+    corrected = holm([row["p"] for row in rows])
+    return [{**row, "p_holm": p} for row, p in zip(rows, corrected, strict=True)]
+
+
+def comparison_cells(row: Mapping[str, Any]) -> list[str]:
+    """The difference of a test in points with its interval, p corrected, and p over seeds if there is one."""
+    low, high = (f"{100 * row[name]:.1f}" for name in ("low", "high"))
+    difference = f"{100 * row['difference']:+.1f} [{low}, {high}]"
+    return [difference, *(NONE if p is None else p_text(p) for p in (row["p_holm"], row.get("p_seeds")))]
