@@ -70,6 +70,12 @@ class ParagraphExample:
     labels: np.ndarray  # int64 (k,), 1 = of the same paragraph as s_0
     mlm_labels: np.ndarray  # int64 (tokens,), the original id of masked tokens, -100 elsewhere
 
+    @property
+    def inputs(self) -> dict[str, np.ndarray]:
+        """What `collate` takes."""
+        made = {"input_ids": self.input_ids, "labels": self.labels, "mlm_labels": self.mlm_labels}
+        return self.sequence.inputs | made
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ParagraphTasks:
@@ -130,9 +136,7 @@ class ParagraphTasks:
         return len(self._passes)
 
     def __getitem__(self, index: int) -> dict[str, np.ndarray]:
-        example = self.describe(index)
-        made = {name: getattr(example, name) for name in ("input_ids", "labels", "mlm_labels")}
-        return example.sequence.inputs | made
+        return self.describe(index).inputs
 
     def describe(self, index: int) -> ParagraphExample:
         """Everything about one example."""

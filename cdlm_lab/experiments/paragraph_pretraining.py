@@ -377,8 +377,7 @@ def answer_tasks(
 ) -> ParagraphAnswers:
     """What a model makes of all examples, on the device that it is on; in float32 in each precision."""
     described = [examples.describe(number) for number in range(len(examples))]
-    scores = np.zeros((len(described), examples.layout.candidates))
-    losses, masked = np.zeros(len(described)), np.zeros(len(described), dtype=np.int64)
+    scores, losses = np.zeros((len(described), examples.layout.candidates)), np.zeros(len(described))
     lengths = [len(one.input_ids) for one in described]
     model.eval()
     with (
@@ -387,18 +386,17 @@ def answer_tasks(
         computing_in(precision, model.device),
     ):
         for rows in batches_by_length(lengths, [0] * len(lengths), batch_size):
-            batch = collate([examples[row] for row in rows])
+            batch = collate([described[row].inputs for row in rows])
             logits, loss = _read(model, {key: value.to(model.device) for key, value in batch.items()})
             scores[rows] = joint.scores_of(logits)
             losses[rows] = loss.double().cpu().numpy()
-            masked[rows] = (batch["mlm_labels"] != NOT_MASKED).sum(1).numpy()
             bar.update(len(rows))
     return ParagraphAnswers(
         documents=np.array([one.sentences[0].row for one in described]),
         kinds=np.array([[sentence.kind for sentence in one.sentences[1:]] for one in described]),
         scores=scores,
         losses=losses,
-        masked=masked,
+        masked=np.array([(one.mlm_labels != NOT_MASKED).sum() for one in described], dtype=np.int64),
     )
 
 
@@ -434,7 +432,7 @@ MEASURES = {
 def evaluate(run: ParagraphRun, answers: ParagraphAnswers, result: TrainingResult | None) -> Scores:
     """Scores on test, and the history of both losses; of a model that was opened (`result` None) as far as
     its run has kept it."""
-    rows = score_rows(answers, seed=run.settings.seed, common_words=common_words(run.splits))
+    rows = score_rows(answers, seed=run.settings.seed, cosines=common_words(run.splits))
     if result is None:
         kept = trained_run(run.settings.trained) / TRAINING_FOLDER / HISTORY_FILE
         return Scores(rows=rows, tables={"history": read_history(kept)})
@@ -463,10 +461,10 @@ def common_words(splits: Mapping[Split, ParagraphSplit]) -> np.ndarray:
     return cosines
 
 
-def score_rows(answers: ParagraphAnswers, *, seed: int, common_words: np.ndarray) -> list[Score]:
+def score_rows(answers: ParagraphAnswers, *, seed: int, cosines: np.ndarray) -> list[Score]:
     """`mspp/called`, `mspp/called/<kind>`, `mspp/first`, `mspp/above/<kind>` and `mlm/perplexity`, each with
-    a 95% interval over the documents of s_0; `mspp/first` also of `common_words`, cosines (examples, k), and
-    the test between both.
+    a 95% interval over the documents of s_0; `mspp/first` also of `cosines` (examples, k), and the test
+    between both.
 
     `n` counts candidates, examples, pairs or masked tokens. `chance` is what knowing nothing gives: calling
     each candidate wrong, scores at random; None where it depends on what is called. Kinds of fewer than two
@@ -476,7 +474,7 @@ def score_rows(answers: ParagraphAnswers, *, seed: int, common_words: np.ndarray
     right = (answers.scores > 0) == positive
     first, by_words = (
         values_per_group(list(zip(scores, positive, strict=True)))["precision_at_1"]
-        for scores in (answers.scores, common_words)
+        for scores in (answers.scores, cosines)
     )
     compared = compare_means([first], [by_words], answers.documents.tolist(), seed=seed)
     test = {"p": compared.p, "against": TF_IDF}

@@ -488,7 +488,7 @@ COSINES = np.array([[0.4, 0.1, 0.0], [0.2, 0.3, 0.1], [0.5, 0.0, 0.2]])  # first
 
 
 def test_scores_by_hand():
-    scores = {plain_name(row): row for row in score_rows(BY_HAND, seed=0, common_words=COSINES)}
+    scores = {plain_name(row): row for row in score_rows(BY_HAND, seed=0, cosines=COSINES)}
     expected = {
         # right, wrong, right; wrong, wrong, right; wrong, right, right
         "mspp/called": (5 / 9, 9, 2 / 3),
@@ -515,7 +515,7 @@ def test_scores_by_hand():
     np.testing.assert_allclose(BY_HAND.probabilities[0], [0.880797, 0.731059, 0.268941], atol=1e-6)
     some = {name: getattr(BY_HAND, name)[:2] for name in ("kinds", "scores", "losses", "masked")}
     with pytest.raises(ValueError, match="one cluster"):
-        score_rows(ParagraphAnswers(documents=np.array([7, 7]), **some), seed=0, common_words=COSINES[:2])
+        score_rows(ParagraphAnswers(documents=np.array([7, 7]), **some), seed=0, cosines=COSINES[:2])
     # differences of the documents are 1/2 and -1, and level with them are all exchanges but one: p = 1
     assert (scores["mspp/first"].p, scores["mspp/first"].against) == (1.0, "tf-idf")
 
