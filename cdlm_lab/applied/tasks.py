@@ -37,15 +37,11 @@ from cdlm_lab.experiments.coreference.scorer import Scorer
 from cdlm_lab.experiments.document_matching import MatchingRun
 from cdlm_lab.experiments.multihop_qa import MultihopRun
 from cdlm_lab.experiments.sentence_alignment import compared_own, own_pair, pair_html
-from cdlm_lab.experiments.systems.answering import Answerer
+from cdlm_lab.experiments.systems.answering import Answerer, answered_questions, question_on
 from cdlm_lab.experiments.systems.matching import Matcher
-from cdlm_lab.experiments.systems.ranking import Ranker
-from cdlm_lab.experiments.systems.tagging import Tagger
-from cdlm_lab.experiments.systems.verifying import Verifier
-from cdlm_lab.experiments.views.candidates import ranked_own, ranking_table
-from cdlm_lab.experiments.views.claims import judged_own
-from cdlm_lab.experiments.views.questions import answered_questions, question_on
-from cdlm_lab.experiments.views.tagging import tag_own, tags_html
+from cdlm_lab.experiments.systems.ranking import Ranker, ranked_own, ranking_table
+from cdlm_lab.experiments.systems.tagging import Tagger, tag_own, tags_html
+from cdlm_lab.experiments.systems.verifying import Verifier, judged_own
 from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import bars_after

@@ -17,20 +17,35 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import plotly.graph_objects as go
+from ipywidgets import Widget
 from pydantic import Field
 
+from cdlm_lab.analysis.joint_diagnosis import JointDiagnosis, diagnose
 from cdlm_lab.data import candidates as corpora
 from cdlm_lab.data.candidates import CandidateCounts
+from cdlm_lab.data.files import read_text
 from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_candidates
+from cdlm_lab.data.typed_documents import filled_lines, first_and_others
 from cdlm_lab.examples.candidates import CandidateExamples
 from cdlm_lab.experiments import runs
-from cdlm_lab.experiments.runs import Scores, Training, once, predict, report, train, train_small
+from cdlm_lab.experiments.runs import (
+    Scores,
+    Training,
+    once,
+    predict,
+    report,
+    train,
+    train_small,
+    write_page,
+)
 from cdlm_lab.experiments.scoring import Cell, paired_tests, score_rows
 from cdlm_lab.experiments.systems import ranking
 from cdlm_lab.experiments.systems.joint import JointRun, JointSettings, sentence_rows
@@ -41,21 +56,10 @@ from cdlm_lab.experiments.systems.ranking import (
     AnswerPredictions,
     AnswerSystem,
     Ranker,
-)
-from cdlm_lab.experiments.views.candidates import (
-    ALL,
-    RERANKED,
-    Predictions,
-    answers_table,
-    collapse_figures,
-    collapses,
-    comparisons,
-    diagnoses,
-    own_question,
-    own_texts,
-    rankings,
-    timing,
-    timing_figure,
+    expected_ratios,
+    ranked_own,
+    ranking_table,
+    read_ranking,
 )
 from cdlm_lab.metrics.ranking import mean_average_precision, values_per_group
 from cdlm_lab.models.checkpoint import default_device
@@ -65,17 +69,22 @@ from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.report import Report, write_json
 from cdlm_lab.scores import Score
 from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.widgets.rankings import Latency
-from cdlm_lab.widgets.tables import ScoreTable, Shown, html_table
+from cdlm_lab.widgets import rankings as pictures
+from cdlm_lab.widgets.ask import own_candidates_box
+from cdlm_lab.widgets.browse import RankingBrowser
+from cdlm_lab.widgets.export.figures import folder_of, keep_figure
+from cdlm_lab.widgets.html import points_in_words, still_page
+from cdlm_lab.widgets.rankings import Latency, ReadRanking
+from cdlm_lab.widgets.score_tables import score_table, split_in_words
+from cdlm_lab.widgets.tables import Cell as TableCell
+from cdlm_lab.widgets.tables import ScoreTable, Shown, html_table, p_text, text_table
 
-__all__ = ["ANSWER_SYSTEMS", "Settings"]
-__all__ += ["evaluate", "example", "predict", "prepare", "preview", "report", "train"]
-__all__ += ["answers_table", "collapse_figures", "collapses", "comparisons", "own_question"]
-__all__ += ["rankings", "timing", "timing_figure", "train_small"]
-__all__ += ["control_table"]
+__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
+__all__ += ["ANSWER_SYSTEMS"]
 
 STORYWORLD = "storyworld"
 HELD_OUT = ("dev", "test")  # splits that are ranked
+ALL, RERANKED = "all", "reranked"  # what is ranked: all candidates, or the best of pairwise
 NO_QUESTION = "test_no_question"  # test once more: what the answers give away by themselves
 MEASURES = {"p_at_1": "precision_at_1", "map": "average_precision", "mrr": "reciprocal_rank"}
 
@@ -257,6 +266,9 @@ class AnswerRun(JointRun):
         return AnswerPredictions.load(file, sets=self.of_split(name.removesuffix(f"_{RERANKED}")))
 
 
+Predictions = Mapping[tuple[str, int], Mapping[str, AnswerPredictions]]  # (system, seed) -> data set
+
+
 def prepare(settings: Settings) -> AnswerRun:
     """Take the folder, read the questions and look whether all is there and fits."""
     own_texts(settings.own_question)
@@ -424,3 +436,156 @@ def _random_rows(run: AnswerRun) -> list[Score]:
         form = {"system": RANDOM, "split": split, "group": ALL}
         rows += [Score(**form, metric=one, value=values[name].mean()) for one, name in MEASURES.items()]
     return rows
+
+
+# ---- views ----
+
+
+def row_label(system: str, ranking: str, *, k: int) -> str:
+    """What tables and figures call a system with a ranking."""
+    if system == RANDOM:
+        return "random order"
+    label = ANSWER_SYSTEMS[system].label
+    return label if ranking == ALL else f"{label} on pairwise's top {k}"
+
+
+def answers_table(report: Report, *, ranking: str = ALL, split: str = "test") -> ScoreTable:
+    """The table of one split. With ranking `all`, the paper's Table 1; with `reranked`, Tables 2 and 7:
+    pairwise, and the joint systems on its best candidates."""
+    k, corpus = report.parameters["candidates"], report.data["format"][split]
+    labels = {
+        name: row_label(name, ALL if name == PAIRWISE else ranking, k=k) for name in (*ANSWER_SYSTEMS, RANDOM)
+    }
+    caption = f"Answers chosen: {corpus}, {split_in_words(split)}"
+    return score_table(report, labels=labels, group=ranking, split=split, caption=caption)
+
+
+def comparisons(report: Report, *, ranking: str = ALL) -> ScoreTable:
+    """The tests on test: for each pair of systems the differences in points, with both p-values."""
+    rows: dict[tuple[str, str], list[str | TableCell]] = {}
+    for row in report.tables["comparisons"]:
+        if row["group"] == ranking:
+            difference, low, high = (points_in_words(row[name]) for name in ("difference", "low", "high"))
+            seeds = "" if row["p_seeds"] is None else f"; over seeds {p_text(row['p_seeds'])}"
+            labels = [ANSWER_SYSTEMS[row[side]].label for side in "ab"]
+            cells = rows.setdefault((row["a"], row["b"]), labels)
+            p = f"p {p_text(row['p_holm'])}{seeds}"
+            cells.append(TableCell(text=f"{difference} [{low}, {high}]", below=p))
+    first = "all candidates" if ranking == ALL else "ranked anew"
+    return text_table([first, "against", "P@1", "MAP", "MRR"], rows.values(), texts=2)
+
+
+def collapses(report: Report) -> ScoreTable:
+    """What became of each joint system with each seed."""
+    rows = [
+        [ANSWER_SYSTEMS[row["system"]].label, str(row["seed"]), row["verdict"]]
+        for row in report.tables["diagnosis"]
+    ]
+    return text_table(["system", "seed", "on test"], rows, texts=3)
+
+
+def diagnoses(run: AnswerRun, predictions: Predictions) -> dict[tuple[str, int], JointDiagnosis]:
+    """(joint system, seed) -> what its scores on test look like."""
+    diagnosed = {}
+    for key in (training.key for training in run.trainings if training.system.is_joint):
+        scores, labels, question = predictions[key]["test"].read_together(run.settings.candidates)
+        diagnosed[key] = diagnose(scores, labels, question=question)
+    return diagnosed
+
+
+def collapse_figures(run: AnswerRun, predictions: Predictions) -> list[go.Figure]:
+    """Spread of scores and accuracy by place, of the joint systems with seed 0."""
+    diagnosed = diagnoses(run, predictions).items()
+    first = {ANSWER_SYSTEMS[name].label: one for (name, seed), one in diagnosed if not seed}
+    spread = pictures.score_spread_figure({label: one.spread for label, one in first.items()})
+    shown = {"spread": spread, "accuracy-by-place": pictures.accuracy_by_place_figure(first)}
+    return [keep_figure(run.folder, name, figure) for name, figure in shown.items()]
+
+
+def timing_figure(report: Report) -> go.Figure:
+    """Seconds a question, of each system."""
+    latencies = [pictures.Latency(**row) for row in report.tables["latency"]]
+    return keep_figure(folder_of(report), "latency", pictures.latency_figure(latencies, against=PAIRWISE))
+
+
+def timing(report: Report) -> Shown:
+    """How many times as long as pairwise reading joint reading takes, measured and by the paper."""
+    seconds = {row["system"]: row["seconds"] for row in report.tables["latency"]}
+    joint = [value for label, value in seconds.items() if label != PAIRWISE]
+    quadratic, linear = expected_ratios(report.parameters["candidates"])
+    return Shown(
+        f"Joint reading takes {np.mean(joint) / seconds[PAIRWISE]:.2f} times as long as pairwise. By the "
+        f"paper's arithmetic, for sentences of one length: (k + 1)&sup2; / 4k = {quadratic:.2f} where time "
+        f"grows with the square of the sequence, (k + 1) / 2k = {linear:.2f} where it grows with its length; "
+        f"it measured 1.14 (k = 5, WikiQA, one A100)."
+    )
+
+
+ON_A_PAGE = 100
+CHANGED = (pictures.OUTCOMES[False, True], pictures.OUTCOMES[True, False])
+# What stands in the boxes before anything is typed.
+EXAMPLE_QUESTION = "How many miners were killed?"
+EXAMPLE_CANDIDATES = """\
+Rescuers searched the colliery of Telk until dark.
+The colliery, opened in 1987, had passed its last inspection in spring.
+The blast killed 48 miners at once.
+In all, 214 people work at the colliery.
+A ticket for the museum costs 14 crowns.
+"No alarm was heard," said Marta Elling, a teacher.
+"""
+
+
+def read_rankings(run: AnswerRun, predictions: Predictions, split: str = "test") -> list[ReadRanking]:
+    """Each question with the scores of all systems with seed 0, of both rankings."""
+    scores: dict[str, Sequence[np.ndarray]] = {}
+    for system in run.systems:
+        of_system = predictions[system.name, 0]
+        scores[system.label] = of_system[split].scores
+        if again := of_system.get(f"{split}_{RERANKED}"):
+            scores[row_label(system.name, RERANKED, k=run.settings.candidates)] = again.scores
+    return [
+        read_ranking(one, {label: of_all[number] for label, of_all in scores.items()})
+        for number, one in enumerate(run.of_split(split))
+    ]
+
+
+def rankings(run: AnswerRun, predictions: Predictions) -> Widget:
+    """Questions of test to leaf through. Those on which a joint system changed what pairwise has right on top
+    (Table 4) also go to `changed/<system>.html`, which needs no kernel; the first ON_A_PAGE of them."""
+    reads = read_rankings(run, predictions)
+    for system in run.systems[1:]:
+        changed = [read for read in reads if read.outcome(system.label, beside=PAIRWISE) in CHANGED]
+        if changed:
+            form = {"beside": PAIRWISE, "title": f"Where {system.label} changed the answer"}
+            page = pictures.rankings_page(changed[:ON_A_PAGE], system=system.label, **form)
+            write_page(run.folder / "changed" / f"{system.name}.html", page)
+    return RankingBrowser(reads, beside=PAIRWISE)
+
+
+def own_question(run: AnswerRun) -> Widget:
+    """Boxes for a question and candidates of one's own, and how every system ranks them."""
+    question, candidates = own_texts(run.settings.own_question)
+    answered = rank_own(run, question, candidate_lines(candidates))
+    return own_candidates_box(
+        partial(rank_own, run), query=question, candidates=candidates, answered=answered
+    )
+
+
+def rank_own(run: AnswerRun, question: str, candidates: Sequence[str]) -> str:
+    """How every system trained with seed 0 ranks candidates, as HTML, also in `own_question.html`."""
+    rankers = {system.label: run.loaded(system) for system in run.systems}
+    html = ranking_table(ranked_own(rankers, question, candidates, **run.settings.predicting))
+    write_page(run.folder / "own_question.html", still_page(html, title=question, note="Ranked candidates"))
+    return html
+
+
+def own_texts(file: str) -> tuple[str, str]:
+    """A question and candidates, one a line, from a text file; the example if it is ""."""
+    if not file:
+        return EXAMPLE_QUESTION, EXAMPLE_CANDIDATES
+    return first_and_others(read_text(file), source=file, first="a question", other="candidate")
+
+
+def candidate_lines(text: str) -> list[str]:
+    """One candidate a line, empty lines left out. Raises DataError if there are none."""
+    return filled_lines(text, source="candidates", remedy="write one candidate on each line")

@@ -51,8 +51,8 @@ from cdlm_lab.training.processes import Processes
 from cdlm_lab.widgets import score_tables
 from cdlm_lab.widgets.tables import ScoreTable, Shown
 
-__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
-__all__ += ["control_table", "score_table", "systems_table", "train_small"]
+__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
+__all__ += ["systems_table"]
 
 STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")

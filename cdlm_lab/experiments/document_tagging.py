@@ -12,33 +12,44 @@ ends after that many epochs, in the released code after one more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import plotly.graph_objects as go
 from IPython.display import HTML
+from ipywidgets import Widget
 from pydantic import Field
 from torch import nn
 
 from cdlm_lab.analysis import tf_idf
+from cdlm_lab.data.files import read_text, replaced_file
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
-from cdlm_lab.data.tagged import TaggedDocument, TagReading, labels_of, read_tagged_split, spans_of
-from cdlm_lab.examples.tagging import SplitDocument, TagExamples, document_runs
+from cdlm_lab.data.tagged import (
+    TaggedDocument,
+    TagReading,
+    labels_of,
+    read_tagged_split,
+    spans_of,
+)
+from cdlm_lab.examples.tagging import BUCKETS, SplitDocument, TagExamples, document_runs
 from cdlm_lab.experiments import runs
-from cdlm_lab.experiments.runs import once, predict, report, train, train_small
-from cdlm_lab.experiments.scoring import Counts, count_rows, count_tests
-from cdlm_lab.experiments.systems.tagging import Tagger, Taggers, TaggerSettings, TagPredictions, TagSystem
-from cdlm_lab.experiments.views.tagging import (
-    comparison_table,
-    figures,
-    own_text_in_place,
-    own_text_of,
-    score_table,
-    tags_in_place,
-    top_table,
+from cdlm_lab.experiments.runs import once, predict, report, train, train_small, write_page
+from cdlm_lab.experiments.scoring import Counts, comparison_cells, count_rows, count_tests
+from cdlm_lab.experiments.systems.tagging import (
+    TAG_SYSTEMS,
+    Tagger,
+    Taggers,
+    TaggerSettings,
+    TagPredictions,
+    TagSystem,
+    tag_own,
+    tagged_sentences,
+    tags_html,
 )
 from cdlm_lab.metrics.counts import f1_of, precision_of, recall_of, span_counts, word_counts
 from cdlm_lab.metrics.significance import compare_counts
@@ -46,12 +57,16 @@ from cdlm_lab.models.frozen import ENDS
 from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.progress import Progress, tracked
+from cdlm_lab.report import Report
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes
+from cdlm_lab.widgets import score_tables, tagged
+from cdlm_lab.widgets.ask import own_text_box
+from cdlm_lab.widgets.browse import TaggedBrowser
+from cdlm_lab.widgets.export.figures import folder_of, keep_figure
+from cdlm_lab.widgets.tables import ScoreTable, text_table
 
-__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
-__all__ += ["comparison_table", "figures", "own_text_in_place", "score_table", "tags_in_place"]
-__all__ += ["top_table", "train_small"]
+__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
 
 STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")
@@ -511,3 +526,115 @@ def _weights(run: TaggingRun, predictions: Predictions) -> list[dict[str, Any]]:
             by_distance = tf_idf.weights_by_distance(one.weights[several], buckets[several])
             rows += [{"system": training.system.name, **asdict(each)} for each in by_distance]
     return rows
+
+
+# ---- views ----
+
+
+def score_table(report: Report, split: str = "test") -> ScoreTable:
+    """Precision, recall and F1 of each system that is not of the sweep, on test beside the paper's."""
+    labels = {name: system.label for name, system in TAG_SYSTEMS.items()}
+    return score_tables.score_table(
+        report, labels=labels, split=split, caption=f"{_folder_name(report)}, {split}"
+    )
+
+
+def _folder_name(report: Report) -> str:
+    return Path(report.data["corpus"]).name
+
+
+def comparison_table(report: Report) -> ScoreTable:
+    """The tests of a report."""
+    rows = []
+    for row in report.tables["comparisons"]:
+        labels = [TAG_SYSTEMS[row[side]].label for side in ("a", "b")]
+        rows.append([*labels, *comparison_cells(row)[:2]])
+    columns = ["system", "against", "difference of F1 [95%]", "p"]
+    return text_table(columns, rows, texts=2)
+
+
+def top_table(report: Report) -> ScoreTable:
+    """The entities of the highest TF-IDF (Table 5)."""
+    rows = [[row["word"], ", ".join(row["labels"])] for row in report.tables["top"]]
+    return text_table(["word", "tagged as"], rows, texts=2)
+
+
+def figures(report: Report) -> list[go.Figure]:
+    """Figures 2 to 5, in this order; those of which the run has no numbers are left out."""
+    corpus = _folder_name(report)
+    shown = [tagged.shares_by_tf_idf_figure(corpus, report.tables["shares"])]
+    for (a, b), gains in _grouped(report, "gains", "a", "b"):
+        names = {"system": TAG_SYSTEMS[a].label, "other": TAG_SYSTEMS[b].label}
+        shown.append(tagged.gain_by_tf_idf_figure(gains, **names))
+    for (system,), weights in _grouped(report, "weights", "system"):
+        title = f"Attention weight of occurrences, by distance: {TAG_SYSTEMS[system].label}"
+        shown.append(tagged.weights_by_distance_figure(weights, buckets=BUCKETS, title=title))
+    if len({row["occurrences"] for row in report.tables["sweep"]}) > 1:
+        shown.append(tagged.sweep_figure(corpus, report.tables["sweep"]))
+    folder = folder_of(report)
+    return [keep_figure(folder, f"{n}-{one.layout.title.text}", one) for n, one in enumerate(shown, start=1)]
+
+
+def _grouped(report: Report, table: str, *by: str) -> Iterable[tuple[tuple[str, ...], list[dict[str, Any]]]]:
+    """The rows of a table that agree in some columns, with what they have in these."""
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in report.tables[table]:
+        groups.setdefault(tuple(row[name] for name in by), []).append(row)
+    return groups.items()
+
+
+ON_A_PAGE = 100
+# What stands in the box before anything is typed.
+EXAMPLE_TEXT = """\
+Oskmere Works, an employer of 310 people, will close its yard in the town of Telk. Yessel Brandir, 54, a \
+welder, heard of it on the radio on Monday.
+
+Brandir came to Telk in 1998. "Nobody from Oskmere called," Brandir said. The yard had 2,310 workers then; \
+140 are left.
+"""
+
+
+def tags_in_place(run: TaggingRun, predictions: Predictions) -> Widget:
+    """Sentences of dev to leaf through; the first ON_A_PAGE with a span also go to `tagged.html` in the
+    folder of the run, which needs no kernel."""
+    of_dev = predictions[run.shown.key]["dev"]
+    reads, labels = tagged_sentences(of_dev), of_dev.labels
+    _write_page(run, "tagged", reads, title="Tagged sentences", labels=labels)
+    browser = TaggedBrowser(reads, labels=labels)
+    # The first sentence is a headline, mostly without a name.
+    browser.picker.value = next((n for n, read in enumerate(reads) if read.first_choice is not None), 0)
+    return browser
+
+
+def _write_page(
+    run: TaggingRun, name: str, reads: Sequence[tagged.ReadSentence], *, title: str, labels: Sequence[str]
+) -> None:
+    shown = [read for read in reads if read.predicted or read.gold] or reads
+    page = tagged.tagged_page(shown[:ON_A_PAGE], title=title, labels=labels)
+    write_page(run.folder / f"{name}.html", page)
+
+
+def own_text_in_place(run: TaggingRun) -> Widget:
+    """A box for a text of one's own, tagged by the shown system, that in the box at first included. Raises
+    ValueError if it cannot be read."""
+    text = own_text_of(run.settings)
+    return own_text_box(partial(tag_own_text, run), text=text, tagged=tag_own_text(run, text))
+
+
+def own_text_of(given: Settings) -> str:
+    """The text of the file, or the example. Raises DataError for a file that cannot be read."""
+    return read_text(given.own_text) if given.own_text else EXAMPLE_TEXT
+
+
+def tag_own_text(run: TaggingRun, text: str) -> str:
+    """HTML of the first sentences with a predicted span, by the shown system. All words with their tags are
+    written to `own_text.tsv` in the folder of the run, a page to `own_text.html`. Raises ValueError for a
+    text without words."""
+    document, predictions = tag_own(run.loaded(run.shown.system), text)
+    with replaced_file(run.folder / "own_text.tsv") as opened:
+        for sentence, tags in zip(document.sentences, predictions.predicted()[0], strict=True):
+            rows = zip(sentence.words, tags, strict=True)
+            opened.writelines([*(f"{word}\t{predicted}\n" for word, predicted in rows), "\n"])
+    reads = tagged_sentences(predictions, known=False)
+    _write_page(run, "own_text", reads, title="Your text, tagged", labels=predictions.labels)
+    return tags_html(predictions)

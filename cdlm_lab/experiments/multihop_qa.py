@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from ipywidgets import Widget
 from pydantic import Field
 
+from cdlm_lab.data.files import read_text
 from cdlm_lab.data.questions import (
     MultihopQuestion,
     asked_by_its_clue,
@@ -24,6 +26,7 @@ from cdlm_lab.data.questions import (
     write_predictions,
 )
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_questions
+from cdlm_lab.data.typed_documents import pasted_documents
 from cdlm_lab.examples.questions import FitFacts
 from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.experiments import runs
@@ -39,15 +42,15 @@ from cdlm_lab.experiments.runs import (
     report,
     train,
     train_small,
+    write_page,
 )
 from cdlm_lab.experiments.scoring import Cell, paired_tests, score_rows
 from cdlm_lab.experiments.systems import answering
-from cdlm_lab.experiments.systems.answering import Answerer, QuestionPredictions
-from cdlm_lab.experiments.views.questions import (
-    answers_in_place,
-    kind_table,
-    own_question_in_place,
-    own_texts,
+from cdlm_lab.experiments.systems.answering import (
+    Answerer,
+    QuestionPredictions,
+    answered_questions,
+    question_on,
 )
 from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES, scores_by_question
 from cdlm_lab.models.estimate import bytes_per_number, estimate
@@ -57,13 +60,16 @@ from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.report import Report
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob, in_training_order
+from cdlm_lab.widgets.ask import own_question_box
+from cdlm_lab.widgets.browse import question_browser
+from cdlm_lab.widgets.html import variant_name
 from cdlm_lab.widgets.packed import DocumentLoss, PackedPreview
+from cdlm_lab.widgets.questions import question_html, questions_page
 from cdlm_lab.widgets.score_tables import score_table
-from cdlm_lab.widgets.tables import ScoreTable, Shown
+from cdlm_lab.widgets.tables import ScoreTable, Shown, text_table
 
-__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
-__all__ += ["answers_in_place", "kind_table", "own_question_in_place", "score_table"]
-__all__ += ["control_table", "train_small"]
+__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
+__all__ += ["score_table"]
 
 STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")
@@ -434,3 +440,73 @@ def _by_kind(
             of_kind = {measure: float(values[chosen].mean()) for measure, values in means.items()}
             rows.append({"kind": kind, "questions": int(chosen.sum()), **of_kind})
     return rows
+
+
+# ---- views ----
+
+
+def kind_table(report: Report, split: str = "test") -> ScoreTable:
+    """Encoder, kind, number of questions, and F1 of answer, support and both."""
+    columns = ["encoder", "questions", "how many", "answer", "support", "joint"]
+    rows = [
+        [
+            variant_name(row["system"]),
+            row["kind"] or "not known",
+            f"{row['questions']:,}",
+            *(f"{100 * row[measure]:.1f}" for measure in ("f1", "sp_f1", "joint_f1")),
+        ]
+        for row in report.tables["kinds"]
+        if row["split"] == split
+    ]
+    return text_table(columns, rows, texts=2)
+
+
+ON_A_PAGE = 50
+# What stands in the boxes before anything is typed.
+EXAMPLE_QUESTION = "Where does the author of the early warning teach?"
+EXAMPLE_DOCUMENTS = """\
+== Warning came years ago ==
+A paper dated 1995 had warned of just this; its author is Kryla Truldei, an engineer. The council read it \
+and put it away.
+
+== Students bring soup ==
+Students of Triard University came by bus with an engineer, Kryla Truldei, who teaches there. They stayed \
+until the morning.
+
+== Ferry back in service ==
+The ferry to Telk sails again from Monday. Tickets cost what they did before.
+"""
+
+
+def answers_in_place(run: MultihopRun, predictions: Predictions) -> Widget:
+    """Questions of dev to leaf through, as the shown encoder answers them with seed 0; the first ON_A_PAGE of
+    them also go to `answers.html`, which needs no kernel."""
+    reads = answered_questions(predictions[run.settings.shown.name, 0]["dev"])
+    page = questions_page(reads[:ON_A_PAGE], title="Questions and answers")
+    write_page(run.folder / "answers.html", page)
+    return question_browser(reads)
+
+
+def own_question_in_place(run: MultihopRun) -> Widget:
+    """Boxes for a question and documents of one's own, and the answer of the shown encoder."""
+    question, documents = own_texts(run.settings)
+    answered = answer_own(run, question, pasted_documents(documents))
+    return own_question_box(
+        partial(answer_own, run), question=question, documents=documents, answered=answered
+    )
+
+
+def answer_own(run: MultihopRun, text: str, documents: Sequence[tuple[str, str]]) -> str:
+    """HTML of the answer of the shown encoder to a question on documents, (title, text), also in
+    `own_question.html`. Raises ValueError for what cannot be read."""
+    question = question_on(text, documents)
+    (read,) = answered_questions(run.answers(run.loaded(run.settings.shown), [question]))
+    write_page(run.folder / "own_question.html", questions_page([read], title=text))
+    return question_html(read)
+
+
+def own_texts(given: Settings) -> tuple[str, str]:
+    """The question and the text of the file of documents, or the example."""
+    if not given.own_question:
+        return EXAMPLE_QUESTION, EXAMPLE_DOCUMENTS
+    return given.own_question, read_text(given.own_documents)

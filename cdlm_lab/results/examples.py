@@ -10,11 +10,11 @@ from typing import Any
 from ipywidgets import HTML, Widget
 
 from cdlm_lab.experiments import answer_selection, document_tagging, fact_verification, multihop_qa
+from cdlm_lab.experiments.answer_selection import read_rankings
 from cdlm_lab.experiments.runs import SystemRun, Training
-from cdlm_lab.experiments.views.candidates import read_rankings
-from cdlm_lab.experiments.views.claims import read_claims
-from cdlm_lab.experiments.views.questions import answered_questions
-from cdlm_lab.experiments.views.tagging import tagged_sentences
+from cdlm_lab.experiments.systems.answering import answered_questions
+from cdlm_lab.experiments.systems.tagging import tagged_sentences
+from cdlm_lab.experiments.systems.verifying import shown_claims
 from cdlm_lab.parameters import parameter_names, with_those_of_before
 from cdlm_lab.report import RunError
 from cdlm_lab.results.reports import ANSWERS, CLAIMS, QUESTIONS, TAGGING
@@ -32,7 +32,7 @@ def _tags(run: SystemRun, training: Any, split: str) -> Widget:
 
 def _claims(run: SystemRun, training: Any, split: str) -> Widget:
     # Without the shares of the evidence, for which the model would have to read all of it again.
-    return verdict_browser(read_claims(_kept(run, training, split), None), shares="")
+    return verdict_browser(shown_claims(_kept(run, training, split), None), shares="")
 
 
 def _answers(run: SystemRun, training: Any, split: str) -> Widget:

@@ -12,9 +12,9 @@ from cdlm_lab.applied.tasks import CoreferenceModel, TaggingModel
 from cdlm_lab.data.files import DataError
 from cdlm_lab.experiments.coreference.evaluation import own_clusters
 from cdlm_lab.experiments.coreference.scorer import CoreferenceRun
-from cdlm_lab.experiments.views.tagging import EXAMPLE_TEXT, tag_own
+from cdlm_lab.experiments.document_tagging import EXAMPLE_TEXT
+from cdlm_lab.experiments.systems.tagging import tag_own
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import Run
 
 DOCUMENTS = {
     "police": "A <m>fire</m> broke out in the old mill on Monday. One man was <m>arrested</m>.",
@@ -30,8 +30,10 @@ def test_clusters_are_those_of_the_notebooks_box(coreference: CoreferenceModel, 
     assert clusters.threshold == coreference.threshold == 0.44
     form = {name: {} for name in ("topics", "groups", "level", "passed_over", "examples")}
     form |= dict.fromkeys(("train_examples", "dev_examples", "config"))
-    run = Run(folder=tmp_path, name="coreference", parameters={}, resumed=False, writer=True)
-    prepared = CoreferenceRun(**vars(coreference.scorer), **form, opened=run)
+    scorer = replace(
+        coreference.scorer, settings=replace(coreference.scorer.settings, run_folder=str(tmp_path))
+    )
+    prepared = CoreferenceRun(**vars(scorer), **form)
     text = "\n".join(f"== {name} ==\n{text}" for name, text in DOCUMENTS.items()).replace(" == <", " = = <")
     picture = own_clusters(prepared, text.replace("> ==", "> = ="))(0.44)
     written = json.loads((tmp_path / "own_clusters.json").read_text())["clusters"]

@@ -17,12 +17,10 @@ from cdlm_lab.experiments import answer_selection, document_matching, fact_verif
 from cdlm_lab.experiments import sentence_alignment as alignment
 from cdlm_lab.experiments.answer_selection import AnswerRun
 from cdlm_lab.experiments.document_matching import MatchingRun
-from cdlm_lab.experiments.fact_verification import VerificationRun
-from cdlm_lab.experiments.multihop_qa import MultihopRun
+from cdlm_lab.experiments.fact_verification import VerificationRun, judge_own
+from cdlm_lab.experiments.multihop_qa import MultihopRun, answer_own
 from cdlm_lab.experiments.runs import SystemRun, Training
 from cdlm_lab.experiments.systems.ranking import score_answers
-from cdlm_lab.experiments.views.claims import judge_own
-from cdlm_lab.experiments.views.questions import answer_own
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training.checkpoints import save_model
 from cdlm_lab.training.trained import ship_run

@@ -21,10 +21,11 @@ from cdlm_lab.experiments.answer_selection import (
     Settings,
     answers_table,
     ranked,
+    read_rankings,
+    row_label,
 )
 from cdlm_lab.experiments.systems import ranking
 from cdlm_lab.experiments.systems.ranking import AnswerPredictions, expected_ratios, timed_sets
-from cdlm_lab.experiments.views.candidates import read_rankings, row_label
 from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.report import Report, open_run, read_report
 from cdlm_lab.widgets.rankings import Latency

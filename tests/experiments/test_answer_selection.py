@@ -30,7 +30,6 @@ from cdlm_lab.experiments.answer_selection import (
 from cdlm_lab.experiments.runs import Training, cost_facts
 from cdlm_lab.experiments.systems import ranking
 from cdlm_lab.experiments.systems.ranking import AnswerPredictions, Ranker, rerank_answers, score_answers
-from cdlm_lab.experiments.views import candidates as views
 from cdlm_lab.metrics.ranking import mean_average_precision
 from cdlm_lab.models.joint import JointHead, load_paragraph_model, save_paragraph_model, scores_of
 from cdlm_lab.models.precision import precision_in_words
@@ -481,7 +480,7 @@ def test_a_question_of_ones_own_is_ranked_by_every_system(finished: Finished, tm
     assert html.count("In a town.") == 2
     assert "&lt;i&gt;" in html
     assert "Where is &lt;b&gt;?" in (run.folder / "own_question.html").read_text()
-    assert views.rank_own(run, "Who?", ["One."]).count("100%") == 0
+    assert answer_selection.rank_own(run, "Who?", ["One."]).count("100%") == 0
 
 
 def test_what_cannot_be_is_refused_before_anything_is_read(settings: Settings, tmp_path: Path):
@@ -500,13 +499,16 @@ def test_what_cannot_be_is_refused_before_anything_is_read(settings: Settings, t
 
 
 def test_texts_of_ones_own(tmp_path: Path):
-    assert views.own_texts("") == (views.EXAMPLE_QUESTION, views.EXAMPLE_CANDIDATES)
-    assert views.candidate_lines("  One. \n\nTwo.\n") == ["One.", "Two."]
+    assert answer_selection.own_texts("") == (
+        answer_selection.EXAMPLE_QUESTION,
+        answer_selection.EXAMPLE_CANDIDATES,
+    )
+    assert answer_selection.candidate_lines("  One. \n\nTwo.\n") == ["One.", "Two."]
     with pytest.raises(DataError, match="the text is empty; write one candidate on each line"):
-        views.candidate_lines("\n \n")
+        answer_selection.candidate_lines("\n \n")
     file = tmp_path / "question.txt"
     file.write_text("Who?\n\n  One. \n\nTwo.\n")
-    assert views.own_texts(str(file)) == ("Who?", "One.\nTwo.")
+    assert answer_selection.own_texts(str(file)) == ("Who?", "One.\nTwo.")
     file.write_text("Who?\n")
     with pytest.raises(DataError, match="there is a question but no candidate; write a question"):
-        views.own_texts(str(file))
+        answer_selection.own_texts(str(file))

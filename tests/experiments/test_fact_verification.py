@@ -31,7 +31,6 @@ from cdlm_lab.experiments.fact_verification import (
 from cdlm_lab.experiments.runs import Training, cost_facts
 from cdlm_lab.experiments.systems import verifying
 from cdlm_lab.experiments.systems.verifying import ClaimPredictions, Verifier, evidence_shares
-from cdlm_lab.experiments.views import claims as views
 from cdlm_lab.models.joint import JointHead, load_paragraph_model, save_paragraph_model
 from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
@@ -468,7 +467,7 @@ def test_what_is_missing_is_refused_before_anything_is_read(
 def test_claims_are_shown_with_what_the_model_predicted(finished: Finished, name: str):
     run, predictions = finished
     system, of_dev = CLAIM_SYSTEMS[name], predictions[name, 0]["dev"]
-    reads = views.read_verdicts(run, system, of_dev)
+    reads = fact_verification.read_verdicts(run, system, of_dev)
     assert [read.gold for read in reads] == [claim.label for claim in run.claims["dev"]]
     assert [read.predicted for read in reads] == of_dev.predicted
     np.testing.assert_array_equal([read.right for read in reads], of_dev.right)
@@ -485,11 +484,11 @@ def test_the_first_of_many_are_shown_and_fewer_are_written(
     finished: Finished, monkeypatch: pytest.MonkeyPatch
 ):
     run, predictions = finished
-    monkeypatch.setattr(views, "MOST_SHOWN", 5)
-    monkeypatch.setattr(views, "ON_A_PAGE", 2)
+    monkeypatch.setattr(fact_verification, "MOST_SHOWN", 5)
+    monkeypatch.setattr(fact_verification, "ON_A_PAGE", 2)
     shown = replace(run, settings=replace(run.settings, shown_system="claim-only"))
     of_dev = predictions["claim-only", 0]["dev"]
-    assert len(views.read_verdicts(run, CLAIM_SYSTEMS["claim-only"], of_dev)) == 5
+    assert len(fact_verification.read_verdicts(run, CLAIM_SYSTEMS["claim-only"], of_dev)) == 5
     assert fact_verification.verdicts(shown, predictions).children
     page = (run.folder / "verdicts.html").read_text(encoding="utf-8")
     assert [claim.text in page for claim in run.claims["dev"][:3]] == [True, True, False]
@@ -509,28 +508,31 @@ def test_a_claim_of_ones_own_is_judged_by_every_system(finished: Finished, tmp_p
     assert "<b>sank" not in page
     assert page.count("Nobody was hurt.") == 3
     with pytest.raises(ValueError, match="there are 3 sentences; the systems read 2: delete some"):
-        views.judge_own(run, "A claim.", ["one", "two", "three"])
-    read = views.judged_own(loaded("pairwise-max"), "It sank.", ["So."], precision="float32")
+        fact_verification.judge_own(run, "A claim.", ["one", "two", "three"])
+    read = verifying.judged_own(loaded("pairwise-max"), "It sank.", ["So."], precision="float32")
     assert (read.id, read.shares, read.gold) == ("pairwise, max", (1.0,), None)
 
 
 def test_texts_of_ones_own(tmp_path: Path):
-    every = views.own_sentences(views.EXAMPLE_EVIDENCE)
+    every = fact_verification.own_sentences(fact_verification.EXAMPLE_EVIDENCE)
     assert len(every) == 3
     for most in (5, 2):
-        claim, evidence = views.own_texts(Settings(evidence_sentences=most))
-        assert (claim, views.own_sentences(evidence)) == (views.EXAMPLE_CLAIM, every[:most])
+        claim, evidence = fact_verification.own_texts(Settings(evidence_sentences=most))
+        assert (claim, fact_verification.own_sentences(evidence)) == (
+            fact_verification.EXAMPLE_CLAIM,
+            every[:most],
+        )
     file = tmp_path / "claim.txt"
     file.write_text("A claim.\nOne.\nTwo.", encoding="utf-8")
     given = Settings(own_claim=str(file), evidence_sentences=2)
-    assert views.own_texts(given) == ("A claim.", "One.\nTwo.")
+    assert fact_verification.own_texts(given) == ("A claim.", "One.\nTwo.")
     with pytest.raises(DataError, match="there are 2 sentences of evidence; the systems read 1; delete some"):
-        views.own_texts(replace(given, evidence_sentences=1))
+        fact_verification.own_texts(replace(given, evidence_sentences=1))
     file.write_text("A claim.", encoding="utf-8")
     with pytest.raises(DataError, match="there is a claim but no sentence of evidence; write a claim on"):
-        views.own_texts(given)
+        fact_verification.own_texts(given)
     with pytest.raises(DataError, match="write one sentence on each line"):
-        views.own_sentences(" \n ")
+        fact_verification.own_sentences(" \n ")
 
 
 # ---- the report by hand ----
@@ -639,7 +641,7 @@ def test_a_set_without_labels_is_not_scored_and_one_in_part_by_what_is_known(tmp
     assert report.data["claims"] == {"train": 4, "dev": 4, "test": 4, "symmetric": 4}
     assert {row.split for row in report.rows} == {"dev", "symmetric"}
     assert by_name(report)["pairwise-sum/symmetric/label_accuracy"].value == pytest.approx(2 / 3)
-    assert views.shown_set(report) == "dev"
+    assert fact_verification.shown_set(report) == "dev"
     first = fact_verification.score_tables(report)[0]
     assert first.caption.startswith("Claims verified: storyworld, FeverSymmetric")
     assert {row["split"] for row in report.tables["comparisons"]} == {"dev", "symmetric"}

@@ -16,7 +16,6 @@ from cdlm_lab.experiments import multihop_qa, runs
 from cdlm_lab.experiments.cluster_corpora import checkpoint_of
 from cdlm_lab.experiments.multihop_qa import MultihopRun, Settings, cluster_of, question_facts, read_questions
 from cdlm_lab.experiments.systems.answering import QuestionPredictions
-from cdlm_lab.experiments.views import questions as views
 from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES, hotpotqa
 from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.models.question_answering import DecodedAnswer
@@ -81,7 +80,7 @@ def test_the_report_has_the_official_scores_and_their_files(finished) -> None:
     for split in ("dev", "test"):
         table, kinds = (
             multihop_qa.score_table(written, split=split).html(),
-            views.kind_table(written, split).html(),
+            multihop_qa.kind_table(written, split).html(),
         )
         assert all(name in html for name in ("Longformer", "CDLM") for html in (table, kinds))
         assert all(kind in kinds for kind in ("bridge", "comparison"))
@@ -122,7 +121,7 @@ def test_models_are_opened_though_their_encoders_are_gone(finished, tmp_path: Pa
 def test_answers_are_read_in_place_and_on_a_page(finished) -> None:
     run, predictions = finished
     of_dev, questions = predictions["cdlm", 0]["dev"], run.questions["dev"]
-    reads = views.answered_questions(of_dev)
+    reads = multihop_qa.answered_questions(of_dev)
     of_measure = hotpotqa(list(map(hotpot_record, questions)), of_dev.official())
     assert np.mean([read.answer_em for read in reads]) == pytest.approx(of_measure["em"])
     assert np.mean([read.support_f1 for read in reads]) == pytest.approx(of_measure["sp_f1"])
@@ -134,17 +133,20 @@ def test_answers_are_read_in_place_and_on_a_page(finished) -> None:
 
 def test_a_question_of_ones_own(finished, tmp_path: Path) -> None:
     run, _ = finished
-    assert views.own_texts(run.settings) == (views.EXAMPLE_QUESTION, views.EXAMPLE_DOCUMENTS)
+    assert multihop_qa.own_texts(run.settings) == (
+        multihop_qa.EXAMPLE_QUESTION,
+        multihop_qa.EXAMPLE_DOCUMENTS,
+    )
     assert multihop_qa.own_question_in_place(run).children
     assert "Kryla Truldei" in (run.folder / "own_question.html").read_text()
-    html = views.answer_own(run, "Where?", [("<b>", "A town."), ("Other", "A place.")])
+    html = multihop_qa.answer_own(run, "Where?", [("<b>", "A town."), ("Other", "A place.")])
     assert "&lt;b&gt;" in html
     with pytest.raises(ValueError, match="two paragraphs are called 'One'"):
-        views.answer_own(run, "Where?", [("One", "A town."), ("One", "A place.")])
+        multihop_qa.answer_own(run, "Where?", [("One", "A town."), ("One", "A place.")])
     file = tmp_path / "documents.txt"
     file.write_text("== One ==\nA town.")
     own = replace(run.settings, own_question="Where?", own_documents=str(file))
-    assert views.own_texts(own) == ("Where?", "== One ==\nA town.")
+    assert multihop_qa.own_texts(own) == ("Where?", "== One ==\nA town.")
 
 
 # ---- questions of files

@@ -10,14 +10,17 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.data.questions import MultihopQuestion
+from cdlm_lab.data.document_pairs import split_sentences
+from cdlm_lab.data.questions import MultihopQuestion, Paragraph, check_question, has_gold, hotpot_record
 from cdlm_lab.examples.questions import EncodedQuestions, QuestionCollate, QuestionExamples, question_marks_of
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.experiments.cluster_corpora import VARIANTS
 from cdlm_lab.experiments.runs import System, outputs_by_length, read_rows, write_rows
+from cdlm_lab.metrics.question_answering import question_scores
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.question_answering import AnswerSpan, DecodedAnswer, Place, QuestionAnswerer, decode
 from cdlm_lab.widgets.html import variant_name
+from cdlm_lab.widgets.questions import ReadQuestion
 
 # Those of CDLM's ablation, which answer.
 ENCODERS = {name: System(name, variant_name(name)) for name in VARIANTS}
@@ -118,3 +121,49 @@ def predict_answers(
         for row, (number, sequence) in enumerate(zip(numbers, sequences, strict=True)):
             answers[number] = decode(questions[number], sequence, output.row(row), **form)
     return QuestionPredictions(questions=questions, answers=[answers[n] for n in range(len(answers))])
+
+
+# ---- as people see it ----
+
+
+def answered_questions(predictions: QuestionPredictions) -> list[ReadQuestion]:
+    """Each question with its answer, its gold, and how well they agree."""
+    return list(map(_answered, predictions.questions, predictions.answers))
+
+
+def _answered(question: MultihopQuestion, answer: DecodedAnswer) -> ReadQuestion:
+    known, scores = has_gold(question), {}
+    if known:
+        facts = supporting_facts(question, answer)
+        scores = question_scores(hotpot_record(question), answer=answer.text, supporting=facts)
+    numbers = {paragraph.title: number for number, paragraph in enumerate(question.paragraphs)}
+    gold = frozenset((numbers[title], sentence) for title, sentence in question.supporting)
+    return ReadQuestion(
+        id=question.id,
+        question=question.text,
+        kind=question.kind,
+        gold_answer=question.answer,
+        answer=answer.text,
+        place=answer.place,
+        paragraphs=question.paragraphs,
+        sentence_probabilities=answer.sentence_probabilities,
+        paragraph_probabilities=answer.paragraph_probabilities,
+        supporting=frozenset(answer.supporting),
+        gold_supporting=gold if known else None,
+        answer_f1=scores.get("f1"),
+        answer_em=scores["em"] == 1 if known else None,
+        support_em=scores["sp_em"] == 1 if known else None,
+        support_f1=scores.get("sp_f1"),
+    )
+
+
+def question_on(text: str, documents: Sequence[tuple[str, str]]) -> MultihopQuestion:
+    """A question on documents, (title, text). Raises ValueError for what cannot be read."""
+    paragraphs = []
+    for title, body in documents:
+        sentences = split_sentences(body)
+        spaced = (f"{sentence} " for sentence in sentences[:-1])
+        paragraphs.append(Paragraph(title=title, sentences=(*spaced, *sentences[-1:])))
+    question = MultihopQuestion(id="own", text=text.strip(), paragraphs=tuple(paragraphs))
+    check_question(question, where="your documents")
+    return question

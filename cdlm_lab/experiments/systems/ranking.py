@@ -24,7 +24,8 @@ from cdlm_lab.experiments.systems.joint import drawn_for
 from cdlm_lab.models.joint import JointModel, scores_of
 from cdlm_lab.models.precision import Precision
 from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.widgets.rankings import Latency
+from cdlm_lab.widgets.html import escaped, share_bar, table_html
+from cdlm_lab.widgets.rankings import Latency, ReadRanking
 
 PAIRWISE, RANDOM = "pairwise", "random"
 
@@ -200,3 +201,45 @@ def measured_in_turns(
         Latency(system=label, seconds=median(each), fastest=min(each), slowest=max(each), runs=RUNS)
         for label, each in seconds.items()
     ]
+
+
+# ---- as people see it ----
+
+
+def ranked_own(
+    rankers: Mapping[str, Ranker], question: str, candidates: Sequence[str], **reading: Any
+) -> ReadRanking:
+    """How models, by their labels, rank candidates. `reading`: batch size, precision."""
+    correct = (False,) * len(candidates)
+    one = CandidateSet(id="own", question=question, candidates=tuple(candidates), correct=correct)
+    scores = {label: score_answers(ranker, [one], **reading).scores[0] for label, ranker in rankers.items()}
+    return read_ranking(one, scores, known=False)
+
+
+def read_ranking(one: CandidateSet, scores: dict[str, np.ndarray], *, known: bool = True) -> ReadRanking:
+    """The candidates in an order that knows nothing of labels, for what ties leave open."""
+    order = fixed_order(one.candidates, key=one.id)
+    return ReadRanking(
+        id=one.id if known else "",
+        question=one.question,
+        candidates=tuple(one.candidates[number] for number in order),
+        right=tuple(one.correct[number] for number in order) if known else None,
+        scores={
+            label: [None if np.isnan(score) else float(score) for score in values[order]]
+            for label, values in scores.items()
+        },
+    )
+
+
+def ranking_table(read: ReadRanking) -> str:
+    """Candidates in the order of the last system, and of each system place and probability."""
+    rows = {n: [f'<div dir="auto">{escaped(text)}</div>'] for n, text in enumerate(read.candidates)}
+    for system in read.scores:
+        probabilities = read.probabilities(system)
+        for place, number in enumerate(read.order(system), 1):
+            shown = f"<b>{place}</b>" if place == 1 else str(place)
+            bar = share_bar(probabilities[number])
+            rows[number].append(f'<div style="display:inline-flex;gap:8px">{shown}{bar}</div>')
+    *_, last = read.scores
+    heading = f"in the order of {escaped(last)}; of each system, place and probability"
+    return table_html([heading, *map(escaped, read.scores)], [rows[number] for number in read.order(last)])

@@ -15,8 +15,17 @@ import numpy as np
 from pydantic import Field
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cdlm_lab.data.tagged import TaggedDocument, tag_set
-from cdlm_lab.examples.tagging import SplitDocument, TagExamples, joined, split_long, words_read
+from cdlm_lab.data.document_pairs import split_sentences
+from cdlm_lab.data.records import token_spans
+from cdlm_lab.data.tagged import OUTSIDE, TaggedDocument, TaggedSentence, tag_set
+from cdlm_lab.examples.tagging import (
+    SplitDocument,
+    TagExample,
+    TagExamples,
+    joined,
+    split_long,
+    words_read,
+)
 from cdlm_lab.experiments.runs import (
     System,
     chosen_systems,
@@ -33,6 +42,7 @@ from cdlm_lab.models.model_folder import CONFIG_FILE
 from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
+from cdlm_lab.widgets import html, tagged
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +121,11 @@ class TagPredictions:
         splits = self.examples.documents
         sentences = (splits[n].document.sentences[at] for n, at in self.examples.sequences.tolist())
         return np.cumsum([0, *(len(sentence.words) for sentence in sentences)])
+
+    @property
+    def labels(self) -> list[str]:
+        """All that the tagger knows, sorted, so that each has the same colour in every view of it."""
+        return sorted({tag.partition("-")[2] for tag in self.examples.tags if tag != OUTSIDE})
 
     @property
     def documents(self) -> list[int]:
@@ -316,3 +331,81 @@ class Taggers:
             return head
         encoder, _ = load_encoder(name, **lengths)
         return models.equal_head(replace(head, context=True), size=encoder.config.hidden_size)
+
+
+# ---- as people see it ----
+
+SHOWN_OF_OWN = 40  # sentences below the box
+
+
+def tagged_sentences(predictions: TagPredictions, *, known: bool = True) -> list[tagged.ReadSentence]:
+    """Each labelled sequence with its tags and the occurrences that were attended to; `known`: False = the
+    tags of the documents are no gold."""
+    examples, reads = predictions.examples, []
+    names = {
+        one.document.id: html.document_name(one.document.id, html.joined(one.document.sentences[0].words))
+        for one in examples.documents
+    }
+    for number, start in enumerate(predictions.starts[:-1].tolist()):
+        example, words = examples[number], []
+        document = examples.documents[example.document].document
+        for place, word in enumerate(example.words):
+            gold = examples.tags[example.labels[place]] if known else None
+            predicted = examples.tags[predictions.tags[start + place]]
+            occurrences = _occurrences(predictions, example, document, place, row=start + place)
+            words.append(tagged.ReadWord(word=word, gold=gold, predicted=predicted, occurrences=occurrences))
+        reads.append(
+            tagged.ReadSentence(document=names[document.id], number=example.sentence, words=tuple(words))
+        )
+    return reads
+
+
+def _occurrences(
+    predictions: TagPredictions, example: TagExample, document: TaggedDocument, place: int, *, row: int
+) -> tuple[tagged.ReadOccurrence, ...]:
+    if predictions.weights is None:
+        return ()
+    weights = zip(example.places[place].tolist(), predictions.weights[row], strict=True)
+    return tuple(
+        tagged.ReadOccurrence(
+            words=document.sentences[sentence].words,
+            place=at,
+            distance=abs(sentence - example.sentence),
+            weight=float(weight),
+            sentence=sentence,
+        )
+        for (sentence, at), weight in weights
+        if sentence >= 0
+    )
+
+
+def tags_html(predictions: TagPredictions) -> str:
+    """All sentences of a short text, else the first with a predicted span; the tags of the documents are no
+    gold."""
+    reads = tagged_sentences(predictions, known=False)
+    labels, shown = predictions.labels, reads
+    if len(reads) > SHOWN_OF_OWN:
+        shown = ([read for read in reads if read.predicted] or reads)[:SHOWN_OF_OWN]
+    texts = [tagged.tagged_sentence_html(read, labels=labels, every=True) for read in shown]
+    left = len(reads) - len(shown)
+    return "".join(
+        [*texts, html.muted(f"{html.counted(left, 'sentence')} more, not shown here.") if left else ""]
+    )
+
+
+def tag_own(tagger: Tagger, text: str) -> tuple[TaggedDocument, TagPredictions]:
+    """A text in sentences and words, and their tags. Raises ValueError if there is no word."""
+    document = own_document(text)
+    return document, tagger.predict(tagger.read([document]))
+
+
+def own_document(text: str) -> TaggedDocument:
+    """A text in sentences and words, all to be tagged. Raises ValueError if there is no word."""
+    each = (
+        tuple(sentence[start:end] for start, end in token_spans(sentence))
+        for sentence in split_sentences(text)
+    )
+    sentences = [TaggedSentence(words=words, tags=(OUTSIDE,) * len(words)) for words in each if words]
+    if not sentences:
+        raise ValueError("the text has no words; write or paste one")
+    return TaggedDocument(id="your text", sentences=tuple(sentences))

@@ -22,6 +22,7 @@ from cdlm_lab.models.joint import POOLINGS, JointModel, PooledPairs
 from cdlm_lab.models.precision import Precision
 from cdlm_lab.progress import Progress
 from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.widgets.verdicts import ReadClaim
 
 LEFT_OUT = "share in the verdict: by how much its label falls without the sentence"
 
@@ -221,3 +222,32 @@ def _shares(verifier: Verifier, examples: ClaimExamples, number: int, precision:
     of_predicted = values[:, values[0].argmax()]
     falls = np.maximum(of_predicted[0] - of_predicted[1:], 0)
     return falls / falls.sum() if falls.any() else falls
+
+
+# ---- as people see it ----
+
+
+def shown_claims(
+    predictions: ClaimPredictions, shares: Sequence[tuple[float, ...]] | None
+) -> list[ReadClaim]:
+    """Each claim with its evidence and verdict; `shares`: of the evidence, None = not known."""
+    return [
+        ReadClaim(
+            id=claim.id,
+            claim=claim.text,
+            evidence=claim.evidence,
+            probabilities=dict(zip(predictions.labels, row.tolist(), strict=True)),
+            shares=shares and shares[number],
+            gold=claim.label,
+        )
+        for number, (claim, row) in enumerate(zip(predictions.claims, predictions.probabilities, strict=True))
+    ]
+
+
+def judged_own(verifier: Verifier, text: str, sentences: Sequence[str], *, precision: Precision) -> ReadClaim:
+    """The verdict of one system, whose label stands for an id."""
+    claim = EvidencedClaim(id="", text=text, evidence=tuple(sentences), label=None, group="")
+    predictions = predict_verdicts(verifier, [claim], batch_size=1, precision=precision)
+    reads = verifier.system.reads_evidence
+    shares = evidence_shares(verifier, [claim], precision=precision) if reads else None
+    return replace(shown_claims(predictions, shares)[0], id=verifier.system.label)

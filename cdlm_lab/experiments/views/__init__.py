@@ -1,1 +1,0 @@
-"""What an experiment shows: tables and figures of its report, its predictions in place, one's own texts."""
