@@ -13,11 +13,12 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from pydantic import TypeAdapter
 from safetensors.torch import load_file
 
 from cdlm_lab.data.files import replaced_file
@@ -118,16 +119,13 @@ def train_as_one_of_several(folder: Path) -> None:
 
 def write_result(result: TrainingResult, folder: Path) -> None:
     """Leave it for the process that waits."""
-    with replaced_file(folder / RESULT_FILE) as file:
-        json.dump(asdict(result), file, default=str)
+    with replaced_file(folder / RESULT_FILE, binary=True) as file:
+        file.write(TypeAdapter(TrainingResult).dump_json(result))
 
 
 def read_result(folder: Path) -> TrainingResult:
     """What `write_result` left."""
-    values = json.loads((folder / RESULT_FILE).read_text(encoding="utf-8"))
-    for name in ("best_checkpoint", "last_checkpoint"):
-        values[name] = Path(values[name]) if values[name] else None
-    return TrainingResult(**values | {"history": tuple(values["history"])})
+    return TypeAdapter(TrainingResult).validate_json((folder / RESULT_FILE).read_bytes())
 
 
 def main(folder: Path) -> None:
