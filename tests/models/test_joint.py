@@ -1,10 +1,13 @@
 """Joint reading and pooled pairs: embeddings are those of plain BERT and RoBERTa with every sentence padded,
-heads, poolings and losses are the equations; every token sees every other; the file of a pre-trained head."""
+heads and poolings are the equations, every token sees every other; the file of a pre-trained head.
+Pre-training with paragraphs: its loss is the formula, and what is saved is a plain language model with a head
+beside it."""
 
 from __future__ import annotations
 
 import math
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,27 +18,42 @@ from model_cases import (
     JOINT_HEADS,
     LAYOUT,
     LENGTH,
+    MASKED,
     OF_SEQUENCE,
+    PARAGRAPH_FORM,
+    PARAGRAPH_HEADS,
     PIECES,
     Batch,
     K,
     Loaded,
     of_cases,
     own_token_types,
+    row_of,
     saved,
     sequences,
     some_pairs,
 )
 from safetensors.torch import save_file
 from torch import nn
-from transformers import AutoTokenizer, BertModel, LongformerConfig, RobertaModel
+from transformers import AutoTokenizer, BertModel, LongformerConfig, LongformerForMaskedLM, RobertaModel
 
 from cdlm_lab.examples.candidates import JointCollate, JointLayout, joint_sequence
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.models import joint
-from cdlm_lab.models.checkpoint import CheckpointError, own_randomness
-from cdlm_lab.models.encoder import load_encoder, widen_token_types
-from cdlm_lab.models.joint import HEAD_FILE, JointHead, JointHeadLayers, JointModel, PooledHead, PooledPairs
+from cdlm_lab.models.checkpoint import CheckpointError, is_trained, own_randomness
+from cdlm_lab.models.encoder import load_encoder, load_language_model, widen_token_types
+from cdlm_lab.models.joint import (
+    HEAD_FILE,
+    JointHead,
+    JointHeadLayers,
+    JointModel,
+    ParagraphModel,
+    PooledHead,
+    PooledPairs,
+    load_joint_model,
+    load_paragraph_model,
+    save_paragraph_model,
+)
 from cdlm_lab.models.language_model import CrossDocumentLM
 
 # ---- heads and their files
@@ -52,28 +70,6 @@ def test_the_layout_is_that_of_the_sequences():
     assert JointHead(kind="ae_1").layout.tokens == 384, "the paper's 64 * (5 + 1)"
     of_candidates = {kind: JointHead(kind=kind).of_candidates for kind in ("ie_1", "ae_1", "ie_k", "ae_k")}
     assert of_candidates == {"ie_1": False, "ae_1": False, "ie_k": True, "ae_k": True}
-
-
-@pytest.mark.parametrize(
-    ("kind", "form", "message"),
-    [
-        (JointHead, {"kind": "AE_K"}, "kind is 'AE_K'; it must be one of 'ie_1', 'ae_1', 'ie_k', 'ae_k'"),
-        (
-            JointHead,
-            {"kind": "ie_k", "layers": "deep"},
-            "layers is 'deep'; it must be one of 'linear',",
-        ),
-        (JointHead, {"kind": "ie_k", "labels": 1}, "labels is 1; it must be at least 2"),
-        (JointHead, {"kind": "ie_k", "sentences": 1}, "sentences is 1"),
-        (JointHead, {"kind": "ie_k", "positions": "none"}, "positions is 'none'"),
-        (PooledHead, {"pooling": "mean"}, "pooling is 'mean'; it must be one of 'max', 'weighted_sum'"),
-        (PooledHead, {"pooling": "max", "labels": 1}, "labels is 1; it must be at least 2"),
-        (PooledHead, {"pooling": "max", "length": 1}, "length is 1"),
-    ],
-)
-def test_forms_that_cannot_be(kind: type, form: dict, message: str):
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-        kind(**form)
 
 
 @pytest.mark.parametrize(
@@ -179,19 +175,19 @@ def changed(model, ids: torch.Tensor) -> list[bool]:
 def test_a_longformer_with_few_positions_sees_all(longformer: Path, attention: str):
     """40 positions allow a window of 40, which is 20 on each side; two layers would hide that."""
     ids = torch.randint(10, 50, (1, ROOM), generator=torch.Generator().manual_seed(0))
-    model, _ = joint.load_joint_model(longformer, head=HEAD, attention=attention)
+    model, _ = load_joint_model(longformer, head=HEAD, attention=attention)
     assert model.config.attention_window == [80, 80]
     model.longformer.encoder.layer = model.longformer.encoder.layer[:1]
     assert changed(model.longformer, ids) == [True] * 40
-    narrow, _ = joint.load_joint_model(longformer, head=HEAD, attention=attention, window=4)
+    narrow, _ = load_joint_model(longformer, head=HEAD, attention=attention, window=4)
     assert narrow.config.attention_window == [4, 4]
     assert changed(narrow.longformer, ids) == [False] * 35 + [True] * 5
 
 
 def test_a_trained_model_sees_all_again(longformer: Path, tmp_path: Path):
-    saved(tmp_path, *joint.load_joint_model(longformer, head=HEAD))
+    saved(tmp_path, *load_joint_model(longformer, head=HEAD))
     for window, width in ((None, 80), (8, 8)):
-        again, _ = joint.load_joint_model(tmp_path, window=window)
+        again, _ = load_joint_model(tmp_path, window=window)
         assert {layer.attention.self.window for layer in again.longformer.encoder.layer} == {width}
 
 
@@ -243,7 +239,7 @@ def test_embeddings_are_those_of_the_plain_model_with_every_sentence_padded(
 ):
     folder = request.getfixturevalue(name)
     head = JointHead(kind="ie_k", positions=positions, **LAYOUT)
-    model, tokenizer = own_token_types(joint.load_joint_model(folder, head=head, attention=attention))
+    model, tokenizer = own_token_types(load_joint_model(folder, head=head, attention=attention))
     plain = plain_class.from_pretrained(folder, add_pooling_layer=False).eval()
     plain.embeddings.token_type_embeddings = model.longformer.embeddings.token_type_embeddings
     batch = sequences(tokenizer, positions=positions)
@@ -297,7 +293,7 @@ def test_heads_are_the_equations(model: JointModel, batch: Batch):
 
 @pytest.mark.parametrize("kind", ["ie_k", "ae_k"])
 def test_an_absent_candidate_leaves_nothing(bert: Path, kind: str):
-    model, tokenizer = joint.load_joint_model(bert, head=JointHead(kind=kind, **LAYOUT))
+    model, tokenizer = load_joint_model(bert, head=JointHead(kind=kind, **LAYOUT))
     batch = sequences(tokenizer, [[3, 4, None]])
     out = model(**batch, labels=torch.tensor([[1, -100]]))
     assert not out.logits[0, 1].any()
@@ -310,7 +306,7 @@ def test_an_absent_candidate_leaves_nothing(bert: Path, kind: str):
 
 
 def test_dropout_and_token_types_of_a_loaded_model(bert: Path):
-    model, _ = joint.load_joint_model(bert, head=JOINT_HEADS["ie_k tanh"], dropout=0.25)
+    model, _ = load_joint_model(bert, head=JOINT_HEADS["ie_k tanh"], dropout=0.25)
     assert model.longformer.embeddings.dropout.p == 0.25
     assert [layer.p for layer in model.head.layers if isinstance(layer, nn.Dropout)] == [0.25, 0.25]
     encoder, _ = load_encoder(bert, max_length=48, window=48)
@@ -319,7 +315,7 @@ def test_dropout_and_token_types_of_a_loaded_model(bert: Path):
 
 
 def test_other_sentences_than_the_head_reads_are_refused(bert: Path):
-    model, tokenizer = joint.load_joint_model(bert, head=JointHead(kind="ie_1", sentences=4, length=6))
+    model, tokenizer = load_joint_model(bert, head=JointHead(kind="ie_1", sentences=4, length=6))
     message = r"^the sequences have 3 sentences, the model reads 4; write them by"
     with pytest.raises(ValueError, match=message):
         model(**sequences(tokenizer))
@@ -427,3 +423,140 @@ def test_a_pair_takes_the_place_of_a_group_of_one(loaded: Loaded):
     one = joint_sequence([[7, 8], [9]], layout=layout, special=special)
     batch = JointCollate(special.pad)([{name: getattr(one, name) for name in OF_SEQUENCE}])
     assert loaded[0](**batch, claim=torch.tensor([0])).logits.shape == (1, 3)
+
+
+# ---- pre-training with paragraphs
+
+LENGTHS = {"max_length": 24, "window": 24}
+
+
+def without_labels(batch: Batch) -> Batch:
+    return {name: values for name, values in batch.items() if name not in ("labels", "mlm_labels")}
+
+
+@of_cases("paragraph")
+def test_the_loss_is_the_formula(model: ParagraphModel, batch: Batch):
+    out = model(**batch)
+    p = out.logits.double().softmax(-1)
+    right = [(0, 0, 1), (0, 1, 0), (0, 2, 0), (1, 0, 0), (1, 2, 1), (2, 1, 1)]
+    mspp = sum(-math.log(p[at].item()) for at in right) / 6
+    positions = batch["position_ids"] + model.config.pad_token_id + 1
+    form = {"token_type_ids": batch["token_type_ids"], "position_ids": positions}
+    states = model.longformer(batch["input_ids"], batch["attention_mask"], **form).last_hidden_state
+    words = model.lm_head(states).double().log_softmax(-1)
+    means = [
+        sum(-words[row, at, batch["mlm_labels"][row, at]].item() for at in masked) / max(len(masked), 1)
+        for row, masked in enumerate(MASKED)
+    ]
+    mlm = (3 * means[0] + 2 * means[1] + 1 * means[2]) / 6
+    assert means[2] == 0, "nothing is masked there"
+    assert out.parts.keys() == set(ParagraphModel.loss_parts)
+    assert out.parts["mspp"].item() == pytest.approx(mspp, rel=1e-5)
+    assert out.parts["mlm"].item() == pytest.approx(mlm, rel=1e-5)
+    assert out.loss.item() == pytest.approx(mlm + mspp, rel=1e-5)
+    assert out.loss.requires_grad
+    assert not any(part.requires_grad for part in out.parts.values())
+    bare = model(**without_labels(batch))
+    assert (bare.loss, bare.parts) == (None, None)
+    assert torch.equal(bare.logits, out.logits)
+    rows = [model(**row_of(batch, row), num_items_in_batch=6).parts for row in range(3)]
+    for name, part in out.parts.items():
+        assert sum(of_row[name].item() for of_row in rows) == pytest.approx(part.item(), rel=1e-5)
+
+
+@of_cases("paragraph")
+def test_nothing_masked(model: ParagraphModel, batch: Batch):
+    out = model(**batch | {"mlm_labels": torch.full_like(batch["mlm_labels"], -100)})
+    assert out.parts["mlm"] == 0
+    assert out.loss == out.parts["mspp"] > 0
+
+
+@of_cases("paragraph")
+def test_labels_that_cannot_be(model: ParagraphModel, batch: Batch):
+    for name in ("labels", "mlm_labels"):
+        with pytest.raises(ValueError, match=r"^labels and mlm_labels belong together; give both or none$"):
+            model(**without_labels(batch), **{name: batch[name]})
+    batch["labels"][1, 1] = 0
+    with pytest.raises(ValueError, match=r"^an absent candidate has a label"):
+        model(**batch)
+
+
+@of_cases("paragraph")
+def test_what_is_saved_is_a_plain_language_model(loaded: Loaded, tmp_path: Path):
+    model, tokenizer = loaded
+    types = model.longformer.embeddings.token_type_embeddings.weight
+    with torch.no_grad():
+        types[3] += 0.5
+    folder = tmp_path / "new" / "model"
+    save_paragraph_model(model, tokenizer, folder)
+    plain, report = LongformerForMaskedLM.from_pretrained(folder, output_loading_info=True)
+    assert not any(report.values()), report
+    assert plain.config.architectures == ["LongformerForMaskedLM"]
+    assert plain.config.type_vocab_size == 4
+    assert not hasattr(plain.config, "joint")
+    assert hasattr(model.config, "joint"), "the model at hand is as it was"
+    for again in (plain, load_language_model(folder, **LENGTHS)[0]):
+        for name, weight in again.state_dict().items():
+            assert torch.equal(weight, model.state_dict()[name]), name
+    encoder, words = load_encoder(folder, **LENGTHS)
+    assert torch.equal(encoder.embeddings.token_type_embeddings.weight[3], types[3])
+    assert words.get_vocab() == tokenizer.get_vocab()
+
+
+@of_cases("paragraph")
+def test_training_goes_on_from_what_is_saved_and_from_a_checkpoint(loaded, batch: Batch, tmp_path: Path):
+    model, tokenizer = loaded
+    head, expected = model.head.form, model(**batch)
+    save_paragraph_model(model, tokenizer, tmp_path / "plain")
+    model.save_pretrained(tmp_path / "checkpoint")  # as the trainer does
+    tokenizer.save_pretrained(tmp_path / "checkpoint")
+    assert is_trained(str(tmp_path / "checkpoint"), ParagraphModel)
+    for folder, given in (("plain", head), ("checkpoint", head), ("checkpoint", None)):
+        again, _ = load_paragraph_model(tmp_path / folder, head=given, seed=8)
+        assert torch.equal(again(**batch).loss, expected.loss), folder
+    with pytest.raises(ValueError, match="not a trained ParagraphModel; give a head for it"):
+        load_paragraph_model(tmp_path / "plain")
+    joint, _ = load_joint_model(tmp_path / "plain", head=head)
+    assert torch.equal(joint(**without_labels(batch)).logits, expected.logits)
+
+
+@of_cases("paragraph")
+def test_a_joint_model_keeps_the_head_of_its_kind_alone(loaded: Loaded, tmp_path: Path):
+    model, tokenizer = loaded
+    head = model.head.form
+    save_paragraph_model(model, tokenizer, tmp_path)
+    alone = shutil.copytree(tmp_path, tmp_path / "alone", ignore=lambda *_: [HEAD_FILE, "alone"])
+    joint, drawn = (load_joint_model(folder, head=head, seed=5)[0] for folder in (tmp_path, alone))
+    for name, weight in model.head.state_dict().items():
+        assert torch.equal(joint.head.state_dict()[name], weight), name
+        assert torch.equal(drawn.head.state_dict()[name], weight) == name.endswith("bias"), name
+    for name, weight in model.longformer.state_dict().items():
+        assert torch.equal(drawn.longformer.state_dict()[name], weight), name
+    claims = JointHead(kind="ie_1", labels=3, **PARAGRAPH_FORM)
+    assert load_joint_model(tmp_path, head=claims)[0].head.layers[0].weight.shape == (3, 32)
+    fewer = JointHead(kind=head.kind, layers=head.layers, sentences=2, length=6)
+    pairwise, _ = load_joint_model(tmp_path, head=fewer)
+    assert torch.equal(pairwise.head.layers[-1].weight, model.head.layers[-1].weight)
+    assert pairwise.config.type_vocab_size == 4
+
+
+@pytest.mark.parametrize(
+    ("form", "named"), [({"kind": "ie_1"}, "ie_1 of 2"), ({"kind": "ae_k", "labels": 3}, "ae_k of 3")]
+)
+def test_only_a_head_of_candidates_of_two_labels(bert: Path, form: dict, named: str):
+    message = rf"^the head is {named} labels; paragraphs need ie_k or ae_k of two$"
+    with pytest.raises(ValueError, match=message):
+        load_paragraph_model(bert, head=JointHead(**form, **PARAGRAPH_FORM))
+
+
+def test_an_encoder_alone_gets_a_language_model_head_with_a_warning(bert: Path, tmp_path: Path):
+    saved(tmp_path, BertModel.from_pretrained(bert), load_encoder(bert, **LENGTHS)[1])
+    with pytest.warns(UserWarning, match="a new one was drawn from seed 4"):
+        model, _ = load_paragraph_model(tmp_path, head=PARAGRAPH_HEADS["ie_k"], seed=4)
+    assert model.lm_head.decoder.weight is model.get_input_embeddings().weight
+
+
+def test_room_for_longer_texts_than_it_is_trained_with(bert: Path):
+    model, _ = load_paragraph_model(bert, head=PARAGRAPH_HEADS["ie_k"], max_length=100)
+    assert model.config.max_position_embeddings == 101
+    assert {layer.attention.self.window for layer in model.longformer.encoder.layer} == {48}

@@ -286,26 +286,6 @@ def test_rows_of_a_gru_do_not_see_each_other():
     assert not actual[2, 2:].any()
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"encoder": "lstm"}, "encoder is 'lstm'; choose one of gru, vectors, average"),
-        ({"cda": "full"}, "cda is 'full'; choose one of none, shallow, deep"),
-        ({"encoder": "vectors", "cda": "deep"}, "attends to words, which encoder 'vectors' has not"),
-        ({"encoder": "average", "cda": "shallow"}, "has no level to attend to"),
-        ({"encoder": "gru"}, "vocabulary_size is 0"),
-        ({"encoder": "vectors"}, "vector_size is 0"),
-        (
-            {"encoder": "gru", "vocabulary_size": 9, "standardised": True},
-            "standardised is for encodings of sentences",
-        ),
-    ],
-)
-def test_what_cannot_be_built(settings: dict, message: str):
-    with pytest.raises(ValueError, match=message):
-        HierarchicalConfig(**settings)
-
-
 @every_matcher
 @torch.no_grad()
 def test_alignments_are_equations_3_and_4(encoder: str, cda: str):

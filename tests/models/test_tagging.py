@@ -288,36 +288,6 @@ def test_states_by_their_rows_and_words():
     assert tagging.word_states(states, words, most=3)[..., 0].tolist() == [[2, 5, 0], [0, 0, 7]]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"size": 0}, "size is 0"),
-        ({"tags": ()}, r"tags are \(\); give each tag once"),
-        ({"tags": ("O", "O")}, "give each tag once"),
-        ({"tags": "O"}, "give each tag once"),
-        ({"context_encoder": "gru"}, "context_encoder is 'gru'; choose one of bilstm, linear"),
-        ({"context_order": "sentences"}, "context_order is 'sentences'; choose one of target, sentence"),
-        ({"context_encoder": "linear", "context": False}, "'linear' needs context"),
-    ],
-)
-def test_forms_that_cannot_be(change: dict[str, object], message: str):
-    with pytest.raises(ValueError, match=message):
-        StaticTaggerConfig(**(STATIC_FORM | change))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"tags": []}, r"tags are \[\]; give each tag once"),
-        ({"tags": ["O", "B-PER", "O"]}, "give each tag once"),
-        ({"sequence_encoder": "gru"}, "sequence_encoder is 'gru'; it must be one of 'bilstm', 'none'"),
-    ],
-)
-def test_heads_that_cannot_be(change: dict[str, object], message: str):
-    with pytest.raises(ValueError, match=message):
-        TaggerHead(**({"tags": TAGS} | change))
-
-
 # ---- dynamic
 
 FORM = {"max_length": 12, "window": 12}
