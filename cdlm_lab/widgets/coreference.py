@@ -199,11 +199,10 @@ def _in_sentence(mention: ShownMention, colours: Colours) -> str:
 
 def _score(score: float, note: str, alike: int) -> str:
     """A score with its bar, and below it the note and how many pairs are like this one."""
-    bar = div("", f"width:{100 * score:.0f}%;height:4px;border-radius:2px;background:{GLOBAL}")
-    track = div(bar, "width:72px;border-radius:2px;background:rgba(128,128,128,0.28);margin:2px 0 3px")
+    bar = html.share_bar(score, span(f"{score:.3f}", "font-weight:600"), width=72)
     small = (note, f"and {counted(alike, 'more pair')} like this" if alike else "")
     below = "".join(html.muted(text, size=11.5) for text in small if text)
-    return div(f"{span(f'{score:.3f}', 'font-weight:600')}{track}{below}", "width:112px")
+    return div(f"{bar}{below}", "width:112px")
 
 
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "star")

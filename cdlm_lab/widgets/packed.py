@@ -206,13 +206,8 @@ def _legend(entries: Iterable[tuple[str, str, int]]) -> str:
     return div(items, f"font-size:12.5px;margin:14px 0 16px;{columns}")
 
 
-def _headed(title: str) -> str:
-    return div(_title(title), "font-size:16px;font-weight:600")
-
-
 def _title(text: str) -> str:
-    shown = text if len(text) <= LONGEST_TITLE else text[: LONGEST_TITLE - 1] + "\u2026"
-    return f"<bdi>{escaped(shown)}</bdi>"
+    return f"<bdi>{escaped(html.shortened(text, LONGEST_TITLE))}</bdi>"
 
 
 BINS = 240  # bars a lane: fine enough to see a prefix end, coarse enough for 10 kB
@@ -280,7 +275,9 @@ def packed_example_html(preview: PackedPreview) -> str:
     description = f"The sequence from first to last token: documents, {names}"
     overview = html.image_from_svg(overview_svg(preview.document, lanes), description=description)
     parts = (_headline(preview), overview, _legend(entries), _documents(preview), _losses(preview))
-    return html.view_html("packed", _headed(preview.title) + "".join(parts), width=1180, style=_TOKEN_STYLE)
+    return html.view_html(
+        "packed", html.headline(preview.title) + "".join(parts), width=1180, style=_TOKEN_STYLE
+    )
 
 
 def _share(part: int, whole: int) -> str:
@@ -411,7 +408,7 @@ class ParagraphExampleView:
         columns = ["", "comes from", "label", *probability, "what the model reads", "tokens"]
         rows = [self._row(number, judged) for number in range(len(self.sentences))]
         table = table_html(columns, rows, text_columns=range(len(columns) - 1))
-        body = _headed(self.title) + _legend(_mask_entries(self.marked)) + table
+        body = html.headline(self.title) + _legend(_mask_entries(self.marked)) + table
         return html.view_html("packed", body, width=1100, style=_TOKEN_STYLE)
 
     def _row(self, number: int, judged: bool) -> list[str]:

@@ -26,6 +26,7 @@ from cdlm_lab.widgets.html import STILL_POLICY, whole_page
 SCRIPTS = ("text", "drawing", "controls", "search", "guesses", "editing", "panel", "pointing", "saving")
 SCRIPTS += ("choosing", "main")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+WIDTH = 1300  # pixels of a picture
 MOST_STORED = 200  # answers that an exported page holds
 
 
@@ -56,8 +57,8 @@ def page_html(stored: Mapping[str, Any], *, title: str, picture: bool = False) -
     return whole_page(body, title=title, policy=policy, style=style, name="cdlm-x-page", scripts=[code])
 
 
-def page_png(html: str, path: str | os.PathLike[str], *, width: int = 1300) -> None:
-    """A picture of a page made with `picture=True`, `width` pixels wide, at twice the resolution, drawn by a
+def page_png(html: str, path: str | os.PathLike[str]) -> None:
+    """A picture of a page made with `picture=True`, WIDTH pixels wide, at twice the resolution, drawn by a
     Chromium without a window; `BROWSER_PATH` may name the browser. A RuntimeError if there is none, or it
     drew nothing."""
     browser = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -74,9 +75,9 @@ def page_png(html: str, path: str | os.PathLike[str], *, width: int = 1300) -> N
             "--disable-background-networking", "--disable-sync", "--force-device-scale-factor=2",
             f"--user-data-dir={folder}/profile", "--virtual-time-budget=3000",
         ]  # fmt: skip
-        written = _run([*command, f"--window-size={width},900", "--dump-dom", page.as_uri()])
+        written = _run([*command, f"--window-size={WIDTH},900", "--dump-dom", page.as_uri()])
         if height := re.search(r'data-height="(\d+)"', written):
-            size = f"--window-size={width},{int(height[1]) + 40}"
+            size = f"--window-size={WIDTH},{int(height[1]) + 40}"
             _run([*command, size, f"--screenshot={drawn}", page.as_uri()])
         if not drawn.exists():
             raise RuntimeError(f"{browser} drew no picture of the page; its page can still be saved as HTML")
@@ -201,9 +202,9 @@ class Explorer(anywidget.AnyWidget):
             file.write(self.html())
         return Path(path)
 
-    def save_png(self, path: str | os.PathLike[str], *, width: int = 1300) -> Path:
+    def save_png(self, path: str | os.PathLike[str]) -> Path:
         """Write a picture of what is shown now, as `page_png` does."""
-        page_png(self.html(picture=True), path, width=width)
+        page_png(self.html(picture=True), path)
         return Path(path)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
