@@ -122,6 +122,9 @@ def test_pairs_are_matched_and_aligned_as_in_the_box(matching: MatchingRun, syst
     assert float(match) == pytest.approx(aligned.probability)
     assert match.related == (match.probability > 0.5)
     assert match.to_frame().shape == (1, 3)
+    assert match.to_frame().to_dict("records") == [match.as_json()]
+    assert f"{'' if match.related else 'do not '}belong together, says " in match._repr_html_()
+    assert [row["sentence"] for row in aligned.as_json()["sentences"]] == list(range(len(aligned)))
     assert aligned.to_frame()["weight"].is_monotonic_decreasing
     assert not (Path() / "encodings").exists()
 
@@ -164,6 +167,7 @@ def test_candidates_are_ranked_as_the_system_scores_them(answers: AnswerRun) -> 
     assert sorted(one.candidate for one in ranking) == [0, 1, 2]
     assert all(CANDIDATES[one.candidate] == one.text for one in ranking)
     assert ranking.to_frame()["probability"].is_monotonic_decreasing
+    assert ranking.as_json() == {"ranking": ranking.to_frame().to_dict("records")}
     one = answer_selection.CandidateSet(
         id="own", question="How many passengers?", candidates=tuple(CANDIDATES), correct=(False,) * 3
     )
@@ -189,6 +193,7 @@ def test_claims_are_judged_as_in_the_box(claims: VerificationRun) -> None:
     assert verdict.label == max(verdict.probabilities, key=verdict.probabilities.get)
     assert list(verdict.probabilities) == list(LABELS[:2])
     assert len(verdict.to_frame()) == 2
+    assert verdict.as_json()["shares"] == verdict.to_frame()["share"].tolist()
     assert load(claims.folder, system="claim-only").verify("A claim.", [])[:] == ()
     assert load(claims.folder, system="claim-only").verify("A claim.", ["One."])[0].share is None
     with pytest.warns(TextCut, match="evidence: 1 of 3 sentences are not read; .* reads the first 2"):
