@@ -412,8 +412,7 @@ def ranked(
 
 def control_table(report: Report) -> ScoreTable | Shown:
     """The table of test without the questions."""
-    table = lambda report, split: answers_table(report, split=split)  # noqa: E731
-    return runs.control_table(report, NO_QUESTION, table)
+    return runs.control_table(report, NO_QUESTION, answers_table)
 
 
 def _tested(systems: Sequence[AnswerSystem], group: str, measure: str) -> list[list[tuple[Cell, Cell]]]:

@@ -422,8 +422,7 @@ def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
 
 def control_table(report: Report) -> ScoreTable | Shown:
     """The scores on test without the documents that hold the clues."""
-    table = lambda report, split: score_table(report, split=split, caption="test, one document")  # noqa: E731
-    return runs.control_table(report, ONE_DOCUMENT, table)
+    return runs.control_table(report, ONE_DOCUMENT, score_table, caption="test, one document")
 
 
 def _by_kind(

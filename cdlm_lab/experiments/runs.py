@@ -78,7 +78,7 @@ class EpochSettings:
     def config(self, *, items: int, seed: int, **more: Any) -> TrainingConfig:
         """With one seed, on so many examples. Raises ParameterError for values that cannot be."""
         names = ("epochs", "batch_size", "micro_batch_size", "learning_rate", "warmup_steps", "precision")
-        given = {name: getattr(self, name) for name in (*names, "parallel", "workers")}
+        given = parameters_of(self, *names, "parallel", "workers")
         return config_of_passes(items=items, seed=seed, **given, **more)
 
 
@@ -437,11 +437,11 @@ def once(evaluate: Callable[..., Scores]) -> Callable[..., Scores]:
 
 
 def control_table(
-    report: Report, split: str, table: Callable[[Report, str], ScoreTable]
+    report: Report, split: str, table: Callable[..., ScoreTable], **form: Any
 ) -> ScoreTable | Shown:
     """The table of a split of which something was taken away; a line if the run was not measured on it."""
     if any(row.split == split for row in report.rows):
-        return table(report, split)
+        return table(report, split=split, **form)
     return Shown("<p>This run was not measured so.</p>")
 
 

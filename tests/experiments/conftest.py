@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tagging_runs import finished_run
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from tagging_runs import finished_run, saved
 
 from cdlm_lab.experiments import coreference, document_matching, pretraining
 from cdlm_lab.models.encoder import TinySizes, load_language_model
@@ -40,20 +39,13 @@ def prepared(small: pretraining.Settings, cache: Path) -> pretraining.Pretrainin
 
 @pytest.fixture(scope="session")
 def tiny_folder(prepared: pretraining.PretrainingRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return saved(tmp_path_factory.mktemp("tiny"), prepared.model, prepared.tokenizer)
-
-
-def saved(folder: Path, *parts: PreTrainedModel | PreTrainedTokenizerBase) -> Path:
-    """The folder, with a model and its tokenizer."""
-    for part in parts:
-        part.save_pretrained(folder)
-    return folder
+    return Path(saved(tmp_path_factory.mktemp("tiny"), prepared.model, prepared.tokenizer))
 
 
 def saved_encoder(folder: Path, **sizes: float) -> str:
     """The folder of a tiny encoder."""
     tiny = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300, **sizes)
-    return str(saved(folder, *load_language_model("tiny", max_length=128, window=8, sizes=tiny)))
+    return saved(folder, *load_language_model("tiny", max_length=128, window=8, sizes=tiny))
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
 from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
 from cdlm_lab.experiments.document_tagging import Settings, TaggedCorpus, TaggingRun
 from cdlm_lab.experiments.systems.tagging import Taggers
@@ -37,6 +39,13 @@ def tagging_run(corpus: TaggedCorpus, **values: Any) -> TaggingRun:
     labels = corpus.labels if corpus.documents else ()
     taggers = Taggers(settings=settings, labels=labels, cache=Path(settings.run_folder))
     return TaggingRun(settings=settings, corpus=corpus, taggers=taggers)
+
+
+def saved(folder: Path, *parts: PreTrainedModel | PreTrainedTokenizerBase) -> str:
+    """The folder, with a model and its tokenizer."""
+    for part in parts:
+        part.save_pretrained(folder)
+    return str(folder)
 
 
 def score_of(report: Report, system: str, split: str, metric: str, seed: int | None = None) -> Score:

@@ -40,20 +40,6 @@ NAN = float("nan")
 PAIR, JOINT, MSPP = (ANSWER_SYSTEMS[name] for name in ("pairwise", "joint-ie", "mspp-ie"))
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"systems": "pairwise joint"}, "systems names 'joint'; choose among pairwise, joint-ie"),
-        ({"systems": "joint-ie mspp-ie"}, "name pairwise, whose best candidates are ranked anew"),
-        ({"systems": "pairwise"}, "and at least one of joint-ie, joint-ae, mspp-ie, mspp-ae"),
-        ({"systems": ""}, "systems is ''; name pairwise"),
-    ],
-)
-def test_values_that_cannot_be(given: dict, message: str):
-    with pytest.raises(ParameterError, match=message):
-        Settings(**given)
-
-
 # ---- questions ----
 
 HEADER = "QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel"

@@ -39,23 +39,6 @@ from cdlm_lab.report import Report, open_run, read_report
 SOME = ("SUPPORTS", "REFUTES")
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"evidence": "gold"}, "evidence is 'gold'; storyworld has retrieved alone"),
-        ({"systems": "joint-ei"}, "systems names 'joint-ei'; choose among claim-only, pairwise-max"),
-        ({"systems": " "}, "systems names nothing; choose among"),
-        (
-            {"shown_system": "mspp"},
-            "^shown_system is 'mspp'; choose one of claim-only, pairwise-sum, joint-ie$",
-        ),
-    ],
-)
-def test_values_that_cannot_be(given: dict, message: str):
-    with pytest.raises(ParameterError, match=message):
-        Settings(**given)
-
-
 # ---- claims ----
 
 

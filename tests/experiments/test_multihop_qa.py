@@ -224,21 +224,6 @@ def test_a_pass_is_never_chosen_on_what_is_reported(finished, folder: Path) -> N
         read_questions(replace(settings, dev_from_train=8))
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"variants": "longformer cdml"}, "variants names 'cdml'; choose among longformer"),
-        ({"variants": " "}, "variants names nothing"),
-        ({"dev_from_train": 2}, "dev_from_train is of a folder"),
-        ({"shown_model": "cdml"}, "shown_model is 'cdml'; choose one of longformer, cdlm"),
-        ({"own_question": "Where?"}, 'own_documents is ""; give a question and a file'),
-    ],
-)
-def test_values_that_cannot_be(values: dict, message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        Settings(**values)
-
-
 def test_questions_of_one_kind_alone() -> None:
     given = {"train_stories": 4, "held_out_stories": 2}
     every, bridges = (read_questions(Settings(kinds=kinds, **given)) for kinds in ("all", "bridge"))

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from tagging_runs import by_name, table_cells
+from tagging_runs import by_name, saved, table_cells
 from transformers import AutoTokenizer, LongformerForMaskedLM
 
 from cdlm_lab.data.records import SPLITS
@@ -77,20 +77,6 @@ def finished(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Finished:
 @pytest.fixture(scope="module")
 def report(finished: Finished) -> Report:
     return read_report(finished[2])
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"same_document": 0, "other_documents": 0}, "there must be a wrong candidate"),
-        ({"mask_probability": -0.1}, "masking probability is -0.1"),
-        ({"batch_size": 5, "micro_batch_size": 2}, "must be a multiple"),
-        ({"steps": 10, "warmup_steps": 10}, "must be fewer than steps"),
-    ],
-)
-def test_values_that_cannot_be(given: dict, message: str):
-    with pytest.raises(ParameterError, match=message):
-        Settings(**given)
 
 
 def test_what_is_no_parameter_is_the_papers_and_the_head_reads_what_the_task_makes():
@@ -218,10 +204,8 @@ def test_a_trained_model_is_opened_and_a_new_one_learns_beside_it(
 def test_a_model_of_another_task_may_learn_paragraphs_alone(cache: Path, small: Settings, tmp_path: Path):
     """Its head is left out; where no word is masked, nothing is measured of words. What it began with need
     not be there when it is opened."""
-    folder = tmp_path / "answers"
-    for part in load_joint_model("tiny", head=small.joint_head):
-        part.save_pretrained(folder)
-    given = replace(small, model=str(folder), mask_probability=0)
+    folder = saved(tmp_path / "answers", *load_joint_model("tiny", head=small.joint_head))
+    given = replace(small, model=folder, mask_probability=0)
     with pytest.warns(UserWarning, match="has no language-model head"):
         prepare(replace(given, mask_probability=0.15, run_folder=str(tmp_path / "masked")), cache=cache)
     with warnings.catch_warnings(action="error"):

@@ -19,6 +19,7 @@ import psutil
 import pytest
 import torch
 from safetensors.torch import load_file
+from tagging_runs import saved
 
 from cdlm_lab.experiments import (
     answer_selection,
@@ -137,9 +138,7 @@ def encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one, `cdlm`, without dropout."""
     folder = tmp_path_factory.mktemp("encoders")
     sizes = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300)
-    model, tokenizer = load_language_model("tiny", max_length=384, window=8, sizes=sizes, dropout=0.0)
-    model.save_pretrained(folder / "cdlm")
-    tokenizer.save_pretrained(folder / "cdlm")
+    saved(folder / "cdlm", *load_language_model("tiny", max_length=384, window=8, sizes=sizes, dropout=0.0))
     return folder
 
 

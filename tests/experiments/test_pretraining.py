@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tagging_runs import saved
 from torch import nn
 from transformers import AutoTokenizer, LongformerForMaskedLM
 
@@ -39,12 +40,6 @@ from cdlm_lab.report import read_report
 from cdlm_lab.results.reports import find_reports
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.trainer import ResumableTrainer
-
-
-def saved(folder: Path, *parts: object) -> str:
-    for part in parts:
-        part.save_pretrained(folder)
-    return str(folder)
 
 
 @pytest.mark.parametrize("variant", ["cdlm", "local-cdlm"])
@@ -98,21 +93,6 @@ def test_preparing_trains_nothing_and_says_what_will_be(prepared: PretrainingRun
     # 1.5 million weights, gradients and two moments are 24 MB; activations of 256 tokens are less than 1 GB
     assert 20e6 < memory < 1e9
     assert 1e-3 < seconds < 100
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"variant": "longformer", "model": "some/folder"},
-            "variant is 'longformer', which is the base itself: 'some/folder' has a language-model head",
-        ),
-        ({"train_clusters": 0}, "train_clusters is 0, but storyworld has no end"),
-    ],
-)
-def test_settings_that_cannot_be(small: Settings, change: dict, message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        replace(small, **change)
 
 
 def test_preview_is_the_example(prepared: PretrainingRun) -> None:

@@ -266,11 +266,6 @@ def test_two_documents_of_ones_own(finished, tmp_path: Path) -> None:
         experiment.prepare(Settings(**files | {"second_document": str(tmp_path / "not" / "a.txt")}))
 
 
-def test_one_file_alone_is_refused() -> None:
-    with pytest.raises(ParameterError, match='second_document is ""; name two files, or none'):
-        Settings(first_document="a.txt")
-
-
 def test_runs_that_cannot_be_read(matched: MatchingRun, tmp_path: Path) -> None:
     open_run(tmp_path / "other", name="other", parameters={"seed": 1}).write_report(scores=[])
     for folder, systems, message in (

@@ -60,3 +60,44 @@ OUTSIDE: dict[Any, list[tuple[str, Any]]] = {
 def test_a_value_outside_is_refused(experiment: Any, name: str, value: Any):
     with pytest.raises(ParameterError, match=rf"^{name} is [^\n]*$"):
         experiment.Settings(**{name: value})
+
+
+# Values that do not go together, or that name nothing there is, and what is said of them.
+REFUSED: list[tuple[Any, dict[str, Any], str]] = [
+    (pretraining, {"variant": "longformer", "model": "some/folder"},
+     "variant is 'longformer', which is the base itself: 'some/folder' has a language-model head"),
+    (pretraining, {"train_clusters": 0}, "train_clusters is 0, but storyworld has no end"),
+    (coreference, {"predicted_topics": "x.json", "topic_level": "topic"}, "set it to 'predicted'"),
+    (coreference, {"first_by_sentences": 0.01, "context": "sentences"}, "which needs no second reading"),
+    (sentence_alignment, {"first_document": "a.txt"}, 'second_document is ""; name two files, or none'),
+    (multihop_qa, {"variants": "longformer cdml"}, "variants names 'cdml'; choose among longformer"),
+    (multihop_qa, {"variants": " "}, "variants names nothing"),
+    (multihop_qa, {"dev_from_train": 2}, "dev_from_train is of a folder"),
+    (multihop_qa, {"shown_model": "cdml"}, "shown_model is 'cdml'; choose one of longformer, cdlm"),
+    (multihop_qa, {"own_question": "Where?"}, 'own_documents is ""; give a question and a file'),
+    (document_tagging, {"systems": "bert-lstm Doc-ARC"},
+     "systems names 'Doc-ARC'; choose among bert-lstm, doc-arc, dyn"),
+    (document_tagging, {"systems": ""}, "systems names nothing; choose among"),
+    (paragraph_pretraining, {"same_document": 0, "other_documents": 0}, "there must be a wrong candidate"),
+    (paragraph_pretraining, {"mask_probability": -0.1}, "masking probability is -0.1"),
+    (paragraph_pretraining, {"batch_size": 5, "micro_batch_size": 2}, "must be a multiple"),
+    (paragraph_pretraining, {"steps": 10, "warmup_steps": 10}, "must be fewer than steps"),
+    (answer_selection, {"systems": "pairwise joint"},
+     "systems names 'joint'; choose among pairwise, joint-ie"),
+    (answer_selection, {"systems": "joint-ie mspp-ie"},
+     "name pairwise, whose best candidates are ranked anew"),
+    (answer_selection, {"systems": "pairwise"}, "and at least one of joint-ie, joint-ae, mspp-ie, mspp-ae"),
+    (answer_selection, {"systems": ""}, "systems is ''; name pairwise"),
+    (fact_verification, {"evidence": "gold"}, "evidence is 'gold'; storyworld has retrieved alone"),
+    (fact_verification, {"systems": "joint-ei"},
+     "systems names 'joint-ei'; choose among claim-only, pairwise-max"),
+    (fact_verification, {"systems": " "}, "systems names nothing; choose among"),
+    (fact_verification, {"shown_system": "mspp"},
+     "^shown_system is 'mspp'; choose one of claim-only, pairwise-sum, joint-ie$"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("experiment", "given", "message"), REFUSED)
+def test_values_that_do_not_go_together_are_refused(experiment: Any, given: dict, message: str):
+    with pytest.raises(ParameterError, match=message):
+        experiment.Settings(**given)

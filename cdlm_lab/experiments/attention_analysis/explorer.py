@@ -10,10 +10,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.data.records import CoreferenceDocument, gold_names
 from cdlm_lab.data.typed_documents import nearly_a_mark
-from cdlm_lab.experiments.attention_analysis.excerpts import excerpts
 from cdlm_lab.experiments.attention_analysis.opening import (
     NamedModel,
     Source,
+    excerpts,
     headline_of,
     models_to_open,
     own_source,

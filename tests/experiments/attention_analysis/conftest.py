@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tagging_runs import saved
 
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
 from cdlm_lab.experiments.attention_analysis.explorer import ExploredCluster, explore
@@ -38,9 +39,8 @@ def counts(documents) -> np.ndarray:
 def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
     models = dict.fromkeys(("local_cdlm", "rand_cdlm", "prefix_cdlm"), "")
     for name, load in (("longformer", load_encoder), ("cdlm", load_language_model)):
-        models[name] = str(tmp_path_factory.mktemp(name))
-        for part in load("tiny", max_length=400, window=8, sizes=SIZES):
-            part.save_pretrained(models[name])
+        parts = load("tiny", max_length=400, window=8, sizes=SIZES)
+        models[name] = saved(tmp_path_factory.mktemp(name), *parts)
     run_folder = str(tmp_path_factory.mktemp("runs") / "run")
     return prepare(Settings(run_folder=run_folder, stories=6, pairs=12, max_length=400, window=8, **models))
 

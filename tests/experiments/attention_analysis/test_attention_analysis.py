@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tagging_runs import saved
 
 from cdlm_lab.analysis.percentile_rank import candidate_mask, source_scores, target_rank
 from cdlm_lab.analysis.source_attention import attend_to_source
@@ -14,21 +15,18 @@ from cdlm_lab.examples.packing import document_sequence
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 from cdlm_lab.experiments.attention_analysis import ranks as attention_analysis
 from cdlm_lab.experiments.attention_analysis.ranks import FIRST_HEAD, PAPER, RANDOM_SPAN, Analysis, Settings
-from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model
+from cdlm_lab.models.encoder import load_encoder, load_language_model
 from cdlm_lab.parameters import ParameterError
 
-SIZES = TinySizes(
-    hidden_size=16, layers=2, heads=2, intermediate_size=16, vocabulary=300, initializer_range=0.2
-)
+from .conftest import SIZES
 
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     models = dict.fromkeys(("longformer", "local_cdlm", "prefix_cdlm"), "")
     for seed, name in enumerate(("cdlm", "rand_cdlm")):
-        models[name] = str(tmp_path_factory.mktemp(name))
-        for part in load_language_model("tiny", max_length=300, window=8, sizes=SIZES, seed=seed):
-            part.save_pretrained(models[name])
+        parts = load_language_model("tiny", max_length=300, window=8, sizes=SIZES, seed=seed)
+        models[name] = saved(tmp_path_factory.mktemp(name), *parts)
     run_folder = str(tmp_path_factory.mktemp("runs") / "run")
     return Settings(run_folder=run_folder, stories=6, pairs=8, max_length=300, window=8, **models)
 

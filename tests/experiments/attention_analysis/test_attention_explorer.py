@@ -3,10 +3,14 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from tagging_runs import saved
 
+from cdlm_lab.examples.packing import document_sequence
+from cdlm_lab.examples.tokens import encode_document, from_tokenizer
 from cdlm_lab.experiments.attention_analysis.explorer import ExploredCluster, content_of, explore
-from cdlm_lab.experiments.attention_analysis.opening import models_to_open
+from cdlm_lab.experiments.attention_analysis.opening import excerpts, models_to_open
 from cdlm_lab.experiments.attention_analysis.ranks import Analysis
 from cdlm_lab.models.encoder import load_language_model
 from cdlm_lab.parameters import ParameterError
@@ -134,10 +138,9 @@ def test_another_example_other_documents_and_own_text_in_place(analysis: Analysi
 def test_models_of_runs_are_listed_and_opened(analysis: Analysis):
     """Those that are language models; a run that trained a variant is read as that variant."""
     beside = Path(analysis.settings.run_folder).parent
-    model, tokenizer = load_language_model("tiny", max_length=400, window=8, sizes=SIZES)
+    parts = load_language_model("tiny", max_length=400, window=8, sizes=SIZES)
     for folder in (beside / "mine" / "model", beside / "tour" / "prefix-cdlm" / "model"):
-        model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+        saved(folder, *parts)
     (beside / "other" / "model").mkdir(parents=True)
     (beside / "other" / "model" / "config.json").write_text("{")
     variants = {one.label: one.variant for one in models_to_open(analysis).values()}
@@ -174,3 +177,31 @@ def test_all_that_is_shown_of_a_corpus_is_read(analysis: Analysis):
     switched(explored, example="", text=f"== a ==\n{long}\n== b ==\n{long}")
     assert "in grey, are more than the models read at once (399 tokens" in explored.view.options["note"]
     assert len(explored.view.documents[0]["words"]) == 400, "a text of one's own is shown whole"
+
+
+@pytest.mark.parametrize("max_length", [120, 300, 700, 5000])
+@pytest.mark.parametrize("spans", [[(0, 0)] * 3, [(100, 102), (0, 1), (40, 41)]], ids=["none", "some"])
+def test_whole_sentences_around_the_words_that_fit_and_no_more_would(documents, loaded, max_length, spans):
+    ((_, tokenizer),) = loaded.values()
+    cut = excerpts(documents, [tokenizer], max_length=max_length, around=spans)
+    for (part, first), document, span in zip(cut, documents, spans, strict=True):
+        last = first + len(part.tokens)
+        assert part.tokens == document.tokens[first:last]
+        assert first in {start for start, _ in document.sentences}
+        assert last in {end for _, end in document.sentences}
+        assert first <= span[0]
+        assert span[1] <= last
+        inside = [one for one in document.mentions if first <= one.tokens[0] and one.tokens[1] <= last]
+        assert [part.text_of(one) for one in part.mentions] == [document.text_of(one) for one in inside]
+    encoded = [encode_document(part, tokenizer) for part, _ in cut]
+    sequence = document_sequence(encoded, special=from_tokenizer(tokenizer), max_length=max_length)
+    longest = max(
+        np.diff(encode_document(one, tokenizer).starts[[s for s, _ in one.sentences]]).max()
+        for one in documents
+    )
+    if max_length > 4 * longest:
+        assert sequence.lost_tokens == (0, 0, 0)
+        if any(len(part.tokens) < len(one.tokens) for (part, _), one in zip(cut, documents, strict=True)):
+            assert len(sequence.input_ids) > max_length - 3 * 2 * longest
+    if max_length == 5000:
+        assert [part for part, _ in cut] == list(documents)

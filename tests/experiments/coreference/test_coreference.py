@@ -20,7 +20,6 @@ from cdlm_lab.experiments.coreference.scorer import CoreferenceRun, Predictions,
 from cdlm_lab.metrics.coreference import score
 from cdlm_lab.models.coreference import PairScorer, load_pair_scorer
 from cdlm_lab.models.precision import precision_in_words
-from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.training.validation import JUDGED
@@ -151,18 +150,6 @@ def test_no_pair_of_two_groups_is_made(prepared: CoreferenceRun, pair_settings: 
 def test_a_single_epoch_or_a_choice_by_loss_needs_no_judge(prepared: CoreferenceRun):
     assert scorer.dev_judge(changed(prepared, epochs=1)) is None
     assert scorer.dev_judge(changed(prepared, checkpoint="loss")) is None
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"predicted_topics": "x.json", "topic_level": "topic"}, "set it to 'predicted'"),
-        ({"first_by_sentences": 0.01, "context": "sentences"}, "which needs no second reading"),
-    ],
-)
-def test_settings_that_cannot_be(change: dict, message: str):
-    with pytest.raises(ParameterError, match=message):
-        Settings(**change)
 
 
 # ---- scores of pairs ----

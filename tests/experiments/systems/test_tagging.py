@@ -11,7 +11,6 @@ from cdlm_lab.data.tagged import TaggedDocument, tag_set
 from cdlm_lab.examples.tagging import TagExamples, split_long
 from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS, Tagger, Taggers, TaggerSettings, TagPredictions
 from cdlm_lab.models.frozen import ENDS
-from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training.checkpoints import save_model
 
 
@@ -28,18 +27,6 @@ def test_systems_are_those_of_the_paper_in_its_order() -> None:
     assert len({system.label for system in TAG_SYSTEMS.values()}) == 6
     chosen = TaggerSettings(systems=" bert dynamic-doc-arc  doc-arc bert-lstm doc-arc ").chosen
     assert [system.name for system in chosen] == ["bert-lstm", "doc-arc", "dynamic-doc-arc", "bert"]
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"systems": "bert-lstm Doc-ARC"}, "systems names 'Doc-ARC'; choose among bert-lstm, doc-arc, dyn"),
-        ({"systems": ""}, "systems names nothing; choose among"),
-    ],
-)
-def test_values_that_cannot_be(given: dict, message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        _ = TaggerSettings(**given).chosen
 
 
 def burned(name: str) -> TaggedDocument:
