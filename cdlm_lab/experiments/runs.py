@@ -42,6 +42,7 @@ from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
+from cdlm_lab.training import trainer
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, save_model
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Item, OnLog, Recipe, TrainingJob, config_of_passes, fine_tune
@@ -387,7 +388,7 @@ def train_small(run: ModelRun | SystemRun, *, on_log: OnLog) -> None:
     steps = min(SMALL, job.config.steps)
     often = {"evaluate_every": steps // 3 or 1, "save_every": steps, "log_every": 2}
     config = replace(job.config, steps=steps, warmup_steps=min(job.config.warmup_steps, steps // 4), **often)
-    replace(job, config=config, judge=None).run(run.folder / "small", on_log=on_log)
+    trainer.train(replace(job, config=config, judge=None), run.folder / "small", on_log=on_log)
 
 
 def job_of_run(
