@@ -385,12 +385,12 @@ def _fault(error: Any) -> tuple[str, str, str]:
         what, remedy = "missing", f'add "{loc[-1]}" to the record'
     elif kind == "too_long":
         what, remedy = f"a list of {len(value)}, too long", "take out what is too much"
+    elif kind == "too_short" and value == "":
+        what, remedy = "it is empty", "fill it in"
     elif kind in ("missing", "too_short"):
         loc = loc[:-1] if kind == "missing" else loc  # of a tuple pydantic names the value that is missing
         what = f"a list of {len(value)}, too short" if value else "an empty list"
         remedy = "add what is missing, or delete the record"
-    elif kind == "string_too_short":
-        what, remedy = "it is empty", "fill it in"
     elif kind == "value_error":
         what, remedy = error["ctx"]["error"].what, error["ctx"]["error"].remedy
     elif kind == "literal_error":

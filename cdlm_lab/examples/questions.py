@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from cdlm_lab.data.questions import MultihopQuestion, Paragraph, Place, answer_occurrences
+from cdlm_lab.data.questions import MultihopQuestion, Paragraph, Place, answer_occurrences, has_gold
 from cdlm_lab.examples.collate import collated
 from cdlm_lab.examples.packing import equal_share
 from cdlm_lab.examples.passes import checked_index
@@ -347,8 +347,8 @@ class QuestionExamples:
 
     def __post_init__(self) -> None:
         for question in self.questions if self.labelled else ():
-            what = "answer" if question.answer is None else "supporting facts"
-            if question.answer is None or not (question.supporting or question.unknown_supporting):
+            if not has_gold(question):
+                what = "answer" if question.answer is None else "supporting facts"
                 raise ValueError(
                     f"question {question.id} has no {what}; leave it out, or set labelled to False"
                 )

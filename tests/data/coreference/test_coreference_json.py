@@ -102,6 +102,7 @@ BY_ID = "name tokens of the document by their id"
          "19: [1].doc_id: there is no document 36_9ecb; name one of the documents of the split"),
         (changed(1, m_id=[]), '19: [1].m_id: a list where a text belongs; write it as "m_id": 7'),
         (changed(1, cluster_id="x\ud83d"), f"19: [1].cluster_id: {LONE}"),
+        (changed(1, cluster_id=""), "19: [1].cluster_id: it is empty; fill it in"),
         (changed(1, cluster_id=...), '19: [1].cluster_id: missing; add "cluster_id" to the record'),
         (changed(1, cluster_id=None),
          '19: [1].cluster_id: null where a text belongs; write it as "cluster_id": 7'),
