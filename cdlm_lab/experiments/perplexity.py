@@ -108,11 +108,6 @@ class PerplexityRun(ExperimentRun):
 
     settings: Settings
 
-    @classmethod
-    def read(cls, settings: Settings) -> PerplexityRun:
-        """Nothing is read before the start."""
-        return cls(settings=settings)
-
 
 def prepare(settings: Settings) -> PerplexityRun:
     """Take the run's folder; refuse settings that cannot be."""

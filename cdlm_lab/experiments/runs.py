@@ -210,12 +210,14 @@ class ModelRun(ExperimentRun):
 
     def small_job(self) -> TrainingJob:
         """A new model, on the same examples; from the usual one if what that of the run began with is not
-        here."""
+        here and both read the same tokens."""
         given = replace(self.settings, trained="")
         try:
             model, _ = self.load(given)
         except (ParameterError, CheckpointError):
-            model, _ = self.load(with_usual_encoder(given))
+            model, tokenizer = self.load(with_usual_encoder(given))
+            if tokenizer.get_vocab() != self.tokenizer.get_vocab():
+                raise
         return replace(self, model=model).job()
 
 

@@ -152,6 +152,18 @@ def test_a_single_epoch_or_a_choice_by_loss_needs_no_judge(prepared: Coreference
     assert scorer.dev_judge(changed(prepared, checkpoint="loss")) is None
 
 
+def test_a_new_scorer_begins_as_its_own_did_or_as_the_usual_one_that_reads_the_same(
+    prepared: CoreferenceRun, capsys: pytest.CaptureFixture[str]
+):
+    own = prepared.small_job().model.state_dict()
+    assert all(weight.equal(own[name]) for name, weight in prepared.model.state_dict().items())
+    gone = changed(prepared, model="/gone", trained="a run")
+    coreference.train_small(gone, on_log=print)
+    assert capsys.readouterr().out.startswith("No new one is trained: /gone"), "its tokens are others"
+    _, tokenizer = CoreferenceRun.load(changed(prepared, model=Settings().model).settings)
+    assert replace(gone, tokenizer=tokenizer).small_job().model.config.vocab_size == len(tokenizer)
+
+
 # ---- scores of pairs ----
 
 
