@@ -245,6 +245,7 @@ RUN_TABLES: Mapping[str, Made] = {
         name="event_sentences",
         papers=[*_of_paper("3", "event", _ABLATED), *_of_paper("2", "event", _DOCUMENTS)],
     ),
+    "ecb-events-longer": partial(_coreference, name="event_sentences_longer"),
     "ecb-entities": partial(
         _coreference, name="entity_sentences", papers=_of_paper("2", "entity", _DOCUMENTS)
     ),
