@@ -271,8 +271,7 @@ def settle(name: str, parameters: dict) -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_misspelt_parameter_stops_the_settings_cell(name: str, tmp_path: Path):
-    """And nothing is done before it, which is a rule of test_contract.py. In a folder of the test: a run
-    that is left where notebooks have theirs would stop whoever opens one after the tests."""
+    """And nothing is done before it, which is a rule of test_contract.py. No run stays in the tree."""
     given = SMALL[name].parameters | {RUN_FOLDER: str(tmp_path / "run")}
     settle(name, given)
     with pytest.raises(ParameterError, match="unknown parameter lerning_rate"):
