@@ -234,10 +234,22 @@ def _gap_counts(
     positive: ArrayLike, negative: ArrayLike, first: Sequence[Hashable], second: Sequence[Hashable]
 ) -> np.ndarray:
     """(clusters, 4): sum and number of the ranks of coreferring targets of each cluster, then of others."""
-    ranks = np.concatenate([positive, negative]).astype(np.float64)
-    is_positive = np.arange(len(ranks)) < len(positive)
+    sides = [_checked(positive, first, name="positive"), _checked(negative, second, name="negative")]
+    ranks = np.concatenate(sides)
+    is_positive = np.arange(len(ranks)) < len(sides[0])
     columns = [of_sort * column for of_sort in (is_positive, ~is_positive) for column in (ranks, 1.0)]
     return significance.sums_by_cluster(columns, [*first, *second], name="ranks")
+
+
+def _checked(ranks: ArrayLike, clusters: Sequence[Hashable], *, name: str) -> np.ndarray:
+    ranks = np.asarray(ranks, dtype=np.float64)
+    if ranks.ndim != 1 or not ranks.size:
+        raise ValueError(f"{name} has shape {ranks.shape}; it must be (pairs,), not empty")
+    if len(wrong := np.flatnonzero(~((ranks >= 0) & (ranks <= 100)))):
+        raise ValueError(f"{name}[{wrong[0]}] is {ranks[wrong[0]]}; a percentile rank lies in [0, 100]")
+    if len(clusters) != len(ranks):
+        raise ValueError(f"there are {len(ranks)} {name}, but {len(clusters)} clusters are named")
+    return ranks
 
 
 def _gap(sums: np.ndarray) -> np.ndarray:

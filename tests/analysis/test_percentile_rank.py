@@ -361,6 +361,23 @@ def test_gaps_of_two_models_are_compared_on_the_same_pairs_and_clusters():
     assert compare_gaps(*sides, **clusters).difference == pytest.approx(gaps[0] - gaps[1])
 
 
+@pytest.mark.parametrize(
+    ("ranks", "clusters", "message"),
+    [
+        ([], [], r"must be \(pairs,\), not empty"),
+        ([[1.0, 2.0]], ["a"], r"must be \(pairs,\)"),
+        ([1, 101], ["a", "b"], r"\[1\] is 101.0; a percentile rank lies in \[0, 100\]"),
+        ([float("nan"), 1], ["a", "b"], r"\[0\] is nan"),
+        ([1, 2], ["a"], "there are 2 (positive|negative), but 1 clusters are named"),
+    ],
+)
+def test_ranks_that_cannot_be_averaged_are_named(ranks, clusters, message):
+    good = ([1, 2], ["a", "b"])
+    for (positive, first), (negative, second) in (((ranks, clusters), good), (good, (ranks, clusters))):
+        with pytest.raises(ValueError, match=message):
+            rank_gap(positive, negative, positive_clusters=first, negative_clusters=second)
+
+
 # ---- what the notebook released with the paper does otherwise, on examples where its number differs
 
 # `[CLS]` source word `</doc-s>` | 4 5 6 7, of which 5 is the target.
