@@ -146,11 +146,11 @@ def wait_for(found: Callable[[], Any], what: str) -> Any:
 
 
 def processes_in(folder: Path) -> list[psutil.Process]:
-    """Processes that work in a folder or below, whoever started them."""
+    """Other processes that work in a folder or below, whoever started them."""
     found = []
     for process in psutil.process_iter():
         try:
-            inside = Path(process.cwd()).is_relative_to(folder)
+            inside = process.pid != os.getpid() and Path(process.cwd()).is_relative_to(folder)
             if inside and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
         except (psutil.Error, OSError):
