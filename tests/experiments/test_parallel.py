@@ -330,23 +330,24 @@ def test_two_processes_train_as_one(settings: Pretraining, alone: Path, tmp_path
 def test_killed_it_leaves_nobody_and_goes_on(settings: Pretraining, alone: Path, tmp_path: Path) -> None:
     """First the process that waits is killed, then one of the two that train, then it is interrupted."""
     folder = tmp_path / "run"
-    checkpoints = folder / "training"
     parent = start(settings, folder, by="ddp 2")
-    until(lambda: (checkpoints / "checkpoint-6").is_dir(), of=parent)
+    until(lambda: (folder / "training" / "checkpoint-6").is_dir(), of=parent)
     parent.kill()
     parent.communicate()
     until(lambda: not workers(folder))
+    before = len(timeless(folder))
 
     parent = start(settings, folder, by="fsdp 2")
-    until(lambda: (checkpoints / "checkpoint-12").is_dir(), of=parent)
+    until(lambda: len(workers(folder)) == 2 and len(timeless(folder)) > before, of=parent)
     workers(folder)[0].kill()
     _, printed = parent.communicate(timeout=240)
     assert parent.returncode == 1
     assert "RuntimeError: 2 processes: " in printed.splitlines()[-1]
     assert not workers(folder)
+    before = len(timeless(folder))
 
     parent = start(settings, folder, by="ddp 2")
-    until(lambda: len(workers(folder)) == 2 and len(timeless(folder)) > 18, of=parent)
+    until(lambda: len(workers(folder)) == 2 and len(timeless(folder)) > before, of=parent)
     parent.send_signal(signal.SIGINT)
     parent.communicate(timeout=240)
     assert parent.returncode == 7
