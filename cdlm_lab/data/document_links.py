@@ -32,18 +32,15 @@ class DocumentLink:
     second: str
     source: str  # the data set it is from
     in_first: tuple[int, ...] | None = None  # sentences of `first` that point, ascending; None = not known
-    in_second: tuple[int, ...] | None = None  # those of `second` that they point to; None = not known
-    gold: str = ""  # how `in_first` became known, such as "annotated"; "" if it is not
 
     def __post_init__(self) -> None:
         if self.first == self.second:
             raise ValueError(f"link {self.id}: a document linked with itself; leave it out")
-        for name in ("in_first", "in_second"):
-            numbers = getattr(self, name)
-            ascending = numbers and numbers[0] >= 0 and list(numbers) == sorted(set(numbers))
-            if numbers is not None and not ascending:
-                remedy = "write each once, ascending, from 0, or None if they are not known"
-                raise ValueError(f"link {self.id}: {name} is {numbers}; {remedy}")
+        numbers = self.in_first
+        ascending = numbers and numbers[0] >= 0 and list(numbers) == sorted(set(numbers))
+        if numbers is not None and not ascending:
+            remedy = "write each once, ascending, from 0, or None if they are not known"
+            raise ValueError(f"link {self.id}: in_first is {numbers}; {remedy}")
 
     @property
     def id(self) -> str:
@@ -108,7 +105,6 @@ def _check_links(papers: Mapping[str, PairDocument], links: Sequence[DocumentLin
             raise ValueError(f"link {link.id} is given twice; give each link once")
         seen.add(link.documents)
         check_positions(f"link {link.id}", link.in_first or (), papers[link.first])
-        check_positions(f"link {link.id}", link.in_second or (), papers[link.second])
 
 
 def _random_candidates(links: Sequence[DocumentLink]) -> Candidates:
@@ -274,7 +270,7 @@ def citing_passages(
         documents[passage.id] = passage
         documents[cited.id] = replace(cited, sentences=cited.sentences[: opening or None])
         inside = tuple(number - start for number in link.in_first if start <= number < end)
-        passages.append(replace(link, first=passage.id, in_first=inside, in_second=None))
+        passages.append(replace(link, first=passage.id, in_first=inside))
         paper_of[passage.id] = paper.id
         for other in neighbours[paper.id]:
             if other != link.second:

@@ -6,12 +6,12 @@ Archives are streamed; nothing is written to the disk, so that no member can end
 three sources:
 
     cl-scisumm-train  a paper in Citance_XML cites the reference paper of its folder. Annotators gave the
-                      sentences of the passage that cites (Citation Offset; its context may be among them) and
-                      those of the cited paper that are meant (Reference Offset).
+                      sentences of the passage that cites (Citation Offset; its context may be among them). Those of the
+                      cited paper that are meant (Reference Offset) are left out: no task reads them.
     cl-scisumm-test   the same, by three or four annotators; sentences that any of them gave are kept. They
                       quote the text that cites without its place, so that it is located by its letters.
     scisummnet        pairs of the TSV, both papers of which are there. The citing text is located in the same
-                      way; which sentences it means was aligned automatically in the release, and is left out.
+                      way.
 
 Sentences are those of the release, without empty ones; there are errors of character recognition in them.
 """
@@ -232,7 +232,7 @@ def _from_folder(folder: Path) -> Iterator[Member]:
 _NEXT_FIELD = re.compile(r"\|\s*+(?=[A-Z][A-Za-z ]{2,30}:)")
 _NUMBER = re.compile(r"\d{1,9}")
 _FIRST_FIELD = ("Citance Number", "Citation Number")  # one line of the release has the second
-_FIELDS = ("Citing Article", "Citation Offset", "Citation Text", "Reference Offset")
+_FIELDS = ("Citing Article", "Citation Offset", "Citation Text")
 _RELEASE = "copy the file again from the official release"
 
 
@@ -244,7 +244,6 @@ class Citance:
     where: str  # file:line of the annotation
     sentences: tuple[int, ...] = ()  # "sid" of the sentences of the passage, if the annotation has some
     passages: tuple[str, ...]  # the text itself, as it stands in the paper and cleaned, either may be missing
-    cited: tuple[int, ...] = ()  # "sid" of the sentences of the cited paper that are meant
 
 
 class _CitingSentence(Fields):
@@ -298,15 +297,11 @@ def _citance(file: str, line: int, fields: Mapping[str, str], *, cleaned: str) -
     _check_fields(file, line, fields)
     passages = dict.fromkeys(plain_text(fields.get(name, "")) for name in ("Citation Text", cleaned))
     # Numbers are listed in many ways, such as "['53', '61']" or "17'"; none in "NA".
-    sentences, cited = (
-        tuple(map(int, _NUMBER.findall(fields[name]))) for name in ("Citation Offset", "Reference Offset")
-    )
     return Citance(
         citing=file_stem(fields["Citing Article"]),
         where=f"{file}:{line}",
-        sentences=sentences,
+        sentences=tuple(map(int, _NUMBER.findall(fields["Citation Offset"]))),
         passages=tuple(filter(None, passages)),
-        cited=cited,
     )
 
 
@@ -374,12 +369,7 @@ def read_scisumm(root: str | Path) -> SciSumm:
     merged: dict[tuple[str, str], DocumentLink] = {}
     for link in chain(release.task_links(), release.net_links()):
         known = merged.get(link.documents, link)
-        merged[link.documents] = replace(
-            known,
-            in_first=_union(known.in_first, link.in_first),
-            in_second=_union(known.in_second, link.in_second),
-            gold=known.gold or link.gold,
-        )
+        merged[link.documents] = replace(known, in_first=_union(known.in_first, link.in_first))
     return SciSumm(
         papers={
             name: PairDocument(id=name, sentences=tuple(map(without_citations, paper.sentences)))
@@ -518,24 +508,15 @@ class _Release:
             yield self._link(*papers, quoted, SOURCES[2])
 
     def _link(self, citing: Paper, cited: Paper, citances: Iterable[Citance], source: str) -> DocumentLink:
-        kept, ours, theirs, gold = self.kept[citing.id], set(), set(), "annotated"
+        kept, found = self.kept[citing.id], set()
         for citance in citances:
             places = self._places(citing, citance.sentences)
             if not citance.sentences:
-                gold = "located"
                 places = next((match for text in citance.passages if (match := kept.containing(text))), [])
             if not places:
                 self.unplaced.append(citance.where)
-            ours.update(places)
-            theirs.update(self._places(cited, citance.cited))
-        return DocumentLink(
-            first=citing.id,
-            second=cited.id,
-            source=source,
-            in_first=_union(ours),
-            in_second=_union(theirs),
-            gold=gold if ours else "",
-        )
+            found.update(places)
+        return DocumentLink(first=citing.id, second=cited.id, source=source, in_first=_union(found))
 
     def _places(self, paper: Paper, sids: Iterable[int]) -> list[int]:
         """Places in the kept text of the first sentences that have these numbers in `paper`."""

@@ -147,16 +147,13 @@ def test_papers_and_links(build):
     end = ("Trees are as grew them.", "That is, tall.", "We end.")
     assert data.papers["C01-0001"].sentences[2:] == end
     assert data.papers["N00-0001"].sentences[1] == "We follow, as all of us do."
-    links = {
-        (*link.documents, link.source): (link.in_first, link.in_second, link.gold) for link in data.links
-    }
-    assert links == {
-        ("C01-0001", "R00-0001", SOURCES[0]): ((2, 3, 4), (1, 2, 3), "annotated"),  # 3 is empty: 4 -> 3; no 9
-        ("C02-0002", "R00-0001", SOURCES[0]): ((1,), (0,), "annotated"),
-        ("R00-0001/pproc-d10", "R00-0001", SOURCES[0]): (None, None, ""),
-        ("C01-0001", "T00-0001", SOURCES[1]): ((2, 3), (0, 1), "located"),
-        ("R00-0001", "T00-0001", SOURCES[1]): (None, None, ""),
-        ("N00-0001", "N00-0002", SOURCES[2]): ((1,), None, "located"),
+    assert {(*link.documents, link.source): link.in_first for link in data.links} == {
+        ("C01-0001", "R00-0001", SOURCES[0]): (2, 3, 4),  # 3 is empty: 4 -> 3; no 9
+        ("C02-0002", "R00-0001", SOURCES[0]): (1,),
+        ("R00-0001/pproc-d10", "R00-0001", SOURCES[0]): None,
+        ("C01-0001", "T00-0001", SOURCES[1]): (2, 3),
+        ("R00-0001", "T00-0001", SOURCES[1]): None,
+        ("N00-0001", "N00-0002", SOURCES[2]): (1,),
     }
     sources = [SOURCES.index(link.source) for link in data.links]
     assert sources == sorted(sources)
@@ -185,7 +182,7 @@ def test_other_text_of_a_paper(build):
         f"{folder}/annotation/S00-0001.ann.txt": row(1, "C01-0001", "['3', '4']", "['0']"),
     }
     link = next(link for link in read_scisumm(build(changes)).links if link.second == "S00-0001")
-    assert (link.in_first, link.in_second) == ((2, 3), (0,))
+    assert link.in_first == (2, 3)
 
 
 def test_one_paper_under_two_names(build):
@@ -198,7 +195,7 @@ def test_one_paper_under_two_names(build):
     data = read_scisumm(build(changes))
     (link,) = [link for link in data.links if link.first == "C05-0005"]
     assert "R00-0001/pproc9" not in data.papers
-    assert (link.in_first, link.in_second) == ((1, 2), (0, 1))
+    assert link.in_first == (1, 2)
 
 
 def test_one_collection_is_enough(build, tmp_path, refused):
@@ -353,12 +350,12 @@ def real(real_data: Callable[[str], Path]) -> SciSumm:
 def test_counts_of_the_real_data(real):
     assert len(real.papers) == 1721
     assert median(len(paper.sentences) for paper in real.papers.values()) == 184
-    counts = {source: [0, 0, 0] for source in SOURCES}
+    counts = {source: [0, 0] for source in SOURCES}
     for link in real.links:
-        for number, known in enumerate((True, link.in_first is not None, link.in_second is not None)):
-            counts[link.source][number] += known
+        counts[link.source][0] += 1
+        counts[link.source][1] += link.in_first is not None
     # 577 - 2 papers without text - 5 that are there under two names; 226; 1156
-    assert counts == {SOURCES[0]: [570, 473, 481], SOURCES[1]: [226, 209, 226], SOURCES[2]: [1156, 1030, 0]}
+    assert counts == {SOURCES[0]: [570, 473], SOURCES[1]: [226, 209], SOURCES[2]: [1156, 1030]}
     assert len(real.replaced) == 63
 
 
