@@ -6,8 +6,8 @@ Archives are streamed; nothing is written to the disk, so that no member can end
 three sources:
 
     cl-scisumm-train  a paper in Citance_XML cites the reference paper of its folder. Annotators gave the
-                      sentences of the passage that cites (Citation Offset; its context may be among them). Those of the
-                      cited paper that are meant (Reference Offset) are left out: no task reads them.
+                      sentences of the passage that cites (Citation Offset; its context may be among them).
+                      Those of the cited paper that are meant are left out: no task reads them.
     cl-scisumm-test   the same, by three or four annotators; sentences that any of them gave are kept. They
                       quote the text that cites without its place, so that it is located by its letters.
     scisummnet        pairs of the TSV, both papers of which are there. The citing text is located in the same
@@ -508,15 +508,15 @@ class _Release:
             yield self._link(*papers, quoted, SOURCES[2])
 
     def _link(self, citing: Paper, cited: Paper, citances: Iterable[Citance], source: str) -> DocumentLink:
-        kept, found = self.kept[citing.id], set()
+        kept, sentences = self.kept[citing.id], set()
         for citance in citances:
             places = self._places(citing, citance.sentences)
             if not citance.sentences:
                 places = next((match for text in citance.passages if (match := kept.containing(text))), [])
             if not places:
                 self.unplaced.append(citance.where)
-            found.update(places)
-        return DocumentLink(first=citing.id, second=cited.id, source=source, in_first=_union(found))
+            sentences.update(places)
+        return DocumentLink(first=citing.id, second=cited.id, source=source, in_first=_union(sentences))
 
     def _places(self, paper: Paper, sids: Iterable[int]) -> list[int]:
         """Places in the kept text of the first sentences that have these numbers in `paper`."""

@@ -69,14 +69,6 @@ class TrainingConfig:
             )
         return self.batch_size // at_once
 
-    def learning_rate_at(self, step: int) -> float:
-        """The learning rate of update number `step`, counted from 0: linear warm-up, then polynomial decay to
-        0."""
-        if step < self.warmup_steps:
-            return self.learning_rate * step / self.warmup_steps
-        left = 1 - (step - self.warmup_steps) / (self.steps - self.warmup_steps)
-        return self.learning_rate * left**self.decay_power
-
 
 def resolve_workers(workers: Workers, *, device: str, processes: int = 1) -> int:
     """What `auto` means on a kind of device: on the CPU none, which would take cores from the model; else as

@@ -67,7 +67,7 @@ def test_what_will_be_is_said_before(prepared: CoreferenceRun):
     config = prepared.config
     assert (config.steps, config.evaluate_every, config.warmup_steps) == (4, 2, 0)
     assert (config.weight_decay, config.adam_beta2, config.adam_epsilon) == (0, 0.999, 1e-8)
-    assert (config.learning_rate_at(0), config.decay_power) == (1e-3, 1)
+    assert (config.learning_rate, config.warmup_steps, config.decay_power) == (1e-3, 0, 1)
     facts = dict(facts_of(prepared))
     assert facts["precision"] == precision_in_words("auto")
     assert facts.keys() >= {"mentions", "training", "scoring", "text", "gold clusters of test"}
