@@ -16,13 +16,13 @@ from functools import cached_property
 from itertools import combinations, product
 from pathlib import Path
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 from pydantic import Field
 
 from cdlm_lab.data import document_links as links_of
 from cdlm_lab.data import document_pairs as pairs_of
-from cdlm_lab.data.document_links import DocumentLink
+from cdlm_lab.data.document_links import DocumentLink, Hardness
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.files import named
 from cdlm_lab.data.scisumm import NET, TASK, SciSumm, read_scisumm
@@ -75,10 +75,11 @@ class Settings(matching.MatcherSettings):
     corpus: str = STORYWORLD
     train_stories: int = Field(default=150, ge=2)
     held_out_stories: int = Field(default=40, ge=2)
-    # Of storyworld `similar` reports are of two events of a kind, `contradicting` ones of one, with names and
-    # numbers in each other's places; of linked documents, which SciSumm has too, `similar` ones are drawn
-    # among the 20 cited papers whose words are most like those of the citing text.
-    unrelated: Unrelated = "random"
+    # Of storyworld `similar` reports are of two events of a kind, `recurring` ones of two with the same
+    # people and places, `contradicting` ones of one, with names and numbers in each other's places. Of linked
+    # documents, which SciSumm has too, `similar` ones are drawn among the 20 cited papers whose words are
+    # most like those of the citing text. `auto` = recurring of storyworld, else random.
+    unrelated: Unrelated | Literal["auto"] = "auto"
     negatives_per_positive: int = Field(default=1, ge=1)
     # Of the passage around the citation, which stands for the citing paper, and of the start of the cited
     # one; 0 = whole papers, and links whose citing sentence is not known as well.
@@ -102,8 +103,17 @@ class Settings(matching.MatcherSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         Processes.of(self.parallel)
-        if self.unrelated == "contradicting" and self.corpus != STORYWORLD:
-            raise ParameterError("unrelated is 'contradicting', which storyworld alone has; write similar")
+        if self.corpus != STORYWORLD and self.drawn not in get_args(Hardness):
+            raise ParameterError(
+                f"unrelated is {self.unrelated!r}, which storyworld alone has; write similar"
+            )
+
+    @property
+    def drawn(self) -> Unrelated:
+        """Which unrelated pairs there are."""
+        if self.unrelated != "auto":
+            return self.unrelated
+        return "recurring" if self.corpus == STORYWORLD else "random"
 
     def config(self, system: MatchSystem, *, seed: int, pairs: int) -> TrainingConfig:
         """How a system is trained on so many pairs. Raises ParameterError for values that cannot be."""
@@ -138,7 +148,7 @@ def read_pairs(given: Settings) -> tuple[Pairs, dict[str, list[str]]]:
     folder, lost, by_pairs = Path(given.corpus), {}, False
     if given.corpus == STORYWORLD:
         stories = dict.fromkeys(SPLITS, given.held_out_stories) | {"train": given.train_stories}
-        form = {"unrelated": given.unrelated}
+        form = {"unrelated": given.drawn}
         pairs = {split: tuple(read_storyworld_pairs(split, n, **form)) for split, n in stories.items()}
     elif files := _csv_files(folder):
         by_pairs, positions = True, {split: _positions_of(file) for split, file in files.items()}
@@ -250,7 +260,7 @@ def _pairs_of(
         passages = links_of.citing_passages(documents, links, **form, known=known)
         documents, links, known = passages.documents, passages.links, passages.known
         whole = passages.paper_of
-    form = {"negatives_per_positive": given.negatives_per_positive, "hard": given.unrelated}
+    form = {"negatives_per_positive": given.negatives_per_positive, "hard": given.drawn}
     for pair in links_of.pairs_from_links(documents, links, **form, seed=given.data_seed, known=known):
         yield replace(pair, cluster=whole.get(pair.cluster, pair.cluster))
 

@@ -45,6 +45,7 @@ TASK_SETS: dict[str, tuple[Callable[..., Iterator[Any]], int, dict[str, Any]]] =
     "coreference": (task_sets.read_storyworld_topics, 6, {}),
     "coreference pairs of stories": (task_sets.read_storyworld_topics, 4, {"stories_per_topic": 2}),
     "pairs": (task_sets.read_storyworld_pairs, 6, {}),
+    "pairs recurring": (task_sets.read_storyworld_pairs, 6, {"unrelated": "recurring"}),
     "pairs contradicting": (task_sets.read_storyworld_pairs, 6, {"unrelated": "contradicting"}),
     "pairs drawn at random": (task_sets.read_storyworld_pairs, 6, {"unrelated": "random"}),
     "questions": (task_sets.read_storyworld_questions, 6, {}),

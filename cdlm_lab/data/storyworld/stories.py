@@ -17,7 +17,7 @@ from cdlm_lab.data.storyworld.catalogue import catalogue
 from cdlm_lab.data.storyworld.gold import story_of
 from cdlm_lab.data.storyworld.grammar import EventType
 from cdlm_lab.data.storyworld.plan import write_reports
-from cdlm_lab.data.storyworld.world import build_world, draw, exchanged
+from cdlm_lab.data.storyworld.world import build_world, draw, exchanged, recurring
 from cdlm_lab.errors import check_choice
 
 GENERATOR_VERSION = "1"  # part of every story's seed; raise it when any text changes
@@ -42,6 +42,16 @@ def contradicting_story(*, seed: int, split: Split, index: int, reports: tuple[i
     rng.setstate(before)
     name = f"storyworld-{seed}-{split}-{index}-contradicting"
     drafts, plan = write_reports(exchanged(world, Random(name), among=first & second), rng)
+    return story_of(name, world, drafts, plan, rng=rng)
+
+
+def recurring_story(*, seed: int, split: Split, index: int) -> Story:
+    """Another event of the kind: the names of the story of that number, and other numbers. It is written like
+    the true one, by the same random numbers."""
+    rng, event_type = _begun(seed=seed, split=split, index=index)
+    name = f"storyworld-{seed}-{split}-{index}-recurring"
+    world = recurring(build_world(rng, event_type), Random(name))
+    drafts, plan = write_reports(world, rng)
     return story_of(name, world, drafts, plan, rng=rng)
 
 

@@ -22,7 +22,7 @@ from cdlm_lab.data.claims import EvidencedClaim
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.questions import MultihopQuestion, Paragraph
 from cdlm_lab.data.records import Document, Question, SentenceRef, Span, Story, Topic, token_spans
-from cdlm_lab.data.storyworld.stories import contradicting_story, event_type_of, story
+from cdlm_lab.data.storyworld.stories import contradicting_story, event_type_of, recurring_story, story
 from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, TagSpan, tagged_sentence
 from cdlm_lab.errors import check_choice, check_least
 
@@ -171,7 +171,7 @@ def _coreference_document(member: Story, number: int, topic: str) -> records.Cor
 
 # ---- document pairs ----
 
-Unrelated = Literal["random", "similar", "contradicting"]
+Unrelated = Literal["random", "similar", "recurring", "contradicting"]
 
 
 def read_storyworld_pairs(
@@ -179,56 +179,54 @@ def read_storyworld_pairs(
 ) -> Iterator[DocumentPair]:
     """A related and an unrelated pair for each story, the cluster of both.
 
-    Related are two reports of the story, in a drawn order. Unrelated are the first of these and a report of
-    another of the (at least two) stories: of the same type of event (a ferry that sank, a bridge that fell)
-    unless the type occurs once, or, if `unrelated` is "random", of any. The first sentence is the headline.
+    Related are two reports of the story, in a drawn order. Unrelated are the first of these and, with
 
-    With "contradicting" the unrelated pair has the first of these reports, too, and in place of the second
-    the same report with names and numbers, as far as both reports state them, in each other's places: some 5
-    to 40 of its words. Its words are the same, so that counting common ones does not tell the pairs apart
-    (TF-IDF with a threshold learned from 300 pairs: 50% of 400); who did what, and how many, does. Which of
-    the two tellings is taken for the true one is drawn, so that one document alone says nothing either.
+    - "random", a report of another of the (at least two) stories;
+    - "similar", the same of one with the same type of event (a ferry that sank, a bridge that fell), unless
+      the type occurs once;
+    - "recurring", the second report as it would tell of another such event: the same people at the same
+      places, other numbers. Counting common words hardly tells the pairs apart (TF-IDF with a threshold
+      learned from 12,000 pairs: 63% of 300);
+    - "contradicting", the second report with names and numbers, as far as both reports state them, in each
+      other's places: some 5 to 40 words (TF-IDF: 50%). Which of the two tellings is taken for the true one
+      is drawn, so that one document alone says nothing either.
 
     A sentence of the first report is `aligned` if it states a number of the event (18 killed, 329 injured)
     that a sentence of the second report states too, in whatever words. Numbers of a person or a thing (an
     age, the people a firm employs) do not count, nor what is told without numbers. So aligned sentences are
-    sure; that another sentence has nothing to do with the second report is not.
+    sure; that another sentence has nothing to do with the second report is not. The first sentence is the
+    headline.
     """
     members = _Stories(split, stories, seed=seed, start=start, two_for="unrelated reports")
     check_choice("unrelated", unrelated, get_args(Unrelated))
-    if unrelated == "contradicting":
-        return _contradicting_pairs(members)
-    return _pairs(members, similar=unrelated == "similar")
+    return _pairs(members, unrelated)
 
 
-def _pairs(members: _Stories, *, similar: bool) -> Iterator[DocumentPair]:
-    alike: dict[str, list[int]] = {}
-    for number in members.numbers:
-        alike.setdefault(members.type_of(number) if similar else "", []).append(number)
+def _pairs(members: _Stories, unrelated: Unrelated) -> Iterator[DocumentPair]:
+    kinds: dict[str, list[int]] = {}
+    for number in members.numbers if unrelated == "similar" else ():
+        kinds.setdefault(members.type_of(number), []).append(number)
     for number in members.numbers:
         rng = Random(f"pairs/{members.seed}/{members.split}/{number}")
         this = members.story(number)
-        reports = _aligned(this)
-        first, second = rng.choice(sorted(reports))
-        yield _pair(this, first, this, second, aligned=reports[first, second])
-        others: Sequence[int] = alike[members.type_of(number) if similar else ""]
-        others = others if len(others) > 1 else members.numbers
-        place = rng.randrange(len(others) - 1)
-        other = members.story(others[place + (place >= others.index(number))])
-        yield _pair(this, first, other, rng.randrange(len(other.cluster.documents)), aligned=())
-
-
-def _contradicting_pairs(members: _Stories) -> Iterator[DocumentPair]:
-    for number in members.numbers:
-        rng = Random(f"pairs/{members.seed}/{members.split}/{number}")
-        original = members.story(number)
-        first, second = both = rng.choice(sorted(_aligned(original)))
+        first, second = both = rng.choice(sorted(_aligned(this)))
         form = {"seed": members.seed, "split": members.split, "index": number}
-        this, other = original, contradicting_story(**form, reports=both)
-        if rng.random() < 0.5:
-            this, other = other, this
-        for one, aligned in ((this, _aligned(this).get(both)), (other, ())):
-            yield replace(_pair(this, first, one, second, aligned=aligned), cluster=original.cluster.id)
+        cluster, place = this.cluster.id, second
+        if unrelated == "recurring":
+            other = recurring_story(**form)
+        elif unrelated == "contradicting":
+            other = contradicting_story(**form, reports=both)
+            if rng.random() < 0.5:
+                this, other = other, this
+        else:
+            alike = kinds[members.type_of(number)] if kinds else ()
+            others: Sequence[int] = alike if len(alike) > 1 else members.numbers
+            drawn = rng.randrange(len(others) - 1)
+            other = members.story(others[drawn + (drawn >= others.index(number))])
+            place = rng.randrange(len(other.cluster.documents))
+        aligned = _aligned(this).get(both)
+        for one, report, sentences in ((this, second, aligned), (other, place, ())):
+            yield replace(_pair(this, first, one, report, aligned=sentences), cluster=cluster)
 
 
 def _aligned(member: Story) -> Mapping[tuple[int, int], tuple[int, ...]]:

@@ -116,6 +116,11 @@ def exchanged(world: World, rng: Random, *, among: Collection[str]) -> World:
     return replace(world, entities=entities, numbers=numbers)
 
 
+def recurring(world: World, rng: Random) -> World:
+    """The facts of another event of the kind, in the same places and with the same people: other numbers."""
+    return replace(world, numbers=_numbers(rng, world.type, world.entities))
+
+
 def _renamed(entity: Entity, other: Entity) -> Entity:
     """With the invented words of another one's name."""
     words = iter([word for word, invented in other.name if invented])
