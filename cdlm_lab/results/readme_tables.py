@@ -16,7 +16,7 @@ from cdlm_lab.benchmarks import attention, source_attention, training
 from cdlm_lab.benchmarks.timing import TIMES_FASTER
 from cdlm_lab.report import RunError, read_report
 from cdlm_lab.results.claims import claims_table, shipped_table
-from cdlm_lab.results.reports import ANSWERS, CLAIMS, report_rows
+from cdlm_lab.results.reports import report_rows
 from cdlm_lab.widgets import score_tables, tables
 from cdlm_lab.widgets.tables import (
     DEV,
@@ -143,9 +143,9 @@ def _scisumm_alignment(results: Path) -> ScoreTable:
     return table_of([*merged.values()], [*columns, replace(paper, cell=beside)])
 
 
-def _storyworld_matching(results: Path) -> ScoreTable:
+def _storyworld_matching(results: Path, *, name: str) -> ScoreTable:
     """Matching on storyworld, and what is left when the model sees one of the two documents alone."""
-    file = results / "storyworld_tiny" / "matching.json"
+    file = results / "storyworld_tiny" / f"{name}.json"
     control = system_rows(read_report(file).rows, split="test_one_document")
     alone = {row.system: {"alone": row.scores["accuracy"]} for row in control}
     rows = [replace(row, scores={**row.scores, **alone[row.system]}) for row in rows_of(file)]
@@ -195,37 +195,21 @@ def _ecb_ranks(results: Path, *, name: str) -> ScoreTable:
     return replace(table, rows=[*table.rows, last])
 
 
-def newest_report(folder: Path, experiment: str) -> Path:
-    """The report of an experiment in a folder of recorded runs, whatever its file is called; of several the
-    one that was finished last. Raises RunError: there is none."""
-    known = []
-    for file in sorted(folder.glob("*.json")):
-        try:
-            report = read_report(file)
-        except RunError:
-            continue  # something else that is recorded beside it
-        if report.name == experiment:
-            known.append((report.finished, file))
-    if not known:
-        raise RunError(
-            f"there is no report of {experiment!r} in {folder}; record one, or take its table's markers away"
-        )
-    return max(known)[1]
-
-
-def _answers(results: Path, *, folder: str, group: str, corpus: str) -> ScoreTable:
+def _answers(
+    results: Path, *, folder: str, group: str, corpus: str = "", name: str = "answers"
+) -> ScoreTable:
     """Tables 1, or 2 and 7, of MSPP."""
     of_paper = [("mspp", "1")] if group == "all" else [("mspp", "2"), ("mspp", "7")]
     measures = score_tables.ANSWER_MEASURES
     form = {"columns": tuple(measures), "below": " / ".join(measures.values())}
     paper = published("paper", *of_paper, dataset=corpus, **form)
     shown = [*(measured(heading, metric) for metric, heading in measures.items()), p_of("map"), paper]
-    return table_of(rows_of(newest_report(results / folder, ANSWERS), group), shown)
+    return table_of(rows_of(results / folder / f"{name}.json", group), shown)
 
 
 def _claims(results: Path, *, group: str) -> ScoreTable:
     """Tables 3 and 8 of MSPP on a set of claims."""
-    file, columns = newest_report(results / "fm2_minilm", CLAIMS), ("dev label_accuracy", "label_accuracy")
+    file, columns = results / "fm2_minilm" / "verification.json", ("dev label_accuracy", "label_accuracy")
     paper = published("paper, FEVER", ("mspp", "8"), dataset="FEVER", columns=columns, below="dev / test")
     rows = rows_of(file, group)
     if not rows:
@@ -256,9 +240,11 @@ RUN_TABLES: Mapping[str, Made] = {
     ),
     "scisumm-two-sentences": _whole_report("scisumm_minilm/matching_two_sentences.json", _MATCHING),
     "scisumm-alignment": _scisumm_alignment,
-    "storyworld-matching": _storyworld_matching,
-    "storyworld-answers": partial(_answers, folder="storyworld_tiny", group="all", corpus=""),
-    "storyworld-answers-reranked": partial(_answers, folder="storyworld_tiny", group="reranked", corpus=""),
+    "storyworld-matching": partial(_storyworld_matching, name="matching"),
+    "storyworld-matching-random": partial(_storyworld_matching, name="matching_6000"),
+    "storyworld-answers": partial(_answers, folder="storyworld_tiny", group="all"),
+    "storyworld-answers-mspp": partial(_answers, folder="storyworld_tiny", group="all", name="answers_mspp"),
+    "storyworld-answers-reranked": partial(_answers, folder="storyworld_tiny", group="reranked"),
     "storyworld-questions": _whole_report("storyworld_tiny/questions.json", _QUESTIONS, first="encoder"),
     "storyworld-clue": _storyworld_clue,
     "storyworld-tagging": _whole_report("storyworld_tiny/tagging.json", _PRECISE_SPANS),
