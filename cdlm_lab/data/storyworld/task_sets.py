@@ -186,16 +186,14 @@ def read_storyworld_pairs(
       the type occurs once;
     - "recurring", the second report as it would tell of another such event: the same people at the same
       places, other numbers. Counting common words hardly tells the pairs apart (TF-IDF with a threshold
-      learned from 12,000 pairs: 63% of 300);
-    - "contradicting", the second report with names and numbers, as far as both reports state them, in each
-      other's places: some 5 to 40 words (TF-IDF: 50%). Which of the two tellings is taken for the true one
-      is drawn, so that one document alone says nothing either.
+      learned from 48,000 pairs: 62% of 300);
+    - "contradicting", the second report with names and numbers, as far as both state them, in each other's
+      places (TF-IDF: 50%); which of the two tellings is taken for the true one is drawn.
 
     A sentence of the first report is `aligned` if it states a number of the event (18 killed, 329 injured)
     that a sentence of the second report states too, in whatever words. Numbers of a person or a thing (an
-    age, the people a firm employs) do not count, nor what is told without numbers. So aligned sentences are
-    sure; that another sentence has nothing to do with the second report is not. The first sentence is the
-    headline.
+    age, the people a firm employs) do not count, nor what is told without numbers: other sentences may have
+    to do with the second report as well. The first sentence is the headline.
     """
     members = _Stories(split, stories, seed=seed, start=start, two_for="unrelated reports")
     check_choice("unrelated", unrelated, get_args(Unrelated))
