@@ -185,8 +185,8 @@ def read_storyworld_pairs(
     - "similar", the same of one with the same type of event (a ferry that sank, a bridge that fell), unless
       the type occurs once;
     - "recurring", the second report as it would tell of another such event: the same people at the same
-      places, other numbers. Counting common words hardly tells the pairs apart (TF-IDF with a threshold
-      learned from 48,000 pairs: 62% of 300);
+      places, other numbers. Counting common words does not go far (of 300 pairs TF-IDF has 84% right that
+      knows 150 stories, and 62% that knows 24,000: numbers are no rare words then);
     - "contradicting", the second report with names and numbers, as far as both state them, in each other's
       places (TF-IDF: 50%); which of the two tellings is taken for the true one is drawn.
 
