@@ -52,7 +52,8 @@ def open_book(
     misnamed = {one.name: why for one in reports.reports if (why := runs.misnamed(one))}
     reports = _without(reports, [LeftAside(name=name, why=why) for name, why in misnamed.items()])
     check_chosen(reports, choose)
-    return _filled(reports, choose=choose)
+    book = _filled(reports, choose=choose)
+    return replace(book, reports=_without(reports, _in_no_table(book)))
 
 
 def _filled(reports: ReportFolder, *, choose: str = "") -> Book:
@@ -64,6 +65,16 @@ def _filled(reports: ReportFolder, *, choose: str = "") -> Book:
         words=tables.top_words(runs),
         columns=tables.task_columns(runs, choose=choose),
     )
+
+
+def _in_no_table(book: Book) -> list[LeftAside]:
+    """Reports without a row that a table has, such as those of a baseline alone."""
+    rows = [row for one in book.tables for row in one.rows.values()]
+    used = {report.name for row in rows for report in (*row.sources, *row.passed_over)}
+    used |= {report.name for one in book.columns for row in one.taken.values() for report in row.sources}
+    used |= {cell.source for cells in book.words.rows for cell in cells}
+    why = "none of its systems has a row in a table"
+    return [LeftAside(name=one.name, why=why) for one in book.reports.reports if one.name not in used]
 
 
 def _damaged(reports: ReportFolder) -> list[LeftAside]:

@@ -67,6 +67,7 @@ def test_every_recorded_report_of_a_table_is_used_or_named(recorded: Book):
         assert one.name not in aside
         assert all(row.scores for row in one.rows)
     assert "news_clusters_minilm/base_masked_global_1024.json" in aside, "its models are misnamed"
+    assert "storyworld_tiny/matching_tf_idf_150.json" in aside, "TF-IDF alone is a row of no table"
 
 
 def test_the_recorded_book_has_every_table(recorded: Book):
