@@ -10,6 +10,8 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +76,7 @@ def load(
     Args:
         name: one that comes with the project, the folder of a run or of a checkpoint, or a name on the hub.
         system: of a run with several, such as `joint-ie`; "" = the one whose answers its notebook shows, of
-            answers the one that was best on dev.
+            answers and of matching the one that was best on dev.
         variant: of a language model, which of CDLM's ablation it is: it says which tokens are global when it
             fills blanks; "" = as its run or its name says, else `cdlm`.
         max_length, window: of a language model; None = as it was made, at most 512 for an encoder that has to
@@ -234,7 +236,8 @@ def _matcher(name: str, settings: document_matching.Settings, system: str, sourc
     learned = [one for one in settings.chosen if one.is_model]  # a threshold is fitted to a corpus
     if not learned:
         raise ParameterError(f"{name}: none of its systems is a model; a threshold is fitted to a corpus")
-    chosen, run = _one(system, learned), MatchingRun(settings=settings, pairs={})
+    run = MatchingRun(settings=settings, pairs={})
+    chosen = _one(system, sorted(learned, key=partial(_on_dev, run)))
     matcher = run.load(Training(chosen, 0))
     return MatchingModel(name=name, system=chosen.name, source=source, run=run, matcher=matcher)
 
@@ -250,16 +253,17 @@ def _questions(name: str, run: str, system: str) -> QuestionModel:
 def _answers(name: str, run: str, system: str) -> AnswerModel:
     settings = _settings(answer_selection.Settings, run)
     opened = AnswerRun(settings=settings, splits={})
-    chosen = _one(system, sorted(settings.chosen, key=lambda one: _judged(opened, one)))
+    chosen = _one(system, sorted(settings.chosen, key=partial(_on_dev, opened)))
     ranker = opened.load(Training(chosen, 0))
     form = {"label": chosen.label, "reading": settings.predicting}
     return AnswerModel(name=name, system=chosen.name, ranker=ranker, **form)
 
 
-def _judged(run: AnswerRun, system: Any) -> float:
-    """How good a system was on dev, 0 if the history of its training is not kept."""
+def _on_dev(run: AnswerRun | MatchingRun, system: Any) -> float:
+    """How good a system was on dev, by what chose its checkpoint; -inf if no history is kept."""
     records = read_history(run.model_folder(Training(system, 0)).parent / TRAINING_FOLDER / HISTORY_FILE)
-    return max((record.get(JUDGED, 0.0) for record in records), default=0.0)
+    values = (record.get(JUDGED, -record.get("eval_loss", inf)) for record in records)
+    return max(values, default=-inf)
 
 
 def _claims(name: str, run: str, system: str) -> ClaimModel:
