@@ -182,9 +182,9 @@ def _tagging_paper(title: str, corpus: str) -> Column:
     return published(title, *of_paper, dataset=corpus, columns=("f1",), deviations=True)
 
 
-def _ecb_ranks(results: Path, *, name: str) -> ScoreTable:
-    """Table 6 of CDLM on ECB+, and what random spans have."""
-    rows = rows_of(results / "ecb_plus_minilm" / name)
+def _ranks(results: Path, *, file: str) -> ScoreTable:
+    """Table 6 of CDLM, which is of ECB+, and what random spans have."""
+    rows = rows_of(results / file)
     cells = score_tables.RANK_CELLS | score_tables.RANK_GAPS
     paper = published("paper", ("cdlm", "6"), dataset="ECB+", columns=tuple(score_tables.RANK_CELLS))
     columns = [measured(heading, cell, tables.POINTS) for cell, heading in cells.items()]
@@ -254,8 +254,9 @@ RUN_TABLES: Mapping[str, Made] = {
     "litbank-tagging": _whole_report(
         "litbank_minilm/tagging.json", [*_SPANS, _tagging_paper("paper, BERT", "LitBank")]
     ),
-    "ecb-ranks": partial(_ecb_ranks, name="attention_512.json"),
-    "ecb-ranks-first": partial(_ecb_ranks, name="attention.json"),
+    "ecb-ranks": partial(_ranks, file="ecb_plus_minilm/attention_512.json"),
+    "ecb-ranks-first": partial(_ranks, file="ecb_plus_minilm/attention.json"),
+    "storyworld-ranks": partial(_ranks, file="storyworld_tiny/attention.json"),
 }
 # They wait for runs that may not be recorded yet.
 JOINT_TABLES: Mapping[str, Made] = {
