@@ -148,8 +148,6 @@ def check_packing(policy: str, *, max_length: int, special: SpecialTokens) -> No
 class LossOfText:
     """How much text a packing policy left out, over many examples; made by `LossOfText.over`."""
 
-    examples: int
-    examples_with_loss: int
     documents: int  # given, whether packed or not
     tokens: int  # of text, given
     # Text tokens left out and documents that lost any, by reason.
@@ -159,12 +157,11 @@ class LossOfText:
     @classmethod
     def over(cls, examples: Iterable[Packed]) -> LossOfText:
         """Add up the losses of packed examples; reads them one by one."""
-        sums = Counter(dict.fromkeys(("examples", "examples_with_loss", "documents", "tokens"), 0))
+        sums = Counter(dict.fromkeys(("documents", "tokens"), 0))
         lost: Counter[str] = Counter()
         touched: Counter[str] = Counter()
         for packed in examples:
             tokens = sum(packed.kept_tokens) + sum(packed.lost_tokens)
-            sums.update(examples=1, examples_with_loss=any(packed.lost_tokens))
             sums.update(documents=len(packed.kept_tokens), tokens=tokens)
             for count, reason in zip(packed.lost_tokens, packed.reasons, strict=True):
                 if count:

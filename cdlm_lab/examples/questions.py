@@ -44,7 +44,6 @@ class EncodedParagraph:
     ids: np.ndarray  # int32 (tokens,), of all sentences
     offsets: np.ndarray  # int32 (tokens, 2), characters of `Paragraph.text`
     sentence: np.ndarray  # int32 (tokens,), number of the sentence of each, ascending
-    sentence_count: int  # sentences of the paragraph, those without any token too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,7 +96,6 @@ def _paragraph(paragraph: Paragraph, encoded: Iterator[_Text]) -> EncodedParagra
         ids=np.concatenate(ids),
         offsets=np.concatenate(spans),
         sentence=np.repeat(np.arange(len(counts), dtype=np.int32), counts),
-        sentence_count=len(counts),
     )
 
 
@@ -173,7 +171,6 @@ class QuestionSequence:
         np.ndarray
     )  # int64 (sentences,), of each `[s]`: of sentences of which anything is there
     sentence_names: np.ndarray  # int64 (sentences, 2), the paragraph of each and its number in it
-    lost_sentences: tuple[int, ...]  # of each paragraph, those of which nothing is there, blank ones too
     lost_tokens: int  # tokens of sentences left out
 
     @property
@@ -203,7 +200,6 @@ def question_sequence(
     table = np.concatenate([*parts, _part([special.sep])])
     ids, attends, paragraph, sentence = table[:, :4].T.copy()
     sentence_positions = np.flatnonzero((ids == marks.sentence_start) & (sentence == NO_SENTENCE))
-    in_paragraphs = paragraph[sentence_positions]
     return QuestionSequence(
         input_ids=ids,
         global_attention_mask=attends,
@@ -213,11 +209,7 @@ def question_sequence(
         paragraph_positions=np.flatnonzero((ids == marks.title_start) & (sentence == NO_SENTENCE)),
         sentence_positions=sentence_positions,
         # Text follows each mark: a sentence without any has none.
-        sentence_names=np.stack([in_paragraphs, sentence[sentence_positions + 1]], axis=1),
-        lost_sentences=tuple(
-            each.sentence_count - int((in_paragraphs == number).sum())
-            for number, each in enumerate(encoded.paragraphs)
-        ),
+        sentence_names=np.stack([paragraph[sentence_positions], sentence[sentence_positions + 1]], axis=1),
         lost_tokens=sum(len(each.ids) for each in encoded.paragraphs) - sum(kept),
     )
 
@@ -311,12 +303,9 @@ def _tokens(sequence: QuestionSequence, place: Place) -> tuple[int, int] | None:
 class FitFacts:
     """What of some questions is in their sequences."""
 
-    questions: int
     questions_cut: int  # those that lose tokens
     tokens: int  # of sentences
     tokens_lost: int
-    sentences: int
-    sentences_lost: int  # those of which nothing is in a sequence, blank ones too
     supporting: int  # sentences
     supporting_lost: int
     span_questions: int  # those that a span answers and whose supporting sentences are known
@@ -398,12 +387,9 @@ def _fit(question: MultihopQuestion, sequence: QuestionSequence) -> dict[str, in
     present = set(map(tuple, sequence.sentence_names.tolist()))
     seeks_span = question.type == "span" and bool(needed)
     return {
-        "questions": 1,
         "questions_cut": int(sequence.lost_tokens > 0),
         "tokens": int((sequence.sentence >= 0).sum()) + sequence.lost_tokens,
         "tokens_lost": sequence.lost_tokens,
-        "sentences": sum(len(paragraph.sentences) for paragraph in question.paragraphs),
-        "sentences_lost": sum(sequence.lost_sentences),
         "supporting": len(needed),
         "supporting_lost": len(needed - present),
         "span_questions": int(seeks_span),

@@ -53,7 +53,6 @@ from cdlm_lab.models.language_model import CrossDocumentLM, Items, label_loss, o
 from cdlm_lab.models.precision import as_weights, in_full
 from cdlm_lab.parameters import settings
 
-LAYERS = ("linear", "tanh")
 POOLINGS = ("max", "weighted_sum")
 MADE_TO_MEASURE = (encoder.FROM_SCRATCH, "minilm")  # no folders: they get as many positions as are wanted
 PAIR = 2  # sentences: claim and evidence

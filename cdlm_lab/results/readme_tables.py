@@ -257,16 +257,12 @@ RUN_TABLES: Mapping[str, Made] = {
     "ecb-ranks": partial(_ranks, file="ecb_plus_minilm/attention_512.json"),
     "ecb-ranks-first": partial(_ranks, file="ecb_plus_minilm/attention.json"),
     "storyworld-ranks": partial(_ranks, file="storyworld_tiny/attention.json"),
-}
-# They wait for runs that may not be recorded yet.
-JOINT_TABLES: Mapping[str, Made] = {
     **{
         f"{name}{suffix}": partial(_answers, folder=f"{name}_minilm", group=group, corpus=corpus)
         for name, corpus in (("wikiqa", "WikiQA"), ("trecqa", "TREC-QA"))
         for suffix, group in (("", "all"), ("-reranked", "reranked"))
     },
     "fm2": partial(_claims, group="test"),
-    "fm2-dev": partial(_claims, group="dev"),
     "fm2-symmetric": partial(_claims, group="symmetric"),
 }
 
@@ -387,6 +383,5 @@ TABLES: Mapping[str, Made] = {
     "headlines": partial(claims_table, headlines=True),
     "shipped": shipped_table,
     **RUN_TABLES,
-    **JOINT_TABLES,
     **BENCHMARK_TABLES,
 }

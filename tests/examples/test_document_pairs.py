@@ -257,7 +257,6 @@ def test_batches_by_hand():
 
 
 WORDS = example([[5, 7]], [[8]])
-ALIKE = "encode all documents alike"
 
 
 @pytest.mark.parametrize(

@@ -247,12 +247,9 @@ def test_what_is_cut_has_no_labels(examples):
 
 def test_facts_of_what_fits(examples):
     numbers = {
-        "questions": (2, 4),
         "questions_cut": (0, 1),
         "tokens": (14, 10 + 4 + 1 + 1),
         "tokens_lost": (0, 7),
-        "sentences": (8, 6 + 2 + 1 + 1),
-        "sentences_lost": (0, 3),
         "supporting": (3, 3),
         "supporting_lost": (0, 1),
         "span_questions": (1, 1),

@@ -47,7 +47,6 @@ def sequence_of(paragraph, sentence, offsets, *, paragraphs, sentences, names) -
         paragraph_positions=np.array(paragraphs),
         sentence_positions=np.array(sentences),
         sentence_names=np.array(names),
-        lost_sentences=(0,) * len(paragraphs),
         lost_tokens=0,
     )
 
