@@ -375,7 +375,7 @@ def answer_tasks(
     precision: Precision = "float32",
     name: str,
 ) -> ParagraphAnswers:
-    """Predictions for all examples on the model's device, computed in float32 whatever the precision."""
+    """Predictions for all examples, on the model's device; logits are float32 in every precision."""
     described = [examples.describe(number) for number in range(len(examples))]
     scores, losses = np.zeros((len(described), examples.layout.candidates)), np.zeros(len(described))
     lengths = [len(one.input_ids) for one in described]
