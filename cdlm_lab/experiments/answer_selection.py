@@ -8,8 +8,7 @@ pairwise's order. (The paper does not say what its joint systems were trained on
 train them on pairwise's best candidates, and leave the others out of the metrics too.)
 
 Dev and test are always "clean": every question has a right and a wrong candidate (section 4.1). For training
-on WikiQA the paper says two things, clean in appendix A.2 and all 2,118 questions in Table 5, so that is a
-parameter.
+on WikiQA the paper says two things, clean in appendix A.2 and all 2,118 questions in Table 5: a parameter.
 """
 
 from __future__ import annotations
@@ -286,8 +285,7 @@ def preview(run: AnswerRun) -> Shown:
 
 
 def question_facts(run: AnswerRun) -> list[tuple[str, str]]:
-    """How many questions are used and left out, and the share of candidates cut (first LOOKED_AT
-    questions)."""
+    """How many questions are used and left out, and how many of the first candidates are truncated."""
     rankers = {system: run.shown_reader(system) for system in run.systems[:2]}
     rows = []
     for split, one in ((split, run.splits[split]) for split in ("train", *HELD_OUT)):
@@ -349,8 +347,7 @@ def example(run: AnswerRun) -> Shown:
 
 
 def measured_latencies(run: AnswerRun) -> list[Latency]:
-    """Latencies of all systems (seed 0) on the first test questions; measured once, kept in
-    `latency.json`."""
+    """Latencies of all systems (seed 0) on the first test questions, kept in `latency.json`."""
     file = run.folder / "latency.json"
     if not file.is_file():
         sets = ranking.timed_sets(run.of_split("test"))

@@ -12,10 +12,10 @@ The language models of CDLM's ablation (section 3, "Baseline LMs"), and how they
 
 In the paper `longformer` is the published checkpoint; here, models without a trained language-model head
 (`tiny`, `minilm`) are first trained into it, as Longformer was. Perplexity of each variant is measured with
-the global tokens it was trained with, always on documents of one cluster (section 3.1). Wherever a task has
-global tokens (Tables 3 to 6), "the global attention weights used by the underlying Longformer and by Local
-CDLM are initialized to the values of their pretrained local attention weights" (section 3), as
-`reset_globals` does.
+the global tokens it was trained with, on documents of one cluster (section 3.1). `reset_globals` does what
+the paper says of tasks with global tokens (Tables 3 to 6): "the global attention weights used by the
+underlying Longformer and by Local CDLM are initialized to the values of their pretrained local attention
+weights" (section 3).
 """
 
 from __future__ import annotations

@@ -382,8 +382,7 @@ def in_runs(examples: TagExamples, config: TrainingConfig) -> np.ndarray:
     """Indices of at least as many examples as training takes; the batches of each epoch are sampled anew.
 
     An epoch drops the examples that do not fill a batch, different ones each time, so that the next epoch
-    starts at a batch boundary. With fewer examples than one batch takes, epochs follow each other without a
-    gap.
+    starts at a batch boundary. With fewer examples than one batch takes, epochs follow without a gap.
     """
     size = config.batch_size
     whole = len(examples) // size * size or len(examples)
@@ -628,9 +627,8 @@ def own_text_of(given: Settings) -> str:
 
 
 def tag_own_text(run: TaggingRun, text: str) -> str:
-    """HTML of the first sentences with a predicted span, by the shown system. All words with their tags go to
-    `own_text.tsv` in the run folder, and a page to `own_text.html`. Raises ValueError for a text without
-    words."""
+    """HTML of the first sentences with a predicted span, by the shown system; all words with their tags go to
+    `own_text.tsv` in the run folder, a page to `own_text.html`. Raises ValueError if there are no words."""
     document, predictions = tag_own(run.loaded(run.shown.system), text)
     with replaced_file(run.folder / "own_text.tsv") as opened:
         for sentence, tags in zip(document.sentences, predictions.predicted()[0], strict=True):

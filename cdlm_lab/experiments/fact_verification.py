@@ -1,10 +1,9 @@
-"""Fact verification: claims judged by several sentences of evidence (Di Liello et al. 2022, "MSPP", section
-4.3): notebook 10.
+"""Fact verification: claims and several sentences of evidence (Di Liello et al. 2022, "MSPP", section 4.3),
+of notebook 10.
 
 Each system is trained with each seed; the epoch with the highest label accuracy on dev is kept. Each trained
 model labels the held-out sets once. Choices where the paper is silent: in pairwise reading, claim and
-evidence are as long as in the joint sequence, at compact positions, as in cross-encoders; there is no weight
-decay.
+evidence are as long as in the joint sequence, at compact positions, as in cross-encoders; no weight decay.
 """
 
 from __future__ import annotations

@@ -250,8 +250,7 @@ class ParagraphRun(ModelRun):
 
     @staticmethod
     def load(settings: Settings) -> tuple[ParagraphModel, PreTrainedTokenizerBase]:
-        """The model that `trained` names, or a new one. Raises ParameterError: that one has no paragraph
-        head."""
+        """The model that `trained` names, or a new one. Raises ParameterError: `trained` has no such head."""
         form = parameters_of(settings, "dropout", "attention_dropout", "seed") | {"head": settings.joint_head}
         if not settings.trained:
             with warnings.catch_warnings():

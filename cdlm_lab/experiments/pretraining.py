@@ -250,8 +250,7 @@ def loss_of_text(prepared: PretrainingRun) -> LossOfText:
 
 
 def example_view(prepared: PretrainingRun, *, index: int = 0) -> PackedPreview:
-    """A picture of one training example: masked and global tokens, what was cut, estimated memory and
-    time."""
+    """A picture of a training example: masked and global tokens, cut text, estimated memory and time."""
     example, tokenizer = prepared.train_examples.describe(index), prepared.tokenizer
     packed = example.packed
     tokens, starts_word = token_texts(tokenizer, packed.input_ids)

@@ -338,8 +338,7 @@ class SystemRun(ExperimentRun):
 
 
 def chosen_systems(names: str, known: Mapping[str, Any], *, parameter: str = "systems") -> tuple[Any, ...]:
-    """The systems named in a list, in the order of `known`. Raises ParameterError: unknown name, empty
-    list."""
+    """The named systems, in the order of `known`. Raises ParameterError: unknown name, or none."""
     given = names.split()
     if not given or (unknown := [name for name in given if name not in known]):
         what = repr(unknown[0]) if given else "nothing"
@@ -380,8 +379,7 @@ SMALL = 60  # most optimizer steps of a small training
 
 def train_small(run: ModelRun | SystemRun, *, on_log: OnLog) -> None:
     """Train the job of `run.small_job()` for a few steps as a demonstration; the model is not used further.
-    Does nothing if the run trained its own models. Prints a line if the checkpoint to start from is
-    missing."""
+    Does nothing if the run trained its own models. Prints a line if the starting checkpoint is missing."""
     try:
         job = run.small_job() if run.settings.trained else None
     except (ParameterError, CheckpointError) as error:
@@ -408,8 +406,7 @@ def job_of_run(
 
 
 def predict(run: SystemRun) -> dict[tuple[str, int], dict[str, Any]]:
-    """(system, seed) -> data set -> predictions; missing ones are computed and saved, others read from
-    disk."""
+    """(system, seed) -> data set -> predictions; missing ones are computed and saved, others read."""
     predictions = {}
     for training in run.trainings:
         files = run.files(training)
@@ -526,8 +523,7 @@ def write_rows(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def read_rows(file: Path, ids: Iterable[str], *, what: str) -> list[dict[str, Any]]:
-    """Read the rows that `write_rows` wrote. Raises ValueError unless their `id`s equal `ids`, in the same
-    order."""
+    """Read what `write_rows` wrote. Raises ValueError unless the `id`s are `ids`, in the same order."""
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
     if [row["id"] for row in rows] != list(ids):
         raise of_another_run(file, what)
@@ -558,9 +554,8 @@ class KeptNumbers:
     """An array on disk whose rows are filled in one by one, nan = not yet; as a context manager it is saved
     on exit, also after an interruption.
 
-    Fill `values`, float32 of the given shape, row by row; `missing` are the indices of the rows that were
-    absent at the start. `file`: `.npy`; None = nothing is saved. Raises ValueError if the file has another
-    shape.
+    Fill `values`, float32 of the given shape, by rows; `missing` are the indices of the rows that were absent
+    at the start. `file`: `.npy`; None = nothing is saved. Raises ValueError: the file has another shape.
     """
 
     def __init__(self, file: Path | None, shape: tuple[int, ...]) -> None:
@@ -636,8 +631,7 @@ def _made_with(settings: Any) -> list[tuple[str, str]]:
 
 
 def cost_in_words(job: TrainingJob, *, items: str, parallel: str = "") -> str:
-    """Size and estimated duration of a training, from timing one batch; its model ends unchanged on the
-    CPU."""
+    """Size and estimated time of a training, from one timed batch; its model ends unchanged, on the CPU."""
     model, config = job.model, job.config
     chosen = [job.train_examples[number] for number in range(config.micro_batch_size)]
     seconds, _ = seconds_of_batch(model, partial(job.collate, chosen), precision=config.precision)

@@ -91,8 +91,8 @@ def paired_tests(
 def count_tests(
     pairs: Iterable[tuple[str, str]], counts: Counts, statistic: Callable[[np.ndarray], Any], *, measure: str
 ) -> list[dict[str, Any]]:
-    """Test two systems on test by a statistic of summed counts, resampling the rows (clusters). Returns rows
-    like those of `paired_tests`, without `p_seeds`."""
+    """Test pairs of systems on test by a statistic of summed counts, resampling the rows (clusters): rows
+    with `a`, `b`, `measure`, the difference, its interval, p, and `p_holm`, corrected for these pairs."""
     rows = []
     for a, b in pairs:
         compared = compare_counts(counts[a, "test"], counts[b, "test"], statistic, seed=0)
@@ -107,8 +107,7 @@ def with_p_holm(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def comparison_cells(row: Mapping[str, Any]) -> list[str]:
-    """Cells of a test: difference in points with its interval, corrected p, and p over seeds if there is
-    one."""
+    """Cells of a test: difference in points with its interval, corrected p, and p over seeds if any."""
     low, high = (f"{100 * row[name]:.1f}" for name in ("low", "high"))
     difference = f"{100 * row['difference']:+.1f} [{low}, {high}]"
     return [difference, *(NONE if p is None else p_text(p) for p in (row["p_holm"], row.get("p_seeds")))]

@@ -48,8 +48,7 @@ def explore(analysis: Analysis) -> ExploredCluster:
 
 
 class ExploredCluster:
-    """The explorer over some documents, and the models behind it. `documents` and `readers` hold what is open
-    now."""
+    """The explorer over some documents, and its models. `documents` and `readers` are those open now."""
 
     documents: list[CoreferenceDocument]
     readers: list[Reader]
@@ -173,8 +172,7 @@ def content_of(
 def _first_words(
     source: Source, documents: Sequence[CoreferenceDocument], spans: Sequence[tuple], firsts: Sequence[int]
 ) -> Selection | None:
-    """The pair of a source as a selection in documents whose first words were `firsts`; None if one is cut
-    off."""
+    """The pair of a source as a selection in documents that begin at words `firsts`; None if it was cut."""
     if source.pair is None:
         return None
     at = {

@@ -1,5 +1,4 @@
-"""A model that reads the documents of the explorer: it is run on the reader's choices, words are scored,
-ranked.
+"""A model that reads the explorer's documents: it is run on the reader's choices, and words are ranked.
 
 Words are ranked, where the paper ranks tokens: a word's score is the mean (or the largest) of its tokens',
 and its percentile rank is among the words of its document; punctuation and the source do not count.
@@ -136,8 +135,8 @@ class Reader:
         )
 
     def attributed(self, selection: Selection) -> Attributed | None:
-        """Attribution of the last hidden span's prediction to words; None if not requested or none is
-        hidden."""
+        """Attribution of the last hidden span's prediction to the words; None if it is not requested, or
+        nothing is hidden."""
         if not (selection.gradients and selection.masked):
             return None
         key = ("gradients", self.is_global(selection).tobytes(), selection.masked)

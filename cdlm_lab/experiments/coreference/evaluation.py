@@ -298,8 +298,7 @@ def summary(report: Report) -> str:
 
 def read_clusters(folder: Path, split: str, *, among: Clusters) -> list[list[tuple]]:
     """The clusters that another run wrote, restricted to the mentions of `among`: so a run on fewer topics
-    can be compared with one on all. Raises ParameterError if the folder has none, or they lack some of the
-    mentions."""
+    can be compared with one on all. Raises ParameterError if the folder has none, or they lack mentions."""
     file = folder / f"clusters-{split}.json"
     if not file.is_file():
         raise ParameterError(

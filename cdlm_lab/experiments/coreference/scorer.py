@@ -6,10 +6,9 @@ evaluated once, with that threshold.
 
 Choices where the paper is silent, all but the last as in the released code: AdamW without weight decay
 (beta_2 0.999, epsilon 1e-8); a learning rate that falls linearly without warm-up; the epoch with the best
-CoNLL F1 on dev is kept (`checkpoint="loss"`: with the lowest loss on a sample of dev pairs, which is
-cheaper); training pairs are made within gold topics, as those of dev; test is searched within predicted
-topics where they are known; singletons count. Negatives are sampled, as the paper says; the released code
-takes all.
+CoNLL F1 on dev is kept (`checkpoint="loss"`: lowest loss on a sample of dev pairs, which is cheaper);
+training pairs are made within gold topics, as those of dev; test is searched within predicted topics where
+they are known; singletons count. Negatives are sampled, as the paper says; the released code takes all.
 
 `first_by_sentences` is in no paper: whole documents are read only for pairs whose score by sentences alone is
 high enough that at most this fraction of the coreferring dev pairs score lower. The other pairs keep their
@@ -391,8 +390,8 @@ def _scored(
 
 
 class FirstScores(NamedTuple):
-    """Probabilities from sentences alone, float32 (pairs,); for pairs below the threshold whole documents are
-    not read."""
+    """Probabilities from sentences alone, float32 (pairs,); for pairs below the threshold, whole documents
+    are not read."""
 
     scores: np.ndarray
     threshold: float
@@ -420,7 +419,7 @@ def first_scores(prepared: CoreferenceRun, split: str, folder: Path | None) -> F
 
 
 def passing_threshold(scores: np.ndarray, corefer: np.ndarray, *, lost: float) -> float:
-    """The largest threshold that at most a fraction `lost` of coreferring pairs score below; 0 if none corefer.
+    """The largest threshold with at most a fraction `lost` of coreferring pairs below; 0 if none corefer.
 
     Example:
         >>> scores, corefer = np.array([0.1, 0.2, 0.3, 0.9]), np.array([True, False, True, True])
@@ -531,8 +530,8 @@ def key_of(topics: Sequence[Topic], kind: str) -> list[list[tuple]]:
 def choose_threshold(
     prepared: CoreferenceRun, predictions: Sequence[GroupPrediction]
 ) -> clustering.ThresholdChoice:
-    """The threshold with the best CoNLL F1 on dev; singletons are left out if the settings leave them out of
-    all scores."""
+    """The threshold with the best CoNLL F1 on dev, without singletons if the settings leave these out of all
+    scores."""
     key, singletons = key_of(prepared.topics["dev"], prepared.settings.kind), prepared.settings.singletons
 
     def conll_f1(threshold: float) -> float:

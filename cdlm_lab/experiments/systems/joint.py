@@ -49,8 +49,7 @@ class JointSettings(EpochSettings):
         return super().config(items=items, seed=seed, patience=self.patience)
 
     def checkpoint(self, pretrained: str) -> str:
-        """The checkpoint to start from; `pretrained`: the head of its pretraining, `ie`, `ae` or ""
-        (none)."""
+        """The checkpoint to start from; `pretrained`: the head of its pretraining, `ie`, `ae`, "" = none."""
         return paragraph_checkpoint(self.mspp, head=pretrained) if pretrained else self.encoder
 
     @property

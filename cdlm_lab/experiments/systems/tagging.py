@@ -95,8 +95,7 @@ class TaggerSettings:
 
     @property
     def chosen(self) -> tuple[TagSystem, ...]:
-        """The systems, in the order of the paper's tables. Raises ParameterError: an unknown name, or
-        none."""
+        """The systems, in the order of the paper's tables. Raises ParameterError: unknown name, or none."""
         return chosen_systems(self.systems, TAG_SYSTEMS)
 
 
@@ -213,8 +212,7 @@ class Tagger:
         return self.examples_of(self.cut(documents))
 
     def make_ready(self, examples: TagExamples) -> None:
-        """Compute the encodings that are missing, with a progress bar; call it before examples are
-        collated."""
+        """Compute the encodings that are missing, with a bar; call it before examples are collated."""
         if not self.system.trains_encoder:
             self.taggers.encode(examples)
 
@@ -285,8 +283,8 @@ class Taggers:
             self._encoded.add(examples)
 
     def make(self, system: TagSystem, *, most: int, seed: int, trained: Path | None = None) -> Tagger:
-        """A new tagger, or a trained one from its folder. Raises ValueError, with a one-line message, if
-        something does not fit.
+        """A new tagger, or a trained one from its folder. Raises ValueError, in one line, if something does
+        not fit.
 
         Args:
             most: K; 0 for a system without context.
