@@ -51,7 +51,7 @@ class LanguageModel:
 
     name: str
     max_length: int  # most tokens of all texts together, special tokens included
-    variant: str  # of CDLM's ablation; says which tokens are global where words are predicted
+    variant: str  # of CDLM's ablation; determines which tokens are global when blanks are filled
     model: PreTrainedModel = field(repr=False)
     tokenizer: PreTrainedTokenizerFast = field(repr=False)
 

@@ -231,7 +231,7 @@ class Attended(Parts[AttendedWord]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """A marked mention."""
+    """A marked mention, as a half-open span of words."""
 
     document: str
     start: int  # index of its first word in the document, from 0
@@ -332,7 +332,7 @@ class AlignedSentence:
 
 @dataclass(frozen=True, kw_only=True)
 class Aligned(Pictured[AlignedSentence]):
-    """The sentences of the first document, in order."""
+    """The sentences of the first document with their weights, in order."""
 
     probability: float  # probability that the documents belong together
 
@@ -396,7 +396,7 @@ class Ranking(Pictured[RankedCandidate]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeighedEvidence:
-    """A sentence of evidence."""
+    """A sentence of evidence, with its share in the verdict."""
 
     evidence: int  # its index, from 0
     text: str

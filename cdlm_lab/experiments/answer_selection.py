@@ -274,7 +274,7 @@ def prepare(settings: Settings) -> AnswerRun:
     return AnswerRun.open(settings)
 
 
-# ---- before the start ----
+# ---- before training ----
 
 LOOKED_AT = 500  # questions per split whose sentence lengths are measured: tokenising more would be slow
 

@@ -75,19 +75,19 @@ class Settings(matching.MatcherSettings):
     corpus: str = STORYWORLD
     train_stories: int = Field(default=150, ge=2)
     held_out_stories: int = Field(default=40, ge=2)
-    # Of storyworld `similar` reports are of two events of a kind, `recurring` ones of two with the same
-    # people and places, `contradicting` ones of one, with names and numbers in each other's places. Of linked
-    # documents, which SciSumm has too, `similar` ones are drawn among the 20 cited papers whose words are
-    # most like those of the citing text. `auto` = recurring of storyworld, else random.
+    # In storyworld, `similar` reports are of two events of a kind, `recurring` ones of two with the same people
+    # and places, `contradicting` ones of one event, with names and numbers swapped. For linked documents, as
+    # in SciSumm, `similar` ones are sampled from the 20 cited papers whose words are most like those of the
+    # citing text. `auto` = recurring for storyworld, else random.
     unrelated: Unrelated | Literal["auto"] = "auto"
     negatives_per_positive: int = Field(default=1, ge=1)
-    # Of the passage around the citation, which stands for the citing paper, and of the start of the cited
-    # one; 0 = whole papers, and links whose citing sentence is not known as well.
+    # Length of the passage around the citation, which represents the citing paper, and of the start of the
+    # cited one; 0 = whole papers, and also links whose citing sentence is unknown.
     passage_sentences: int = Field(default=10, ge=0, description="0 means all")
     data_seed: int = 0
-    # Of each training document a drawn number of sentences is read, at least this.
+    # Of each training document a random number of sentences is read, at least this.
     fewest_sentences: int = Field(default=0, ge=0, description="0 means that documents stay whole")
-    # epochs, batch_size, learning_rate: of the hierarchical systems. encoder_epochs, ...: of the systems
+    # epochs, batch_size, learning_rate: for the hierarchical systems. encoder_epochs, ...: for the systems
     # whose encoder is trained: Longformers and fine-tuned BERT-HAN.
     epochs: int = Field(default=6, ge=1)
     batch_size: int = 16
@@ -97,8 +97,8 @@ class Settings(matching.MatcherSettings):
     encoder_micro_batch_size: int = 8
     encoder_learning_rate: float = 0.0005
     warmup_share: float = Field(default=0.0, ge=0, le=0.5)
-    parallel: str = ""  # of systems whose encoder is trained
-    workers: Workers = "auto"  # the same; what the others read is made already
+    parallel: str = ""  # for systems whose encoder is trained
+    workers: Workers = "auto"  # for the same systems; the inputs of the others exist already
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -360,7 +360,7 @@ class MatchingRun(SystemRun):
         return self.job(training, trial=True)
 
     def parallel(self, training: Training) -> str:
-        """"" (this process alone) for systems with a frozen encoder, which are cheap to train."""
+        """The processes that train; only this one if the encoder is frozen, as the rest trains fast."""
         return self.settings.parallel if training.system.trains_encoder else ""
 
     def load(self, training: Training) -> Matcher | CosineThreshold:

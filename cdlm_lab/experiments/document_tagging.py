@@ -401,7 +401,7 @@ def prepare(given: Settings) -> TaggingRun:
     return TaggingRun.open(given)
 
 
-# ---- before the start ----
+# ---- before training ----
 
 
 def preview(run: TaggingRun) -> HTML:

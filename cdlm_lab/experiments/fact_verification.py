@@ -85,7 +85,7 @@ class Settings(JointSettings):
     held_out_stories: int = Field(default=40, ge=2)
     train_claims: int = Field(default=0, ge=0, description="0 means all")
     held_out_claims: int = Field(default=0, ge=0, description="0 means all")
-    # Without those that no evidence decides, as in FM2, a small model learns the other two sooner.
+    # Without claims that no evidence decides, as in FM2, a small model learns the other two labels sooner.
     labels: Literal["all", "supported refuted"] = "all"
     evidence: Evidence = "retrieved"
     evidence_sentences: int = Field(default=3, ge=1)
@@ -271,7 +271,7 @@ def prepare(settings: Settings) -> VerificationRun:
     return VerificationRun.open(settings)
 
 
-# ---- before the start ----
+# ---- before training ----
 
 LOOKED_AT = 500  # claims per set that are tokenised for the preview
 

@@ -94,22 +94,22 @@ class Settings(EpochSettings):
     # Without the document that holds the clue nobody can do better than guess.
     seen: Literal["both documents", "one document"] = "both documents"
     kinds: Literal["all", "bridge", "comparison"] = "all"  # questions of other kinds are left out
-    # In training each bridge question is read once more, asked by the sentence that holds its clue: to find
-    # a name again is one step, which a small model learns first and then uses in the questions of two.
+    # In training each bridge question is also asked in the words of the sentence that holds its clue: finding
+    # a name again is one step, which a small model learns first and then uses in two-step questions.
     clue_questions: bool = False
     train_questions: int = Field(default=0, ge=0, description="0 means all")
     held_out_questions: int = Field(default=0, ge=0, description="0 means all")
-    # The paper reports on the official development set, where nothing may be chosen, and the official test
-    # set has no gold: so dev is drawn from train.
+    # The paper reports on the official development set, so nothing may be selected on it, and the official
+    # test set has no gold: so dev is sampled from train.
     dev_from_train: int = Field(default=0, ge=0)
     data_seed: int = 0
     variants: str = "longformer cdlm"
     # Or a folder with a folder for each, such as `cdlm` or `cdlm/model`; a run of this notebook; a model.
     encoders: str = STORYWORLD
     reset_globals: bool = True
-    max_length: int = 512  # what is longer loses the ends of its paragraphs, and is reported
+    max_length: int = 512  # longer sequences lose the ends of their paragraphs, which is reported
     window: int = 32
-    paragraph_types: int = Field(default=0, ge=0)  # so many have one of their own; the paper: none
+    paragraph_types: int = Field(default=0, ge=0)  # so many paragraphs have their own token type; paper: none
     support: Literal["threshold", "two_paragraphs"] = "threshold"
     most_answer_tokens: int = Field(default=30, ge=1)
     shown_model: str = ""
@@ -199,7 +199,7 @@ class MultihopRun(SystemRun):
         for encoder in given.chosen if not given.trained else ():
             checkpoint_of(given.encoders, encoder.name)
         run = cls(settings=given, questions=read_questions(given))
-        given.config(items=len(run.questions["train"]), seed=0)  # raises for values that cannot be
+        given.config(items=len(run.questions["train"]), seed=0)  # raises for impossible values
         return run
 
     @property
@@ -283,7 +283,7 @@ def prepare(given: Settings) -> MultihopRun:
     return MultihopRun.open(given)
 
 
-# ---- before the start ----
+# ---- before training ----
 
 LOOKED_AT = 500  # questions per split encoded for the preview: 90,000 would take most of an hour
 

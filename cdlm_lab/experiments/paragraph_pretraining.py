@@ -98,9 +98,9 @@ class Settings:
     trained: str = ""  # a run whose model is opened; "" = one is trained
     model: str = "storyworld/longformer"  # or `tiny`, from scratch
     corpus: str = "storyworld"
-    paragraphs: Literal["by topic", "as written"] = "by topic"  # of storyworld: of its digests, or reports
-    # At most so many for training, and for validation and test each; storyworld, which has no end, needs a
-    # number.
+    paragraphs: Literal["by topic", "as written"] = "by topic"  # in storyworld: from its digests, or its reports
+    # At most so many for training, and for each of validation and test; storyworld, generated without end,
+    # needs a number.
     train_clusters: int = Field(default=200, ge=0, description="0 means all")
     held_out_clusters: int = Field(default=60, ge=0, description="0 means all")
     head: Literal["ie_k", "ae_k"] = "ie_k"
@@ -111,9 +111,9 @@ class Settings:
     other_documents: int = Field(default=2, ge=0)
     sentence_length: int = Field(default=32, ge=2)  # L, the token in front included
     positions: Literal["strided", "compact"] = "strided"
-    projections: Literal["local", "global"] = "local"  # that every token starts with
-    mask_probability: float = 0.15  # 0 = paragraphs alone
-    dropout: float | None = None  # of hidden states and head; None = as the checkpoint says
+    projections: Literal["local", "global"] = "local"  # the ones that every token starts with
+    mask_probability: float = 0.15  # 0 = no MLM, only MSPP
+    dropout: float | None = None  # of hidden states and head; None = the checkpoint's value
     attention_dropout: AttentionDropout = 0.0
     steps: int = 300
     batch_size: int = 16
@@ -125,7 +125,7 @@ class Settings:
     gradient_checkpointing: bool = False
     evaluate_every: int = 100  # checkpoints are written as often
     parallel: str = ""
-    workers: Workers = "auto"  # that tokenise (`auto` = one for each core) and then make examples
+    workers: Workers = "auto"  # processes that tokenise (`auto` = one per core), then make examples
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -133,7 +133,7 @@ class Settings:
             raise ParameterError("same_document and other_documents are 0; there must be a wrong candidate")
         if self.mask_probability != 0:
             check_probability(self.mask_probability)
-        self.config.accumulation(processes=Processes.of(self.parallel).total)  # refuses what cannot be
+        self.config.accumulation(processes=Processes.of(self.parallel).total)  # raises for impossible values
 
     @property
     def config(self) -> TrainingConfig:
@@ -537,7 +537,7 @@ def losses_figure(report: Report) -> go.Figure | Shown:
     return keep_figure(folder_of(report), "losses", figure)
 
 
-# ---- before the start ----
+# ---- before training ----
 
 LOOKED_AT = 200  # examples from which the share of cut text and the mean length are estimated
 

@@ -49,7 +49,7 @@ class Settings(CorpusSettings):
     run_folder: str = "runs/pretraining"
     variant: Literal["longformer", "local-cdlm", "rand-cdlm", "prefix-cdlm", "cdlm"] = "cdlm"
     model: str = "tiny"
-    projections: Literal["local", "global"] = "local"  # that local attention starts with
+    projections: Literal["local", "global"] = "local"  # the ones that local attention starts with
     window: int = 32
     attention: str = "auto"
     dropout: float | None = None

@@ -141,7 +141,7 @@ class ExperimentRun:
     SHAPES: ClassVar[tuple[str, ...]] = ()  # settings that shape a model; () = no trained one can be opened
     CHOSEN: ClassVar[tuple[str, ...]] = ()  # the setting that lists the systems
 
-    settings: Any  # with `run_folder`, and `trained` and `parallel` if anything is trained
+    settings: Any  # has `run_folder`, and `trained` and `parallel` if anything is trained
     opened: Run | None = None  # the folder as locked by this process; None = another process holds it
 
     @classmethod
@@ -247,7 +247,7 @@ class SystemRun(ExperimentRun):
     ITEMS: ClassVar[str] = "examples"  # what the examples of a batch are called in texts
     CHOSEN: ClassVar[tuple[str, ...]] = ("systems",)
 
-    settings: Any  # also with `chosen` and `seeds`
+    settings: Any  # also has `chosen` and `seeds`
 
     @classmethod
     def open(cls, settings: Any, **reading: Any) -> Self:
@@ -589,7 +589,7 @@ class KeptNumbers:
                 np.save(opened, self.values, allow_pickle=False)
 
 
-# ---- before the start ----
+# ---- before training ----
 
 
 def facts_table(facts: Iterable[tuple[str, str]]) -> Shown:

@@ -119,14 +119,14 @@ def matched_settings(given: Settings) -> document_matching.Settings:
     if not given.matching_run:
         folder, systems = Path(given.run_folder) / "matching", given.systems or DEFAULT_SYSTEMS
         if given.trained and systems == DEFAULT_SYSTEMS:
-            systems = kind().systems  # for all that the trained run has
+            systems = kind().systems  # the default, which below becomes all systems of the trained run
         own = kind(run_folder=str(folder), systems=systems, precision=given.precision, trained=given.trained)
         return as_trained(own, MatchingRun.SHAPES, chosen=MatchingRun.CHOSEN)
     folder, run = Path(given.matching_run), f"matching_run is {given.matching_run!r}"
     if not (folder / REPORT_FILE).is_file():
         raise ParameterError(f'{run}, where no finished run of notebook 04 is; run that first, or write ""')
     known, names = read_report(folder), parameter_names(kind)
-    # By however many processes it was made: it is read by one.
+    # However many processes made the run, only this one reads it.
     alone = {"run_folder": str(folder), "parallel": "", "workers": "auto"}
     values = with_those_of_before(_BEFORE | known.parameters | alone, names)
     if missing := [name for name in names if name not in values]:
@@ -234,7 +234,7 @@ def _longformer_scores(
             matcher, done = run.matching.load(training), len(pairs) - len(kept.missing)
             with Progress(total=len(pairs), initial=done, desc=training.label, unit="pair") as bar:
                 for number in kept.missing:
-                    kept.values[number] = -np.inf  # where there is no sentence
+                    kept.values[number] = -np.inf  # padding beyond the last sentence
                     alignments = longformer_alignments(matcher, pairs[number], source=source)
                     for place, scores in enumerate(alignments.values()):
                         kept.values[number, place, : len(scores)] = scores

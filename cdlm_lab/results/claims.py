@@ -52,7 +52,7 @@ def claims_table(results: Path, *, headlines: bool = False) -> tables.ScoreTable
     more = () if headlines else ("n", "seeds")
     columns |= {name: [row[name] for row in measured] for name in ("ours", "against", *more, "p", "there it")}
     folder = "data/results/" if headlines else ""
-    files = [claim["file"].split() for claim in claims]  # of several the folder is that of the first
+    files = [claim["file"].split() for claim in claims]  # several files share the folder of the first
     columns["file"] = [folder + ", ".join([one[0], *(Path(file).name for file in one[1:])]) for one in files]
     headings = [tables.Heading(name=name, is_text=name not in ("seeds", "p")) for name in columns]
     rows = [[tables.Cell(text=text) for text in row] for row in zip(*columns.values(), strict=True)]

@@ -313,7 +313,7 @@ def _files(top: Path, own: str | Path | None) -> Iterator[Path]:
 def _name(file: Path, top: Path) -> str:
     place = file.parent if file.name == REPORT_FILE else file
     name = place.relative_to(top).as_posix() if place != top else REPORT_FILE
-    return name.encode("utf-8", errors="backslashreplace").decode("utf-8")  # a name may be of any bytes
+    return name.encode("utf-8", errors="backslashreplace").decode("utf-8")  # file names may have any bytes
 
 
 def _is_report(file: Path) -> bool:

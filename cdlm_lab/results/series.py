@@ -130,7 +130,7 @@ class KnownRuns:
         parameters = one.report.parameters
         values = {name: value for name, value in parameters.items() if name != _ADDED}
         before = with_those_of_before(values, (_ADDED,))[_ADDED]
-        if parameters.get(_ADDED, before) != before:  # else the report is as an older one, which has none
+        if parameters.get(_ADDED, before) != before:  # else treat it like an older report, which lacks this
             values = parameters
         invented = parameters.get("corpus", "storyworld") == "storyworld"
         comparable = {

@@ -46,7 +46,7 @@ class PaperTable:
     # Further rows of reports to show, such as baselines: True = all, or their names.
     others: bool | tuple[str, ...] = True
     papers: Sequence[SystemRow] = ()  # rows that only the paper has
-    columns: Sequence[Column] | None = None  # None = those of the experiment
+    columns: Sequence[Column] | None = None  # None = the default columns of the experiment
     is_published: bool = True  # False = in no paper, so the table is left out if it was not run
 
     @property
@@ -60,7 +60,7 @@ class FilledTable:
     """A table of a paper filled in one setting."""
 
     table: ScoreTable
-    name: str  # of the paper's table
+    name: str  # name of the paper's table
     corpus: str  # display name of the corpus; "" = nothing was measured
     rows: Mapping[str, TakenRow]  # system -> the row that was used; {} = nothing was measured
 

@@ -63,7 +63,7 @@ LOOKED_AT = 200  # training pairs from which those of median length are timed
 MOST_IN_WHOLE = 5_000  # most dev pairs for which whole documents are read to measure the shortcut's loss
 
 
-# ---- before the start ----
+# ---- before training ----
 
 
 def preview(prepared: CoreferenceRun) -> Shown:

@@ -30,19 +30,20 @@ from cdlm_lab.widgets.packed import MarkedTokens, tokens_html
 
 @settings
 class JointSettings(EpochSettings):
-    """In the paper, for WikiQA and TREC-QA (FEVER): 64 tokens; 5 seeds (not reported); 40 epochs (not
-    reported); batches of 32 (64); learning rate 2e-6 (1e-5); 1000 warm-up steps."""
+    """Parameters shared by notebooks 09 and 10. The paper's values for WikiQA and TREC-QA (FEVER): 64 tokens;
+    5 seeds (not reported); 40 epochs (not reported); batches of 32 (64); learning rate 2e-6 (1e-5); 1000
+    warm-up steps."""
 
     systems: str = ""
-    encoder: str = "storyworld/longformer"  # of the systems without MSPP
-    # A run of notebook 08, its folder or the name of one that comes with the project, or a folder that holds
-    # several, of which the head tells the one for a system; systems without MSPP need none.
+    encoder: str = "storyworld/longformer"  # for the systems without MSPP
+    # A run of notebook 08, by its folder or its name if it ships with the project, or a folder of several, of
+    # which a system takes the one with its head; systems without MSPP need none.
     mspp: str = ""
     sentence_length: int = Field(default=32, ge=2)  # L, the token in front included
-    positions: Literal["strided", "compact"] = "strided"  # the paper's, or those of its released code
-    head_layers: Literal["linear", "tanh"] = "linear"  # the same
-    patience: int = Field(default=0, ge=0)  # 0 = training never ends before its last epoch
-    dropout: float | None = None  # of hidden states and head; None = as the checkpoint says
+    positions: Literal["strided", "compact"] = "strided"  # strided: the paper's; compact: its released code's
+    head_layers: Literal["linear", "tanh"] = "linear"  # linear: the paper's; tanh: its released code's
+    patience: int = Field(default=0, ge=0)  # 0 = no early stopping
+    dropout: float | None = None  # of hidden states and head; None = the checkpoint's value
 
     def config(self, *, items: int, seed: int) -> TrainingConfig:
         """The config of a training on `items` examples with one seed."""
@@ -67,17 +68,17 @@ class JointSettings(EpochSettings):
 class JointRun(SystemRun):
     """A run whose systems keep the epoch with the highest score on dev. An experiment also defines
 
-        of_split(name)                    returns questions or claims
-        reader(system, seed, trained)     returns a new or the trained model, with its tokenizer
-        config(system, seed)              returns the training config
-        judged(reader, examples)          returns the score on dev; higher is better
+    of_split(name)                    returns questions or claims
+    reader(system, seed, trained)     returns a new or the trained model, with its tokenizer
+    config(system, seed)              returns the training config
+    judged(reader, examples)          returns the score on dev; higher is better
     """
 
     @classmethod
     def open(cls, settings: JointSettings) -> Self:
         """Claim the folder; check, before and after reading, that every system can be built and trained."""
         if not settings.trained:
-            for system in settings.chosen:  # before the reading, which may take long
+            for system in settings.chosen:  # before reading the data, which may take long
                 settings.checkpoint(system.pretrained)
         run = super().open(settings)
         for system in run.systems:

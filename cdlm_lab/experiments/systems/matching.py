@@ -123,15 +123,15 @@ class MatcherSettings:
     """The parameters of the systems of notebooks 04 and 05."""
 
     systems: str = "tf-idf bert-avg bert-han bert-han-shallow gru-han-shallow cdlm"
-    # Of BERT-AVG and BERT-HAN: a folder, a hub name, `minilm`, or one that comes with the project.
+    # For BERT-AVG and BERT-HAN: a folder, a hub name, `minilm`, or one that ships with the project.
     sentence_encoder: str = "storyworld/longformer"
-    # Of GRU-HAN: a text file as GloVe's, or an encoder, whose embedding table is taken; "" = the words of the
-    # training documents, from vectors drawn at random.
+    # For GRU-HAN: a text file in GloVe's format, or an encoder, whose embedding table is used; "" = the words
+    # of the training documents, with random vectors.
     word_vectors: str = "storyworld/longformer"
-    # Of word vectors, of GRUs in one direction and of the matcher (the paper: 50); larger word vectors are
+    # Size of word vectors, of GRUs in one direction and of the matcher (the paper: 50); larger word vectors are
     # reduced to it by their principal components.
     hidden_size: int = Field(default=50, ge=1)
-    # Of a document and of a sentence, for the hierarchical systems.
+    # Most sentences of a document and words of a sentence that hierarchical systems read.
     most_sentences: int = Field(default=60, ge=1)
     most_words: int = Field(default=50, ge=1)
     encoders: str = "storyworld"  # or a folder with a folder for each variant, such as `cdlm` or `cdlm/model`
@@ -139,7 +139,7 @@ class MatcherSettings:
     max_length: int = 512
     window: int = 32
     attention_dropout: AttentionDropout = (
-        0.0  # where an encoder is trained; hidden states have the checkpoint's
+        0.0  # where an encoder is trained; hidden states keep the checkpoint's dropout
     )
     precision: Precision = "auto"  # of the forward pass in training, of frozen encodings and of predictions
 
@@ -160,9 +160,9 @@ class MatchPredictions:
     """Predictions for pairs, in the same order."""
 
     probabilities: np.ndarray  # float64 (pairs,), probability that the documents belong together
-    # Name of a score -> for each pair float64 (sentences of the first document,), the higher the more it
-    # belongs to the second one: `attention` and `cosine` (CDA equations 3 and 4). Sentences beyond those that
-    # a system reads are missing at the end. Empty for a model that has no such scores.
+    # Name of a score -> for each pair float64 (sentences of the first document,), higher = belongs more to the
+    # second document: `attention` and `cosine` (CDA equations 3 and 4). Sentences beyond those that a system
+    # reads are missing at the end. Empty for a model that has no such scores.
     alignments: dict[str, list[np.ndarray]]
 
     @property

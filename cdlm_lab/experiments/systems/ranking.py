@@ -62,7 +62,7 @@ class Ranker:
 
     model: JointModel
     tokenizer: PreTrainedTokenizerBase
-    seed: int = 0  # of its training
+    seed: int = 0  # with which it was trained
 
     @property
     def k(self) -> int:
