@@ -75,10 +75,10 @@ class Settings(matching.MatcherSettings):
     corpus: str = STORYWORLD
     train_stories: int = Field(default=150, ge=2)
     held_out_stories: int = Field(default=40, ge=2)
-    # In storyworld, `similar` reports are of two events of a kind, `recurring` ones of two with the same people
-    # and places, `contradicting` ones of one event, with names and numbers swapped. For linked documents, as
-    # in SciSumm, `similar` ones are sampled from the 20 cited papers whose words are most like those of the
-    # citing text. `auto` = recurring for storyworld, else random.
+    # In storyworld, `similar` reports are of two events of a kind, `recurring` ones of two with the same
+    # people and places, `contradicting` ones of one event, with names and numbers swapped. For linked
+    # documents, as in SciSumm, `similar` ones are sampled from the 20 cited papers whose words are most like
+    # those of the citing text. `auto` = recurring for storyworld, else random.
     unrelated: Unrelated | Literal["auto"] = "auto"
     negatives_per_positive: int = Field(default=1, ge=1)
     # Length of the passage around the citation, which represents the citing paper, and of the start of the

@@ -98,7 +98,7 @@ class Settings:
     trained: str = ""  # a run whose model is opened; "" = one is trained
     model: str = "storyworld/longformer"  # or `tiny`, from scratch
     corpus: str = "storyworld"
-    paragraphs: Literal["by topic", "as written"] = "by topic"  # in storyworld: from its digests, or its reports
+    paragraphs: Literal["by topic", "as written"] = "by topic"  # in storyworld: of its digests, or reports
     # At most so many for training, and for each of validation and test; storyworld, generated without end,
     # needs a number.
     train_clusters: int = Field(default=200, ge=0, description="0 means all")

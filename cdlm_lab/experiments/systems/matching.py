@@ -128,8 +128,8 @@ class MatcherSettings:
     # For GRU-HAN: a text file in GloVe's format, or an encoder, whose embedding table is used; "" = the words
     # of the training documents, with random vectors.
     word_vectors: str = "storyworld/longformer"
-    # Size of word vectors, of GRUs in one direction and of the matcher (the paper: 50); larger word vectors are
-    # reduced to it by their principal components.
+    # Size of word vectors, of GRUs in one direction and of the matcher (the paper: 50); larger word vectors
+    # are reduced to it by their principal components.
     hidden_size: int = Field(default=50, ge=1)
     # Most sentences of a document and words of a sentence that hierarchical systems read.
     most_sentences: int = Field(default=60, ge=1)
@@ -160,9 +160,9 @@ class MatchPredictions:
     """Predictions for pairs, in the same order."""
 
     probabilities: np.ndarray  # float64 (pairs,), probability that the documents belong together
-    # Name of a score -> for each pair float64 (sentences of the first document,), higher = belongs more to the
-    # second document: `attention` and `cosine` (CDA equations 3 and 4). Sentences beyond those that a system
-    # reads are missing at the end. Empty for a model that has no such scores.
+    # Name of a score -> for each pair float64 (sentences of the first document,), higher = belongs more to
+    # the second document: `attention` and `cosine` (CDA equations 3 and 4). Sentences beyond those that a
+    # system reads are missing at the end. Empty for a model that has no such scores.
     alignments: dict[str, list[np.ndarray]]
 
     @property
