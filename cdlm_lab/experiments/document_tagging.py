@@ -188,7 +188,7 @@ def _drawn(split: str, most: int) -> Callable[[int], list[int]] | None:
 
 
 def _near_labels(document: TaggedDocument, most: int) -> TaggedDocument:
-    """The document with its labelled sentences and the `most` unlabelled ones next to them; 0 = all."""
+    """The document with its labelled sentences and the `most` unlabelled ones nearest to them; 0 = all."""
     if not most:
         return document
     labelled = np.array(document.labelled)

@@ -2,8 +2,8 @@
 
 Reports share a table if their parameters agree in everything except what its rows are about, such as models
 and systems. If several reports have a row, the newest is used; runs of the same model that differ only in
-their seed become one row, with mean and standard deviation. Such a row has no interval, because those of the
-runs describe other test items, not other seeds; its p is the largest of the runs'.
+their seed become one row, with mean and standard deviation. Such a row has no interval, because the runs'
+intervals say how each score varies with the test items, not with the seed; its p is the largest of the runs'.
 """
 
 from __future__ import annotations
