@@ -1,1 +1,1 @@
-"""Trained models as objects that take texts: what `cdlm_lab.load` and the command `cdlm-lab apply` give."""
+"""Trained models as objects that read texts: what `cdlm_lab.load` and the command `cdlm-lab apply` return."""

@@ -1,9 +1,9 @@
-"""A language model over several texts: vectors of their tokens, words for blanks, attention between texts.
+"""Apply a language model to texts: token vectors, words for blanks, attention between texts.
 
-Texts that are given together are read together, in one sequence, each between `<doc-s>` and `</doc-s>`. What
-is longer than the model's longest sequence is cut, with a `TextCut`: every text gets an equal share of the
-room, what a short one leaves goes to the others, and a text loses its end, or what is farthest from its
-blanks.
+Texts that are given together are read together, in one sequence, each between `<doc-s>` and `</doc-s>`. If
+they are longer than the model's maximum length they are truncated, with a `TextCut` warning: each gets an
+equal share of the room, what a short one leaves goes to the others, and it loses its end, or what is farthest
+from its blanks.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ Texts = str | Sequence[str] | Mapping[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageModel:
-    """A trained language model, or an encoder."""
+    """A trained language model or encoder that reads texts."""
 
     name: str
-    max_length: int  # tokens of all texts together, special ones included
-    variant: str  # of CDLM's ablation; says which tokens are global where words are predicted
+    max_length: int  # most tokens of all texts together, special tokens included
+    variant: str  # of CDLM's ablation; determines which tokens are global when blanks are filled
     model: PreTrainedModel = field(repr=False)
     tokenizer: PreTrainedTokenizerFast = field(repr=False)
 
     def encode(self, texts: Texts, *, together: bool = True) -> Encodings:
-        """Tokens, character offsets and vectors of each text. `together`: they are read in one sequence,
-        whose first token attends to all of it, as in document matching; False = each is read alone."""
+        """Tokens, character offsets and vectors of each text. `together`: read all in one sequence, whose
+        first token has global attention, as in document matching; False = read each text alone."""
         named = texts_of(texts)
         groups = [list(named)] if together else [[name] for name in named]
         encoded = [one for names in groups for one in self._encode({name: named[name] for name in names})]
@@ -83,11 +83,11 @@ class LanguageModel:
         return encoded
 
     def fill(self, texts: Texts, *, top: int = 5, pieces: int = 4) -> Filled:
-        """The likeliest words for each blank, `[MASK]`, given all texts; the other blanks stay blank.
+        """The most probable words for each blank, `[MASK]`, given all texts; the other blanks stay masked.
 
         Args:
-            top: words for each blank, and beginnings of words that are looked at at once.
-            pieces: the most that a word may have; time grows with its square.
+            top: number of words for each blank; also the beam width.
+            pieces: most word pieces of a word; time grows with its square.
         """
         if not hasattr(self.model, "lm_head"):
             raise ParameterError(f"{self.name} has no language-model head, so it cannot fill blanks")
@@ -115,15 +115,15 @@ class LanguageModel:
         return Filled(parts=tuple(filled))
 
     def has_blank(self, text: str) -> bool:
-        """Whether there is a blank in a text."""
+        """True if a text has a blank."""
         return self._blank.search(text) is not None
 
     def attention(self, texts: Texts, source: tuple[int, str]) -> Attended:
-        """How much the words of the other texts have to do with a source, in the last layer.
+        """How strongly attention in the last layer connects the words of the other texts to a source.
 
         Args:
-            source: number of a text, from 0, and words in it, the first place where they stand. They attend
-                to all texts, and are attended to by all, as in CDLM's analysis (section 3.5).
+            source: index of a text, from 0, and words in it, of which the first occurrence is taken. They are
+                global: they attend to all texts, and all attend to them, as in CDLM's analysis (section 3.5).
         """
         named = texts_of(texts)
         if len(named) < 2:
@@ -163,7 +163,7 @@ class LanguageModel:
         return re.compile("|".join(map(re.escape, {MASK, self.tokenizer.mask_token})))
 
     def _with_blanks(self, named: Mapping[str, str], *, room: int) -> np.ndarray:
-        """The sequence of the texts, with a mask for each blank; int64 (seq,)."""
+        """The sequence of the texts with one mask token for each blank; int64 (seq,)."""
         tokens = {name: self._blanked(text) for name, text in named.items()}
         rooms = self._rooms({name: len(ids) for name, ids in tokens.items()}, most=room)
         kept = []
@@ -180,14 +180,14 @@ class LanguageModel:
         return packed.input_ids
 
     def _blanked(self, text: str) -> list[int]:
-        """The tokens of a text, with a mask for each blank; the space before a blank is of its word."""
+        """Token ids of a text, with one mask for each blank; a space before a blank is part of its word."""
         *before, last = self._blank.split(text)
         pieces = tokenise([*(part.rstrip() for part in before), last], self.tokenizer)["input_ids"]
         masked = [[*ids, self._special.mask] for ids in pieces[:-1]]
         return [number for ids in (*masked, pieces[-1]) for number in ids]
 
     def _rooms(self, lengths: Mapping[str, int], *, most: int | None = None) -> list[int]:
-        """How many tokens of each text are read. Raises ParameterError: there is no room for so many."""
+        """The number of tokens read of each text. Raises ParameterError if there is no room for so many."""
         if silent := [name for name, length in lengths.items() if not length]:
             raise ParameterError(f"{silent[0]} has no character that the model knows; leave it out")
         budget = (most or self.max_length) - self._special.framing
@@ -207,7 +207,7 @@ class LanguageModel:
 
 
 def _place_of(documents: Sequence[CoreferenceDocument], source: tuple[int, str]) -> Place:
-    """The first place of words in a document. Raises ParameterError: they do not stand there."""
+    """The first occurrence of words in a document. Raises ParameterError if they do not occur there."""
     try:
         number, words = source
         wanted = [

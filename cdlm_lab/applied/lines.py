@@ -1,10 +1,10 @@
-"""A model applied to many texts: a line of JSON in, a line of JSON out, for `cdlm-lab apply`.
+"""Apply a model to many texts, for `cdlm-lab apply`: one line of JSON in, one line of JSON out.
 
-All lines are looked at before anything is loaded: one that is malformed stops the command, with its place.
-Then the model answers line after line, as it does from Python, and nothing is kept but the line at hand. What
-it gave grows in `out.jsonl.part`, line by line; when all are there that becomes `out.jsonl`. After a kill the
-same command goes on behind the last whole line, and the file ends up the same: no answer depends on the lines
-before it. `out.jsonl.made.json` says which model read which file, and with what; other ones are refused.
+All lines are checked before a model is loaded: a malformed one stops the command, with its file and line.
+Then the model answers line by line, as it does from Python, holding only the current line in memory. Answers
+are appended to `out.jsonl.part`, which becomes `out.jsonl` when all are there. After a kill the same command
+continues behind the last complete line, and the result is the same: no answer depends on the lines before it.
+`out.jsonl.made.json` records the model, its system and the input file; a run with others is refused.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Named = Annotated[dict[Text, FilledText], Field(min_length=1)]
 
 
 class _Record(Fields):
-    id: Any = None  # comes back as it is
+    id: Any = None  # copied unchanged into the answer
 
 
 class _Texts(_Record):
@@ -98,7 +98,7 @@ def _of_texts(model: LanguageModel, given: _Texts) -> Result:
 
 @dataclass(frozen=True)
 class Form:
-    """What a line for a sort of model holds, and how the model takes it."""
+    """The fields of an input line for one class of models, and the function that answers it."""
 
     kind: type[_Record]
     answer: Callable[[Any, Any], Result]
@@ -117,7 +117,7 @@ FORMS: dict[type[Any], Form] = {
 
 @dataclass(frozen=True)
 class Applied:
-    """How many lines there are, and how many of them the model could not read."""
+    """The number of lines, and how many of them the model could not read."""
 
     lines: int
     refused: int
@@ -126,14 +126,14 @@ class Applied:
 def apply_lines(
     name: str, source: str | os.PathLike[str], target: str | os.PathLike[str], *, system: str = ""
 ) -> Applied:
-    """Let a model answer each line of a file, or go on with that.
+    """Let a model answer each line of a file, or continue a run that was interrupted.
 
     Args:
-        name: of the model, as `load` takes it; `system`: likewise.
-        source, target: files of JSON lines; what the model cannot read has an `error` in place of an answer.
+        name: of the model: a shipped one, or a folder; `system`: which one, of a run with several.
+        source, target: files of JSON lines; a line that the model cannot read gets an `error`, no answer.
 
-    Raises DataError: a line is malformed. Raises RunError: what is there was made of another file or by
-    another model, or another process is at it. Raises Stopped after an interrupt.
+    Raises DataError if a line is malformed. Raises RunError if existing answers are of another file or model,
+    or another process is writing them. Raises Stopped after an interrupt.
     """
     source, target = Path(source), Path(target)
     if not source.exists():
@@ -161,8 +161,8 @@ def apply_lines(
 
 
 def apply_in_run(run_folder: str, *, model: str, texts: str, system: str = "") -> Report:
-    """The same as a run: answers go into `answers.jsonl` of its folder, and what became of them into its
-    report."""
+    """Apply a model as a run: answers go to `answers.jsonl` in its folder, and the counts of lines and
+    refused lines into its report."""
     run = open_run(run_folder, name="apply", parameters={"model": model, "texts": texts, "system": system})
     if run.finished:
         return run.finished
@@ -187,7 +187,7 @@ def _answer_lines(model: Any, form: Form, source: Path, part: IO[bytes], *, done
 
 
 def answer_of(model: Any, form: Form, record: JsonRecord[Any]) -> dict[str, Any]:
-    """What becomes of a line: its `id` if it has one, the answer, and what was `cut`; or an `error`."""
+    """The output for a line: its `id` if it has one, the answer, and what was `cut`; or an `error`."""
     given = record.fields
     answer = {} if given.id is None else {"id": given.id}
     with warnings.catch_warnings(record=True) as caught:
@@ -201,7 +201,7 @@ def answer_of(model: Any, form: Form, record: JsonRecord[Any]) -> dict[str, Any]
 
 
 def _check_same(target: Path, note: Path, made: dict[str, Any]) -> None:
-    """Raise RunError unless what is at the target, or was begun there, was made in the same way."""
+    """Raise RunError unless existing answers, finished or not, are of the same input and model."""
     begun = target if target.exists() else target.with_name(f"{target.name}.part")
     if not begun.exists():
         note.unlink(missing_ok=True)
@@ -218,7 +218,7 @@ def _check_same(target: Path, note: Path, made: dict[str, Any]) -> None:
 
 @contextmanager
 def _held(path: Path) -> Iterator[IO[bytes]]:
-    """A file to be gone on with, which no other process writes."""
+    """Open a file for appending, locked against other processes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as part:
         try:
@@ -229,7 +229,7 @@ def _held(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _whole_lines(part: IO[bytes]) -> int:
-    """How many lines are whole; the beginning of another is cut off."""
+    """The number of complete lines; an incomplete last line is removed from the file."""
     part.seek(0)
     count, end = 0, 0
     for line in part:

@@ -1,7 +1,7 @@
-"""`load`: from a name to the object of its kind.
+"""`load`: from a name to a model object of the matching class.
 
-A name is one that comes with the project (`storyworld/cdlm`), the folder of a run of notebooks 01 and 03 to
-10, a folder with a checkpoint, `minilm`, or a name on the hub.
+A name is one that ships with the project (`storyworld/cdlm`), the folder of a run of notebooks 01 and 03 to
+10, a folder with a checkpoint, `minilm`, or a name on the Hugging Face hub.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from cdlm_lab.training.trained import (
 )
 from cdlm_lab.training.validation import JUDGED
 
-LONGEST, WINDOW = 512, 512  # of an encoder that is converted, unless it is shorter
+LONGEST, WINDOW = 512, 512  # of an encoder that is converted to a Longformer, unless it is shorter
 Model = Any  # one of the classes of `language` and `tasks`
 
 
@@ -71,18 +71,18 @@ def load(
     max_length: int | None = None,
     window: int | None = None,
 ) -> Model:
-    """A trained model that takes texts.
+    """A trained model that reads texts.
 
     Args:
-        name: one that comes with the project, the folder of a run or of a checkpoint, or a name on the hub.
-        system: of a run with several, such as `joint-ie`; "" = the one whose answers its notebook shows, of
-            answers and of matching the one that was best on dev.
-        variant: of a language model, which of CDLM's ablation it is: it says which tokens are global when it
-            fills blanks; "" = as its run or its name says, else `cdlm`.
-        max_length, window: of a language model; None = as it was made, at most 512 for an encoder that has to
-            be converted.
+        name: one that ships with the project, the folder of a run or of a checkpoint, or a name on the hub.
+        system: of a run with several, such as `joint-ie`; "" = the one whose answers its notebook shows, for
+            answer selection and matching the one that was best on dev.
+        variant: of a language model, which of CDLM's ablation it is: it determines which tokens are global
+            when blanks are filled; "" = as its run or its name says, else `cdlm`.
+        max_length, window: of a language model; None = the checkpoint's own, at most 512 for an encoder that
+            has to be converted.
 
-    Raises ParameterError, CheckpointError: there is no such model, or it cannot be used; in one line.
+    Raises ParameterError or CheckpointError, with a one-line message, if there is no usable model.
     """
     given = os.fspath(name)
     if (run := _run_of(given)) is not None:
@@ -107,7 +107,7 @@ def load(
 
 
 def kind_of_name(name: str) -> type[Any]:
-    """The class of what `load` gives for a name, not loading it. Raises CheckpointError: it is nothing."""
+    """The class of what `load` returns for a name, without loading. Raises CheckpointError: unknown name."""
     if (run := _run_of(name)) is None:
         _checkpoint(name)
         return LanguageModel
@@ -115,7 +115,7 @@ def kind_of_name(name: str) -> type[Any]:
 
 
 def _run_of(name: str) -> str | None:
-    """The run that a name is, or that its folder is a model of, as `trained` names it; None if it is none."""
+    """The run of that name, or that the model folder of that name is in, for `trained`; None if none."""
     if name in shipped_runs() and not Path(name).is_dir():
         return name
     path = Path(name)
@@ -124,7 +124,7 @@ def _run_of(name: str) -> str | None:
 
 
 def _checkpoint(name: str) -> str:
-    """What is loaded as a language model. Raises CheckpointError, with the names there are, if nothing is."""
+    """The checkpoint to load as a language model. Raises CheckpointError, listing known names: none fits."""
     known = ", ".join(sorted({*shipped_names(), *shipped_runs()})) or "none; they are part of a clone"
     ships = f"with the project come {known}"
     path = Path(name)
@@ -169,10 +169,10 @@ def _language_model(
     length = max_length or longest
     form = {"max_length": length, "window": window or min(width, length - length % 2)}
     try:
-        if source == "minilm":  # its head would be a new one
+        if source == "minilm":  # its language-model head would be untrained
             raise CheckpointError(source)
         model, tokenizer = load_language_model(source, **form)
-    except CheckpointError:  # without a head it still encodes; any other fault is found again
+    except CheckpointError:  # without a head it still encodes; any other fault is raised again below
         model, tokenizer = load_encoder(source, **form)
     reset_globals(model, chosen.name)
     model = model.to(default_device())
@@ -192,7 +192,7 @@ def _model_of(run: str) -> Path:
 
 
 def _settings(kind: type[Any], run: str, **values: Any) -> Any:
-    """Those of a run, whose models are its own, or those of the run that it opened."""
+    """The settings of a run, with `trained` naming the run itself, or the run whose models it opened."""
     parameters = trained_parameters(run)
     own = {"trained": parameters.get("trained") or run, "run_folder": "", **values}
     names = parameter_names(kind)
@@ -260,7 +260,7 @@ def _answers(name: str, run: str, system: str) -> AnswerModel:
 
 
 def _on_dev(run: AnswerRun | MatchingRun, system: Any) -> float:
-    """How good a system was on dev, by what chose its checkpoint; -inf if no history is kept."""
+    """The dev score of a system, by what selected its checkpoint; -inf if no history is kept."""
     records = read_history(run.model_folder(Training(system, 0)).parent / TRAINING_FOLDER / HISTORY_FILE)
     values = (record.get(JUDGED, -record.get("eval_loss", inf)) for record in records)
     return max(values, default=-inf)

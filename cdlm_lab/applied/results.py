@@ -1,4 +1,4 @@
-"""What models say of texts: small typed objects, each with a frame for pandas and a picture for notebooks."""
+"""Results of models: small typed objects, each with a pandas data frame and a picture for notebooks."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from cdlm_lab.widgets.explorer.still import shade
 from cdlm_lab.widgets.html import escaped
 
 PACKAGE = Path(__file__).resolve().parents[1]
-IN_SIGHT = 12  # rows of a table that a picture shows
+IN_SIGHT = 12  # most table rows in a picture
 Part = TypeVar("Part")
 
 
 class TextCut(UserWarning):
-    """A model did not read all of a text."""
+    """Warning that a model did not read all of a text."""
 
 
 def warn_of_cut(what: str, *, lost: int, of: int, policy: str, unit: str = "tokens") -> None:
-    """Warn, if anything was lost, how much of how much was, and by which rule; at the line of the caller
-    outside of the package."""
+    """Warn, if anything was lost, how much of the total it was and by which rule; the warning points at the
+    caller's line outside the package."""
     if lost:
         files = (frame.filename for frame in inspect.stack(context=0)[1:])
         level = 2 + sum(1 for _ in takewhile(lambda file: Path(file).is_relative_to(PACKAGE), files))
@@ -38,8 +38,8 @@ def warn_of_cut(what: str, *, lost: int, of: int, policy: str, unit: str = "toke
 
 
 def texts_of(texts: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
-    """Texts by their names: "text 0", "text 1" if they have none. Raises ParameterError: there is none, or
-    one is not text or is empty."""
+    """Texts by name; unnamed ones are called "text 0", "text 1". Raises ParameterError if there is none, or
+    one is not a string or is empty."""
     if isinstance(texts, str):
         texts = [texts]
     named = texts if isinstance(texts, Mapping) else {f"text {n}": text for n, text in enumerate(texts)}
@@ -54,29 +54,29 @@ def texts_of(texts: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
 
 
 class Result:
-    """What all results have in common."""
+    """Base class of all results."""
 
     def rows(self) -> Iterable[Mapping[str, Any]]:
-        """Of the frame."""
+        """The rows of the data frame."""
         raise NotImplementedError
 
     def to_frame(self) -> pd.DataFrame:
-        """The result as a table."""
+        """The result as a data frame."""
         return pd.DataFrame(list(self.rows()))
 
     def as_json(self) -> dict[str, Any]:
-        """The result as plain values, as a line of JSON has it."""
+        """The result as plain values that JSON can hold."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Parts(Result, Sequence, Generic[Part]):
-    """A result that is a sequence of parts, each of them a row of the frame."""
+    """A result that is a sequence of parts, each one row of the data frame."""
 
     parts: tuple[Part, ...]
 
     def rows(self) -> Iterable[Mapping[str, Any]]:
-        """The fields of each part."""
+        """The fields of each part, as one row."""
         return map(asdict, self.parts)
 
     def __len__(self) -> int:
@@ -91,7 +91,7 @@ class Parts(Result, Sequence, Generic[Part]):
 
 @dataclass(frozen=True, kw_only=True)
 class Pictured(Parts[Part]):
-    """Such a result, with the picture that the notebook of its task shows of it."""
+    """A sequence result with the picture that the notebook of its task shows."""
 
     picture: Callable[[], str] = field(repr=False, compare=False)  # HTML
 
@@ -104,19 +104,19 @@ class Pictured(Parts[Part]):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EncodedText:
-    """The tokens of a text that were read, and their vectors."""
+    """The tokens of a text that were read, with their vectors."""
 
     tokens: tuple[str, ...]
-    offsets: np.ndarray  # int64 (tokens, 2), first character of each token, and the one after its last
+    offsets: np.ndarray  # int64 (tokens, 2), half-open character span of each token
     vectors: np.ndarray = field(repr=False)  # float32 (tokens, dim)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Encodings(Parts[EncodedText]):
-    """An `EncodedText` for each text, in order."""
+    """One `EncodedText` for each text, in order."""
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each token: text, token, start, end, and the numbers of its vector."""
+        """One row per token: text, token, start, end, and the components of its vector."""
         frames = []
         for number, one in enumerate(self.parts):
             head = pd.DataFrame({"text": number, "token": one.tokens})
@@ -126,7 +126,7 @@ class Encodings(Parts[EncodedText]):
         return pd.concat(frames, ignore_index=True)
 
     def as_json(self) -> dict[str, Any]:
-        """Of each text its tokens, offsets and vectors."""
+        """Tokens, offsets and vectors of each text."""
         texts = [
             {"tokens": one.tokens, "offsets": one.offsets.tolist(), "vectors": one.vectors.tolist()}
             for one in self.parts
@@ -145,19 +145,19 @@ class Encodings(Parts[EncodedText]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilledBlank:
-    """The likeliest words for a blank, likeliest first."""
+    """The most probable words for a blank, best first."""
 
-    text: int  # number of the text, from 0
-    start: int  # the character where the blank stands in it
+    text: int  # index of the text, from 0
+    start: int  # character offset of the blank in it
     words: tuple[FilledWord, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Filled(Parts[FilledBlank]):
-    """A `FilledBlank` for each blank, in order."""
+    """One `FilledBlank` for each blank, in order."""
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        """A row for each word: text, start, word, probability, pieces."""
+        """One row per word: text, start, word, probability, pieces."""
         for one in self.parts:
             for word in one.words:
                 yield {"text": one.text, "start": one.start, **asdict(word)}
@@ -177,32 +177,32 @@ class Filled(Parts[FilledBlank]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttendedWord:
-    """A word of another text, and how much it has to do with the source."""
+    """A word of another text, with its attention score and rank."""
 
-    text: int  # number of the text, from 0
-    place: int  # number of the word in it, from 0
+    text: int  # index of the text, from 0
+    place: int  # index of the word in it, from 0
     word: str
-    score: float  # the attention between them, both ways (CDLM section 3.5)
+    score: float  # attention between source and word, in both directions (CDLM section 3.5)
     rank: float  # percentile rank among the words of its text, 0 to 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attended(Parts[AttendedWord]):
-    """The words of all other texts, in order, punctuation left out."""
+    """The words of all texts but the source's, in order, without punctuation."""
 
     source: str
-    texts: tuple[tuple[str, ...], ...] = field(repr=False)  # the words of all texts, punctuation too
+    texts: tuple[tuple[str, ...], ...] = field(repr=False)  # words of all texts, punctuation included
 
     def best(self, count: int = 10) -> list[AttendedWord]:
-        """Those of the highest rank; ties in the order of the text."""
+        """The words with the highest rank; ties by score, then in the order of the text."""
         return sorted(self.parts, key=lambda one: (-one.rank, -one.score))[:count]
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        """A row for each word, the highest rank first."""
+        """One row per word, highest rank first."""
         return map(asdict, self.best(len(self.parts)))
 
     def as_json(self) -> dict[str, Any]:
-        """The source and the words, in order."""
+        """The source, and the words in order."""
         return {"source": self.source, "words": [asdict(one) for one in self.parts]}
 
     def _repr_html_(self) -> str:
@@ -231,22 +231,22 @@ class Attended(Parts[AttendedWord]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """A marked mention."""
+    """A marked mention, as a half-open span of words."""
 
     document: str
-    start: int  # number of its first word in the document, from 0
-    end: int  # of the word after its last
+    start: int  # index of its first word in the document, from 0
+    end: int  # index after its last word
     text: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Clusters(Pictured[tuple[Mention, ...]]):
-    """Mentions that mean the same, cluster by cluster; mentions that are alone are clusters too."""
+    """Clusters of coreferring mentions, singletons included."""
 
     threshold: float
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        """A row for each mention: cluster, document, start, end, text."""
+        """One row per mention: cluster, document, start, end, text."""
         for number, cluster in enumerate(self.parts):
             for mention in cluster:
                 yield {"cluster": number, **asdict(mention)}
@@ -261,47 +261,47 @@ class Clusters(Pictured[tuple[Mention, ...]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedWord:
-    """A word with its tag, such as `B-PER`, and where it stands in the text."""
+    """A word with its tag, such as `B-PER`, and its half-open character span in the text."""
 
     text: str
     start: int
     end: int
     tag: str
-    sentence: int  # number of its sentence, from 0
+    sentence: int  # index of its sentence, from 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedSpan:
-    """A name in the text."""
+    """A named entity in the text."""
 
     text: str
     label: str
-    start: int  # its first character
-    end: int  # the one after its last
+    start: int  # offset of its first character
+    end: int  # offset after its last character
     sentence: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaggedText(Pictured[NamedSpan]):
-    """The names in a text, in order."""
+    """The named entities in a text, in order."""
 
     words: tuple[TaggedWord, ...] = field(repr=False)
 
     def as_json(self) -> dict[str, Any]:
-        """The names, and all words with their tags."""
+        """The named entities, and all words with their tags."""
         return {"spans": list(self.rows()), "words": [asdict(one) for one in self.words]}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Match(Result):
-    """Whether two documents belong together."""
+    """The prediction whether two documents belong together."""
 
     probability: float
     system: str
 
     @property
     def related(self) -> bool:
-        """True = more likely than not."""
+        """True if the probability is above 0.5."""
         return self.probability > 0.5
 
     def __float__(self) -> float:
@@ -323,94 +323,94 @@ class Match(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlignedSentence:
-    """A sentence of the first document, and how much it has to do with the second."""
+    """A sentence of the first document, and its weight for the relation to the second."""
 
-    sentence: int  # its number, from 0
+    sentence: int  # its index, from 0
     text: str
-    weight: float  # on a scale of its system's own
+    weight: float  # comparable only within one system
 
 
 @dataclass(frozen=True, kw_only=True)
 class Aligned(Pictured[AlignedSentence]):
-    """The sentences of the first document, in order."""
+    """The sentences of the first document with their weights, in order."""
 
-    probability: float  # that the documents belong together
+    probability: float  # probability that the documents belong together
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        """A row for each sentence, that of the largest weight first; ties in the order of the text."""
+        """One row per sentence, largest weight first; ties in the order of the text."""
         return map(asdict, sorted(self.parts, key=lambda one: -one.weight))
 
     def as_json(self) -> dict[str, Any]:
-        """The probability and the sentences, in order."""
+        """The probability, and the sentences in order."""
         return {"probability": self.probability, "sentences": [asdict(one) for one in self.parts]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupportingSentence:
-    """A sentence of a document, and how surely it supports the answer."""
+    """A sentence of a document, and the probability that it supports the answer."""
 
     title: str
-    sentence: int  # its number in the document, from 0
+    sentence: int  # its index in the document, from 0
     text: str
     probability: float
-    supports: bool  # True = the answer is said to rest on it
+    supports: bool  # True = predicted to support the answer
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(Pictured[SupportingSentence]):
-    """The answer to a question, and the sentences that were read."""
+    """The answer to a question, and all sentences that were read."""
 
     text: str
-    title: str | None  # the document that it stands in; None = it stands nowhere, as yes and no
-    alternatives: tuple[tuple[str, float], ...]  # (text, score) of other spans, the best first
+    title: str | None  # the document that contains it; None for yes and no, which are in none
+    alternatives: tuple[tuple[str, float], ...]  # (text, score) of the best spans, best first
     parts: tuple[SupportingSentence, ...] = field(repr=False)
 
     @property
     def supporting(self) -> tuple[SupportingSentence, ...]:
-        """The sentences that the answer is said to rest on."""
+        """The sentences predicted to support the answer."""
         return tuple(one for one in self.parts if one.supports)
 
     def as_json(self) -> dict[str, Any]:
-        """The answer, its document, and the sentences that support it."""
+        """The answer, its document, and the supporting sentences."""
         supporting = [asdict(one) for one in self.supporting]
         return {"answer": self.text, "title": self.title, "supporting": supporting}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedCandidate:
-    """A candidate for an answer."""
+    """A candidate answer."""
 
-    candidate: int  # its number as it was given, from 0
+    candidate: int  # its index in the given order, from 0
     text: str
-    probability: float  # that it answers the question
+    probability: float  # probability that it answers the question
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking(Pictured[RankedCandidate]):
-    """The candidates, the best one first."""
+    """The candidates, best first."""
 
     def as_json(self) -> dict[str, Any]:
-        """The candidates, the best one first."""
+        """The candidates, best first."""
         return {"ranking": list(self.rows())}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeighedEvidence:
-    """A sentence of evidence."""
+    """A sentence of evidence, with its share in the verdict."""
 
-    evidence: int  # its number, from 0
+    evidence: int  # its index, from 0
     text: str
-    share: float | None  # that it has in the verdict, in [0, 1]; None = the system gives none
+    share: float | None  # its share in the verdict, in [0, 1]; None = the system has none
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict(Pictured[WeighedEvidence]):
-    """What becomes of a claim."""
+    """The predicted label of a claim."""
 
     label: str
-    probabilities: Mapping[str, float]  # of all labels
+    probabilities: Mapping[str, float]  # label -> probability
 
     def as_json(self) -> dict[str, Any]:
-        """Label, probabilities, and the shares of the evidence."""
+        """The label, all probabilities, and the shares of the evidence."""
         shares = [one.share for one in self.parts]
         return {"label": self.label, "probabilities": dict(self.probabilities), "shares": shares}

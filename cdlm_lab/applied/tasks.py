@@ -1,4 +1,5 @@
-"""Models for tasks, as trained by notebooks 03 to 10; each answers as the box for texts of one's own does."""
+"""Models for tasks, trained by notebooks 03 to 10; each answers as its notebook does for the reader's
+texts."""
 
 from __future__ import annotations
 
@@ -49,24 +50,24 @@ from cdlm_lab.widgets.coreference import clusters_html
 from cdlm_lab.widgets.questions import question_html
 from cdlm_lab.widgets.verdicts import verdict_html
 
-PATIENCE = 2.0  # seconds until a bar is drawn
+PATIENCE = 2.0  # seconds before a progress bar appears
 
 
 @dataclass(frozen=True, kw_only=True)
 class CoreferenceModel:
-    """Puts mentions of the same event or entity together, across documents."""
+    """Clusters mentions of the same event or entity, across documents."""
 
     name: str
-    kind: str  # of mentions that it was trained on: event or entity
-    threshold: float | None  # of clusters, chosen on dev; None = none was
+    kind: str  # kind of mentions it was trained on: event or entity
+    threshold: float | None  # for merging clusters, chosen on dev; None = none was chosen
     scorer: Scorer = field(repr=False)
 
     def clusters(self, documents: Mapping[str, str], *, threshold: float | None = None) -> Clusters:
-        """Cluster the mentions between `<m>` and `</m>` of documents by name. Documents that are too long are
-        cut around each pair of mentions.
+        """Cluster the mentions marked with `<m>` and `</m>` in documents, given by name. Long documents are
+        truncated to the text around each pair of mentions.
 
         Args:
-            threshold: the higher, the fewer mentions are put together; None = as was best on dev.
+            threshold: the higher, the fewer mentions are merged; None = the one that was best on dev.
         """
         chosen = self.threshold if threshold is None else threshold
         if chosen is None or not 0 < chosen < 1:
@@ -101,15 +102,15 @@ def _clusters_picture(*shown: object) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class TaggingModel:
-    """Finds names in a text; how a word is used elsewhere in it helps."""
+    """Finds named entities in a text, using the other occurrences of each word in it."""
 
     name: str
     system: str
     tagger: Tagger = field(repr=False)
 
     def tag(self, text: str) -> TaggedText:
-        """The names in a text, such as a chapter. All of it is read; of a word that is longer than a sequence
-        the first pieces."""
+        """The names in a text, such as a chapter. All of it is read, except that a word longer than a whole
+        sequence is truncated."""
         (text,) = texts_of([text]).values()
         with bars_after(PATIENCE):
             document, predictions = tag_own(self.tagger, text)
@@ -136,23 +137,23 @@ class TaggingModel:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchingModel:
-    """Says whether one document cites, copies or reports what another holds, and which sentences say so."""
+    """Predicts whether one document cites, copies or reports another's content, and by which sentences."""
 
     name: str
     system: str
-    source: str  # of alignments by global attention: what is global, as notebook 05 says
+    source: str  # the global tokens for alignment by attention, a parameter of notebook 05
     run: MatchingRun = field(repr=False)
     matcher: Matcher = field(repr=False)
 
     def score(self, first: str, second: str) -> Match:
-        """The probability that two documents belong together. Of long ones the beginnings are read."""
+        """The probability that two documents belong together. Long documents are truncated."""
         pair = self._pair(first, second)
         with bars_after(PATIENCE):
             probability = float(self.run.predict_pairs(self.matcher, [pair]).probabilities[0])
         return Match(probability=probability, system=self.matcher.system.label)
 
     def align(self, first: str, second: str) -> Aligned:
-        """How much each sentence of the first document has to do with the second."""
+        """The weight of each sentence of the first document for its relation to the second."""
         pair = self._pair(first, second)
         with bars_after(PATIENCE):
             column = compared_own(self.run, self.matcher, pair, self.matcher.system.label, source=self.source)
@@ -178,7 +179,7 @@ class MatchingModel:
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionModel:
-    """Answers questions over several documents, and names the sentences that say so."""
+    """Answers questions over several documents, and names the sentences that support the answer."""
 
     name: str
     system: str
@@ -186,7 +187,7 @@ class QuestionModel:
     answerer: Answerer = field(repr=False)
 
     def answer(self, question: str, documents: Mapping[str, str]) -> Answer:
-        """Answer a question on documents by their titles. Documents that are too long lose their ends."""
+        """Answer a question about documents, given by title. Documents that are too long are truncated."""
         whole = question_on(question, [*texts_of(documents).items()])
         fit = self.answerer.examples([whole], labelled=False).fit_facts()
         policy = f"{self.name} reads {self.answerer.max_length:,} at once, of each document an equal share"
@@ -215,7 +216,7 @@ class QuestionModel:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerModel:
-    """Ranks candidates for the answer to a question."""
+    """Ranks candidate answers to a question."""
 
     name: str
     system: str
@@ -224,7 +225,7 @@ class AnswerModel:
     reading: Mapping[str, Any] = field(repr=False)  # batch size and precision
 
     def rank(self, question: str, candidates: Sequence[str]) -> Ranking:
-        """The candidates, the best one first. Sentences that are too long lose their ends."""
+        """The candidates, best first. Sentences that are too long are truncated."""
         texts_of({"the question": question, **{f"candidate {n}": one for n, one in enumerate(candidates)}})
         if not candidates:
             raise ParameterError("there is no candidate; give at least one")
@@ -243,7 +244,7 @@ class AnswerModel:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimModel:
-    """Judges claims by evidence."""
+    """Labels a claim given evidence."""
 
     name: str
     system: str
@@ -251,8 +252,8 @@ class ClaimModel:
     precision: Precision = field(repr=False)
 
     def verify(self, claim: str, evidence: Sequence[str]) -> Verdict:
-        """What becomes of a claim. The first sentences of evidence are read, as many as the model takes, and
-        those that are too long lose their ends."""
+        """The label of a claim. Only the first sentences of evidence are read, as many as the model takes,
+        and sentences that are too long are truncated."""
         texts_of({"the claim": claim, **{f"evidence {n}": one for n, one in enumerate(evidence)}})
         most = self.verifier.layout.candidates
         policy = f"{self.name} reads the first {most}"
@@ -273,7 +274,7 @@ class ClaimModel:
 
 
 def _warn_of_ends(name: str, pieces: Sequence[np.ndarray], length: int) -> None:
-    """Of sentences of which the first `length` tokens are read, the one in front of it among them."""
+    """Warn if sentences are truncated to `length` tokens, which include the token in front of each."""
     sizes = [len(one) for one in pieces]
     lost = sum(max(0, size - (length - 1)) for size in sizes)
     warn_of_cut("sentences", lost=lost, of=sum(sizes), policy=f"{name} reads {length - 1} of a sentence")

@@ -1,4 +1,4 @@
-"""One module per notebook: plain functions that wire the library and return a Report."""
+"""One module per notebook: plain functions that combine parts of the library and return a Report."""
 
 from cdlm_lab.errors import interrupts_in_one_line, loading_line
 

@@ -1,15 +1,14 @@
-"""Choosing answers with several candidates at once (Di Liello et al. 2022, "MSPP", section 4 and appendix
-B.1): notebook 09.
+"""Answer selection with several candidates read at once (Di Liello et al. 2022, "MSPP", section 4 and
+appendix B.1): notebook 09.
 
-Each system is trained with each seed; of its epochs the one with the highest MAP on dev is kept. Dev and test
-are ranked once by each (`all`, Table 1), and its best candidates once more by each joint system with the same
-seed (`reranked`, Tables 2 and 7), without further training; candidates beyond them stay below, in the order
-of pairwise. (The paper does not say what its joint systems were trained on there. The released scripts train
-them on pairwise's best candidates, and drop the others from the metrics too.)
+Each system is trained with each seed; the epoch with the highest MAP on dev is kept. Each trained model ranks
+dev and test once (`all`, Table 1). Each joint system then reranks the best candidates of pairwise with the
+same seed, without further training (`reranked`, Tables 2 and 7); the other candidates stay below them, in
+pairwise's order. (The paper does not say what its joint systems were trained on there. The released scripts
+train them on pairwise's best candidates, and leave the others out of the metrics too.)
 
-Dev and test are always "clean": their questions have a right candidate and a wrong one (section 4.1). Of
-training the paper says two things of WikiQA, clean in appendix A.2 and all 2,118 questions in Table 5, so
-that is a parameter.
+Dev and test are always "clean": every question has a right and a wrong candidate (section 4.1). For training
+on WikiQA the paper says two things, clean in appendix A.2 and all 2,118 questions in Table 5: a parameter.
 """
 
 from __future__ import annotations
@@ -83,9 +82,9 @@ __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "t
 __all__ += ["ANSWER_SYSTEMS"]
 
 STORYWORLD = "storyworld"
-HELD_OUT = ("dev", "test")  # splits that are ranked
-ALL, RERANKED = "all", "reranked"  # what is ranked: all candidates, or the best of pairwise
-NO_QUESTION = "test_no_question"  # test once more: what the answers give away by themselves
+HELD_OUT = ("dev", "test")  # splits whose candidates are ranked
+ALL, RERANKED = "all", "reranked"  # what a system reads: all candidates, or only pairwise's best
+NO_QUESTION = "test_no_question"  # control: test with empty questions shows what the answers alone reveal
 MEASURES = {"p_at_1": "precision_at_1", "map": "average_precision", "mrr": "reciprocal_rank"}
 
 # ---- settings and questions ----
@@ -125,7 +124,7 @@ class Settings(JointSettings):
         return runs.chosen_systems(self.systems, ANSWER_SYSTEMS)
 
     def head_of(self, system: AnswerSystem) -> JointHead:
-        """The head of a system, which knows the layout of its sequences."""
+        """The model head of a system; it also fixes the layout of the input sequences."""
         return JointHead(
             kind=system.head,
             sentences=1 + (self.candidates if system.is_joint else 1),
@@ -135,7 +134,7 @@ class Settings(JointSettings):
         )
 
     def source_of(self, split: str) -> str:
-        """The corpus that a split is of."""
+        """The corpus that a split is read from."""
         return self.test_corpus if split == "test" and self.test_corpus else self.corpus
 
 
@@ -143,14 +142,14 @@ class Settings(JointSettings):
 class AnswerSplit:
     """The questions of one split."""
 
-    sets: tuple[CandidateSet, ...]  # those that are used, in order
-    read: CandidateCounts  # what was read, questions that are left out too
+    sets: tuple[CandidateSet, ...]  # the questions that are used, in order
+    read: CandidateCounts  # counts of all questions in the files, including those that are left out
     corpus: str  # `storyworld`, `wikiqa`, `trecqa` or `asnq`
-    checksum: str  # of the files; "" = storyworld, which is made
+    checksum: str  # of the files; "" for storyworld, which is generated
 
 
 def read_answers(settings: Settings) -> dict[str, AnswerSplit]:
-    """Questions of train, dev and test. Raises ParameterError: a split has no two that can be used."""
+    """Questions of train, dev and test. Raises ParameterError if a split has fewer than two usable ones."""
     splits = {split: _split(settings, split) for split in ("train", *HELD_OUT)}
     unasked = tuple(replace(one, question="") for one in splits["test"].sets)
     return splits | {NO_QUESTION: replace(splits["test"], sets=unasked)}
@@ -175,7 +174,7 @@ def _split(settings: Settings, split: str) -> AnswerSplit:
 
 
 def cluster_of(one: CandidateSet) -> str:
-    """The story of a question, or the question itself."""
+    """The cluster of a question for intervals: its story in storyworld, else the question itself."""
     return runs.story_or_id(one.id, mark="-c")
 
 
@@ -184,7 +183,7 @@ def cluster_of(one: CandidateSet) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerRun(JointRun):
-    """The questions of a run, and how its systems are trained and rank."""
+    """A run of notebook 09: its questions, and how its systems are trained and rank candidates."""
 
     NAME: ClassVar[str] = "answer selection"
     SHAPES: ClassVar[tuple[str, ...]] = (
@@ -205,7 +204,7 @@ class AnswerRun(JointRun):
 
     @property
     def data(self) -> dict[str, Any]:
-        """Of the questions, for the report."""
+        """Facts about the questions, stored in the report."""
         splits = self.splits
         return {
             "precision": precision_in_words(self.settings.precision),
@@ -223,7 +222,7 @@ class AnswerRun(JointRun):
         return self.splits[name].sets
 
     def reader(self, system: AnswerSystem, seed: int = 0, *, trained: bool = False) -> Ranker:
-        """A new one on the CPU, or the one that was trained on the default device."""
+        """A new model on the CPU, or the trained one on the default device."""
         given, folder = self.settings, self.model_folder(Training(system, seed))
         source = folder if trained else given.checkpoint(system.pretrained)
         form = {"head": given.head_of(system), "new_head": not trained, "seed": seed}
@@ -231,30 +230,30 @@ class AnswerRun(JointRun):
         return Ranker(model=model.to(default_device()) if trained else model, tokenizer=tokenizer, seed=seed)
 
     def examples_of(self, system: AnswerSystem) -> int:
-        """How many training examples there are, each candidate being in one."""
+        """The number of training examples per epoch; each candidate is in exactly one."""
         k = self.settings.head_of(system).layout.candidates
         return sum(-(-len(one.candidates) // k) for one in self.of_split("train"))
 
     def config(self, system: AnswerSystem, seed: int = 0) -> TrainingConfig:
-        """How a system is trained, with the paper's weight decay."""
+        """The training config of a system, with the paper's weight decay of 0.01."""
         return replace(self.settings.config(items=self.examples_of(system), seed=seed), weight_decay=0.01)
 
     def items(self, system: AnswerSystem) -> str:
-        """What an update has a batch of."""
+        """What an example is called in texts: a group of candidates, or a pair."""
         return "groups" if system.is_joint else "pairs"
 
     def sets(self, training: Training) -> tuple[str, ...]:
-        """Dev and test, and of joint systems also those of pairwise's best candidates."""
+        """Dev, test, and test without questions; for joint systems also dev and test reranked."""
         again = [f"{split}_{RERANKED}" for split in HELD_OUT] if training.system.is_joint else []
         return *HELD_OUT, NO_QUESTION, *again
 
     def judged(self, reader: Ranker, examples: CandidateExamples) -> float:
-        """MAP."""
+        """Mean average precision (MAP) of the model on these examples."""
         scored = ranking.score_examples(reader, examples, **self.settings.predicting)
         return mean_average_precision(scored.groups())
 
     def predict_set(self, loaded: Ranker, name: str, bar: str) -> AnswerPredictions:
-        """Scores of all candidates of a split, or of the best of the pairwise system with the same seed."""
+        """Score all candidates of a split, or only those that pairwise with the same seed ranks highest."""
         split, reading = name.removesuffix(f"_{RERANKED}"), {"name": bar, **self.settings.predicting}
         if split == name:
             return ranking.score_answers(loaded, self.of_split(split), **reading)
@@ -262,7 +261,7 @@ class AnswerRun(JointRun):
         return ranking.rerank_answers(loaded, self.read_predictions(first, split), **reading)
 
     def read_predictions(self, file: Path, name: str) -> AnswerPredictions:
-        """Scores of the candidates of a split."""
+        """Read the candidate scores of a split."""
         return AnswerPredictions.load(file, sets=self.of_split(name.removesuffix(f"_{RERANKED}")))
 
 
@@ -270,23 +269,23 @@ Predictions = Mapping[tuple[str, int], Mapping[str, AnswerPredictions]]  # (syst
 
 
 def prepare(settings: Settings) -> AnswerRun:
-    """Take the folder, read the questions and look whether all is there and fits."""
+    """Claim the run folder, read the questions, and check that all models are available and fit."""
     own_texts(settings.own_question)
     return AnswerRun.open(settings)
 
 
-# ---- before the start ----
+# ---- before training ----
 
-LOOKED_AT = 500  # questions of a split in which sentences are measured: more would take long to tokenise
+LOOKED_AT = 500  # questions per split whose sentence lengths are measured: tokenising more would be slow
 
 
 def preview(run: AnswerRun) -> Shown:
-    """What is asked, what systems with MSPP were pretrained with, and what training will cost."""
+    """The questions, the pretraining of the MSPP systems where it differs, and the cost of training."""
     return runs.facts_table([*question_facts(run), *pretraining_facts(run), *runs.cost_facts(run)])
 
 
 def question_facts(run: AnswerRun) -> list[tuple[str, str]]:
-    """What is asked and left out, and what of the first LOOKED_AT questions of each split is cut."""
+    """How many questions are used and left out, and how many of the first candidates are truncated."""
     rankers = {system: run.shown_reader(system) for system in run.systems[:2]}
     rows = []
     for split, one in ((split, run.splits[split]) for split in ("train", *HELD_OUT)):
@@ -302,7 +301,7 @@ def question_facts(run: AnswerRun) -> list[tuple[str, str]]:
 
 
 def pretraining_facts(run: AnswerRun) -> list[tuple[str, str]]:
-    """What systems with MSPP were pretrained to read, where that is not what they read here."""
+    """The input layout with which MSPP systems were pretrained, where it differs from the one used here."""
     rows = []
     for system in run.systems if run.settings.mspp else ():
         wanted = run.settings.head_of(system)
@@ -333,7 +332,7 @@ def _share_cut(ranker: Ranker, sets: Sequence[CandidateSet]) -> float:
 
 
 def example(run: AnswerRun) -> Shown:
-    """The first group of training candidates as the first joint system reads it, sentence by sentence."""
+    """The first group of training candidates, sentence by sentence, as the first joint system reads it."""
     system, sets = run.systems[1], run.of_split("train")
     ranker = run.shown_reader(system)
     examples = ranker.examples(sets, config=run.config(system))
@@ -348,7 +347,7 @@ def example(run: AnswerRun) -> Shown:
 
 
 def measured_latencies(run: AnswerRun) -> list[Latency]:
-    """Of every system with seed 0 on the first test questions; measured once and kept in `latency.json`."""
+    """Latencies of all systems (seed 0) on the first test questions, kept in `latency.json`."""
     file = run.folder / "latency.json"
     if not file.is_file():
         sets = ranking.timed_sets(run.of_split("test"))
@@ -365,8 +364,8 @@ def measured_latencies(run: AnswerRun) -> list[Latency]:
 def evaluate(
     run: AnswerRun, predictions: Predictions, *, latencies: Sequence[Latency] | None = None
 ) -> Scores:
-    """P@1, MAP and MRR of all systems and of a random order, the tests between systems on test, what shows a
-    collapse, and latencies; None = they are measured."""
+    """P@1, MAP and MRR of all systems and of a random order, the significance tests between systems on test,
+    the diagnosis whether joint models collapsed, and latencies, which are measured if `latencies` is None."""
     values: dict[Cell, list[np.ndarray]] = {}
     splits = [split for split in (*HELD_OUT, NO_QUESTION) if split in run.splits]
     for system in run.systems:
@@ -402,8 +401,8 @@ def evaluate(
 def ranked(
     predictions: Predictions, system: str, seed: int, split: str, group: str = ALL
 ) -> AnswerPredictions:
-    """What ranks all candidates of a split: a system, or, `reranked`, the best of pairwise by a joint system
-    and the others as pairwise has them."""
+    """The ranking of all candidates of a split by one system. With group `reranked`, a joint system orders
+    pairwise's best candidates, and the others follow in pairwise's order."""
     of_system = predictions[system, seed]
     if group == ALL or f"{split}_{RERANKED}" not in of_system:
         return of_system[split]
@@ -411,12 +410,12 @@ def ranked(
 
 
 def control_table(report: Report) -> ScoreTable | Shown:
-    """The table of test without the questions."""
+    """The score table on test without the questions."""
     return runs.control_table(report, NO_QUESTION, answers_table)
 
 
 def _tested(systems: Sequence[AnswerSystem], group: str, measure: str) -> list[list[tuple[Cell, Cell]]]:
-    """What is compared on test: each joint system with pairwise, and with MSPP with without."""
+    """The pairs compared on test: each joint system with pairwise, and with MSPP against without."""
     cells = {one.name: Cell(one.name, "test", measure, group) for one in systems if one.is_joint}
     pairwise = Cell(PAIRWISE, "test", measure, ALL)
     return [
@@ -426,10 +425,10 @@ def _tested(systems: Sequence[AnswerSystem], group: str, measure: str) -> list[l
 
 
 def _random_rows(run: AnswerRun) -> list[Score]:
-    """What is expected of a random order; it has no interval."""
+    """The expected scores of a random order, which have no interval."""
     rows = []
     for split in (one for one in (*HELD_OUT, NO_QUESTION) if one in run.splits):
-        # Of equal scores alone, every measure is its expectation over random orders.
+        # Where all scores are tied, every measure is its expectation over random orders.
         groups = [(np.zeros(len(one.candidates)), np.array(one.correct)) for one in run.of_split(split)]
         values = values_per_group(groups)
         form = {"system": RANDOM, "split": split, "group": ALL}
@@ -441,7 +440,7 @@ def _random_rows(run: AnswerRun) -> list[Score]:
 
 
 def row_label(system: str, ranking: str, *, k: int) -> str:
-    """What tables and figures call a system with a ranking."""
+    """The label of a system in tables and figures, which says what it ranked."""
     if system == RANDOM:
         return "random order"
     label = ANSWER_SYSTEMS[system].label
@@ -449,7 +448,7 @@ def row_label(system: str, ranking: str, *, k: int) -> str:
 
 
 def answers_table(report: Report, *, ranking: str = ALL, split: str = "test") -> ScoreTable:
-    """The table of one split. With ranking `all`, the paper's Table 1; with `reranked`, Tables 2 and 7:
+    """The score table of one split. With ranking `all`, the paper's Table 1; with `reranked`, Tables 2 and 7:
     pairwise, and the joint systems on its best candidates."""
     k, corpus = report.parameters["candidates"], report.data["format"][split]
     labels = {
@@ -475,7 +474,7 @@ def comparisons(report: Report, *, ranking: str = ALL) -> ScoreTable:
 
 
 def collapses(report: Report) -> ScoreTable:
-    """What became of each joint system with each seed."""
+    """The verdict on each joint system with each seed: whether it collapsed."""
     rows = [
         [ANSWER_SYSTEMS[row["system"]].label, str(row["seed"]), row["verdict"]]
         for row in report.tables["diagnosis"]
@@ -484,7 +483,7 @@ def collapses(report: Report) -> ScoreTable:
 
 
 def diagnoses(run: AnswerRun, predictions: Predictions) -> dict[tuple[str, int], JointDiagnosis]:
-    """(joint system, seed) -> what its scores on test look like."""
+    """(joint system, seed) -> diagnosis of its scores on test."""
     diagnosed = {}
     for key in (training.key for training in run.trainings if training.system.is_joint):
         scores, labels, question = predictions[key]["test"].read_together(run.settings.candidates)
@@ -493,7 +492,7 @@ def diagnoses(run: AnswerRun, predictions: Predictions) -> dict[tuple[str, int],
 
 
 def collapse_figures(run: AnswerRun, predictions: Predictions) -> list[go.Figure]:
-    """Spread of scores and accuracy by place, of the joint systems with seed 0."""
+    """Spread of scores and accuracy by position of the candidate, for the joint systems with seed 0."""
     diagnosed = diagnoses(run, predictions).items()
     first = {ANSWER_SYSTEMS[name].label: one for (name, seed), one in diagnosed if not seed}
     spread = pictures.score_spread_figure({label: one.spread for label, one in first.items()})
@@ -502,13 +501,13 @@ def collapse_figures(run: AnswerRun, predictions: Predictions) -> list[go.Figure
 
 
 def timing_figure(report: Report) -> go.Figure:
-    """Seconds a question, of each system."""
+    """A figure of the seconds per question of each system."""
     latencies = [pictures.Latency(**row) for row in report.tables["latency"]]
     return keep_figure(folder_of(report), "latency", pictures.latency_figure(latencies, against=PAIRWISE))
 
 
 def timing(report: Report) -> Shown:
-    """How many times as long as pairwise reading joint reading takes, measured and by the paper."""
+    """The ratio of joint to pairwise reading time, as measured and by the paper's arithmetic."""
     seconds = {row["system"]: row["seconds"] for row in report.tables["latency"]}
     joint = [value for label, value in seconds.items() if label != PAIRWISE]
     quadratic, linear = expected_ratios(report.parameters["candidates"])
@@ -522,7 +521,7 @@ def timing(report: Report) -> Shown:
 
 ON_A_PAGE = 100
 CHANGED = (pictures.OUTCOMES[False, True], pictures.OUTCOMES[True, False])
-# What stands in the boxes before anything is typed.
+# The text in the input boxes before the reader types.
 EXAMPLE_QUESTION = "How many miners were killed?"
 EXAMPLE_CANDIDATES = """\
 Rescuers searched the colliery of Telk until dark.
@@ -535,7 +534,7 @@ A ticket for the museum costs 14 crowns.
 
 
 def read_rankings(run: AnswerRun, predictions: Predictions, split: str = "test") -> list[ReadRanking]:
-    """Each question with the scores of all systems with seed 0, of both rankings."""
+    """Each question with the scores of all systems with seed 0, from both rankings."""
     scores: dict[str, Sequence[np.ndarray]] = {}
     for system in run.systems:
         of_system = predictions[system.name, 0]
@@ -549,8 +548,8 @@ def read_rankings(run: AnswerRun, predictions: Predictions, split: str = "test")
 
 
 def rankings(run: AnswerRun, predictions: Predictions) -> Widget:
-    """Questions of test to leaf through. Those on which a joint system changed what pairwise has right on top
-    (Table 4) also go to `changed/<system>.html`, which needs no kernel; the first ON_A_PAGE of them."""
+    """A browser of the test questions. Those where a joint system corrects or breaks pairwise's top answer
+    (Table 4) also go to `changed/<system>.html`, which needs no kernel, at most ON_A_PAGE of them."""
     reads = read_rankings(run, predictions)
     for system in run.systems[1:]:
         changed = [read for read in reads if read.outcome(system.label, beside=PAIRWISE) in CHANGED]
@@ -562,7 +561,7 @@ def rankings(run: AnswerRun, predictions: Predictions) -> Widget:
 
 
 def own_question(run: AnswerRun) -> Widget:
-    """Boxes for a question and candidates of one's own, and how every system ranks them."""
+    """Input boxes for the reader's own question and candidates, and how every system ranks them."""
     question, candidates = own_texts(run.settings.own_question)
     answered = rank_own(run, question, candidate_lines(candidates))
     return own_candidates_box(
@@ -571,7 +570,7 @@ def own_question(run: AnswerRun) -> Widget:
 
 
 def rank_own(run: AnswerRun, question: str, candidates: Sequence[str]) -> str:
-    """How every system trained with seed 0 ranks candidates, as HTML, also in `own_question.html`."""
+    """HTML of how every system with seed 0 ranks the candidates; also written to `own_question.html`."""
     rankers = {system.label: run.loaded(system) for system in run.systems}
     html = ranking_table(ranked_own(rankers, question, candidates, **run.settings.predicting))
     write_page(run.folder / "own_question.html", still_page(html, title=question, note="Ranked candidates"))
@@ -579,12 +578,12 @@ def rank_own(run: AnswerRun, question: str, candidates: Sequence[str]) -> str:
 
 
 def own_texts(file: str) -> tuple[str, str]:
-    """A question and candidates, one a line, from a text file; the example if it is ""."""
+    """The question and the candidates, one a line, from a text file; "" gives the built-in example."""
     if not file:
         return EXAMPLE_QUESTION, EXAMPLE_CANDIDATES
     return first_and_others(read_text(file), source=file, first="a question", other="candidate")
 
 
 def candidate_lines(text: str) -> list[str]:
-    """One candidate a line, empty lines left out. Raises DataError if there are none."""
+    """The non-empty lines of a text, one candidate each. Raises DataError if there are none."""
     return filled_lines(text, source="candidates", remedy="write one candidate on each line")

@@ -1,20 +1,21 @@
-"""The corpora of clusters that notebooks 00 to 03 and 11 name, and the five models that read them.
+"""Cluster corpora of notebooks 00 to 03 and 11, and the five model variants that read them.
 
-The language models of CDLM's ablation (section 3, "Baseline LMs"), and what sets them apart:
+The language models of CDLM's ablation (section 3, "Baseline LMs"), and how they differ:
 
-| variant | documents of an example | tokens with global attention |
+| variant | documents of a training example | tokens with global attention |
 |---|---|---|
-| longformer | unrelated ones: the base that all others start from, never shown a cluster | none |
+| longformer | unrelated: the base that all others start from, never shown a cluster | none |
 | local-cdlm | of one cluster | none |
 | rand-cdlm | of different clusters | the masked ones |
 | prefix-cdlm | of one cluster | the first 15% |
 | cdlm | of one cluster | the masked ones |
 
-In the paper `longformer` is the published checkpoint; here it is what models without a fitted head (`tiny`,
-`minilm`) are trained to first, as Longformer was. Perplexity of each variant is measured with the globals it
-was trained with, always on documents of one cluster (section 3.1). Wherever a task has global tokens (Tables
-3 to 6), "the global attention weights used by the underlying Longformer and by Local CDLM are initialized to
-the values of their pretrained local attention weights" (section 3), as `reset_globals` does.
+In the paper `longformer` is the published checkpoint; here, models without a trained language-model head
+(`tiny`, `minilm`) are first trained into it, as Longformer was. Perplexity of each variant is measured with
+the global tokens it was trained with, on documents of one cluster (section 3.1). `reset_globals` does what
+the paper says of tasks with global tokens (Tables 3 to 6): "the global attention weights used by the
+underlying Longformer and by Local CDLM are initialized to the values of their pretrained local attention
+weights" (section 3).
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ from cdlm_lab.training.trained import SYSTEMS_FOLDER
 
 
 class Variant(NamedTuple):
-    """How one of the five models is trained and read: documents of a training example are `related` or
-    `random`; globals are `masked`, `prefix` or `none`, in training and evaluation alike."""
+    """How one of the five models is trained and evaluated. `documents` of a training example: `related` or
+    `random`; `global_policy`, in training and evaluation alike: `masked`, `prefix` or `none`."""
 
     name: str
     documents: str
@@ -70,8 +71,8 @@ VARIANTS = {
 
 @settings
 class Checkpoints:
-    """Where the model of each variant is: a folder, a hub name, or one that comes with the project; "" leaves
-    it out."""
+    """The checkpoint of each variant: a folder, a hub name, or one that ships with the project; "" leaves the
+    variant out."""
 
     longformer: str = "storyworld/longformer"
     local_cdlm: str = "storyworld/local-cdlm"
@@ -85,28 +86,28 @@ class Checkpoints:
 
     @property
     def checkpoints(self) -> dict[str, str]:
-        """By variant, in paper order, without those that are left out."""
+        """Variant -> checkpoint, in the paper's order, without those that are left out."""
         named = {variant: getattr(self, variant.replace("-", "_")) for variant in VARIANTS}
         return {variant: where for variant, where in named.items() if where}
 
 
 def variant_of(name: str) -> Variant:
-    """The variant of that name. Raises ValueError naming all of them for any other name."""
+    """The variant of that name. Raises ValueError, listing all names, for an unknown one."""
     check_choice("variant", name, VARIANTS)
     return VARIANTS[name]
 
 
 def reset_globals(model: nn.Module, name: str) -> None:
-    """Set the global projections of a variant that was trained without global tokens to its local ones, in
-    place; others stay."""
+    """Copy the local projections of a variant that was trained without global tokens over its global ones, in
+    place; other variants are left unchanged."""
     if variant_of(name).global_policy == "none":
         copy_local_to_global(model)
 
 
 def checkpoint_of(encoders: str, name: str) -> str:
-    """The encoder of a variant: of `storyworld` the one that comes with the project, else that in the folder
-    of the variant's name in the folder `encoders`, or in its `model`; of a run that trained the variant its
-    first; or what `encoders` itself holds."""
+    """The encoder checkpoint of a variant. For `storyworld`, the one that ships with the project; otherwise
+    the first that exists of `<encoders>/<name>/model`, `<encoders>/<name>`, the model with seed 0 of a run
+    that trained the variant, and `encoders` itself. Raises ParameterError if there is none."""
     if encoders == "storyworld":
         return f"storyworld/{name}"
     given = Path(encoders)
@@ -123,18 +124,18 @@ CACHE_FOLDER = "runs/cache"  # of tokenised corpora
 Split = Literal["train", "validation", "test"]
 Masking = Literal["tokens", "whole_words"]
 Packing = Literal["whole_documents", "equal_share", "truncate_last"]
-# Masks are drawn from the seed and a number of their own for each split: no split sees the chance of another.
+# Masks are drawn from the seed and a number per split, so that no two splits share random numbers.
 SPLIT_SEEDS: dict[str, int] = {"train": 1, "validation": 2, "test": 3}
 
 
 @settings
 class CorpusSettings:
-    """Which clusters, and how they become sequences.
+    """Which clusters are read, and how they become sequences.
 
-    `train_clusters`, `held_out_clusters`: at most so many; 0 = all (storyworld, which has no end, needs a
-    number). `minimum_documents`: smaller clusters are dropped. `mask_probability`: of each text token, or of
-    each word. `masking`: of training examples; held-out examples always have tokens masked, so that
-    perplexities compare. `seed`: of documents, order and masks.
+    `train_clusters`, `held_out_clusters`: at most so many; 0 = all (storyworld is generated without end, so
+    it needs a number). `minimum_documents`: smaller clusters are dropped. `mask_probability`: of each text
+    token, or each word. `masking`: of training examples; held-out examples always mask single tokens, so that
+    perplexities are comparable. `seed`: of the order of documents and the masks.
     """
 
     corpus: str = "storyworld"
@@ -157,13 +158,13 @@ class CorpusSettings:
                 )
 
     def size(self, split: str) -> int:
-        """How many clusters of a split are read; 0 = all."""
+        """The number of clusters read from a split; 0 = all."""
         return self.train_clusters if split == "train" else self.held_out_clusters
 
 
 class TokenisedSplit(NamedTuple):
-    """One split of a corpus, tokenised: the clusters, what was dropped, the checksum of what was read, and
-    the files of the corpus that were passed over."""
+    """One tokenised split of a corpus: the clusters, counts of what was kept and dropped, the checksum of the
+    source, and the files that were skipped."""
 
     clusters: Dataset
     counts: CorpusCounts
@@ -179,8 +180,8 @@ def tokenised_split(
     cache: str | Path = CACHE_FOLDER,
     workers: Workers = "auto",
 ) -> TokenisedSplit:
-    """Tokenise a split, or open it if that was done before and is in the folder `cache`. `workers`: as many
-    processes tokenise."""
+    """Tokenise a split, or open it from the folder `cache` if it is there. `workers`: the number of processes
+    that tokenise."""
     size, minimum = settings.size(split), settings.minimum_documents
     source = {"split": split, "size": size, "seed": 0}
     checksum = corpus_checksum(settings.corpus, **source)
@@ -199,13 +200,13 @@ def tokenised_split(
 
 
 def print_passed_over(corpus: str, files: Sequence[str]) -> None:
-    """Print the files of a corpus that are not read, if there are any: once for all of its splits."""
+    """Print the files of a corpus that were skipped, if any; call it once for all splits."""
     if files:
         print(f"{corpus}: files passed over: {named(files)}", flush=True)
 
 
 def tokenising_processes(workers: Workers) -> int:
-    """How many tokenise if so many are to make examples: `auto` = one for each core; 0 = this one."""
+    """The number of tokenising processes: `auto` = one per core; 0 = this process."""
     return usable_cores() if workers == "auto" else max(1, workers)
 
 
@@ -218,15 +219,16 @@ def examples_of(
     tokenizer: PreTrainedTokenizerBase,
     size: int | None = None,
 ) -> CrossDocumentExamples:
-    """What a variant reads of the split of that name, with its globals: of train `size` examples in the order
-    of training, with its documents; of others one example a cluster, always of related documents, with fixed
-    masks that are the same for every variant. Where the corpus marks no facts, as storyworld does, a word is
-    marked that another of the documents has and its own has once, if the tokenizer shows words.
+    """The examples of split `name` as a variant reads them. Train: `size` examples in training order, with
+    documents of the variant's kind. Held out: one example per cluster, always of related documents, with
+    fixed masks that are the same for every variant; where facts are not marked (all corpora but storyworld),
+    a word is marked that another document has too and its own has once, if the tokenizer shows words.
 
-    Raises ValueError for whole words of a tokenizer that does not show them."""
+    Raises ValueError for whole-word masking with a tokenizer that does not show words.
+    """
     choices: dict[str, Any] = {"documents": "related", "shuffle": False}
     if settings.corpus != "storyworld":
-        with suppress(ValueError):  # a tokenizer that does not show its words
+        with suppress(ValueError):  # a tokenizer that does not show words
             choices["words"] = word_pieces(tokenizer)
     if name == "train":
         whole_words = settings.masking == "whole_words"
@@ -256,12 +258,12 @@ def read_coreference_split(
     chosen: Mapping[str, Sequence[str]],
     passed_over: PassedOver,
 ) -> list[Topic]:
-    """The topics of a split.
+    """The topics of one split.
 
     Args:
-        chosen: the names of topics of `dev` and `test` that count, [] = all. CoNLL files that are of no split
-            (or all of one) are divided by them: the other topics are train.
-        passed_over: counts what cannot be used.
+        chosen: names of the topics of `dev` and `test` to use, [] = all. CoNLL files that are of no split
+            (or all of one) are split by these names: the other topics are train.
+        passed_over: counts the items that cannot be used.
     """
     folder = Path(corpus)
     has_json = any((folder / f"{name}.json").exists() for name in get_args(CoreferenceSplit))
@@ -288,9 +290,9 @@ def read_corpus(
     kind: Kind | None = None,
     passed_over: PassedOver | None = None,
 ) -> list[Topic]:
-    """All topics of a split of storyworld (so many `stories`), of a folder with the released JSON, of ECB+,
-    or of CoNLL files, which hold one kind of mentions. `kind`: None = both; `passed_over`: None = what cannot
-    be used is not counted."""
+    """All topics of a split of storyworld (`stories` of them), of a folder with the released JSON, of ECB+,
+    or of CoNLL files, which hold one kind of mentions. `kind`: None = both; `passed_over`: counts what cannot
+    be used, None = it is not counted."""
     folder = Path(corpus)
     counted = PassedOver() if passed_over is None else passed_over
     if corpus == "storyworld":
@@ -335,7 +337,7 @@ def _no_split(folder: Path, split: str, files: Mapping[str, Sequence[Path]]) -> 
 def _divided(
     corpus: str, topics: Sequence[Topic], chosen: Mapping[str, Sequence[str]], split: str
 ) -> list[Topic]:
-    """The topics of a split of a corpus that has none."""
+    """The topics of a split, for a corpus that is not split into files."""
     if len(topics) < len(get_args(CoreferenceSplit)):
         raise ParameterError(
             f"{corpus} is not split and has {len(topics)} topics, but train, dev and test take one each; to "

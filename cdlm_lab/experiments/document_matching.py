@@ -1,10 +1,10 @@
-"""Which documents belong together (Zhou et al. 2020, "CDA", section 5.2, Tables 2 and 3; CDLM section 3.3,
-Table 4): notebook 04.
+"""Document matching: which documents belong together (Zhou et al. 2020, "CDA", section 5.2, Tables 2 and 3;
+CDLM section 3.3, Table 4): notebook 04.
 
-Each system is trained with each seed; of its epochs the one with the lowest loss on dev is kept. Where the
-papers are silent or a small corpus asks for others: the number of epochs is fixed (CDA stops after five
-without a lower dev loss); the learning rate falls linearly to 0 without a warm-up, as in CDLM's released code
-(CDA's keeps it constant); CDLM's 8 epochs in batches of 32 are parameters.
+Each system is trained with each seed; the epoch with the lowest loss on dev is kept. Choices where the papers
+are silent, or where a small corpus needs others: the number of epochs is fixed (CDA stops after five without
+a lower dev loss); the learning rate falls linearly to 0 without warm-up, as in CDLM's released code (CDA's
+keeps it constant); CDLM's 8 epochs in batches of 32 are parameters.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ __all__ += ["systems_table"]
 
 STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")
-# Test once more, the first documents taken away: what is right there was not read across documents.
+# Control: test without the first documents. What is right there was not read across documents.
 ONE_DOCUMENT = "test_one_document"
 NOTHING = PairDocument(id="nothing", sentences=(".",))
 Pairs = Mapping[str, tuple[DocumentPair, ...]]  # by split
@@ -75,19 +75,19 @@ class Settings(matching.MatcherSettings):
     corpus: str = STORYWORLD
     train_stories: int = Field(default=150, ge=2)
     held_out_stories: int = Field(default=40, ge=2)
-    # Of storyworld `similar` reports are of two events of a kind, `recurring` ones of two with the same
-    # people and places, `contradicting` ones of one, with names and numbers in each other's places. Of linked
-    # documents, which SciSumm has too, `similar` ones are drawn among the 20 cited papers whose words are
-    # most like those of the citing text. `auto` = recurring of storyworld, else random.
+    # In storyworld, `similar` reports are of two events of a kind, `recurring` ones of two with the same
+    # people and places, `contradicting` ones of one event, with names and numbers swapped. For linked
+    # documents, as in SciSumm, `similar` ones are sampled from the 20 cited papers whose words are most like
+    # those of the citing text. `auto` = recurring for storyworld, else random.
     unrelated: Unrelated | Literal["auto"] = "auto"
     negatives_per_positive: int = Field(default=1, ge=1)
-    # Of the passage around the citation, which stands for the citing paper, and of the start of the cited
-    # one; 0 = whole papers, and links whose citing sentence is not known as well.
+    # Length of the passage around the citation, which represents the citing paper, and of the start of the
+    # cited one; 0 = whole papers, and also links whose citing sentence is unknown.
     passage_sentences: int = Field(default=10, ge=0, description="0 means all")
     data_seed: int = 0
-    # Of each training document a drawn number of sentences is read, at least this.
+    # Of each training document a random number of sentences is read, at least this.
     fewest_sentences: int = Field(default=0, ge=0, description="0 means that documents stay whole")
-    # epochs, batch_size, learning_rate: of the hierarchical systems. encoder_epochs, ...: of the systems
+    # epochs, batch_size, learning_rate: for the hierarchical systems. encoder_epochs, ...: for the systems
     # whose encoder is trained: Longformers and fine-tuned BERT-HAN.
     epochs: int = Field(default=6, ge=1)
     batch_size: int = 16
@@ -97,8 +97,8 @@ class Settings(matching.MatcherSettings):
     encoder_micro_batch_size: int = 8
     encoder_learning_rate: float = 0.0005
     warmup_share: float = Field(default=0.0, ge=0, le=0.5)
-    parallel: str = ""  # of systems whose encoder is trained
-    workers: Workers = "auto"  # the same; what the others read is made already
+    parallel: str = ""  # for systems whose encoder is trained
+    workers: Workers = "auto"  # for the same systems; the inputs of the others exist already
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -110,13 +110,13 @@ class Settings(matching.MatcherSettings):
 
     @property
     def drawn(self) -> Unrelated:
-        """Which unrelated pairs there are."""
+        """Which kind of unrelated pairs is sampled."""
         if self.unrelated != "auto":
             return self.unrelated
         return "recurring" if self.corpus == STORYWORLD else "random"
 
     def config(self, system: MatchSystem, *, seed: int, pairs: int) -> TrainingConfig:
-        """How a system is trained on so many pairs. Raises ParameterError for values that cannot be."""
+        """The training config of a system for `pairs` pairs. Raises ParameterError for impossible values."""
         long = system.trains_encoder
         config = config_of_passes(
             items=pairs,
@@ -134,16 +134,16 @@ class Settings(matching.MatcherSettings):
 
 # ---- pairs of documents ----
 
-SHARES = {"train": 0.6, "dev": 0.15, "test": 0.25}  # of links
+SHARES = {"train": 0.6, "dev": 0.15, "test": 0.25}  # fractions of the links
 SAME_TEXT = "documents with the text of another one, which count as it"
 _SUFFIXES = (".csv", ".csv.gz", ".csv.xz")
 
 
 def read_pairs(given: Settings) -> tuple[Pairs, dict[str, list[str]]]:
-    """Pairs of train, dev and test, and what was lost: kind of loss -> files, lines or documents.
+    """Pairs of train, dev and test, and what could not be used: kind of loss -> files, lines or documents.
 
-    No document is in two splits; but the benchmark's CSV files were split by pairs, so there it may be:
-    `shared_documents` counts them. Raises ParameterError: a corpus that is none of the four.
+    No document is in two splits, except in the benchmark's CSV files, which were split by pairs:
+    `shared_documents` measures that overlap. Raises ParameterError if the corpus is none of the four kinds.
     """
     folder, lost, by_pairs = Path(given.corpus), {}, False
     if given.corpus == STORYWORLD:
@@ -152,7 +152,7 @@ def read_pairs(given: Settings) -> tuple[Pairs, dict[str, list[str]]]:
         pairs = {split: tuple(read_storyworld_pairs(split, n, **form)) for split, n in stories.items()}
     elif files := _csv_files(folder):
         by_pairs, positions = True, {split: _positions_of(file) for split, file in files.items()}
-        # those of one split say how the sentences of all are to be counted
+        # if one split has gold positions, all splits must be cut into sentences as these count them
         cut = pairs_of.nltk_sentences if any(positions.values()) else None
         pairs = {
             split: tuple(pairs_of.read_pair_csv(file, positions=positions[split], split=cut))
@@ -175,7 +175,7 @@ def read_pairs(given: Settings) -> tuple[Pairs, dict[str, list[str]]]:
 
 
 def _csv_files(folder: Path) -> dict[str, Path]:
-    """File of each split, or nothing if there is none. Raises ParameterError if there are only some."""
+    """Split -> CSV file, or {} if there are none. Raises ParameterError if only some exist."""
     every = ((split, folder / f"{split}{suffix}") for split in SPLITS for suffix in _SUFFIXES)
     files = {split: file for split, file in every if file.is_file()}
     if files and (missing := [split for split in SPLITS if split not in files]):
@@ -203,11 +203,12 @@ def _lost_of(scisumm: SciSumm, folder: Path) -> dict[str, list[str]]:
 def linked_pairs(
     documents: Mapping[str, PairDocument], links: Sequence[DocumentLink], given: Settings
 ) -> tuple[Pairs, dict[str, list[str]]]:
-    """Pairs by split, and the documents that have the text of another one.
+    """Pairs by split, and the documents whose text repeats another document's.
 
-    Links are split first, and unrelated pairs drawn within each split. Documents of one text, or of one
-    opening where that is read, are in the same split and never taken for unrelated to what one of them is
-    linked with. A pair is of the cluster of its first document, the whole of it."""
+    Links are split first, then unrelated pairs sampled within each split. Documents of one text, or of one
+    opening where only that is read, are in the same split, and never count as unrelated to what one of them
+    is linked with. The cluster of a pair is its first document, in whole.
+    """
     used = [link for link in links if link.in_first or not given.passage_sentences]
     twin_of = _read_alike(documents, used, opening=given.passage_sentences)
     form = {"shares": SHARES, "seed": given.data_seed, "drop_crossing": True}
@@ -224,7 +225,7 @@ def linked_pairs(
 def _read_alike(
     documents: Mapping[str, PairDocument], links: Sequence[DocumentLink], *, opening: int
 ) -> dict[str, str]:
-    """Twins by their texts and, of documents that are cited, by the first sentences, which are read."""
+    """Document -> the first one with the same text or, if cited, with the same sentences that are read."""
     whole = pairs_of.twins(documents.values())
     cited = dict.fromkeys(whole.get(link.second, link.second) for link in links)
     starts = pairs_of.twins((documents[name] for name in cited), sentences=opening)
@@ -233,7 +234,7 @@ def _read_alike(
 
 
 def _links_of_twins(links: Sequence[DocumentLink], twin_of: Mapping[str, str]) -> Iterator[DocumentLink]:
-    """Between twins, and between all that have the texts of two documents that are linked."""
+    """Links between duplicates, and between all documents that have the texts of two linked ones."""
     of_text: defaultdict[str, list[str]] = defaultdict(list)
     for twin, first in twin_of.items():
         of_text[first] = [*(of_text[first] or [first]), twin]
@@ -253,7 +254,7 @@ def _pairs_of(
     known: Sequence[DocumentLink],
     given: Settings,
 ) -> Iterator[DocumentPair]:
-    """Of the links of one split; `known`: those of all."""
+    """The pairs from the links of one split; `known`: the links of all splits."""
     whole: Mapping[str, str] = {}
     if length := given.passage_sentences:
         form = {"length": length, "opening": length, "seed": given.data_seed}
@@ -266,7 +267,7 @@ def _pairs_of(
 
 
 def shared_documents(pairs: Pairs) -> dict[str, float]:
-    """Share of the pairs of dev and test with a document that train has too."""
+    """The fraction of dev and test pairs in which a document also occurs in train."""
     seen = {one.sentences for pair in pairs["train"] for one in (pair.first, pair.second)}
     return {
         split: fmean(bool(seen & {pair.first.sentences, pair.second.sentences}) for pair in pairs[split])
@@ -281,7 +282,7 @@ Predictions = Mapping[tuple[str, int], Mapping[str, MatchPredictions]]  # (syste
 
 @dataclass(frozen=True, kw_only=True)
 class MatchingRun(SystemRun):
-    """The pairs of a run, and how its systems are trained and predict."""
+    """A run of notebook 04: its pairs, and how its systems are trained and predict."""
 
     NAME: ClassVar[str] = "document matching"
     SHAPES: ClassVar[tuple[str, ...]] = (
@@ -298,12 +299,12 @@ class MatchingRun(SystemRun):
 
     settings: Settings
     pairs: Pairs
-    # Sort -> files, lines or documents of the corpus that could not be used.
+    # Kind of loss -> files, lines or documents of the corpus that could not be used.
     lost: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, given: Settings) -> MatchingRun:
-        """Look whether every system has what it needs, and read the pairs."""
+        """Check that every system has what it needs, and read the pairs."""
         for system in given.chosen:
             if system.encoder == "longformer" and not given.trained:
                 checkpoint_of(given.encoders, system.name)
@@ -316,7 +317,7 @@ class MatchingRun(SystemRun):
 
     @property
     def data(self) -> dict[str, Any]:
-        """Of the pairs, for the report."""
+        """Facts about the pairs, stored in the report."""
         return {
             "corpus": self.settings.corpus,
             "precision": precision_in_words(self.settings.precision),
@@ -327,17 +328,17 @@ class MatchingRun(SystemRun):
         }
 
     def sets(self, training: Training) -> tuple[str, ...]:
-        """Dev and test, and test with one document of each pair."""
+        """Dev, test, and test with only one document of each pair."""
         return "dev", "test", ONE_DOCUMENT
 
     @cached_property
     def matchers(self) -> matching.Matchers:
-        """Of its systems."""
+        """The builder of its matchers."""
         kept = self.folder if self.settings.run_folder else None
         return matching.Matchers(settings=self.settings, training=self.pairs.get("train", ()), cache=kept)
 
     def job(self, training: Training, *, trial: bool = False) -> TrainingJob:
-        """A new matcher on the pairs of train; `trial`: on the first batch of them alone."""
+        """A training job for a new matcher on the training pairs; `trial`: only on the first batch."""
         system, pairs = training.system, self.pairs["train"]
         if fewest := self.settings.fewest_sentences:
             pairs = tuple(shortened(pairs, fewest=fewest, seed=training.seed))
@@ -355,21 +356,21 @@ class MatchingRun(SystemRun):
         )
 
     def trial(self, training: Training) -> TrainingJob:
-        """Its first batch, so that frozen BERT encodes no other sentences."""
+        """A job with only the first batch, so that frozen BERT encodes no other sentences."""
         return self.job(training, trial=True)
 
     def parallel(self, training: Training) -> str:
-        """Where only what stands on an encoder is trained, one process does."""
+        """The processes that train; only this one if the encoder is frozen, as the rest trains fast."""
         return self.settings.parallel if training.system.trains_encoder else ""
 
     def load(self, training: Training) -> Matcher | CosineThreshold:
-        """The trained one."""
+        """The trained matcher, or the fitted threshold."""
         if not training.system.is_model:
             return self.matchers.threshold(training.system)
         return self.matchers.make(training.system, seed=0, trained=self.model_folder(training))
 
     def predict_set(self, loaded: Matcher | CosineThreshold, name: str, bar: str) -> MatchPredictions:
-        """Of the pairs of a split."""
+        """Predictions for the pairs of a split."""
         return self.predict_pairs(loaded, self.pairs[name], name=bar)
 
     def predict_pairs(
@@ -379,7 +380,7 @@ class MatchingRun(SystemRun):
         *,
         name: str | None = None,
     ) -> MatchPredictions:
-        """Of any pairs; `name`: beside a bar where it takes long."""
+        """Predictions for any pairs; `name`: text beside a progress bar, which only slow systems show."""
         if isinstance(loaded, CosineThreshold):
             return loaded.predict(pairs)
         config = self.settings.config(loaded.system, seed=0, pairs=len(pairs))
@@ -388,22 +389,22 @@ class MatchingRun(SystemRun):
         return matching.predict_pairs(loaded, pairs, **form, name=bar)
 
     def read_predictions(self, file: Path, name: str) -> MatchPredictions:
-        """Of the pairs of a split."""
+        """Read the predictions for the pairs of a split."""
         return MatchPredictions.load(file, pairs=len(self.pairs[name]))
 
 
 def prepare(given: Settings) -> MatchingRun:
-    """Take the folder, read the corpus and look whether every system has what it needs."""
+    """Claim the run folder, read the corpus, and check that every system has what it needs."""
     return MatchingRun.open(given)
 
 
 def preview(run: MatchingRun) -> Shown:
-    """What is matched and what training will cost."""
+    """The pairs of each split, and what training will cost."""
     return runs.facts_table(corpus_facts(run) + runs.cost_facts(run))
 
 
 def corpus_facts(run: MatchingRun) -> list[tuple[str, str]]:
-    """What is matched, as (name, text)."""
+    """Facts about the pairs of each split, as (name, text)."""
     rows = []
     for split, pairs in ((split, run.pairs[split]) for split in SPLITS):
         sentences = fmean(len(one.sentences) for pair in pairs for one in (pair.first, pair.second))
@@ -424,8 +425,8 @@ MEASURES = {name: DECISION_SCORES[name] for name in ("accuracy", "f1")}
 
 @once
 def evaluate(run: MatchingRun, predictions: Predictions) -> Scores:
-    """Accuracy and F1 of all systems, and on test the tests of each against the one that it builds on;
-    clusters of pairs are drawn."""
+    """Accuracy and F1 of all systems, and on test the significance test of each against the system it builds
+    on, by resampling clusters of pairs."""
     counts: Counts = {}
     for (system, _), of_split in predictions.items():
         for split, one in of_split.items():
@@ -443,12 +444,12 @@ def evaluate(run: MatchingRun, predictions: Predictions) -> Scores:
 
 
 def score_table(report: Report, split: str = "test") -> ScoreTable:
-    """Accuracy and F1 of each system; on test with their p and the papers' numbers."""
+    """Accuracy and F1 of each system; on test beside the papers' scores, with p-values."""
     labels = {row.system: SYSTEMS[row.system].label for row in report.rows}
     caption = f"{report.data['corpus']}, {score_tables.split_in_words(split)}"
     return score_tables.score_table(report, labels=labels, split=split, caption=caption)
 
 
 def control_table(report: Report) -> ScoreTable | Shown:
-    """The same on test with one document of each pair."""
+    """The score table on test with only one document of each pair."""
     return runs.control_table(report, ONE_DOCUMENT, score_table)

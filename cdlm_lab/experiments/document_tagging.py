@@ -1,13 +1,13 @@
 """Document-attentive tagging (Jörke et al. 2020, "Doc-ARC"): notebook 07.
 
-Each system is trained with each seed; of its epochs the one with the highest F1 on dev is kept.
+Each system is trained with each seed; the epoch with the highest F1 on dev is kept.
 
-The paper gives epochs, patience, batch size and rate, and no more of the training. From the released code
-come: what is kept and patience by span F1 on dev (`select_by`), a constant learning rate (`schedule`), AdamW
-with weight decay 0.01 on all but biases and norms (`weight_decay`) and epsilon 1e-6, and gradients of any
-length. Ours: a batch has neighbouring sequences of a document, whose contexts overlap, and batches are
-shuffled (that costs a fraction of drawing sequences from everywhere; all systems are trained so); patience
-ends after that many epochs, in the released code after one more.
+Of the training, the paper gives only epochs, patience, batch size and learning rate. The released code gives
+model selection and patience by span F1 on dev (`select_by`), a constant learning rate (`schedule`), AdamW
+with weight decay 0.01 except on biases and norms (`weight_decay`), epsilon 1e-6, and no gradient clipping.
+Our choices: a batch has neighbouring sequences of a document, whose contexts overlap, and batches are
+shuffled (that costs a fraction of sampling sequences freely; all systems are trained so); training stops
+after `patience` epochs without improvement, in the released code one epoch later.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Settings(TaggerSettings):
             raise ParameterError(f'sweep is {self.sweep!r}; write whole numbers above 0, such as "2 5 25"')
 
     def config(self, system: TagSystem, *, seed: int, items: int) -> TrainingConfig:
-        """How a system is trained on so many sequences. Raises ParameterError for values that cannot be."""
+        """The training config of a system for `items` sequences. Raises ParameterError: impossible values."""
         trained, falls = system.trains_encoder, self.schedule == "linear"
         config = config_of_passes(
             items=items,
@@ -114,7 +114,7 @@ class Settings(TaggerSettings):
             warmup_steps=None if falls else 0,
             patience=self.patience,
             precision=self.precision,
-            workers=0,  # what taggers read is made already, and too large to be sent
+            workers=0,  # the inputs of taggers exist already, and are too large to send between processes
             seed=seed,
         )
         form = {"weight_decay": self.weight_decay, "adam_epsilon": 1e-6, "max_gradient_norm": 0.0}
@@ -123,27 +123,27 @@ class Settings(TaggerSettings):
 
 # ---- documents ----
 
-STORIES = {"train": 60, "dev": 20, "test": 20}  # of storyworld, unless the settings say another number
-DRAW = 0  # seed of the documents that are drawn
+STORIES = {"train": 60, "dev": 20, "test": 20}  # default number of storyworld stories
+DRAW = 0  # seed for sampling documents
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaggedCorpus:
-    """What was read, by split."""
+    """The documents of a corpus, by split."""
 
     documents: Mapping[str, tuple[TaggedDocument, ...]]
-    mended: Mapping[str, int] = field(default_factory=dict)  # tags `I-` that followed no span of their label
-    divided: Mapping[str, int] = field(default_factory=dict)  # sentences of one document, made documents
+    mended: Mapping[str, int] = field(default_factory=dict)  # `I-` tags that began a span, now read as `B-`
+    divided: Mapping[str, int] = field(default_factory=dict)  # sentences of a lone document, made documents
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Of all splits; one that train has not cannot be learned, and counts against everybody."""
+        """The labels of all splits; one that train lacks cannot be learned, and costs every system recall."""
         return labels_of(chain.from_iterable(self.documents.values()))
 
 
 def read_tagged(given: Settings) -> TaggedCorpus:
-    """Documents of train, dev and test. Raises ParameterError: a corpus that is neither, or a split with less
-    than two documents or without any span. Raises DataError: a file that cannot be read."""
+    """Documents of train, dev and test. Raises ParameterError for an unknown kind of corpus, or a split with
+    fewer than two documents or without any span. Raises DataError for a file that cannot be read."""
     documents, mended, divided = {}, {}, {}
     for split in SPLITS:
         reading = TagReading(stray=given.stray_tags)
@@ -180,7 +180,7 @@ def _documents(given: Settings, split: str, reading: TagReading) -> Iterator[Tag
 
 
 def _drawn(split: str, most: int) -> Callable[[int], list[int]] | None:
-    """From a number of documents to those that are used, in order; None = all."""
+    """A function from a number of documents to the sorted indices to use; None = use all."""
     if not most:
         return None
     rng = np.random.default_rng([DRAW, SPLITS.index(split)])
@@ -188,7 +188,7 @@ def _drawn(split: str, most: int) -> Callable[[int], list[int]] | None:
 
 
 def _near_labels(document: TaggedDocument, most: int) -> TaggedDocument:
-    """With its labelled sentences and the `most` unlabelled ones that are nearest to one; 0 = with all."""
+    """The document with its labelled sentences and the `most` unlabelled ones nearest to them; 0 = all."""
     if not most:
         return document
     labelled = np.array(document.labelled)
@@ -203,8 +203,8 @@ def _near_labels(document: TaggedDocument, most: int) -> TaggedDocument:
 
 
 class TagTraining(NamedTuple):
-    """One system with a number of occurrences K (`most`; 0 = it reads no context) and a seed; `swept`: this K
-    is of the sweep."""
+    """One system with a number of occurrences K (`most`; 0 = without context) and a seed; `swept`: this K
+    belongs to the sweep over K."""
 
     system: TagSystem
     most: int
@@ -213,28 +213,28 @@ class TagTraining(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of its folder."""
+        """The name of its folder."""
         return f"{self.system.name}{f'-{self.most}' if self.most else ''}-{self.seed}"
 
     @property
     def label(self) -> str:
-        """Beside a bar."""
+        """The text beside its progress bar."""
         return f"{self.system.label}{f', K = {self.most}' if self.most else ''}, seed {self.seed}"
 
     @property
     def row(self) -> str:
-        """Of its scores: the name of the system, in the sweep with K."""
+        """Its system name in scores: the name of the system, followed by K in the sweep."""
         return f"{self.system.name}-{self.most}" if self.swept else self.system.name
 
     @property
     def key(self) -> tuple[str, int]:
-        """Of its predictions."""
+        """The key of its predictions in the mapping that `predict` returns."""
         return self.row, self.seed
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaggingRun(runs.SystemRun):
-    """The documents of a run, and how its systems are trained and tag."""
+    """A run of notebook 07: its documents, and how its systems are trained and tag."""
 
     NAME: ClassVar[str] = "document-attentive tagging"
     SHAPES: ClassVar[tuple[str, ...]] = (
@@ -260,7 +260,7 @@ class TaggingRun(runs.SystemRun):
 
     @classmethod
     def read(cls, given: Settings) -> TaggingRun:
-        """Read the documents."""
+        """Read the documents and check the settings."""
         for system in given.chosen:
             given.config(system, seed=0, items=1)
         corpus = read_tagged(given)
@@ -269,7 +269,7 @@ class TaggingRun(runs.SystemRun):
 
     @property
     def trainings(self) -> list[TagTraining]:
-        """Each system with each seed, then those of the sweep."""
+        """Every system with every seed, then those of the sweep over K."""
         given = self.settings
         listed = [(system, given.occurrences if system.context else 0, False) for system in self.systems]
         further = sorted({int(one) for one in given.sweep.split()} - {given.occurrences})
@@ -280,13 +280,13 @@ class TaggingRun(runs.SystemRun):
 
     @property
     def shown(self) -> TagTraining:
-        """Whose tags are shown: of the system that is the last in the table, or the last that attends to the
-        document, if one does; with seed 0."""
+        """The training whose tags are shown: with seed 0, the last system in the table that attends to the
+        document, or the last one if none does."""
         return self.first(sorted(self.systems, key=lambda one: one.context)[-1])
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the report says of the documents."""
+        """Facts about the documents, stored in the report."""
         return {
             "corpus": self.settings.corpus,
             "precision": precision_in_words(self.settings.precision),
@@ -296,21 +296,21 @@ class TaggingRun(runs.SystemRun):
         }
 
     def parallel(self, training: TagTraining) -> str:
-        """This process trains all."""
+        """Always "": all systems are trained in this process."""
         return ""
 
     def new(self, training: TagTraining) -> Tagger:
-        """An untrained one."""
+        """An untrained tagger."""
         return self.taggers.make(training.system, most=training.most, seed=training.seed)
 
     def load(self, training: TagTraining) -> Tagger:
-        """The trained one."""
+        """The trained tagger."""
         form = {"most": training.most, "seed": training.seed, "trained": self.model_folder(training)}
         return self.taggers.make(training.system, **form)
 
     def examples(self, training: TagTraining, tagger: Tagger | None = None) -> Mapping[str, TagExamples]:
-        """Those of each split. Trainings that read documents alike share them; `tagger`: one of the training,
-        if it is at hand."""
+        """The examples of each split, shared between trainings that read documents alike; `tagger`: the
+        tagger of this training, if at hand."""
         encoder = training.system.trains_encoder, training.system.small
         key = *encoder, training.most
         if key not in self._examples:
@@ -330,7 +330,7 @@ class TaggingRun(runs.SystemRun):
         return self._examples[key]
 
     def job(self, training: TagTraining) -> TrainingJob:
-        """A new tagger on the documents of train; encodes what it reads."""
+        """A training job for a new tagger on the training documents; computes the encodings it needs."""
         tagger = self.new(training)
         examples = self.examples(training, tagger)
         for split in ("train", "dev"):
@@ -347,13 +347,13 @@ class TaggingRun(runs.SystemRun):
             tokenizer=tagger.tokenizer,
             train_examples=some.in_order(in_runs(some, config)),
             validation_examples=examples["dev"],
-            collate=tagger.collate_of(some),  # the documents of all splits are the same list
+            collate=tagger.collate_of(some),  # also for dev: all splits share one list of documents
             config=config,
             judge=judge if self.settings.select_by == "f1" else None,
         )
 
     def trial(self, training: TagTraining) -> TrainingJob:
-        """Its first batch alone is encoded."""
+        """A job for which only the first batch is encoded."""
         tagger = self.new(training)
         some = self.examples(training, tagger)["train"]
         config = self.settings.config(training.system, seed=0, items=len(some))
@@ -363,26 +363,26 @@ class TaggingRun(runs.SystemRun):
         return TrainingJob(train_examples=first, validation_examples=first, config=config, **form)
 
     def counts(self, predictions: TagPredictions) -> np.ndarray:
-        """int64 (documents, 3): correct, predicted and gold spans."""
+        """int64 (documents, 3): number of correct, predicted and gold spans."""
         gold, predicted = predictions.gold(), predictions.predicted()
         return span_counts(gold, predicted, reading=self.settings.reading)
 
     def predict_set(self, loaded: Tagger, name: str, bar: str) -> TagPredictions:
-        """Tags of a split."""
+        """Predict the tags of a split."""
         training = next(one for one in self.trainings if one[:2] == (loaded.system, loaded.most))
         return loaded.predict(self.examples(training, loaded)[name], name=bar)
 
     def read_predictions(self, file: Path, name: str) -> TagPredictions:
-        """Tags of a split."""
+        """Read the predicted tags of a split."""
         training = next(one for one in self.trainings if self.folder_of(one) == file.parent)
         return TagPredictions.load(file, examples=self.examples(training)[name])
 
 
 def in_runs(examples: TagExamples, config: TrainingConfig) -> np.ndarray:
-    """Numbers of at least as many examples as training takes; the batches of each epoch are drawn anew.
+    """Indices of at least as many examples as training takes; the batches of each epoch are sampled anew.
 
-    An epoch leaves out what does not fill a batch, others in each: batches of the next one must begin where
-    training begins one. With fewer examples than a batch has, epochs follow each other without a gap.
+    An epoch drops the examples that do not fill a batch, different ones each time, so that the next epoch
+    starts at a batch boundary. With fewer examples than one batch takes, epochs follow without a gap.
     """
     size = config.batch_size
     whole = len(examples) // size * size or len(examples)
@@ -395,22 +395,22 @@ Predictions = Mapping[tuple[str, int], Mapping[str, TagPredictions]]  # (row of 
 
 
 def prepare(given: Settings) -> TaggingRun:
-    """Take the folder and read the documents; nothing is trained. Raises ValueError: whatever does not fit,
-    in one line. Raises RunError: the folder is not free for this run."""
+    """Claim the run folder and read the documents; trains nothing. Raises ValueError, with a one-line
+    message, if anything does not fit. Raises RunError if the folder is not free for this run."""
     own_text_of(given)
     return TaggingRun.open(given)
 
 
-# ---- before the start ----
+# ---- before training ----
 
 
 def preview(run: TaggingRun) -> HTML:
-    """What is tagged and what training will cost; but for one batch nothing is encoded."""
+    """The documents and what training will cost; encodes no more than one batch."""
     return runs.facts_table(corpus_facts(run) + runs.cost_facts(run) + shortened_facts(run))
 
 
 def corpus_facts(run: TaggingRun) -> list[tuple[str, str]]:
-    """What is tagged, as (name, text)."""
+    """Facts about the documents of each split, as (name, text)."""
     rows = []
     for split, documents in run.corpus.documents.items():
         labelled = [one.sentences[number] for one in documents for number in one.labelled]
@@ -430,7 +430,7 @@ def corpus_facts(run: TaggingRun) -> list[tuple[str, str]]:
 
 
 def shortened_facts(run: TaggingRun) -> list[tuple[str, str]]:
-    """Of each system whether it reads some words only in part, as (name, text)."""
+    """For each system that truncates long words, how many, as (name, text)."""
     rows, room = [], run.settings.most_tokens - ENDS
     for system in run.systems:
         if cut := sum(shortened_words(run, run.examples(run.first(system))["train"]).values()):
@@ -439,8 +439,8 @@ def shortened_facts(run: TaggingRun) -> list[tuple[str, str]]:
 
 
 def shortened_words(run: TaggingRun, examples: TagExamples) -> dict[str, int]:
-    """How many words of each split have more pieces than `most_tokens` has room for: these alone are read.
-    `examples`: of any split; they know the documents of all."""
+    """Split -> number of words with more pieces than `most_tokens` has room for, which are truncated.
+    `examples`: of any split; they hold the documents of all."""
     documents = iter(examples.documents)
     return {
         split: sum(one.shortened for one in islice(documents, len(of_split)))
@@ -451,16 +451,16 @@ def shortened_words(run: TaggingRun, examples: TagExamples) -> dict[str, int]:
 # ---- scores ----
 
 MEASURES = {"precision": precision_of, "recall": recall_of, "f1": f1_of}
-# What is tested: the first against the second.
+# Pairs of systems that are tested, the first against the second.
 TESTED = (("doc-arc", "bert-lstm"), ("dynamic-doc-arc", "dynamic-bert-lstm"), ("doc-arc", "bert"))
-# What Figure 3 subtracts; the paper has the second alone.
+# Pairs whose difference Figure 3 shows; the paper has only the second.
 GAINS = (("doc-arc", "bert-lstm"), ("doc-arc", "bert"), ("dynamic-doc-arc", "dynamic-bert-lstm"))
 
 
 @once
 def evaluate(run: TaggingRun, predictions: Predictions) -> runs.Scores:
-    """Scores of all systems on dev and test, and on test the tests between them; the sweep, and the analyses
-    of section 5. Documents are drawn."""
+    """Scores of all systems on dev and test, the significance tests on test (resampling documents), the sweep
+    over K, and the analyses of section 5."""
     counts: Counts = {}
     for (system, _), of_split in predictions.items():
         for split, one in of_split.items():
@@ -480,7 +480,7 @@ def evaluate(run: TaggingRun, predictions: Predictions) -> runs.Scores:
 
 
 def analysis_tables(run: TaggingRun, predictions: Predictions) -> dict[str, list[dict[str, Any]]]:
-    """Of test documents `shares` (Figure 2), `gains` (Figure 3), `weights` (Figure 4), `top` (Table 5)."""
+    """Of test documents: `shares` (Figure 2), `gains` (Figure 3), `weights` (Figure 4), `top` (Table 5)."""
     test = run.corpus.documents["test"]
     others = chain(run.corpus.documents["train"], run.corpus.documents["dev"])
     words = tf_idf.labelled_words(test, tf_idf.tf_idf(test, others=others))
@@ -494,7 +494,7 @@ def analysis_tables(run: TaggingRun, predictions: Predictions) -> dict[str, list
 
 
 def _gains(predictions: Predictions, parts: Sequence[tf_idf.Stratum]) -> list[dict[str, Any]]:
-    """Differences of word-level F1, mean over seeds, over all words and over entities of high TF-IDF."""
+    """Differences in word-level F1, averaged over seeds, for all words and for entities of high TF-IDF."""
     chosen = [("all words", None), *((f"top {100 - part.percentile:g}%", part.chosen) for part in parts)]
     tags: dict[str, list[tuple]] = {}
     for (system, _), of_split in predictions.items():
@@ -503,7 +503,7 @@ def _gains(predictions: Predictions, parts: Sequence[tf_idf.Stratum]) -> list[di
     for a, b in GAINS:
         for name, of_words in chosen if {a, b} <= tags.keys() else ():
             sides = [[word_counts(*of_seed, chosen=of_words) for of_seed in tags[one]] for one in (a, b)]
-            occurrences = int(sides[0][0][:, 2].sum())  # in the gold, which every seed has
+            occurrences = int(sides[0][0][:, 2].sum())  # in gold, so the same for every seed
             if occurrences:
                 first, second = (float(np.mean([f1_of(one.sum(axis=0)) for one in side])) for side in sides)
                 head = {"a": a, "b": b, "words": name, "occurrences": occurrences}
@@ -513,8 +513,8 @@ def _gains(predictions: Predictions, parts: Sequence[tf_idf.Stratum]) -> list[di
 
 
 def _weights(run: TaggingRun, predictions: Predictions) -> list[dict[str, Any]]:
-    """Of the words that occur more than once, with seed 0: a word that occurs once has weight 1 whatever was
-    learned."""
+    """Attention weights by distance with seed 0, over words that occur more than once: a word that occurs
+    once has weight 1 whatever was learned."""
     rows = []
     for training in run.trainings:
         one = predictions[training.key]["test"]
@@ -532,7 +532,7 @@ def _weights(run: TaggingRun, predictions: Predictions) -> list[dict[str, Any]]:
 
 
 def score_table(report: Report, split: str = "test") -> ScoreTable:
-    """Precision, recall and F1 of each system that is not of the sweep, on test beside the paper's."""
+    """Precision, recall and F1 of each system outside the sweep; on test beside the paper's scores."""
     labels = {name: system.label for name, system in TAG_SYSTEMS.items()}
     return score_tables.score_table(
         report, labels=labels, split=split, caption=f"{_folder_name(report)}, {split}"
@@ -544,7 +544,7 @@ def _folder_name(report: Report) -> str:
 
 
 def comparison_table(report: Report) -> ScoreTable:
-    """The tests of a report."""
+    """The significance tests of a report."""
     rows = []
     for row in report.tables["comparisons"]:
         labels = [TAG_SYSTEMS[row[side]].label for side in ("a", "b")]
@@ -554,13 +554,13 @@ def comparison_table(report: Report) -> ScoreTable:
 
 
 def top_table(report: Report) -> ScoreTable:
-    """The entities of the highest TF-IDF (Table 5)."""
+    """The entities with the highest TF-IDF (Table 5)."""
     rows = [[row["word"], ", ".join(row["labels"])] for row in report.tables["top"]]
     return text_table(["word", "tagged as"], rows, texts=2)
 
 
 def figures(report: Report) -> list[go.Figure]:
-    """Figures 2 to 5, in this order; those of which the run has no numbers are left out."""
+    """Figures 2 to 5, in this order; those for which the run has no numbers are left out."""
     corpus = _folder_name(report)
     shown = [tagged.shares_by_tf_idf_figure(corpus, report.tables["shares"])]
     for (a, b), gains in _grouped(report, "gains", "a", "b"):
@@ -576,7 +576,7 @@ def figures(report: Report) -> list[go.Figure]:
 
 
 def _grouped(report: Report, table: str, *by: str) -> Iterable[tuple[tuple[str, ...], list[dict[str, Any]]]]:
-    """The rows of a table that agree in some columns, with what they have in these."""
+    """The rows of a table grouped by the values of some columns."""
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in report.tables[table]:
         groups.setdefault(tuple(row[name] for name in by), []).append(row)
@@ -584,7 +584,7 @@ def _grouped(report: Report, table: str, *by: str) -> Iterable[tuple[tuple[str, 
 
 
 ON_A_PAGE = 100
-# What stands in the box before anything is typed.
+# The text in the input box before the reader types.
 EXAMPLE_TEXT = """\
 Oskmere Works, an employer of 310 people, will close its yard in the town of Telk. Yessel Brandir, 54, a \
 welder, heard of it on the radio on Monday.
@@ -595,8 +595,8 @@ Brandir came to Telk in 1998. "Nobody from Oskmere called," Brandir said. The ya
 
 
 def tags_in_place(run: TaggingRun, predictions: Predictions) -> Widget:
-    """Sentences of dev to leaf through; the first ON_A_PAGE with a span also go to `tagged.html` in the
-    folder of the run, which needs no kernel."""
+    """A browser of the dev sentences; the first ON_A_PAGE with a span also go to `tagged.html` in the run
+    folder, which opens without a kernel."""
     of_dev = predictions[run.shown.key]["dev"]
     reads, labels = tagged_sentences(of_dev), of_dev.labels
     _write_page(run, "tagged", reads, title="Tagged sentences", labels=labels)
@@ -615,21 +615,20 @@ def _write_page(
 
 
 def own_text_in_place(run: TaggingRun) -> Widget:
-    """A box for a text of one's own, tagged by the shown system, that in the box at first included. Raises
-    ValueError if it cannot be read."""
+    """An input box for the reader's own text, tagged by the shown system; its initial text is tagged at once.
+    Raises ValueError if that cannot be read."""
     text = own_text_of(run.settings)
     return own_text_box(partial(tag_own_text, run), text=text, tagged=tag_own_text(run, text))
 
 
 def own_text_of(given: Settings) -> str:
-    """The text of the file, or the example. Raises DataError for a file that cannot be read."""
+    """The text of the file, or the built-in example. Raises DataError if the file cannot be read."""
     return read_text(given.own_text) if given.own_text else EXAMPLE_TEXT
 
 
 def tag_own_text(run: TaggingRun, text: str) -> str:
-    """HTML of the first sentences with a predicted span, by the shown system. All words with their tags are
-    written to `own_text.tsv` in the folder of the run, a page to `own_text.html`. Raises ValueError for a
-    text without words."""
+    """HTML of the first sentences with a predicted span, by the shown system; all words with their tags go to
+    `own_text.tsv` in the run folder, a page to `own_text.html`. Raises ValueError if there are no words."""
     document, predictions = tag_own(run.loaded(run.shown.system), text)
     with replaced_file(run.folder / "own_text.tsv") as opened:
         for sentence, tags in zip(document.sentences, predictions.predicted()[0], strict=True):

@@ -1,10 +1,9 @@
-"""Claims judged by several sentences of evidence (Di Liello et al. 2022, "MSPP", section 4.3): notebook 10.
+"""Fact verification: claims and several sentences of evidence (Di Liello et al. 2022, "MSPP", section 4.3),
+of notebook 10.
 
-Each system is trained with each seed; of its epochs the one with the highest label accuracy on dev is kept.
-All other sets are labelled once by each.
-
-Choices where the paper is silent: a pair of pairwise reading has as many tokens of claim and of evidence as
-the joint sequence has, at compact positions, as cross-encoders have them; there is no weight decay.
+Each system is trained with each seed; the epoch with the highest label accuracy on dev is kept. Each trained
+model labels the held-out sets once. Choices where the paper is silent: in pairwise reading, claim and
+evidence are as long as in the joint sequence, at compact positions, as in cross-encoders; no weight decay.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ class Settings(JointSettings):
     held_out_stories: int = Field(default=40, ge=2)
     train_claims: int = Field(default=0, ge=0, description="0 means all")
     held_out_claims: int = Field(default=0, ge=0, description="0 means all")
-    # Without those that no evidence decides, as in FM2, a small model learns the other two sooner.
+    # Without claims that no evidence decides, as in FM2, a small model learns the other two labels sooner.
     labels: Literal["all", "supported refuted"] = "all"
     evidence: Evidence = "retrieved"
     evidence_sentences: int = Field(default=3, ge=1)
@@ -109,13 +108,13 @@ class Settings(JointSettings):
 
     @property
     def shown(self) -> ClaimSystem:
-        """The system whose verdicts are shown. Raises ParameterError for one that is not trained."""
+        """The system whose verdicts are shown. Raises ParameterError if it is not among the trained ones."""
         return runs.shown_system(self.shown_system, self.chosen, parameter="shown_system")
 
 
 def read_claim_sets(settings: Settings) -> Claims:
-    """Claims of train, dev and test, and of FeverSymmetric if its file is there too. Raises ParameterError: a
-    claim of train or dev without label; all of train have one label; all of another set are of one group."""
+    """Claims of train, dev and test, and of FeverSymmetric if there. Raises ParameterError: a claim of train
+    or dev has no label, all of train have one label, or all of another set are of one group."""
     path = settings.corpus
     names = SETS[:3] if path == STORYWORLD else dict.fromkeys((*SETS[:3], *claim_sets(path)))
     claims = {name: _read_set(name, settings) for name in names}
@@ -137,7 +136,7 @@ def read_claim_sets(settings: Settings) -> Claims:
 
 
 def _read_set(name: str, settings: Settings) -> tuple[EvidencedClaim, ...]:
-    """The claims that are used, in their order."""
+    """The claims of a set that are used, in their original order."""
     evidence, is_train = settings.evidence_sentences, name == "train"
     if settings.corpus == STORYWORLD:
         stories = settings.train_stories if is_train else settings.held_out_stories
@@ -152,20 +151,20 @@ def _read_set(name: str, settings: Settings) -> tuple[EvidencedClaim, ...]:
 
 
 def labels_of(claims: Claims) -> tuple[str, ...]:
-    """The labels to choose from: those of LABELS up to the last that any claim has. One that no training
-    claim has stays among them: claims that have it are to be counted as wrong."""
+    """The labels to predict: those of LABELS up to the last that occurs. A label that no training claim has
+    is kept, so that claims with it count as wrong."""
     used = {claim.label for of_set in claims.values() for claim in of_set}
     return LABELS[: 1 + max(place for place, label in enumerate(LABELS) if label in used)]
 
 
 def label_counts(claims: Sequence[EvidencedClaim], labels: Sequence[str]) -> dict[str, int]:
-    """Label -> how many claims have it, 0 included."""
+    """Label -> number of claims that have it, 0 included."""
     counts = Counter(claim.label for claim in claims)
     return {label: counts[label] for label in labels}
 
 
 def majority_label(claims: Claims) -> str:
-    """The label that most training claims have; ties go to the first of LABELS."""
+    """The most frequent label of the training claims; ties go to the first of LABELS."""
     counts = label_counts(claims["train"], LABELS)
     return max(counts, key=counts.__getitem__)
 
@@ -175,7 +174,7 @@ def majority_label(claims: Claims) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationRun(JointRun):
-    """The claims of a run, and how its systems are trained and predict."""
+    """A run of notebook 10: its claims, and how its systems are trained and predict."""
 
     NAME: ClassVar[str] = "fact verification"
     ITEMS: ClassVar[str] = "claims"
@@ -190,7 +189,7 @@ class VerificationRun(JointRun):
 
     settings: Settings
     claims: Claims
-    trained_labels: tuple[str, ...] = ()  # of the models, where no claims are read
+    trained_labels: tuple[str, ...] = ()  # labels of trained models, for use without reading a corpus
 
     @classmethod
     def read(cls, settings: Settings) -> VerificationRun:
@@ -199,17 +198,17 @@ class VerificationRun(JointRun):
 
     @property
     def held_out(self) -> tuple[str, ...]:
-        """The sets that are labelled: all but train."""
+        """The sets that are predicted: all except train."""
         return tuple(name for name in self.claims if name != "train")
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """To choose from."""
+        """The labels to predict."""
         return self.trained_labels or labels_of(self.claims)
 
     @property
     def data(self) -> dict[str, Any]:
-        """Of the claims, for the report; storyworld, which is made, has no checksums."""
+        """Facts about the claims, stored in the report; storyworld is generated and has no checksums."""
         corpus, made = self.settings.corpus, self.settings.corpus == STORYWORLD
         return {
             "corpus": corpus,
@@ -224,11 +223,11 @@ class VerificationRun(JointRun):
         return self.claims[name]
 
     def config(self, system: ClaimSystem, seed: int = 0) -> TrainingConfig:
-        """How each system is trained."""
+        """The training config, the same for all systems."""
         return self.settings.config(items=len(self.claims["train"]), seed=seed)
 
     def reader(self, system: ClaimSystem, seed: int = 0, *, trained: bool = False) -> Verifier:
-        """A new one on the CPU, or the one that was trained on the default device."""
+        """A new model on the CPU, or the trained one on the default device."""
         given = self.settings
         positions = "compact" if system.pairwise else given.positions
         form = {"length": given.sentence_length, "positions": positions}
@@ -250,16 +249,16 @@ class VerificationRun(JointRun):
         return self.held_out
 
     def judged(self, reader: Verifier, examples: ClaimExamples) -> float:
-        """Label accuracy."""
+        """Label accuracy of the model on these examples."""
         predictions = predict_verdicts(reader, examples.claims, examples=examples, **self.settings.predicting)
         return float(predictions.right.mean())
 
     def predict_set(self, loaded: Verifier, name: str, bar: str) -> ClaimPredictions:
-        """Verdicts on the claims of a set."""
+        """Predict the labels of the claims of a set."""
         return predict_verdicts(loaded, self.claims[name], name=bar, **self.settings.predicting)
 
     def read_predictions(self, file: Path, name: str) -> ClaimPredictions:
-        """Verdicts on the claims of a set."""
+        """Read the predicted labels of the claims of a set."""
         return ClaimPredictions.load(file, claims=self.claims[name], labels=self.labels)
 
 
@@ -267,23 +266,23 @@ Predictions = Mapping[tuple[str, int], Mapping[str, ClaimPredictions]]  # (syste
 
 
 def prepare(settings: Settings) -> VerificationRun:
-    """Take the folder, read the claims and look whether all is there and fits."""
+    """Claim the run folder, read the claims, and check that all models are available and fit."""
     own_texts(settings)
     return VerificationRun.open(settings)
 
 
-# ---- before the start ----
+# ---- before training ----
 
-LOOKED_AT = 500  # claims of a set that are put into pieces before the start
+LOOKED_AT = 500  # claims per set that are tokenised for the preview
 
 
 def preview(run: VerificationRun) -> Shown:
-    """What is verified and what training will cost."""
+    """The claims of each set, and what training will cost."""
     return runs.facts_table([*claim_facts(run), *runs.cost_facts(run)])
 
 
 def claim_facts(run: VerificationRun) -> list[tuple[str, str]]:
-    """What is verified, what of it is cut, and labels that cannot be learned, as (name, text)."""
+    """Counts of the claims, how much is truncated, and labels that cannot be learned, as (name, text)."""
     tokenizer = run.shown_reader(run.systems[0]).tokenizer
     rows = []
     for name, claims in run.claims.items():
@@ -322,7 +321,7 @@ def example(run: VerificationRun) -> Shown:
 
 
 def example_rows(run: VerificationRun, system: ClaimSystem, *, index: int = 0) -> list[list[str]]:
-    """A training claim, then each sentence of its evidence that is read, as cells of HTML."""
+    """A training claim, then each evidence sentence that is read, as rows of HTML cells."""
     verifier = run.shown_reader(system)
     sequence = verifier.examples([run.claims["train"][index]]).describe(0)
     return [
@@ -336,8 +335,8 @@ def example_rows(run: VerificationRun, system: ClaimSystem, *, index: int = 0) -
 
 @once
 def evaluate(run: VerificationRun, predictions: Predictions) -> Scores:
-    """Label accuracy of all systems and of the most frequent training label on every set that has labels, the
-    tests between systems, and how often each label is taken for each."""
+    """Label accuracy of all systems and of the majority label on every set that has labels, the significance
+    tests between systems, and confusion counts."""
     labelled = {
         name: [number for number, claim in enumerate(run.claims[name]) if claim.label is not None]
         for name in run.held_out
@@ -386,7 +385,7 @@ def evaluate(run: VerificationRun, predictions: Predictions) -> Scores:
 
 
 def _confusion(predictions: ClaimPredictions) -> Iterator[dict[str, Any]]:
-    """Of each gold label how often each is predicted."""
+    """For each gold label, how often each label is predicted."""
     pairs = [*zip((claim.label for claim in predictions.claims), predictions.predicted, strict=True)]
     for gold in predictions.labels:
         counts = {label: pairs.count((gold, label)) for label in predictions.labels}
@@ -401,7 +400,7 @@ SET_NAMES = {"symmetric": "FeverSymmetric"}
 
 
 def score_tables(report: Report) -> list[ScoreTable]:
-    """A table of label accuracy for each set that is scored: the most frequent label, then the systems."""
+    """A table of label accuracy for each scored set: the majority label, then the systems."""
     corpus = Path(report.data["corpus"]).name
     best = next(row.note for row in report.rows if row.system == MAJORITY)
     labels = {MAJORITY: f"always \u201c{best}\u201d"}
@@ -415,12 +414,12 @@ def score_tables(report: Report) -> list[ScoreTable]:
 
 
 def shown_set(report: Report) -> str:
-    """The set whose tests and mistakes are shown: test, if it has labels, else dev."""
+    """The set whose tests and mistakes are shown: test if it has labels, else dev."""
     return "test" if "test" in report.data["scored"] else "dev"
 
 
 def comparisons(report: Report) -> ScoreTable:
-    """The tests between systems on the shown set."""
+    """The significance tests between systems on the shown set."""
     name = shown_set(report)
     rows = [
         [*(CLAIM_SYSTEMS[row[side]].label for side in "ab"), *comparison_cells(row)]
@@ -432,7 +431,7 @@ def comparisons(report: Report) -> ScoreTable:
 
 
 def mistakes(report: Report) -> ScoreTable:
-    """Of each system and gold label on the shown set, the share of claims that is given each label."""
+    """For each system and gold label on the shown set, the percentage of claims predicted as each label."""
     counts: dict[tuple[str, str], Counter[str]] = {}
     seeds: Counter[tuple[str, str]] = Counter()
     for row in report.tables["confusion"]:
@@ -451,9 +450,9 @@ def mistakes(report: Report) -> ScoreTable:
     return text_table(["system", "gold label", "claims", *labels], rows, texts=2)
 
 
-MOST_SHOWN = 300  # claims to leaf through: a joint model reads each once more for each sentence
+MOST_SHOWN = 300  # claims in the browser: for the shares, a joint model rereads each once per sentence
 ON_A_PAGE = 50
-# What stands in the boxes before anything is typed.
+# The text in the input boxes before the reader types.
 EXAMPLE_CLAIM = "The police had 412 officers on duty."
 EXAMPLE_EVIDENCE = """\
 According to the police, order was kept by 412 officers, some of them called back from leave.
@@ -463,8 +462,8 @@ A petition had gathered 11,523 signatures by noon.
 
 
 def verdicts(run: VerificationRun, predictions: Predictions) -> Widget:
-    """The first MOST_SHOWN claims of dev to leaf through, as the shown system with seed 0 judged them; the
-    first ON_A_PAGE also go to `verdicts.html`, which needs no kernel."""
+    """A browser of the first MOST_SHOWN dev claims with the verdicts of the shown system (seed 0); the first
+    ON_A_PAGE also go to `verdicts.html`, which opens without a kernel."""
     system = run.settings.shown
     reads = read_verdicts(run, system, predictions[system.name, 0]["dev"])
     title = f"Claims and verdicts: {system.label}"
@@ -476,7 +475,7 @@ def verdicts(run: VerificationRun, predictions: Predictions) -> Widget:
 def read_verdicts(
     run: VerificationRun, system: ClaimSystem, predictions: ClaimPredictions
 ) -> list[ReadClaim]:
-    """The first MOST_SHOWN claims of dev, each with its evidence and its shares."""
+    """The first MOST_SHOWN dev claims, each with its evidence and the share of each sentence."""
     claims, shares = predictions.claims[:MOST_SHOWN], None
     some = replace(predictions, claims=claims, probabilities=predictions.probabilities[:MOST_SHOWN])
     if system.reads_evidence:
@@ -487,7 +486,7 @@ def read_verdicts(
 
 
 def own_claim(run: VerificationRun) -> Widget:
-    """Boxes for a claim and its evidence, and the verdict of every system."""
+    """Input boxes for the reader's own claim and evidence, and the verdict of every system."""
     claim, evidence = own_texts(run.settings)
     texts = {"query": claim, "candidates": evidence, "words": EVIDENCE}
     answered = judge_own(run, claim, own_sentences(evidence))
@@ -495,7 +494,7 @@ def own_claim(run: VerificationRun) -> Widget:
 
 
 def judge_own(run: VerificationRun, text: str, sentences: Sequence[str]) -> str:
-    """The verdict of every system with seed 0 on a claim, as HTML, also in `own_claim.html`. Raises
+    """HTML of the verdict of every system with seed 0 on a claim; also written to `own_claim.html`. Raises
     ValueError for more sentences than the systems read."""
     most, precision = run.settings.evidence_sentences, run.settings.precision
     if len(sentences) > most:
@@ -512,7 +511,7 @@ def judge_own(run: VerificationRun, text: str, sentences: Sequence[str]) -> str:
 
 
 def own_texts(settings: Settings) -> tuple[str, str]:
-    """A claim and evidence, a sentence a line, from the text file `own_claim`, or the example."""
+    """A claim and evidence, one sentence a line, from the text file `own_claim`, or the built-in example."""
     most, file = settings.evidence_sentences, settings.own_claim
     if not file:
         return EXAMPLE_CLAIM, "\n".join(own_sentences(EXAMPLE_EVIDENCE)[:most])
@@ -525,5 +524,5 @@ def own_texts(settings: Settings) -> tuple[str, str]:
 
 
 def own_sentences(text: str) -> list[str]:
-    """The lines of a text that are not empty. Raises DataError if there are none."""
+    """The non-empty lines of a text. Raises DataError if there are none."""
     return filled_lines(text, source="evidence", remedy="write one sentence on each line")

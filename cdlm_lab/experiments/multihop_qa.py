@@ -1,7 +1,7 @@
-"""Questions that need two documents (CDLM section 3.4 and C.3, Table 5): notebook 06.
+"""Multi-hop questions, which need two documents (CDLM section 3.4 and C.3, Table 5): notebook 06.
 
-Each encoder is trained with each seed; of its epochs the one with the lowest loss on dev is kept. Test
-questions are answered once by each.
+Each encoder is trained with each seed; the epoch with the lowest loss on dev is kept. Each trained model
+answers the test questions once.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ __all__ += ["score_table"]
 
 STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")
-# Test once more, the documents with the clues taken away: what is right there was not read across documents.
+# Control: test without the documents that hold the clues. What is right there was not read across documents.
 ONE_DOCUMENT = "test_one_document"
 Questions = Mapping[str, tuple[MultihopQuestion, ...]]  # by split
 
@@ -94,22 +94,22 @@ class Settings(EpochSettings):
     # Without the document that holds the clue nobody can do better than guess.
     seen: Literal["both documents", "one document"] = "both documents"
     kinds: Literal["all", "bridge", "comparison"] = "all"  # questions of other kinds are left out
-    # In training each bridge question is read once more, asked by the sentence that holds its clue: to find
-    # a name again is one step, which a small model learns first and then uses in the questions of two.
+    # In training each bridge question is also asked in the words of the sentence that holds its clue: finding
+    # a name again is one step, which a small model learns first and then uses in two-step questions.
     clue_questions: bool = False
     train_questions: int = Field(default=0, ge=0, description="0 means all")
     held_out_questions: int = Field(default=0, ge=0, description="0 means all")
-    # The paper reports on the official development set, where nothing may be chosen, and the official test
-    # set has no gold: so dev is drawn from train.
+    # The paper reports on the official development set, so nothing may be selected on it, and the official
+    # test set has no gold: so dev is sampled from train.
     dev_from_train: int = Field(default=0, ge=0)
     data_seed: int = 0
     variants: str = "longformer cdlm"
     # Or a folder with a folder for each, such as `cdlm` or `cdlm/model`; a run of this notebook; a model.
     encoders: str = STORYWORLD
     reset_globals: bool = True
-    max_length: int = 512  # what is longer loses the ends of its paragraphs, and is reported
+    max_length: int = 512  # longer sequences lose the ends of their paragraphs, which is reported
     window: int = 32
-    paragraph_types: int = Field(default=0, ge=0)  # so many have one of their own; the paper: none
+    paragraph_types: int = Field(default=0, ge=0)  # so many paragraphs have their own token type; paper: none
     support: Literal["threshold", "two_paragraphs"] = "threshold"
     most_answer_tokens: int = Field(default=30, ge=1)
     shown_model: str = ""
@@ -132,11 +132,11 @@ class Settings(EpochSettings):
 
     @property
     def shown(self) -> System:
-        """The encoder whose answers are shown. Raises ParameterError for one that is not trained."""
+        """The encoder whose answers are shown. Raises ParameterError if it is not among the trained ones."""
         return runs.shown_system(self.shown_model, self.chosen, parameter="shown_model")
 
     def config(self, *, items: int, seed: int) -> TrainingConfig:
-        """Weight decay and epsilon are those of the released code, where the paper is silent."""
+        """The training config. Weight decay and epsilon follow the released code; the paper is silent."""
         config = super().config(items=items, seed=seed)
         return replace(config, weight_decay=0.01, adam_epsilon=1e-6)
 
@@ -145,9 +145,9 @@ class Settings(EpochSettings):
 
 
 def read_questions(given: Settings) -> Questions:
-    """Questions of train, dev and test. Facts that name a sentence which is not there, as a few of the
-    official ones do, are `unknown_supporting`. Raises ParameterError: a corpus that is neither, a file
-    without gold, or one question in two splits."""
+    """Questions of train, dev and test. Supporting facts that name a missing sentence, as a few official ones
+    do, become `unknown_supporting`. Raises ParameterError for an unknown kind of corpus, a file without gold
+    answers, or a question in two splits."""
     if given.corpus == STORYWORLD:
         stories = dict.fromkeys(SPLITS, given.held_out_stories) | {"train": given.train_stories}
         form = {"sentences": given.passage_sentences, "paragraphs": given.paragraphs}
@@ -173,7 +173,7 @@ def read_questions(given: Settings) -> Questions:
 
 
 def cluster_of(question: MultihopQuestion) -> str:
-    """The story of a question, or the question itself."""
+    """The cluster of a question for intervals: its story in storyworld, else the question itself."""
     return runs.story_or_id(question.id, mark="-q")
 
 
@@ -184,7 +184,7 @@ Predictions = Mapping[tuple[str, int], Mapping[str, QuestionPredictions]]  # (en
 
 @dataclass(frozen=True, kw_only=True)
 class MultihopRun(SystemRun):
-    """The questions of a run, and how its encoders are trained and answer."""
+    """A run of notebook 06: its questions, and how its encoders are trained and answer."""
 
     NAME: ClassVar[str] = "multihop question answering"
     SHAPES: ClassVar[tuple[str, ...]] = ("encoders", "max_length", "window", "paragraph_types")
@@ -195,16 +195,16 @@ class MultihopRun(SystemRun):
 
     @classmethod
     def read(cls, given: Settings) -> MultihopRun:
-        """Look whether the encoders are there, and read the questions."""
+        """Check that the encoders are available, and read the questions."""
         for encoder in given.chosen if not given.trained else ():
             checkpoint_of(given.encoders, encoder.name)
         run = cls(settings=given, questions=read_questions(given))
-        given.config(items=len(run.questions["train"]), seed=0)  # raises for values that cannot be
+        given.config(items=len(run.questions["train"]), seed=0)  # raises for impossible values
         return run
 
     @property
     def data(self) -> dict[str, Any]:
-        """Of the questions, for the report."""
+        """Facts about the questions, stored in the report."""
         return {
             "corpus": self.settings.corpus,
             "precision": precision_in_words(self.settings.precision),
@@ -213,11 +213,11 @@ class MultihopRun(SystemRun):
         }
 
     def sets(self, training: Training) -> tuple[str, ...]:
-        """All but train."""
+        """All splits except train."""
         return tuple(split for split in self.questions if split != "train")
 
     def answerer(self, training: Training, *, trained: bool) -> Answerer:
-        """A new one on an encoder, or the one that was trained."""
+        """A new answerer on an encoder, or the trained one."""
         given, name = self.settings, training.system.name
         model, tokenizer = load_question_answerer(
             self.model_folder(training) if trained else checkpoint_of(given.encoders, name),
@@ -233,11 +233,11 @@ class MultihopRun(SystemRun):
 
     @cached_property
     def untrained(self) -> Answerer:
-        """The first one, for all that looks before the start; not to be trained."""
+        """The first answerer, for views and estimates before training; not to be trained."""
         return self.answerer(self.trainings[0], trained=bool(self.settings.trained))
 
     def job(self, training: Training, *, answerer: Answerer | None = None) -> TrainingJob:
-        """A new answerer on the questions of train."""
+        """A training job for a new answerer on the questions of train."""
         answerer, questions = answerer or self.answerer(training, trained=False), self.questions["train"]
         config = self.settings.config(items=len(questions), seed=training.seed)
         return TrainingJob(
@@ -250,17 +250,17 @@ class MultihopRun(SystemRun):
         )
 
     def load(self, training: Training) -> Answerer:
-        """The trained one."""
+        """The trained answerer."""
         return self.answerer(training, trained=True)
 
     def predict_set(self, loaded: Answerer, name: str, bar: str) -> QuestionPredictions:
-        """Answers to the questions of a split."""
+        """Answer the questions of a split."""
         return self.answers(loaded, self.questions[name], name=bar)
 
     def answers(
         self, loaded: Answerer, questions: Sequence[MultihopQuestion], *, name: str | None = None
     ) -> QuestionPredictions:
-        """Answers to any questions; `name` beside the bar, None = no bar."""
+        """Answer any questions; `name`: text beside the progress bar, None = no bar."""
         given = self.settings
         return answering.predict_answers(
             loaded,
@@ -273,28 +273,28 @@ class MultihopRun(SystemRun):
         )
 
     def read_predictions(self, file: Path, name: str) -> QuestionPredictions:
-        """Answers to the questions of a split."""
+        """Read the answers to the questions of a split."""
         return QuestionPredictions.load(file, questions=self.questions[name])
 
 
 def prepare(given: Settings) -> MultihopRun:
-    """Take the folder, read the questions and look whether all is there."""
+    """Claim the run folder, read the questions, and check that all models are available."""
     own_texts(given)
     return MultihopRun.open(given)
 
 
-# ---- before the start ----
+# ---- before training ----
 
-LOOKED_AT = 500  # questions of a split that are read before the start: 90,000 would take most of an hour
+LOOKED_AT = 500  # questions per split encoded for the preview: 90,000 would take most of an hour
 
 
 def preview(run: MultihopRun) -> Shown:
-    """What is asked and what training will cost."""
+    """The questions, how much of them is cut off, and what training will cost."""
     return runs.facts_table(question_facts(run) + training_facts(run))
 
 
 def question_facts(run: MultihopRun) -> list[tuple[str, str]]:
-    """What is asked, and what of the first LOOKED_AT questions of each split fits into the sequences."""
+    """Counts of the questions, and how much of the first LOOKED_AT of each split is cut off."""
     rows = []
     for split, questions in ((split, run.questions[split]) for split in SPLITS):
         kinds = Counter(one.kind or "other" for one in questions)
@@ -325,8 +325,8 @@ def _lost_in_words(fit: FitFacts) -> str:
 
 
 def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
-    """An example, and what training an encoder takes, from a batch of the first: all are of one size. Of a
-    finished run: what it took."""
+    """The size of an example, and the training cost of one encoder, from timing one batch (all encoders have
+    the same size). For a finished run, the time it took."""
     if taken := runs.time_taken(run):
         return taken
     job = run.job(run.trainings[0], answerer=run.untrained)
@@ -345,7 +345,7 @@ def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
 
 
 def example(run: MultihopRun, *, index: int = 0) -> PackedPreview:
-    """A training question in its sequence: the question, then each paragraph."""
+    """A training question as the model reads it: the question, then each paragraph."""
     question, answerer = run.questions["train"][index], run.untrained
     examples = answerer.examples([question])
     sequence, encoded = examples.describe(0), examples.encoded[question.id]
@@ -384,13 +384,13 @@ def example(run: MultihopRun, *, index: int = 0) -> PackedPreview:
 # ---- scores ----
 
 TESTED = ("f1", "sp_f1", "joint_f1")  # the columns of the paper's Table 5
-AGAINST = "longformer"  # what the variants are tested against
+AGAINST = "longformer"  # the baseline in the significance tests
 
 
 @once
 def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
-    """Scores of all encoders, and the tests between them; for each training the official prediction file of
-    test is written beside its answers."""
+    """Scores of all encoders, and the significance tests between them; also writes, beside the answers of
+    each training, a prediction file for test in the official format."""
     held_out = {split: some for split, some in run.questions.items() if split != "train"}
     gold = {split: [*map(hotpot_record, questions)] for split, questions in held_out.items()}
     values: dict[Cell, list[np.ndarray]] = {}
@@ -421,14 +421,14 @@ def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
 
 
 def control_table(report: Report) -> ScoreTable | Shown:
-    """The scores on test without the documents that hold the clues."""
+    """The score table on test without the documents that hold the clues."""
     return runs.control_table(report, ONE_DOCUMENT, score_table, caption="test, one document")
 
 
 def _by_kind(
     questions: Sequence[MultihopQuestion], of_measure: Mapping[str, list[np.ndarray]]
 ) -> list[dict[str, Any]]:
-    """The means of bridge and comparison questions, and of yes-or-no ones."""
+    """Mean scores of bridge and comparison questions, and of yes-or-no questions."""
     means = {measure: np.mean(seeds, axis=0) for measure, seeds in of_measure.items()}
     kinds = sorted({one.kind for one in questions})
     groups = {kind: np.array([one.kind == kind for one in questions]) for kind in kinds}
@@ -445,7 +445,7 @@ def _by_kind(
 
 
 def kind_table(report: Report, split: str = "test") -> ScoreTable:
-    """Encoder, kind, number of questions, and F1 of answer, support and both."""
+    """Encoder, kind of question, number of questions, and F1 of answer, support and joint."""
     columns = ["encoder", "questions", "how many", "answer", "support", "joint"]
     rows = [
         [
@@ -461,7 +461,7 @@ def kind_table(report: Report, split: str = "test") -> ScoreTable:
 
 
 ON_A_PAGE = 50
-# What stands in the boxes before anything is typed.
+# The text in the input boxes before the reader types.
 EXAMPLE_QUESTION = "Where does the author of the early warning teach?"
 EXAMPLE_DOCUMENTS = """\
 == Warning came years ago ==
@@ -478,8 +478,8 @@ The ferry to Telk sails again from Monday. Tickets cost what they did before.
 
 
 def answers_in_place(run: MultihopRun, predictions: Predictions) -> Widget:
-    """Questions of dev to leaf through, as the shown encoder answers them with seed 0; the first ON_A_PAGE of
-    them also go to `answers.html`, which needs no kernel."""
+    """A browser of the dev questions with the answers of the shown encoder (seed 0); the first ON_A_PAGE also
+    go to `answers.html`, which opens without a kernel."""
     reads = answered_questions(predictions[run.settings.shown.name, 0]["dev"])
     page = questions_page(reads[:ON_A_PAGE], title="Questions and answers")
     write_page(run.folder / "answers.html", page)
@@ -487,7 +487,7 @@ def answers_in_place(run: MultihopRun, predictions: Predictions) -> Widget:
 
 
 def own_question_in_place(run: MultihopRun) -> Widget:
-    """Boxes for a question and documents of one's own, and the answer of the shown encoder."""
+    """Input boxes for the reader's own question and documents, and the answer of the shown encoder."""
     question, documents = own_texts(run.settings)
     answered = answer_own(run, question, pasted_documents(documents))
     return own_question_box(
@@ -496,8 +496,8 @@ def own_question_in_place(run: MultihopRun) -> Widget:
 
 
 def answer_own(run: MultihopRun, text: str, documents: Sequence[tuple[str, str]]) -> str:
-    """HTML of the answer of the shown encoder to a question on documents, (title, text), also in
-    `own_question.html`. Raises ValueError for what cannot be read."""
+    """HTML of the shown encoder's answer to a question about documents, given as (title, text); also written
+    to `own_question.html`. Raises ValueError if they cannot be read."""
     question = question_on(text, documents)
     (read,) = answered_questions(run.answers(run.loaded(run.settings.shown), [question]))
     write_page(run.folder / "own_question.html", questions_page([read], title=text))
@@ -505,7 +505,7 @@ def answer_own(run: MultihopRun, text: str, documents: Sequence[tuple[str, str]]
 
 
 def own_texts(given: Settings) -> tuple[str, str]:
-    """The question and the text of the file of documents, or the example."""
+    """The question and documents from the settings, or the built-in example."""
     if not given.own_question:
         return EXAMPLE_QUESTION, EXAMPLE_DOCUMENTS
     return given.own_question, read_text(given.own_documents)

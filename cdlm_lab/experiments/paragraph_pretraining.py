@@ -1,15 +1,14 @@
-"""Pre-training with paragraphs, MLM and MSPP: notebook 08 (Di Liello et al. 2022, section 3.4, appendix B).
+"""Pretraining on paragraphs with MLM and MSPP: notebook 08 (Di Liello et al. 2022, section 3.4, appendix B).
 
-Ours: a model is chosen by validation, where the paper seems to take that of the last step; documents for
-validation and test, and all their candidates, are of other clusters than those for training. What is no
-parameter is the paper's: AdamW with beta_2 0.999, epsilon 1e-8 and weight decay 0.01, gradients cut at 1.
+Unlike the paper, which seems to take the last step, the model is selected on validation; validation and test
+documents, and all their candidates, come from other clusters than training ones. What is not a parameter is
+the paper's: AdamW with beta_2 0.999, epsilon 1e-8 and weight decay 0.01, gradients clipped at norm 1.
 
-The paper has no scores of held-out paragraphs. Candidates are scored here
-- each by itself: `called`, the share that is called as it is (log-odds above 0 = of the same paragraph), of
-  all and by where they come from;
-- against each other, whatever the threshold: `first`, how often one of the same paragraph has the highest
-  score, and `above`, how often it has a higher score than one from elsewhere, by where that comes from.
-Beside `first` is how often counting common words finds it: the TF-IDF cosine of each candidate and s_0.
+The paper has no scores on held-out paragraphs. Candidates are scored here
+- one by one: `called`, the accuracy when log-odds above 0 mean the same paragraph, overall and by source;
+- against each other, without a threshold: `first`, how often a candidate of the same paragraph has the top
+  score, and `above`, how often it scores above a candidate from elsewhere, by the source of that one.
+Beside `first` stands a word-overlap baseline: the TF-IDF cosine of each candidate with s_0.
 """
 
 from __future__ import annotations
@@ -99,9 +98,9 @@ class Settings:
     trained: str = ""  # a run whose model is opened; "" = one is trained
     model: str = "storyworld/longformer"  # or `tiny`, from scratch
     corpus: str = "storyworld"
-    paragraphs: Literal["by topic", "as written"] = "by topic"  # of storyworld: of its digests, or reports
-    # At most so many for training, and for validation and test each; storyworld, which has no end, needs a
-    # number.
+    paragraphs: Literal["by topic", "as written"] = "by topic"  # in storyworld: of its digests, or reports
+    # At most so many for training, and for each of validation and test; storyworld, generated without end,
+    # needs a number.
     train_clusters: int = Field(default=200, ge=0, description="0 means all")
     held_out_clusters: int = Field(default=60, ge=0, description="0 means all")
     head: Literal["ie_k", "ae_k"] = "ie_k"
@@ -112,9 +111,9 @@ class Settings:
     other_documents: int = Field(default=2, ge=0)
     sentence_length: int = Field(default=32, ge=2)  # L, the token in front included
     positions: Literal["strided", "compact"] = "strided"
-    projections: Literal["local", "global"] = "local"  # that every token starts with
-    mask_probability: float = 0.15  # 0 = paragraphs alone
-    dropout: float | None = None  # of hidden states and head; None = as the checkpoint says
+    projections: Literal["local", "global"] = "local"  # the ones that every token starts with
+    mask_probability: float = 0.15  # 0 = no MLM, only MSPP
+    dropout: float | None = None  # of hidden states and head; None = the checkpoint's value
     attention_dropout: AttentionDropout = 0.0
     steps: int = 300
     batch_size: int = 16
@@ -126,7 +125,7 @@ class Settings:
     gradient_checkpointing: bool = False
     evaluate_every: int = 100  # checkpoints are written as often
     parallel: str = ""
-    workers: Workers = "auto"  # that tokenise (`auto` = one for each core) and then make examples
+    workers: Workers = "auto"  # processes that tokenise (`auto` = one per core), then make examples
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -134,11 +133,11 @@ class Settings:
             raise ParameterError("same_document and other_documents are 0; there must be a wrong candidate")
         if self.mask_probability != 0:
             check_probability(self.mask_probability)
-        self.config.accumulation(processes=Processes.of(self.parallel).total)  # refuses what cannot be
+        self.config.accumulation(processes=Processes.of(self.parallel).total)  # raises for impossible values
 
     @property
     def config(self) -> TrainingConfig:
-        """How the model is trained."""
+        """The training config."""
         names = ("steps", "batch_size", "micro_batch_size", "learning_rate", "warmup_steps", "decay_power")
         more = ("precision", "gradient_checkpointing", "evaluate_every", "workers", "seed")
         return TrainingConfig(
@@ -153,17 +152,17 @@ class Settings:
 
     @property
     def k(self) -> tuple[int, int, int]:
-        """(k_1, k_2, k_3)."""
+        """(k_1, k_2, k_3), the number of candidates of each kind."""
         return self.same_paragraph, self.same_document, self.other_documents
 
     @property
     def right(self) -> float:
-        """The share of the candidates that are of the paragraph."""
+        """The fraction of candidates that come from the same paragraph."""
         return self.same_paragraph / sum(self.k)
 
     @property
     def joint_head(self) -> joint.JointHead:
-        """The head, which knows the layout of the sequences."""
+        """The model head; it also fixes the layout of the input sequences."""
         return joint.JointHead(
             kind=self.head,
             sentences=1 + sum(self.k),
@@ -175,7 +174,7 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class ParagraphSplit:
-    """One split of a corpus: what went into it, a checksum of what was read, and the examples drawn."""
+    """One split of a corpus: counts of its contents, a checksum of the source, and the sampled examples."""
 
     counts: cached_corpus.ParagraphCounts
     checksum: str
@@ -185,8 +184,8 @@ class ParagraphSplit:
 def read_split(
     settings: Settings, split: Split, *, tokenizer: PreTrainedTokenizerBase, cache: Path
 ) -> ParagraphSplit:
-    """Tokenise a split, or open it if that was done before, and draw examples: for training as many as it
-    takes, else one of each paragraph that is long enough. Raises ValueError: there is too little."""
+    """Tokenise a split, or open it from the cache, and sample examples: for training as many as it needs,
+    otherwise one from each paragraph that is long enough. Raises ValueError if there is too little text."""
     is_train = split == "train"
     clusters = settings.train_clusters if is_train else settings.held_out_clusters
     read = {"split": split, "size": clusters, "seed": 0, "by_topic": settings.paragraphs == "by topic"}
@@ -220,7 +219,7 @@ def read_split(
 
 @dataclass(frozen=True, kw_only=True)
 class ParagraphRun(ModelRun):
-    """All that a run needs."""
+    """A paragraph pretraining run: the model and its examples."""
 
     NAME: ClassVar[str] = "paragraph pretraining"
     SHAPES: ClassVar[tuple[str, ...]] = (
@@ -231,12 +230,12 @@ class ParagraphRun(ModelRun):
     settings: Settings
     model: ParagraphModel
     splits: Mapping[Split, ParagraphSplit]  # of the corpus
-    cache: str  # where tokenised corpora are kept
-    own_globals: bool  # True = the checkpoint brought global projections other than copies of the local ones
+    cache: str  # folder of tokenised corpora
+    own_globals: bool  # True = the checkpoint's global projections are not just copies of the local ones
 
     @classmethod
     def read(cls, settings: Settings, *, cache: str) -> ParagraphRun:
-        """The model and the examples."""
+        """Load the model and build the examples."""
         model, tokenizer = cls.load(settings)
         splits = {
             split: read_split(settings, split, tokenizer=tokenizer, cache=Path(cache)) for split in SPLITS
@@ -251,11 +250,11 @@ class ParagraphRun(ModelRun):
 
     @staticmethod
     def load(settings: Settings) -> tuple[ParagraphModel, PreTrainedTokenizerBase]:
-        """The model that `trained` names, or what is to be trained. Raises ParameterError: it has no head."""
+        """The model that `trained` names, or a new one. Raises ParameterError: `trained` has no such head."""
         form = parameters_of(settings, "dropout", "attention_dropout", "seed") | {"head": settings.joint_head}
         if not settings.trained:
             with warnings.catch_warnings():
-                if not settings.mask_probability:  # nobody uses a new language-model head
+                if not settings.mask_probability:  # without MLM the new language-model head is never used
                     warnings.filterwarnings("ignore", ".* has no language-model head")
                 model, tokenizer = joint.load_paragraph_model(settings.model, **form)
             if settings.projections == "global":
@@ -273,23 +272,23 @@ class ParagraphRun(ModelRun):
 
     @property
     def collate(self) -> JointCollate:
-        """From examples to batches."""
+        """Turns examples into batches."""
         return JointCollate(pad_token_id=self.tokenizer.pad_token_id)
 
     def recipe(self) -> Recipe:
-        """With the folder of tokenised corpora."""
+        """The recipe, with the folder of tokenised corpora added."""
         return super().recipe(cache=self.cache)
 
     def save(self, model: ParagraphModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-        """With its head beside it. No token is global in this task: global projections that were copies of
-        the local ones at the start are so at the end; a checkpoint's own are kept as they were."""
+        """Write the model with its head. No token is global in this task: global projections that were copies
+        of the local ones at the start are copied from them again; a checkpoint's own are kept unchanged."""
         if not self.own_globals:
             copy_local_to_global(model)
         if is_first():
             joint.save_paragraph_model(model, tokenizer, folder)
 
     def job(self) -> TrainingJob:
-        """What is trained on what."""
+        """The training job: the model and its examples."""
         return TrainingJob(
             model=self.model,
             tokenizer=self.tokenizer,
@@ -301,7 +300,7 @@ class ParagraphRun(ModelRun):
 
     @property
     def data(self) -> dict[str, Any]:
-        """Of the corpus and the model, for the report."""
+        """Facts about the corpus and the model, stored in the report."""
         counts = {split: one.examples.counts for split, one in self.splits.items()}
         cut, read = _cut(self)
         return {
@@ -319,14 +318,14 @@ class ParagraphRun(ModelRun):
 
 
 def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> ParagraphRun:
-    """Take the folder, load the model, tokenise the corpus (once) and make the examples."""
+    """Claim the run folder, load the model, tokenise the corpus (once) and build the examples."""
     run = ParagraphRun.open(settings, cache=str(cache))
     print_passed_over(settings.corpus, passed_over(settings.corpus))
     return run
 
 
 def has_copied_globals(model: ParagraphModel) -> bool:
-    """True = all global projections are what the local ones are."""
+    """True if all global projections equal the local ones."""
     return all(
         getattr(layer, f"{name}_global").weight.equal(getattr(layer, name).weight)
         for layer in model.modules()
@@ -335,27 +334,27 @@ def has_copied_globals(model: ParagraphModel) -> bool:
     )
 
 
-# ---- what a model makes of examples ----
+# ---- predictions ----
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ParagraphAnswers:
-    """What a model makes of examples; candidates of the same paragraph are right."""
+    """Predictions of a model for the examples; a candidate of the same paragraph is a positive."""
 
-    documents: np.ndarray  # int64 (examples,), row of the document of s_0 in the corpus
+    documents: np.ndarray  # int64 (examples,), corpus row of the document that s_0 comes from
     kinds: np.ndarray  # str (examples, k), where each candidate comes from, one of `paragraph_tasks.KINDS`
     scores: np.ndarray  # float64 (examples, k), log-odds of being of the same paragraph
-    losses: np.ndarray  # float64 (examples,), cross entropy in nats, summed over the masked tokens
-    masked: np.ndarray  # int64 (examples,), how many these are
+    losses: np.ndarray  # float64 (examples,), MLM cross entropy in nats, summed over the masked tokens
+    masked: np.ndarray  # int64 (examples,), number of masked tokens
 
     @property
     def probabilities(self) -> np.ndarray:
-        """float64 (examples, k), of being of the same paragraph."""
+        """float64 (examples, k), probability that each candidate is of the same paragraph."""
         return 1 / (1 + np.exp(-self.scores))
 
 
 def predict(run: ParagraphRun) -> ParagraphAnswers:
-    """What the model makes of the test examples, which is kept in the run's folder."""
+    """Predictions for the test examples; computed once, then kept in the run folder."""
     given, file = run.settings, run.folder / "answers.npz"
     if not file.is_file():
         form = {"batch_size": given.micro_batch_size, "precision": given.precision, "name": "test"}
@@ -375,7 +374,7 @@ def answer_tasks(
     precision: Precision = "float32",
     name: str,
 ) -> ParagraphAnswers:
-    """What a model makes of all examples, on the device that it is on; in float32 in each precision."""
+    """Predictions for all examples, on the model's device; logits are float32 in every precision."""
     described = [examples.describe(number) for number in range(len(examples))]
     scores, losses = np.zeros((len(described), examples.layout.candidates)), np.zeros(len(described))
     lengths = [len(one.input_ids) for one in described]
@@ -401,8 +400,8 @@ def answer_tasks(
 
 
 def _read(model: ParagraphModel, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-    """Logits of the candidates, (batch, k, 2), and the summed loss of the masked tokens of each example,
-    (batch,): what `ParagraphModel.forward` has the mean of."""
+    """Logits of the candidates, (batch, k, 2), and the MLM loss of each example summed over its masked
+    tokens, (batch,); `ParagraphModel.forward` returns only the mean."""
     names = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
     states = joint.sentence_states(model.longformer, *(batch[name] for name in names))
     fronts = joint.front_states(states, batch["starts"], sentences=model.head.form.sentences)
@@ -430,8 +429,8 @@ MEASURES = {
 
 @once
 def evaluate(run: ParagraphRun, answers: ParagraphAnswers, result: TrainingResult | None) -> Scores:
-    """Scores on test, and the history of both losses; of a model that was opened (`result` None) as far as
-    its run has kept it."""
+    """Scores on test, and the history of both losses; for an opened model (`result` is None) the history that
+    its run has kept, if any."""
     rows = score_rows(answers, seed=run.settings.seed, cosines=common_words(run.splits))
     if result is None:
         kept = trained_run(run.settings.trained) / TRAINING_FOLDER / HISTORY_FILE
@@ -442,12 +441,12 @@ def evaluate(run: ParagraphRun, answers: ParagraphAnswers, result: TrainingResul
     return Scores(rows=rows, tables={"history": [dict(record) for record in result.history]})
 
 
-_WEIGHED_BY = 2_000  # training documents, by whose sentences words are weighed
+_WEIGHED_BY = 2_000  # training documents whose sentences give the inverse document frequencies
 
 
 def common_words(splits: Mapping[Split, ParagraphSplit]) -> np.ndarray:
-    """float64 (examples of test, k), TF-IDF cosines of the candidates with s_0, as the model reads them but
-    unmasked; how rare a token is, the sentences of training documents say."""
+    """float64 (test examples, k), TF-IDF cosines of the candidates with s_0, truncated as for the model but
+    unmasked; inverse document frequencies come from the sentences of training documents."""
     examples = splits["test"].examples
     corpus = splits["train"].examples.corpus.with_format("arrow")
     words = TfidfVectorizer(analyzer=np.ndarray.tolist, sublinear_tf=True)
@@ -463,12 +462,12 @@ def common_words(splits: Mapping[Split, ParagraphSplit]) -> np.ndarray:
 
 def score_rows(answers: ParagraphAnswers, *, seed: int, cosines: np.ndarray) -> list[Score]:
     """`mspp/called`, `mspp/called/<kind>`, `mspp/first`, `mspp/above/<kind>` and `mlm/perplexity`, each with
-    a 95% interval over the documents of s_0; `mspp/first` also of `cosines` (examples, k), and the test
-    between both.
+    a 95% interval over the documents of s_0; also `mspp/first` of the TF-IDF `cosines` (examples, k), and the
+    test between the two.
 
-    `n` counts candidates, examples, pairs or masked tokens. `chance` is what knowing nothing gives: calling
-    each candidate wrong, scores at random; None where it depends on what is called. Kinds of fewer than two
-    documents are left out, and masked tokens where there are none.
+    `n` counts candidates, examples, pairs or masked tokens. `chance` is the score without any knowledge:
+    calling every candidate negative, or random scores; None where it depends on how many are called positive.
+    Kinds with fewer than two documents are left out, as is the perplexity if no token is masked.
     """
     positive = answers.kinds == SAME_PARAGRAPH  # (examples, k)
     right = (answers.scores > 0) == positive
@@ -503,8 +502,8 @@ def score_rows(answers: ParagraphAnswers, *, seed: int, cosines: np.ndarray) -> 
 
 
 def _above(answers: ParagraphAnswers, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each pair of a candidate of the same paragraph and one of others (examples, k): 1 = the score of the
-    first is higher, 0 = lower, 1/2 = the same; and the document of s_0."""
+    """Compare each candidate of the same paragraph with each of the `other` ones, (examples, k) bool: 1 = the
+    first scores higher, 0 = lower, 1/2 = tie; and the document of s_0 for each pair."""
     positive = answers.kinds == SAME_PARAGRAPH
     example, left, right = np.nonzero(positive[:, :, None] & other[:, None, :])
     difference = answers.scores[example, left] - answers.scores[example, right]
@@ -512,7 +511,7 @@ def _above(answers: ParagraphAnswers, other: np.ndarray) -> tuple[np.ndarray, np
 
 
 def score_table(report: Report) -> ScoreTable:
-    """The scores on test with their intervals, what chance gives, and what they are of."""
+    """The scores on test with their intervals, the score of chance, and the number of items."""
     scores = {plain_name(row): row for row in report.rows}
     rows = [
         [
@@ -531,34 +530,34 @@ def score_table(report: Report) -> ScoreTable:
 
 
 def losses_figure(report: Report) -> go.Figure | Shown:
-    """Both losses over the steps; where a model was opened that came without its history, a line says so."""
+    """Both losses over the steps; a line of text if the opened model came without its history."""
     if not report.tables["history"]:
         return Shown("<p>This model came without the history of its training.</p>")
     figure = pretraining_losses_figure(report.tables["history"], right=report.data["right"])
     return keep_figure(folder_of(report), "losses", figure)
 
 
-# ---- before the start ----
+# ---- before training ----
 
-LOOKED_AT = 200  # examples, for what is cut and for the mean length
+LOOKED_AT = 200  # examples from which the share of cut text and the mean length are estimated
 
 
 class TaskCost(NamedTuple):
-    """What a training takes, estimated."""
+    """The estimated cost of a training."""
 
-    tokens: float  # of an example on average
-    memory_bytes: float  # at most
+    tokens: float  # mean tokens per example
+    memory_bytes: float  # peak
     step_seconds: float
-    seconds: float  # with all evaluations
+    seconds: float  # in all, evaluations included
 
 
 def preview(run: ParagraphRun) -> Shown:
-    """What is read, what of it is lost, and what training will cost."""
+    """What is read, how much of it is cut off, and what training will cost."""
     return facts_table(facts(run))
 
 
 def facts(run: ParagraphRun) -> list[tuple[str, str]]:
-    """What there is to know before the start, as (name, text)."""
+    """Facts about the run before it starts, as (name, text)."""
     given, counts = run.settings, run.splits["train"].examples.counts
     hard, short = given.same_document, counts.short_of_hard
     shortage = (
@@ -609,7 +608,7 @@ def _documents_in_words(split: ParagraphSplit) -> str:
 
 
 def _cut(run: ParagraphRun) -> tuple[np.ndarray, int]:
-    """Tokens cut from each sentence of the first training examples, and how many are read of all."""
+    """Tokens cut from each sentence of the first training examples, and how many are read in all."""
     examples = run.splits["train"].examples
     seen = [examples.describe(index) for index in range(min(LOOKED_AT, len(examples)))]
     read = sum(len(one.input_ids) - len(one.sequence.starts) for one in seen)
@@ -617,7 +616,7 @@ def _cut(run: ParagraphRun) -> tuple[np.ndarray, int]:
 
 
 def cost_of_training(run: ParagraphRun) -> TaskCost:
-    """By the arithmetic of `models.estimate` and the speed of a matrix product here; nothing is trained."""
+    """Estimated from `models.estimate` and the speed of a matrix product here; nothing is trained."""
     given, examples = run.settings, run.splits["train"].examples
     seen = [examples[index] for index in range(min(LOOKED_AT, len(examples)))]
     length = float(np.mean([len(example["input_ids"]) for example in seen]))
@@ -631,7 +630,7 @@ def cost_of_training(run: ParagraphRun) -> TaskCost:
         gradient_checkpointing=given.gradient_checkpointing,
     )
     rate = measured_rate(given.precision)
-    looks = -(-given.steps // given.evaluate_every)  # the last step is always looked at
+    looks = -(-given.steps // given.evaluate_every)  # the last step is always evaluated
     held_out = looks * len(run.splits["validation"].examples) + len(run.splits["test"].examples)
     share = given.batch_size / Processes.of(given.parallel).total
     step = training_seconds(cost, run.model.config, rate=rate) * share
@@ -642,8 +641,8 @@ def cost_of_training(run: ParagraphRun) -> TaskCost:
 def example(
     run: ParagraphRun, *, split: Split = "train", index: int = 0, answers: ParagraphAnswers | None = None
 ) -> ParagraphExampleView:
-    """s_0 and its candidates: where each comes from, its label, its masked words, how much of it is cut, and
-    what a model made of it. Raises IndexError: there is no such example."""
+    """s_0 and its candidates: the source of each, its label, masked words, how much of it is cut, and the
+    model's prediction if `answers` are given. Raises IndexError if there is no such example."""
     examples = run.splits[split].examples
     one = examples.describe(index)
     form = {"masked": one.mlm_labels >= 0, "read": one.input_ids}

@@ -53,9 +53,9 @@ from cdlm_lab.widgets.score_tables import score_table
 from cdlm_lab.widgets.tables import PERPLEXITY, ScoreTable, number_cell, p_text, text_table
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report"]
-HEADLINE = ("cdlm", "local-cdlm")  # which of the variants are compared in one sentence
-LOSSES_FOLDER = "losses"  # in the folder of a run, with a file for each variant
-# What is measured: over all masked tokens, and over those that only another document tells.
+HEADLINE = ("cdlm", "local-cdlm")  # the two variants that the one-sentence result compares
+LOSSES_FOLDER = "losses"  # inside the run folder, with one file per variant
+# Metrics over all masked tokens, and over those that can be recovered only from another document.
 METRICS = {"perplexity": ("loss", "tokens"), "cross_document_perplexity": ("cross_loss", "cross_tokens")}
 
 
@@ -78,17 +78,17 @@ class Settings(cluster_corpora.Checkpoints):
 
     @property
     def clusters_read(self) -> CorpusSettings:
-        """Which clusters, and how they become sequences."""
+        """Which clusters are read, and how they become sequences."""
         sizes = {"train_clusters": self.clusters, "held_out_clusters": self.clusters}
         return settings_of(CorpusSettings, parameters_of(self) | sizes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterLosses:
-    """Of each cluster the summed loss in nats and the number of masked tokens, (clusters,) each.
+    """For each cluster, the summed loss in nats and the number of masked tokens, (clusters,) each.
 
-    `cross_loss`, `cross_tokens`: over the tokens that can be recovered from another document of the sequence
-    and from nothing else (all zero where the corpus does not mark them).
+    `cross_loss`, `cross_tokens`: only over the tokens that can be recovered from another document of the
+    sequence and from nothing else (all zero if the corpus does not mark them).
     """
 
     loss: np.ndarray
@@ -102,7 +102,7 @@ Losses = Mapping[str, ClusterLosses]  # by variant
 
 @dataclass(frozen=True, kw_only=True)
 class PerplexityRun(ExperimentRun):
-    """What is measured."""
+    """A run of notebook 02."""
 
     NAME: ClassVar[str] = "cross-document perplexity"
 
@@ -110,12 +110,12 @@ class PerplexityRun(ExperimentRun):
 
 
 def prepare(settings: Settings) -> PerplexityRun:
-    """Take the run's folder; refuse settings that cannot be."""
+    """Claim the run folder and check the settings."""
     return PerplexityRun.open(settings)
 
 
 def preview(prepared: PerplexityRun) -> HTML:
-    """The models, the clusters they read, and how long that takes, from one batch of the first model."""
+    """The models, the clusters they read, and the expected time, from timing one batch of the first model."""
     settings = prepared.settings
     form = parameters_of(settings, "split", "window")
     read = _models_and_examples(settings.checkpoints, settings.clusters_read, **form)
@@ -132,7 +132,7 @@ def preview(prepared: PerplexityRun) -> HTML:
 
 def _time_in_words(settings: Settings, model: CrossDocumentLM, examples: CrossDocumentExamples) -> str:
     batch = [examples[number] for number in range(min(settings.batch_size, len(examples)))]
-    for _ in range(2):  # the first reading is slower than all others
+    for _ in range(2):  # the first forward pass is slower than all others
         start = time.perf_counter()
         cluster_losses(model, batch, batch_size=len(batch), precision=settings.precision, name="one batch")
     readings = len(examples) * len(settings.checkpoints)
@@ -143,8 +143,8 @@ def _time_in_words(settings: Settings, model: CrossDocumentLM, examples: CrossDo
 def predict(
     prepared: PerplexityRun, *, cache: str | Path = CACHE_FOLDER
 ) -> tuple[dict[str, ClusterLosses], TokenisedSplit]:
-    """The losses of each variant, which are kept in the run's folder, and the clusters they were measured
-    on. `cache`: for tokenised corpora."""
+    """The losses of each variant, which are saved in the run folder, and the clusters they were measured on.
+    `cache`: folder of tokenised corpora."""
     settings = prepared.settings
     form = parameters_of(settings, "split", "window", "batch_size", "precision") | {"cache": cache}
     kept = prepared.folder / LOSSES_FOLDER
@@ -154,7 +154,7 @@ def predict(
 @once
 def evaluate(prepared: ExperimentRun, predictions: tuple[Losses, TokenisedSplit]) -> Scores:
     """The perplexities of each variant with intervals over clusters, each tested against the next variant in
-    paper order, and what they were measured on. `prepared`: of this notebook, or of the tour."""
+    the paper's order, and facts about the clusters. `prepared`: a run of this notebook or of the tour."""
     losses, split = predictions
     rows, comparisons = score_rows(losses, seed=prepared.settings.seed)
     data = {
@@ -168,7 +168,7 @@ def evaluate(prepared: ExperimentRun, predictions: tuple[Losses, TokenisedSplit]
 
 
 def score_rows(losses: Losses, *, seed: int) -> tuple[list[Score], list[dict[str, Any]]]:
-    """The rows of the score table, and the tests between variants."""
+    """The rows of the score table, and the significance tests between variants."""
     comparisons = comparisons_of(losses, seed=seed)
     test_of = {(row["a"], row["kind"]): row for row in comparisons}
     rows = []
@@ -184,9 +184,9 @@ def score_rows(losses: Losses, *, seed: int) -> tuple[list[Score], list[dict[str
 
 
 def comparisons_of(losses: Losses, *, seed: int) -> list[dict[str, Any]]:
-    """Each variant against the next in paper order, paired by cluster.
+    """Each variant against the next in the paper's order, paired by cluster.
 
-    `difference` is in nats a token (log-perplexity of `a` minus that of `b`); `p_holm` is corrected for all
+    `difference` is in nats per token (log-perplexity of `a` minus that of `b`); `p_holm` is corrected for all
     rows of one kind.
     """
     rows = []
@@ -197,7 +197,7 @@ def comparisons_of(losses: Losses, *, seed: int) -> list[dict[str, Any]]:
 
 
 def _compared(losses: Losses, kind: str, a: str, b: str, *, seed: int) -> dict[str, Any]:
-    """One variant against another by a metric, paired by cluster."""
+    """The test of one variant against another by one metric, paired by cluster."""
     loss, tokens = METRICS[kind]
     sides = (getattr(losses[name], loss) for name in (a, b))
     compared = compare_perplexities(*sides, getattr(losses[a], tokens), seed=seed)
@@ -206,8 +206,8 @@ def _compared(losses: Losses, kind: str, a: str, b: str, *, seed: int) -> dict[s
 
 
 def headline_test(losses: Losses, *, seed: int) -> list[dict[str, Any]]:
-    """CDLM against Local where both were measured, by what only another document tells if the corpus marks
-    it; one row, or none."""
+    """The test of CDLM against Local CDLM if both were measured, on cross-document tokens if the corpus marks
+    them, else on all; one row, or none."""
     if not all(name in losses for name in HEADLINE):
         return []
     kinds = [kind for kind, (_, tokens) in METRICS.items() if getattr(losses[HEADLINE[0]], tokens).any()]
@@ -222,7 +222,7 @@ def cluster_losses(
     precision: Precision = "float32",
     name: str = "",
 ) -> ClusterLosses:
-    """Losses of every example under fixed masks, with a progress bar; they are float32 in each precision."""
+    """Losses of every example under fixed masks, with a progress bar; float32 in every precision."""
     read = [examples[index] for index in range(len(examples))]
     lengths = [len(example["input_ids"]) for example in read]
     globals_ = [int(example["global_attention_mask"].sum()) for example in read]
@@ -260,8 +260,8 @@ def measure(
     kept: Path | None = None,
 ) -> tuple[dict[str, ClusterLosses], TokenisedSplit]:
     """Losses of each variant's checkpoint (variant name -> folder or hub name, in the order of the tables) on
-    one split. `kept`: a folder for them; those that it holds are not measured again. Raises ValueError when
-    vocabularies differ."""
+    one split. `kept`: a folder in which they are saved; losses already in it are not measured again. Raises
+    ValueError if vocabularies differ."""
     losses: dict[str, ClusterLosses] = {}
     read = _models_and_examples(checkpoints, corpus, split=split, window=window, cache=cache)
     for name, model, examples, tokenised in read:
@@ -285,8 +285,8 @@ def _models_and_examples(
     window: int,
     cache: str | Path = CACHE_FOLDER,
 ) -> Iterator[tuple[str, CrossDocumentLM, CrossDocumentExamples, TokenisedSplit]]:
-    """Each variant, its model, what it reads, and the clusters of that."""
-    tokenised: TokenisedSplit | None = None  # of the first tokenizer, which is that of all
+    """Yield each variant, its model, its examples, and the tokenised split."""
+    tokenised: TokenisedSplit | None = None  # by the first tokenizer, which all variants share
     vocabulary = None
     for name, where in checkpoints.items():
         form = {"max_length": corpus.max_length, "window": window, "seed": corpus.seed}
@@ -309,19 +309,19 @@ def _models_and_examples(
 
 
 def figure_view(report: Report, *, title: str = "") -> go.Figure:
-    """The perplexities with their intervals, one panel a metric."""
+    """The perplexities with their intervals, one panel per metric."""
     parameters = report.parameters
     figure = perplexity_figure(report.rows, title=title or f"{parameters['corpus']}, {parameters['split']}")
     return keep_figure(folder_of(report), "perplexity", figure)
 
 
 def table_view(report: Report) -> ScoreTable:
-    """Table 1, beside the paper's."""
+    """The score table, with the paper's Table 1 beside it."""
     return score_table(report, experiment="cross-document perplexity")
 
 
 def headline(report: Report) -> str:
-    """The result in one sentence: CDLM against Local, with interval and p; "" where one was not measured."""
+    """The result in a sentence: CDLM against Local CDLM with interval and p; "" if one was not measured."""
     if not (rows := report.tables.get("headline")):
         return ""
     (row,) = rows
@@ -344,7 +344,7 @@ def headline(report: Report) -> str:
 
 
 def short_table(report: Report) -> ScoreTable:
-    """The perplexities with their intervals alone, for a terminal."""
+    """Only the perplexities with their intervals, for a terminal."""
     names = dict.fromkeys(row.system for row in report.rows if row.metric in METRICS)
     scores = {(row.system, row.metric): row for row in report.rows}
     rows = [
@@ -356,7 +356,7 @@ def short_table(report: Report) -> ScoreTable:
 
 
 def summary(report: Report) -> str:
-    """A line for each comparison."""
+    """One line of text per comparison."""
     return "\n".join(
         f"{row['kind']}: {row['a']} against {row['b']}: {row['difference']:+.3f} nats a token "
         f"[{row['low']:+.3f}, {row['high']:+.3f}], p = {row['p_holm']:.4f}"

@@ -1,7 +1,7 @@
-"""Pretraining one variant (CDLM section 2, appendix B): notebook 01.
+"""Pretraining one model variant (CDLM section 2, appendix B): notebook 01.
 
-`train` keeps the best checkpoint on validation perplexity and writes the model into the run's folder. A run
-that was stopped goes on when the same is called again.
+`train` keeps the checkpoint with the lowest validation perplexity and writes the model into the run folder.
+Calling it again continues a run that was stopped.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from cdlm_lab.widgets.packed import DocumentLoss, PackedPreview
 from cdlm_lab.widgets.tables import Shown
 
 __all__ = ["Settings", "evaluate", "prepare", "preview", "report", "train"]
-EXAMPLES_LOOKED_AT = 200  # for the share of text lost and the mean number of global tokens
+EXAMPLES_LOOKED_AT = 200  # gives the share of text lost and, a tenth of it, the mean number of global tokens
 
 
 @settings
@@ -49,7 +49,7 @@ class Settings(CorpusSettings):
     run_folder: str = "runs/pretraining"
     variant: Literal["longformer", "local-cdlm", "rand-cdlm", "prefix-cdlm", "cdlm"] = "cdlm"
     model: str = "tiny"
-    projections: Literal["local", "global"] = "local"  # that local attention starts with
+    projections: Literal["local", "global"] = "local"  # the ones that local attention starts with
     window: int = 32
     attention: str = "auto"
     dropout: float | None = None
@@ -76,14 +76,14 @@ class Settings(CorpusSettings):
 
     @property
     def training(self) -> TrainingConfig:
-        """How the model is trained; raises ParameterError for values that cannot be."""
+        """The training config. Raises ParameterError for impossible values."""
         how_often = {"save_every": self.evaluate_every, "log_every": max(1, self.steps // 100)}
         return settings_of(TrainingConfig, parameters_of(self) | how_often)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingRun(ModelRun):
-    """All that a run needs, before anything is trained."""
+    """A pretraining run: the model and its tokenised examples."""
 
     NAME: ClassVar[str] = "pretraining"
 
@@ -97,7 +97,7 @@ class PretrainingRun(ModelRun):
 
     @classmethod
     def read(cls, settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> PretrainingRun:
-        """Load the model, tokenise the corpus (once, into the folder `cache`), make the examples."""
+        """Load the model, tokenise the corpus (once, into the folder `cache`), and build the examples."""
         training, (model, tokenizer) = settings.training, cls.load(settings)
         form = {"tokenizer": tokenizer, "cache": cache, "workers": training.workers}
         train_split = cluster_corpora.tokenised_split(settings, "train", **form)
@@ -118,8 +118,8 @@ class PretrainingRun(ModelRun):
 
     @staticmethod
     def load(settings: Settings) -> tuple[CrossDocumentLM, PreTrainedTokenizerBase]:
-        """Global projections start as copies of the local ones wherever the checkpoint was not pretrained
-        with global tokens; a Longformer checkpoint's own are kept."""
+        """The model and its tokenizer. Global projections start as copies of the local ones wherever the
+        checkpoint was not pretrained with global tokens; those of a Longformer checkpoint are kept."""
         names = ("max_length", "window", "attention", "seed", "dropout", "attention_dropout")
         model, tokenizer = load_language_model(settings.model, **parameters_of(settings, *names))
         if settings.projections == "global":
@@ -130,11 +130,11 @@ class PretrainingRun(ModelRun):
 
     @property
     def label(self) -> str:
-        """The variant."""
+        """The name of the variant, beside the progress bar."""
         return self.settings.variant
 
     def job(self) -> TrainingJob:
-        """The model and what it learns from."""
+        """The training job: the model and its examples."""
         return TrainingJob(
             model=self.model,
             tokenizer=self.tokenizer,
@@ -145,18 +145,18 @@ class PretrainingRun(ModelRun):
         )
 
     def recipe(self) -> Recipe:
-        """With the folder of tokenised corpora."""
+        """The recipe, with the folder of tokenised corpora added."""
         return super().recipe(cache=str(self.cache))
 
     def save(self, model: CrossDocumentLM, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-        """Of variants trained without global tokens the global projections are set to the local ones, as the
-        paper does."""
+        """Write the model; for variants trained without global tokens, first set the global projections to
+        the local ones, as the paper does."""
         cluster_corpora.reset_globals(model, self.settings.variant)
         super().save(model, tokenizer, folder)
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the report says of the data."""
+        """Facts about the corpus, the model and the training setup, stored in the report."""
         counts = self.train_split.counts
         return {
             "corpus": self.settings.corpus,
@@ -173,15 +173,15 @@ class PretrainingRun(ModelRun):
 
 
 def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> PretrainingRun:
-    """Take the run's folder, load the model, tokenise the corpus, make the examples. Raises ValueError with
-    one clear line for whatever does not fit."""
+    """Claim the run folder, load the model, tokenise the corpus and build the examples. Raises ValueError
+    with a one-line message if anything does not fit."""
     Processes.of(settings.parallel, config=settings.training)
     return PretrainingRun.open(settings, cache=cache)
 
 
 @once
 def evaluate(prepared: PretrainingRun, result: TrainingResult) -> Scores:
-    """The validation perplexity of the model that was written, and the history of its training."""
+    """Validation perplexity of the written model, training time and tokens, and the training history."""
     losses = perplexity.cluster_losses(
         prepared.model,
         prepared.validation_examples,
@@ -196,7 +196,7 @@ def evaluate(prepared: PretrainingRun, result: TrainingResult) -> Scores:
 
 
 def summary(report: Report) -> str:
-    """The perplexities of a report with their intervals, and how much was read."""
+    """The perplexities of a report with their intervals, and the number of training tokens, as text."""
     lines = [
         f"{row.system}/{row.metric}: {row.value:.2f} [{row.low:.2f}, {row.high:.2f}], "
         f"{row.n:,} masked tokens of {row.clusters} clusters"
@@ -212,13 +212,13 @@ def summary(report: Report) -> str:
 
 
 def preview(prepared: PretrainingRun) -> Shown:
-    """What a person wants to know before a run starts, and the first training example."""
+    """The main facts about the run before it starts, and the first training example."""
     facts, example = facts_table(facts_of(prepared)), example_view(prepared)
     return Shown(facts.data + example._repr_html_(), f"{facts!r}\n{example!r}")
 
 
 def facts_of(prepared: PretrainingRun) -> list[tuple[str, str]]:
-    """The table of `preview`, as (name, text)."""
+    """The rows of the table in `preview`, as (name, text)."""
     counts, training = prepared.train_split.counts, prepared.settings.training
     passed_over = prepared.train_split.passed_over
     sizes = ", ".join(f"{n} documents: {count:,}" for n, count in counts.documents_per_cluster.items())
@@ -243,15 +243,14 @@ def facts_of(prepared: PretrainingRun) -> list[tuple[str, str]]:
 
 
 def loss_of_text(prepared: PretrainingRun) -> LossOfText:
-    """How much text the packing leaves out, and why, over the first examples of the training."""
+    """How much text packing cuts off, and why, over the first training examples."""
     examples = prepared.train_examples
     looked_at = range(min(EXAMPLES_LOOKED_AT, len(examples)))
     return LossOfText.over(examples.describe(index).packed for index in looked_at)
 
 
 def example_view(prepared: PretrainingRun, *, index: int = 0) -> PackedPreview:
-    """One training example as a picture: masked and global tokens, what was cut, estimated memory and
-    time."""
+    """A picture of a training example: masked and global tokens, cut text, estimated memory and time."""
     example, tokenizer = prepared.train_examples.describe(index), prepared.tokenizer
     packed = example.packed
     tokens, starts_word = token_texts(tokenizer, packed.input_ids)
@@ -276,8 +275,8 @@ def example_view(prepared: PretrainingRun, *, index: int = 0) -> PackedPreview:
 
 
 def cost_of_step(prepared: PretrainingRun) -> tuple[float, float]:
-    """Estimated peak memory in bytes and seconds of one optimiser step, from the mean number of global
-    tokens."""
+    """Estimated (peak memory in bytes, seconds) of one optimizer step, from the first examples' mean length
+    and mean number of global tokens."""
     examples = prepared.train_examples
     seen = [examples[index] for index in range(min(EXAMPLES_LOOKED_AT // 10, len(examples)))]
     training, config = prepared.settings.training, prepared.model.config

@@ -1,17 +1,17 @@
-"""What experiments repeat: systems x seeds, predictions kept on disk, estimates of time, rows of scores.
+"""What experiments share: trainings of systems with seeds, stored predictions, cost estimates, score rows.
 
-An experiment is a module with the same verbs in the same order, which its notebook calls:
+An experiment is a module with the same functions in the same order, which its notebook calls:
 
     settings = read_settings(globals(), experiment.Settings)
-    run = experiment.prepare(settings)    # takes the run's folder, reads, checks; costs nothing
-    experiment.preview(run)               # what will be read, what is lost, how long it takes
+    run = experiment.prepare(settings)    # claims the run folder, reads and checks the data; trains nothing
+    experiment.preview(run)               # what will be read, what is cut off, how long training takes
     experiment.train(run)
     predictions = experiment.predict(run)
     report = experiment.report(run, experiment.evaluate(run, predictions))
     experiment.some_view(report)          # every view is something for `display`: HTML, a figure, a widget
 
-The verbs do what is missing in `systems/<training>/`, so a stopped run goes on, and a finished one is opened
-again: its scores are those of its report.
+Each function does only what is still missing in `systems/<training>/`, so a stopped run continues where it
+was, and a finished run is opened again with the scores of its report.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ from cdlm_lab.widgets.tables import ScoreTable, Shown, html_table
 
 @settings
 class EpochSettings:
-    """How each system is trained with each seed, where all are trained alike."""
+    """How each system is trained with each seed, for experiments that train all systems alike."""
 
     seeds: int = Field(default=1, ge=1)
     epochs: int = Field(default=2, ge=1)
     batch_size: int = Field(default=16, ge=1)
     micro_batch_size: int = Field(default=16, ge=1)
-    learning_rate: float = 0.001  # the largest; it falls linearly
-    warmup_steps: int = Field(default=20, ge=0)  # at most half of all
+    learning_rate: float = 0.001  # the peak; it falls linearly from there
+    warmup_steps: int = Field(default=20, ge=0)  # capped at half of all steps
     attention_dropout: AttentionDropout = 0.0
     precision: Precision = "auto"
     parallel: str = ""
@@ -77,14 +77,14 @@ class EpochSettings:
         Processes.of(self.parallel)
 
     def config(self, *, items: int, seed: int, **more: Any) -> TrainingConfig:
-        """With one seed, on so many examples. Raises ParameterError for values that cannot be."""
+        """The config of a training on `items` examples. Raises ParameterError for impossible values."""
         names = ("epochs", "batch_size", "micro_batch_size", "learning_rate", "warmup_steps", "precision")
         given = parameters_of(self, *names, "parallel", "workers")
         return config_of_passes(items=items, seed=seed, **given, **more)
 
 
 def drawn(items: Sequence[Item], most: int, *, seed: int | Sequence[int]) -> tuple[Item, ...]:
-    """At most so many of the items, in their order; 0 = all."""
+    """A random sample of at most `most` items, kept in their original order; 0 means all."""
     if not 0 < most < len(items):
         return tuple(items)
     numbers = np.random.default_rng(seed).permutation(len(items))[:most]
@@ -92,95 +92,95 @@ def drawn(items: Sequence[Item], most: int, *, seed: int | Sequence[int]) -> tup
 
 
 def story_or_id(name: str, *, mark: str) -> str:
-    """What a question has in common with others, for intervals: of storyworld what stands before the mark in
-    its id, the story; else it is a cluster by itself."""
+    """The cluster of a question for bootstrap intervals: for storyworld its story, which is the part of the
+    id before the last `mark`; for any other corpus its own id, so that each question is its own cluster."""
     return name.rpartition(mark)[0] if name.startswith("storyworld-") else name
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What is trained and predicts."""
+    """One of the compared systems: something that is trained and makes predictions."""
 
-    name: str  # as a parameter
-    label: str  # in tables
+    name: str  # as written in the notebook's parameters
+    label: str  # as shown in tables
 
     @property
     def is_model(self) -> bool:
-        """False if nothing is trained, nor left to chance."""
+        """False for a baseline without trained weights, which gives the same result with every seed."""
         return True
 
 
 class Training(NamedTuple):
-    """One system with one seed."""
+    """One system trained with one seed."""
 
     system: Any  # a `System`
     seed: int
 
     @property
     def name(self) -> str:
-        """Of its folder."""
+        """The name of its folder."""
         return f"{self.system.name}-{self.seed}"
 
     @property
     def label(self) -> str:
-        """Beside a bar."""
+        """The text beside its progress bar."""
         return f"{self.system.label}, seed {self.seed}"
 
     @property
     def key(self) -> tuple[str, int]:
-        """Of its predictions."""
+        """The key of its predictions in the mapping that `predict` returns."""
         return self.system.name, self.seed
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentRun:
-    """Settings, the folder of the run, and what was read. The values of its `Settings`, a field for each
-    parameter of the notebook, are JSON: other processes and `run.json` get them by `asdict`."""
+    """Settings, run folder and data. All values of its `Settings`, which has a field for each parameter of
+    the notebook, are JSON values: other processes and `run.json` receive them through `asdict`."""
 
-    NAME: ClassVar[str]  # under which reports know the experiment
-    SHAPES: ClassVar[tuple[str, ...]] = ()  # settings that a trained model is made for; () = none is opened
-    CHOSEN: ClassVar[tuple[str, ...]] = ()  # setting that says which systems there are
+    NAME: ClassVar[str]  # name of the experiment in reports
+    SHAPES: ClassVar[tuple[str, ...]] = ()  # settings that shape a model; () = no trained one can be opened
+    CHOSEN: ClassVar[tuple[str, ...]] = ()  # the setting that lists the systems
 
-    settings: Any  # with `run_folder`, and `trained` and `parallel` if anything is trained
-    opened: Run | None = None  # the folder, which this process holds; None = another one does
+    settings: Any  # has `run_folder`, and `trained` and `parallel` if anything is trained
+    opened: Run | None = None  # the folder as locked by this process; None = another process holds it
 
     @classmethod
     def read(cls, settings: Any) -> Self:
-        """The run, without writing: every process of a training calls it."""
+        """Read the data without writing anything; every process of a distributed training calls this."""
         return cls(settings=settings)
 
     @classmethod
     def open(cls, settings: Any, **reading: Any) -> Self:
-        """Take the folder of the run, then read. `reading`: more of what `read` takes. Raises RunError if the
-        folder is not free for this run."""
+        """Claim the folder of the run, then read the data. `reading`: further arguments of `read`. Raises
+        RunError if the folder is not free for this run."""
         settings = as_trained(settings, cls.SHAPES, chosen=cls.CHOSEN) if cls.SHAPES else settings
         opened = open_run(settings.run_folder, name=cls.NAME, parameters=asdict(settings))
         return replace(cls.read(settings, **reading), opened=opened)
 
     @property
     def folder(self) -> Path:
-        """Of the run."""
+        """The folder of the run."""
         return Path(self.settings.run_folder)
 
     @property
     def finished(self) -> Report | None:
-        """The report of a run that is opened again after it was finished."""
+        """The report, if this run was already finished when it was opened; else None."""
         return self.opened and self.opened.finished
 
     @property
     def data(self) -> dict[str, Any]:
-        """For the report."""
+        """Facts about the data, stored in the report."""
         return {}
 
     def recipe(self, **more: str) -> Recipe:
-        """How other processes make a job of this run; `more`: of what `job_of_run` takes."""
+        """How other processes rebuild a job of this run; `more`: further arguments of `job_of_run`."""
         experiment = type(self).__module__.removeprefix(f"{__package__}.")
         names = {"experiment": experiment, "run": type(self).__name__}
         return Recipe(function=job_of_run, arguments={**names, "settings": asdict(self.settings), **more})
 
 
 def with_usual_encoder(settings: Any) -> Any:
-    """The settings, with the encoder that they have if none is given."""
+    """The settings with the default encoder of their class in place of the one that was given."""
     usual = type(settings)()
     names = [name for name in ("encoder", "encoders", "model") if hasattr(usual, name)]
     return replace(settings, **parameters_of(usual, *names))
@@ -188,10 +188,10 @@ def with_usual_encoder(settings: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRun(ExperimentRun):
-    """A single model that is trained. An experiment defines
+    """A run that trains a single model. An experiment defines
 
-        load(settings)  the model that `trained` names, or a new one, and its tokenizer
-        job()           the model and what it is trained on
+        load(settings)  returns the model that `trained` names, or a new one, and its tokenizer
+        job()           returns the model and the data it is trained on
 
     and overrides what differs below.
     """
@@ -201,16 +201,16 @@ class ModelRun(ExperimentRun):
 
     @property
     def label(self) -> str:
-        """Beside the bar of the training."""
+        """The text beside the progress bar of the training."""
         return ""
 
     def save(self, model: Any, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-        """Write the best model."""
+        """Write the best model and its tokenizer into `folder`."""
         save_model(model, tokenizer, folder)
 
     def small_job(self) -> TrainingJob:
-        """A new model, on the same examples; from the usual one if what that of the run began with is not
-        here and both read the same tokens."""
+        """A training job for a new model on the same examples. If the checkpoint that the run started from is
+        missing here, the default one is used, provided that its tokenizer has the same vocabulary."""
         given = replace(self.settings, trained="")
         try:
             model, _ = self.load(given)
@@ -222,9 +222,9 @@ class ModelRun(ExperimentRun):
 
 
 def train_model(run: ModelRun, *, on_log: OnLog | None = None) -> TrainingResult | None:
-    """Train, and write the best model into `model/`; checkpoints and history go to `training/`. There is
-    nothing to do, and no result, if `trained` names a model. Raises Stopped: it was asked to stop; the same
-    call goes on from there."""
+    """Train, and write the best model into `model/`; checkpoints and history go to `training/`. If `trained`
+    names a model, does nothing and returns None. Raises Stopped if a stop was requested; calling again
+    continues from there."""
     if run.SHAPES and run.settings.trained:
         return None
     form = {"folder": run.folder, "name": run.label, "parallel": run.settings.parallel}
@@ -233,76 +233,76 @@ def train_model(run: ModelRun, *, on_log: OnLog | None = None) -> TrainingResult
 
 @dataclass(frozen=True, kw_only=True)
 class SystemRun(ExperimentRun):
-    """Systems that are each trained with every seed, and predict data sets. An experiment defines
+    """A run that trains each of several systems with every seed and predicts data sets. An experiment defines
 
-        job(training)                   a new model and what it is trained on
-        load(training)                  the trained model with all it needs
-        predict_set(loaded, name, bar)  predictions, with `save(file)`
-        read_predictions(file, name)    the same from the file; refuses those of other data
+        job(training)                   returns a new model and the data it is trained on
+        load(training)                  returns the trained model with all it needs to predict
+        predict_set(loaded, name, bar)  returns predictions for a data set, which have a `save(file)`
+        read_predictions(file, name)    reads them from the file; raises if they are for other data
 
     and overrides what differs below.
     """
 
-    SUFFIX: ClassVar[str] = ".jsonl"  # of files of predictions
-    ITEMS: ClassVar[str] = "examples"  # what an update has a batch of
+    SUFFIX: ClassVar[str] = ".jsonl"  # file suffix of predictions
+    ITEMS: ClassVar[str] = "examples"  # what the examples of a batch are called in texts
     CHOSEN: ClassVar[tuple[str, ...]] = ("systems",)
 
-    settings: Any  # also with `chosen` and `seeds`
+    settings: Any  # also has `chosen` and `seeds`
 
     @classmethod
     def open(cls, settings: Any, **reading: Any) -> Self:
-        """Raises ParameterError: what `trained` names has not all models that are to be read."""
+        """Claim the folder, read the data. Raises ParameterError if `trained` lacks a needed model."""
         return super().open(settings, **reading).with_models()
 
     def with_models(self) -> Self:
-        """Itself. Raises ParameterError: what `trained` names has not all models of this run."""
+        """Returns itself. Raises ParameterError if the run in `trained` lacks a model that this run needs."""
         for training in self.trainings:
             self.model_folder(training)
         return self
 
     @property
     def systems(self) -> tuple[Any, ...]:
-        """Each a `System`, in the order of the tables."""
+        """The compared systems, each a `System`, in the order of the tables."""
         return self.settings.chosen
 
     @property
     def trainings(self) -> Sequence[Any]:
-        """Each system with each seed, one that leaves nothing to chance once; whatever else stands here has
-        `system`, `name`, `label` and `key`."""
+        """Every system with every seed; a system without trained weights only once, with seed 0. Subclasses
+        may return other objects that have `system`, `name`, `label` and `key`."""
         every = product(self.systems, range(self.settings.seeds))
         return [Training(system, seed) for system, seed in every if system.is_model or not seed]
 
     def first(self, system: Any) -> Any:
-        """The first training of a system, with seed 0."""
+        """The first training of a system, the one with seed 0."""
         return next(one for one in self.trainings if one.system == system)
 
     def sets(self, training: Any) -> tuple[str, ...]:
-        """Names of what is predicted."""
+        """Names of the data sets that this training predicts."""
         return "dev", "test"
 
     def parallel(self, training: Any) -> str:
-        """The processes that train, "" = this one."""
+        """The processes that train, such as "ddp 4"; "" means this process alone."""
         return self.settings.parallel
 
     def trial(self, training: Any) -> TrainingJob:
-        """A job whose first batch shows what a training takes."""
+        """A training job whose first batch is timed to estimate the cost of the training."""
         return self.job(training)
 
     def items(self, system: Any) -> str:
-        """What an update of a system has a batch of."""
+        """What the examples of a batch of this system are called in texts, such as "pairs"."""
         return self.ITEMS
 
     def folder_of(self, training: Any) -> Path:
-        """Where the trained model and its predictions are."""
+        """The folder of the trained model and its predictions."""
         return self.folder / SYSTEMS_FOLDER / training.name
 
     def can_begin(self, training: Any) -> bool:
-        """False if what a training starts from is not at hand."""
+        """False if the checkpoint that this training would start from is not available."""
         return True
 
     def small_job(self) -> TrainingJob | None:
-        """The last of its systems that can be trained anew; None = there is none. If the encoder that it
-        began with is not here, it begins with the usual one."""
+        """A training job for the last system that can be trained from scratch here; None if there is none. If
+        the configured encoder is missing, the default one is used."""
         able = (one for one in reversed(self.trainings) if one.system.is_model and self.can_begin(one))
         if (last := next(able, None)) is None:
             return None
@@ -312,17 +312,17 @@ class SystemRun(ExperimentRun):
             return replace(self, settings=with_usual_encoder(self.settings)).job(last)
 
     def model_folder(self, training: Any) -> Path:
-        """Where the trained model is. Raises ParameterError: the run that `trained` names has none."""
+        """The folder of the trained model. Raises ParameterError if the run in `trained` lacks it."""
         if (name := self.settings.trained) and training.system.is_model:
             return trained_model(name, training.name)
         return self.folder_of(training) / MODEL_FOLDER
 
     def files(self, training: Any) -> dict[str, Path]:
-        """Data set -> where predictions for it are."""
+        """Data set name -> file of its predictions."""
         return {name: self.folder_of(training) / f"{name}{self.SUFFIX}" for name in self.sets(training)}
 
     def is_to_train(self, training: Any) -> bool:
-        """True for a model that is not there, without predictions that were made with it."""
+        """True if both the model and at least one of its prediction files are missing."""
         unfinished = not all(map(Path.is_file, self.files(training).values()))
         return training.system.is_model and unfinished and not self.model_folder(training).is_dir()
 
@@ -331,14 +331,14 @@ class SystemRun(ExperimentRun):
         return {}
 
     def loaded(self, system: Any) -> Any:
-        """A system trained with seed 0; kept, for one text after the other."""
+        """The system as trained with seed 0; cached, so that it can read one text after another."""
         if system.name not in self._loaded:
             self._loaded[system.name] = self.load(self.first(system))
         return self._loaded[system.name]
 
 
 def chosen_systems(names: str, known: Mapping[str, Any], *, parameter: str = "systems") -> tuple[Any, ...]:
-    """The systems of a list of names, in the order of `known`. Raises ParameterError: unknown, or none."""
+    """The named systems, in the order of `known`. Raises ParameterError: unknown name, or none."""
     given = names.split()
     if not given or (unknown := [name for name in given if name not in known]):
         what = repr(unknown[0]) if given else "nothing"
@@ -347,7 +347,7 @@ def chosen_systems(names: str, known: Mapping[str, Any], *, parameter: str = "sy
 
 
 def shown_system(name: str, systems: Sequence[Any], *, parameter: str) -> Any:
-    """The system of a name, "" = the last. Raises ParameterError for one that is not among them."""
+    """The system of this name; "" = the last one. Raises ParameterError if it is not among `systems`."""
     by_name = {system.name: system for system in systems}
     if name and name not in by_name:
         raise ParameterError(f"{parameter} is {name!r}; choose one of {', '.join(by_name)}")
@@ -355,8 +355,8 @@ def shown_system(name: str, systems: Sequence[Any], *, parameter: str) -> Any:
 
 
 def train(run: SystemRun) -> None:
-    """Train what is not trained yet; a notebook shows the curves of all. Raises Stopped if asked to stop; the
-    same call goes on from there."""
+    """Train every model that is not trained yet; in a notebook, show the learning curves of all. Raises
+    Stopped if a stop was requested; calling again continues from there."""
     curves = LiveCurves() if in_notebook() else None
     for training in run.trainings:
         folder = run.folder_of(training)
@@ -374,12 +374,12 @@ def train(run: SystemRun) -> None:
             curves.add(training.label, records)
 
 
-SMALL = 60  # updates
+SMALL = 60  # most optimizer steps of a small training
 
 
 def train_small(run: ModelRun | SystemRun, *, on_log: OnLog) -> None:
-    """Train what `run.small_job()` makes for a few updates, to see how it goes; nothing else reads the model.
-    There is nothing to do where a whole training was seen; a line says if what it starts from is not here."""
+    """Train the job of `run.small_job()` for a few steps as a demonstration; the model is not used further.
+    Does nothing if the run trained its own models. Prints a line if the starting checkpoint is missing."""
     try:
         job = run.small_job() if run.settings.trained else None
     except (ParameterError, CheckpointError) as error:
@@ -396,8 +396,8 @@ def train_small(run: ModelRun | SystemRun, *, on_log: OnLog) -> None:
 def job_of_run(
     *, experiment: str, run: str, settings: Mapping[str, Any], training: str = "", **reading: str
 ) -> TrainingJob:
-    """The job of a run, for each of several processes, all by their names; `training`: which one of a run
-    with several. `reading`: more of what `read` of the run takes."""
+    """Rebuild the job of a run in each of several processes, from names alone; `training`: which one, for a
+    run with several. `reading`: further arguments of the run's `read`."""
     module = importlib.import_module(f"{__package__}.{experiment}")
     again = getattr(module, run).read(module.Settings(**settings), **reading)
     if not training:
@@ -406,7 +406,7 @@ def job_of_run(
 
 
 def predict(run: SystemRun) -> dict[tuple[str, int], dict[str, Any]]:
-    """(system, seed) -> data set -> predictions, of which those are made that are not there yet."""
+    """(system, seed) -> data set -> predictions; missing ones are computed and saved, others read."""
     predictions = {}
     for training in run.trainings:
         files = run.files(training)
@@ -420,7 +420,7 @@ def predict(run: SystemRun) -> dict[tuple[str, int], dict[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """What `evaluate` makes of predictions: rows of the score table, further tables, and more of the data."""
+    """The result of `evaluate`: rows of the score table, further tables, and more facts about the data."""
 
     rows: list[Score]
     tables: dict[str, list[dict[str, Any]]]
@@ -428,7 +428,7 @@ class Scores:
 
 
 def once(evaluate: Callable[..., Scores]) -> Callable[..., Scores]:
-    """`evaluate`, whose first argument is the run; of a finished one the scores are those of its report."""
+    """Wrap `evaluate(run, ...)` so that for a finished run it returns the scores of the stored report."""
 
     @wraps(evaluate)
     def scores(run: ExperimentRun, *predictions: Any, **more: Any) -> Scores:
@@ -442,14 +442,14 @@ def once(evaluate: Callable[..., Scores]) -> Callable[..., Scores]:
 def control_table(
     report: Report, split: str, table: Callable[..., ScoreTable], **form: Any
 ) -> ScoreTable | Shown:
-    """The table of a split of which something was taken away; a line if the run was not measured on it."""
+    """The table of a control split, such as test without questions; a line of text if the run has none."""
     if any(row.split == split for row in report.rows):
         return table(report, split=split, **form)
     return Shown("<p>This run was not measured so.</p>")
 
 
 def report(run: ExperimentRun, scores: Scores) -> Report:
-    """Finish the run: write `report.json`; of one that is finished, its report."""
+    """Finish the run and write `report.json`; if it is finished already, return the existing report."""
     if run.finished:
         return run.finished
     return run.opened.write_report(scores=scores.rows, tables=scores.tables, data={**run.data, **scores.data})
@@ -470,15 +470,15 @@ def outputs_by_length(
     name: str | None = None,
     unit: str = "example",
 ) -> Iterator[tuple[list[int], list[Any], Any]]:
-    """Numbers of examples, the examples, and the model's output on them without their labels, the longest
-    first, so that batches hold little padding.
+    """Yield (indices, examples, model output without labels) for each batch, longest examples first, so that
+    batches contain little padding.
 
     Args:
         model: is put into evaluation mode and stays on its device.
-        batch_size: changes nothing but speed and memory.
-        lengths: of the examples, in whatever unit; None = as `length_of` of them says.
-        read: from a number to an example; None = by subscript.
-        name: beside the progress bar; None = no bar.
+        batch_size: affects only speed and memory.
+        lengths: of the examples, in any unit; None = from `examples.length_of`.
+        read: function from an index to an example; None = `examples[index]`.
+        name: text beside the progress bar; None = no bar.
     """
     lengths = lengths or [examples.length_of(number) for number in range(len(examples))]
     with Progress(total=len(lengths), desc=name, unit=unit, disable=name is None) as bar:
@@ -488,7 +488,7 @@ def outputs_by_length(
             bar.update(len(numbers))
 
 
-@torch.no_grad()  # not inference_mode: the judge of a training predicts between updates
+@torch.no_grad()  # not inference_mode: the judge of a training predicts between optimizer steps
 def output_of(
     model: nn.Module,
     examples: Sequence[Any],
@@ -505,26 +505,25 @@ def output_of(
 
 
 def new_file(file: Path, *, binary: bool = False) -> AbstractContextManager[IO]:
-    """`replaced_file` in a folder that is made if it is not there."""
+    """Open a file that is replaced atomically on closing; its folder is created if it does not exist."""
     file.parent.mkdir(parents=True, exist_ok=True)
     return replaced_file(file, binary=binary)
 
 
 def write_page(file: Path, page: str) -> None:
-    """HTML, atomically."""
+    """Write an HTML page atomically."""
     with new_file(file) as opened:
         opened.write(page)
 
 
 def write_rows(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """A line of JSON for each, atomically."""
+    """Write one line of JSON per row, atomically."""
     with new_file(file) as opened:
         opened.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def read_rows(file: Path, ids: Iterable[str], *, what: str) -> list[dict[str, Any]]:
-    """The rows that `write_rows` wrote, each with an `id`. Raises ValueError: they are of other ids, in
-    number or order."""
+    """Read what `write_rows` wrote. Raises ValueError unless the `id`s are `ids`, in the same order."""
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
     if [row["id"] for row in rows] != list(ids):
         raise of_another_run(file, what)
@@ -532,7 +531,7 @@ def read_rows(file: Path, ids: Iterable[str], *, what: str) -> list[dict[str, An
 
 
 def write_arrays(file: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """As `.npz`, atomically."""
+    """Write arrays as `.npz`, atomically."""
     with new_file(file, binary=True) as opened:
         np.savez(opened, **arrays)
 
@@ -544,7 +543,7 @@ def read_arrays(file: Path) -> dict[str, np.ndarray]:
 
 
 def of_another_run(file: Path, what: str) -> ValueError:
-    """To be raised for predictions of other questions, claims, ... than those of this run."""
+    """The error to raise when stored predictions belong to other questions, claims, ... than this run's."""
     return ValueError(f"{file} is of other {what}, so of another run: choose another run folder")
 
 
@@ -552,11 +551,11 @@ SAVE_SECONDS = 20.0
 
 
 class KeptNumbers:
-    """An array whose rows are filled in one by one, nan = not yet; as a context manager it is saved at the
-    end, and also when the work is interrupted.
+    """An array on disk whose rows are filled in one by one, nan = not yet; as a context manager it is saved
+    on exit, also after an interruption.
 
-    Write into `values`, float32 of the shape, rows first; `missing` are the numbers of the rows that were not
-    there at the start. `file`: `.npy`; None = nothing is kept. Raises ValueError: it has another shape.
+    Fill `values`, float32 of the given shape, by rows; `missing` are the indices of the rows that were absent
+    at the start. `file`: `.npy`; None = nothing is saved. Raises ValueError: the file has another shape.
     """
 
     def __init__(self, file: Path | None, shape: tuple[int, ...]) -> None:
@@ -579,7 +578,7 @@ class KeptNumbers:
             self._save()
 
     def save_when_due(self) -> None:
-        """Save if the last time was 20 seconds ago."""
+        """Save if the last save was more than 20 seconds ago."""
         if time.monotonic() - self._saved > SAVE_SECONDS:
             self._save()
 
@@ -590,18 +589,18 @@ class KeptNumbers:
                 np.save(opened, self.values, allow_pickle=False)
 
 
-# ---- before the start ----
+# ---- before training ----
 
 
 def facts_table(facts: Iterable[tuple[str, str]]) -> Shown:
-    """What is known before the start, from (name, text)."""
+    """A table of (name, text) facts, to be shown before training starts."""
     rows = [[escaped(name), escaped(text)] for name, text in facts]
     return html_table(["", "before the start"], rows, texts=2)
 
 
 def cost_facts(run: SystemRun) -> list[tuple[str, str]]:
-    """What training each system takes, as (name, text); one batch of each is learned from to know that. Of a
-    finished run: what it took."""
+    """The training cost of each system as (name, text), estimated by training on one batch of each. For a
+    finished run, the time it took."""
     if taken := time_taken(run):
         return taken
     trained = run.settings.trained
@@ -619,7 +618,7 @@ def cost_facts(run: SystemRun) -> list[tuple[str, str]]:
 
 
 def _made_with(settings: Any) -> list[tuple[str, str]]:
-    """In what the run that is opened differs from the parameters of the notebook as it comes."""
+    """Parameters of the opened run that differ from the notebook's defaults."""
     if not settings.trained:
         return []
     parameters, defaults = trained_parameters(settings.trained), asdict(type(settings)())
@@ -632,7 +631,7 @@ def _made_with(settings: Any) -> list[tuple[str, str]]:
 
 
 def cost_in_words(job: TrainingJob, *, items: str, parallel: str = "") -> str:
-    """What a training takes, from the time of one batch; the model ends as it was, on the CPU."""
+    """Size and estimated time of a training, from one timed batch; its model ends unchanged, on the CPU."""
     model, config = job.model, job.config
     chosen = [job.train_examples[number] for number in range(config.micro_batch_size)]
     seconds, _ = seconds_of_batch(model, partial(job.collate, chosen), precision=config.precision)
@@ -645,13 +644,13 @@ def cost_in_words(job: TrainingJob, *, items: str, parallel: str = "") -> str:
 
 
 def time_taken(run: ExperimentRun) -> list[tuple[str, str]]:
-    """What a finished run took, as (name, text); nothing of one that is not finished."""
+    """The wall time of a finished run, as (name, text); empty for a run that is not finished."""
     if not run.finished:
         return []
     return [("time", f"this run is finished; it took {seconds_in_words(run.finished.seconds)}")]
 
 
 def time_in_words(seconds: float, processes: Processes) -> str:
-    """How long several processes train, in words, where one alone takes so many seconds."""
+    """The training time of several processes in words; `seconds`: what a single process would take."""
     by = f" with {processes.total} processes" if processes.total > 1 else ""
     return f"{seconds_in_words(seconds / processes.total)}{by}"

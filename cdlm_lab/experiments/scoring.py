@@ -1,5 +1,5 @@
-"""Scores over seeds: from what each training got right to rows of the score table, and the tests between
-systems."""
+"""Scores over seeds: from the per-item results of each training to rows of the score table, and the
+significance tests between systems."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cdlm_lab.widgets.tables import NONE, p_text
 
 
 class Cell(NamedTuple):
-    """Of what a score is; `group`: the part or setting that is measured, "" = all."""
+    """What a score describes; `group`: the subset or setting that is measured, "" = everything."""
 
     system: str
     split: str
@@ -31,15 +31,16 @@ class Cell(NamedTuple):
     group: str = ""
 
 
-Values = Mapping[Cell, Sequence[np.ndarray]]  # with each seed the values of the items
-Clusters = Mapping[str, Sequence[Hashable]]  # split -> of each item what it has in common with others
-Counts = dict[tuple[str, str], list[np.ndarray]]  # (system, split) -> with each seed (clusters, numbers)
-Measures = Mapping[str, Callable[[np.ndarray], Any]]  # of such counts
+Values = Mapping[Cell, Sequence[np.ndarray]]  # for each seed, one value per item
+Clusters = Mapping[str, Sequence[Hashable]]  # split -> the cluster of each item, for the bootstrap
+Counts = dict[tuple[str, str], list[np.ndarray]]  # (system, split) -> for each seed (clusters, counts)
+Measures = Mapping[str, Callable[[np.ndarray], Any]]  # name -> score computed from summed counts
 
 
 def score_rows(values: Values, clusters: Clusters, tests: Iterable[Mapping[str, Any]] = ()) -> list[Score]:
-    """Rows for a report: of each cell the mean over items and seeds with its interval, and that of each seed.
-    `tests`: rows of `paired_tests`; a cell has the p of the one that tests it."""
+    """Rows for a report: of each cell the mean over items and seeds with its confidence interval, and the
+    mean of each seed. `tests`: rows of `paired_tests`; a cell gets the p-value of the test in which it is
+    system `a`."""
     p_of = {
         Cell(row["a"], row["split"], row["measure"], row["group"]): {"p": row["p_holm"], "against": row["b"]}
         for row in tests
@@ -56,8 +57,8 @@ def score_rows(values: Values, clusters: Clusters, tests: Iterable[Mapping[str, 
 def count_rows(
     counts: Counts, measures: Measures, tests: Sequence[Mapping[str, Any]], *, of_seeds: Measures
 ) -> list[Score]:
-    """Rows for a report: measures of summed counts with their intervals, on test with the p of the first of
-    the `tests`; and `of_seeds` of each seed."""
+    """Rows for a report: scores of summed counts with confidence intervals, on test also with the p-value of
+    the first matching row of `tests`; then, for each seed, the scores in `of_seeds`."""
     p_of = {(row["a"], row["measure"]): {"p": row["p_holm"], "against": row["b"]} for row in tests[::-1]}
     rows = []
     for (system, split), seeds in counts.items():
@@ -74,9 +75,9 @@ def count_rows(
 def paired_tests(
     pairs: Iterable[tuple[Cell, Cell]], values: Values, clusters: Clusters
 ) -> list[dict[str, Any]]:
-    """The first cell of each pair against the second, on the same items, whose clusters are what is drawn:
-    rows with systems `a` and `b`, what was compared, the difference, its interval and p-values; `p_holm` is
-    corrected for these pairs, `p_seeds` of Welch's t-test over the seeds, None where it says nothing."""
+    """Test the first cell of each pair against the second on the same items, resampling clusters: rows with
+    systems `a` and `b`, what was compared, the difference, its interval and p-values. `p_holm` is corrected
+    for these pairs; `p_seeds` is of Welch's t-test over the seeds, None where that test is undefined."""
     rows = []
     for a, b in pairs:
         sides = values[a], values[b]
@@ -90,8 +91,8 @@ def paired_tests(
 def count_tests(
     pairs: Iterable[tuple[str, str]], counts: Counts, statistic: Callable[[np.ndarray], Any], *, measure: str
 ) -> list[dict[str, Any]]:
-    """As `paired_tests`, of two systems on test by a statistic of summed counts, whose rows are what is
-    drawn."""
+    """Test pairs of systems on test by a statistic of summed counts, resampling the rows (clusters): rows
+    with `a`, `b`, `measure`, the difference, its interval, p, and `p_holm`, corrected for these pairs."""
     rows = []
     for a, b in pairs:
         compared = compare_counts(counts[a, "test"], counts[b, "test"], statistic, seed=0)
@@ -100,13 +101,13 @@ def count_tests(
 
 
 def with_p_holm(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of tests with `p_holm`, their `p` corrected for all of them."""
+    """The rows of tests with `p_holm` added: their `p` after Holm's correction over all the rows."""
     corrected = holm([row["p"] for row in rows])
     return [{**row, "p_holm": p} for row, p in zip(rows, corrected, strict=True)]
 
 
 def comparison_cells(row: Mapping[str, Any]) -> list[str]:
-    """The difference of a test in points with its interval, p corrected, and p over seeds if there is one."""
+    """Cells of a test: difference in points with its interval, corrected p, and p over seeds if any."""
     low, high = (f"{100 * row[name]:.1f}" for name in ("low", "high"))
     difference = f"{100 * row['difference']:+.1f} [{low}, {high}]"
     return [difference, *(NONE if p is None else p_text(p) for p in (row["p_holm"], row.get("p_seeds")))]

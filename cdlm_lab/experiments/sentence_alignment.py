@@ -1,10 +1,10 @@
-"""Which sentences of one document belong to the other (Zhou et al. 2020, "CDA", section 5.3, Tables 4 and 5,
-Figures 3 and 4): notebook 05.
+"""Sentence alignment: which sentences of one document belong to the other (Zhou et al. 2020, "CDA", section
+5.3, Tables 4 and 5, Figures 3 and 4): notebook 05.
 
-The systems are those that notebook 04 trained to tell whether documents belong together; they were given
-nothing about sentences. Of the related test pairs whose true sentences are known, all sentences of the first
-document are ranked. The hierarchical systems rank by attention and by cosine (equations 3 and 4). CDLM
-publishes no such alignment: here it has one from its global attention and one from its encodings.
+The systems are those that notebook 04 trained to predict whether documents belong together, without any
+sentence labels. For each related test pair with gold sentences, all sentences of the first document are
+ranked. The hierarchical systems rank by attention and by cosine (equations 3 and 4). CDLM publishes no such
+alignment: here it has one from its global attention and one from its encodings.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from cdlm_lab.widgets.tables import ScoreTable, Shown, system_rows
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
 
-# What a run of its own trains if there is none of notebook 04.
+# Systems that this notebook trains itself if no run of notebook 04 is given.
 DEFAULT_SYSTEMS = "tf-idf bert-han bert-han-shallow gru-han-shallow cdlm"
 GLOBAL_ATTENTION, ENCODINGS = "global attention", "encodings"
 
@@ -73,7 +73,7 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class AlignmentRun(SystemRun):
-    """A run of notebook 04 whose systems rank sentences."""
+    """A run of notebook 05: the run of notebook 04 whose systems rank sentences."""
 
     NAME: ClassVar[str] = "sentence alignment"
 
@@ -87,22 +87,22 @@ class AlignmentRun(SystemRun):
 
     @property
     def trainings(self) -> list[Training]:
-        """None of its own: its systems are those of the run of notebook 04."""
+        """Empty: all systems belong to the run of notebook 04."""
         return []
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the report says of the run."""
+        """How P@N is computed, stored in the report."""
         return {"reading_of_p_at_n": self.settings.reading}
 
 
 def prepare(given: Settings) -> AlignmentRun:
-    """Take the folder and read the run of notebook 04."""
+    """Claim the run folder and read the run of notebook 04."""
     own_texts(given)
     return AlignmentRun.open(given)
 
 
-# What runs had from before these were parameters.
+# The values in effect in older runs, before these became parameters.
 _BEFORE: Mapping[str, Any] = {"warmup_share": 0.1, "reset_globals": False}
 
 
@@ -113,20 +113,20 @@ def matched_run(given: Settings) -> MatchingRun:
 
 
 def matched_settings(given: Settings) -> document_matching.Settings:
-    """Those of the finished run of notebook 04; if none is named, of one of its own on storyworld in the
-    folder of this run. Raises ParameterError: there is no finished run, or a system was not part of it."""
+    """The settings of the finished run of notebook 04 that is named, else of one on storyworld inside this
+    run's folder. Raises ParameterError if there is no finished run, or a system was not part of it."""
     kind = document_matching.Settings
     if not given.matching_run:
         folder, systems = Path(given.run_folder) / "matching", given.systems or DEFAULT_SYSTEMS
         if given.trained and systems == DEFAULT_SYSTEMS:
-            systems = kind().systems  # for all that the trained run has
+            systems = kind().systems  # the default, which below becomes all systems of the trained run
         own = kind(run_folder=str(folder), systems=systems, precision=given.precision, trained=given.trained)
         return as_trained(own, MatchingRun.SHAPES, chosen=MatchingRun.CHOSEN)
     folder, run = Path(given.matching_run), f"matching_run is {given.matching_run!r}"
     if not (folder / REPORT_FILE).is_file():
         raise ParameterError(f'{run}, where no finished run of notebook 04 is; run that first, or write ""')
     known, names = read_report(folder), parameter_names(kind)
-    # By however many processes it was made: it is read by one.
+    # However many processes made the run, only this one reads it.
     alone = {"run_folder": str(folder), "parallel": "", "workers": "auto"}
     values = with_those_of_before(_BEFORE | known.parameters | alone, names)
     if missing := [name for name in names if name not in values]:
@@ -142,12 +142,12 @@ def matched_settings(given: Settings) -> document_matching.Settings:
 
 
 def preview(run: AlignmentRun) -> Shown:
-    """What is aligned and what is trained first."""
+    """What is aligned, and which systems are trained first."""
     return runs.facts_table(facts(run))
 
 
 def facts(run: AlignmentRun) -> list[tuple[str, str]]:
-    """What there is to know before the start, as (name, text)."""
+    """Facts about the run before it starts, as (name, text)."""
     matching = run.matching
     aligned = sum(pair.related and bool(pair.aligned) for pair in matching.pairs["test"])
     where = f"related test pairs of {matching.settings.corpus} with true sentences"
@@ -160,25 +160,25 @@ def facts(run: AlignmentRun) -> list[tuple[str, str]]:
 
 
 def train(run: AlignmentRun) -> None:
-    """Train what the run of notebook 04 has not trained. Raises Stopped; the same call goes on from there."""
+    """Train what is missing of the run of notebook 04. Raises Stopped; calling again continues from there."""
     runs.train(run.matching)
 
 
-# ---- what the systems say of sentences ----
+# ---- predictions ----
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Aligned:
-    """What the systems say of the pairs whose true sentences are known."""
+    """Predictions for the pairs whose gold sentences are known."""
 
     pairs: Sequence[DocumentPair]  # related test pairs
-    # (system, by, seed) -> for each pair float64 (sentences of the first document,).
+    # (system, way of ranking, seed) -> for each pair float64 (sentences of the first document,).
     scores: Mapping[tuple[str, str, int], list[np.ndarray]] = field(repr=False)
-    # (system, seed) -> float64 (pairs,), that it is related; bool (pairs,), True = predicted to be so.
+    # (system, seed) -> float64 (pairs,), probability of related; bool (pairs,), True = predicted related.
     probabilities: Mapping[tuple[str, int], np.ndarray] = field(repr=False)
     detected: Mapping[tuple[str, int], np.ndarray] = field(repr=False)
     unrelated: Sequence[DocumentPair]  # unrelated test pairs
-    # (system, seed) -> bool (unrelated pairs,), True = predicted to be unrelated.
+    # (system, seed) -> bool (unrelated pairs,), True = predicted unrelated.
     rejected: Mapping[tuple[str, int], np.ndarray] = field(repr=False)
 
     def lists(self, key: tuple[str, str, int]) -> list[RankedList]:
@@ -187,7 +187,7 @@ class Aligned:
 
 
 def ranked(pair: DocumentPair, scores: np.ndarray) -> RankedList:
-    """The sentences of the first document; those that a system does not read come last, all equal."""
+    """The scored sentences of the first document; those that a system does not read come last, tied."""
     count = len(pair.first.sentences)
     lowest = scores.min(initial=0.0) - 1.0
     complete = np.concatenate([scores, np.full(count - len(scores), lowest)])
@@ -195,8 +195,8 @@ def ranked(pair: DocumentPair, scores: np.ndarray) -> RankedList:
 
 
 def predict(run: AlignmentRun) -> Aligned:
-    """Rank the sentences of every related test pair whose true ones are known. What takes long, the
-    Longformers, is kept in the folder of the run. Raises DataError: no pair has true sentences."""
+    """Rank the sentences of every related test pair with gold sentences. The slow part, the Longformers'
+    scores, is saved in the run folder. Raises DataError if no pair has gold sentences."""
     matching, test = run.matching, run.matching.pairs["test"]
     predictions = {key: of_split["test"] for key, of_split in runs.predict(matching).items()}
     numbers = [number for number, pair in enumerate(test) if pair.related and pair.aligned]
@@ -234,7 +234,7 @@ def _longformer_scores(
             matcher, done = run.matching.load(training), len(pairs) - len(kept.missing)
             with Progress(total=len(pairs), initial=done, desc=training.label, unit="pair") as bar:
                 for number in kept.missing:
-                    kept.values[number] = -np.inf  # where there is no sentence
+                    kept.values[number] = -np.inf  # padding beyond the last sentence
                     alignments = longformer_alignments(matcher, pairs[number], source=source)
                     for place, scores in enumerate(alignments.values()):
                         kept.values[number, place, : len(scores)] = scores
@@ -261,20 +261,20 @@ def longformer_alignments(matcher: Matcher, pair: DocumentPair, *, source: str) 
 AT = (1, 5, 10)
 ORACLE, JOINT, RELEASED, RANDOM = "oracle", "joint", "released", "random"
 _COLUMNS = {"mrr": "reciprocal_rank", **{f"at_{n}": f"at_{n}" for n in AT}}
-# What ranks best in the papers, or is made to; the other is tested against it.
+# The way of ranking that is best in the papers, or designed to be; the other one is tested against it.
 _FIRST = {"cosine": "attention", ENCODINGS: GLOBAL_ATTENTION}
-# With a seed: measure -> (pairs,), given that the documents are related; the probability that each related
-# pair is predicted related, and each unrelated one unrelated.
+# For one seed: measure -> (pairs,), given that the documents are related; the probability that each related
+# pair is predicted related, and that each unrelated one is predicted unrelated.
 OfSeed = tuple[Mapping[str, np.ndarray], np.ndarray, np.ndarray]
 
 
 @once
 def evaluate(run: AlignmentRun, aligned: Aligned) -> Scores:
-    """MRR and P@N of every system and way of ranking, and the tests between them: given that the documents
-    are related (`oracle`), jointly with that decision (`joint`: 0 where it is wrong), and as the released
-    code makes CDA's Tables 4 and 5 (`released`: with the unrelated pairs)."""
+    """MRR and P@N of every system and way of ranking, and the significance tests between them: given that the
+    documents are related (`oracle`), jointly with that decision (`joint`: 0 where it is wrong), and as the
+    released code computes CDA's Tables 4 and 5 (`released`: with the unrelated pairs)."""
     given, pairs = run.settings, aligned.pairs
-    # random scores have what equal scores have, whose expectation over all orders is exact
+    # with all scores tied, the measures are their exact expectation over random orders
     equal = [ranked(pair, np.zeros(len(pair.first.sentences))) for pair in pairs]
     coin = (np.full(len(pairs), 0.5), np.full(len(aligned.unrelated), 0.5))
     by_chance = (values_per_list(equal, at=AT, reading=given.reading), *coin)
@@ -330,8 +330,8 @@ def _rows(
 def _comparisons(
     aligned: Aligned, values: Mapping[tuple[str, str], Sequence[OfSeed]], *, seed: int
 ) -> list[dict[str, Any]]:
-    """MRR given that the documents are related: each system's best way against that of the system that it
-    builds on, and each other way against it."""
+    """Tests of MRR given that the documents are related: each system's best way of ranking against that of
+    the system it builds on, and its other way against its best."""
     clusters = [pair.cluster for pair in aligned.pairs]
     rows = []
     for system, by in values:
@@ -351,7 +351,7 @@ _CAPTIONS = {
 
 
 def score_table(report: Report, group: str) -> ScoreTable:
-    """MRR and P@N, `oracle`, `joint` or `released`; the last beside the paper's."""
+    """MRR and P@N for `oracle`, `joint` or `released`; the last beside the paper's scores."""
     labels = {row.system: ", ".join(filter(None, _label_and_by(row.system))) for row in report.rows}
     return score_tables.score_table(report, labels=labels, group=group, caption=_CAPTIONS[group])
 
@@ -362,7 +362,7 @@ def _label_and_by(way: str) -> tuple[str, str]:
 
 
 def mrr_figure(report: Report) -> go.Figure:
-    """MRR given that the documents are related, as in CDA's Figure 3."""
+    """A figure of MRR given that the documents are related, as CDA's Figure 3."""
     rows = system_rows(report.rows, split="", group=ORACLE)
     figure = alignment_figure([replace(row, label=_label_and_by(row.system)[0]) for row in rows])
     return keep_figure(folder_of(report), "mrr", figure)
@@ -370,7 +370,7 @@ def mrr_figure(report: Report) -> go.Figure:
 
 # ---- the sentences of one pair ----
 
-# What stands in the boxes before anything is typed.
+# The text in the input boxes before the reader types.
 EXAMPLE = (
     """\
 A gas blast killed 14 miners in the Ombrava mine near Telk on Tuesday. The mine was opened in 1961 and \
@@ -380,12 +380,12 @@ Sunday.""",
 Fourteen miners died when gas exploded underground near Telk. Rescuers reached 30 survivors after six \
 hours, the energy minister said. An inquiry into the disaster will begin this week.""",
 )
-_WAYS = ("attention", GLOBAL_ATTENTION, "cosine")  # of a system the first that it has
+_WAYS = ("attention", GLOBAL_ATTENTION, "cosine")  # the first that a system has is shown
 
 
 def compared_pair(run: AlignmentRun, aligned: Aligned) -> Shown:
-    """A test pair under every system, trained with seed 0: the one that `shown_pair` names, or one that most
-    systems detect, with few true sentences, which are neither first nor last."""
+    """A test pair as aligned by every system with seed 0: the one named by `shown_pair`, or one that most
+    systems detect, preferably with few gold sentences that are neither first nor last."""
     name, names = run.settings.shown_pair, [pair.id for pair in aligned.pairs]
     if name and name not in names:
         raise ParameterError(
@@ -402,12 +402,12 @@ def compared_pair(run: AlignmentRun, aligned: Aligned) -> Shown:
 
 
 def _is_inside(pair: DocumentPair) -> bool:
-    """True = its true sentences are few, and neither the first nor the last."""
+    """True if the gold sentences are at most two, and neither the first nor the last sentence."""
     return not {0, len(pair.first.sentences) - 1} & set(pair.aligned) and len(pair.aligned) < 3
 
 
 def own_texts(given: Settings) -> tuple[str, str]:
-    """Of the two files, or the example. Raises DataError: one cannot be read."""
+    """The contents of the two files, or the built-in example. Raises DataError if one cannot be read."""
     return (
         (read_text(given.first_document), read_text(given.second_document))
         if given.first_document
@@ -416,13 +416,13 @@ def own_texts(given: Settings) -> tuple[str, str]:
 
 
 def own_pair_box(run: AlignmentRun) -> OwnPair:
-    """Boxes for two documents of one's own, and what the systems say of them."""
+    """Input boxes for two documents of the reader's own, and how the systems align them."""
     return OwnPair(*own_texts(run.settings), compare=partial(compare_own, run))
 
 
 def compare_own(run: AlignmentRun, first: str, second: str) -> str:
-    """HTML: whether each system, trained with seed 0, takes two texts to belong together, and the sentences
-    that say so; also in `own_pair.html`. Raises ParameterError: a text without sentences."""
+    """HTML: whether each system with seed 0 predicts that two texts belong together, and how it weighs the
+    sentences; also written to `own_pair.html`. Raises ParameterError for a text without sentences."""
     pair, columns = own_pair(first, second), []
     for system in run.matching.systems:
         loaded = run.matching.loaded(system)
@@ -433,7 +433,7 @@ def compare_own(run: AlignmentRun, first: str, second: str) -> str:
 
 
 def own_pair(first: str, second: str) -> DocumentPair:
-    """Two texts as a pair. Raises ParameterError: a text without sentences."""
+    """Two texts as a pair. Raises ParameterError for a text without sentences."""
     form = {"first": _own("first document", first), "second": _own("second document", second)}
     return DocumentPair(id="own", **form, related=False, aligned=None, cluster="own")
 
@@ -441,8 +441,8 @@ def own_pair(first: str, second: str) -> DocumentPair:
 def compared_own(
     matching: MatchingRun, loaded: Any, pair: DocumentPair, label: str, *, source: str
 ) -> AlignedColumn:
-    """Whether a loaded system takes a pair to belong together, and the weights of the first document's
-    sentences."""
+    """Whether a loaded system predicts that a pair belongs together, and its weights of the sentences of the
+    first document."""
     predictions = matching.predict_pairs(loaded, [pair])
     alignments = {by: every[0] for by, every in predictions.alignments.items()}
     if isinstance(loaded, Matcher) and loaded.system.encoder == "longformer":
@@ -459,7 +459,7 @@ def _own(name: str, text: str) -> PairDocument:
 def _column(
     label: str, alignments: Mapping[str, np.ndarray], pair: DocumentPair, probability: float
 ) -> AlignedColumn:
-    """What a system gives the sentences; those that it does not read get nothing."""
+    """The weights of the sentences by one system; 0 for sentences that it does not read."""
     by = next(by for by in _WAYS if by in alignments)
     shown = _shares(alignments[by]) if by == GLOBAL_ATTENTION else alignments[by]
     weights = np.concatenate([shown, np.zeros(len(pair.first.sentences) - len(shown))])
@@ -467,8 +467,8 @@ def _column(
 
 
 def _shares(scores: np.ndarray) -> np.ndarray:
-    """Scores of global attention, which have no scale, as shares of what lies above the lowest, equal ones
-    of scores that are all the same; a sentence that is not in the sequence has a score 1 below the lowest."""
+    """Scores of global attention, which have no scale, as shares of their excess over the lowest; equal
+    shares if all are tied. A sentence outside the sequence has a score 1 below the lowest, and share 0."""
     read = scores >= scores.min() + 1
     read |= not read.any()
     above = np.maximum(scores - scores[read].min(), 0)
@@ -476,7 +476,7 @@ def _shares(scores: np.ndarray) -> np.ndarray:
 
 
 def pair_html(pair: DocumentPair, columns: list[AlignedColumn]) -> str:
-    """The sentences of a pair and what systems say of them."""
+    """The sentences of a pair with the weights from each system."""
     return compared_alignments_html(
         columns,
         pair.first.sentences,

@@ -1,10 +1,10 @@
-"""The tour: five small language models trained live on the embedded corpus, one perplexity table (notebook
-00).
+"""The tour: five small language models trained live on the built-in corpus, and one table of perplexities
+(notebook 00).
 
 The base (`longformer`) is trained first, on unrelated documents with local attention; the other four start
-from it with equal budgets. A few minutes teach a small model the wording of the reports and little about
-other documents, so the tour first measures the same five models trained for longer, which come with the
-project, and says which is which.
+from it with equal budgets. A few minutes teach a small model the wording of the reports but little about
+using other documents, so the tour first measures the same five models after longer training, which ship with
+the project, and labels both results clearly.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from cdlm_lab.widgets.export.figures import figure_html, figure_scripts
 from cdlm_lab.widgets.html import escaped, still_page
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
-SHIPPED_FOLDER = "shipped_models"  # in the folder of the run: a run of notebook 02
-TEXT_FILE, PAGE_FILE = "results.txt", "results.html"  # likewise: what was found
+SHIPPED_FOLDER = "shipped_models"  # inside the run folder: a run of notebook 02 on the shipped models
+TEXT_FILE, PAGE_FILE = "results.txt", "results.html"  # inside the run folder: the results
 
 
 @settings
@@ -61,7 +61,7 @@ class Settings:
     shipped: bool = True
 
     def of_variant(self, name: str) -> pretraining.Settings:
-        """How a variant is trained."""
+        """The pretraining settings of a variant."""
         is_base = name == "longformer"
         steps, folder = self.base_steps if is_base else self.steps, Path(self.run_folder)
         own = {
@@ -79,7 +79,7 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class TourRun(ExperimentRun):
-    """How the variants are trained, by name; `cache`: for tokenised corpora."""
+    """A tour: the pretraining settings of each variant, by name; `cache`: folder of tokenised corpora."""
 
     NAME: ClassVar[str] = "tour"
 
@@ -89,26 +89,26 @@ class TourRun(ExperimentRun):
 
     @classmethod
     def read(cls, settings: Settings, *, cache: str | Path) -> TourRun:
-        """Refuse settings that cannot be."""
+        """Build the settings of every variant; refuses impossible values."""
         variants = {name: settings.of_variant(name) for name in VARIANTS}
         return cls(settings=settings, variants=variants, cache=cache)
 
     @property
     def data(self) -> dict[str, Any]:
-        """For the report."""
+        """The precision of training, stored in the report."""
         return {"precision": precision_in_words(self.settings.precision)}
 
 
 def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> TourRun:
-    """Take the run's folder; refuse settings that cannot be. `cache`: for tokenised corpora."""
+    """Claim the run folder and check the settings. `cache`: folder of tokenised corpora."""
     run = TourRun.open(settings, cache=cache)
     print(f"training in {run.data['precision']}")
     return run
 
 
 def preview(prepared: TourRun) -> HTML:
-    """What the base reads and how long it is trained, from one batch; the others take as long a step, or
-    little longer. Of a finished run: what it took."""
+    """What the base reads and how long its training takes, from timing one batch; a step of the others takes
+    as long or slightly longer. For a finished run, the time it took."""
     if taken := time_taken(prepared):
         return facts_table(taken)
     base = PretrainingRun.read(prepared.variants["longformer"], cache=prepared.cache)
@@ -121,11 +121,11 @@ def preview(prepared: TourRun) -> HTML:
 def train(
     prepared: TourRun, *, curve: Callable[[str], AbstractContextManager[Callable[[Mapping[str, Any]], None]]]
 ) -> dict[str, Path]:
-    """Train the base and then the four variants from it; variant name -> folder of its model.
+    """Train the base, then the four variants from it; returns variant name -> folder of its model.
 
-    `curve(name)` is a context that gives what takes a variant's records, as a `LiveCurve` is. Variants whose
-    model stands in the run's folder are not trained again, so that an interrupted tour goes on where it was;
-    their curves are shown as they were.
+    `curve(name)` is a context manager that yields a callback for a variant's training records, as `LiveCurve`
+    does. Variants whose model is already in the run folder are not trained again, so an interrupted tour
+    continues where it was; their stored records are replayed.
     """
     models = {}
     for name, of_variant in prepared.variants.items():
@@ -143,14 +143,14 @@ def train(
 def predict(
     prepared: TourRun, models: Mapping[str, Path]
 ) -> tuple[dict[str, perplexity.ClusterLosses], TokenisedSplit]:
-    """The losses of the models on the validation split, and its clusters."""
+    """The losses of all models on the validation split, and the tokenised split."""
     form = parameters_of(prepared.settings, "window", "batch_size") | {"cache": prepared.cache}
     form["kept"] = prepared.folder / perplexity.LOSSES_FOLDER
     return perplexity.measure(models, prepared.variants["cdlm"], split="validation", **form)
 
 
 def measure_shipped(prepared: TourRun) -> Report:
-    """Perplexities of the models that come with the project: a run of notebook 02 of its own, in a folder of
+    """Perplexities of the models that ship with the project: a separate run of notebook 02 in a subfolder of
     this run, so that the results book finds it."""
     given = prepared.settings
     settings = perplexity.Settings(
@@ -164,8 +164,8 @@ def measure_shipped(prepared: TourRun) -> Report:
 
 
 def conclude(prepared: TourRun, reports: Mapping[str, Report]) -> str:
-    """Write what was found, title -> report, into the run's folder, as text and as a page with figures;
-    returns the headlines, and where all is."""
+    """Write the reports, given as title -> report, into the run folder as text and as a page with figures;
+    returns the headlines and the paths of the files."""
     folder, heads = prepared.folder, []
     texts, parts = [], []
     for title, made in reports.items():

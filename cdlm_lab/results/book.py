@@ -1,5 +1,5 @@
-"""The results book, notebook 12: every table of the papers from the reports of a folder, ours beside theirs,
-and every encoder on every task. It reads reports and nothing else."""
+"""The results book, notebook 12: every table of the papers, filled from the reports in a folder beside the
+papers' scores, and a table of every encoder on every task. It reads only reports."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from cdlm_lab.widgets.html import escaped
 from cdlm_lab.widgets.tables import ScoreTable, Shown, html_table, markdown_text
 
 PARAMETERS = ("run_folder", "results", "leave_out", "choose", "compare", "readme")
-PAPERS = ("cdlm", "cda", "doc-arc", "mspp")  # as names of tables begin
+PAPERS = ("cdlm", "cda", "doc-arc", "mspp")  # prefixes of table names
 TABLES_FILE = "tables.md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
-    """All tables."""
+    """All tables of the results book."""
 
-    reports: ReportFolder  # what the folder holds, and what was left aside
-    # Of the papers, in their order; a table that was measured in several settings stands here several times.
+    reports: ReportFolder  # the reports in the folder, and those not used
+    # The papers' tables, in their order; a table that was measured in several settings occurs several times.
     tables: Sequence[tables.FilledTable]
-    words: ScoreTable  # Table 5 of Doc-ARC
-    columns: Sequence[tables.TaskColumn]  # of the table of encoders
+    words: ScoreTable  # Doc-ARC's Table 5
+    columns: Sequence[tables.TaskColumn]  # columns of the table of encoders
 
 
 def open_book(
     results: str | Path, *, leave_out: str = "", choose: str = "", own: str | Path | None = None
 ) -> Book:
-    """Read the reports of a folder of runs, or of data/results.
+    """Read the reports in a folder of runs, or in data/results.
 
     Args:
-        leave_out, choose: names of reports, separated by spaces, `*` standing for anything: those that are
-            not used, and those that are taken before newer ones that have the same row.
+        leave_out, choose: names of reports, separated by spaces, with `*` as a wildcard: those that are not
+            used, and those that are preferred over newer ones with the same row.
         own: the folder of this run, which may lie among the others.
 
-    Raises ParameterError: there is no such folder, or no report of such a name.
+    Raises ParameterError if there is no such folder, or no report with such a name.
     """
     reports = find_reports(results, leave_out=leave_out, own=own)
     reports = _without(reports, _damaged(reports))
@@ -68,7 +68,7 @@ def _filled(reports: ReportFolder, *, choose: str = "") -> Book:
 
 
 def _in_no_table(book: Book) -> list[LeftAside]:
-    """Reports without a row that a table has, such as those of a baseline alone."""
+    """Reports none of whose rows is in a table, such as reports of only a baseline."""
     rows = [row for one in book.tables for row in one.rows.values()]
     used = {report.name for row in rows for report in (*row.sources, *row.passed_over)}
     used |= {report.name for one in book.columns for row in one.taken.values() for report in row.sources}
@@ -78,7 +78,7 @@ def _in_no_table(book: Book) -> list[LeftAside]:
 
 
 def _damaged(reports: ReportFolder) -> list[LeftAside]:
-    """Reports of which alone no book can be made: one of them would end the book of all."""
+    """Reports from which alone no book can be made; a single one would make the whole book fail."""
     damaged = []
     for one in (*reports.reports, *reports.others):
         fills = bool(one.rows)
@@ -99,7 +99,7 @@ def _damaged(reports: ReportFolder) -> list[LeftAside]:
 
 
 def _without(reports: ReportFolder, aside: Sequence[LeftAside]) -> ReportFolder:
-    """With some of the reports left aside."""
+    """The reports with some of them set aside."""
     names = {one.name for one in aside}
     return replace(
         reports,
@@ -110,7 +110,7 @@ def _without(reports: ReportFolder, aside: Sequence[LeftAside]) -> ReportFolder:
 
 
 def report_table(book: Book) -> Shown:
-    """Report, experiment, seed and when it was finished."""
+    """A table of the reports: name, experiment, seed and finishing time."""
     rows = []
     for one in book.reports.reports:
         seed = "" if one.report.seed is None else one.report.seed
@@ -120,13 +120,13 @@ def report_table(book: Book) -> Shown:
 
 
 def aside_table(book: Book) -> Shown:
-    """What is not used, and why."""
+    """A table of what is not used, and why."""
     rows = [[escaped(one.name), escaped(one.why)] for one in book.reports.aside]
     return html_table(["", "why"], rows, texts=2)
 
 
 def damage_in_words(book: Book) -> str:
-    """How many reports are damaged, and which."""
+    """A line on how many reports are damaged, and which."""
     names = [one.name for one in book.reports.aside if one.damaged]
     if not names:
         return "no report is damaged"
@@ -134,7 +134,7 @@ def damage_in_words(book: Book) -> str:
 
 
 def paper_view(book: Book, paper: str) -> Shown:
-    """The tables of a paper, `cdlm`, `cda`, `doc-arc` or `mspp`."""
+    """The tables of one paper: `cdlm`, `cda`, `doc-arc` or `mspp`."""
     shown = _tables_of(book, paper)
     return Shown("".join(table.html() for table in shown), "\n\n".join(table.text() for table in shown))
 
@@ -145,7 +145,7 @@ def _tables_of(book: Book, paper: str) -> list[ScoreTable]:
 
 
 def encoders_view(book: Book) -> Shown:
-    """The table of encoders."""
+    """The table of every encoder on every task."""
     if (table := tables.encoder_table(book.columns)) is None:
         nothing = "nothing was measured with any encoder"
         return Shown(nothing, nothing)
@@ -153,8 +153,8 @@ def encoders_view(book: Book) -> Shown:
 
 
 def write_book(run: Run, book: Book) -> Report:
-    """`tables.md` with all tables, and the report: every number with the reports that it is from, and what
-    is missing."""
+    """Write `tables.md` with all tables, and the report: every score with the names of its source reports,
+    and the rows that are missing."""
     with kept(run.folder / TABLES_FILE), replaced_file(run.folder / TABLES_FILE) as file:
         file.write(book_markdown(book))
     folder = book.reports
@@ -177,7 +177,7 @@ def write_book(run: Run, book: Book) -> Report:
 
 
 def missing_rows(book: Book) -> list[tuple[str, str]]:
-    """(table, system) that no report has in any setting."""
+    """The (table, system) pairs that no report has in any setting."""
     measured = {(one.name, system) for one in book.tables for system in one.rows}
     wanted = [
         (paper.name, system)
@@ -189,7 +189,7 @@ def missing_rows(book: Book) -> list[tuple[str, str]]:
 
 
 def book_markdown(book: Book) -> str:
-    """All tables in GitHub's Markdown, each under its caption, with the reports that it is from."""
+    """All tables as GitHub Markdown, each with its caption and its source reports."""
     encoders = tables.encoder_table(book.columns)
     shown = [table for paper in PAPERS for table in _tables_of(book, paper)]
     parts = []
@@ -201,8 +201,8 @@ def book_markdown(book: Book) -> str:
 
 
 def tables_into(readme: str) -> str:
-    """Write the marked tables of a README anew from the data/results beside it; says what changed. "" =
-    nothing is written."""
+    """Rewrite the marked tables of a README from the data/results beside it; returns a line on what changed.
+    "" = no README is written."""
     if not readme:
         return "no README was written: readme is empty"
     changed = write_readme(Path(readme))
@@ -210,8 +210,8 @@ def tables_into(readme: str) -> str:
 
 
 def _scores(book: Book) -> list[Score]:
-    """The group of a row is `table/corpus/setting`, settings of a table on a corpus counted from 1, the
-    oldest first; or `encoder/task/corpus`. The note names the reports that the number is from."""
+    """Scores of the book's report. The group of a row is `table/corpus/setting`, with the settings of a table
+    on a corpus numbered from 1, oldest first; or `encoder/task/corpus`. The note names the source reports."""
     rows = []
     settings: Counter[tuple[str, str]] = Counter()
     for one in book.tables:

@@ -1,10 +1,10 @@
-"""What the papers claim and what the recorded runs say of it: `claims.csv` names a report and two systems for
-each claim; scores, test and verdict are made from the report.
+"""Claims of the papers, and whether the recorded runs confirm them: `claims.csv` names a report and two
+systems for each claim; scores, test and verdict are read from the report.
 
-Columns of the CSV: `file` is a report, or one for each seed; `better` is claimed to be above `other`, or
-below it in perplexity; `metric` and `group` are those of the score rows (of fact verification the group is
-the set of claims); `test` is what names the row of the table of comparisons beside the two systems, or that
-of the gains among `words` of high TF-IDF; a `headline` stands in README.md, too.
+Columns of the CSV: `file` is a report, or one for each seed; `better` is claimed to score above `other`, or
+below it in perplexity; `metric` and `group` are those of the score rows (for fact verification the group is
+the set of claims); `test` selects the row of the table of comparisons, together with the two systems, or that
+of the gains among `words` of high TF-IDF; a `headline` is also in README.md.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from cdlm_lab.widgets.score_tables import LAYOUTS
 
 CLAIMS_FILE = Path(__file__).with_name("claims.csv")
 SHIPPED_FILE = Path(__file__).with_name("shipped.csv")
-# Test sets with something taken away, as they are named in tables.
+# Control test sets, from which something was removed, and their names in tables.
 _CONTROLS = {"test_one_document": ", one document alone", "test_no_question": ", without the question"}
 _WORDS = "words="
-SURE = 0.05  # p, corrected, below which a difference is one
+SURE = 0.05  # corrected p below which a difference counts as significant
 _NAMES = {"this run": "our scorer", "ecb_event_sentences": "from sentences"}
 _NAMES |= {"coreference_sentences": "from sentences", "coreference_longformer": "from Longformer"}
 
 
 def verdict(better: float, other: float, p: float, *, lower: bool = False) -> str:
-    """`holds`, `does not` or `undecided`, of two scores and the corrected p of their difference; `lower`: the
-    lower one is the better."""
+    """`holds`, `does not` or `undecided`, from two scores and the corrected p of their difference; `lower`:
+    True = the lower score is better."""
     if p >= SURE:
         return "undecided"
     return "holds" if (better < other if lower else better > other) else "does not"
 
 
 def claims_table(results: Path, *, headlines: bool = False) -> tables.ScoreTable:
-    """Each claim, what we measured, and whether it holds there. `headlines`: only those of README.md, with
-    less said of each."""
+    """Each claim, our scores, and whether it holds for them. `headlines`: only the claims in README.md, with
+    fewer columns."""
     with CLAIMS_FILE.open(encoding="utf-8", newline="") as file:
         claims = [claim for claim in csv.DictReader(file) if claim["headline"] or not headlines]
     columns = {
@@ -52,7 +52,7 @@ def claims_table(results: Path, *, headlines: bool = False) -> tables.ScoreTable
     more = () if headlines else ("n", "seeds")
     columns |= {name: [row[name] for row in measured] for name in ("ours", "against", *more, "p", "there it")}
     folder = "data/results/" if headlines else ""
-    files = [claim["file"].split() for claim in claims]  # of several the folder is that of the first
+    files = [claim["file"].split() for claim in claims]  # several files share the folder of the first
     columns["file"] = [folder + ", ".join([one[0], *(Path(file).name for file in one[1:])]) for one in files]
     headings = [tables.Heading(name=name, is_text=name not in ("seeds", "p")) for name in columns]
     rows = [[tables.Cell(text=text) for text in row] for row in zip(*columns.values(), strict=True)]
@@ -60,8 +60,8 @@ def claims_table(results: Path, *, headlines: bool = False) -> tables.ScoreTable
 
 
 def _measured(results: Path, claim: Mapping[str, str]) -> dict[str, str]:
-    """What the reports of a claim say of it, by the columns of the table: of several the scores of the first,
-    the largest p, and a verdict if all have the same."""
+    """Table column -> text for a claim, from its reports: if there are several, the scores of the first, the
+    largest p, and a verdict only if all agree."""
     reports = [read_report(results / file) for file in claim["file"].split()]
     pairs = [_pair(report, claim) for report in reports]
     p, lower = max(_p(report, claim) for report in reports), reports[0].name == PERPLEXITY
@@ -77,7 +77,7 @@ def _measured(results: Path, claim: Mapping[str, str]) -> dict[str, str]:
 
 
 def _pair(report: Report, claim: Mapping[str, str]) -> tuple[Score, Score]:
-    """The scores of both systems."""
+    """The scores of the two systems of a claim."""
     names = claim["better"], claim["other"]
     if claim["test"].startswith(_WORDS):
         values = _tested(report, claim)
@@ -89,7 +89,7 @@ def _pair(report: Report, claim: Mapping[str, str]) -> tuple[Score, Score]:
 
 
 def _named_score(report: Report, score: Score) -> str:
-    """`CDLM: 2.27 [2.22, 2.33]`"""
+    """A score with its label, such as `CDLM: 2.27 [2.22, 2.33]`."""
     points = score.metric.endswith(("/event", "/entity"))
     form = tables.PERPLEXITY if report.name == PERPLEXITY else tables.POINTS if points else tables.PER_CENT
     cell = tables.number_cell(score, form)
@@ -98,15 +98,15 @@ def _named_score(report: Report, score: Score) -> str:
 
 
 def shipped_table(results: Path) -> tables.ScoreTable:
-    """What each model that comes with the project reaches on stories it has not seen, and what it stands
-    against by `shipped.csv`: another system, or itself on a test set with something taken away."""
+    """The score of each model that ships with the project on unseen stories, and the score it is compared
+    with according to `shipped.csv`: that of another system, or its own on a control test set."""
     with SHIPPED_FILE.open(encoding="utf-8", newline="") as file:
         models = list(csv.DictReader(file))
     names = ("model", "notebook", "measured", "ours", "against", "n", "seeds", "file")
     rows = []
     for model in models:
         report = read_report(results / model["file"])
-        if report.name == PARAGRAPHS:  # of one model, and of counting common words
+        if report.name == PARAGRAPHS:  # scores of one model, and of a TF-IDF baseline
             by_system = {row.system: row for row in report.rows if row.metric == model["metric"]}
             ours, words = by_system[""], by_system[model["other"]]
             cells = [tables.number_cell(one, tables.PER_CENT) for one in (ours, words)]
@@ -147,8 +147,8 @@ def _tested(report: Report, claim: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _p(report: Report, claim: Mapping[str, str]) -> float:
-    """Over test items, corrected (of gains, which are not, by the number of kinds of words); where seeds were
-    tested too, the larger of both."""
+    """The corrected p over test items (for gains, which are uncorrected, multiplied by the number of word
+    groups); if there is also a test over seeds, the larger of the two."""
     tested = _tested(report, claim)
     if "p_holm" not in tested:
         return min(1.0, tested["p"] * len({row["words"] for row in report.tables["gains"]}))

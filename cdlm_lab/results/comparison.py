@@ -1,5 +1,5 @@
-"""Runs side by side: the curves of their losses in one figure, the parameters in which they differ, and their
-scores, of which each opens the examples behind it."""
+"""Runs side by side: their loss curves in one figure, the parameters in which they differ, and their scores,
+each of which opens the examples behind it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from cdlm_lab.widgets.live_curve import smoothed, thinned
 from cdlm_lab.widgets.score_tables import LAYOUTS
 from cdlm_lab.widgets.tables import ScoreTable, SystemRow, table_of, text_table
 
-AT_FIRST = 3  # runs that are compared if none are named
+AT_FIRST = 3  # number of runs compared if none are named
 _OPENS = "background:none;border:0;border-bottom:1px dotted;padding:0;font:inherit;color:inherit;"
 _OPENS += "cursor:pointer;text-align:right"
 
@@ -47,11 +47,11 @@ _OPENS += "cursor:pointer;text-align:right"
 class ComparedRun:
     """A run, finished or not."""
 
-    name: str  # its place below the folder that was searched
+    name: str  # its path relative to the folder that was searched
     folder: Path
     experiment: str
     parameters: Mapping[str, Any]
-    report: Report | None  # None = it is not finished
+    report: Report | None  # None = not finished
 
     @cached_property
     def curves(self) -> dict[str, list[Record]]:
@@ -61,12 +61,12 @@ class ComparedRun:
 
     @property
     def when(self) -> str:
-        """When it was finished."""
+        """The time at which it finished, as text."""
         return self.report.finished[:16].replace("T", " ") if self.report else "not finished"
 
 
 def runs_in(reports: ReportFolder) -> list[ComparedRun]:
-    """All runs of a folder, the newest first, those that are not finished before them."""
+    """All runs in a folder, unfinished ones first, then the newest first."""
     runs = []
     for one in (*reports.reports, *reports.others):
         folder = reports.folder if one.name == REPORT_FILE else reports.folder / one.name
@@ -85,8 +85,8 @@ def runs_in(reports: ReportFolder) -> list[ComparedRun]:
 
 
 def chosen_runs(runs: Sequence[ComparedRun], names: str) -> list[ComparedRun]:
-    """The runs of a list of names, in which `*` stands for anything; "" = the newest that trained, of one
-    experiment. Raises ParameterError: a name fits none."""
+    """The runs that match a list of names, with `*` as a wildcard; "" = the newest runs with trainings, of
+    one experiment. Raises ParameterError if a name matches none."""
     if not names.split():
         trained = [run for run in runs if run.report and run.curves] or [run for run in runs if run.report]
         return [run for run in trained if run.experiment == trained[0].experiment][:AT_FIRST]
@@ -100,11 +100,11 @@ def chosen_runs(runs: Sequence[ComparedRun], names: str) -> list[ComparedRun]:
     return list(chosen.values())
 
 
-# ---- what is seen of several runs ----
+# ---- views of several runs ----
 
 
 def curves_figure(runs: Sequence[ComparedRun]) -> go.Figure | None:
-    """The losses of all trainings by update; None if nothing was trained."""
+    """The losses of all trainings by optimizer step; None if nothing was trained."""
     trainings = [(run, name, records) for run in runs for name, records in run.curves.items()]
     if not trainings:
         return None
@@ -132,7 +132,7 @@ def curves_figure(runs: Sequence[ComparedRun]) -> go.Figure | None:
 
 
 def parameter_table(runs: Sequence[ComparedRun]) -> ScoreTable:
-    """The parameters that are not the same in all runs."""
+    """A table of the parameters that differ between runs."""
     names = list(dict.fromkeys(name for run in runs for name in run.parameters))
     values = {name: [_value(run.parameters.get(name, "\u2013")) for run in runs] for name in names}
     rows = [[name, *of] for name, of in values.items() if len(set(of)) > 1 and name != "run_folder"]
@@ -148,14 +148,14 @@ def _value(value: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedScores:
-    """The scores of runs of one experiment, a row for each run, system and part."""
+    """The scores of runs of one experiment, one row for each run, system and group."""
 
     table: ScoreTable
-    behind: Sequence[tuple[ComparedRun, SystemRow]]  # of each row
+    behind: Sequence[tuple[ComparedRun, SystemRow]]  # for each table row, the run and the scores it shows
 
 
 def score_comparisons(runs: Sequence[ComparedRun]) -> list[ComparedScores]:
-    """Of each experiment of which there is a finished run."""
+    """The scores for each experiment of which there is a finished run."""
     compared = []
     for name in dict.fromkeys(run.experiment for run in runs if run.report):
         if name not in EXPERIMENTS:
@@ -189,7 +189,7 @@ def score_comparisons(runs: Sequence[ComparedRun]) -> list[ComparedScores]:
 
 
 class OpeningTable(anywidget.AnyWidget):
-    """A table of scores; a click on a score sets `opened` to the number of its row and counts in `clicks`."""
+    """A table of scores; a click on a score sets `opened` to the index of its row and increments `clicks`."""
 
     _esm = """
     export default { render({ model, el }) {
@@ -225,14 +225,14 @@ def _opening_html(scores: ComparedScores) -> str:
 
 
 def _shown_figure(figure: go.Figure) -> Output:
-    """The figure as JupyterLab draws those of a cell: unlike a `FigureWidget` it may take its time."""
+    """The figure drawn as JupyterLab draws those of a cell, which unlike a `FigureWidget` does not block."""
     data = {"application/vnd.plotly.v1+json": json.loads(figure.to_json()) | {"config": CONFIG}}
     data["text/plain"] = "training curves"
     return Output(outputs=({"output_type": "display_data", "data": data, "metadata": {}},))
 
 
 class RunComparison(VBox):
-    """A list of runs to choose from, and below it what is seen of those chosen."""
+    """A list of runs to choose from, with the comparison of the chosen ones below."""
 
     def __init__(self, runs: Sequence[ComparedRun], chosen: Iterable[ComparedRun]) -> None:
         self.runs = {run.name: run for run in runs}
@@ -279,7 +279,7 @@ class RunComparison(VBox):
         self.examples.children = [HTML(div(escaped(title), "font-weight:600;margin:12px 0 4px")), view]
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        """The widget, and beside it what does without a kernel, for papermill and saved notebooks."""
+        """The widget, and its tables as HTML and text for papermill and notebooks without a kernel."""
         tables = [parameter_table(self.chosen)] if len(self.chosen) > 1 else []
         tables += [scores.table for scores in self.scores]
         data = dict(super()._repr_mimebundle_(**options) or {})
@@ -289,8 +289,8 @@ class RunComparison(VBox):
 
 
 def compared(reports: ReportFolder, names: str, folder: Path) -> RunComparison:
-    """The runs of a folder side by side, at first those of the list of names; the figure of their curves is
-    kept in the folder of this run."""
+    """The runs in a folder side by side, initially those that match `names`; the figure of their curves is
+    saved in the folder of this run."""
     runs = runs_in(reports)
     chosen = chosen_runs(runs, names)
     if (figure := curves_figure(chosen)) is not None:

@@ -1,4 +1,4 @@
-"""The examples behind a score: the predictions that a run kept, with its data, as its notebook shows them."""
+"""The examples behind a score: a run's saved predictions with its data, as its notebook shows them."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def _tags(run: SystemRun, training: Any, split: str) -> Widget:
 
 
 def _claims(run: SystemRun, training: Any, split: str) -> Widget:
-    # Without the shares of the evidence, for which the model would have to read all of it again.
+    # Without the shares of the evidence: the model would have to read all of it again.
     return verdict_browser(shown_claims(_kept(run, training, split), None), shares="")
 
 
 def _answers(run: SystemRun, training: Any, split: str) -> Widget:
-    """Of all systems at once, for what a joint model changed is seen beside the pairwise one."""
+    """All systems at once, because the effect of a joint model shows beside the pairwise one."""
     predictions: dict[tuple[str, int], dict[str, Any]] = {}
     for one in run.trainings:
         files = {name: file for name, file in run.files(one).items() if file.is_file()}
@@ -45,7 +45,7 @@ def _answers(run: SystemRun, training: Any, split: str) -> Widget:
     return RankingBrowser(read_rankings(run, predictions, split), beside=answer_selection.PAIRWISE)
 
 
-# Experiment -> the class of its settings, that of its run, and what shows the predictions of a training.
+# Experiment -> its settings class, its run class, and the function that shows the predictions of a training.
 _VIEWS: Mapping[str, tuple[type, type[SystemRun], Callable[[Any, Any, str], Widget]]] = {
     QUESTIONS: (multihop_qa.Settings, multihop_qa.MultihopRun, _questions),
     TAGGING: (document_tagging.Settings, document_tagging.TaggingRun, _tags),
@@ -54,20 +54,20 @@ _VIEWS: Mapping[str, tuple[type, type[SystemRun], Callable[[Any, Any, str], Widg
 }
 
 
-# Experiments whose predictions name their questions: to show them takes no stories that were trained on.
+# Experiments whose predictions have question ids: showing them needs (nearly) no training stories.
 _BY_ID, FEW_STORIES = (QUESTIONS, ANSWERS), 20
 
 
 def has_examples(experiment: str) -> bool:
-    """Whether there is a view of single examples of this experiment."""
+    """True if single examples of this experiment can be shown."""
     return experiment in _VIEWS
 
 
 def examples_of(
     folder: Path, *, experiment: str, parameters: Mapping[str, Any], system: str, split: str
 ) -> Widget:
-    """What a system of a run, trained with seed 0, predicted for a split, to leaf through. Reads the data of
-    the run again; no model is loaded. A line in place of it says why the examples cannot be opened."""
+    """A browser of what a system of a run, trained with seed 0, predicted for a split. Reads the data of the
+    run again, but loads no model. If the examples cannot be opened, a line of text says why."""
     kind, run_kind, view = _VIEWS[experiment]
     try:
         known = with_those_of_before(parameters, parameter_names(kind)) | {"run_folder": str(folder)}

@@ -1,4 +1,4 @@
-"""How the language models learned, from the reports of notebook 01.
+"""Learning curves of the language models, from the reports of notebook 01.
 
 python -m cdlm_lab.results.learning data/results/storyworld_tiny FOLDER    # HTML, SVG and PNG
 """
@@ -21,13 +21,13 @@ PRETRAINING = "pretraining"
 
 
 def learning_figures(reports: ReportFolder) -> list[go.Figure]:
-    """The loss on validation by tokens read: a figure for each corpus, validation split and length, and in it
-    a line for each run."""
+    """Validation loss by number of tokens read: one figure per corpus, validation split and sequence length,
+    with one line per run."""
     of_corpus: dict[tuple[str, str, str], list[LearningCurve]] = {}
     for one in reports.others:
         report = one.report
         history = report.tables.get("history", []) if report.name == PRETRAINING else []
-        seen = [  # the records of a validation, with numbers
+        seen = [  # records with a validation loss
             row
             for row in history
             if isinstance(row.get("eval_loss"), float) and isinstance(row.get("tokens"), int)
@@ -47,7 +47,7 @@ def learning_figures(reports: ReportFolder) -> list[go.Figure]:
 
 
 def main(arguments: Sequence[str] | None = None) -> str:
-    """Write the figures of a folder of reports into another; what was written, or could not be."""
+    """Write the figures from a folder of reports into another folder; returns a line on what was written."""
     parser = argparse.ArgumentParser(description="How language models learned, as HTML, SVG and PNG.")
     parser.add_argument("reports", type=Path, help="a folder with runs of notebook 01, or with their reports")
     parser.add_argument("folder", type=Path, help="where the figures go")

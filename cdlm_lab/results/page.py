@@ -31,15 +31,15 @@ from cdlm_lab.widgets.score_tables import LAYOUTS, score_table
 from cdlm_lab.widgets.tables import ScoreTable, text_table
 
 _TAGS = {"loss": "loss/train", "eval_loss": "loss/validation", "eval_perplexity": "perplexity/validation"}
-LONGEST_TABLE = 500  # rows of a further table on the page
-_IN_PERPLEXITY = ("tour", "pretraining")  # experiments whose curves are of language models
+LONGEST_TABLE = 500  # most rows of a further table on the page
+_IN_PERPLEXITY = ("tour", "pretraining")  # experiments whose curves show perplexity
 _TOURS = ("tour", "tour, shipped checkpoints")
 _STYLE = "iframe{width:100%;height:70vh;border:1px solid rgba(128,128,128,.4);border-radius:6px}"
 _STYLE += "pre{white-space:pre-wrap;font-size:12px}"
 
 
 def score_tables_of(report: Report) -> dict[str, ScoreTable]:
-    """Name -> table of scores; of each split and part that the report has."""
+    """Name -> table of scores, for each split and group that the report has."""
     name = PERPLEXITY if report.name in _TOURS else report.name
     if name not in LAYOUTS:
         return {"scores": _all_scores(report)}
@@ -66,7 +66,7 @@ def _all_scores(report: Report) -> ScoreTable:
 
 
 def further_tables(report: Report) -> dict[str, ScoreTable]:
-    """Name -> what else the report has in rows, such as the tests between systems."""
+    """Name -> further table of the report, such as the tests between systems."""
     tables_shown = {}
     for name, rows in report.tables.items():
         if rows and name != "history":
@@ -86,7 +86,7 @@ def _cell(value: Any) -> str:
 
 
 def curves(folder: Path, report: Report) -> Iterator[str]:
-    """Of each training in the folder the curve of its losses, as HTML."""
+    """Yield the loss curve of each training in the folder, as HTML."""
     measure = "perplexity" if report.name in _IN_PERPLEXITY else "loss"
     for training, file in trainings_in(folder):
         curve = LiveCurve(title=training_name(training, report) or report.name, measure=measure)
@@ -97,8 +97,8 @@ def curves(folder: Path, report: Report) -> Iterator[str]:
 
 
 def still_pages(folder: Path) -> Iterator[tuple[str, str]]:
-    """(name, HTML) of the pages with examples that the notebook left, which run nothing; without those of
-    texts of one's own."""
+    """Yield (name, HTML) of the example pages that the notebook left, which run no scripts; without those of
+    the reader's own texts."""
     for file in sorted(folder.rglob("*.html")):
         text = file.read_text(encoding="utf-8", errors="replace")
         if STILL_POLICY in text[:500] and "script-src" not in text[:500] and not file.stem.startswith("own_"):
@@ -106,8 +106,8 @@ def still_pages(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def run_page(folder: Path) -> str:
-    """All that a finished run says of itself, as one HTML page that loads nothing. Raises RunError: there is
-    no finished run."""
+    """All results of a finished run as one HTML page that loads nothing from elsewhere. Raises RunError if
+    there is no finished run."""
     report, figures = _read(folder), kept_figures(folder)
     parts = [table.html() for table in score_tables_of(report).values()]
     parts += [figure_html(name, figure) for name, figure in figures.items()]
@@ -126,8 +126,8 @@ def run_page(folder: Path) -> str:
 
 
 def write_events(folder: Path, logs: Path) -> str:
-    """The records of every training of a run for TensorBoard, in a folder for each; a second time they take
-    the place of the first. Raises RunError: TensorBoard is not installed, or nothing was trained."""
+    """Write the records of every training of a run for TensorBoard, in one folder each; rewriting replaces
+    them. Raises RunError if TensorBoard is not installed, or nothing was trained."""
     if find_spec("tensorboard") is None:
         raise RunError("TensorBoard is not installed: pip install 'cdlm_lab[export]'")
     from tensorboard.summary import Writer
@@ -151,8 +151,8 @@ def write_events(folder: Path, logs: Path) -> str:
 
 
 def events_of(folders: Sequence[Path], logs: Path) -> list[str]:
-    """`write_events` of each run, and of what holds no training that it does not. Raises RunError: none of
-    them holds any."""
+    """Write the training records of each run for TensorBoard; returns a line for each, which says so if it
+    has none. Raises RunError if none has any."""
     lines, refused = [], []
     for folder in folders:
         try:
@@ -165,8 +165,8 @@ def events_of(folders: Sequence[Path], logs: Path) -> list[str]:
 
 
 def export(folder: Path, where: Path) -> list[str]:
-    """Each table of a run as CSV and LaTeX and each figure as HTML, SVG and PNG, in a folder; lines that say
-    what was written."""
+    """Write each table of a run as CSV and LaTeX and each figure as HTML, SVG and PNG into a folder; returns
+    lines on what was written."""
     report = _read(folder)
     where.mkdir(parents=True, exist_ok=True)
     tables = score_tables_of(report) | further_tables(report)
@@ -188,7 +188,7 @@ def _read(folder: Path) -> Report:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write what is asked for; 0, or 2 with a line that says what is wrong."""
+    """Write the outputs that are asked for; returns 0, or 2 after printing what is wrong."""
     parser = argparse.ArgumentParser(prog="python -m cdlm_lab.results.page", description=__doc__)
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--html", type=Path, metavar="FILE")

@@ -28,19 +28,19 @@ _MARKER = re.compile(rb"^[ \t]*<!--[ \t]*table[ \t]+(\S+)[ \t]+(\S+)[ \t]*-->[ \
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkedTable:
-    """Where a table stands."""
+    """A table between two markers in a file."""
 
     name: str
-    line: int  # number of its first marker, from 1
-    start: int  # start, stop: what is between the markers, as offsets into the bytes of the file
+    line: int  # line of its first marker, from 1
+    start: int  # start, stop: byte offsets in the file of the text between the markers
     stop: int
-    text: str  # that, without the line breaks around it
+    text: str  # the text between the markers, without line breaks around it
 
 
 def marked_tables(file: Path, *, known: Collection[str]) -> list[MarkedTable]:
-    """The tables, of `known` names, that are marked in a file, in order. Raises RunError, with the line: the
-    file cannot be read; an unknown name or word in a marker, a marker without its other half, one table in
-    another, or one name twice."""
+    """The tables with `known` names that are marked in a file, in order. Raises RunError, with the line, if
+    the file cannot be read, a marker has an unknown name or word or lacks its counterpart, or tables are
+    nested or repeated."""
     content = _content(file)
     tables: dict[str, MarkedTable] = {}
     begun, start, line = "", 0, 0
@@ -57,7 +57,7 @@ def marked_tables(file: Path, *, known: Collection[str]) -> list[MarkedTable]:
             what = f"table {begun} is not ended yet" if begun else f"table {name} is ended and has not begun"
             raise RunError(f"{file}:{here}: {what}; markers stand in pairs")
         if word == "begin":
-            # the line break belongs to what is replaced
+            # the line break is part of the replaced text
             begun, start, line = name, marker.end() - marker.group(0).endswith(b"\r"), here
             continue
         if begun != name:
@@ -77,8 +77,9 @@ def marked_tables(file: Path, *, known: Collection[str]) -> list[MarkedTable]:
 
 
 def write_tables(file: Path, texts: Mapping[str, str], *, known: Collection[str]) -> list[str]:
-    """Put texts, without line breaks around them, between the markers of a file, in one go; names of the
-    tables that changed. Raises RunError: a marker is alone or of no known table, or a text is missing."""
+    """Write texts, without line breaks around them, between the markers of a file, atomically; returns the
+    names of changed tables. Raises RunError: a marker is unpaired or of no known table, or a text is
+    missing."""
     content, tables = _content(file), marked_tables(file, known=known)
     if lacking := [one for one in tables if one.name not in texts]:
         raise RunError(f"{file}:{lacking[0].line}: there is nothing to put into table {lacking[0].name}")
@@ -105,8 +106,8 @@ def _content(file: Path) -> bytes:
 
 
 def stale_tables(readme: Path) -> list[str]:
-    """What to say of each marked table that is not what the recorded runs make of it; none if all are.
-    Raises RunError: a marker is alone or of no known table, or a report is missing."""
+    """A message for each marked table that differs from the recorded runs; [] if all are up to date. Raises
+    RunError if a marker is unpaired or of no known table, or a report is missing."""
     texts = _texts(readme)
     return [
         f"{readme}:{one.line}: table {one.name} is not what {RESULTS} says; write it with: {COMMAND} {readme}"
@@ -116,12 +117,12 @@ def stale_tables(readme: Path) -> list[str]:
 
 
 def write_readme(readme: Path) -> list[str]:
-    """Write all marked tables anew, in one go; names of those that changed."""
+    """Rewrite all marked tables, atomically; returns the names of those that changed."""
     return write_tables(readme, _texts(readme), known=TABLES)
 
 
 def _texts(readme: Path) -> dict[str, str]:
-    """Of the tables that are marked, not of all: some have no recorded runs yet."""
+    """Name -> text, only for the tables that are marked: some others have no recorded runs yet."""
     beside = readme.resolve().parent
     results = beside / RESULTS if (beside / RESULTS).is_dir() or not beside.match(str(RESULTS)) else beside
     texts = {}
@@ -137,7 +138,7 @@ def _texts(readme: Path) -> dict[str, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; 0 = all is well, 1 = tables are stale, 2 = something is wrong."""
+    """The command line; returns 0 if all is well, 1 if tables are stale, 2 after an error."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,6 +1,6 @@
-"""The tables of the READMEs, made from the reports and benchmarks in data/results and from nothing else.
+"""The tables of the READMEs, made only from the reports and benchmarks in data/results.
 
-`TABLES` has them by the names that markers in a README give.
+`TABLES` maps the names in a README's markers to functions that make the tables.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PRECISE_SPANS = (measured("precision", "precision"), measured("recall", "recall
 
 
 def rows_of(file: Path, group: str | None = None) -> list[SystemRow]:
-    """The rows of a report, or of one of its groups. Raises RunError: it does not exist, or is not as its
+    """The rows of a report, or of one of its groups. Raises RunError if it does not exist, or is not as its
     notebook writes it."""
     try:
         return [row for row in report_rows(read_report(file)) if group in (None, row.group)]
@@ -50,16 +50,16 @@ def rows_of(file: Path, group: str | None = None) -> list[SystemRow]:
         raise RunError(f"{file}: not as its notebook writes it ({error!r}); record the run anew") from None
 
 
-# ---- of runs ----
+# ---- tables of runs ----
 
 
 def _whole_report(file: str, columns: Sequence[Column], *, first: str = "system") -> Made:
-    """All rows of a report."""
+    """A table of all rows of a report."""
     return lambda results: table_of(rows_of(results / file), columns, first=first)
 
 
 def _perplexity(file: str, *crossing: Column) -> Made:
-    """Table 1 of CDLM; `crossing`: of the tokens that only another document tells."""
+    """Table 1 of CDLM; `crossing`: columns for tokens that can be recovered only from another document."""
     columns = ("validation perplexity", "test perplexity")
     below = "validation / test"
     paper = published("paper", ("cdlm", "1"), dataset="Multi-News", columns=columns, below=below)
@@ -75,7 +75,7 @@ def _coreference(
     order: Sequence[str] = _BASELINES,
     papers: Sequence[SystemRow] = (),
 ) -> ScoreTable:
-    """Table 2 of CDLM: our models, the baselines in the order given, and rows of the paper."""
+    """Table 2 of CDLM: our models, the baselines in the given order, and rows of the paper."""
     rows = {row.system: row for row in rows_of(results / folder / f"{name}.json")}
     names = {
         "this run": {
@@ -107,14 +107,14 @@ _ABLATED = {"cdlm/sentences": "sentences only CDLM", "longformer/documents": "Lo
 
 
 def _scisumm_paper() -> Column:
-    """Tables 2 and 3 of CDA and 4 of CDLM on AAN, which has papers of the ACL as SciSumm has."""
+    """Tables 2 and 3 of CDA and 4 of CDLM on AAN, a corpus of ACL papers, as SciSumm is."""
     form = {"columns": ("accuracy", "f1"), "below": "Acc / F1", "decimals": (1, 1), "gaps": False}
     return published("paper, AAN", ("cda", "2"), ("cda", "3"), ("cdlm", "4"), dataset="AAN", **form)
 
 
 def _scisumm_alignment(results: Path) -> ScoreTable:
-    """Table 4 of CDA on SciSumm: a row for each system. Of documents known to be related attention beside
-    cosine; and attention scored as the paper's numbers are."""
+    """Table 4 of CDA on SciSumm, one row per system: attention and cosine given that the documents are
+    related, and attention scored as the paper's numbers are."""
     merged: dict[str, SystemRow] = {}
     for group in ("oracle", "released"):
         for row in rows_of(results / "scisumm_minilm" / "alignment.json", group):
@@ -144,7 +144,7 @@ def _scisumm_alignment(results: Path) -> ScoreTable:
 
 
 def _storyworld_matching(results: Path, *, name: str) -> ScoreTable:
-    """Matching on storyworld, and what is left when the model sees one of the two documents alone."""
+    """Matching on storyworld, and the accuracy when the model reads only one of the two documents."""
     file = results / "storyworld_tiny" / f"{name}.json"
     control = system_rows(read_report(file).rows, split="test_one_document")
     alone = {row.system: {"alone": row.scores["accuracy"]} for row in control}
@@ -154,7 +154,7 @@ def _storyworld_matching(results: Path, *, name: str) -> ScoreTable:
 
 
 def _storyworld_clue(results: Path) -> ScoreTable:
-    """Questions with and without the document that has the clue."""
+    """Questions with and without the document that holds the clue."""
     folder = results / "storyworld_minilm"
     files = [folder / "questions_three_paragraphs.json", folder / "questions_one_document.json"]
     reports = [read_report(file) for file in files]
@@ -177,13 +177,13 @@ def _storyworld_clue(results: Path) -> ScoreTable:
 
 
 def _tagging_paper(title: str, corpus: str) -> Column:
-    """Tables 2, 3 and 4 of Doc-ARC."""
+    """The paper's scores, from Tables 2, 3 and 4 of Doc-ARC."""
     of_paper = [("doc-arc", table) for table in "234"]
     return published(title, *of_paper, dataset=corpus, columns=("f1",), deviations=True)
 
 
 def _ranks(results: Path, *, file: str) -> ScoreTable:
-    """Table 6 of CDLM, which is of ECB+, and what random spans have."""
+    """Table 6 of CDLM, whose scores are on ECB+, with the ranks of random spans."""
     rows = rows_of(results / file)
     cells = score_tables.RANK_CELLS | score_tables.RANK_GAPS
     paper = published("paper", ("cdlm", "6"), dataset="ECB+", columns=tuple(score_tables.RANK_CELLS))
@@ -198,7 +198,7 @@ def _ranks(results: Path, *, file: str) -> ScoreTable:
 def _answers(
     results: Path, *, folder: str, group: str, corpus: str = "", name: str = "answers"
 ) -> ScoreTable:
-    """Tables 1, or 2 and 7, of MSPP."""
+    """Table 1 of MSPP, or Tables 2 and 7."""
     of_paper = [("mspp", "1")] if group == "all" else [("mspp", "2"), ("mspp", "7")]
     measures = score_tables.ANSWER_MEASURES
     form = {"columns": tuple(measures), "below": " / ".join(measures.values())}
@@ -208,7 +208,7 @@ def _answers(
 
 
 def _claims(results: Path, *, group: str) -> ScoreTable:
-    """Tables 3 and 8 of MSPP on a set of claims."""
+    """Tables 3 and 8 of MSPP on one set of claims."""
     file, columns = results / "fm2_minilm" / "verification.json", ("dev label_accuracy", "label_accuracy")
     paper = published("paper, FEVER", ("mspp", "8"), dataset="FEVER", columns=columns, below="dev / test")
     rows = rows_of(file, group)
@@ -267,11 +267,11 @@ RUN_TABLES: Mapping[str, Made] = {
 }
 
 
-# ---- of benchmarks ----
+# ---- tables of benchmarks ----
 
 
 def short(value: float) -> str:
-    """Two decimals below 10, one below 15 times that, none above: 0.844 -> `0.84`, 46.87 -> `46.9`."""
+    """A number with two decimals below 10, one below 150, else none: 0.844 -> `0.84`, 46.87 -> `46.9`."""
     return f"{value:.{2 if value < 10 else 1 if value < 150 else 0}f}"
 
 
@@ -281,7 +281,7 @@ def _ratio(row: Mapping[str, float]) -> str:
 
 
 def _read(file: Path, *names: str) -> dict[str, Any]:
-    """The fields of a benchmark's file."""
+    """The contents of a benchmark's file. Raises RunError if it, or one of the named fields, is missing."""
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -295,7 +295,7 @@ def _read(file: Path, *names: str) -> dict[str, Any]:
 
 
 def _formatted(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> ScoreTable:
-    """A table of columns, heading -> how a row is written there."""
+    """A table of columns, given as heading -> format string for a row."""
     body = [[Cell(text=form.format_map(row)) for form in columns.values()] for row in rows]
     headings = [
         Heading(name=name, is_text=not cell.text[0].isdigit())
@@ -309,7 +309,7 @@ def _benchmark(results: Path, *, file: str, columns: Mapping[str, str]) -> Score
 
 
 def _coreference_speed(results: Path) -> ScoreTable:
-    """Pairs of mentions scored a second, ours against one at a time."""
+    """Mention pairs scored per second, ours against one pair at a time."""
     names = ("tokens_per_pair", "pairs_per_second", "largest_difference", "times_faster")
     rows = []
     for context in ("documents", "sentences"):
@@ -328,7 +328,7 @@ def _coreference_speed(results: Path) -> ScoreTable:
 
 
 def cross_document_cost(results: Path) -> ScoreTable:
-    """What cross-document attention costs GRU-HAN."""
+    """The cost of cross-document attention in GRU-HAN."""
     seconds = tables.published_numbers()["cda", "11"]
     rows = []
     for row in _read(results / "cross_document_attention_benchmark.json", "rows")["rows"]:
@@ -349,7 +349,7 @@ def cross_document_cost(results: Path) -> ScoreTable:
 
 
 def tagging_cost(results: Path) -> ScoreTable:
-    """An epoch of Doc-ARC against its baseline."""
+    """The time of an epoch of Doc-ARC relative to its baseline."""
     forms = {"linear": "linear", "bilstm": "biLSTM (the paper)"}
     rows = [
         row

@@ -1,5 +1,5 @@
-"""The reports of a folder, and the rows of scores that they have for tables: what lies in it, what fills
-which table, and what is left aside and why."""
+"""The reports in a folder, and their rows of scores for tables: what is found, what fills which table, and
+what is not used and why."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ BOOK = "results book"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """What is to be known of an experiment whose reports fill tables."""
+    """What the results book needs to know about an experiment whose reports fill tables."""
 
-    # System and parameters -> the pretrained encoder that the system is made of; "" = none.
+    # Function from system and parameters to the pretrained encoder of the system; "" = none.
     checkpoint: Callable[[str, Mapping[str, Any]], str]
-    rows: tuple[str, ...]  # parameters that the rows of its table are about, so they may differ in one table
-    test: tuple[str, ...]  # parameters that say what is measured on
-    # Of a report: system -> what to call it, in the order of the rows.
+    rows: tuple[str, ...]  # parameters that distinguish rows, so they may differ within one table
+    test: tuple[str, ...]  # parameters that determine the test data
+    # Function from a report to system -> label, in the order of the rows.
     labels: Callable[[Report], Mapping[str, str]]
 
 
@@ -59,12 +59,12 @@ def _of_folder(system: str, parameters: Mapping[str, Any]) -> str:
 def _of_matcher(system: str, parameters: Mapping[str, Any]) -> str:
     if system in VARIANTS:
         return _of_folder(system, parameters)
-    # word vectors are no encoder
+    # word vectors are not an encoder
     return "" if SYSTEMS[system].encoder in ("gru", "words") else parameters["sentence_encoder"]
 
 
 def _of_joint(pretrained: str, parameters: Mapping[str, Any]) -> str:
-    """`pretrained`: head of the pre-training with paragraphs, `ie` or `ae`; "" = the plain encoder."""
+    """The encoder; `pretrained`: head of the MSPP pretraining, `ie` or `ae`; "" = the plain encoder."""
     return f"{parameters['mspp']}/mspp-{pretrained}" if pretrained else parameters["encoder"]
 
 
@@ -79,12 +79,12 @@ def _of_verifier(system: str, parameters: Mapping[str, Any]) -> str:
 
 
 def _labels_by(label: Callable[[str], str]) -> Callable[[Report], dict[str, str]]:
-    """Labels of the systems that a report has scores of."""
+    """A function from a report to the labels of the systems it has scores of."""
     return lambda report: {row.system: label(row.system) for row in report.rows if row.system}
 
 
 def _aligner_label(system: str) -> str:
-    """`GRU-HAN, cosine` of `gru-han/cosine`."""
+    """The label of a way of ranking: `GRU-HAN, cosine` for `gru-han/cosine`."""
     name, _, by = system.partition("/")
     return f"{SYSTEMS[name].label}, {by}" if by else "Random (exact)"
 
@@ -121,7 +121,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         labels=_labels_by(lambda system: SYSTEMS[system].label),
     ),
     ALIGNMENT: Experiment(
-        checkpoint=lambda *_: "",  # that of the run of notebook 04, which is another report
+        checkpoint=lambda *_: "",  # the checkpoint is in the report of the run of notebook 04
         rows=("systems",),
         test=("matching_run", "reading"),
         labels=_labels_by(_aligner_label),
@@ -160,9 +160,9 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 
 
 def report_rows(report: Report) -> list[SystemRow]:
-    """All rows of a report; the group of a row is the table of the report that it belongs to: a kind of
-    mentions, a ranking, a set of claims. Raises KeyError, ValueError, TypeError: the report is not as its
-    notebook writes it, or fills no table."""
+    """All rows of a report; the group of a row says which table it belongs to: a kind of mentions, a ranking,
+    a set of claims. Raises KeyError, ValueError or TypeError if the report is not as its notebook writes it,
+    or fills no table."""
     experiment, split = EXPERIMENTS[report.name], LAYOUTS[report.name].split
     labels = experiment.labels(report)
     if report.name == COREFERENCE and SYSTEM not in labels:
@@ -179,23 +179,23 @@ def report_rows(report: Report) -> list[SystemRow]:
 
 
 def size_of(report: Report, group: str) -> tuple[int, str]:
-    """On how much the rows of a group were measured: a number, to tell the larger of two, and in words."""
+    """The size of the test set of a group of rows: as a number, for comparing two, and in words."""
     split = group if report.name == CLAIMS else LAYOUTS[report.name].split
     return LAYOUTS[report.name].size(report, split, group)
 
 
-SMALL = "small"  # folder of trainings of a few updates, which are for show
+SMALL = "small"  # folder of short trainings of a few steps, which are demonstrations
 
 
 def trainings_in(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Each training of a run, such as `joint-ie-0` ("" = the only one), and the file of its records."""
+    """Yield each training of a run, such as `joint-ie-0` ("" = the only one), and its history file."""
     for file in sorted(folder.rglob(HISTORY_FILE)):
         place = file.parent.relative_to(folder).as_posix()
         yield place.removesuffix("training").strip("/.").removeprefix("systems/"), file
 
 
 def training_name(training: str, report: Report | None) -> str:
-    """What to call it: `joint-ie-0` -> `joint IE_k, seed 0`; `report`: None = the run is not finished."""
+    """Display name of a training: `joint-ie-0` -> `joint IE_k, seed 0`; `report`: None = not finished."""
     if training == SMALL:
         return "a new model, its first updates"
     system, _, seed = training.rpartition("-")
@@ -204,10 +204,10 @@ def training_name(training: str, report: Report | None) -> str:
     return f"{labels[system]}, seed {seed}" if system in labels else variant_name(training)
 
 
-# ---- what lies in a folder ----
+# ---- searching a folder ----
 
 
-# What fills no table of a paper, and why.
+# Experiments that fill no table of a paper, and why.
 _ELSEWHERE = {
     "tour": "trains for show, for minutes; the models that come with the project are in the table",
     "tour, shipped checkpoints": "a part of an older tour; notebook 02 measures",
@@ -220,7 +220,7 @@ _REPORT_START = re.compile(rb'\s*\{\s*"format"\s*:')  # reports are written with
 
 @dataclass(frozen=True)
 class NamedReport:
-    """A report and its place below the folder that was searched, without `report.json`."""
+    """A report and its path relative to the folder that was searched, without `report.json`."""
 
     name: str
     report: Report
@@ -233,7 +233,7 @@ class NamedReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftAside:
-    """Something in the folder that fills no table, and why; `damaged` if it is a report that should."""
+    """Something in the folder that fills no table, and why; `damaged`: True = it is a report that should."""
 
     name: str
     why: str
@@ -242,25 +242,24 @@ class LeftAside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFolder:
-    """What a folder holds."""
+    """The reports found in a folder."""
 
-    folder: Path  # that was searched
-    reports: list[NamedReport]  # those that fill tables
-    others: list[NamedReport]  # those that say how models were made
+    folder: Path  # the folder that was searched
+    reports: list[NamedReport]  # reports that fill tables
+    others: list[NamedReport]  # reports on how models were trained
     aside: list[LeftAside]  # what is not used, and why
 
 
 def find_reports(
     folder: str | os.PathLike[str], *, leave_out: str = "", own: str | Path | None = None
 ) -> ReportFolder:
-    """Search a folder, however deep, of runs, where reports are called `report.json`, or of recorded ones,
-    called anything.
+    """Search a folder and its subfolders for reports: of runs (`report.json`), or recorded ones of any name.
 
     Args:
-        leave_out: names of reports, separated by spaces; `*` stands for anything.
+        leave_out: names of reports, separated by spaces, with `*` as a wildcard.
         own: a folder that is not searched, that of the run which searches.
 
-    Raises ParameterError: the folder does not exist, or a name of `leave_out` fits none.
+    Raises ParameterError if the folder does not exist, or a name in `leave_out` matches nothing.
     """
     top = Path(folder)
     if not top.is_dir():
@@ -298,8 +297,8 @@ def find_reports(
 
 
 def _files(top: Path, own: str | Path | None) -> Iterator[Path]:
-    """JSON files in order, folders that were put aside, and those that are called as a report is. None of
-    these is entered, nor are `own` and those that begin with a dot."""
+    """Yield the JSON files in order, folders that were put aside, and folders called `report.json`. None of
+    these folders is entered, nor is `own`, nor folders whose name begins with a dot."""
     left = None if own is None else Path(own).resolve()
     for where, folders, names in os.walk(top):
         inner = sorted(
@@ -314,11 +313,11 @@ def _files(top: Path, own: str | Path | None) -> Iterator[Path]:
 def _name(file: Path, top: Path) -> str:
     place = file.parent if file.name == REPORT_FILE else file
     name = place.relative_to(top).as_posix() if place != top else REPORT_FILE
-    return name.encode("utf-8", errors="backslashreplace").decode("utf-8")  # a name may be of any bytes
+    return name.encode("utf-8", errors="backslashreplace").decode("utf-8")  # file names may have any bytes
 
 
 def _is_report(file: Path) -> bool:
-    """By its name, or by its first field: other JSON files of runs can be large."""
+    """Decided by its name, or its first field, without parsing: other JSON files of runs can be large."""
     if file.name == REPORT_FILE:
         return True
     if not file.is_file():
@@ -331,7 +330,7 @@ def _is_report(file: Path) -> bool:
 
 
 def _read(file: Path, name: str) -> NamedReport | LeftAside:
-    """A report whose rows can be read, and on how much they were measured."""
+    """A report, after checking that its rows and test set sizes can be read; or why it is set aside."""
     try:
         one = NamedReport(name=name, report=read_report(file))
         if one.report.name not in EXPERIMENTS and one.report.name not in _ELSEWHERE:
@@ -349,5 +348,5 @@ def _read(file: Path, name: str) -> NamedReport | LeftAside:
 
 
 def malformed(name: str, error: Exception) -> LeftAside:
-    """A report that has all fields, but in them something else than its notebook writes."""
+    """A report that has all fields, but with other contents than its notebook writes."""
     return LeftAside(name=name, why=f"is not as its notebook writes it ({repr(error)[:200]})", damaged=True)

@@ -1,9 +1,9 @@
-"""Which reports make one table, which of two is taken, and what several seeds are together.
+"""Which reports share a table, which of several is used for a row, and how several seeds are combined.
 
-Reports stand in one table if their parameters agree in all but what the rows are about, such as models and
-systems. A row that several reports have is that of the newest; runs of the same model that differ in their
-seed alone are one row, with mean and deviation over them. Of such a row no interval is shown, because those
-of the runs say what other test items would have changed in each; p is the largest of theirs.
+Reports share a table if their parameters agree in everything except what its rows are about, such as models
+and systems. If several reports have a row, the newest is used; runs of the same model that differ only in
+their seed become one row, with mean and standard deviation. Such a row has no interval, because the runs'
+intervals say how each score varies with the test items, not with the seed; its p is the largest of the runs'.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from cdlm_lab.widgets.tables import SystemRow
 
 CONTEXTS = {"documents": "whole documents", "sentences": "sentences only"}
 
-# ---- what the parameters of reports say of each other ----
+# ---- comparing the parameters of reports ----
 
 
 _PRETRAININGS = ("pretraining", PARAGRAPHS)
-# Parameters that change no number, or say how many numbers are put together.
+# Parameters that change no score, or only how many scores are averaged.
 _FREE = (
     *("run_folder", "seed", "seeds", "attention", "precision", *BY_HOW_MANY, *SHOWN),
     *("micro_batch_size", "encoder_micro_batch_size", "gradient_checkpointing"),
 )
 _ADDED = "attention_dropout"
-_ALL_LABELS = ("labels", "all")  # as of runs from before it was a parameter
-# What changes nothing where the corpus is another.
+_ALL_LABELS = ("labels", "all")  # also the value for runs from before this parameter existed
+# Parameters that have no effect on other corpora than storyworld.
 _OF_STORYWORLD = ("train_stories", "held_out_stories", "stories", "paragraphs", "seen")
-# The folders within a run that may stand behind its own in the name of a checkpoint.
+# Folders inside a run folder that may end the path of a checkpoint.
 _WITHIN = ("model", "training")
-# The recorded runs, in data/results, that left the models which come with the project.
+# The recorded runs, in data/results, that produced the models shipped with the project.
 _RECORDED = "storyworld_tiny/pretraining_{}.json"
-_DEEPEST = 8  # a run made from a run made from ...; the end of those that name each other
+_DEEPEST = 8  # limit for chains of runs made from runs, which could be circular
 _CORPORA = {
     "storyworld": "storyworld",
     "news_clusters": "news",
@@ -73,14 +73,14 @@ Setting = tuple[tuple[str, str], ...]  # (name, value) of parameters
 
 @dataclass(frozen=True)
 class KnownRuns:
-    """The runs of a folder, by which paths in the parameters of others are understood: a checkpoint of a run
-    is the same model whatever its folder is called, and with another seed the same but for the seed."""
+    """The runs of a folder, used to interpret paths in the parameters of others: a checkpoint of a run is the
+    same model whatever its folder is called, and with another seed the same except for the seed."""
 
     reports: ReportFolder
 
     @cached_property
     def by_folder(self) -> dict[PurePosixPath, NamedReport]:
-        """The folder of each run, as its parameters say and as it lies here -> the run."""
+        """Run folder, both as in its parameters and as found here -> the run."""
         folders: dict[PurePosixPath, NamedReport] = {}
         for one in (*self.reports.reports, *self.reports.others):
             if given := one.report.parameters.get("run_folder"):
@@ -90,8 +90,8 @@ class KnownRuns:
 
     @cached_property
     def by_head(self) -> dict[PurePosixPath, NamedReport]:
-        """Runs of notebook 08 as others name them, by the folder that holds them and their head:
-        `runs/mspp/mspp-ie`, whatever the run in `runs/mspp` is called; none that another goes on from."""
+        """Runs of notebook 08 as others refer to them, by parent folder and head: `runs/mspp/mspp-ie`,
+        whatever the run in `runs/mspp` is called; without runs that another one continues from."""
         runs = {f: one for f, one in self.by_folder.items() if one.report.name == PARAGRAPHS}
         begun_with = {_run_folder(str(one.report.parameters.get("model"))) for one in runs.values()}
         return {
@@ -101,7 +101,7 @@ class KnownRuns:
         }
 
     def run_at(self, path: str) -> NamedReport | None:
-        """The run in whose folder a path lies; None if it lies in none that is known."""
+        """The run in whose folder a path lies; None if it is in no known run."""
         place = _path(path)
         for folder in (place, *place.parents):
             one = self.by_folder.get(folder) or self.by_head.get(folder)
@@ -110,14 +110,14 @@ class KnownRuns:
         return None
 
     def comparable(self, value: Any, *, deep: int = 0) -> Any:
-        """A parameter's value in a form in which that of another run can be compared: a path in a run is what
-        the run was made with."""
+        """A parameter's value in a form that can be compared between runs: a path into a run is replaced by
+        the parameters with which that run was made."""
         if not isinstance(value, str) or not value or deep > _DEEPEST:
             return value
         if run := self.run_at(value):
             return (run.report.name, self.parameters_of(run, without=_FREE, deep=deep + 1))
         place = _path(value)
-        # Of a grid's folder its pretrained models alone: the runs beside them name that folder themselves.
+        # Of a grid's folder only the pretrained models: the other runs in it refer to that folder themselves.
         within = {
             folder.name: self.parameters_of(one, without=_FREE, deep=deep + 1)
             for folder, one in self.by_folder.items()
@@ -126,11 +126,11 @@ class KnownRuns:
         return tuple(sorted(within.items())) if within else value
 
     def parameters_of(self, one: NamedReport, *, without: Sequence[str], deep: int = 0) -> Setting:
-        """The parameters but for those that are not given and those of `without`."""
+        """The parameters in comparable form, except for empty ones and those named in `without`."""
         parameters = one.report.parameters
         values = {name: value for name, value in parameters.items() if name != _ADDED}
         before = with_those_of_before(values, (_ADDED,))[_ADDED]
-        if parameters.get(_ADDED, before) != before:  # else the report is as an older one, which has none
+        if parameters.get(_ADDED, before) != before:  # else treat it like an older report, which lacks this
             values = parameters
         invented = parameters.get("corpus", "storyworld") == "storyworld"
         comparable = {
@@ -142,16 +142,16 @@ class KnownRuns:
         return tuple(sorted((name, repr(value)) for name, value in comparable.items()))
 
     def setting_of(self, one: NamedReport) -> Setting:
-        """What reports of one table agree in."""
+        """The parameters in which the reports of one table agree."""
         return self.parameters_of(one, without=(*_FREE, *EXPERIMENTS[one.report.name].rows))
 
     def test_of(self, one: NamedReport) -> Setting:
-        """What was measured on."""
+        """The parameters that determine the test data."""
         wanted = EXPERIMENTS[one.report.name].test
         return self.parameters_of(one, without=[name for name in one.report.parameters if name not in wanted])
 
     def encoder_of(self, checkpoint: str, *, deep: int = 0) -> str:
-        """The name of a checkpoint for people, the same for all seeds; "" = none."""
+        """The display name of a checkpoint, the same for all seeds; "" = none."""
         if not checkpoint or checkpoint.startswith("storyworld/"):
             return checkpoint
         run = self.run_at(checkpoint)
@@ -169,7 +169,7 @@ class KnownRuns:
         return self.encoder_of(started, deep=deep + 1) if started else run.name
 
     def _root(self, run: NamedReport) -> str:
-        """The checkpoint that the first of the runs started from of which a model was made."""
+        """The checkpoint from which the first run in the chain that made a model started."""
         for _ in range(_DEEPEST):
             start = str(run.report.parameters.get("model", ""))
             before = self.run_at(start)
@@ -179,7 +179,7 @@ class KnownRuns:
         return run.name
 
     def variant_of(self, checkpoint: str, *, deep: int = 0) -> str:
-        """The variant of a checkpoint, by the run that made it or else by its folder; "" = not known."""
+        """The variant of a checkpoint, from the run that made it or else from its path; "" = unknown."""
         run = self.run_at(checkpoint)
         if run and (variant := run.report.parameters.get("variant")):
             return str(variant)
@@ -189,7 +189,7 @@ class KnownRuns:
         return parts[-1] if parts else ""
 
     def misnamed(self, one: NamedReport) -> str:
-        """Says that a report has one variant's model for another's, as a trial may; "" = it has not."""
+        """A message if a report uses one variant's model under another's name, as a trial may; "" if not."""
         for row in one.rows:
             made = self.variant_of(row.checkpoint) if row.system in VARIANTS else ""
             if made not in ("", row.system):
@@ -197,7 +197,7 @@ class KnownRuns:
         return ""
 
     def corpus_of(self, one: NamedReport) -> str:
-        """What to call what a report was measured on; a part of the labels is no whole corpus."""
+        """The display name of the corpus of a report; a subset of the labels is named as such."""
         parameters = one.report.parameters
         if one.report.name == ALIGNMENT:
             given = str(parameters.get("matching_run", ""))
@@ -212,23 +212,23 @@ class KnownRuns:
 
 
 def corpus_name(corpus: str) -> str:
-    """What to call a corpus that a parameter names."""
+    """The display name of a corpus given as a parameter."""
     name = _corpus_folder(corpus)
     return _CORPORA.get(name, name)
 
 
 def _path(path: str) -> PurePosixPath:
-    """Relative paths are taken from where the runs were started, whatever that was: leading dots go."""
+    """A path without `..`: relative paths start where the runs were started, which is unknown."""
     return PurePosixPath(*(part for part in PurePosixPath(Path(path).as_posix()).parts if part != ".."))
 
 
 def _head(one: NamedReport) -> str:
-    """`ie` or `ae`, of a run of notebook 08."""
+    """The head, `ie` or `ae`, of a run of notebook 08."""
     return str(one.report.parameters["head"]).removesuffix("_k")
 
 
 def _run_folder(checkpoint: str) -> str:
-    """The folder of a run without what it holds: `runs/news/cdlm/model` -> `runs/news/cdlm`."""
+    """The run folder of a checkpoint path: `runs/news/cdlm/model` -> `runs/news/cdlm`."""
     path = _path(checkpoint)
     while path.name in _WITHIN or path.name.startswith("checkpoint-"):
         path = path.parent
@@ -236,11 +236,11 @@ def _run_folder(checkpoint: str) -> str:
 
 
 def _corpus_folder(corpus: Any) -> Any:
-    """A corpus is the same wherever its folder lies."""
+    """The last part of a corpus path: a corpus is the same wherever its folder lies."""
     return PurePosixPath(corpus.rstrip("/")).name if isinstance(corpus, str) else corpus
 
 
-# ---- reports of one setting, and the rows that they make ----
+# ---- reports of one setting, and their rows ----
 
 
 _Candidate = tuple[NamedReport, SystemRow]
@@ -248,27 +248,27 @@ _Candidate = tuple[NamedReport, SystemRow]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenRow:
-    """A row of a table."""
+    """A row of a table, with its sources."""
 
-    row: SystemRow  # its scores; `against` of these is a label
-    encoder: str  # name of its checkpoint; "" = none
-    sources: tuple[NamedReport, ...]  # the reports that it is from, of several seeds in their order
-    passed_over: tuple[NamedReport, ...]  # reports that have this row too and were not taken
+    row: SystemRow  # its scores; their `against` is a label
+    encoder: str  # display name of its checkpoint; "" = none
+    sources: tuple[NamedReport, ...]  # the reports it comes from, sorted by seed
+    passed_over: tuple[NamedReport, ...]  # reports that also have this row and were not used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """Reports of one experiment whose settings agree, and the rows that they make of one group."""
+    """Reports of one experiment with the same setting, and their combined rows of one group."""
 
     newest: NamedReport
     reports: Sequence[NamedReport]
-    setting: Setting  # what they agree in
+    setting: Setting  # the parameters in which they agree
     rows: Mapping[str, TakenRow]  # by system
 
 
 def series_of(runs: KnownRuns, *, experiment: str, group: str, choose: str = "") -> list[Series]:
-    """The series of a group of rows, the oldest first. `choose`: names of reports, separated by spaces, `*`
-    standing for anything, that are taken before newer ones."""
+    """The series for a group of rows, oldest first. `choose`: names of reports, separated by spaces, with `*`
+    as a wildcard, that are preferred over newer ones."""
     by_setting: dict[Setting, list[NamedReport]] = {}
     for one in sorted(runs.reports.reports, key=age):
         if one.report.name == experiment and any(row.group == group for row in one.rows):
@@ -288,19 +288,19 @@ def series_of(runs: KnownRuns, *, experiment: str, group: str, choose: str = "")
 
 
 def age(one: NamedReport) -> tuple[str, str]:
-    """By what reports are sorted, the oldest first."""
+    """Sort key of reports, oldest first."""
     return one.report.finished, one.name
 
 
 def check_chosen(reports: ReportFolder, choose: str) -> None:
-    """Refuse names of `choose` that no report has, with a ParameterError."""
+    """Raise ParameterError if a name in `choose` matches no report."""
     for pattern in choose.split():
         if not any(fnmatchcase(one.name, pattern) for one in reports.reports):
             raise ParameterError(f"choose names {pattern!r}, which no report in {reports.folder} is called")
 
 
 def _named(one: NamedReport, row: SystemRow, runs: KnownRuns) -> SystemRow:
-    """Of coreference, where a report is of one model and says `this run`: the row as the table has it."""
+    """For coreference, whose reports say `this run` for their one model: the row as tables name it."""
     if one.report.name != COREFERENCE:
         return row
     parameters = one.report.parameters
@@ -317,7 +317,7 @@ def _named(one: NamedReport, row: SystemRow, runs: KnownRuns) -> SystemRow:
 
 
 def _take(candidates: Sequence[_Candidate], runs: KnownRuns, chosen: Sequence[str]) -> TakenRow:
-    """The newest, or the newest that is chosen, with the runs of the same model that have other seeds."""
+    """The newest candidate, or the newest chosen one, averaged with runs of its model with other seeds."""
 
     def rank(candidate: _Candidate) -> tuple[bool, str, str]:
         return any(fnmatchcase(candidate[0].name, name) for name in chosen), *age(candidate[0])
@@ -326,7 +326,7 @@ def _take(candidates: Sequence[_Candidate], runs: KnownRuns, chosen: Sequence[st
     newest = ordered[-1][1]
     model = runs.comparable(newest.checkpoint)
     of_seed: dict[int | None, _Candidate] = {}
-    for one, row in ordered:  # the last of each seed stays
+    for one, row in ordered:  # the newest of each seed remains
         if runs.comparable(row.checkpoint) == model:
             of_seed[one.report.seed] = one, row
     alike = sorted(of_seed.values(), key=lambda candidate: candidate[0].report.seed or 0)
@@ -363,8 +363,8 @@ def _of_seeds(scores: Sequence[Score]) -> Score:
 
 
 def _with_sound_tests(one: TakenRow, taken: Mapping[str, TakenRow]) -> TakenRow:
-    """Without the p-values of tests against a row that is now from another report; what is tested against
-    gets its label."""
+    """The row without the p-values of tests against a row that now comes from another report; in the others,
+    `against` becomes a label."""
 
     def sound(score: Score) -> Score:
         other = taken.get(score.against)

@@ -1,9 +1,9 @@
 """The tables of the four papers filled from reports, and one that no paper has: every encoder on every task.
 
-A table of a paper is filled once for each setting in which something was measured; where nothing was, it has
-the paper's numbers alone. In the table of encoders a column is a task on a corpus, measured on the same
-items: of several test sets of a corpus the one on which most encoders were measured is taken, then the
-largest. Where an encoder was used in several systems, its number is that of the system that is best on dev.
+A paper's table is filled once for each setting in which something was measured; if nothing was, it has only
+the paper's scores. In the table of encoders, a column is a task on a corpus, measured on the same items: if a
+corpus has several test sets, the one on which most encoders were measured is used, then the largest. If an
+encoder was used in several systems, its score is that of the system that is best on dev.
 """
 
 from __future__ import annotations
@@ -29,48 +29,48 @@ NOTE = (
     "corrected, as the report has it, of the test against the row that is named; of several runs the "
     "largest. Bold: best. Muted: the paper's, on its own data, and what was not run yet."
 )
-_MOST_ROWS = 6  # named below a table; of more their number
-_LONGEST = 60  # of a parameter's value in a caption
+_MOST_ROWS = 6  # most rows listed by name below a table; for more, only their number
+_LONGEST = 60  # most characters of a parameter's value in a caption
 
 
 @dataclass(frozen=True, kw_only=True)
 class PaperTable:
-    """A table of a paper."""
+    """The specification of a table of a paper."""
 
-    name: str  # short, for reports, such as `cdlm-1`
-    title: str  # paper, number, and what it shows
-    # The reports, and the rows of them, that fill it.
+    name: str  # short name for reports, such as `cdlm-1`
+    title: str  # paper, table number, and topic
+    # The experiment whose reports fill it, and the group of their rows.
     experiment: str
     group: str = ""
     systems: Mapping[str, str]  # name -> label of the rows that can be measured, in the paper's order
-    # True = other rows of a report are shown too, such as baselines; or the names of those.
+    # Further rows of reports to show, such as baselines: True = all, or their names.
     others: bool | tuple[str, ...] = True
     papers: Sequence[SystemRow] = ()  # rows that only the paper has
-    columns: Sequence[Column] | None = None  # None = those of the experiment
-    is_published: bool = True  # False = no paper has it: it is left out if it was not run
+    columns: Sequence[Column] | None = None  # None = the default columns of the experiment
+    is_published: bool = True  # False = in no paper, so the table is left out if it was not run
 
     @property
     def shown(self) -> Sequence[Column]:
-        """Its columns."""
+        """The columns that are shown."""
         return LAYOUTS[self.experiment].columns(self.group) if self.columns is None else self.columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilledTable:
-    """A table of a paper in one setting."""
+    """A table of a paper filled in one setting."""
 
     table: ScoreTable
-    name: str  # of the paper's table
-    corpus: str  # on which was measured; "" = nothing was
-    rows: Mapping[str, TakenRow]  # system -> what was taken; {} = nothing was measured
+    name: str  # name of the paper's table
+    corpus: str  # display name of the corpus; "" = nothing was measured
+    rows: Mapping[str, TakenRow]  # system -> the row that was used; {} = nothing was measured
 
 
 def fill_table(paper: PaperTable, runs: KnownRuns, *, choose: str = "") -> list[FilledTable]:
-    """The table in each setting, newest last; one without numbers of ours if nothing was measured. `choose`:
-    names of reports, separated by spaces, that are taken before newer ones."""
+    """The table in each setting, newest last; if nothing was measured, one with only the paper's scores.
+    `choose`: names of reports, separated by spaces, that are preferred over newer ones."""
     filling = []
     for series in series_of(runs, experiment=paper.experiment, group=paper.group, choose=choose):
-        # A row must belong into the table, not only beside those that do.
+        # At least one row must be the table's own, not only a further row such as a baseline.
         other = paper.others is True and any(one.encoder for one in series.rows.values())
         if other or paper.systems.keys() & series.rows.keys():
             filling.append(series)
@@ -84,7 +84,7 @@ def fill_table(paper: PaperTable, runs: KnownRuns, *, choose: str = "") -> list[
 
 
 def _paper_rows(paper: PaperTable, taken: Mapping[str, TakenRow]) -> list[SystemRow]:
-    """Rows of the paper, those that were not measured without scores; then others."""
+    """The rows of the paper's table, without scores if not measured; then the further rows."""
     rows = [
         taken[system].row if system in taken else SystemRow(system=system, label=label)
         for system, label in paper.systems.items()
@@ -112,7 +112,7 @@ def _filled(paper: PaperTable, series: Series, runs: KnownRuns, *, differing: Se
 
 
 def source_text(one: TakenRow) -> str:
-    """Which reports a row is from, and of how many seeds."""
+    """The reports a row comes from, and the number of seeds."""
     names = ", ".join(source.name for source in one.sources)
     of_runs = [source.report.seed for source in one.sources]
     own = next((score.seeds for score in one.row.scores.values() if score.seeds), None)
@@ -122,7 +122,7 @@ def source_text(one: TakenRow) -> str:
 
 
 def _source_lines(shown: Mapping[str, TakenRow]) -> list[str]:
-    """Which rows are from which reports, if from several, and which reports were passed over."""
+    """Lines on which rows come from which reports, if there are several, and which reports were not used."""
     taken: dict[str, list[str]] = {}
     passed: dict[str, list[str]] = {}
     for one in shown.values():
@@ -143,11 +143,11 @@ def _short(value: Any) -> str:
 
 
 def top_words(runs: KnownRuns) -> ScoreTable:
-    """Table 5 of Doc-ARC: the words of the highest TF-IDF that are nothing but names."""
+    """Doc-ARC's Table 5: the words with the highest TF-IDF that are always tagged as entities."""
     ours: dict[str, NamedReport] = {}
     for one in sorted(runs.reports.reports, key=age):
         if one.report.name == reports.TAGGING and one.report.tables.get("top"):
-            ours[runs.corpus_of(one)] = one  # the newest of a corpus
+            ours[runs.corpus_of(one)] = one  # the newest for each corpus remains
     rows = []
     for corpus, one in ours.items():
         words = [f"{row['word']} ({'/'.join(row['labels'])})" for row in one.report.tables["top"]]
@@ -167,7 +167,7 @@ def top_words(runs: KnownRuns) -> ScoreTable:
     )
 
 
-# ---- which tables the papers have ----
+# ---- the papers' tables ----
 
 
 def _coreference(kind: str, what: str) -> PaperTable:
@@ -283,7 +283,7 @@ PAPER_TABLES: tuple[PaperTable, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task, the rows of reports that it is measured by, and the metric that stands for it."""
+    """A task, the reports that measure it, and the metric that represents it."""
 
     name: str
     unit: str
@@ -306,33 +306,33 @@ TASKS = (
     Task("claims", "accuracy", reports.CLAIMS, "test", "label_accuracy"),
     Task("attention, events", _HIGHER, reports.ATTENTION, "", "gap/event", tables.POINTS),
 )
-_ONE_SYSTEM = (reports.PERPLEXITY, reports.QUESTIONS, reports.ATTENTION)  # an encoder is one system there
+_ONE_SYSTEM = (reports.PERPLEXITY, reports.QUESTIONS, reports.ATTENTION)  # here each encoder is one system
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskColumn:
-    """A task on a corpus."""
+    """A column of the table of encoders: a task on a corpus."""
 
     task: Task
     corpus: str
-    size: tuple[int, str]  # how much was measured on: a number, and in words
-    taken: Mapping[str, TakenRow]  # encoder -> the row that stands for it
-    left: int = 0  # how many numbers were measured on other items of the corpus and are not shown
+    size: tuple[int, str]  # size of the test set, as a number and in words
+    taken: Mapping[str, TakenRow]  # encoder -> the row that represents it
+    left: int = 0  # number of scores on other test sets of the corpus, which are not shown
 
     @property
     def heading(self) -> str:
-        """Task and corpus."""
+        """Task and corpus, as the heading."""
         return f"{self.task.name}, {self.corpus}"
 
     @property
     def weight(self) -> tuple[int, int, str]:
-        """Of several test sets of a corpus the one with the highest is shown."""
+        """Sort key of the test sets of a corpus; the one with the highest is shown."""
         finished = (one.sources[-1].report.finished for one in self.taken.values())
         return len(self.taken), self.size[0], max(finished, default="")
 
 
 def task_columns(runs: KnownRuns, *, choose: str = "") -> list[TaskColumn]:
-    """The columns, in the order of the papers; `choose`: reports that are taken before newer ones."""
+    """The columns, in the order of the papers; `choose`: reports that are preferred over newer ones."""
     columns = []
     for task in TASKS:
         by_test: dict[tuple, list[Series]] = {}
@@ -353,9 +353,9 @@ def task_columns(runs: KnownRuns, *, choose: str = "") -> list[TaskColumn]:
 
 
 def encoder_table(columns: Sequence[TaskColumn]) -> ScoreTable | None:
-    """The table; None if nothing was measured with any encoder."""
+    """The table of encoders; None if nothing was measured with any encoder."""
     names = {name for column in columns for name in column.taken}
-    # those that come with the project first
+    # those that ship with the project first
     encoders = sorted(names, key=lambda name: (not name.startswith("storyworld/"), name))
     if not encoders:
         return None
@@ -380,8 +380,8 @@ def encoder_table(columns: Sequence[TaskColumn]) -> ScoreTable | None:
 
 
 def _by_encoder(task: Task, every: Sequence[Series], runs: KnownRuns) -> dict[str, TakenRow]:
-    """Encoder -> its row: of the newest of the reports, and there of the system that is best on dev; where
-    nothing is known of dev, of the first, which is how the paper does it."""
+    """Encoder -> its row: from the newest report, and of its systems the one that is best on dev; if there
+    are no dev scores, the first, as in the paper."""
     dev = f"{tables.DEV}{task.metric}"
     taken: dict[str, TakenRow] = {}
     for series in every:  # the oldest first
@@ -397,7 +397,7 @@ def _by_encoder(task: Task, every: Sequence[Series], runs: KnownRuns) -> dict[st
 
 
 def _encoder_of_match(one: TakenRow, runs: KnownRuns) -> str:
-    """Of an alignment the encoder is that of the run of notebook 04."""
+    """For an alignment, the encoder of the run of notebook 04."""
     source = one.sources[-1].report
     given = str(source.parameters.get("matching_run", ""))
     matching = runs.run_at(given) if source.name == reports.ALIGNMENT else None

@@ -1,4 +1,4 @@
-"""Where models look across documents (CDLM section 3.5: Figure 3 and Table 6): notebook 11."""
+"""Which tokens models attend to across documents (CDLM section 3.5: Figure 3 and Table 6): notebook 11."""
 
 from cdlm_lab.experiments.attention_analysis.explorer import explore
 from cdlm_lab.experiments.attention_analysis.ranks import (

@@ -1,4 +1,4 @@
-"""The explorer of notebook 11 with models behind it, which read what is opened in it."""
+"""The explorer of notebook 11 with the models behind it, which read what is opened in it."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from cdlm_lab.widgets.explorer import Choices, Content, Explorer, Opened, Select
 from cdlm_lab.widgets.explorer.content import OWN
 from cdlm_lab.widgets.html import counted, document_name
 
-KEPT_MODELS = 4  # in memory
+KEPT_MODELS = 4  # most models held in memory
 
 
 def explore(analysis: Analysis) -> ExploredCluster:
-    """Load the models that the parameter `explore` names, write the documents into their sequences, open the
-    explorer. Raises ParameterError: a variant without a model, none, or more than two; a name that no
-    document has."""
+    """Load the models that the parameter `explore` names, pack the documents into their sequences, and open
+    the explorer. Raises ParameterError for a variant without a model, no or more than two models, or an
+    unknown document."""
     names, known = analysis.settings.explore.split(), analysis.settings.checkpoints
     if missing := [name for name in names if name not in known]:
         raise ParameterError(
@@ -48,8 +48,7 @@ def explore(analysis: Analysis) -> ExploredCluster:
 
 
 class ExploredCluster:
-    """The explorer over some documents, and the models behind it. `documents` and `readers` are what is open
-    now."""
+    """The explorer over some documents, and its models. `documents` and `readers` are those open now."""
 
     documents: list[CoreferenceDocument]
     readers: list[Reader]
@@ -69,7 +68,7 @@ class ExploredCluster:
         self.view = Explorer(content, choices=choices, title="Where does the model look?")
 
     def open(self, opened: Opened) -> Content:
-        """Read the documents with the models; ValueError for what cannot be read."""
+        """Read the documents with the models. Raises ValueError if they cannot be read."""
         source = own_source(opened.text) if opened.example == OWN else self._sources[opened.example]
         loaded = {self._models[key].label: self._load(key) for key in opened.models}
         known = {document.id: document for document in source.documents}
@@ -100,7 +99,7 @@ class ExploredCluster:
             form = {"where": model.where}
             try:
                 loaded = self.analysis.load(model.variant, load_language_model, **form)
-            except CheckpointError:  # without a head no words can be predicted, but all else can be seen
+            except CheckpointError:  # without a language-model head all but word prediction works
                 loaded = self.analysis.load(model.variant, load_encoder, **form)
             if len(self._loaded) >= KEPT_MODELS:
                 del self._loaded[next(iter(self._loaded))]
@@ -109,7 +108,7 @@ class ExploredCluster:
 
     @property
     def summary(self) -> str:
-        """How much is shown, and what is not, as nobody marked it."""
+        """A sentence on how much is shown, and whether mentions are marked."""
         words = sum(len(document.tokens) for document in self.documents)
         counts = f"{counted(len(self.documents), 'document')}, {words:,} words"
         if mentions := sum(len(document.mentions) for document in self.documents):
@@ -119,7 +118,7 @@ class ExploredCluster:
         return f"{counts}; no mention is marked{wrong}, so nothing is underlined, and all else works"
 
     def save(self) -> None:
-        """Write `explorer.html`, and `explorer.png` where Chromium is installed, into the run's folder."""
+        """Write `explorer.html`, and `explorer.png` if Chromium is installed, into the run folder."""
         folder = self.analysis.folder
         print("written:", self.view.save_html(folder / "explorer.html"))
         try:
@@ -128,7 +127,7 @@ class ExploredCluster:
             print(f"no picture: {error}")
 
     def chosen_sentences(self) -> ChosenSentences:
-        """Buttons that show in bertviz what is chosen in the explorer."""
+        """Buttons that show the explorer's current selection in bertviz."""
         buttons = ChosenSentences(self.in_bertviz, models=[reader.name for reader in self.readers])
 
         def offer() -> None:
@@ -138,7 +137,7 @@ class ExploredCluster:
         return buttons
 
     def in_bertviz(self, model: str, view: str, direction: str) -> str:
-        """What is chosen in the explorer now, as `sentences_in_bertviz` shows it."""
+        """The explorer's current selection in bertviz, as HTML."""
         (reader,) = (reader for reader in self.readers if reader.name == model)
         chosen = self.view.chosen
         reader, chosen = reader.edited(chosen.edits), replace(chosen, edits=(), gradients=False)
@@ -152,8 +151,8 @@ def content_of(
     selection: Selection | None = None,
     names: Sequence[str] = (),
 ) -> Content:
-    """What the explorer shows of documents and the models that read them; `selection`: at first, in the last
-    layer; `names`: of the documents, by default their ids."""
+    """The explorer's content for documents and the models that read them. `selection`: the initial one, moved
+    to the last layer; `names`: of the documents, by default their ids."""
     gold, called = gold_names(documents), names or [one.id for one in documents]
     shown = [shown_document(one, gold=gold, name=name) for one, name in zip(documents, called, strict=True)]
     layers = min(reader.model.config.num_hidden_layers for reader in readers)
@@ -173,7 +172,7 @@ def content_of(
 def _first_words(
     source: Source, documents: Sequence[CoreferenceDocument], spans: Sequence[tuple], firsts: Sequence[int]
 ) -> Selection | None:
-    """The pair of a source in its documents, whose first words were `firsts`; None if one is not there."""
+    """The pair of a source as a selection in documents that begin at words `firsts`; None if it was cut."""
     if source.pair is None:
         return None
     at = {
@@ -190,7 +189,7 @@ def _unread(
     readers: Sequence[Reader],
     max_length: int,
 ) -> str:
-    """A line on the words that are not shown or not read, "" if all are."""
+    """A line on the words that are not shown or not read, "" if there are none."""
     shown, words = (sum(len(document.tokens) for document in of) for of in (documents, whole))
     lost = max(int(reader.firsts[-1]) - len(set(reader.words[reader.words >= 0])) for reader in readers)
     limit = f"the models read at once ({max_length:,} tokens, the parameter max_length)"

@@ -1,5 +1,5 @@
-"""What the explorer can open: examples of the corpus, texts of one's own, the models of the notebook, those
-that come with the project, and those of runs."""
+"""What the explorer can open: topics of the corpus, the reader's own texts, the models of the notebook, those
+that ship with the project, and those of other runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from cdlm_lab.widgets.html import joined, shortened, variant_name
 
 GIVEN = "given"  # key of the documents that the notebook's parameters name
 LONGEST_LABEL = 60
-MOST_RUNS = 40  # whose models are listed, the newest
+MOST_RUNS = 40  # most runs whose models are listed, newest first
 
 
 # ---- documents ----
@@ -34,23 +34,23 @@ MOST_RUNS = 40  # whose models are listed, the newest
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Source:
-    """Documents that belong together, and which of them are opened at first."""
+    """Related documents, and which of them are opened at first."""
 
     key: str
     label: str
     documents: Sequence[CoreferenceDocument]
     first: Sequence[str]  # ids
-    pair: AlignedPair | None = None  # the words to begin with; None = nothing is chosen
+    pair: AlignedPair | None = None  # the mentions selected at first; None = no selection
     whole: bool = False  # True = never cut
 
     @property
     def example(self) -> Example:
-        """As the explorer lists it."""
+        """This source as an entry in the explorer's list."""
         of = {one.id: f"{one.id}: {shortened(headline_of(one), LONGEST_LABEL)}" for one in self.documents}
         return Example(key=self.key, label=self.label, documents=of)
 
     def spans(self, documents: Sequence[CoreferenceDocument]) -> list[TokenSpan]:
-        """Of each document the words to begin with, (0, 0) = none."""
+        """For each document the words selected at first, (0, 0) = none."""
         chosen = {} if self.pair is None else {one.document: one for one in self._mentions}
         return [chosen[one.id].tokens if one.id in chosen else (0, 0) for one in documents]
 
@@ -60,8 +60,8 @@ class Source:
 
 
 def sources_of(analysis: Analysis) -> list[Source]:
-    """What the parameters name, if they do, and each topic with the pair of events that corefers in different
-    words; the first of them is opened."""
+    """The documents that the parameters name, if any, then each topic with a coreferring event pair in
+    different words; the first source is opened."""
     known = {document.id: document for topic in analysis.topics for document in topic.documents}
     positive = [pair for pair in analysis.pairs["event"] if pair.corefer]
     sources = _given(analysis, known)
@@ -74,7 +74,7 @@ def sources_of(analysis: Analysis) -> list[Source]:
 
 
 def own_source(text: str) -> Source:
-    """What somebody typed; a DataError for what is not text."""
+    """A text that the reader typed. Raises DataError if it cannot be read."""
     topic = parse_marked_documents(text, kind="event", source="your own text", needs_marks=False)
     return _uncut("own", "your own text", topic.documents)
 
@@ -119,8 +119,8 @@ def headline_of(document: CoreferenceDocument) -> str:
 def _in_different_words(
     pairs: Sequence[AlignedPair], documents: Mapping[str, CoreferenceDocument]
 ) -> AlignedPair:
-    """Of the pairs that share no word, or of all, the one with the shortest documents: they are shown beside
-    each other."""
+    """Among the pairs that share no word, or among all if there are none, the one with the shortest
+    documents, which are shown side by side."""
 
     def words(mention: CoreferenceMention) -> set[str]:
         return set(documents[mention.document].text_of(mention).casefold().split())
@@ -142,10 +142,10 @@ def excerpts(
     max_length: int,
     around: Sequence[TokenSpan],
 ) -> list[tuple[CoreferenceDocument, int]]:
-    """Each document with as many whole sentences as fit together into `max_length` tokens of every tokenizer,
-    and the number of its first word in the whole document. They are those around a span of words, half-open,
-    at least the span's own; each document has an equal share of the room, what a short one leaves goes to the
-    others."""
+    """Cut each document to whole sentences, so that together they fit into `max_length` tokens of every
+    tokenizer. Returns for each the excerpt and the index of its first word in the whole document. The excerpt
+    grows around a half-open span of words, at least the span's own sentences; documents get equal shares of
+    the room, and what a short one leaves goes to the others."""
     lengths = [_sentence_lengths(document, tokenizers) for document in documents]
     room, _ = equal_share(
         [int(of.sum()) for of in lengths],
@@ -162,7 +162,7 @@ def excerpts(
 def _sentence_lengths(
     document: CoreferenceDocument, tokenizers: Sequence[PreTrainedTokenizerBase]
 ) -> np.ndarray:
-    """int64 (sentences,), tokens of each, of the tokenizer that makes the most of it."""
+    """int64 (sentences,), tokens of each sentence by the tokenizer that needs the most."""
     ends = np.array([0, *(end for _, end in document.sentences)])
     starts = [encode_document(document, tokenizer).starts for tokenizer in tokenizers]
     return np.max([np.diff(of[ends]) for of in starts], axis=0)
@@ -171,7 +171,7 @@ def _sentence_lengths(
 def _fitting(
     sentences: Sequence[TokenSpan], lengths: np.ndarray, *, room: int, span: TokenSpan
 ) -> tuple[int, int]:
-    """Half-open span of sentences: that of the span of words, and by turns the next and the one before."""
+    """Half-open span of sentences: those of the span of words, then in turn the next and previous."""
     first = max(number for number, (start, _) in enumerate(sentences) if start <= span[0])
     last = 1 + max(number for number, (start, _) in enumerate(sentences) if start < max(span[1], 1))
     left, grown = room - int(lengths[first:last].sum()), True
@@ -185,7 +185,7 @@ def _fitting(
 
 
 def _part(document: CoreferenceDocument, first: int, last: int) -> CoreferenceDocument:
-    """Some sentences of a document, half-open, with the mentions in them."""
+    """The sentences [first, last) of a document, with the mentions in them."""
     start, end = document.sentences[first][0], document.sentences[last - 1][1]
     if (start, end) == (0, len(document.tokens)):
         return document
@@ -210,16 +210,16 @@ def _part(document: CoreferenceDocument, first: int, last: int) -> CoreferenceDo
 
 @dataclass(frozen=True, kw_only=True)
 class NamedModel:
-    """A model that can be opened."""
+    """A model that the explorer can open."""
 
     label: str
     where: str
-    variant: str  # how it was trained; "" = not known
+    variant: str  # the variant as which it was trained; "" = unknown
 
 
 def models_to_open(analysis: Analysis) -> dict[str, NamedModel]:
-    """By key: the notebook's, those that come with the project, and language models of runs that lie beside
-    this run."""
+    """Key -> model: the notebook's, those that ship with the project, and language models of runs in the same
+    parent folder as this run."""
     models = {
         variant: NamedModel(label=variant_name(variant), where=where, variant=variant)
         for variant, where in analysis.settings.checkpoints.items()

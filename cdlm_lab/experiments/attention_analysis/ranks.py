@@ -1,9 +1,9 @@
 """The systematic attention analysis (CDLM section 3.5, Table 6): notebook 11.
 
-Of pairs of mentions in two documents, one is made global; how high does the other rank among the tokens of
-its document by the attention between them? Every model reads the same pairs with the same sources. Ranks of
-each pair are kept, so that a stopped run goes on and two models are compared pair by pair. Intervals and
-tests draw topics.
+Of two mentions in different documents, one (the source) is made global: how high does the other (the target)
+rank among the tokens of its document by the attention between them? Every model reads the same pairs with the
+same sources. The ranks of each pair are saved, so that a stopped run continues and models are compared pair
+by pair. Intervals and tests resample topics.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ from cdlm_lab.widgets.score_tables import score_table
 from cdlm_lab.widgets.tables import Cell, ScoreTable, SystemRow, p_text, text_table
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report"]
-PAPER, RANDOM_SPAN, FIRST_HEAD = 0, 1, 2  # what stands in a row of ranks
-BASE = "longformer"  # above whose gap the others should be
-COMPARED = ("difference", "low", "high", "p", "clusters")  # what the report has of a test
+PAPER, RANDOM_SPAN, FIRST_HEAD = 0, 1, 2  # columns in a row of ranks
+BASE = "longformer"  # the baseline in the tests of the gap
+COMPARED = ("difference", "low", "high", "p", "clusters")  # columns of a test in the report
 Load = Callable[..., tuple[PreTrainedModel, PreTrainedTokenizerBase]]
 
 
@@ -90,7 +90,7 @@ class Settings(Checkpoints):
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis(ExperimentRun):
-    """The documents, and the pairs of each kind of mention."""
+    """A run of notebook 11: the documents, and the pairs of each kind of mention."""
 
     NAME: ClassVar[str] = "attention analysis"
 
@@ -100,8 +100,8 @@ class Analysis(ExperimentRun):
 
     @classmethod
     def read(cls, settings: Settings) -> Analysis:
-        """Read the corpus and draw the pairs. Raises ValueError for a bad corpus, or one without pairs of a
-        kind in at least two topics."""
+        """Read the corpus and sample the pairs. Raises ValueError for a bad corpus, or one that does not have
+        pairs of each kind, coreferring and not, in at least two topics."""
         topics = read_corpus(settings.corpus, settings.split, stories=settings.stories)
         form = {"count": settings.pairs, "seed": settings.seed}
         pairs = {kind: sample_aligned_pairs(topics, kind, **form) for kind in KINDS}
@@ -116,19 +116,19 @@ class Analysis(ExperimentRun):
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the report says of the data."""
+        """Facts about the corpus, stored in the report."""
         return parameters_of(self.settings, "corpus", "split") | {"topics": [one.id for one in self.topics]}
 
     @property
     def readings(self) -> int:
-        """How often two documents are read: each pair by each model."""
+        """The number of forward passes: each pair by each model."""
         return len(self.settings.checkpoints) * sum(map(len, self.pairs.values()))
 
     def load(
         self, variant: str, load: Load, *, where: str = ""
     ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-        """A model as it is analysed, on the default device, with its tokenizer; `load`: `load_encoder` or
-        `load_language_model`; `where`: "" = the checkpoint of the variant."""
+        """A model on the default device, with its tokenizer; `load`: `load_encoder` or `load_language_model`;
+        `where`: "" = the checkpoint of the variant. Global projections are reset if the settings say so."""
         form = parameters_of(self.settings, "max_length", "window", "attention", "seed")
         model, tokenizer = load(where or self.settings.checkpoints[variant], **form)
         if self.settings.reset_globals and variant in VARIANTS:
@@ -136,14 +136,14 @@ class Analysis(ExperimentRun):
         return model.to(default_device()), tokenizer
 
     def of_sort(self, kind: str, sort: str) -> tuple[np.ndarray, list[str]]:
-        """Which pairs of a kind are of a sort, bool (pairs of the kind,), and the topic of each of them."""
+        """Which pairs of a kind are `positive` or `negative`, bool (pairs of the kind,), and their topics."""
         chosen = np.array([pair.corefer == (sort == "positive") for pair in self.pairs[kind]])
         return chosen, [pair.topic for pair, of_sort in zip(self.pairs[kind], chosen, strict=True) if of_sort]
 
 
 class ModelRanks(NamedTuple):
-    """What was measured of one model: its layers and heads, and for each kind of mention float32 (pairs, 2 +
-    layers x heads), the ranks by the paper's score, of a random span, and by each head alone."""
+    """The ranks by one model: its numbers of layers and heads, and for each kind of mention float32 (pairs, 2
+    + layers x heads): the rank by the paper's score, of a random span, and by each head alone."""
 
     layers: int
     heads: int
@@ -154,12 +154,12 @@ Measured = Mapping[str, ModelRanks]  # by variant, in paper order
 
 
 def prepare(settings: Settings) -> Analysis:
-    """Take the run's folder, read the corpus and draw the pairs; nothing is run."""
+    """Claim the run folder, read the corpus and sample the pairs; runs no model."""
     return Analysis.open(settings)
 
 
 def preview(analysis: Analysis) -> HTML:
-    """What a person wants to know before the run starts."""
+    """The main facts about the run before it starts."""
     settings = analysis.settings
     models = ", ".join(f"{variant} ({where})" for variant, where in settings.checkpoints.items())
     facts = [("models", models)]
@@ -172,10 +172,10 @@ def preview(analysis: Analysis) -> HTML:
 
 
 def _time_in_words(analysis: Analysis) -> str:
-    """How long the readings take; a few pairs are read to learn how long one takes."""
+    """The expected time of all forward passes, from timing a few pairs."""
     _, ranks = _reader(analysis, next(iter(analysis.settings.checkpoints)))
     sample = [pairs[len(pairs) // 2] for pairs in analysis.pairs.values()]
-    ranks(sample[:1])  # the first reading is slower than all others
+    ranks(sample[:1])  # warm-up: the first forward pass is slower than all others
     start = time.perf_counter()
     ranks(sample)
     seconds = (time.perf_counter() - start) / len(sample) * analysis.readings
@@ -183,8 +183,8 @@ def _time_in_words(analysis: Analysis) -> str:
 
 
 def predict(analysis: Analysis) -> dict[str, ModelRanks]:
-    """The ranks of every pair under every model, with one progress bar; they are kept in `ranks/`, and what
-    is there is not read again."""
+    """The ranks of every pair by every model, with one progress bar; saved in `ranks/`, and what is there is
+    not computed again."""
     folder, measured = analysis.folder / "ranks", {}
     with Progress(total=analysis.readings, desc="reading pairs", unit="pair") as bar:
         for variant in analysis.settings.checkpoints:
@@ -199,7 +199,7 @@ def predict(analysis: Analysis) -> dict[str, ModelRanks]:
 
 
 def _reader(analysis: Analysis, variant: str) -> tuple[PreTrainedModel, Callable[..., np.ndarray]]:
-    """A model, and `target_ranks` of it, which still takes pairs, a file and a bar."""
+    """A model, and its `target_ranks`, which still takes pairs, a file and a bar."""
     model, tokenizer = analysis.load(variant, load_encoder)
     documents = (document for topic in analysis.topics for document in topic.documents)
     return model, partial(
@@ -223,18 +223,18 @@ def target_ranks(
     file: Path | None = None,
     bar: Progress | None = None,
 ) -> np.ndarray:
-    """Rank of each pair's target, with the source global.
+    """Rank of each pair's target while the source is global.
 
-    Both documents stand in one sequence, in the order of their names, unmarked; what is too long is cut
-    around the mentions.
+    Both documents stand in one sequence, in the order of their ids, without marks; if they are too long, they
+    are cut to the text around the mentions.
 
     Args:
-        file: `.npy`; pairs that it holds are not run again. It belongs to one model and one list of pairs.
-        bar: counts pairs, those that `file` holds too.
+        file: `.npy`; pairs in it are not run again. It belongs to one model and one list of pairs.
+        bar: counts pairs, including those in `file`.
 
     Returns:
-        float32 (pairs, 2 + layers x heads): the paper's percentile rank; that of a random span of the same
-        length, on average; then the target's by each head of each layer alone, layer after layer.
+        float32 (pairs, 2 + layers x heads): the percentile rank by the paper's score; the mean rank of random
+        spans of the same length; then the target's rank by each head of each layer alone, layer after layer.
     """
     width = FIRST_HEAD + model.config.num_hidden_layers * model.config.num_attention_heads
     bar = bar or Progress(disable=True)
@@ -290,10 +290,10 @@ def _ranks(
 
 @once
 def evaluate(analysis: Analysis, measured: Measured) -> Scores:
-    """Mean ranks, gaps between the sorts of pairs, tests between variants, and what each head does.
+    """Mean ranks, gaps between the sorts of pairs, tests between variants, and results of each head.
 
     `positive/event` and so on: the mean percentile rank with its 95% interval over topics, tested against the
-    next variant in paper order; `chance` is that of random spans as long as the targets. `gap/event`:
+    next variant in the paper's order; `chance` is that of random spans as long as the targets. `gap/event`:
     positives minus negatives, tested against Longformer.
     """
     comparisons = [*comparisons_of(analysis, measured), *gap_comparisons(analysis, measured)]
@@ -331,8 +331,8 @@ def evaluate(analysis: Analysis, measured: Measured) -> Scores:
 
 
 def gap_comparisons(analysis: Analysis, measured: Measured) -> list[dict[str, Any]]:
-    """The gap of each variant against that of Longformer, on the same pairs, topics being what is drawn;
-    `p_holm`: corrected for the variants."""
+    """Tests of the gap of each variant against Longformer's, on the same pairs, resampling topics; `p_holm`
+    is corrected for the variants."""
     rows: list[dict[str, Any]] = []
     for kind in analysis.pairs if BASE in measured else ():
         sorts = [analysis.of_sort(kind, sort) for sort in SORTS]
@@ -353,9 +353,9 @@ def gap_comparisons(analysis: Analysis, measured: Measured) -> list[dict[str, An
 
 
 def comparisons_of(analysis: Analysis, measured: Measured) -> list[dict[str, Any]]:
-    """Each variant against the next in paper order, paired pair by pair, topics being what is drawn.
+    """Each variant against the next in the paper's order, paired pair by pair, resampling topics.
 
-    `difference`: mean rank of `a` minus that of `b`; `p_holm`: corrected for the rows of one sort and kind.
+    `difference`: mean rank of `a` minus that of `b`; `p_holm` is corrected for the rows of one sort and kind.
     """
     rows = []
     for kind in analysis.pairs:
@@ -375,7 +375,7 @@ def comparisons_of(analysis: Analysis, measured: Measured) -> list[dict[str, Any
 
 
 def table_view(report: Report) -> ScoreTable:
-    """Table 6, beside the paper's, and the mean rank of random spans as long as the second mentions."""
+    """Table 6 beside the paper's, with the mean rank of random spans as long as the targets."""
     chances: dict[str, list[float]] = {}
     for row in report.rows:
         if row.chance is not None:
@@ -385,8 +385,8 @@ def table_view(report: Report) -> ScoreTable:
 
 
 def gap_view(report: Report) -> ScoreTable:
-    """How many points higher the targets of each variant rank if they corefer, and how far that is above
-    Longformer, a cell a kind."""
+    """How many points higher the targets of each variant rank if they corefer, and how much that exceeds
+    Longformer's gap, one column per kind of mention."""
     gaps: dict[str, list[str | Cell]] = {}
     for row in report.rows:
         if row.metric.startswith("gap/"):
@@ -404,7 +404,7 @@ def gap_view(report: Report) -> ScoreTable:
 
 
 def distribution_view(analysis: Analysis, measured: Measured) -> go.Figure:
-    """How the ranks of the pairs are spread."""
+    """The distribution of the ranks of the pairs."""
     ranks = {
         variant: {
             f"{sort}/{kind}": of_kind[analysis.of_sort(kind, sort)[0], PAPER]
@@ -418,15 +418,15 @@ def distribution_view(analysis: Analysis, measured: Measured) -> go.Figure:
 
 
 def head_views(analysis: Analysis, measured: Measured) -> list[go.Figure]:
-    """One figure a kind: which heads of which layers rank coreferring targets higher."""
+    """One figure per kind of mention: which heads of which layers rank coreferring targets higher."""
     maps = {kind: head_differences(analysis, measured, kind) for kind in analysis.pairs}
     figures = {kind: head_maps(of_kind, title=f"{kind} mentions") for kind, of_kind in maps.items()}
     return [keep_figure(analysis.settings.run_folder, f"heads-{kind}", one) for kind, one in figures.items()]
 
 
 def head_differences(analysis: Analysis, measured: Measured, kind: str) -> dict[str, np.ndarray]:
-    """Variant -> (layers, heads), mean rank of the targets that corefer minus that of the others, by one head
-    of one layer alone; percentage points."""
+    """Variant -> (layers, heads), mean rank of coreferring targets minus that of the others, in percentage
+    points, by one head of one layer alone."""
     chosen = [analysis.of_sort(kind, sort)[0] for sort in SORTS]
     differences = {}
     for variant, ranks in measured.items():

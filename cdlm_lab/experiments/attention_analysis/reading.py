@@ -1,4 +1,4 @@
-"""A model that has read the documents of the explorer: what a person chooses is run, scored and ranked.
+"""A model that reads the explorer's documents: it is run on the reader's choices, and words are ranked.
 
 Words are ranked, where the paper ranks tokens: a word's score is the mean (or the largest) of its tokens',
 and its percentile rank is among the words of its document; punctuation and the source do not count.
@@ -24,36 +24,36 @@ from cdlm_lab.examples.tokens import encode_document, from_tokenizer
 from cdlm_lab.widgets.explorer import Panel, Prediction, Selection, ShownDocument
 from cdlm_lab.widgets.explorer.records import Attributed, Edit, Place
 
-KEPT_RUNS = 24  # of the model, so that layers and heads can be changed without another
+KEPT_RUNS = 24  # cached forward passes, so that changing layer or heads needs no new one
 
 
 @dataclass(kw_only=True, eq=False)
 class Reader:
-    """A model that has read the documents."""
+    """A model with the documents it reads."""
 
-    name: str  # above its panel
+    name: str  # shown above its panel
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     documents: Sequence[CoreferenceDocument]
-    max_length: int  # tokens of the sequence at most
-    sequence: DocumentSequence  # the documents as it reads them
+    max_length: int  # most tokens of the sequence
+    sequence: DocumentSequence  # the documents as one input sequence
     firsts: (
         np.ndarray
-    )  # number of the first word of each document among all words, and at the end their number
-    runs: dict[tuple, Any] = field(default_factory=dict)  # by what was run, the last ones
+    )  # index of the first word of each document among all words; at the end, the number of words
+    runs: dict[tuple, Any] = field(default_factory=dict)  # cache of the latest results, by what was run
 
     @property
     def words(self) -> np.ndarray:
-        """int64 (seq,), number of each position's word among all words; -1 = special token."""
+        """int64 (seq,), index of each position's word among all words; -1 = special token."""
         return self.sequence.word_numbers(np.diff(self.firsts))
 
     @property
     def document_of_word(self) -> np.ndarray:
-        """int64 (words of all documents,)."""
+        """int64 (words of all documents,), index of each word's document."""
         return np.repeat(np.arange(len(self.firsts) - 1), np.diff(self.firsts))
 
     def positions(self, place: Place) -> np.ndarray:
-        """Positions of words; ValueError if they are not in the text that the model reads."""
+        """Positions of the words of a place. Raises ValueError if they were cut from the sequence."""
         document, start, end = place
         positions = self.sequence.positions(document, (start, end))
         if not len(positions):
@@ -64,16 +64,16 @@ class Reader:
         return positions
 
     def words_at(self, place: Place) -> slice:
-        """Words of a document among all words."""
+        """Slice of the words of a place among all words."""
         document, start, end = place
         return slice(self.firsts[document] + start, self.firsts[document] + end)
 
     def positions_of(self, places: Sequence[Place]) -> np.ndarray:
-        """Positions of all these words, in order."""
+        """Positions of the words of all places, sorted."""
         return np.unique(np.concatenate([[], *(self.positions(place) for place in places)]).astype(np.int64))
 
     def edited(self, edits: Sequence[Edit]) -> Reader:
-        """The same model with words rewritten; a word stays one place, however many words are written."""
+        """The same model with words replaced; a word stays one place even if its replacement is several."""
         if not edits:
             return self
         changed = [list(document.tokens) for document in self.documents]
@@ -85,19 +85,19 @@ class Reader:
         return self._kept(("edited", tuple(edits)), lambda: read_documents(documents, models, **form)[0])
 
     def is_global(self, selection: Selection) -> np.ndarray:
-        """bool (seq,), True = sees everything."""
+        """bool (seq,), True = has global attention."""
         source = (selection.source,) if selection.source and selection.source_global else ()
         chosen = self.positions_of((*selection.extra_global, *source))
         return np.isin(np.arange(len(self.sequence.input_ids)), chosen)
 
     def hidden(self, selection: Selection) -> np.ndarray:
-        """int64 (seq,), the text with masks for all pieces of the hidden words."""
+        """int64 (seq,), input ids with the mask token at all pieces of the hidden words."""
         ids = self.sequence.input_ids.copy()
         ids[self.positions_of(selection.masked)] = self.tokenizer.mask_token_id
         return ids
 
     def attention(self, selection: Selection) -> SourceAttention:
-        """From and to the source in all layers."""
+        """Attention from and to the source in all layers."""
         chosen = (selection.source, selection.source_global, selection.extra_global, selection.masked)
         return self._kept(
             ("attention", *chosen),
@@ -111,7 +111,7 @@ class Reader:
         )
 
     def predictions(self, selection: Selection) -> tuple[Prediction, ...]:
-        """What the model makes of each hidden span, all pieces of all of them being hidden."""
+        """The model's predictions for each hidden span, with all pieces of all of them masked."""
         if not selection.masked:
             return ()
         key = ("predictions", self.is_global(selection).tobytes(), selection.masked)
@@ -135,7 +135,8 @@ class Reader:
         )
 
     def attributed(self, selection: Selection) -> Attributed | None:
-        """What the prediction of the last hidden span rests on; None if it is not wanted, or none is."""
+        """Attribution of the last hidden span's prediction to the words; None if it is not requested, or
+        nothing is hidden."""
         if not (selection.gradients and selection.masked):
             return None
         key = ("gradients", self.is_global(selection).tobytes(), selection.masked)
@@ -160,11 +161,11 @@ class Reader:
 
     @cached_property
     def word_pieces(self) -> WordPieces:
-        """Which pieces may stand where in a guess."""
+        """Which word pieces may stand where in a prediction."""
         return WordPieces(self.tokenizer)
 
     def _kept(self, key: tuple, run: Callable[[], Any]) -> Any:
-        """What `run` gives, or gave when it was last asked."""
+        """The cached result for `key`, or else that of `run`, which is then cached."""
         if key not in self.runs:
             if len(self.runs) >= KEPT_RUNS:
                 del self.runs[next(iter(self.runs))]
@@ -178,7 +179,7 @@ def read_documents(
     *,
     max_length: int,
 ) -> list[Reader]:
-    """Write the documents into one sequence for each model; nothing is run. `models`: by name to show."""
+    """Pack the documents into one sequence for each model; runs no model. `models`: by display name."""
     firsts, readers = np.cumsum([0, *(len(document.tokens) for document in documents)]), []
     for name, (model, tokenizer) in models.items():
         encoded = [encode_document(document, tokenizer) for document in documents]
@@ -192,8 +193,8 @@ def read_documents(
 def shown_document(
     document: CoreferenceDocument, *, gold: Mapping[str, str] | None = None, name: str = ""
 ) -> ShownDocument:
-    """A record as the explorer shows it, with its mentions. `gold`: what to call clusters; `name`: what to
-    call the document; by default by their ids."""
+    """A document as the explorer shows it, with its mentions. `gold`: cluster id -> name to show; `name`: of
+    the document; both default to ids."""
     gold = gold or {}
     mentions = tuple((*one.tokens, gold.get(one.cluster, one.cluster)) for one in document.mentions)
     form = {"words": document.tokens, "sentences": document.sentences, "mentions": mentions}
@@ -201,8 +202,8 @@ def shown_document(
 
 
 def panel_of(reader: Reader, selection: Selection, counts: np.ndarray) -> Panel:
-    """Run the model, or take a run that was kept, and score every word; `counts`: bool (words of all
-    documents,), True = ranked. Where words are rewritten, the panel holds that of the text before, too."""
+    """Run the model, or use a cached run, and score every word; `counts`: bool (words of all documents,),
+    True = ranked. If words are edited, the panel also holds that of the text before."""
     if selection.edits:
         unedited = replace(selection, edits=())
         before = panel_of(reader, replace(unedited, gradients=False), counts)
@@ -225,7 +226,7 @@ def panel_of(reader: Reader, selection: Selection, counts: np.ndarray) -> Panel:
     ranked = counts.copy()
     ranked[reader.words_at(selection.source)] = False
     groups, target_rank = np.where(ranked, reader.document_of_word, -1), None
-    if selection.target:  # the rank of its mean among the other words of its document
+    if selection.target:  # the rank of its mean score among the other words of its document
         span, others = reader.words_at(selection.target), groups == selection.target[0]
         others[span] = False
         if others.any():

@@ -1,7 +1,7 @@
-"""How much sentences have to do with each other: the overview of the explorer, and two sentences in bertviz.
+"""Attention between sentences: the explorer's overview, and two sentences in bertviz.
 
 The overview needs the attention between all sentences. A model with sparse attention has none across
-documents unless something is global, so the sentences are made global in turn, the first ones of all
+documents unless some tokens are global, so the sentences are made global in turn: the first sentences of all
 documents together, then the second ones, and so on.
 """
 
@@ -21,17 +21,17 @@ from cdlm_lab.widgets.explorer.bertviz import bertviz_html
 from cdlm_lab.widgets.explorer.records import Place
 from cdlm_lab.widgets.html import seconds_in_words
 
-MOST_TOKENS = {"head": 32, "model": 24}  # of each of two sentences, in bertviz's two views
+MOST_TOKENS = {"head": 32, "model": 24}  # most tokens of each sentence, in bertviz's two views
 
 
 def overview_of(
     readers: Sequence[Reader], documents: Sequence[ShownDocument], tell: Callable[[str], None]
 ) -> list[np.ndarray]:
-    """How much the sentences have to do with each other, for each model: (sentences, sentences) float64.
+    """The attention between the sentences, for each model: (sentences, sentences) float64.
 
-    Row i, column j: the weight between a token of sentence i, while that is global, and a token of sentence
-    j in the last layer, both ways, summed over heads, on average. Sentences that did not fit have 0.
-    `tell`: called with a line on how far it is.
+    Row i, column j: the mean attention in the last layer, in both directions and summed over heads, between a
+    token of sentence i, made global for this, and a token of sentence j. Sentences that did not fit have 0.
+    `tell`: called with a line of text about the progress.
     """
     sizes = [len(document.sentences) for document in documents]
     lengths = [end - start for document in documents for start, end in document.sentences]
@@ -76,14 +76,14 @@ def sentences_in_bertviz(
     view: str,
     direction: str = "from",
 ) -> str:
-    """bertviz's view of two sentences as HTML: that of the source, and that of the target (without one, of
-    the strongest word of another document), with the global attention that is chosen in the explorer.
+    """bertviz's view of two sentences as HTML: that of the source, and that of the target (if none is chosen,
+    of the strongest word of another document), with the global attention chosen in the explorer.
 
-    Only what passes between the two is shown; within a sentence there is far more, and it would hide this.
+    Only attention between the two is shown; within a sentence there is far more, which would hide it.
 
     Args:
         view: `head` or `model`.
-        direction: `from` = what the source's sentence gives to the other; `to` = what it receives.
+        direction: `from` = from the source's sentence to the other; `to` = from the other to it.
     """
     if selection.source is None:
         raise ValueError("choose words in the explorer first: click a word or drag over several")
@@ -104,7 +104,7 @@ def sentences_in_bertviz(
 
 
 def _strongest(reader: Reader, documents: Sequence[CoreferenceDocument], selection: Selection) -> Place:
-    """The word of another document that goes with the source most. Raises ValueError without another one."""
+    """The word of another document with the highest score. Raises ValueError without another one."""
     counts = np.concatenate([shown_document(document).counts for document in documents])
     allowed = counts & (reader.document_of_word != selection.source[0])
     if not allowed.any():
@@ -116,14 +116,14 @@ def _strongest(reader: Reader, documents: Sequence[CoreferenceDocument], selecti
 
 
 def _around(reader: Reader, documents: Sequence[CoreferenceDocument], place: Place, most: int) -> np.ndarray:
-    """Positions of the sentence of a span, at most so many, those nearest to the span."""
+    """Positions of the sentence of a span, at most `most` of them, those nearest to the span."""
     document, start, end = place
     first, last = next(one for one in documents[document].sentences if one[0] <= start < one[1])
     sentence = reader.sequence.positions(document, (first, max(last, end)))
     middle = np.searchsorted(sentence, reader.positions(place)).mean()
     begin = int(min(max(round(middle - most / 2), 0), max(0, len(sentence) - most)))
     end, words = min(begin + most, len(sentence)), reader.words[sentence]
-    while 0 < begin < end - 1 and words[begin] == words[begin - 1]:  # no word is cut, such as a number
+    while 0 < begin < end - 1 and words[begin] == words[begin - 1]:  # never cut inside a word, as a number
         begin += 1
     while begin + 1 < end < len(sentence) and words[end] == words[end - 1]:
         end -= 1
@@ -131,7 +131,7 @@ def _around(reader: Reader, documents: Sequence[CoreferenceDocument], place: Pla
 
 
 def _texts(reader: Reader, documents: Sequence[CoreferenceDocument], positions: np.ndarray) -> list[str]:
-    """The tokens there, with an ellipsis where their sentence goes on."""
+    """The tokens at these positions, with an ellipsis where their sentence continues."""
     texts = token_texts(reader.tokenizer, reader.sequence.input_ids[positions])[0]
     document = int(reader.sequence.document[positions[0]])
     first, last = (int(reader.sequence.word[positions[end]]) for end in (0, -1))

@@ -1,4 +1,4 @@
-"""Coreference across documents (CDLM sections 3.2, A.2, C.1; Tables 2 and 3): notebook 03."""
+"""Cross-document coreference resolution (CDLM sections 3.2, A.2, C.1; Tables 2 and 3): notebook 03."""
 
 from cdlm_lab.experiments.coreference.evaluation import (
     clusters_view,

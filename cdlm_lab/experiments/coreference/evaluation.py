@@ -1,7 +1,7 @@
-"""What notebook 03 shows and leaves behind: what it will cost, scores beside baselines, tests, clusters in
-context, wrong pairs, merge trees, the table, and coreference in documents of one's own.
+"""Evaluation and views of notebook 03: cost estimates, scores beside baselines, tests, clusters in context,
+wrong pairs, merge trees, the table, and coreference in the reader's own documents.
 
-Intervals and tests draw topics; topics that share a cluster, of the key or of any system, are drawn together.
+Intervals and tests resample topics; topics that share a cluster, of the key or of any system, stay together.
 """
 
 from __future__ import annotations
@@ -56,24 +56,24 @@ from cdlm_lab.widgets.score_tables import score_table
 from cdlm_lab.widgets.tables import ScoreTable, Shown, published_rows
 
 __all__ = ["evaluate", "preview", "report"]
-Clusters = Sequence[Sequence[tuple[str, int, int]]]  # of places of mentions: document, start, end
+Clusters = Sequence[Sequence[tuple[str, int, int]]]  # each a list of mentions: document, start, end
 BASELINES = ("singletons", "one cluster", "same head word")
 RESAMPLES = 10_000
-LOOKED_AT = 200  # training pairs, to find some of middling length
-MOST_IN_WHOLE = 5_000  # pairs of dev that are all read in whole documents, to see what the shortcut costs
+LOOKED_AT = 200  # training pairs from which those of median length are timed
+MOST_IN_WHOLE = 5_000  # most dev pairs for which whole documents are read to measure the shortcut's loss
 
 
-# ---- before the start ----
+# ---- before training ----
 
 
 def preview(prepared: CoreferenceRun) -> Shown:
-    """What a person wants to know before a run starts."""
+    """The main facts about the run before it starts."""
     return facts_table(facts_of(prepared))
 
 
 def facts_of(prepared: CoreferenceRun) -> list[tuple[str, str]]:
-    """What `preview` shows, as (name, text); takes a few seconds, for a few pairs are scored, and learned
-    from, to know how long that takes."""
+    """The rows of `preview`, as (name, text). Takes a few seconds: a few pairs are scored and trained on to
+    estimate the time."""
     settings, groups = prepared.settings, prepared.groups
     mentions = [
         f"{split} {sum(1 for _ in mentions_of(topics, kind=settings.kind)):,}"
@@ -119,7 +119,7 @@ def facts_of(prepared: CoreferenceRun) -> list[tuple[str, str]]:
 
 
 def _training_in_words(prepared: CoreferenceRun) -> str:
-    """From a batch of pairs of middling length, as training puts like lengths together."""
+    """Timed on a batch of pairs of median length, as training batches have pairs of similar lengths."""
     examples, size = prepared.train_examples, prepared.config.micro_batch_size
     some = range(0, len(examples), max(1, len(examples) // LOOKED_AT))
     by_length = sorted(some, key=examples.length_of)
@@ -130,7 +130,7 @@ def _training_in_words(prepared: CoreferenceRun) -> str:
 
 
 def _sample(prepared: CoreferenceRun, context: str, size: int = 24) -> tuple[float, float, float]:
-    """Seconds a pair, tokens a pair, and the share of tokens that do not fit, over a few pairs of dev."""
+    """Seconds per pair, tokens per pair, and the fraction of tokens that do not fit, from a few dev pairs."""
     settings, examples = prepared.settings, replace(prepared.examples["dev"], context=context)
     numbers = list(range(0, len(examples), max(1, len(examples) // size)))[:size]
     sizes = [examples.size_of(number) for number in numbers]
@@ -138,7 +138,7 @@ def _sample(prepared: CoreferenceRun, context: str, size: int = 24) -> tuple[flo
     chosen = [examples[number] for number in numbers[: settings.micro_batch_size]]
     model, batch = prepared.model.to(default_device()).eval(), prepared.job().collate(chosen)
     with computing_in(settings.precision, model.device):
-        scorer.probabilities(model, batch)  # the first time is slower than all others
+        scorer.probabilities(model, batch)  # warm-up: the first call is slower than all others
         start = time.perf_counter()
         scorer.probabilities(model, batch)
     seconds = (time.perf_counter() - start) / len(chosen)
@@ -150,10 +150,10 @@ def _sample(prepared: CoreferenceRun, context: str, size: int = 24) -> tuple[flo
 
 @once
 def evaluate(prepared: CoreferenceRun, predictions: Predictions) -> Scores:
-    """Scores of dev and test at the chosen threshold, beside baselines and the runs of `compare_with`;
-    clusters are written into the run's folder.
+    """Scores of dev and test at the chosen threshold, beside baselines and the runs of `compare_with`; also
+    writes the clusters into the run folder.
 
-    Raises ParameterError for a run without clusters, or whose clusters lack some of the mentions.
+    Raises ParameterError if a run to compare with has no clusters, or its clusters lack some mentions.
     """
     settings, folder, threshold = prepared.settings, prepared.folder, predictions.threshold
     rows: list[Score] = []
@@ -192,8 +192,8 @@ def evaluate(prepared: CoreferenceRun, predictions: Predictions) -> Scores:
 
 
 def baseline_responses(topics: Sequence[Topic], groups: Sequence[MentionGroup]) -> dict[str, Clusters]:
-    """What needs no training: every mention alone, all of a group together, and equal head words of a group
-    together."""
+    """Baselines without training: every mention alone, one cluster per group, and within a group one cluster
+    per head word."""
     documents = _documents(topics)
     mentions = [mention for group in groups for mention in group.mentions]
     group_of = [group.id for group in groups for _ in group.mentions]
@@ -212,15 +212,15 @@ def coreference_scores(
     seed: int = 0,
     columns: Mapping[str, str] | None = None,
 ) -> tuple[list[Score], list[dict[str, Any]]]:
-    """Scores of systems that cluster the same mentions, and tests of the first against each other one.
+    """Scores of systems that cluster the same mentions, and tests of the first system against each other one.
 
     Args:
         topic_of: topic of each document.
-        columns: of all rows.
+        columns: further columns of all rows.
 
     Returns:
-        Rows of `muc/recall`, `conll/f1` and so on; the CoNLL F1 has its 95% interval, the count of topics (n)
-        and, on test, its p. And a row for each test of the CoNLL F1, `p_holm` corrected for all of them.
+        Rows of `muc/recall`, `conll/f1` and so on; the CoNLL F1 has its 95% interval, the number of topics
+        (n) and, on test, its p. And a row for each test of the CoNLL F1, `p_holm` corrected for all of them.
     """
     columns = columns or {}
     topic = metrics.joined_topics(key, *responses.values(), topic=lambda place: topic_of[place[0]])
@@ -253,9 +253,9 @@ def coreference_scores(
 
 
 def what_sentences_lose(prepared: CoreferenceRun, folder: Path) -> list[dict[str, Any]]:
-    """For dev and test, after `predict`: the threshold of the reading by sentences, the pairs, how many of
-    them are read in whole documents, the coreferring ones, and how many of these are passed over; of dev,
-    where it has at most MOST_IN_WHOLE pairs, also the best CoNLL F1 so and with all pairs read. Nothing where
+    """For dev and test, after `predict`: the threshold on the scores by sentences, the number of pairs, how
+    many are read in whole documents, how many corefer, and how many of these are skipped; for dev, if it has
+    at most MOST_IN_WHOLE pairs, also the best CoNLL F1 with the skipping and with all pairs read. Empty if
     whole documents are read at once."""
     rows = []
     for split in ("dev", "test") if prepared.settings.first_by_sentences else ():
@@ -278,7 +278,7 @@ def what_sentences_lose(prepared: CoreferenceRun, folder: Path) -> list[dict[str
 
 
 def summary(report: Report) -> str:
-    """What the reading by sentences passed over, if there was one, and the threshold that dev chose."""
+    """How many pairs reading by sentences skipped, if it was used, and the threshold chosen on dev."""
     lines = []
     for row in report.tables.get("sentences_first", ()):
         share, lost = row["read"] / max(1, row["pairs"]), row["corefer_passed_over"] / max(1, row["corefer"])
@@ -297,9 +297,8 @@ def summary(report: Report) -> str:
 
 
 def read_clusters(folder: Path, split: str, *, among: Clusters) -> list[list[tuple]]:
-    """The clusters that another run wrote, of the mentions of `among` alone: a run on fewer topics can be
-    compared with one on all. Raises ParameterError: the folder has none, or some of the mentions are not in
-    them."""
+    """The clusters that another run wrote, restricted to the mentions of `among`: so a run on fewer topics
+    can be compared with one on all. Raises ParameterError if the folder has none, or they lack mentions."""
     file = folder / f"clusters-{split}.json"
     if not file.is_file():
         raise ParameterError(
@@ -319,8 +318,8 @@ def read_clusters(folder: Path, split: str, *, among: Clusters) -> list[list[tup
 def _write_conll(
     file: Path, topics: Sequence[Topic], clusters: Mapping[str, Sequence[CoreferenceMention]]
 ) -> None:
-    """For reference scorers. Mentions of one cluster that cross do not fit that form; then the file is left
-    out with a line of output."""
+    """Write a file for reference scorers. The format cannot hold crossing mentions of one cluster; then the
+    file is left out and a line printed."""
     try:
         write_conll(file, topics, clusters)
     except ValueError as error:
@@ -331,13 +330,13 @@ def _write_conll(
 
 
 def clusters_view(prepared: CoreferenceRun, predictions: Predictions) -> Shown:
-    """The clusters of the largest group of test, each mention in its sentence."""
+    """The clusters of the largest test group, each mention in its sentence."""
     clusters = shown_clusters(prepared.topics["test"], _largest(predictions), predictions.threshold)
     return Shown(widgets.clusters_html(clusters))
 
 
 def tree_view(prepared: CoreferenceRun, predictions: Predictions) -> go.Figure:
-    """The merge tree of the largest group of test, with the threshold."""
+    """The merge tree of the largest test group, with the threshold."""
     largest, documents = _largest(predictions), _documents(prepared.topics["test"])
     names = gold_names(documents.values())
     mentions = [_shown(mention, documents, names) for mention in largest.group.mentions]
@@ -348,13 +347,13 @@ def tree_view(prepared: CoreferenceRun, predictions: Predictions) -> go.Figure:
 
 
 def errors_view(prepared: CoreferenceRun, predictions: Predictions) -> Shown:
-    """The wrong pairs of all groups of test."""
+    """The wrong pairs of all test groups."""
     errors = pair_errors(prepared.topics["test"], predictions.test, predictions.threshold)
     return Shown(widgets.errors_html(*errors, threshold=predictions.threshold))
 
 
 def table_view(report: Report) -> ScoreTable:
-    """Baselines, the systems of test, and below them what the paper reports on the same kind of mentions."""
+    """Baselines and systems on test, and below them the paper's scores on the same kind of mentions."""
     kind, systems = report.parameters["kind"], dict.fromkeys(row.system for row in report.rows if row.system)
     names = sorted(systems, key=lambda name: name not in BASELINES)
     papers = [
@@ -371,7 +370,7 @@ def table_view(report: Report) -> ScoreTable:
 def shown_clusters(
     topics: Sequence[Topic], prediction: GroupPrediction, threshold: float, *, gold: bool = True
 ) -> list[widgets.ShownCluster]:
-    """The clusters of one group, each mention in its sentence; `gold`: False = they are not known."""
+    """The clusters of one group, each mention in its sentence; `gold`: False = gold is unknown."""
     documents, shown = _documents(topics), []
     names = gold_names(documents.values()) if gold else None
     for number, cluster in enumerate(prediction.clusters(threshold), start=1):
@@ -383,7 +382,7 @@ def shown_clusters(
 def pair_errors(
     topics: Sequence[Topic], predictions: Sequence[GroupPrediction], threshold: float
 ) -> tuple[list[widgets.PairError], list[widgets.PairError]]:
-    """Pairs that were put together and do not corefer, and pairs that corefer and were kept apart."""
+    """Pairs that were merged and do not corefer, and pairs that corefer and were kept apart."""
     documents = _documents(topics)
     names = gold_names(documents.values())
     merged: list[widgets.PairError] = []
@@ -416,7 +415,7 @@ def _shown(
     documents: Mapping[str, CoreferenceDocument],
     names: Mapping[str, str] | None,
 ) -> ShownMention:
-    """`names`: of the gold clusters; None = these are not known."""
+    """A mention in its sentence; `names`: of the gold clusters, None = these are unknown."""
     document = documents[mention.document]
     first, last = document.sentences[mention.sentence]
     start, end = mention.tokens
@@ -428,16 +427,16 @@ def _shown(
     )
 
 
-# ---- documents of one's own ----
+# ---- the reader's own documents ----
 
 
 def example_of(kind: str) -> Path:
-    """What stands in the box before anything is typed."""
+    """The file with the text in the input box before the reader types."""
     return Path(__file__).parent / "own_texts" / f"{kind}.txt"
 
 
 def own_documents(prepared: CoreferenceRun, predictions: Predictions) -> OwnDocuments:
-    """A box for documents with marked mentions, at first those of the parameter `own_documents`, or an
+    """An input box for documents with marked mentions, at first those of the parameter `own_documents` or an
     example; their clusters are also written to `own_clusters.json`."""
     settings = prepared.settings
     text = read_text(settings.own_documents or example_of(settings.kind))
@@ -447,9 +446,9 @@ def own_documents(prepared: CoreferenceRun, predictions: Predictions) -> OwnDocu
 
 
 def own_clusters(prepared: CoreferenceRun, text: str, *, source: str = "text") -> Callable[[float], str]:
-    """Score all pairs of the marked mentions of a text; the function returned takes a threshold, writes the
-    clusters with document, half-open span of tokens and words of each mention into the run's folder, and
-    gives them as HTML. Raises DataError, which names the `source`."""
+    """Score all pairs of the marked mentions of a text. Returns a function of a threshold that gives the
+    clusters as HTML and writes them into the run folder, with document, half-open token span and words of
+    each mention. Raises DataError, which names the `source`."""
     topic = parse_marked_documents(text, kind=prepared.settings.kind, source=source)
     prediction = score_own(prepared, topic, source=source).prediction
     documents = _documents([topic])
@@ -468,8 +467,8 @@ def own_clusters(prepared: CoreferenceRun, text: str, *, source: str = "text") -
 
 
 class ScoredOwn(NamedTuple):
-    """The mentions of a topic with the scores of their pairs, and how many tokens of the pairs' documents
-    were read and how many did not fit."""
+    """The mentions of a topic with the scores of their pairs, and the number of tokens of the pairs'
+    documents that were read and that did not fit."""
 
     prediction: GroupPrediction
     read: int
@@ -477,7 +476,7 @@ class ScoredOwn(NamedTuple):
 
 
 def score_own(one: scorer.Scorer, topic: Topic, *, source: str = "documents") -> ScoredOwn:
-    """Score all pairs of mentions of a topic. Raises DataError, which names the `source`: there is one."""
+    """Score all pairs of mentions of a topic. Raises DataError, naming `source`, for a single mention."""
     groups = group_mentions([topic], one.settings.kind, "topic", None)
     if len(groups[0].mentions) < 2:
         remedy = "mark at least two with <m> and </m>"

@@ -1,19 +1,18 @@
-"""From a corpus to clusters of mentions: settings, training, scores of pairs, the threshold.
+"""Coreference from a corpus to clusters of mentions: settings, training, pair scores, the threshold.
 
 A pair scorer is trained on the train topics; pairs of the dev and test mentions are scored, mentions are
 clustered by average linkage, and the threshold is the one with the best CoNLL F1 on dev. Test topics are
-looked at once, with that threshold.
+evaluated once, with that threshold.
 
 Choices where the paper is silent, all but the last as in the released code: AdamW without weight decay
-(beta_2 0.999, epsilon 1e-8), a rate that falls linearly without warm-up; the epoch with the best CoNLL F1 on
-dev is kept (`checkpoint="loss"`: that with the lowest loss on a sample of dev pairs, which is cheaper);
+(beta_2 0.999, epsilon 1e-8); a learning rate that falls linearly without warm-up; the epoch with the best
+CoNLL F1 on dev is kept (`checkpoint="loss"`: lowest loss on a sample of dev pairs, which is cheaper);
 training pairs are made within gold topics, as those of dev; test is searched within predicted topics where
-they are known; singletons count. Negatives are drawn at random, as the paper says; the released code takes
-all.
+they are known; singletons count. Negatives are sampled, as the paper says; the released code takes all.
 
-`first_by_sentences` is in no paper: whole documents are read only for pairs whose sentences score at least as
-high as all but this share of the coreferring dev pairs. The others keep their score by sentences: a 0 would
-weigh more in average linkage than anything that was read.
+`first_by_sentences` is in no paper: whole documents are read only for pairs whose score by sentences alone is
+high enough that at most this fraction of the coreferring dev pairs score lower. The other pairs keep their
+score by sentences: a 0 would weigh more in average linkage than anything that was read.
 """
 
 from __future__ import annotations
@@ -50,11 +49,11 @@ from cdlm_lab.training.trained import trained_model
 from cdlm_lab.training.validation import Judge
 
 SPLITS = get_args(CoreferenceSplit)
-SYSTEM = "this run"  # as tables call it
+SYSTEM = "this run"  # its name in tables
 THRESHOLDS = np.round(np.arange(0.02, 1.0, 0.02), 2)
-# The loss of so many dev pairs is watched after each epoch; at most a quarter of the training pairs.
+# Dev pairs for the validation loss after each epoch; also at most a quarter of the number of training pairs.
 DEV_PAIRS, LEAST_DEV_PAIRS = 2_000, 64
-SENTENCES_AT_ONCE = 8  # times as many pairs of sentences as of documents
+SENTENCES_AT_ONCE = 8  # batches of sentence pairs are this many times larger than those of document pairs
 
 
 @settings
@@ -113,7 +112,7 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class Scorer:
-    """A pair scorer and how it reads."""
+    """A pair scorer with its tokenizer and settings."""
 
     settings: Settings
     model: PairScorer
@@ -122,24 +121,24 @@ class Scorer:
 
 @dataclass(frozen=True, kw_only=True)
 class CoreferenceRun(ModelRun, Scorer):
-    """All that a run needs, before anything is trained; mappings are by split."""
+    """A coreference run: the corpus, the scorer and its pairs; mappings are by split."""
 
     NAME: ClassVar[str] = "coreference"
     SHAPES: ClassVar[tuple[str, ...]] = ("kind", "model", "context", "max_length", "window")
 
     settings: Settings
     topics: Mapping[str, list[Topic]]
-    groups: Mapping[str, list[MentionGroup]]  # mentions that are searched together
-    level: Mapping[str, str]  # why these, in words
-    passed_over: Mapping[str, PassedOver]  # what of the corpus could not be used
+    groups: Mapping[str, list[MentionGroup]]  # mentions among which coreference is searched
+    level: Mapping[str, str]  # how the groups were made, in words
+    passed_over: Mapping[str, PassedOver]  # parts of the corpus that could not be used
     examples: Mapping[str, MentionPairExamples]  # every pair of each group
-    train_examples: MentionPairExamples  # of all epochs; the pairs of an update have like lengths
-    dev_examples: MentionPairExamples  # pairs whose loss is watched
+    train_examples: MentionPairExamples  # of all epochs; the pairs of a batch have similar lengths
+    dev_examples: MentionPairExamples  # pairs for the validation loss
     config: TrainingConfig
 
     @classmethod
     def read(cls, settings: Settings) -> CoreferenceRun:
-        """Read the corpus, load the encoder, draw the pairs."""
+        """Read the corpus, load the encoder, and sample the pairs."""
         loaded = load_scorer(settings)
         tokenizer = loaded.tokenizer
         passed_over = {split: PassedOver() for split in SPLITS}
@@ -158,7 +157,7 @@ class CoreferenceRun(ModelRun, Scorer):
             _check_room(examples[split], groups[split])
         train_examples = replace(examples["train"], **drawn)
         dev_examples = replace(examples["dev"], **_drawn_pairs(settings, groups["dev"], 1, most=watched))
-        longest_first = np.argsort(_lengths_of(dev_examples), kind="stable")[::-1]  # with little padding
+        longest_first = np.argsort(_lengths_of(dev_examples), kind="stable")[::-1]  # needs little padding
         passes = parameters_of(settings, "epochs", "batch_size", "micro_batch_size", "learning_rate")
         passes |= parameters_of(settings, "warmup_steps", "precision", "parallel", "workers", "seed")
         config = config_of_passes(items=len(train_examples) // settings.epochs, **passes)
@@ -177,12 +176,12 @@ class CoreferenceRun(ModelRun, Scorer):
 
     @staticmethod
     def load(settings: Settings) -> tuple[PairScorer, PreTrainedTokenizerBase]:
-        """Of `load_scorer`."""
+        """The scorer and its tokenizer."""
         scorer = load_scorer(settings)
         return scorer.model, scorer.tokenizer
 
     def job(self) -> TrainingJob:
-        """The scorer and what it learns from."""
+        """The training job: the scorer and its examples."""
         return TrainingJob(
             model=self.model,
             tokenizer=self.tokenizer,
@@ -195,7 +194,7 @@ class CoreferenceRun(ModelRun, Scorer):
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the report says of the data."""
+        """Facts about the corpus, stored in the report."""
         settings = self.settings
         return {
             "corpus": settings.corpus,
@@ -209,8 +208,8 @@ class CoreferenceRun(ModelRun, Scorer):
 
 
 def prepare(settings: Settings) -> CoreferenceRun:
-    """Take the run's folder, read the corpus, load the encoder, draw the pairs; what of the corpus could not
-    be used is printed. Raises ValueError with one clear line for whatever does not fit."""
+    """Claim the run folder, read the corpus, load the encoder, sample the pairs; prints what of the corpus
+    could not be used. Raises ValueError with a one-line message if anything does not fit."""
     return CoreferenceRun.open(settings)
 
 
@@ -226,8 +225,8 @@ def load_scorer(settings: Settings) -> Scorer:
 def read_topics(
     settings: Settings, split: CoreferenceSplit, passed_over: PassedOver | None = None
 ) -> list[Topic]:
-    """All topics of a split; of dev and test only those that the settings name. `passed_over` counts what
-    cannot be used."""
+    """All topics of train; of dev and test only those that the settings name, if any. `passed_over` counts
+    what cannot be used."""
     return read_coreference_split(
         settings.corpus,
         split,
@@ -241,9 +240,9 @@ def read_topics(
 def searched_together(
     settings: Settings, topics: Sequence[Topic], split: str
 ) -> tuple[str, list[MentionGroup]]:
-    """Mentions in groups that may corefer, and what the groups are, in words. Raises ParameterError: there
-    are no mentions of the kind. Raises DataError: a file of predicted topics lists some documents with
-    mentions and not others."""
+    """How mentions are grouped, in words, and the groups within which they may corefer. Raises ParameterError
+    if there are no mentions of the kind. Raises DataError if a file of predicted topics lists only some of
+    the documents that have mentions."""
     documents = {mention.document for mention in mentions_of(topics, kind=settings.kind)}
     if not documents:
         raise ParameterError(f"{settings.corpus}: no {settings.kind} mentions in {len(topics)} topics")
@@ -273,7 +272,7 @@ def pair_examples(
     topics: Sequence[Topic],
     groups: Sequence[MentionGroup],
 ) -> MentionPairExamples:
-    """Every pair of each group, once, group after group; documents are tokenised when they are first read."""
+    """Every pair within each group, once, group after group; documents are tokenised on first use."""
     documents = (document for topic in topics for document in topic.documents)
     return MentionPairExamples(
         mentions=mention_pairs.mentions_in(groups),
@@ -288,7 +287,7 @@ def pair_examples(
 def _drawn_pairs(
     settings: Settings, groups: Sequence[MentionGroup], epochs: int, *, most: int | None
 ) -> dict[str, np.ndarray]:
-    """`pairs` and `labels` of all epochs, one after the other; negatives are drawn anew in each."""
+    """`pairs` and `labels` of all epochs, concatenated; negatives are sampled anew in each epoch."""
     form = parameters_of(settings, "negatives_per_positive", "seed")
     drawn = [mention_pairs.sampled_pairs(groups, **form, epoch=epoch) for epoch in range(epochs)]
     return {
@@ -316,8 +315,8 @@ def _check_room(examples: MentionPairExamples, groups: Sequence[MentionGroup]) -
 
 
 def dev_judge(prepared: CoreferenceRun) -> Judge | None:
-    """CoNLL F1 of a scorer on all of dev, at its best threshold; None where there is nothing to choose from
-    (one epoch), or the loss chooses."""
+    """A function from a scorer to its CoNLL F1 on all of dev at the best threshold; None if the checkpoint is
+    selected by loss, or there is only one epoch."""
     if prepared.settings.checkpoint != "conll" or prepared.settings.epochs == 1:
         return None
 
@@ -344,10 +343,10 @@ def score_pairs(
     """Probability that the mentions of each pair corefer; float32 (pairs,), whatever the precision.
 
     Args:
-        file: `.npy`; what it holds is not scored again, and it grows every 20 seconds. One file belongs to
-            one model and one list of pairs. None = nothing is kept.
-        batch_size: pairs read at once, of like length; changes nothing but speed and memory.
-        both_orders: score (i, j) and (j, i) and take the mean; the second order has a file of its own.
+        file: `.npy`; pairs in it are not scored again, and it is saved every 20 seconds. It belongs to one
+            model and one list of pairs. None = nothing is saved.
+        batch_size: pairs per batch, of similar lengths; affects only speed and memory.
+        both_orders: score (i, j) and (j, i) and take the mean; the second order has its own file.
     """
     if both_orders:
         form = {"batch_size": batch_size, "precision": precision, "name": name}
@@ -370,9 +369,9 @@ def score_pairs(
     return scores.values
 
 
-@torch.no_grad()  # not inference_mode: the judge of a training asks between updates
+@torch.no_grad()  # not inference_mode: the judge of a training predicts between optimizer steps
 def probabilities(model: PairScorer, batch: dict[str, torch.Tensor]) -> np.ndarray:
-    """Of the pairs of a batch, float32 (pairs,)."""
+    """Probability that each pair of a batch corefers, float32 (pairs,)."""
     on_device = {key: tensor.to(model.device) for key, tensor in batch.items()}
     return torch.sigmoid(model(**on_device).logits).cpu().numpy()
 
@@ -384,28 +383,28 @@ def _beside(file: Path | None, what: str) -> Path | None:
 def _scored(
     prepared: Scorer, examples: MentionPairExamples, *, file: Path | None, name: str, times: int = 1
 ) -> np.ndarray:
-    """Probabilities as the settings say; `times`: as many pairs are read at once."""
+    """Probabilities of all pairs as the settings say; `times`: factor on the batch size."""
     form = parameters_of(prepared.settings, "both_orders", "precision") | {"file": file, "name": name}
     batch_size = times * prepared.settings.micro_batch_size
     return score_pairs(prepared.model.to(default_device()), examples, batch_size=batch_size, **form)
 
 
 class FirstScores(NamedTuple):
-    """Probabilities by sentences, float32 (pairs,); pairs below the threshold are not read in whole
-    documents."""
+    """Probabilities from sentences alone, float32 (pairs,); for pairs below the threshold, whole documents
+    are not read."""
 
     scores: np.ndarray
     threshold: float
 
     @property
     def read(self) -> np.ndarray:
-        """bool (pairs,), True = read in whole documents."""
+        """bool (pairs,), True = whole documents are read."""
         return self.scores >= self.threshold
 
 
 def first_scores(prepared: CoreferenceRun, split: str, folder: Path | None) -> FirstScores | None:
-    """The scores by sentences of the pairs of a split, with the threshold of dev; None where whole documents
-    are read at once."""
+    """The scores of a split's pairs from sentences alone, with the threshold from dev; None if whole
+    documents are read at once."""
     lost = prepared.settings.first_by_sentences
     if not lost:
         return None
@@ -420,7 +419,7 @@ def first_scores(prepared: CoreferenceRun, split: str, folder: Path | None) -> F
 
 
 def passing_threshold(scores: np.ndarray, corefer: np.ndarray, *, lost: float) -> float:
-    """The largest threshold that at most a share of the coreferring pairs score less than; 0 if none does.
+    """The largest threshold with at most a fraction `lost` of coreferring pairs below; 0 if none corefer.
 
     Example:
         >>> scores, corefer = np.array([0.1, 0.2, 0.3, 0.9]), np.array([True, False, True, True])
@@ -436,24 +435,24 @@ def passing_threshold(scores: np.ndarray, corefer: np.ndarray, *, lost: float) -
 
 @dataclass(frozen=True)
 class GroupPrediction:
-    """The mentions of a group and the probability of each pair, (mentions, mentions)."""
+    """The mentions of a group and the coreference probability of each pair, (mentions, mentions)."""
 
     group: MentionGroup
     scores: np.ndarray
 
     @cached_property
     def tree(self) -> np.ndarray:
-        """How the mentions come together, whatever the threshold."""
+        """The merge tree of the mentions, which does not depend on the threshold."""
         return clustering.merge_tree(self.scores)
 
     def clusters(self, threshold: float) -> list[tuple[CoreferenceMention, ...]]:
-        """The mentions, put together while the mean probability between two clusters is above a threshold."""
+        """Clusters, merged while the mean probability between two of them is above the threshold."""
         return clustering.clusters_of(self.group.mentions, clustering.labels_at(self.tree, threshold))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions:
-    """The groups of dev and test, and the threshold that is best on dev."""
+    """The predictions for the groups of dev and test, and the threshold that is best on dev."""
 
     dev: list[GroupPrediction]
     test: list[GroupPrediction]
@@ -461,13 +460,13 @@ class Predictions:
 
     @property
     def threshold(self) -> float:
-        """Clusters are joined above it."""
+        """The mean probability above which two clusters are merged."""
         return self.choice.threshold
 
 
 def predict(prepared: CoreferenceRun) -> Predictions:
-    """Score every pair of every group of dev and test, and choose the threshold; the scores are kept in
-    `scores/`, so that a stopped run goes on."""
+    """Score every pair of every group of dev and test, and choose the threshold; scores are saved in
+    `scores/`, so that a stopped run continues."""
     folder = prepared.folder / "scores"
     dev, test = (predict_split(prepared, split, folder) for split in ("dev", "test"))
     return Predictions(dev=dev, test=test, choice=choose_threshold(prepared, dev))
@@ -476,8 +475,8 @@ def predict(prepared: CoreferenceRun) -> Predictions:
 def predict_split(
     prepared: CoreferenceRun, split: str, folder: Path | None, *, name: str = "", whole: bool = False
 ) -> list[GroupPrediction]:
-    """The predictions of a split; scores are kept in `folder`. `whole`: also what the first reading by
-    sentences passed over is read in whole documents."""
+    """The predictions for a split; scores are saved in `folder`. `whole`: True = also read whole documents
+    for the pairs that the first reading by sentences skips."""
     return predict_groups(
         prepared,
         prepared.examples[split],
@@ -499,8 +498,8 @@ def predict_groups(
     first: FirstScores | None = None,
     whole: bool = False,
 ) -> list[GroupPrediction]:
-    """Score every pair of every group; with `first`, only the pairs that pass (and the others too if `whole`)
-    are read."""
+    """Score every pair of every group. With `first`, whole documents are read only for the pairs above its
+    threshold, or for all if `whole`."""
     if first is None:
         scores = _scored(prepared, examples, file=file, name=name)
     else:
@@ -518,21 +517,21 @@ def predict_groups(
 
 
 def response_at(predictions: Sequence[GroupPrediction], threshold: float) -> list[list[tuple]]:
-    """Clusters of all groups at a threshold, of places of mentions, as the metrics read them."""
+    """Predicted clusters of all groups at a threshold, each a list of (document, start, end)."""
     clusters = (cluster for prediction in predictions for cluster in prediction.clusters(threshold))
     return [[mention.place for mention in cluster] for cluster in clusters]
 
 
 def key_of(topics: Sequence[Topic], kind: str) -> list[list[tuple]]:
-    """Gold clusters of all topics, of places of mentions."""
+    """Gold clusters of all topics, each a list of (document, start, end)."""
     return [[mention.place for mention in cluster] for cluster in gold_clusters(topics, kind=kind).values()]
 
 
 def choose_threshold(
     prepared: CoreferenceRun, predictions: Sequence[GroupPrediction]
 ) -> clustering.ThresholdChoice:
-    """The threshold with the best CoNLL F1 on dev, without clusters of one mention if the settings leave them
-    out of all scores."""
+    """The threshold with the best CoNLL F1 on dev, without singletons if the settings leave these out of all
+    scores."""
     key, singletons = key_of(prepared.topics["dev"], prepared.settings.kind), prepared.settings.singletons
 
     def conll_f1(threshold: float) -> float:

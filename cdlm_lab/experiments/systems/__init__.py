@@ -1,1 +1,1 @@
-"""The systems that experiments compare: from a name to a model, to what it reads and to what it says."""
+"""The systems that experiments compare: from a name to a model, to the input it reads and its predictions."""

@@ -1,5 +1,5 @@
-"""The systems that answer questions over several documents (CDLM section 3.4): encoders of CDLM's ablation,
-how they read questions, and what they answer."""
+"""Multi-hop question answering systems (CDLM section 3.4): the encoders of CDLM's ablation, how they read
+questions, and the answers they predict."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from cdlm_lab.models.question_answering import AnswerSpan, DecodedAnswer, Place,
 from cdlm_lab.widgets.html import variant_name
 from cdlm_lab.widgets.questions import ReadQuestion
 
-# Those of CDLM's ablation, which answer.
+# The encoders of CDLM's ablation; each is fine-tuned to answer questions.
 ENCODERS = {name: System(name, variant_name(name)) for name in VARIANTS}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answerer:
-    """A model and how it reads questions."""
+    """A question answering model with its tokenizer and maximum sequence length."""
 
     model: QuestionAnswerer
     tokenizer: PreTrainedTokenizerBase
     max_length: int
 
     def examples(self, questions: Sequence[MultihopQuestion], *, labelled: bool = True) -> QuestionExamples:
-        """What `collate` makes batches of."""
+        """Examples of these questions, from which `collate` makes batches."""
         return QuestionExamples(
             questions=questions,
             encoded=EncodedQuestions(questions, self.tokenizer),
@@ -47,19 +47,19 @@ class Answerer:
 
     @property
     def collate(self) -> QuestionCollate:
-        """From examples to batches."""
+        """Turns examples into batches."""
         return QuestionCollate(pad_token_id=self.tokenizer.pad_token_id)
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionPredictions:
-    """Answers to questions, in order."""
+    """Predicted answers to questions, in the same order."""
 
     questions: Sequence[MultihopQuestion]
     answers: Sequence[DecodedAnswer]
 
     def official(self) -> dict[str, dict[str, Any]]:
-        """As the official evaluation takes them: `answer`, id -> text; `sp`, id -> [[title, sentence]]."""
+        """In the format of the official evaluation: `answer`, id -> text; `sp`, id -> [[title, sentence]]."""
         pairs = list(zip(self.questions, self.answers, strict=True))
         return {
             "answer": {question.id: answer.text for question, answer in pairs},
@@ -67,7 +67,7 @@ class QuestionPredictions:
         }
 
     def save(self, file: Path) -> None:
-        """Write a line for each question; sentences are rows of paragraph, number and probability."""
+        """Write one line of JSON per question; a sentence is a list of paragraph, number and probability."""
         rows = []
         for question, answer in zip(self.questions, self.answers, strict=True):
             sentences = [[*place, round(value, 6)] for place, value in answer.sentence_probabilities.items()]
@@ -76,7 +76,7 @@ class QuestionPredictions:
 
     @classmethod
     def load(cls, file: Path, *, questions: Sequence[MultihopQuestion]) -> QuestionPredictions:
-        """Read what `save` wrote. Raises ValueError if it is of other questions."""
+        """Read what `save` wrote. Raises ValueError if it is for other questions."""
         rows = read_rows(file, [question.id for question in questions], what="questions")
         return cls(questions=questions, answers=list(map(_answer, rows)))
 
@@ -102,10 +102,10 @@ def _answer(row: Mapping[str, Any]) -> DecodedAnswer:
 def predict_answers(
     answerer: Answerer, examples: QuestionExamples, *, support: str, most_tokens: int, **reading: Any
 ) -> QuestionPredictions:
-    """Answer every question. `reading`: batch size, precision, name beside a bar."""
+    """Answer every question. `reading`: batch size, precision, name beside a progress bar."""
     answerer.model.to(default_device())
     questions, form = examples.questions, {"support": support, "most_tokens": most_tokens}
-    # in characters: tokens would need all sequences at once
+    # in characters: counting tokens would need all sequences at once
     lengths = [len(one.text) + sum(len(p.title) + len(p.text) for p in one.paragraphs) for one in questions]
     outputs = outputs_by_length(
         answerer.model,
@@ -123,11 +123,11 @@ def predict_answers(
     return QuestionPredictions(questions=questions, answers=[answers[n] for n in range(len(answers))])
 
 
-# ---- as people see it ----
+# ---- views ----
 
 
 def answered_questions(predictions: QuestionPredictions) -> list[ReadQuestion]:
-    """Each question with its answer, its gold, and how well they agree."""
+    """Each question with the predicted and gold answer, and the scores that compare them."""
     return list(map(_answered, predictions.questions, predictions.answers))
 
 
@@ -158,7 +158,7 @@ def _answered(question: MultihopQuestion, answer: DecodedAnswer) -> ReadQuestion
 
 
 def question_on(text: str, documents: Sequence[tuple[str, str]]) -> MultihopQuestion:
-    """A question on documents, (title, text). Raises ValueError for what cannot be read."""
+    """A question about documents, given as (title, text). Raises ValueError if one cannot be read."""
     paragraphs = []
     for title, body in documents:
         sentences = split_sentences(body)

@@ -1,5 +1,5 @@
-"""What the systems of the MSPP paper have in common, which read several sentences at once: notebooks 09 and
-10 (Di Liello et al. 2022)."""
+"""What the systems of the MSPP paper share, which read several sentences at once: notebooks 09 and 10 (Di
+Liello et al. 2022)."""
 
 from __future__ import annotations
 
@@ -30,63 +30,64 @@ from cdlm_lab.widgets.packed import MarkedTokens, tokens_html
 
 @settings
 class JointSettings(EpochSettings):
-    """In the paper, for WikiQA and TREC-QA (FEVER): 64 tokens; 5 seeds (not reported); 40 epochs (not
-    reported); batches of 32 (64); learning rate 2e-6 (1e-5); 1000 warm-up steps."""
+    """Parameters shared by notebooks 09 and 10. The paper's values for WikiQA and TREC-QA (FEVER): 64 tokens;
+    5 seeds (not reported); 40 epochs (not reported); batches of 32 (64); learning rate 2e-6 (1e-5); 1000
+    warm-up steps."""
 
     systems: str = ""
-    encoder: str = "storyworld/longformer"  # of the systems without MSPP
-    # A run of notebook 08, its folder or the name of one that comes with the project, or a folder that holds
-    # several, of which the head tells the one for a system; systems without MSPP need none.
+    encoder: str = "storyworld/longformer"  # for the systems without MSPP
+    # A run of notebook 08, by its folder or its name if it ships with the project, or a folder of several, of
+    # which a system takes the one with its head; systems without MSPP need none.
     mspp: str = ""
     sentence_length: int = Field(default=32, ge=2)  # L, the token in front included
-    positions: Literal["strided", "compact"] = "strided"  # the paper's, or those of its released code
-    head_layers: Literal["linear", "tanh"] = "linear"  # the same
-    patience: int = Field(default=0, ge=0)  # 0 = training never ends before its last epoch
-    dropout: float | None = None  # of hidden states and head; None = as the checkpoint says
+    positions: Literal["strided", "compact"] = "strided"  # strided: the paper's; compact: its released code's
+    head_layers: Literal["linear", "tanh"] = "linear"  # linear: the paper's; tanh: its released code's
+    patience: int = Field(default=0, ge=0)  # 0 = no early stopping
+    dropout: float | None = None  # of hidden states and head; None = the checkpoint's value
 
     def config(self, *, items: int, seed: int) -> TrainingConfig:
-        """With one seed, on so many examples."""
+        """The config of a training on `items` examples with one seed."""
         return super().config(items=items, seed=seed, patience=self.patience)
 
     def checkpoint(self, pretrained: str) -> str:
-        """What a system starts from; `pretrained`: the head of its pre-training, `ie` or `ae`, "" = none."""
+        """The checkpoint to start from; `pretrained`: the head of its pretraining, `ie`, `ae`, "" = none."""
         return paragraph_checkpoint(self.mspp, head=pretrained) if pretrained else self.encoder
 
     @property
     def loading(self) -> dict[str, Any]:
-        """How models are loaded."""
+        """Keyword arguments for loading models."""
         return {"dropout": self.dropout, "attention_dropout": self.attention_dropout}
 
     @property
     def predicting(self) -> dict[str, Any]:
-        """How `outputs_by_length` reads."""
+        """Keyword arguments for prediction with `outputs_by_length`."""
         return {"batch_size": self.micro_batch_size, "precision": self.precision}
 
 
 @dataclass(frozen=True, kw_only=True)
 class JointRun(SystemRun):
-    """Systems of which the epoch that a judge rates highest on dev is kept. An experiment defines also
+    """A run whose systems keep the epoch with the highest score on dev. An experiment also defines
 
-    of_split(name)                    questions or claims
-    reader(system, seed, trained)     a new model and how it reads them, or the trained one
-    config(system, seed)              how it is trained
-    judged(reader, examples)          a number, the higher the better
+    of_split(name)                    returns questions or claims
+    reader(system, seed, trained)     returns a new or the trained model, with its tokenizer
+    config(system, seed)              returns the training config
+    judged(reader, examples)          returns the score on dev; higher is better
     """
 
     @classmethod
     def open(cls, settings: JointSettings) -> Self:
-        """Look before and after reading whether every system can be made and trained."""
+        """Claim the folder; check, before and after reading, that every system can be built and trained."""
         if not settings.trained:
-            for system in settings.chosen:  # before the reading, which may take long
+            for system in settings.chosen:  # before reading the data, which may take long
                 settings.checkpoint(system.pretrained)
         run = super().open(settings)
         for system in run.systems:
             run.config(system)
-            run.shown_reader(system)  # has it positions enough?
+            run.shown_reader(system)  # raises if the encoder has too few positions
         return run
 
     def job(self, training: Training) -> TrainingJob:
-        """A new model on train, judged on dev."""
+        """A new model on train, selected by its score on dev."""
         reader, config = self.reader(*training), self.config(*training)
         dev = reader.examples(self.of_split("dev"))
 
@@ -104,39 +105,39 @@ class JointRun(SystemRun):
         )
 
     def shown_reader(self, system: Any) -> Any:
-        """What looks before the start: a new one, or one that was opened."""
+        """The model for views before training: a new one, or the opened one."""
         return self.reader(system, trained=bool(self.settings.trained))
 
     def can_begin(self, training: Training) -> bool:
-        """True where what it starts from is at hand: one that was opened may not be."""
+        """False for an MSPP system without `mspp` set, which a run with opened models does not need."""
         return bool(self.settings.mspp) or not training.system.pretrained
 
     def load(self, training: Training) -> Any:
-        """The trained model."""
+        """The trained model with its tokenizer."""
         return self.reader(*training, trained=True)
 
 
 def labels_of_head(folder: Path) -> int:
-    """How many labels a trained model has. Raises CheckpointError: it is none of these."""
+    """The number of labels of a trained model. Raises CheckpointError if it is not a joint model."""
     with named_faults(str(folder), CONFIG_FILE):
         values = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
         return int(values[JointModel.head_entry]["labels"])
 
 
 def drawn_for(config: TrainingConfig | None) -> dict[str, Any]:
-    """Which examples a training reads; None = each once, in order."""
+    """Sampling arguments for a training; None = each example once, in order."""
     if config is None:
         return {"shuffle": False, "size": None, "seed": 0}
     return {"shuffle": True, "size": config.steps * config.batch_size, "seed": config.seed}
 
 
 def paragraph_checkpoint(given: str, *, head: str) -> str:
-    """The model that was pretrained with a head, `ie` or `ae`, where the parameter `mspp` says: a run folder
-    of notebook 08, its model, a run that comes with the project, or a folder with several runs, of which the
-    head tells the one (those that a grid put aside, or that another goes on from, do not count). One without
-    a head is taken at its word if it alone is named.
+    """The model that was pretrained with a head, `ie` or `ae`, at the place that the parameter `mspp` names:
+    a run folder of notebook 08, its model folder, a run that ships with the project, or a folder with several
+    runs, of which the one with this head is taken (not runs that a grid put aside, or that another run
+    continues from). A single named model is also accepted if it has no head.
 
-    Raises ParameterError: it is missing, not given, was pretrained with the other head, or there are several.
+    Raises ParameterError if it is not given, missing, pretrained with the other head, or ambiguous.
     """
     kind = f"{head}_k"
     remedy = f"give a run folder of notebook 08 that was pretrained with {kind}, or leave out its systems"
@@ -183,7 +184,7 @@ def marked_tokens(
     masked: np.ndarray | None = None,
     read: np.ndarray | None = None,
 ) -> MarkedTokens:
-    """Tokens none of which is global; `read`: what the model reads of them where some are masked."""
+    """Tokens of a sequence, none of them global; `read`: the ids the model sees where some are masked."""
     tokens, starts_word = token_texts(tokenizer, input_ids)
     hidden = np.zeros(len(tokens), dtype=bool) if masked is None else masked
     instead, _ = token_texts(tokenizer, input_ids if read is None else read)
@@ -200,7 +201,7 @@ def marked_tokens(
 def sentence_rows(
     tokenizer: PreTrainedTokenizerBase, sequence: JointSequence
 ) -> list[tuple[int, str, str, str]]:
-    """Of each sentence its number, and as HTML its tokens, how many are read and cut, and its positions."""
+    """For each sentence its number, and as HTML its tokens, how many are read and cut, and its positions."""
     marked, rows = marked_tokens(tokenizer, sequence.input_ids), []
     for number in np.flatnonzero(sequence.starts >= 0).tolist():
         read = np.flatnonzero(sequence.sentence == number).tolist()

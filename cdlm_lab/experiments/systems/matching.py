@@ -1,5 +1,5 @@
-"""The systems that tell whether two documents belong together (CDA section 5.1, CDLM section 3.3): from a
-name to a model, to what of the documents it reads, and to its predictions."""
+"""Document matching systems (CDA section 5.1, CDLM section 3.3): from a name to a model, to the text it
+reads, and to its predictions."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ from cdlm_lab.widgets.tables import Shown, html_table
 
 @dataclass(frozen=True, slots=True)
 class MatchSystem(runs.System):
-    """One way to tell whether two documents belong together."""
+    """A system that predicts whether two documents belong together."""
 
-    about: str  # what it is, for people
-    # `words` or `means` (cosines of TF-IDF or of mean sentence vectors, nothing is learned but a threshold),
+    about: str  # a short description, shown in tables
+    # `words` or `means` (cosine of TF-IDF or of mean sentence vectors; only a threshold is learned),
     # `gru`, `vectors` or `average` (of `HierarchicalConfig`), or `longformer` (reads both documents at once).
     encoder: str
-    against: str = ""  # the system that it is tested against where both are run; "" = none
+    against: str = ""  # the system it is compared with in significance tests if both are run; "" = none
     cda: str = "none"  # cross-document attention, `none`, `shallow` or `deep`
 
     @property
     def is_model(self) -> bool:
-        """False if nothing is learned but a threshold, which is fitted when it is needed."""
+        """False if only a threshold is learned, which is fitted when it is needed."""
         return self.encoder not in ("words", "means")
 
     @property
     def finetuned(self) -> bool:
-        """True if the sentence encoder of a hierarchy is trained along."""
+        """True if the sentence encoder of a hierarchical model is fine-tuned, too."""
         return "finetuned" in self.name
 
     @property
     def trains_encoder(self) -> bool:
-        """True if a pretrained encoder is trained along, which takes long."""
+        """True if a pretrained encoder is fine-tuned, which takes long."""
         return self.encoder == "longformer" or self.finetuned
 
 
@@ -113,25 +113,25 @@ SYSTEMS = {
 
 
 def systems_table() -> Shown:
-    """Name and meaning of every system."""
+    """A table of the name and description of every system."""
     rows = [[f"<code>{one.name}</code>", f"<b>{one.label}</b>: {one.about}"] for one in SYSTEMS.values()]
     return html_table(["name", "what it is"], rows, texts=2)
 
 
 @settings
 class MatcherSettings:
-    """What the systems of notebooks 04 and 05 are made of."""
+    """The parameters of the systems of notebooks 04 and 05."""
 
     systems: str = "tf-idf bert-avg bert-han bert-han-shallow gru-han-shallow cdlm"
-    # Of BERT-AVG and BERT-HAN: a folder, a hub name, `minilm`, or one that comes with the project.
+    # For BERT-AVG and BERT-HAN: a folder, a hub name, `minilm`, or one that ships with the project.
     sentence_encoder: str = "storyworld/longformer"
-    # Of GRU-HAN: a text file as GloVe's, or an encoder, whose embedding table is taken; "" = the words of the
-    # training documents, from vectors drawn at random.
+    # For GRU-HAN: a text file in GloVe's format, or an encoder, whose embedding table is used; "" = the words
+    # of the training documents, with random vectors.
     word_vectors: str = "storyworld/longformer"
-    # Of word vectors, of GRUs in one direction and of the matcher (the paper: 50); larger word vectors are
-    # reduced to it by their principal components.
+    # Size of word vectors, of GRUs in one direction and of the matcher (the paper: 50); larger word vectors
+    # are reduced to it by their principal components.
     hidden_size: int = Field(default=50, ge=1)
-    # Of a document and of a sentence, for the hierarchical systems.
+    # Most sentences of a document and words of a sentence that hierarchical systems read.
     most_sentences: int = Field(default=60, ge=1)
     most_words: int = Field(default=50, ge=1)
     encoders: str = "storyworld"  # or a folder with a folder for each variant, such as `cdlm` or `cdlm/model`
@@ -139,7 +139,7 @@ class MatcherSettings:
     max_length: int = 512
     window: int = 32
     attention_dropout: AttentionDropout = (
-        0.0  # where an encoder is trained; hidden states have the checkpoint's
+        0.0  # where an encoder is trained; hidden states keep the checkpoint's dropout
     )
     precision: Precision = "auto"  # of the forward pass in training, of frozen encodings and of predictions
 
@@ -157,17 +157,17 @@ class MatcherSettings:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MatchPredictions:
-    """Of pairs, in order."""
+    """Predictions for pairs, in the same order."""
 
-    probabilities: np.ndarray  # float64 (pairs,), that the documents belong together
-    # Name of a score -> for each pair float64 (sentences of the first document,), the higher the more it
-    # belongs to the second one: `attention` and `cosine` (CDA equations 3 and 4). Sentences beyond those that
-    # a system reads are missing at the end. Empty for a model that has no such scores.
+    probabilities: np.ndarray  # float64 (pairs,), probability that the documents belong together
+    # Name of a score -> for each pair float64 (sentences of the first document,), higher = belongs more to
+    # the second document: `attention` and `cosine` (CDA equations 3 and 4). Sentences beyond those that a
+    # system reads are missing at the end. Empty for a model that has no such scores.
     alignments: dict[str, list[np.ndarray]]
 
     @property
     def decisions(self) -> np.ndarray:
-        """bool (pairs,), True = predicted to belong together."""
+        """bool (pairs,), True = predicted to belong together (probability above 0.5)."""
         return self.probabilities > 0.5
 
     def save(self, file: Path) -> None:
@@ -180,7 +180,7 @@ class MatchPredictions:
 
     @classmethod
     def load(cls, file: Path, *, pairs: int) -> MatchPredictions:
-        """Read what `save` wrote. Raises ValueError if it is of another number of pairs."""
+        """Read what `save` wrote. Raises ValueError if it has another number of pairs."""
         arrays = runs.read_arrays(file)
         if len(arrays["probabilities"]) != pairs:
             raise runs.of_another_run(file, "pairs")
@@ -194,11 +194,11 @@ class MatchPredictions:
 
 @dataclass(frozen=True, kw_only=True)
 class Matcher:
-    """A model and how it reads pairs."""
+    """A model and how it reads pairs of documents."""
 
     system: MatchSystem
     model: PreTrainedModel
-    # From pairs to what `collate` makes batches of, labels included.
+    # Turns pairs into examples, labels included, from which `collate` makes batches.
     examples: Callable[[Sequence[DocumentPair]], Sequence[Mapping[str, Any]]]
     collate: Callable[..., Mapping[str, torch.Tensor]]
     # Saved beside the model; None for one that reads sentences as vectors.
@@ -206,7 +206,7 @@ class Matcher:
 
 
 def predict_pairs(matcher: Matcher, pairs: Sequence[DocumentPair], **reading: Any) -> MatchPredictions:
-    """Read every pair. `reading`: batch size, precision, name beside a bar."""
+    """Predict every pair. `reading`: batch size, precision, name beside a progress bar."""
     matcher.model.to(default_device())
     lengths = [sum(map(len, (*pair.first.sentences, *pair.second.sentences))) for pair in pairs]
     probabilities = np.empty(len(pairs))
@@ -225,7 +225,7 @@ def predict_pairs(matcher: Matcher, pairs: Sequence[DocumentPair], **reading: An
 
 
 def _probabilities(logits: torch.Tensor) -> np.ndarray:
-    """Of one logit (batch,), or of two (batch, 2), of which the second is for related documents."""
+    """From one logit per pair (batch,), or two (batch, 2), the second of which means related."""
     logits = logits.double()
     shares = torch.sigmoid(logits) if logits.ndim == 1 else torch.softmax(logits, dim=-1)[:, 1]
     return shares.cpu().numpy()
@@ -233,24 +233,24 @@ def _probabilities(logits: torch.Tensor) -> np.ndarray:
 
 # ---- from a system to a model ----
 
-# Root mean square of the entries of word vectors that an encoder gives: about that of GloVe's 50-dimensional
-# ones, with which the paper's hierarchy starts. An encoder's own are a tenth of it.
+# Word vectors from an encoder are scaled to this root mean square: about that of GloVe's 50-dimensional ones,
+# with which the paper's hierarchy starts. Unscaled, an encoder's vectors have a tenth of it.
 WORD_VECTOR_SIZE = 0.6
-STANDARD_PAIRS = 64  # the first of train, by which encodings of sentences are standardised
-LEAST_SEEN = 2  # times that a word occurs in train to have an embedding of its own, without given vectors
+STANDARD_PAIRS = 64  # first training pairs, whose sentence encodings are used to standardise all others
+LEAST_SEEN = 2  # occurrences in train that a word needs for its own embedding, if no vectors are given
 
 
 @dataclass(frozen=True, kw_only=True)
 class Matchers:
-    """Makes matchers; what several of them share is made once, when it is first needed."""
+    """Builds matchers; what several of them share is built once, on first use."""
 
     settings: MatcherSettings
-    training: Sequence[DocumentPair]  # pairs the documents of which give the words if there are no vectors
-    cache: Path | None  # folder of encodings of sentences; None = they are not kept
+    training: Sequence[DocumentPair]  # training pairs; their documents give the vocabulary if no vectors do
+    cache: Path | None  # folder of sentence encodings; None = they are not stored
 
     @cached_property
     def word_table(self) -> tuple[Vocabulary, np.ndarray | None]:
-        """The words of GRU-HAN and their first embeddings, (words, hidden_size); None = to be drawn."""
+        """The vocabulary of GRU-HAN and its initial embeddings, (words, hidden_size); None = random ones."""
         given, size = self.settings, self.settings.hidden_size
         if not given.word_vectors:
             sentences = (text for one in _documents(self.training) for text in one.sentences)
@@ -267,7 +267,7 @@ class Matchers:
 
     @cached_property
     def encodings(self) -> SentenceEncodings | PassingSentences:
-        """Of frozen BERT, kept in `cache`."""
+        """Sentence encodings by frozen BERT, stored in `cache`."""
         given = self.settings
         form = {"max_tokens": given.most_words, "precision": given.precision, "seed": 0}
         encoder = load_sentence_encoder(given.sentence_encoder, **form)
@@ -278,8 +278,8 @@ class Matchers:
     def make(
         self, system: MatchSystem, *, seed: int, trained: Path | None = None, sample: int = STANDARD_PAIRS
     ) -> Matcher:
-        """A new matcher, or a trained one from its folder; `sample`: training pairs by whose sentences frozen
-        encodings are standardised. Raises ValueError for whatever does not fit."""
+        """A new matcher, or a trained one from its folder; `sample`: number of training pairs by whose
+        sentences frozen encodings are standardised. Raises ValueError if anything does not fit."""
         if system.encoder == "longformer":
             return self._longformer(system, seed, trained)
         given = self.settings
@@ -319,7 +319,7 @@ class Matchers:
         return Matcher(system=system, model=model, examples=examples, collate=collate, tokenizer=tokenizer)
 
     def _sentences(self, pairs: Sequence[DocumentPair]) -> list[str]:
-        """What is read of their documents."""
+        """The sentences of their documents that are read."""
         return [text for one in _documents(pairs) for text in one.sentences[: self.settings.most_sentences]]
 
     def _vectors(self, document: PairDocument) -> np.ndarray:
@@ -333,7 +333,7 @@ class Matchers:
             window=given.window,
             attention_dropout=given.attention_dropout,
             seed=seed,
-            whole_last_layer=trained is not None,  # for the alignment of sentences
+            whole_last_layer=trained is not None,  # sentence alignment needs all states of the last layer
         )
         if given.reset_globals and not trained:
             reset_globals(model, system.name)
@@ -347,7 +347,7 @@ class Matchers:
         return Matcher(system=system, model=model, examples=examples, collate=collate, tokenizer=tokenizer)
 
     def threshold(self, system: MatchSystem) -> CosineThreshold:
-        """Of a system that learns nothing else, fitted to the training pairs."""
+        """A cosine baseline, whose threshold is fitted to the training pairs."""
         if system.encoder == "words":
             words = TfidfVectorizer(sublinear_tf=True, token_pattern=r"\w+")
             words.fit(one.text_of() for one in _documents(self.training))
@@ -374,14 +374,14 @@ class Matchers:
 
 
 def _documents(pairs: Sequence[DocumentPair]) -> Iterable[PairDocument]:
-    """Each once."""
+    """Each document of the pairs once."""
     return {one.id: one for pair in pairs for one in (pair.first, pair.second)}.values()
 
 
 class CosineThreshold:
-    """The plainest matcher, as a measure of how hard a corpus is: cosine of two documents, and a threshold
-    learned on the training pairs. `vectors`: of texts, each the sentences of a document or one of them, to
-    rows of length 1."""
+    """The simplest baseline, which shows how hard a corpus is: the cosine of two documents, and a decision
+    threshold learned on the training pairs. `vectors`: maps texts, each a sequence of sentences (all of a
+    document, or just one), to rows of length 1."""
 
     def __init__(
         self, training: Sequence[DocumentPair], vectors: Callable[[Sequence[Sequence[str]]], csr_matrix]
@@ -391,7 +391,7 @@ class CosineThreshold:
         self._decision = LogisticRegression().fit(self.cosines(training)[:, None], labels)
 
     def predict(self, pairs: Sequence[DocumentPair]) -> MatchPredictions:
-        """Probabilities, and for each pair the cosines of the first document's sentences with the second."""
+        """Probabilities, and per pair the cosine of each sentence of the first document with the second."""
         products = (
             self.vectors([(text,) for text in pair.first.sentences]) @ self.vectors([pair.second.sentences]).T
             for pair in pairs
@@ -402,7 +402,7 @@ class CosineThreshold:
         )
 
     def cosines(self, pairs: Sequence[DocumentPair]) -> np.ndarray:
-        """float64 (pairs,), of whole documents."""
+        """float64 (pairs,), cosine of the two whole documents."""
         first = self.vectors([pair.first.sentences for pair in pairs])
         second = self.vectors([pair.second.sentences for pair in pairs])
         return np.asarray(first.multiply(second).sum(axis=1)).ravel()

@@ -1,5 +1,5 @@
-"""Systems that rank the candidates of a question (Di Liello et al. 2022, "MSPP", Tables 1, 2 and 7): notebook
-09."""
+"""Systems that rank the candidate answers of a question (Di Liello et al. 2022, "MSPP", Tables 1, 2 and 7):
+notebook 09."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ PAIRWISE, RANDOM = "pairwise", "random"
 
 @dataclass(frozen=True, slots=True)
 class AnswerSystem(System):
-    """What ranks the candidates of a question."""
+    """A system that ranks the candidate answers of a question."""
 
     head: str  # `ie_1` reads one candidate at a time, `ie_k` and `ae_k` read k
-    pretrained: str = ""  # head of the pre-training with paragraphs, `ie` or `ae`; "" = the plain encoder
-    plain: str = ""  # the system that differs from it by pre-training alone; "" = none
+    pretrained: str = ""  # head of the MSPP pretraining, `ie` or `ae`; "" = the plain encoder
+    plain: str = ""  # the system that differs from it only in having no MSPP pretraining; "" = none
 
     @property
     def is_joint(self) -> bool:
-        """True = it reads several candidates at once."""
+        """True if it reads several candidates at once."""
         return self.head != "ie_1"
 
 
@@ -58,22 +58,22 @@ ANSWER_SYSTEMS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Ranker:
-    """A model and how it reads questions with candidates."""
+    """A model with its tokenizer, which scores the candidates of questions."""
 
     model: JointModel
     tokenizer: PreTrainedTokenizerBase
-    seed: int = 0  # of its training
+    seed: int = 0  # with which it was trained
 
     @property
     def k(self) -> int:
-        """How many candidates it reads at once."""
+        """The number of candidates it reads at once."""
         return self.model.head.form.layout.candidates
 
     def examples(
         self, sets: Sequence[CandidateSet], *, config: TrainingConfig | None = None
     ) -> CandidateExamples:
-        """Groups of candidates: those of a training, in each epoch others; or each candidate once, in an
-        order that knows nothing of labels."""
+        """Groups of candidates: with a training `config`, shuffled anew in each epoch; otherwise each
+        candidate once, in a fixed order that is independent of the labels."""
         return CandidateExamples(
             sets=sets,
             encoded=candidates.EncodedCandidates(sets, self.tokenizer),
@@ -84,16 +84,16 @@ class Ranker:
 
     @property
     def collate(self) -> candidates.JointCollate:
-        """From examples to batches."""
+        """Turns examples into batches."""
         return candidates.JointCollate(pad_token_id=self.tokenizer.pad_token_id)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerPredictions:
-    """How a model scores candidates."""
+    """The scores that a model gives to candidates."""
 
     sets: Sequence[CandidateSet]  # questions, in order
-    # Of each float64 (candidates,), log-odds of being right; nan = the model was not given it.
+    # For each question float64 (candidates,), log-odds of being right; nan = not read by the model.
     scores: Sequence[np.ndarray]
 
     def groups(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -101,14 +101,14 @@ class AnswerPredictions:
         return [(scores, np.array(one.correct)) for one, scores in zip(self.sets, self.scores, strict=True)]
 
     def after(self, pairwise: AnswerPredictions) -> AnswerPredictions:
-        """One ranking of all candidates: those that this model was given in its order, below them the others
-        as the pairwise one has them; scores are whole numbers then."""
+        """One ranking of all candidates: first those that this model has read, in its order, then the others
+        in pairwise's order. The new scores are integers."""
         both = zip(pairwise.scores, self.scores, strict=True)
         return replace(self, scores=[candidates.cascade_scores(*scores) for scores in both])
 
     def read_together(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The groups in which a joint model has read all candidates, as `joint_diagnosis.diagnose` takes
-        them: scores and labels (groups, k), number of the question (groups,)."""
+        """The groups that a joint model has read, as `joint_diagnosis.diagnose` takes them: scores and labels
+        (groups, k), and the index of the question (groups,)."""
         rows = []
         for number, (one, scores) in enumerate(zip(self.sets, self.scores, strict=True)):
             for members in candidates.chunks(fixed_order(one.candidates, key=one.id), k=k):
@@ -119,13 +119,13 @@ class AnswerPredictions:
         return np.stack(scores), np.stack(labels), np.array(questions)
 
     def save(self, file: Path) -> None:
-        """Write a line for each question, atomically."""
+        """Write one line of JSON per question, atomically."""
         plain = ([None if np.isnan(one) else one for one in scores.tolist()] for scores in self.scores)
         write_rows(file, ({"id": one.id, "scores": row} for one, row in zip(self.sets, plain, strict=True)))
 
     @classmethod
     def load(cls, file: Path, *, sets: Sequence[CandidateSet]) -> AnswerPredictions:
-        """Read what `save` wrote. Raises ValueError if it is of other questions."""
+        """Read what `save` wrote. Raises ValueError if it is for other questions."""
         rows = read_rows(file, [one.id for one in sets], what="questions")
         scores = [np.array(row["scores"], dtype=np.float64) for row in rows]
         if [len(row) for row in scores] != [len(one.candidates) for one in sets]:
@@ -135,16 +135,16 @@ class AnswerPredictions:
 
 def score_answers(ranker: Ranker, sets: Sequence[CandidateSet], **reading: Any) -> AnswerPredictions:
     """Score every candidate of every question, in groups of as many as the model reads at once. `reading`:
-    batch size, precision, name beside a bar."""
+    batch size, precision, name beside a progress bar."""
     return score_examples(ranker, ranker.examples(sets), **reading)
 
 
 def score_examples(ranker: Ranker, examples: CandidateExamples, **reading: Any) -> AnswerPredictions:
-    """Score the candidates of examples that are not shuffled."""
+    """Score the candidates of examples; these must be unshuffled, with each candidate once."""
     scores = [np.full(len(one.candidates), np.nan) for one in examples.sets]
     outputs = outputs_by_length(ranker.model, examples, ranker.collate, unit="group", **reading)
     for numbers, _, output in outputs:
-        rows = scores_of(output.logits).reshape(len(numbers), -1)  # (examples, k), the pairwise k being 1
+        rows = scores_of(output.logits).reshape(len(numbers), -1)  # (examples, k); pairwise models have k = 1
         for row, number in zip(rows, numbers, strict=True):
             question, members = examples.owner(number)
             scores[question][members] = row[: len(members)]
@@ -152,8 +152,8 @@ def score_examples(ranker: Ranker, examples: CandidateExamples, **reading: Any) 
 
 
 def rerank_answers(ranker: Ranker, pairwise: AnswerPredictions, **reading: Any) -> AnswerPredictions:
-    """Score the k candidates that a pairwise model ranks highest; ties go to the first in `fixed_order`. They
-    stand in the sequence in that order too, so that their places do not say how they were ranked."""
+    """Score the k candidates that a pairwise model ranks highest; ties go to the first in `fixed_order`, in
+    which they also stand in the sequence, so that their positions do not reveal their pairwise ranks."""
     best, sets = [], []
     for one, scores in zip(pairwise.sets, pairwise.scores, strict=True):
         members = np.sort(candidates.top_k(scores, fixed_order(one.candidates, key=one.id), k=ranker.k))
@@ -167,18 +167,18 @@ def rerank_answers(ranker: Ranker, pairwise: AnswerPredictions, **reading: Any) 
     return AnswerPredictions(sets=pairwise.sets, scores=every)
 
 
-MOST_CANDIDATES = 400  # of the test questions that are timed, together
+MOST_CANDIDATES = 400  # in all test questions that are timed
 RUNS = 3
 
 
 def expected_ratios(k: int) -> tuple[float, float]:
-    """How many times as long as pairwise reading joint reading of k candidates should take (appendix C.3):
-    what grows with the square of a sequence (self-attention), and with its length (all other layers)."""
+    """The expected ratio of joint (k candidates) to pairwise reading time (appendix C.3): for cost that is
+    quadratic in the sequence length (self-attention), and for linear cost (all other layers)."""
     return (k + 1) ** 2 / (4 * k), (k + 1) / (2 * k)
 
 
 def timed_sets(sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
-    """The first ones, with up to MOST_CANDIDATES candidates together, and at least one."""
+    """The first questions, with at most MOST_CANDIDATES candidates in all, but at least one question."""
     counts = accumulate(len(one.candidates) for one in sets)
     return sets[: max(1, sum(count <= MOST_CANDIDATES for count in counts))]
 
@@ -186,11 +186,11 @@ def timed_sets(sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
 def measured_in_turns(
     rankers: Mapping[str, Ranker], sets: Sequence[CandidateSet], *, precision: Precision
 ) -> list[Latency]:
-    """Seconds for one question of each system by its label, all groups of a question at once, without the
-    time for tokenising. Systems take turns, so that whatever else the machine does hits all."""
+    """Seconds per question of each system, by label, with all groups of a question in one batch, without
+    tokenising. Systems take turns, so that other load on the machine affects all alike."""
     seconds: dict[str, list[float]] = {label: [] for label in rankers}
     examples = {label: [ranker.examples([one]) for one in sets] for label, ranker in rankers.items()}
-    for number in range(1 + RUNS):  # the first one tokenises, and is not counted
+    for number in range(1 + RUNS):  # the first run tokenises and is not counted
         for label, ranker in rankers.items():
             start = time.perf_counter()
             for question in examples[label]:
@@ -203,13 +203,13 @@ def measured_in_turns(
     ]
 
 
-# ---- as people see it ----
+# ---- views ----
 
 
 def ranked_own(
     rankers: Mapping[str, Ranker], question: str, candidates: Sequence[str], **reading: Any
 ) -> ReadRanking:
-    """How models, by their labels, rank candidates. `reading`: batch size, precision."""
+    """How each model ranks candidates without gold labels. `reading`: batch size, precision."""
     correct = (False,) * len(candidates)
     one = CandidateSet(id="own", question=question, candidates=tuple(candidates), correct=correct)
     scores = {label: score_answers(ranker, [one], **reading).scores[0] for label, ranker in rankers.items()}
@@ -217,7 +217,7 @@ def ranked_own(
 
 
 def read_ranking(one: CandidateSet, scores: dict[str, np.ndarray], *, known: bool = True) -> ReadRanking:
-    """The candidates in an order that knows nothing of labels, for what ties leave open."""
+    """The candidates with all scores, in a fixed order independent of the labels, which breaks ties."""
     order = fixed_order(one.candidates, key=one.id)
     return ReadRanking(
         id=one.id if known else "",
@@ -232,7 +232,7 @@ def read_ranking(one: CandidateSet, scores: dict[str, np.ndarray], *, known: boo
 
 
 def ranking_table(read: ReadRanking) -> str:
-    """Candidates in the order of the last system, and of each system place and probability."""
+    """Candidates in the order of the last system, with the rank and probability from each system, as HTML."""
     rows = {n: [f'<div dir="auto">{escaped(text)}</div>'] for n, text in enumerate(read.candidates)}
     for system in read.scores:
         probabilities = read.probabilities(system)

@@ -1,5 +1,5 @@
-"""The systems of document-attentive tagging (Doc-ARC sections 2 and 4): from a name to a tagger, to how it
-reads documents, and to the tags that it gives."""
+"""Document-attentive tagging systems (Doc-ARC sections 2 and 4): from a name to a tagger, to how it reads
+documents, and to the tags it predicts."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ from cdlm_lab.widgets import html, tagged
 
 @dataclass(frozen=True, slots=True)
 class TagSystem(System):
-    """What reads and tags sentences."""
+    """A system that tags the words of sentences."""
 
-    trains_encoder: bool  # with the rest ("dynamic"); False = its encodings are kept on disk ("static")
+    trains_encoder: bool  # True = fine-tuned along ("dynamic"); False = frozen, encodings on disk ("static")
     context: bool  # whether words attend to their occurrences elsewhere in the document
     sequence_encoder: bool = True  # whether a biLSTM stands between encodings and tags
     small: bool = False  # True = `small_encoder` of the settings, False = `encoder`
@@ -70,12 +70,12 @@ TAG_SYSTEMS = {
 
 @settings
 class TaggerSettings:
-    """What the systems of notebook 07 are made of; its comments say what the parameters mean.
+    """The parameters of the systems of notebook 07, whose comments explain them.
 
-    Of a word that is longer than `most_tokens` by itself only the first pieces are read. A biLSTM f_c reads
-    the occurrences of the words of the sentence to be tagged, in their order there (`context_order` =
-    `target`), or each sentence that has one. The biLSTMs of systems without context are as large as to have
-    as many parameters; dynamic ones have half of `hidden_size`. Trained systems read in float32.
+    Of a word that alone is longer than `most_tokens` only the first pieces are read. The biLSTM f_c reads the
+    occurrences of the words of the sentence to be tagged, in their order there (`context_order` = `target`),
+    or each sentence that contains one. Systems without context have wider biLSTMs, so that they have as many
+    parameters as with it; dynamic ones have half of `hidden_size`. Trained systems predict in float32.
 
     The paper has BERT base as the encoder and BERT tiny as the small one, sentences of up to 512 pieces (256
     in the context), and LSTMs of 256 (of the dynamic systems 128).
@@ -95,45 +95,44 @@ class TaggerSettings:
 
     @property
     def chosen(self) -> tuple[TagSystem, ...]:
-        """The systems, in the order of the paper's tables. Raises ParameterError for an unknown name, or
-        none."""
+        """The systems, in the order of the paper's tables. Raises ParameterError: unknown name, or none."""
         return chosen_systems(self.systems, TAG_SYSTEMS)
 
 
-# ---- what a tagger says ----
+# ---- predictions ----
 
-SentenceTags = list[list[str]]  # of the sentences of a document
+SentenceTags = list[list[str]]  # for each sentence of a document, the tag of each word
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TagPredictions:
-    """Of the labelled sequences of documents, in the order of `examples`."""
+    """Predictions for the labelled sequences of documents, in the order of `examples`."""
 
     examples: TagExamples
-    tags: np.ndarray  # int16 (words,), numbers of tags of all words, one sequence after the other
-    # Float16 (words, K), of each word's occurrences; 0 where there is none. None for a system without
-    # context.
+    tags: np.ndarray  # int16 (words,), tag indices of all words, sequences concatenated
+    # Float16 (words, K), attention weights of each word's occurrences; 0 where there is none. None for a
+    # system without context.
     weights: np.ndarray | None
 
     @cached_property
     def starts(self) -> np.ndarray:
-        """int64 (sequences + 1,): where in `tags` each sequence begins."""
+        """int64 (sequences + 1,), index in `tags` at which each sequence begins."""
         splits = self.examples.documents
         sentences = (splits[n].document.sentences[at] for n, at in self.examples.sequences.tolist())
         return np.cumsum([0, *(len(sentence.words) for sentence in sentences)])
 
     @property
     def labels(self) -> list[str]:
-        """All that the tagger knows, sorted, so that each has the same colour in every view of it."""
+        """All labels that the tagger knows, sorted, so that each has the same colour in every view."""
         return sorted({tag.partition("-")[2] for tag in self.examples.tags if tag != OUTSIDE})
 
     @property
     def documents(self) -> list[int]:
-        """Numbers of the documents that have labelled sequences here, in order."""
+        """Indices of the documents that have labelled sequences here, in order."""
         return np.unique(self.examples.sequences[:, 0]).tolist()
 
     def predicted(self) -> list[SentenceTags]:
-        """For each document the predicted tags of its labelled sentences, as the source divides them."""
+        """For each document the predicted tags of its labelled sentences, rejoined as in the source."""
         of_document: dict[int, SentenceTags] = {}
         of_sequences = np.split(self.tags, self.starts[1:-1])
         for document, numbers in zip(self.examples.sequences[:, 0].tolist(), of_sequences, strict=True):
@@ -141,7 +140,7 @@ class TagPredictions:
         return [joined(self.examples.documents[number], of_document[number]) for number in self.documents]
 
     def gold(self) -> list[SentenceTags]:
-        """The tags of the source, for the same sentences."""
+        """For each document the gold tags of the same sentences."""
         splits = [self.examples.documents[number] for number in self.documents]
         return [
             joined(split, [split.document.sentences[number].tags or () for number in split.document.labelled])
@@ -149,7 +148,7 @@ class TagPredictions:
         ]
 
     def buckets(self) -> np.ndarray:
-        """int64 (words, K): the distance bucket of each occurrence, -1 = there is none."""
+        """int64 (words, K), the distance bucket of each occurrence; -1 where there is none."""
         every = (self.examples[number] for number in range(len(self.examples)))
         return np.concatenate([np.where(one.places[..., 0] >= 0, one.buckets, -1) for one in every])
 
@@ -159,7 +158,7 @@ class TagPredictions:
 
     @classmethod
     def load(cls, file: Path, *, examples: TagExamples) -> TagPredictions:
-        """Read what `save` wrote. Raises ValueError if it is of another number of words."""
+        """Read what `save` wrote. Raises ValueError if it has another number of words."""
         arrays = read_arrays(file)
         predictions = cls(examples=examples, tags=arrays["tags"], weights=arrays.get("weights"))
         if predictions.starts[-1] != len(predictions.tags):
@@ -171,7 +170,7 @@ class TagPredictions:
 
 
 def labels_of_tagger(folder: Path) -> tuple[str, ...]:
-    """The labels of the spans that a trained tagger finds. Raises CheckpointError: it is none."""
+    """The labels of the spans that a trained tagger finds. Raises CheckpointError if it is no tagger."""
     with named_faults(str(folder), CONFIG_FILE):
         values = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
         tags = values["tags"] if "tags" in values else values[models.DynamicTagger.head_entry]["tags"]
@@ -179,7 +178,7 @@ def labels_of_tagger(folder: Path) -> tuple[str, ...]:
 
 
 ENCODINGS_FOLDER = "encodings"
-BATCH = 32  # sequences tagged at once; neighbours share their context
+BATCH = 32  # sequences per prediction batch; neighbouring ones share their context
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,36 +189,35 @@ class Tagger:
     model: PreTrainedModel
     taggers: Taggers
     most: int  # K; 0 for a system without context
-    tokenizer: PreTrainedTokenizerBase | None = None  # of the encoder that is trained; None = it is frozen
+    tokenizer: PreTrainedTokenizerBase | None = None  # of a fine-tuned encoder; None = the encoder is frozen
 
     def cut(self, documents: Iterable[TaggedDocument]) -> list[SplitDocument]:
-        """Documents into sequences that the encoder has room for."""
+        """Cut documents into sequences that fit into the encoder."""
         room = self.taggers.settings.most_tokens - frozen.ENDS
         form = {"pieces": self._pieces, "most_labelled": room, "most_context": room}
         return [split_long(one, **form) for one in documents]
 
     def _pieces(self, words: Sequence[str]) -> list[int]:
-        """How many pieces each word has."""
+        """The number of word pieces of each word."""
         if self.tokenizer is None:
             return self.taggers.encoder.pieces(words)
         return np.bincount(frozen.word_pieces(self.tokenizer, words)[1], minlength=len(words)).tolist()
 
     def examples_of(self, splits: Sequence[SplitDocument]) -> TagExamples:
-        """One for each labelled sequence."""
+        """One example for each labelled sequence."""
         return TagExamples(splits, self.taggers.tags, most=self.most)
 
     def read(self, documents: Iterable[TaggedDocument]) -> TagExamples:
-        """From documents to examples."""
+        """Cut documents into sequences and turn them into examples."""
         return self.examples_of(self.cut(documents))
 
     def make_ready(self, examples: TagExamples) -> None:
-        """To be called with examples before they are collated: makes the encodings that are missing, with a
-        bar."""
+        """Compute the encodings that are missing, with a bar; call it before examples are collated."""
         if not self.system.trains_encoder:
             self.taggers.encode(examples)
 
     def collate_of(self, examples: TagExamples) -> models.StaticCollate | models.DynamicCollate:
-        """What makes batches of examples, or of some of them in another order."""
+        """The function that makes batches of these examples, or of some of them in another order."""
         documents, context = examples.documents, self.system.context
         if self.tokenizer is not None:
             return models.DynamicCollate(self.tokenizer, documents, context=context)
@@ -228,8 +226,8 @@ class Tagger:
         return models.StaticCollate(encodings, documents, context=context, whole_sentences=whole)
 
     def predict(self, examples: TagExamples, *, name: str | None = None) -> TagPredictions:
-        """Tag every sequence with its most probable tags; of equally probable ones the first is taken.
-        `name`: beside the progress bar; None = no bar."""
+        """Tag every sequence with the most probable tag of each word; ties go to the first tag. `name`: text
+        beside the progress bar; None = no bar."""
         self.make_ready(examples)
         self.model.to(default_device())
         collate = self.collate_of(examples)
@@ -252,11 +250,11 @@ class Tagger:
 
 @dataclass(frozen=True, kw_only=True)
 class Taggers:
-    """Makes taggers; what several of them share is made once, when it is first needed."""
+    """Builds taggers; what several of them share is built once, on first use."""
 
     settings: TaggerSettings
-    labels: tuple[str, ...]  # of the spans
-    cache: Path | None  # folder of encodings; None = they are not kept
+    labels: tuple[str, ...]  # labels of the spans
+    cache: Path | None  # folder of encodings; None = they are not stored
     _encoded: WeakSet[TagExamples] = field(default_factory=WeakSet, repr=False)
 
     @cached_property
@@ -266,31 +264,31 @@ class Taggers:
 
     @cached_property
     def encoder(self) -> frozen.WordEncoder:
-        """The frozen one."""
+        """The frozen encoder."""
         given = self.settings
         form = {"layers": given.layers, "max_tokens": given.most_tokens, "precision": given.precision}
         return frozen.load_word_encoder(given.encoder, **form)
 
     @cached_property
     def encodings(self) -> frozen.WordEncodings | frozen.PassingWords:
-        """Its encodings, kept in `cache` in half precision."""
+        """Encodings by the frozen encoder, stored in `cache` in half precision."""
         if self.cache is None:
             return frozen.PassingWords(self.encoder)
         return frozen.WordEncodings(self.encoder, self.cache / ENCODINGS_FOLDER)
 
     def encode(self, examples: TagExamples) -> None:
-        """Encode what they read and is not encoded yet, with a bar; of examples that are shared, once."""
+        """Encode the words that examples read and that are not encoded yet, with a progress bar."""
         if examples not in self._encoded:
             self.encodings.ensure(words_read(examples), name=f"encoding with {self.settings.encoder}")
             self._encoded.add(examples)
 
     def make(self, system: TagSystem, *, most: int, seed: int, trained: Path | None = None) -> Tagger:
-        """A tagger, untrained or a trained one from its folder. Raises ValueError: whatever does not fit, in
-        one line.
+        """A new tagger, or a trained one from its folder. Raises ValueError, in one line, if something does
+        not fit.
 
         Args:
             most: K; 0 for a system without context.
-            seed: of all weights that are drawn.
+            seed: of all randomly initialised weights.
         """
         given, tokenizer = self.settings, None
         if system.trains_encoder:
@@ -312,7 +310,7 @@ class Taggers:
         return Tagger(system=system, model=model, taggers=self, most=most, tokenizer=tokenizer)
 
     def static_config(self, system: TagSystem) -> models.StaticTaggerConfig:
-        """Sizes of a static tagger; one without context is as large as with context it would be."""
+        """Sizes of a static tagger; one without context is widened to equal the one with context."""
         form = {"size": self.encoder.size, "tags": self.tags}
         context = parameters_of(self.settings, "hidden_size", "context_encoder", "context_order")
         config = models.StaticTaggerConfig(**form, **context)
@@ -322,7 +320,7 @@ class Taggers:
         return models.StaticTaggerConfig(**form, hidden_size=equal, context=False)
 
     def _head(self, system: TagSystem, name: str, lengths: Mapping[str, int]) -> models.TaggerHead:
-        """What stands on a trained encoder; without context it is as large as with context it would be."""
+        """The head on a fine-tuned encoder; one without context is widened to equal the one with it."""
         hidden_size = max(1, self.settings.hidden_size // 2)
         head = models.TaggerHead(tags=self.tags, hidden_size=hidden_size, context=system.context)
         if not system.sequence_encoder:
@@ -333,14 +331,14 @@ class Taggers:
         return models.equal_head(replace(head, context=True), size=encoder.config.hidden_size)
 
 
-# ---- as people see it ----
+# ---- views ----
 
-SHOWN_OF_OWN = 40  # sentences below the box
+SHOWN_OF_OWN = 40  # most sentences shown below the input box
 
 
 def tagged_sentences(predictions: TagPredictions, *, known: bool = True) -> list[tagged.ReadSentence]:
     """Each labelled sequence with its tags and the occurrences that were attended to; `known`: False = the
-    tags of the documents are no gold."""
+    tags in the documents are not gold."""
     examples, reads = predictions.examples, []
     names = {
         one.document.id: html.document_name(one.document.id, html.joined(one.document.sentences[0].words))
@@ -380,8 +378,8 @@ def _occurrences(
 
 
 def tags_html(predictions: TagPredictions) -> str:
-    """All sentences of a short text, else the first with a predicted span; the tags of the documents are no
-    gold."""
+    """All sentences of a short text, otherwise the first ones with a predicted span; the tags in the
+    documents are not gold."""
     reads = tagged_sentences(predictions, known=False)
     labels, shown = predictions.labels, reads
     if len(reads) > SHOWN_OF_OWN:
@@ -394,13 +392,13 @@ def tags_html(predictions: TagPredictions) -> str:
 
 
 def tag_own(tagger: Tagger, text: str) -> tuple[TaggedDocument, TagPredictions]:
-    """A text in sentences and words, and their tags. Raises ValueError if there is no word."""
+    """Split a text into sentences and words, and tag them. Raises ValueError if it has no words."""
     document = own_document(text)
     return document, tagger.predict(tagger.read([document]))
 
 
 def own_document(text: str) -> TaggedDocument:
-    """A text in sentences and words, all to be tagged. Raises ValueError if there is no word."""
+    """A text split into sentences and words, all to be tagged. Raises ValueError if it has no words."""
     each = (
         tuple(sentence[start:end] for start, end in token_spans(sentence))
         for sentence in split_sentences(text)

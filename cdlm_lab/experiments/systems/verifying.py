@@ -1,5 +1,5 @@
-"""Systems that judge claims by sentences of evidence (Di Liello et al. 2022, "MSPP", Table 8): notebook
-10."""
+"""Fact verification systems, which label claims given sentences of evidence (Di Liello et al. 2022, "MSPP",
+Table 8): notebook 10."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ LEFT_OUT = "share in the verdict: by how much its label falls without the senten
 
 @dataclass(frozen=True, slots=True)
 class ClaimSystem(runs.System):
-    """What labels claims."""
+    """A system that labels claims."""
 
-    head: str  # `max` or `weighted_sum`, which pool pairs, or `ie_1` or `ae_1`, which read all at once
-    pretrained: str = ""  # head of the pre-training with paragraphs, `ie` or `ae`; "" = the plain encoder
-    reads_evidence: bool = True  # False = it sees the claim alone
-    shares: str = LEFT_OUT  # what the shares of the evidence are; "" = there are none
+    head: str  # `max` or `weighted_sum`, which pool pairs; `ie_1` or `ae_1`, which read all evidence at once
+    pretrained: str = ""  # head of the MSPP pretraining, `ie` or `ae`; "" = the plain encoder
+    reads_evidence: bool = True  # False = it reads only the claim
+    shares: str = LEFT_OUT  # what a sentence's share in the verdict means; "" = there are no shares
 
     @property
     def pairwise(self) -> bool:
@@ -43,8 +43,8 @@ class ClaimSystem(runs.System):
 
 
 _LARGEST = "share of the dimensions in which the sentence is largest"
-# Those of the paper's Table 8, and one of ours: the joint model without any evidence. What that gets right,
-# claims give away by themselves; only what others get right beyond it was read in the evidence.
+# The systems of the paper's Table 8, and a control of ours, the joint model without evidence. What that gets
+# right, the claims alone reveal; only what other systems get right beyond it comes from the evidence.
 CLAIM_SYSTEMS = {
     system.name: system
     for system in (
@@ -64,8 +64,8 @@ CLAIM_SYSTEMS = {
 
 
 def compared_pairs(systems: Sequence[ClaimSystem]) -> dict[str, list[tuple[str, str]]]:
-    """Which systems are tested against which, by what they are tested for: all that read evidence against
-    what does not, joint reading against the last pairwise one, MSPP against the same head without it."""
+    """Which systems are tested against which, by the purpose of the test: all that read evidence against
+    claim-only, joint reading against the last pairwise system, MSPP against the same head without it."""
     names = {system.name for system in systems}
     pairwise = [system.name for system in systems if system.pairwise][-1:]
     reading = [system for system in systems if system.reads_evidence]
@@ -83,15 +83,15 @@ class Verifier:
     """A model and how it reads claims."""
 
     system: ClaimSystem
-    model: JointModel | PooledPairs  # its logits are of `labels`, in this order
+    model: JointModel | PooledPairs  # its logits stand in the order of `labels`
     tokenizer: PreTrainedTokenizerBase
-    layout: JointLayout  # of a claim with all its evidence
+    layout: JointLayout  # sequence layout of a claim with all its evidence
     labels: tuple[str, ...]
 
     def examples(
         self, claims: Sequence[EvidencedClaim], *, config: TrainingConfig | None = None
     ) -> ClaimExamples:
-        """Those of a training, or each claim once, in order."""
+        """With a training `config`, its shuffled examples; otherwise each claim once, in order."""
         if not self.system.reads_evidence:
             claims = [replace(claim, evidence=()) for claim in claims]
         return ClaimExamples(
@@ -104,7 +104,7 @@ class Verifier:
 
     @property
     def collate(self) -> candidates.JointCollate | candidates.PairedClaimCollate:
-        """From examples to batches."""
+        """Turns examples into batches."""
         pad = self.tokenizer.pad_token_id
         if self.system.pairwise:
             return candidates.PairedClaimCollate(pad, self.layout)
@@ -113,7 +113,7 @@ class Verifier:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClaimPredictions:
-    """Verdicts on claims, in order; `probabilities`: float64 (claims, labels)."""
+    """Predictions for claims, in the same order; `probabilities`: float64 (claims, labels)."""
 
     claims: Sequence[EvidencedClaim]
     labels: tuple[str, ...]
@@ -121,17 +121,17 @@ class ClaimPredictions:
 
     @property
     def predicted(self) -> list[str]:
-        """The label of the highest probability of each claim; ties go to the first."""
+        """The most probable label of each claim; ties go to the first label."""
         return [self.labels[number] for number in self.probabilities.argmax(axis=1)]
 
     @property
     def right(self) -> np.ndarray:
-        """bool (claims,), True = the gold label is predicted; False where it is not known."""
+        """bool (claims,), True = the gold label is predicted; False where the gold label is unknown."""
         pairs = zip(self.claims, self.predicted, strict=True)
         return np.array([claim.label == label for claim, label in pairs], dtype=bool)
 
     def save(self, file: Path) -> None:
-        """Write a line for each claim, atomically."""
+        """Write one line of JSON per claim, atomically."""
         rows = (dict(zip(self.labels, row, strict=True)) for row in self.probabilities.tolist())
         each = zip(self.claims, self.predicted, rows, strict=True)
         runs.write_rows(
@@ -142,7 +142,7 @@ class ClaimPredictions:
     def load(
         cls, file: Path, *, claims: Sequence[EvidencedClaim], labels: tuple[str, ...]
     ) -> ClaimPredictions:
-        """Read what `save` wrote. Raises ValueError if it is of other claims or labels."""
+        """Read what `save` wrote. Raises ValueError if it is for other claims or labels."""
         read = runs.read_rows(file, [claim.id for claim in claims], what="claims")
         rows = [row["probabilities"] for row in read]
         if any(tuple(row) != labels for row in rows):
@@ -157,7 +157,7 @@ def predict_verdicts(
     examples: ClaimExamples | None = None,
     **reading: Any,
 ) -> ClaimPredictions:
-    """Label every claim. `examples`: of these claims; `reading`: batch size, precision, name beside a bar."""
+    """Label all claims. `examples`: made of these; `reading`: batch size, precision, name beside a bar."""
     examples = examples or verifier.examples(claims)
     probabilities = np.zeros((len(claims), len(verifier.labels)))
     outputs = runs.outputs_by_length(verifier.model, examples, verifier.collate, unit="claim", **reading)
@@ -167,7 +167,7 @@ def predict_verdicts(
 
 
 def _log_probabilities(output: Any) -> np.ndarray:
-    """float64 (examples, labels)."""
+    """float64 (examples, labels), log-probabilities."""
     return output.logits.double().log_softmax(-1).cpu().numpy()
 
 
@@ -179,15 +179,15 @@ def evidence_shares(
     precision: Precision = "float32",
     name: str | None = None,
 ) -> list[tuple[float, ...]]:
-    """The share that each sentence of evidence has in the verdict on its claim, in [0, 1]; kept in a file, if
-    one is named, as they come.
+    """The share of each evidence sentence in the verdict on its claim, in [0, 1]; saved to `file` as they are
+    computed, if one is given.
 
-    Of `weighted_sum` it is the sentence's weight in the sum, of `max` the part of the dimensions in which it
-    is the largest; these sum to 1. A joint model has no such number. There each sentence is left out, the
-    others staying at their places, and the share is how much the log-probability of the label that is
-    predicted with all of them falls without it, 0 if it rises, divided by the sum over the sentences. They
-    sum to 1, or are all 0 where no sentence alone is missed. Two sentences that say the same are missed
-    little, however much they count together; the paper has no such numbers.
+    For `weighted_sum` it is the sentence's weight in the sum, for `max` the fraction of dimensions in which
+    it is the largest; these sum to 1. A joint model has no such number, so each sentence is left out in turn,
+    the others keeping their positions: the share is the drop in the log-probability of the label predicted
+    with all sentences, 0 if it rises, divided by the sum over sentences. Shares sum to 1, or are all 0 if no
+    single sentence is missed. Of two sentences that say the same, each is missed little even if they matter
+    together; the paper has no such numbers.
     """
     examples, k = verifier.examples(claims), verifier.layout.candidates
     counts = [min(len(claim.evidence), k) for claim in claims]
@@ -205,7 +205,7 @@ def evidence_shares(
 
 
 def _shares(verifier: Verifier, examples: ClaimExamples, number: int, precision: Precision) -> np.ndarray:
-    """Of the sentences of one claim that are read."""
+    """The shares of the sentences of one claim, as far as they are read."""
     reading = {"collate": verifier.collate, "precision": precision}
     if verifier.system.pairwise:
         return runs.output_of(verifier.model, [examples[number]], **reading).shares.cpu().numpy()
@@ -224,13 +224,13 @@ def _shares(verifier: Verifier, examples: ClaimExamples, number: int, precision:
     return falls / falls.sum() if falls.any() else falls
 
 
-# ---- as people see it ----
+# ---- views ----
 
 
 def shown_claims(
     predictions: ClaimPredictions, shares: Sequence[tuple[float, ...]] | None
 ) -> list[ReadClaim]:
-    """Each claim with its evidence and verdict; `shares`: of the evidence, None = not known."""
+    """Each claim with its evidence and verdict; `shares`: of the evidence, None = unknown."""
     return [
         ReadClaim(
             id=claim.id,
@@ -245,7 +245,7 @@ def shown_claims(
 
 
 def judged_own(verifier: Verifier, text: str, sentences: Sequence[str], *, precision: Precision) -> ReadClaim:
-    """The verdict of one system, whose label stands for an id."""
+    """The verdict of one system on a reader's claim; the system's label stands in for the claim's id."""
     claim = EvidencedClaim(id="", text=text, evidence=tuple(sentences), label=None, group="")
     predictions = predict_verdicts(verifier, [claim], batch_size=1, precision=precision)
     reads = verifier.system.reads_evidence
