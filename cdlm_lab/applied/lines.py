@@ -145,11 +145,13 @@ def apply_lines(
     made = {"model": name, "system": system, "input": source.name, "sha256": sha256_of_file(source)}
     made |= {"lines": total, "cdlm_lab": cdlm_lab.__version__}
     note = target.with_name(f"{target.name}.made.json")
-    _check_same(target, note, made)
     if target.exists():
+        _check_same(target, note, made)
         return Applied(total, _refused(target))
     with _held(target.with_name(f"{target.name}.part")) as part:
-        if not note.exists():
+        if part.seek(0, os.SEEK_END):
+            _check_same(Path(part.name), note, made)
+        else:
             write_json(note, made)
         done = _whole_lines(part)
         if done < total:
@@ -200,12 +202,8 @@ def answer_of(model: Any, form: Form, record: JsonRecord[Any]) -> dict[str, Any]
     return answer | ({"cut": cut} if cut else {})
 
 
-def _check_same(target: Path, note: Path, made: dict[str, Any]) -> None:
+def _check_same(begun: Path, note: Path, made: dict[str, Any]) -> None:
     """Raise RunError unless existing answers, finished or not, are of the same input and model."""
-    begun = target if target.exists() else target.with_name(f"{target.name}.part")
-    if not begun.exists():
-        note.unlink(missing_ok=True)
-        return
     remedy = f"delete {begun}, or name another file"
     try:
         before = json.loads(note.read_text(encoding="utf-8"))

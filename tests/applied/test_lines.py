@@ -109,6 +109,7 @@ def test_what_was_made_otherwise_is_refused_and_what_is_finished_stays(
     loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target = written(tmp_path, [{"text": TEXT}]), tmp_path / "out.jsonl"
+    (tmp_path / "out.jsonl.part").touch()  # a kill before the note was written
     apply_lines("storyworld/tagging", source, target)
     before = target.read_bytes()
     monkeypatch.setattr(lines, "load", None)

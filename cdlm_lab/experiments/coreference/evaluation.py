@@ -87,7 +87,7 @@ def facts_of(prepared: CoreferenceRun) -> list[tuple[str, str]]:
     else:
         training = f"{share:.0%} of the pairs corefer; {_training_in_words(prepared)}"
     seconds, length, lost = _sample(prepared, settings.context)
-    looks = 1 + (settings.epochs if scorer.dev_judge(prepared) else 0)
+    looks = 1 + (settings.epochs if scorer.dev_judge(prepared) and not settings.trained else 0)
     pairs = len(pairs_within(groups["dev"])) * looks + len(pairs_within(groups["test"]))
     pairs *= 1 + settings.both_orders
     times = f" ({looks} times)" if looks > 1 else ""
