@@ -132,7 +132,6 @@ def test_pairs_are_matched_and_aligned_as_in_the_box(matching: MatchingRun, syst
 def test_the_shipped_matcher_is_the_one_best_on_dev_and_reads_short_texts_of_ones_own() -> None:
     model = load("storyworld/matching")
     assert model.system == "gru-han-deep"
-    assert load("storyworld/matching", system="cdlm").system == "cdlm"
     first = "A fire broke out at the mill in Telk. Firefighters needed 9 hours. It hurt 48 people, they said."
     second = "The blaze in Telk is out. In all, {} people were hurt. A petition has 2,310 signatures."
     same, other = (float(model.score(first, second.format(number))) for number in (48, 71))
