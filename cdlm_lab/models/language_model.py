@@ -104,9 +104,9 @@ PLAIN_ARCHITECTURE = "LongformerForMaskedLM"
 class MaskedTokensOutput(ModelOutput):
     """What `CrossDocumentLM` returns when it is given labels."""
 
-    loss: Tensor | None = None  # (), float32; summed cross entropy divided by the number of masked tokens
+    loss: Tensor | None = None  # (), float32; summed cross entropy over the number of masked tokens
     logits: Tensor | None = None  # (n_masked, vocab), ordered by row, then by position
-    token_loss: Tensor | None = None  # (n_masked,), float32, natural logarithm, without gradient, in that order
+    token_loss: Tensor | None = None  # (n_masked,), float32, natural logarithm, no gradient, in that order
     hidden_states: tuple[Tensor, ...] | None = None  # this and the next two: as in Hugging Face, on request
     attentions: tuple[Tensor, ...] | None = None
     global_attentions: tuple[Tensor, ...] | None = None

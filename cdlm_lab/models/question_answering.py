@@ -1,10 +1,9 @@
 """Answering a question over several paragraphs read together: a Longformer with four heads (CDLM sections 3.4
 and C.3, whose model is that of Beltagy et al. 2020, appendix D), and decoding its logits into the answer.
 
-Each head is Linear, GELU, dropout, Linear. The type head, on `[CLS]`, predicts whether the answer is a span,
-yes or no; the span head scores for every token how well the answer starts and ends there; the sentence head,
-on each `[s]`, predicts whether the sentence supports the answer; and the paragraph head, on each `<t>`,
-whether the paragraph has such a sentence.
+Each head is Linear, GELU, dropout, Linear. They predict: at `[CLS]` the type, whether the answer is a span,
+yes or no; for every token how well the answer starts and ends there; at the `[s]` of every sentence whether
+it supports the answer; and at the `<t>` of every paragraph whether it has such a sentence.
 
 The loss of a question is the weighted sum of
 
@@ -55,7 +54,7 @@ class QuestionOutput(ModelOutput):
     start_logits: Tensor | None = None  # (batch, seq); -inf where no answer can start
     end_logits: Tensor | None = None  # (batch, seq); -inf where no answer can end
     sentence_logits: Tensor | None = None  # (batch, sentences); the sigmoid is a probability, -inf at padding
-    paragraph_logits: Tensor | None = None  # (batch, paragraphs), also of probabilities
+    paragraph_logits: Tensor | None = None  # (batch, paragraphs), in the same form
 
     def row(self, number: int) -> dict[str, np.ndarray]:
         """The logits of one question by name, padding included, in the form that `decode` takes."""
@@ -97,9 +96,8 @@ class QuestionAnswerer(EncoderWithHead):
         paragraph_labels: Tensor | None = None,  # (batch, paragraphs), 1 = needed, -100 = padding
         num_items_in_batch: Items = None,  # questions of the whole effective batch
     ) -> QuestionOutput:
-        """Answer a batch of questions. Raises ValueError when a token that a head reads is not global, when
-        an answer starts or ends at a token that is not answerable, or when only some of the labels are
-        given."""
+        """Answer a batch of questions. Raises ValueError when a token that a head reads is not global, an
+        answer starts or ends at a token that is not answerable, or only some of the labels are given."""
         positions = (paragraph_positions, sentence_positions)
         if global_attention_mask is None or _reads_local(global_attention_mask, *positions):
             raise ValueError(
@@ -150,8 +148,7 @@ def _reads_local(global_mask: Tensor, *positions: Tensor) -> bool:
 
 
 def _logits_at(positions: Tensor, states: Tensor, head: nn.Module) -> Tensor:
-    """One logit for each of `positions` (batch, n) in `states` (batch, seq, dim); -inf where a position is
-    -1."""
+    """One logit for each of `positions` (batch, n) in `states` (batch, seq, dim); -inf at position -1."""
     rows = torch.arange(len(states), device=states.device)[:, None]
     read = states[rows, positions.clamp(min=0)]  # (batch, n, dim)
     return head(read).squeeze(-1).float().masked_fill(positions < 0, -torch.inf)
@@ -160,8 +157,7 @@ def _logits_at(positions: Tensor, states: Tensor, head: nn.Module) -> Tensor:
 def _losses(
     out: QuestionOutput, labels: Tensor, answers: Tensor, sentences: Tensor, paragraphs: Tensor
 ) -> dict[str, Tensor]:
-    """The losses by the names of LOSS_WEIGHTS, (batch,) each, except `span`: one for each question with a
-    span."""
+    """The losses by the names of LOSS_WEIGHTS, (batch,) each; `span` has one per question with a span."""
     asks_span = (labels == SPAN) & (answers >= 0).any(-1).any(-1)
     starts, ends = (
         _loss_of_any(logits[asks_span], answers[asks_span, :, side])
@@ -190,7 +186,7 @@ def _loss_of_any(logits: Tensor, positions: Tensor) -> Tensor:
 def _mean_binary_loss(logits: Tensor, labels: Tensor) -> Tensor:
     """Mean binary cross entropy over the labels of each row, (batch,); 0 for a row without labels."""
     counted = labels != NOT_MASKED
-    # Padding has logits of -inf, which give a loss and gradient of nan; 0 does not, and is not counted either.
+    # Padding's logits of -inf would give a loss and gradient of nan; 0 does not, and is not counted.
     each = nn.functional.binary_cross_entropy_with_logits(
         logits.masked_fill(~counted, 0.0), labels.clamp(min=0).float(), reduction="none"
     )
@@ -258,7 +254,7 @@ class DecodedAnswer:
     place: Place | None  # of the answer; None for yes and no
     n_best: tuple[AnswerSpan, ...]  # distinct spans, best first, whatever the type
     sentence_probabilities: dict[SentenceName, float]  # that each sentence supports the answer
-    paragraph_probabilities: tuple[float, ...]  # that each paragraph has such a sentence, in order
+    paragraph_probabilities: tuple[float, ...]  # that a paragraph has such a sentence
     supporting: tuple[SentenceName, ...]  # sentences predicted as support, ascending
 
 
@@ -274,9 +270,9 @@ def best_spans(
     best first; ties go to the one that starts first, then to the one that ends first.
 
     A span may be an answer if it lies in the title or in the text of one paragraph and has at most
-    `most_tokens` tokens, marks not counted. If there is none, the single token with the best sum of both
-    logits is returned. Raises ValueError for `count` or `most_tokens` below 1, and when no token of the
-    sequence is answerable.
+    `most_tokens` tokens, marks not counted. If there is none, the token with the best sum of both logits is
+    returned. Raises ValueError for `count` or `most_tokens` below 1, and when no token of the sequence is
+    answerable.
     """
     check_least(count=count, most_tokens=most_tokens)
     starts, ends = (np.asarray(logits, dtype=np.float64) for logits in (start_logits, end_logits))
@@ -317,10 +313,10 @@ def decode(
 
     Args:
         support: "threshold": sentences with a probability above 0.5, or the best one if there is none.
-            "two_paragraphs": of the two paragraphs with the largest sum of their own logit and that of their
-            best sentence, ties to the first, the sentences above 0.5, or the best one if there is none.
+            "two_paragraphs": the same within each of the two paragraphs with the largest sum of their own logit
+            and that of their best sentence, ties to the first.
         most_tokens: maximum number of tokens in a span.
-        count: number of best starts and of best ends to combine; `n_best` has at most as many spans.
+        count: of best starts and of best ends; `n_best` has at most as many spans.
     """
     check_choice("support", support, SUPPORT)
     candidates = best_spans(
@@ -384,8 +380,7 @@ def _supporting(logits: Mapping[SentenceName, float]) -> tuple[SentenceName, ...
 def _of_two_paragraphs(
     logits: Mapping[SentenceName, float], paragraphs: list[float]
 ) -> tuple[SentenceName, ...]:
-    """The supporting sentences of the two best paragraphs that have sentences in the sequence, chosen in
-    each."""
+    """The supporting sentences within each of the two best paragraphs with sentences in the sequence."""
     by_paragraph: dict[int, dict[SentenceName, float]] = {}
     for name, logit in logits.items():
         by_paragraph.setdefault(name[0], {})[name] = logit
