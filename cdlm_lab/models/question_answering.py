@@ -313,8 +313,8 @@ def decode(
 
     Args:
         support: "threshold": sentences with a probability above 0.5, or the best one if there is none.
-            "two_paragraphs": the same within each of the two paragraphs with the largest sum of their own logit
-            and that of their best sentence, ties to the first.
+            "two_paragraphs": the same within each of the two paragraphs with the largest sum of their own
+            logit and that of their best sentence, ties to the first.
         most_tokens: maximum number of tokens in a span.
         count: of best starts and of best ends; `n_best` has at most as many spans.
     """

@@ -262,7 +262,7 @@ def equal_hidden_size(config: StaticTaggerConfig) -> int:
 
 def nearest_size(count: Callable[[int], int], wanted: int) -> int:
     """The size, 1 or more, whose `count`, an increasing function, comes closest to `wanted`."""
-    first = 1 + bisect_left(range(1, 2**16), wanted, key=count)  # the smallest size with a count of at least `wanted`
+    first = 1 + bisect_left(range(1, 2**16), wanted, key=count)  # smallest with a count of `wanted` or more
     return min((max(first - 1, 1), first), key=lambda size: abs(count(size) - wanted))
 
 
