@@ -133,8 +133,7 @@ def best_step(checkpoint: Path) -> int | None:
 
 def steps_to_keep(folder: Path, step: int) -> set[int]:
     """The steps of two checkpoints: the one just written and the best; if that is the same, the best before
-    it, or else the last before it. Should one of the two prove damaged, the run can be resumed from the
-    other."""
+    it, or else the last before it. Should one of the two prove damaged, the run can resume from the other."""
     best = best_step(checkpoint_path(folder, step))
     earlier = [path for path in complete_checkpoints(folder) if checkpoint_step(path) < step]
     if best in (None, step) and earlier:

@@ -28,7 +28,7 @@ class TrainingConfig:
 
     steps: int = Field(ge=1)  # optimiser updates
     batch_size: int = Field(ge=1)  # examples per update, over all micro-batches and processes
-    # Examples per forward pass of a process: fewer need less memory; only dropout depends on it, not gradients.
+    # Examples per forward pass of a process: fewer need less memory; dropout differs, gradients do not.
     micro_batch_size: int = Field(ge=1)
     evaluate_every: int = Field(ge=1)  # steps between evaluations; the last step is always evaluated
     save_every: int = Field(ge=1)  # steps between checkpoints; a new best one and the last are saved as well

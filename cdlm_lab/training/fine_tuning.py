@@ -153,8 +153,8 @@ def config_of_passes(
     Choices where the papers are silent, as in their released code: the learning rate decays linearly to 0,
     and AdamW has beta_2 0.999, epsilon 1e-8 and no weight decay; notebooks 06 and 09 set others.
     `warmup_steps`: None = a tenth of all steps; at most half of them. `parallel`: processes that share the
-    batches, such as "ddp 4"; it is only checked that they can. `others`: further fields. Raises
-    ParameterError for invalid values.
+    batches, as "ddp 4", which is only checked here. `others`: further fields. Raises ParameterError: invalid
+    values.
     """
     an_epoch = max(1, items // batch_size)
     steps = an_epoch * epochs
