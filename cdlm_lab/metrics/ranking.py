@@ -88,10 +88,10 @@ def reciprocal_rank(ranked: RankedList) -> float:
 def precision_at(ranked: RankedList, n: int, *, reading: str) -> float:
     """P@n, "the number of relevant sentences in the top N" (CDA section 4), which has two readings.
 
-    - `hit`: 1 if any of the first n is relevant, as in CDA's code for S2ORC, with one citing sentence; ValueError
-      if no candidate is relevant.
-    - `precision`: the number of relevant ones divided by n, as in textbooks, even if the list is shorter; used
-      for PAN, with several plagiarised sentences. 0 for a list without relevant candidates.
+    - `hit`: 1 if any of the first n is relevant, as in CDA's code for S2ORC, with one citing sentence;
+      ValueError if no candidate is relevant.
+    - `precision`: the number of relevant ones divided by n, as in textbooks, even if the list is shorter;
+      used for PAN, with several plagiarised sentences. 0 for a list without relevant candidates.
     """
     check_choice("reading", reading, READINGS)
     if not isinstance(n, Integral) or n < 1:
@@ -157,7 +157,7 @@ def released_points(
         rejected: (unrelated pairs,), probability that each is predicted unrelated.
 
     Returns:
-        `reciprocal_rank` and `at_1`, ... -> points and maximum points: float64 (pairs,) each, related pairs first.
+        `reciprocal_rank` and `at_1`, ... -> points and maximum points: float64 (pairs,), related ones first.
     """
     check_choice("reading", reading, READINGS)
     detected, rejected = np.asarray(detected, dtype=np.float64), np.asarray(rejected, dtype=np.float64)

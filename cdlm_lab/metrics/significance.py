@@ -31,8 +31,7 @@ _ROUNDING = 1e-12  # relative: sums of equal numbers in another order count as t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Comparison of systems a and b on the same clusters; `low` and `high`: 95% bootstrap interval over
-    clusters."""
+    """System a against b on the same clusters; `low`, `high`: 95% bootstrap interval over clusters."""
 
     difference: float  # score of a minus that of b
     low: float
@@ -97,8 +96,7 @@ def mean_of_sums(sums: np.ndarray) -> np.ndarray:
 
 
 def _mean_over_seeds(statistic: Statistic, *, columns: int) -> Statistic:
-    """The mean over seeds of a statistic, for (..., seeds * columns) sums with the columns of each seed
-    adjacent."""
+    """The mean over seeds of the statistic of (..., seeds * columns) sums, one seed after the other."""
     return lambda sums: statistic(sums.reshape(*sums.shape[:-1], -1, columns)).mean(axis=-1)
 
 
@@ -179,13 +177,10 @@ def _bracketed(of_seeds: Sequence[float], of_draws: np.ndarray) -> dict[str, Any
 def perplexity(loss_sums: ArrayLike, token_counts: ArrayLike, *, seed: int = 0) -> dict[str, Any]:
     """Token-weighted perplexity of one model (CDLM section 3.1, Table 1), as a score in the form of a report,
     from the cross-entropy in nats summed over the predicted tokens of each cluster, and their number, both
-    (clusters,).
-
-    `value` is exp(sum of losses / number of tokens), at least 1; `low` and `high` its 95% bootstrap interval
-    over clusters, which for a single one is just the value; `n` the number of predicted tokens. A cluster weighs
-    as much as it has of these, unlike in a mean over batches; clusters without any are left out, and not counted
-    in `clusters`.
-    """
+    (clusters,). `value` is exp(sum of losses / number of tokens), at least 1; `low` and `high` its 95%
+    bootstrap interval over clusters, which for a single one is just the value; `n` the number of predicted
+    tokens. A cluster weighs as much as it has of these, unlike in a mean over batches; those without any are
+    left out, also of `clusters`, the number of clusters."""
     counts = _loss_counts(loss_sums, token_counts)
     total = counts.sum(axis=0)
     nats = (float(mean_of_sums(total)), *percentile_interval(mean_of_sums(drawn_sums(counts, seed=seed))))
@@ -206,8 +201,7 @@ def compare_perplexities(
 
 
 def _loss_counts(loss_sums: ArrayLike, token_counts: ArrayLike, *, name: str = "loss_sums") -> np.ndarray:
-    """(clusters, 2): losses, called `name` in messages, and tokens, without the clusters that have no
-    tokens."""
+    """(clusters, 2): losses, called `name` in messages, and tokens, without clusters that have none."""
     losses, tokens = np.asarray(loss_sums, dtype=np.float64), np.asarray(token_counts, dtype=np.float64)
     if losses.ndim != 1 or losses.shape != tokens.shape:
         shapes = f"{name} has shape {losses.shape} and token_counts {tokens.shape}"
@@ -288,7 +282,7 @@ def _checked_counts(counts_a: ArrayLike, counts_b: ArrayLike) -> tuple[np.ndarra
 
 
 def _scores(statistic: Statistic, sums: np.ndarray) -> np.ndarray:
-    """Scores of summed counts (..., columns): (...). ValueError for nan, which would count as no
+    """Scores of summed counts (..., columns): (...). ValueError unless finite: nan would count as no
     difference."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = np.asarray(statistic(sums), dtype=np.float64)
@@ -315,12 +309,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def t_test_of_seeds(a: Sequence[float], b: Sequence[float]) -> float | None:
-    """Two-sided p of Welch's t-test on the scores of two systems with several seeds: would other seeds, on
-    the same items, separate them as well? None where the test says nothing: a single seed, or no variation in
-    either system.
+    """Two-sided p of Welch's t-test on two systems' scores with several seeds: would other seeds, on the same
+    items, separate them as well? None where it says nothing: a single seed, or no variation in either system.
 
     The seeds of two systems have nothing in common (other initial weights, other batches), so they are
-    independent samples; the MSPP paper does not say which form of the test it used.
+    independent samples; which form of the test the MSPP paper used it does not say.
     """
     if min(len(a), len(b)) < 2 or max(np.ptp(a), np.ptp(b)) < 1e-12:
         return None
