@@ -88,8 +88,7 @@ def tf_idf(
 def labelled_words(
     documents: Sequence[TaggedDocument], scores: Sequence[Mapping[str, float]]
 ) -> tuple[LabelledWord, ...]:
-    """The words of the labelled sentences of each document, as they first occur, with their scores by
-    `tf_idf`."""
+    """The words of each document's labelled sentences, as they first occur, with scores of `tf_idf`."""
     if len(documents) != len(scores):
         raise ValueError(f"there are {len(documents)} documents, but scores of {len(scores)}")
     rows = []

@@ -185,8 +185,7 @@ class LocalGlobalSelfAttention(nn.Module):
         return getattr(self, name)(states).unflatten(-1, (self.heads, -1))
 
     def _globals_are_few(self, tokens: Tensor, plan: Plan) -> bool:
-        """True if `attend_from_few_globals` can be used, which does not project keys and values for global
-        queries."""
+        """True if `attend_from_few_globals` applies, which needs no projected keys and values for globals."""
         return (
             self._chosen_backend(tokens) == "sparse"
             and not self._dropout_now

@@ -186,7 +186,7 @@ class _Products(torch.autograd.Function):
 
 
 def _heads_first(packed: Tensor) -> Tensor:
-    """(token, head, dim) -> (head, token, dim), also in memory, where bfloat16 products are several times as
+    """(token, head, dim) -> (head, token, dim), also in memory: bfloat16 products get several times as
     fast."""
     return packed.transpose(0, 1).contiguous()
 

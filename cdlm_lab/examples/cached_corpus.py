@@ -190,8 +190,7 @@ def tokenise_clusters(
 
 
 def encode_cluster(cluster: Cluster, tokenizer: PreTrainedTokenizerBase) -> tuple[dict[str, Any], int]:
-    """The row of a cluster, with the columns COLUMNS, and the number of documents without text left out of
-    it.
+    """The row of a cluster (columns: COLUMNS), and how many documents without text are left out of it.
 
     A token belongs to a fact if its characters overlap the fact's; where facts overlap, to the one that
     starts first. Facts are numbered in the order in which they first appear in the cluster, -1 = none.
@@ -309,8 +308,7 @@ class ParagraphCounts:
 
 
 def paragraph_fingerprint(corpus_checksum: str, tokenizer: PreTrainedTokenizerBase) -> str:
-    """The name of the cache folder. `corpus_checksum`: identifies all that decides which documents are
-    read."""
+    """The name of the cache folder. `corpus_checksum`: identifies all that decides which texts are read."""
     return tokenizer_fingerprint(tokenizer, "paragraphs", FORMAT_VERSION, corpus_checksum)
 
 

@@ -150,8 +150,7 @@ class JointSequence:
 def joint_sequence(
     pieces: Sequence[Sequence[int] | np.ndarray | None], *, layout: JointLayout, special: SpecialTokens
 ) -> JointSequence:
-    """Write k + 1 sentences into one sequence: `[CLS]` in front of sentence 0, `[SEP]` in front of the
-    others.
+    """Write k + 1 sentences into one sequence, `[CLS]` in front of the first, `[SEP]` in front of others.
 
     `pieces`: ids of each sentence without special tokens; the question or claim, then k candidates. None =
     absent: it has no tokens, and the others keep their numbers. An empty sentence has only its front token.
@@ -239,11 +238,10 @@ class _Sequences:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CandidateExamples(_Sequences):
-    """Map-style dataset of questions with groups of candidates; read it in order, since it is already
-    shuffled.
+    """Map-style dataset of questions with groups of candidates; read it in order, it is already shuffled.
 
     `examples[i]` is a dict of `input_ids`, `token_type_ids`, `position_ids` int64 (tokens,), `starts` int64
-    (sentences,), positions of front tokens, and `labels` int64 (sentences - 1,), 1 = right, 0 = wrong, -100 =
+    (sentences,), as in `JointSequence`, and `labels` int64 (sentences - 1,), 1 = right, 0 = wrong, -100 =
     absent.
     """
 
@@ -285,7 +283,7 @@ class CandidateExamples(_Sequences):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClaimExamples(_Sequences):
-    """Map-style dataset of claims with their evidence; read it in order, since it is already shuffled.
+    """Map-style dataset of claims with their evidence; read it in order, it is already shuffled.
 
     `examples[i]` is a dict of the inputs of a `JointSequence` and of `labels` int64 (), an index into
     `data.claims.LABELS`, -100 = unknown. A claim without evidence is read alone.

@@ -55,8 +55,8 @@ class Collate:
 def check_keys(
     examples: Sequence[Mapping[str, np.ndarray]], *, needed: Collection[str], optional: Collection[str] = ()
 ) -> None:
-    """Raise ValueError unless there are examples and all have the same keys: the needed, maybe optional
-    ones."""
+    """Raise ValueError unless there are examples and all have the same keys: those needed, and possibly
+    optional ones."""
     if not examples:
         raise ValueError("no examples to collate")
     keys = examples[0].keys()

@@ -255,8 +255,7 @@ class MentionPairExamples:
         return self.mentions[first], self.mentions[second]
 
     def _passages(self, index: int) -> tuple[list[_Passage], int]:
-        """One passage if both mentions are in one document, else two; and the number of text tokens that
-        fit."""
+        """One passage if both mentions are in one document, else two; and the room for text in tokens."""
         mentions = self.pair(index)
         passages = []
         for name in dict.fromkeys(mention.document for mention in mentions):
@@ -304,8 +303,7 @@ class MentionGroup:
 def group_mentions(
     topics: Iterable[Topic], kind: Kind, level: str, predicted: Mapping[str, str] | None = None
 ) -> list[MentionGroup]:
-    """Split the mentions of a kind into groups, in order of first appearance; groups without any are left
-    out.
+    """Split the mentions of a kind into groups, in order of first appearance; no group is empty.
 
     Args:
         level: `topic` and `subtopic` are those of the documents; `predicted` is given by the next argument.

@@ -313,8 +313,7 @@ def words_read(examples: TagExamples) -> list[tuple[str, ...]]:
 
 
 def document_runs(examples: TagExamples, *, batch_size: int, rng: np.random.Generator) -> np.ndarray:
-    """An order, int64 (examples,), in which a batch has adjacent examples of one document, to share their
-    context.
+    """An order, int64 (examples,), whose batches are neighbours of one document, for sharing context.
 
     What a document has beyond whole batches is taken from its start and its end in random proportion, so that
     batches differ between calls. These leftovers of all documents are shuffled and form batches of several

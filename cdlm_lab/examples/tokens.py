@@ -93,8 +93,7 @@ def lacking(tokenizer: PreTrainedTokenizerBase, token: str, loader: str) -> Valu
 
 
 def tokenise(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, **wanted: bool) -> BatchEncoding:
-    """Tokenise texts without adding special tokens; a "[MASK]" or "</doc-s>" that occurs in a text is plain
-    text.
+    """Tokenise texts without adding special tokens; a "[MASK]" or "</doc-s>" in a text is plain text.
 
     Texts may be longer than a model allows: they are truncated when written into a sequence. `wanted`: more
     options of the tokenizer, such as `return_offsets_mapping`.
@@ -232,8 +231,8 @@ class Vocabulary:
 
     @classmethod
     def of_words(cls, words: Iterable[str]) -> Vocabulary:
-        """Give word n of a list without duplicates the number n + 2; a word that `pieces_of` never yields is
-        never found."""
+        """Give word n of a list the number n + 2; ValueError for duplicates or an empty list. A word that
+        `pieces_of` never yields is never found."""
         listed = tuple(words)
         if not listed:
             raise ValueError("a vocabulary without words; give at least one")
@@ -260,7 +259,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, folder: str | Path) -> Vocabulary:
-        """Load what `save_pretrained` wrote to a folder; DataError if a file is missing or damaged or holds
+        """Load what `save_pretrained` wrote to a folder; DataError if a file is missing or damaged, or holds
         something else."""
         path = Path(folder) / VOCABULARY_FILE
         read = parse_json(read_text(path), path, remedy=_REMEDY)

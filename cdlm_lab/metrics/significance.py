@@ -282,7 +282,7 @@ def _checked_counts(counts_a: ArrayLike, counts_b: ArrayLike) -> tuple[np.ndarra
 
 
 def _scores(statistic: Statistic, sums: np.ndarray) -> np.ndarray:
-    """Scores of summed counts (..., columns): (...). ValueError unless finite: nan would count as no
+    """Scores of summed counts (..., columns): (...). ValueError unless finite, since nan would pass for no
     difference."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = np.asarray(statistic(sums), dtype=np.float64)

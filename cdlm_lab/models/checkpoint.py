@@ -100,8 +100,7 @@ def named_faults(source: str, file: str) -> Iterator[None]:
 
 
 def _fault_of_settings(config: PretrainedConfig, folder: Path) -> str | None:
-    """What is wrong with an encoder's config, given the shapes of the weights in `folder`; None if
-    nothing."""
+    """What is wrong with an encoder's config, given the weights' shapes in `folder`; None if nothing."""
     try:
         shapes = shapes_of_weights(folder)
     except (OSError, SafetensorError):  # reported later, when the weights are loaded

@@ -151,7 +151,7 @@ def bytes_per_number(precision: Precision) -> int:
 
 
 def measured_rate(precision: Precision, *, size: int = 1024) -> float:
-    """Floating-point operations per second that training in this precision reaches on the device in use."""
+    """Floating-point operations per second that training in this precision reaches on this device."""
     dtype = _dtype(precision)
     left = torch.ones(size, size, device=default_device(), dtype=dtype)
     (left @ left).sum().item()

@@ -157,8 +157,7 @@ SHOWN = 60  # characters of a sentence that a message quotes
 
 
 class WordEncoder(_FrozenEncoder):
-    """A frozen encoder of the words of sentences; a word's vector concatenates the states of the last
-    `layers`."""
+    """A frozen encoder of the words of sentences; vectors concatenate the states of the last `layers`."""
 
     def __init__(
         self,

@@ -385,8 +385,7 @@ class PooledOutput(ModelOutput):
 
 
 class PooledPairs(_OnSentences, EncoderWithHead):
-    """A Longformer, pooling and a linear layer; no token is global, so the global projections get no
-    gradient."""
+    """A Longformer, pooling and a linear layer; no token is global: global projections get no gradient."""
 
     head_class = PooledHead
 
@@ -409,8 +408,7 @@ class PooledPairs(_OnSentences, EncoderWithHead):
         labels: Tensor | None = None,  # (claims,), -100 = none
         num_items_in_batch: Items = None,  # labels of the whole effective batch
     ) -> PooledOutput:
-        """Label a batch of claims. Raises ValueError when a claim has no pair or there are more claims than
-        labels."""
+        """Label a batch of claims. Raises ValueError for a claim without pair, or more claims than labels."""
         states = sentence_states(self.longformer, input_ids, attention_mask, token_type_ids, position_ids)
         read = front_states(states, starts, sentences=PAIR)[:, 0]  # (pairs, dim)
         claims = int(claim.max()) + 1 if labels is None else len(labels)

@@ -32,8 +32,8 @@ def computing_in(precision: Precision, device: torch.device | str) -> Iterator[N
 
 def in_full(device: torch.device | str) -> torch.autocast:
     """A context in which a head computes in the precision of its weights, whatever its encoder does: it costs
-    next to nothing, while in bfloat16, with 8 binary digits, many scores would tie. Convert the head's inputs
-    with `as_weights`."""
+    next to nothing, while in bfloat16, with 8 binary digits, many scores would tie. Give it states
+    `as_weights`."""
     return torch.autocast(torch.device(device).type, enabled=False)
 
 

@@ -308,8 +308,7 @@ def decode(
     most_tokens: int = MOST_TOKENS,
     count: int = COUNT,
 ) -> DecodedAnswer:
-    """Decode the answer to a question from `outputs`, its logits in the form that `QuestionOutput.row`
-    returns.
+    """Decode the answer to a question from `outputs`, its logits as `QuestionOutput.row` returns them.
 
     Args:
         support: "threshold": sentences with a probability above 0.5, or the best one if there is none.

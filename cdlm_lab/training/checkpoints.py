@@ -270,8 +270,7 @@ def gather_random_state(accelerator: Accelerator) -> dict[str, Tensor]:
 
 
 def load_random_state(checkpoint: Path, accelerator: Accelerator) -> bool:
-    """Restore the generators of this process; False, with nothing changed, if the checkpoint was written by
-    fewer processes."""
+    """Restore the generators of this process; False and no change if fewer processes wrote the checkpoint."""
     states = load_file(checkpoint / RANDOM_STATE_FILE)
     process = accelerator.process_index
     cuda = accelerator.device.type == "cuda"

@@ -107,8 +107,8 @@ def as_trained(settings: Settings, names: Collection[str], *, chosen: Collection
 
 
 def trained_model(name: str, training: str = "") -> Path:
-    """The model folder of a run; `training`: which one, if it has several. Raises ParameterError if the run
-    has no such model."""
+    """The model folder of a run; `training`: which, if it has several. Raises ParameterError if it has no
+    such model."""
     run = trained_run(name)
     folder = (run / SYSTEMS_FOLDER / training if training else run) / MODEL_FOLDER
     if folder.is_dir():

@@ -148,7 +148,7 @@ class ResumableTrainer(Trainer, TrainerCallback):
     # ---- beginning and going on
 
     def run(self, checkpoint: Path | None) -> None:
-        """Train from the start (None) or from a complete checkpoint to the end, or until a stop is
+        """Train from the start (None) or from a complete checkpoint, to the end or until a stop is
         requested."""
         if checkpoint is not None:
             self._saved = checkpoints.read_progress(checkpoint, config=self.config)
@@ -341,8 +341,8 @@ class ResumableTrainer(Trainer, TrainerCallback):
         return scores
 
     def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
-        """As in Trainer, but save any new best model, even between checkpoints, and end when patience
-        does."""
+        """As in Trainer, but save each new best model even if no checkpoint is due, and stop when patience is
+        exhausted."""
         best = super()._determine_best_metric(metrics, trial)
         over = self.selection.is_over(self.history.records)
         self.control.should_training_stop |= over
