@@ -46,7 +46,7 @@ class WordPieces:
         self._prefix = getattr(tokenizer.backend_tokenizer.model, "continuing_subword_prefix", None) or ""
 
     def is_glued(self, before: str) -> bool:
-        """Whether the tokenizer has a word directly after this text continue the text's last piece."""
+        """Whether the tokenizer joins a word directly after this text to the last piece of the text."""
         if self._prefix:
             return before[-1:].isalnum()
         if before:

@@ -270,8 +270,8 @@ def lengths_for(
 
 
 def see_all(model: nn.Module, *, tokens: int) -> None:
-    """Let every token of a sequence of up to `tokens` attend to every other, in place, by doubling the
-    window's width: a Longformer's window is as wide on each side as half its total width."""
+    """Let every token of a sequence of up to `tokens` attend to every other, in place: the total width of a
+    Longformer's window, half of it on each side, becomes twice that."""
     for module in model.modules():
         if isinstance(module, LocalGlobalSelfAttention):
             module.window = 2 * tokens
