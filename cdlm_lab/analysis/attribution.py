@@ -1,14 +1,14 @@
-"""Which words of a text a prediction rests on: integrated gradients (Sundararajan et al. 2017), by captum.
+"""Which words of a text a prediction depends on: integrated gradients (Sundararajan et al. 2017), by captum.
 
-The output is the logarithm of the probability of what really stands where pieces are hidden, as one word: of
-its first piece, and that of each other one once those before it stand there,
+The output F is the log-probability of the true subword tokens at hidden positions, as one word: that of the
+first token, plus that of each other one once those before it are filled in,
 
-    F(x) = sum over hidden pieces k of log p(w_k | x, w_1 ... w_{k-1}, masks from k on)
+    F(x) = sum over hidden tokens k of log p(w_k | x, w_1 ... w_{k-1}, masks from k on)
 
-x are the embeddings of the text's pieces without their positions, and x' those of the same text with every
-word hidden. A piece is given the sum over its dimensions of (x - x') times the mean gradient of F on the way
-from x' to x. These attributions add up to F(x) - F(x') but for the error of the numerical mean; special
-tokens and hidden pieces, which are the same in both, have 0.
+x are the embeddings of the text's tokens without positions, and x' those of the same text with every word
+masked. The attribution of a token is the sum over its dimensions of (x - x') times the mean gradient of F on
+the path from x' to x. Attributions add up to F(x) - F(x') except for the error of numerical integration;
+special tokens and hidden tokens, which are the same in both, have 0.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from transformers import PreTrainedModel
 
 from cdlm_lab.analysis.source_attention import evaluating
 
-STEPS = 12  # points of the Gauss-Legendre rule between the two texts
-NUMBERS_AT_ONCE = 2**19  # of embeddings, by which so many points are read together
+STEPS = 12  # points of the Gauss-Legendre rule on the path
+NUMBERS_AT_ONCE = 2**19  # embedding numbers per batch of points
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Attribution:
-    """What each piece does for a prediction, in natural logarithms: above 0 it speaks for it."""
+    """How much each token contributes to a prediction, in natural logarithms: positive = supports it."""
 
     tokens: np.ndarray  # float64 (seq,)
     output: float  # F(x)
@@ -46,17 +46,18 @@ def integrated_gradients(
     mask: int,
     steps: int = STEPS,
 ) -> Attribution:
-    """What the prediction at some positions of one text rests on.
+    """Attribute the prediction at some positions of one text to its tokens.
 
     Args:
-        input_ids: (seq,), with masks where pieces are hidden; no padding.
-        positions: of the hidden pieces of a word, ascending.
-        truth: (positions,), what really stands there.
+        input_ids: (seq,), with masks at hidden tokens; no padding.
+        positions: of the hidden tokens of a word, ascending.
+        truth: (positions,), ids of the true tokens there.
         words: bool (seq,), True = text, False = special token, which the baseline keeps.
-        is_global: bool (seq,).
-        mask: id of the mask.
+        is_global: bool (seq,), True = global.
+        mask: id of the mask token.
+        steps: number of points on the path.
     """
-    from captum.attr import IntegratedGradients  # here: it imports matplotlib
+    from captum.attr import IntegratedGradients  # imported here, since it imports matplotlib
 
     embed = model.get_input_embeddings()
     text, may = np.array(input_ids, dtype=np.int64), np.array(words, dtype=bool)
@@ -74,12 +75,12 @@ def integrated_gradients(
                 internal_batch_size=int(np.clip(NUMBERS_AT_ONCE // ends[0].numel(), 1, 8)),
             )
             tokens += given[0].sum(-1).double().cpu().numpy()
-            text[position], may[position] = piece, False  # stands there from now on
+            text[position], may[position] = piece, False  # filled in from now on
     return Attribution(tokens=tokens, output=output, baseline=baseline)
 
 
 class _LogProbability:
-    """The logarithm of the probability of a piece at a position, (batch,) of embeddings (batch, seq, dim)."""
+    """The log-probability of a piece at a position, (batch,), for embeddings (batch, seq, dim)."""
 
     def __init__(self, model: PreTrainedModel, position: int, piece: int, is_global: np.ndarray) -> None:
         self.model, self.position, self.piece = model, position, piece

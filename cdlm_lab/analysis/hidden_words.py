@@ -1,18 +1,18 @@
-"""What a masked language model puts in the place of words: whole words, however many pieces they are.
+"""What a masked language model predicts in place of words: whole words of any number of pieces (subword
+tokens).
 
-All pieces of a word are masks. Its probability is the product of those of its pieces, each among the whole
-vocabulary, once those before it stand there:
+All pieces of a word are masked. Its probability is the product of those of its pieces, each over the whole
+vocabulary, once those before it are filled in:
 
     p(w) = product over its pieces k of p(w_k | w_1 ... w_{k-1}, masks from k on)
 
 `guess_hidden` knows how many pieces a hidden span has and which of them begin words, so that a name of three
-pieces is never guessed as "es" or ",": the best words are searched piece by piece from the left, the `beams`
-likeliest beginnings being kept.
+pieces is never guessed as "es" or ",": a beam search from left to right keeps the `beams` best beginnings.
 
-`fill_blank` does not know. A blank is read as one mask, then as two, and so on. Each time the piece that is
-surest is written in, the others are predicted anew, and the best few go on (Jiang et al. 2020, "X-FACTR": by
-confidence), so "those before it" are those that were surer. Words of all lengths are compared by their
-probabilities, though these need not sum to 1.
+`fill_blank` does not know. A blank is read as one mask, then as two, and so on. At each step the most
+probable piece is filled in, the others are predicted anew, and the best few are kept (Jiang et al. 2020,
+"X-FACTR": by confidence), so "those before it" are those filled in before. Words of all lengths are compared
+by their probabilities, though these need not sum to 1.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from cdlm_lab.analysis.source_attention import evaluating, hidden_states
 from cdlm_lab.examples.masking import continuing_pieces
 from cdlm_lab.examples.tokens import tokenise
 
-MOST_PIECES = 16  # of a hidden span: each is another run
-ROWS = 16  # texts that are read at once
-_IN_A_WORD = re.compile(r"[\w'’\-\ufffd]+")  # \ufffd: part of a letter, of which byte-level BPE makes pieces
-Beginning = tuple[tuple[int, ...], float]  # pieces and the logarithm of their probability
+MOST_PIECES = 16  # maximum in a hidden span: each needs another forward pass
+ROWS = 16  # texts per forward pass
+_IN_A_WORD = re.compile(r"[\w'’\-\ufffd]+")  # \ufffd: byte-level BPE may split a letter
+Beginning = tuple[tuple[int, ...], float]  # pieces and their log-probability
 
 
 class WordPieces:
-    """Which pieces of a tokenizer's vocabulary begin a word, and which go on with one."""
+    """Which pieces of a tokenizer's vocabulary can begin a word, and which can continue one."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
         self.tokenizer = tokenizer
         self._prefix = getattr(tokenizer.backend_tokenizer.model, "continuing_subword_prefix", None) or ""
 
     def is_glued(self, before: str) -> bool:
-        """Whether a word behind this text goes on with its last piece, as the tokenizer has it."""
+        """Whether the tokenizer joins a word directly after this text to the last piece of the text."""
         if self._prefix:
             return before[-1:].isalnum()
         if before:
@@ -55,20 +55,20 @@ class WordPieces:
 
     @cached_property
     def first(self) -> Mapping[bool, np.ndarray]:
-        """bool (ids,), True = a word may begin so. By whether it is glued to what stands before it, as behind
-        a bracket in byte-level BPE."""
+        """Glued to what precedes it (as after a bracket in byte-level BPE) or not -> bool (ids,), True = a
+        word may begin with the piece."""
         goes_on, allowed, letters = self._sorts
         return {False: allowed & letters & ~goes_on, True: allowed & letters & goes_on}
 
     @cached_property
     def later(self) -> np.ndarray:
-        """bool (ids,), True = a word may go on so."""
+        """bool (ids,), True = the piece may continue a word."""
         goes_on, allowed, _ = self._sorts
         return goes_on & allowed
 
     @cached_property
     def _sorts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """bool (ids,) each: goes on with the piece before it; may be in a word; has a letter or digit."""
+        """bool (ids,) each: continues the piece before it; may be in a word; has a letter or digit."""
         goes_on, special = continuing_pieces(self.tokenizer), {*self.tokenizer.added_tokens_decoder}
         decoded = (self.tokenizer.decode([number]).strip() for number in range(len(goes_on)))
         texts = [text.removeprefix(self._prefix) for text in decoded]
@@ -79,7 +79,7 @@ class WordPieces:
 def _log_probabilities(
     model: PreTrainedModel, rows: Sequence[np.ndarray], places: np.ndarray, is_global: np.ndarray
 ) -> np.ndarray:
-    """Of every piece at these places of texts of one length: float32 (rows, places, vocab)."""
+    """Log-probabilities of all pieces at `places` of texts of one length: float32 (rows, places, vocab)."""
     read = []
     with evaluating(model), torch.inference_mode():
         for start in range(0, len(rows), ROWS):
@@ -98,16 +98,16 @@ class HiddenSpan:
     """Pieces that are hidden together."""
 
     positions: np.ndarray  # int64 (pieces,), ascending
-    truth: np.ndarray  # int64 (pieces,), what really stands there
+    truth: np.ndarray  # int64 (pieces,), ids of the true pieces
     begins: np.ndarray  # bool (pieces,), True = the piece begins a word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guessed:
-    """What a model makes of a hidden span."""
+    """A model's predictions for a hidden span."""
 
     truth_probability: float
-    best: tuple[tuple[tuple[int, ...], float], ...]  # (pieces, probability), likeliest first
+    best: tuple[tuple[tuple[int, ...], float], ...]  # (pieces, probability), most probable first
 
 
 def guess_hidden(
@@ -120,9 +120,9 @@ def guess_hidden(
     words: WordPieces,
     beams: int = 5,
 ) -> list[Guessed]:
-    """What a language model makes of each span of a text (seq,) without padding, while all are hidden.
-    `is_global`: bool (seq,); `mask`: the id of the mask; `words`: of the tokenizer. ValueError: a model
-    without head, a span that is too long."""
+    """A language model's predictions for each span of a text (seq,) without padding, while all are hidden.
+    `is_global`: bool (seq,); `mask`: id of the mask token; `words`: made from the tokenizer. ValueError: a
+    model without language-model head, a span that is too long."""
     if not hasattr(model, "lm_head"):
         what = f"{type(model).__name__} has no language-model head to predict with"
         raise ValueError(f"{what}; use load_language_model")
@@ -135,7 +135,7 @@ def guess_hidden(
     searches = [_Search(span, words, beams) for span in spans]
     for step in range(longest):
         going = [search for search in searches if step < len(search.span.positions)]
-        rows: dict[bytes, np.ndarray] = {}  # before the first step all read the same
+        rows: dict[bytes, np.ndarray] = {}  # in the first step all are the same text
         written = [{pieces: search.written(text, pieces) for pieces in search.beginnings} for search in going]
         for of_search in written:
             rows |= {row.tobytes(): row for row in of_search.values()}
@@ -148,7 +148,7 @@ def guess_hidden(
 
 
 class _Search:
-    """The likeliest beginnings of a span's words, and the true one, which is kept to the end."""
+    """The most probable beginnings of a span's words, and the true one, which is kept to the end."""
 
     def __init__(self, span: HiddenSpan, words: WordPieces, beams: int) -> None:
         self.span, self.beams, self.words = span, beams, words
@@ -157,17 +157,17 @@ class _Search:
 
     @property
     def beginnings(self) -> list[tuple[int, ...]]:
-        """Each once."""
+        """All beginnings, including the true one, without duplicates."""
         return list(dict.fromkeys(pieces for pieces, _ in [*self.best, self.truth]))
 
     def written(self, text: np.ndarray, pieces: Sequence[int]) -> np.ndarray:
-        """The text with the first pieces of the span in it."""
+        """The text with the first pieces of the span filled in."""
         row = text.copy()
         row[self.span.positions[: len(pieces)]] = pieces
         return row
 
     def extend(self, step: int, shares: dict[tuple[int, ...], np.ndarray]) -> None:
-        """Take one more piece; `shares`: log probabilities (vocab,) after each beginning."""
+        """Add one more piece; `shares`: log-probabilities (vocab,) after each beginning."""
         may = self.words.first[False] if self.span.begins[step] else self.words.later
         longer = []
         for pieces, so_far in self.best:
@@ -190,7 +190,7 @@ class _Search:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilledWord:
-    """A word for a blank."""
+    """A predicted word for a blank."""
 
     word: str
     probability: float
@@ -208,15 +208,16 @@ def fill_blank(
     pieces: int,
     top: int,
 ) -> list[FilledWord]:
-    """The likeliest words for a blank, likeliest first, at most one of each spelling.
+    """The most probable words for a blank, best first, each spelling once.
 
     Args:
-        model: a language model; it stays as it is.
+        model: a language model; it is not changed.
         input_ids: (seq,), with one mask for each blank.
         place: the position of the blank to be filled.
-        glued: True = no space stands before it.
-        globals_of: from bool (seq,), True = of a blank, to the global tokens, bool (seq,).
-        pieces: the most that a word may have.
+        glued: True = no space precedes the blank.
+        globals_of: maps a mask of blanks, bool (seq,), to the global tokens, bool (seq,).
+        pieces: the maximum number of pieces of a word.
+        top: the maximum number of words.
     """
     best: dict[str, FilledWord] = {}
     for count in range(1, pieces + 1):
@@ -235,7 +236,7 @@ def fill_blank(
 
 
 class _Beam(NamedTuple):
-    """A blank as far as it is filled: log-probability, the sequence, and which of its pieces are there."""
+    """A partly filled blank: log-probability, the sequence, and which of the blank's pieces are filled in."""
 
     score: float
     ids: np.ndarray
@@ -245,8 +246,8 @@ class _Beam(NamedTuple):
 def _longer(
     beams: Sequence[_Beam], scores: np.ndarray, blank: np.ndarray, allowed: np.ndarray, *, most: int
 ) -> list[_Beam]:
-    """Of each beam its surest piece in the likeliest ways, and of all these the best; ties go to the beam and
-    to the piece that comes first. `scores`: (beams, places, ids); `allowed`: bool (places, ids)."""
+    """Extend each beam at its most probable place by the most probable pieces, and return the best of all;
+    ties go to the earlier beam and piece. `scores`: (beams, places, ids); `allowed`: bool (places, ids)."""
     longer: dict[bytes, _Beam] = {}
     for beam, of_beam in zip(beams, scores, strict=True):
         open_ = np.array([place not in beam.filled for place in range(len(blank))])

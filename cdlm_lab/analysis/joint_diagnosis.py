@@ -1,13 +1,13 @@
 """Has a joint model collapsed? (Di Liello et al. 2022, "MSPP", section 4.3.)
 
 Fine-tuned without MSPP, RoBERTa as a joint model "faces convergence issues": P@1 19.7, MAP 39.4, MRR 40.3 on
-the clean test questions of WikiQA (Table 1), of which random ranking has 18.3, 38.4, 39.2. Neither loss nor
-accuracy shows that, as one candidate in eight is right. What does is the ranking, next to the expected scores
-of a random one; the spread of scores within a group, near 0 if the model says the same of each candidate; how
-far they follow the place in the sequence, which is drawn or fixed by a hash; and the accuracy at each place,
-next to that of calling each candidate wrong. The paper has no criterion. Here a model has collapsed if its
-MAP is above that of random ranking by less than a tenth of what there is to gain; beyond that it has not, if
-a 95% bootstrap interval over questions says so.
+the clean test questions of WikiQA (Table 1), where random ranking has 18.3, 38.4, 39.2. Neither loss nor
+accuracy shows that, as one candidate in eight is right. These do: the ranking, compared with the expected
+scores of a random one; the spread of scores within a group, near 0 if all candidates get the same; how much
+they depend on the place in the sequence, which is random or fixed by a hash; and the accuracy at each place,
+compared with calling each candidate wrong. The paper has no criterion. Here a model has collapsed if its MAP
+exceeds that of random ranking by less than a tenth of the possible gain; otherwise it has not if a 95%
+bootstrap interval over questions is above random ranking.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ _RESAMPLES = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JointDiagnosis:
-    """What the scores of a joint model look like, group by group and place by place."""
+    """A description of the scores of a joint model, by group and by place."""
 
     # `precision_at_1`, `average_precision`, `reciprocal_rank`: means over questions, all candidates of each
     # ranked together.
     scores: Mapping[str, float]
-    random: Mapping[str, float]  # the same of random ranking, in expectation, exactly
-    gain: float  # how far MAP is on the way from random ranking (0) to a perfect one (1); below 0 if worse
+    random: Mapping[str, float]  # the exact expectation of the same for random ranking
+    gain: float  # of MAP, between random ranking (0) and a perfect one (1); below 0 if worse
     above_random: bool  # True = the 95% bootstrap interval of MAP less that of random ranking is above 0
     spread: np.ndarray  # float64 (groups,), standard deviation of the log-odds in each group of two or more
-    # Share of the variance within these groups that the place alone explains, 0 to 1, corrected for what it
-    # would explain by chance (adjusted R squared).
+    # Fraction of the variance within these groups that the place alone explains, 0 to 1 (adjusted R squared,
+    # which is corrected for chance).
     by_place: float
     # Float64 (k,) each, by place in the sequence:
-    accuracy: np.ndarray  # share called as they are, right if the log-odds are above 0; nan = none there
-    always_wrong: np.ndarray  # the same if each candidate were called wrong
-    first: np.ndarray  # share of the groups of two or more with the highest score there, shared by equal ones
+    accuracy: np.ndarray  # fraction classified correctly by log-odds above 0; nan = no candidates
+    always_wrong: np.ndarray  # the same if each candidate were classified as wrong
+    first: np.ndarray  # fraction of groups of two or more with the top score there; ties share
     first_random: np.ndarray  # the same of random ranking
 
     @property
     def row(self) -> dict[str, object]:
-        """For a report, with the median spread alone; None where no group has a candidate."""
+        """The values for a report, with only the median spread; None for places without any candidate."""
         places = {
             name: [None if np.isnan(value) else value for value in getattr(self, name).tolist()]
             for name in ("accuracy", "always_wrong", "first", "first_random")
@@ -73,7 +73,7 @@ class JointDiagnosis:
 
     @property
     def verdict(self) -> str:
-        """One sentence: collapsed, not collapsed or undecided, the numbers that decide, and how it shows."""
+        """One sentence: collapsed, not collapsed or undecided, with the deciding numbers and the symptom."""
         own, random = (values["average_precision"] for values in (self.scores, self.random))
         ranking = f"MAP {own:.3f}, random ranking {random:.3f}"
         place = f"{self.by_place:.0%} of the variance within groups follows the place in the sequence"
@@ -94,10 +94,10 @@ def diagnose(scores: ArrayLike, labels: ArrayLike, *, question: ArrayLike | None
     """Describe the scores that a joint model gave to groups of candidates.
 
     Args:
-        scores: float (groups, k), log-odds of being right, at each place of the sequence; not looked at where
-            no candidate is.
+        scores: float (groups, k), log-odds of being right, by place in the sequence; ignored where there is
+            no candidate.
         labels: int (groups, k), 1 = right, 0 = wrong, -100 = no candidate.
-        question: int (groups,), number of the question of each group; None = each group is a question.
+        question: int (groups,), number of each group's question; None = each group is a question.
     """
     scores, labels = np.asarray(scores, dtype=np.float64), np.asarray(labels)
     question = np.arange(len(scores)) if question is None else np.asarray(question)
@@ -143,7 +143,7 @@ def _ranking(
     groups = [(scores[rows][present[rows]], right[rows][present[rows]]) for rows in rows_of]
     values = values_per_group(groups)
     perfect = values_per_group([(labels, labels) for _, labels in groups])
-    # Of equal scores alone, every measure is its expectation over random orders.
+    # If all scores are equal, every measure is its expectation over random orders.
     random = values_per_group([(np.zeros(len(labels)), labels) for _, labels in groups])
     own, chance, best = (each["average_precision"] for each in (values, random, perfect))
     if not (best > chance).any():
@@ -158,7 +158,7 @@ def _ranking(
 
 
 def _by_place(centred: np.ndarray, present: np.ndarray) -> float:
-    """The share of the variance that places explain, of scores less the mean of their group (groups, k)."""
+    """The fraction of variance that places explain, in scores minus the mean of their group (groups, k)."""
     counts = present.sum(axis=0)  # (k,)
     explained = (centred.sum(axis=0) ** 2 / np.maximum(counts, 1)).sum()
     freedom = present.sum() - len(present)
@@ -169,11 +169,11 @@ def _by_place(centred: np.ndarray, present: np.ndarray) -> float:
 
 
 def _shared(flags: np.ndarray) -> np.ndarray:
-    """(k,), the mean over the groups of True at each place; those of a group share 1."""
+    """(k,), the mean over groups of True at each place; several in one group share a weight of 1."""
     return (flags / flags.sum(axis=1, keepdims=True)).mean(axis=0)
 
 
 def _mean_by_place(flags: np.ndarray, present: np.ndarray) -> np.ndarray:
-    """(k,), share of True among the candidates at each place; nan = no group has one."""
+    """(k,), fraction of True among the candidates at each place; nan = no candidate in any group."""
     counts = present.sum(axis=0)
     return np.where(counts, (flags & present).sum(axis=0) / np.maximum(counts, 1), np.nan)

@@ -1,4 +1,4 @@
-"""How high a target ranks under a source by attention: the percentile rank of CDLM, section 3.5 and Table 6.
+"""The rank of a target under a source by attention: the percentile rank of CDLM, section 3.5 and Table 6.
 
     s(i|S) ~ exp[ sum over heads k, sum over j in S of (alpha_{i,j}^k + alpha_{j,i}^k) ],    i not in S
     s(T|S) = mean over j in T of s(j|S)
@@ -6,13 +6,13 @@
 
 alpha_{i,j}^k is the weight that token i gives to token j in head k of the last layer, S the source (global),
 T the target. Ties count half (mid-rank), so a random target of one token has 50 in expectation. For longer
-targets chance is not 50, as the mean of skewed scores lies above most of them: `chance_rank` computes it.
+targets chance is not 50, as the mean of skewed scores is above most of them: `chance_rank` computes it.
 
-The notebook released with the paper computes something else, so its numbers cannot be compared to these: it
-looks T up by its place before S and T are deleted, which is another token's; averages all layers; takes one
+The notebook released with the paper computes something else, so its numbers cannot be compared with these: it
+looks T up by its position before S and T are deleted, which is another token's; averages all layers; uses one
 direction (what S gives); exponentiates nothing; breaks ties by sorting order; and counts T among the
-candidates, so that no rank reaches 100. Intervals and tests of mean ranks, of which the paper has none, draw
-clusters of pairs, such as topics: pairs that share documents are not independent.
+candidates, so that no rank reaches 100. Intervals and tests of mean ranks, which the paper does not have,
+resample clusters of pairs, such as topics: pairs that share documents are not independent.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ def source_scores(
     directions: str = "both",
     reduce: str = "sum",
 ) -> np.ndarray:
-    """s(i|S) of every position i, float64 (seq,); the defaults are the paper's. As only ranks matter they are
-    not normalised, and divided by one number where exp would overflow. At the source tokens a score has no
-    meaning.
+    """s(i|S) for every position i, float64 (seq,); the defaults are the paper's. Since only ranks matter,
+    scores are not normalised, and are divided by one number where exp would overflow. Scores of source tokens
+    are meaningless.
 
     Args:
         given: (layers, heads, source tokens, seq), weight that each source token gives to each position.
         received: the same shape, weight that it receives from each position.
-        layers: `last`, `all`, or their numbers in these arrays.
-        heads: their numbers; None = all.
+        layers: `last`, `all`, or indices into these arrays.
+        heads: indices; None = all.
         directions: `both`; `from` = what the source gives; `to` = what it receives.
         reduce: over heads, and layers if several: `sum`, `mean` or `max`.
     """
@@ -75,7 +75,7 @@ def source_scores(
 
 
 def percentile_rank(target_score: float, candidate_scores: ArrayLike) -> float:
-    """Percentage of the candidates below the target, those equal to it counted half."""
+    """Percentage of the candidates with scores below the target's, where ties count half."""
     scores = np.asarray(candidate_scores, dtype=np.float64)
     if not scores.size:
         raise ValueError("there are no candidates to rank the target among")
@@ -86,8 +86,8 @@ def percentile_rank(target_score: float, candidate_scores: ArrayLike) -> float:
 
 
 def target_rank(scores: np.ndarray, target: np.ndarray, candidates: np.ndarray) -> float:
-    """Percentile rank of s(T|S) among the candidates that are not of the target; both masks are bool (seq,),
-    and the scores are those of `source_scores`."""
+    """Percentile rank of s(T|S) among the candidates outside the target; both masks are bool (seq,), and the
+    scores are those of `source_scores`."""
     scores = np.asarray(scores, dtype=np.float64)
     target = _mask(target, len(scores), name="target")
     candidates = _mask(candidates, len(scores), name="candidates")
@@ -99,9 +99,9 @@ def target_rank(scores: np.ndarray, target: np.ndarray, candidates: np.ndarray) 
 def chance_rank(
     scores: np.ndarray, target: np.ndarray, candidates: np.ndarray, *, document: np.ndarray
 ) -> float:
-    """The percentile rank that a random target has: the mean over all spans of T's document, bool (seq,), as
-    long as this one, each ranked as by `target_rank`. The target's own tokens are candidates of the other
-    spans."""
+    """The expected percentile rank of a random target: the mean over all spans of T's document, bool (seq,),
+    with the target's length, each ranked as `target_rank` does. The target's tokens are candidates for the
+    other spans."""
     scores = np.asarray(scores, dtype=np.float64)
     target = _mask(target, len(scores), name="target")
     among = _mask(candidates, len(scores), name="candidates") | target
@@ -130,15 +130,15 @@ def candidate_mask(
     candidates: str = "document",
     is_punctuation: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Which tokens the target is ranked among, bool (seq,): "the rest of the token scores within the
+    """The tokens that the target is ranked among, bool (seq,): "the rest of the token scores within the
     containing document of T". Where the paper is silent: special tokens and those of the source never count;
-    punctuation does, unless `candidates` says `words`.
+    punctuation does, unless `candidates` is `words`.
 
     Args:
-        document: int (seq,), number of each token's document; -1 = none: `[CLS]`, `[SEP]`, padding, and also
+        document: int (seq,), index of each token's document; -1 = none: `[CLS]`, `[SEP]`, padding, and also
             document separators and mention marks.
-        source, target: bool (seq,); the target lies in one document.
-        candidates: `document` = of T; `words` = the same without punctuation; `both_documents` = of T and S.
+        source, target: bool (seq,); the target must be in one document.
+        candidates: `document` = that of T; `words` = that without punctuation; `both_documents` = T's, S's.
         is_punctuation: bool (seq,), needed for `words` only.
     """
     check_choice("candidates", candidates, CANDIDATES)
@@ -168,7 +168,7 @@ def word_scores(
     scores: np.ndarray, word_of_position: np.ndarray, n_words: int, *, reduce: str = "mean"
 ) -> np.ndarray:
     """Scores of words, float64 (n_words,), the `mean` or `max` of those of their subwords (seq,); nan for
-    words that were cut off. `word_of_position`: int (seq,), number of each position's word; -1 = no word."""
+    words that were cut off. `word_of_position`: int (seq,), index of each position's word; -1 = no word."""
     check_choice("reduce", reduce, ("mean", "max"))
     scores, words = np.asarray(scores, dtype=np.float64), np.asarray(word_of_position)
     if scores.shape != words.shape or scores.ndim != 1:
@@ -187,8 +187,8 @@ def word_scores(
 
 
 def ranks_within(scores: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Percentile rank of each element among the others of its group, ties counted half, float64 (n,); nan for
-    what has no score (nan), no group (-1), or is alone in its group."""
+    """Percentile rank of each element among the others of its group, ties count half, float64 (n,); nan for
+    elements without score (nan) or group (-1), or alone in their group."""
     scores, groups = np.asarray(scores, dtype=np.float64), np.asarray(groups)
     ranks = np.full(len(scores), np.nan)
     for group in np.unique(groups[groups >= 0]):
@@ -206,9 +206,9 @@ def rank_gap(
     negative_clusters: Sequence[Hashable],
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Mean rank of coreferring targets minus that of others, in percentage points, as a report holds a score:
-    what is left of a mean rank without all that lifts both alike. Clusters are drawn with their pairs of both
-    sorts; with few of them (below about 20) the interval is too narrow."""
+    """Mean rank of coreferring targets minus that of others, in percentage points, as a score in the form of
+    a report: a difference that cancels what raises both alike. Clusters are resampled with their pairs of
+    both kinds; with few of them (below about 20) the interval is too narrow."""
     counts = _gap_counts(positive, negative, positive_clusters, negative_clusters)
     drawn = significance.drawn_sums(counts, seed=seed)
     drawn = drawn[(drawn[:, 1] > 0) & (drawn[:, 3] > 0)]
@@ -224,8 +224,8 @@ def compare_gaps(
     negative_clusters: Sequence[Hashable],
     seed: int = 0,
 ) -> Comparison:
-    """Paired tests of the gaps of two models, each with its ranks of coreferring targets and of others, of
-    the same pairs. A positive difference = that of `a` is larger."""
+    """Paired tests of the gaps of two models, each given as its ranks of coreferring targets and of others,
+    on the same pairs. A positive difference means that the gap of `a` is larger."""
     sides = (_gap_counts(*side, positive_clusters, negative_clusters) for side in (a, b))
     return significance.compare(*sides, _gap, seed=seed)
 
@@ -233,7 +233,7 @@ def compare_gaps(
 def _gap_counts(
     positive: ArrayLike, negative: ArrayLike, first: Sequence[Hashable], second: Sequence[Hashable]
 ) -> np.ndarray:
-    """(clusters, 4): sum and number of the ranks of coreferring targets of each cluster, then of others."""
+    """(clusters, 4): for each cluster sum and number of the ranks of coreferring targets, then of others."""
     sides = [_checked(positive, first, name="positive"), _checked(negative, second, name="negative")]
     ranks = np.concatenate(sides)
     is_positive = np.arange(len(ranks)) < len(sides[0])
@@ -253,13 +253,13 @@ def _checked(ranks: ArrayLike, clusters: Sequence[Hashable], *, name: str) -> np
 
 
 def _gap(sums: np.ndarray) -> np.ndarray:
-    """From sums (..., 4) to (...); pairs of which there are none in a draw count 0, for both models."""
+    """Gaps (...) from sums (..., 4); a kind without pairs in a resample counts as 0, for both models."""
     means = sums[..., ::2] / np.maximum(sums[..., 1::2], 1)
     return means[..., 0] - means[..., 1]
 
 
 def _numbers(chosen: Sequence[int] | None, count: int, *, what: str) -> list[int]:
-    """Numbers of layers or heads, checked; negative ones count from the end."""
+    """Checked indices of layers or heads; negative ones count from the end."""
     if chosen is None:
         return list(range(count))
     if not len(chosen):

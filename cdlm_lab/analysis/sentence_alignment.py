@@ -1,9 +1,9 @@
 """Which sentences of a document belong to another one, from a Longformer that read both in one sequence.
 
-CDLM (section 3.3) decides on documents alone and publishes no alignment of sentences. These two need no
-training: one uses global attention, one encodings. Scores rank the sentences of one document; those of two
-documents, or of the two ways, cannot be compared. A sentence that did not fit into the sequence gets 1 less
-than the lowest of the others.
+CDLM (section 3.3) decides only on whole documents and has no published alignment of sentences. These two
+methods need no training: one uses global attention, one hidden states. Scores rank the sentences of one
+document; those of two documents, or of the two methods, cannot be compared. A sentence that did not fit into
+the sequence gets 1 less than the lowest score of the others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cdlm_lab.errors import check_choice
 from cdlm_lab.examples.document_pairs import MatchSequence
 
 FIRST_TOKEN, OTHER_DOCUMENT = SOURCES = ("first token", "other document")
-# Source tokens whose attention is held at once: 2.4 GB for 12 layers of 12 heads and 4,096 tokens.
+# Source tokens recorded at once: 2.4 GB for 12 layers of 12 heads and 4,096 tokens.
 _PART = 512
 
 
@@ -26,17 +26,17 @@ def by_global_attention(
     model: PreTrainedModel, sequence: MatchSequence, *, document: int, source: str
 ) -> np.ndarray:
     """Score the sentences of a document, float64 (sentences,), by the attention between their tokens and
-    global ones, both ways.
+    global ones, in both directions.
 
-    The score of a token is exp(a) - 1, where a is its attention from and to a source token, on average over
-    all source tokens, heads and layers; that of a sentence is the mean of its tokens. Section 3.5 of CDLM
-    sums over the source and the heads of the last layer instead, which suits a source of a few tokens: exp of
-    a sum over a document would let one token outweigh all others. The 1 is taken off, which changes no order,
-    because scores of 1 + 0.001 would fall together in single precision.
+    The score of a token is exp(a) - 1, where a is its attention from and to a source token, averaged over all
+    source tokens, heads and layers; that of a sentence is the mean over its tokens. Section 3.5 of CDLM sums
+    over the source and the heads of the last layer instead, which suits a source of a few tokens: exp of a
+    sum over a document would let one token outweigh all others. Subtracting 1 changes no order, but scores
+    such as 1 + 0.001 would tie in single precision.
 
     Args:
-        model: an encoder of `load_encoder`, or a classifier loaded with `whole_last_layer=True`; it stays in
-            training if it was.
+        model: an encoder from `load_encoder`, or a classifier loaded with `whole_last_layer=True`; its
+            training mode is restored.
         document: the one whose sentences are scored, 0 or 1.
         source: `first token`, which is global anyway; `other document`, all tokens of which are made global.
     """
@@ -58,8 +58,8 @@ def by_global_attention(
 def by_encodings(model: PreTrainedModel, sequence: MatchSequence, *, document: int) -> np.ndarray:
     """Score the sentences of a document by their cosine with the other document, float64 (sentences,).
 
-    The vector of a sentence is the mean last state of its tokens, that of the other document the mean of all
-    of its tokens; both were read in one sequence, with the first token global.
+    The vector of a sentence is the mean last hidden state of its tokens, that of the other document the mean
+    over all its tokens; both were read in one sequence, with the first token global.
     """
     _check_document(document)
     present = sequence.input_ids != model.config.pad_token_id
@@ -83,7 +83,7 @@ def _check_document(document: int) -> None:
 
 
 def _sentence_means(values: np.ndarray, sequence: MatchSequence, document: int) -> np.ndarray:
-    """Means of (seq, n) over the tokens of each sentence: (sentences, n), nan for lost ones."""
+    """Means of `values` (seq, n) over the tokens of each sentence: (sentences, n), nan for lost ones."""
     means = np.full((sequence.sentence_count(document), values.shape[1]), np.nan)
     for number in np.unique(sequence.sentence[sequence.side == document]):
         of_sentence = (sequence.side == document) & (sequence.sentence == number)
@@ -92,5 +92,5 @@ def _sentence_means(values: np.ndarray, sequence: MatchSequence, document: int) 
 
 
 def _complete(scores: np.ndarray) -> np.ndarray:
-    """Scores (sentences,) with those of lost sentences, nan, filled in."""
+    """Scores (sentences,) in which those of lost sentences, nan, are replaced by the lowest minus 1."""
     return np.where(np.isnan(scores), np.nanmin(scores) - 1, scores)

@@ -1,9 +1,9 @@
-"""Run a model once with a source span global, and keep what the span attends to and is attended by (CDLM
+"""Run a model once with a global source span, and record what the span attends to and is attended by (CDLM
 section 3.5: "We first assign global attention to the tokens in the source span").
 
-Only the source's rows and columns of the attention matrices are held, so memory grows with the length of
-the text and not with its square. `attention_between` is the matrix between two sets of tokens, which a tool
-for short texts can show.
+Only the source's rows and columns of the attention matrices are stored, so memory grows with the length of
+the text and not with its square. `attention_between` returns the matrix between two sets of tokens, for tools
+that display short texts.
 """
 
 from __future__ import annotations
@@ -26,17 +26,16 @@ Positions = Iterable[int] | np.ndarray | Tensor
 class SourceAttention:
     """Attention from and to a source."""
 
-    source: np.ndarray  # int64 (source tokens,), their positions, ascending
+    source: np.ndarray  # int64 (source tokens,), positions, ascending
     layers: tuple[int, ...]  # numbers of the recorded layers, ascending; 0 = first
-    # Float32 (layers, heads, source tokens, seq) both: the weight that a source token gives to each position,
-    # alpha_{j,i} in the paper, 1 in sum over all positions; and that each gives to a source token,
-    # alpha_{i,j}.
+    # Float32 (layers, heads, source tokens, seq) both: the weight that a source token gives to each position
+    # (alpha_{j,i} in the paper; sums to 1), and that each position gives to it (alpha_{i,j}).
     given: np.ndarray
     received: np.ndarray
     is_global: np.ndarray  # bool (seq,), True = was global
-    # Bool (seq,), True = in some recorded layer the model can put weight between this position and a source
-    # token: one of the two is global, or they are within half the window. False = both weights are 0 whatever
-    # the text says; so they are of padding.
+    # Bool (seq,), True = in some recorded layer there can be weight between this position and a source token:
+    # one of the two is global, or they are within half the window. False = both weights are 0 for any text;
+    # that includes padding.
     reach: np.ndarray
 
 
@@ -49,15 +48,15 @@ def attend_to_source(
     source_is_global: bool = True,
     layers: Iterable[int] | None = None,
 ) -> SourceAttention:
-    """Run `model` over one sequence, without dropout and gradient, on the device it is on.
+    """Run `model` over one sequence, without dropout and gradient, on its device.
 
     Args:
-        model: one of `load_encoder` or `load_language_model`; it stays in training if it was.
+        model: from `load_encoder` or `load_language_model`; its training mode is restored.
         input_ids: (seq,), special tokens included; the model's padding id is padding.
         source: tokens of S: positions, or a bool mask (seq,).
-        extra_global: others that are global, likewise.
-        source_is_global: False = the source is global only as far as it is in `extra_global`.
-        layers: numbers of the layers to record, -1 = last, all that the paper's score needs; None = all.
+        extra_global: further global tokens, in the same form.
+        source_is_global: False = source tokens are global only if they are in `extra_global`.
+        layers: indices of the layers to record, -1 = last, which suffices for the paper's score; None = all.
     """
     ids = _checked_ids(input_ids, model)
     present = (ids != model.config.pad_token_id).numpy()
@@ -91,7 +90,7 @@ def attention_between(
     """The weights that the tokens at `queries` give to those at `keys`, (layer, head, query, key) float32.
 
     A weight is exactly 0 where the two are farther apart than half the window and neither is global; a row
-    sums to 1 only over all keys of the text. Positions come in any order, the text, (seq,), without padding.
+    sums to 1 only over all keys of the text. Positions come in any order; the text, (seq,), has no padding.
     """
     ids = _checked_ids(input_ids, model)
     is_global = torch.as_tensor(global_mask, dtype=torch.bool).cpu().numpy()
@@ -108,7 +107,7 @@ def attention_between(
 
 
 def _checked_ids(input_ids: Sequence[int] | np.ndarray | Tensor, model: PreTrainedModel) -> Tensor:
-    """int64 (seq,) on the CPU."""
+    """The ids as int64 (seq,) on the CPU; ValueError if the model cannot read them."""
     ids = torch.as_tensor(input_ids).cpu()
     if ids.dim() != 1 or not len(ids) or ids.dtype.is_floating_point or ids.dtype == torch.bool:
         got = f"{ids.dtype} {tuple(ids.shape)}"
@@ -123,7 +122,7 @@ def _checked_ids(input_ids: Sequence[int] | np.ndarray | Tensor, model: PreTrain
 
 
 def _positions(chosen: Positions, present: np.ndarray, name: str) -> np.ndarray:
-    """Positions of a list or a mask, int64, checked to be in the text."""
+    """Positions, int64, from a list or a mask; ValueError if one is outside the text or padding."""
     chosen = chosen.cpu().numpy() if isinstance(chosen, Tensor) else chosen
     positions = np.asarray(chosen if isinstance(chosen, np.ndarray) else list(chosen))
     length = len(present)
@@ -145,8 +144,8 @@ def _positions(chosen: Positions, present: np.ndarray, name: str) -> np.ndarray:
 
 
 def hidden_states(model: PreTrainedModel, ids: Tensor, present: np.ndarray, is_global: np.ndarray) -> Tensor:
-    """(..., seq, dim) of texts (..., seq), of the encoder alone: the vocabulary of every token would be 0.5
-    GB at 4,096 tokens."""
+    """Last hidden states (..., seq, dim) of texts (..., seq), from the encoder alone: logits over the
+    vocabulary for every token would take 0.5 GB at 4,096 tokens."""
     batch = {
         "input_ids": ids,
         "attention_mask": torch.from_numpy(present).long(),
@@ -159,7 +158,7 @@ def hidden_states(model: PreTrainedModel, ids: Tensor, present: np.ndarray, is_g
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """The model in evaluation mode, then each module as it was."""
+    """Put the model into evaluation mode inside the block; afterwards restore the mode of each module."""
     training = [module for module in model.modules() if module.training]
     model.eval()
     try:
@@ -170,16 +169,16 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def _stacked(recorded: Iterable[Tensor], length: int) -> np.ndarray:
-    """(layers, heads, source tokens, seq), without the positions that the model filled the text up with."""
+    """(layers, heads, source tokens, seq), without positions that the model padded the text with."""
     return torch.stack([layer[0, :, :, :length] for layer in recorded]).cpu().numpy()
 
 
 def _reach(source: np.ndarray, present: np.ndarray, is_global: np.ndarray, *, window: int) -> np.ndarray:
-    """`SourceAttention.reach`; `window`: the widest of the recorded layers."""
+    """The field `reach` of `SourceAttention`; `window`: the largest of the recorded layers."""
     if is_global[source].any():
         return present.copy()
     position = np.arange(len(present))
-    after = np.searchsorted(source, position).clip(max=len(source) - 1)  # the next source token, or the last
+    after = np.searchsorted(source, position).clip(max=len(source) - 1)  # next source token's, or the last's
     before = (after - 1).clip(min=0)
     distance = np.minimum(np.abs(source[after] - position), np.abs(position - source[before]))
     return present & (is_global | (distance <= window // 2))

@@ -2,14 +2,14 @@
 
     tf-idf(word, document) = tf * log10(N / df)
 
-N is the number of documents, df how many of them have the word; all words of all documents count, compared in
+N is the number of documents, df the number of them that have the word; all words of all documents count, in
 lower case as in the released code. tf, "the logarithm of the term-frequency to control for variation in
-document length", is 1 + log10(count). A word of two documents is two words here. Figure 2 is over all words
-of the labelled sentences, Figure 3 over those of them that are in a span anywhere in the test set, as the
-paper does not say.
+document length", is 1 + log10(count). The same word in two documents counts as two words. Figure 2 is over
+all words of the labelled sentences, Figure 3 over those of them that are in a span anywhere in the test set;
+the paper does not say which.
 
 Figure 4, how much attention a word pays to its occurrences near and far: the weights of a word (alpha_k of
-equation 3) sum to 1 over its occurrences, itself among them. Give only rows with two or more.
+equation 3) sum to 1 over its occurrences, itself included. Pass only rows with two or more.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from cdlm_lab.errors import check_least
 class LabelledWord:
     """A word of the labelled sentences of a document."""
 
-    document: int  # its index
+    document: int  # index of the document
     word: str  # in lower case; `spelling` is the most frequent one
     spelling: str
     score: float  # TF-IDF in its document
-    occurrences: int  # in these sentences; `inside`: those that are in a span
+    occurrences: int  # number in these sentences; `inside`: number of these in a span
     inside: int
-    labels: tuple[str, ...]  # of these spans, the most frequent first
+    labels: tuple[str, ...]  # of these spans, most frequent first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantileShare:
-    """Words of neighbouring scores, between the percentiles `start` and `stop`, and the share of them that
+    """Words with adjacent scores, between the percentiles `start` and `stop`, and the fraction of them that
     are in a span at least once (Figure 2)."""
 
     start: float
     stop: float
-    lowest: float  # lowest, highest: of the scores
+    lowest: float  # lowest, highest: range of the scores
     highest: float
     words: int
     share: float
@@ -53,12 +53,12 @@ class QuantileShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stratum:
-    """Entities whose TF-IDF is at or above a percentile, which is `threshold` (Figure 3)."""
+    """Entities whose TF-IDF is at or above a percentile, whose value is `threshold` (Figure 3)."""
 
     percentile: float
     threshold: float
-    words: int  # how many words of documents they are
-    # For each document, each labelled sentence and each word, True = it is one; what `word_counts` takes.
+    words: int  # number of such words, counted per document
+    # For each document, labelled sentence and word, True = it is one of them; as `word_counts` takes it.
     chosen: tuple[tuple[tuple[bool, ...], ...], ...]
 
 
@@ -68,7 +68,7 @@ def tf_idf(
     others: Iterable[TaggedDocument] = (),
 ) -> list[dict[str, float]]:
     """The score of every word of every document, in lower case; documents are read once, one at a time.
-    `others`, as those of the other splits, count in N and df, and are not scored: the paper takes all
+    `others`, such as those of the other splits, count in N and df but are not scored: the paper uses all
     documents of a data set."""
     counts = [_word_counts(document) for document in documents]
     having, total = Counter[str](), len(counts)
@@ -88,7 +88,7 @@ def tf_idf(
 def labelled_words(
     documents: Sequence[TaggedDocument], scores: Sequence[Mapping[str, float]]
 ) -> tuple[LabelledWord, ...]:
-    """The words of the labelled sentences of each document, as they first occur, with scores of `tf_idf`."""
+    """The words of each document's labelled sentences, as they first occur, with scores of `tf_idf`."""
     if len(documents) != len(scores):
         raise ValueError(f"there are {len(documents)} documents, but scores of {len(scores)}")
     rows = []
@@ -149,8 +149,8 @@ def strata(
     *,
     percentiles: Sequence[float] = (90, 95, 99),
 ) -> tuple[Stratum, ...]:
-    """The words that are entities somewhere in the labelled test set, above percentiles, in [0, 100], of
-    their TF-IDF (Figure 3). `words` are the `labelled_words` of the documents."""
+    """The words that are entities somewhere in the labelled test set and at or above given percentiles, in
+    [0, 100], of their TF-IDF (Figure 3). `words` must be the `labelled_words` of the documents."""
     entities = {word.word for word in words if word.labels}
     vocabulary = [word for word in words if word.word in entities]
     if not vocabulary:
@@ -173,8 +173,8 @@ def strata(
 
 
 def top_entities(words: Sequence[LabelledWord], *, most: int = 3) -> tuple[LabelledWord, ...]:
-    """The entities of the highest TF-IDF (Table 5): words that their document has in spans only. A word of
-    several documents is listed once, where it is highest; ties go to the first."""
+    """The entities with the highest TF-IDF (Table 5): words that are always in spans in their document. A
+    word of several documents is listed once, where its score is highest; ties go to the first."""
     ranked = sorted((word for word in words if word.inside == word.occurrences), key=lambda word: -word.score)
     best: dict[str, LabelledWord] = {}
     for word in ranked:
@@ -197,12 +197,12 @@ def _scores(words: Sequence[LabelledWord]) -> np.ndarray:
 
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-_ROUNDING = 1e-3  # weights of half precision may be that much above 1
+_ROUNDING = 1e-3  # half-precision weights may exceed 1 by this much
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketWeights:
-    """Attention weights of the occurrences in one bucket of distances, with their QUANTILES."""
+    """Attention weights of the occurrences in one bucket of distances: number, mean and QUANTILES."""
 
     bucket: int
     count: int
@@ -211,9 +211,9 @@ class BucketWeights:
 
 
 def weights_by_distance(weights: ArrayLike, buckets: ArrayLike) -> tuple[BucketWeights, ...]:
-    """The distribution of attention weights in each bucket that has any, in the order of the buckets: weights
-    of each word to each of its occurrences, and the bucket of their distance, both (words, K); -1 = none
-    there."""
+    """The distribution of attention weights in each bucket that has any, in the order of the buckets, from
+    the weights of each word's occurrences and the buckets of their distances, both (words, K); bucket -1 = no
+    occurrence."""
     weights, buckets = np.asarray(weights, dtype=np.float64), np.asarray(buckets)
     if weights.ndim != 2 or weights.shape != buckets.shape:
         shapes = f"weights has shape {weights.shape} and buckets {buckets.shape}"

@@ -1,6 +1,6 @@
 """The definition of Longformer's local + global attention (Beltagy et al. 2020, section 3.1), as a matrix.
 
-Quadratic in length: the oracle of the tests, and a picture of the equation. In words:
+Quadratic in length: a reference for the tests, and a direct reading of the equation. In words:
 
 - a LOCAL token attends, in one softmax, to the local tokens within window // 2 of it and to every global
   token, all with the local projections;
@@ -21,7 +21,7 @@ from cdlm_lab.attention.plan import Projections, check_masks, check_window
 
 
 def visible_to_local(*, attention_mask: Tensor, global_mask: Tensor, window: int) -> Tensor:
-    """Which keys a local query sees. (batch, query, key) bool, True = sees."""
+    """The keys that each local query attends to: (batch, query, key) bool, True = attends."""
     position = torch.arange(attention_mask.shape[1], device=attention_mask.device)
     near = (position[:, None] - position[None, :]).abs() <= window // 2
     return (near[None] | global_mask[:, None, :]) & attention_mask[:, None, :]
@@ -41,8 +41,8 @@ def dense_weights(
     local_scores = torch.einsum("bqhd,bkhd->bhqk", query * scale, key)
     global_scores = torch.einsum("bqhd,bkhd->bhqk", query_global * scale, key_global)
     sees = visible_to_local(attention_mask=attention_mask, global_mask=global_mask, window=window)[:, None]
-    # A padding query may see nothing, and a softmax over nothing is NaN in the backward too: let it see, zero
-    # it later.
+    # A padding query may see no key, and a softmax over nothing is NaN, in the backward pass too: let it see
+    # all and zero its weights later.
     sees = sees | ~attention_mask[:, None, :, None]
     from_global = global_mask[:, None, :, None]
     scores = torch.where(
@@ -64,7 +64,7 @@ def dense_attention(
     window: int,
     dropout: float = 0.0,
 ) -> Tensor:
-    """Outputs of every token, (batch, seq, head, dim), of projections of that shape; padding is zero.
+    """Outputs of every token, (batch, seq, head, dim), from projections of that shape; zero for padding.
     `dropout` is applied to the weights, as in Hugging Face's layer."""
     masks = {"attention_mask": attention_mask, "global_mask": global_mask}
     weights = dense_weights(projections, **masks, window=window)

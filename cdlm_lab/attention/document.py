@@ -5,9 +5,9 @@
     c   = sum_k a_k e_k,    a = softmax_k(w . e_k)                Joerke et al. 2020, "Doc-ARC", eq. 2, 3
     e_k = [encoding of the word at occurrence k; embedding of its distance]         equation 1
 
-The released code of CDA takes tanh of u^T tanh(...) once more, which no equation has, and normalises one of
-the two directions over the batch instead of over the other document, so that a pair's score depends on what
-else is in the batch; here both are as in the paper.
+The released code of CDA applies tanh to u^T tanh(...) once more, which is in no equation, and normalises one
+of the two directions over the batch instead of over the other document, so that a pair's score depends on the
+rest of the batch; here both are as in the paper.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from torch import Tensor, nn
 
 
 class AttentionPooling(nn.Module):
-    """Many vectors become one, weighted by how much each matters (Yang et al. 2016); W is square, of
-    `size`."""
+    """Pools many vectors into one, weighted by learned importance (Yang et al. 2016); W is (size, size)."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -34,17 +33,17 @@ class AttentionPooling(nn.Module):
 
 
 def masked_softmax(logits: Tensor, mask: Tensor) -> Tensor:
-    """Softmax over the last dimension, over the items of `mask` (True = item) alone; all 0 where there is
-    none, with gradients that are 0 and not nan."""
+    """Softmax over the last dimension, restricted to items where `mask` is True; all 0 where there is none,
+    with gradients of 0 instead of nan."""
     floor = torch.finfo(logits.dtype).min
     weights = torch.softmax(logits.masked_fill(~mask, floor), dim=-1)
     return weights * mask
 
 
 def alignment_weights(queries: Tensor, parts: Tensor, mask: Tensor) -> Tensor:
-    """softmax_v(v . q) of each of `queries` (batch, queries, size) over the `parts` (batch, parts, size) of
-    the other document (equation 2, and equation 3's AttScore), (batch, queries, parts); each row sums to 1,
-    or to 0 if there is no part. `mask`: (batch, parts) bool, True = part, False = filling."""
+    """softmax_v(v . q) for each of `queries` (batch, queries, size) over the `parts` (batch, parts, size) of
+    the other document (equation 2, and equation 3's AttScore): (batch, queries, parts); each row sums to 1,
+    or to 0 if there is no part. `mask`: (batch, parts) bool, True = part, False = padding."""
     return masked_softmax(queries @ parts.transpose(1, 2), mask[:, None, :])
 
 
@@ -68,7 +67,7 @@ DISTANCE_BUCKETS = 9  # 0, 1, 2, 3, 4-7, 8-15, 16-31, 32-63, 64 and more (Lee et
 class OccurrenceAttention(nn.Module):
     """Attention of a word over occurrences of the same word elsewhere in its document: c of equation 2."""
 
-    # 20 in the released code, the paper says nothing
+    # 20 as in the released code; the paper does not say
     def __init__(self, size: int, *, distance_size: int = 20) -> None:
         super().__init__()
         self.distances = nn.Embedding(DISTANCE_BUCKETS, distance_size)
@@ -76,17 +75,17 @@ class OccurrenceAttention(nn.Module):
 
     @property
     def output_size(self) -> int:
-        """Of c: `size` and `distance_size` together."""
+        """The size of c: `size` plus `distance_size`."""
         return self.score.in_features
 
     def forward(self, encodings: Tensor, buckets: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Attend to the occurrences of each word: c (..., size + distance_size), and the weights (..., K),
-        which sum to 1. Both are 0 for a word without occurrences, with gradients that are 0 and not nan.
+        which sum to 1. Both are 0 for a word without occurrences, with gradients of 0 instead of nan.
 
         Args:
             encodings: (..., K, size), of the word at its occurrences.
             buckets: (..., K) long, of their distances, counted in sentences, 0 to 8.
-            mask: (..., K) bool, True = occurrence, False = filling.
+            mask: (..., K) bool, True = occurrence, False = padding.
         """
         embedded = self.distances(buckets.masked_fill(~mask, 0)).to(encodings.dtype)
         occurrences = torch.cat([encodings, embedded], dim=-1)

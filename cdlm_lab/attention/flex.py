@@ -1,8 +1,8 @@
 """Exact local + global attention on CUDA: one FlexAttention call over the packed batch, skipping blocks
-nobody sees.
+without visible pairs.
 
-All rows lie end to end in the compact order (see plan.py), so one call serves a ragged batch. A block table
-says which 128 x 128 tiles hold any visible pair: a row's globals fill the first tiles of its keys, its
+All rows are concatenated in the compact order (see plan.py), so one call serves a ragged batch. A block table
+says which 128 x 128 tiles contain any visible pair: a row's globals fill the first tiles of its keys, its
 windows lie on the diagonal. The table is made from the plan's intervals; no length x length mask is built.
 Global queries attend to their whole row without a mask, which PyTorch's own fused attention does.
 
@@ -27,8 +27,8 @@ TILE = 128
 def flex_packed_attention(
     packed: Projections, *, plan: Plan, block_mask: BlockMask | None
 ) -> tuple[Tensor, Tensor]:
-    """Outputs of the local and of the global tokens, of projections packed in the plan's orders.
-    `block_mask`: of `make_block_mask(plan)`, made once a batch; None when no token is local."""
+    """Outputs of the local and of the global tokens, from projections packed in the plan's orders.
+    `block_mask`: the result of `make_block_mask(plan)`, made once per batch; None when no token is local."""
     local_output = packed.query
     if block_mask is not None:
         kernel = compiled_flex_attention() if packed.query.is_cuda else flex_attention
@@ -39,12 +39,12 @@ def flex_packed_attention(
 
 @cache
 def compiled_flex_attention() -> Callable[..., Tensor]:
-    """FlexAttention compiled once a process, for any length."""
+    """FlexAttention, compiled once per process, for any length."""
     return torch.compile(flex_attention, dynamic=True)
 
 
 def make_block_mask(plan: Plan) -> BlockMask | None:
-    """Which tiles and which pairs the local queries of a batch see. None when there are no local tokens."""
+    """The tiles and pairs that the local queries of a batch attend to; None without local tokens."""
     if len(plan.local_order) == 0:
         return None
     device = plan.order.device
@@ -74,8 +74,8 @@ def make_block_mask(plan: Plan) -> BlockMask | None:
 
 
 def visible_tiles(plan: Plan) -> Tensor:
-    """(query tile, key tile) bool on the CPU: True where a local query of the tile sees any key of the
-    tile."""
+    """(query tile, key tile) bool on the CPU: True where any local query of one attends to any key of the
+    other."""
     tiles = torch.zeros(-(-len(plan.local_order) // TILE), -(-len(plan.order) // TILE), dtype=torch.bool)
     for row in plan.rows:
         for run in row.runs:

@@ -1,4 +1,4 @@
-"""Which tokens attend to the whole sequence, and are attended to by all of it: named policies of pretraining.
+"""Which tokens are global, attending to and attended by the whole sequence: named policies of pretraining.
 
 - `masked` (CDLM, section 2.2): the tokens to be predicted, whatever replaced them.
 - `prefix` (Prefix CDLM, section 3): the first 15% of the tokens, rounded up.
@@ -7,7 +7,7 @@
 The released collator of CDLM makes a union of both global: as many tokens from the START of the sequence as
 were masked, and the masked ones except a list of pronouns. We follow the paper, which compares the two.
 
-All functions take NumPy arrays or torch tensors and return bool of the same kind, True = global.
+All functions take NumPy arrays or torch tensors and return bool of the same type, True = global.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def global_tokens(policy: str, *, labels: Array) -> Array:
 
 
 def mention_tokens(input_ids: Array, mention_mask: Array, *, others: Iterable[int]) -> Array:
-    """The tokens of both mentions of a coreference pair, by `mention_mask` (..., 2, seq), True = token of
-    mention i, and those of the ids `others` (`[CLS]`, `<m>`, `</m>`): (..., seq).
+    """The tokens of both mentions of a coreference pair, given by `mention_mask` (..., 2, seq), True = token
+    of mention i, and the tokens with ids in `others` (`[CLS]`, `<m>`, `</m>`): (..., seq).
 
     >>> mention_tokens(np.array([2, 7, 8, 9]), np.array([[0, 0, 1, 0], [0, 0, 1, 0]]) > 0, others=[2])
     array([ True, False,  True, False])

@@ -1,12 +1,12 @@
-"""The drop-in: Hugging Face's Longformer self-attention with our attention inside, same parameter names.
+"""Drop-in replacement for Hugging Face's Longformer self-attention, with the same parameter names.
 
 `replace_self_attention(model)` swaps the self-attention of every layer of any Longformer model in place. The
-six projections are the model's own modules, so checkpoints go both ways and nothing is copied.
+six projections are the model's own modules, so checkpoints load both ways and nothing is copied.
 
-Work that Hugging Face's model does in vain is not done: local queries of global tokens, global queries of
-local tokens, projections of padding, global projections where no token is global, filling up to a multiple of
-the window. `read_only_globals(model)` goes further for models whose head reads global tokens only, as that of
-coreference: their last layer computes the states of these alone.
+Computations that Hugging Face's model does in vain are skipped: local queries of global tokens, global
+queries of local tokens, projections of padding, global projections where no token is global, padding to a
+multiple of the window. `read_only_globals(model)` goes further for models whose head reads only global
+tokens, such as that of coreference: their last layer computes the states of these alone.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _MASK_MAKER = "create_bidirectional_mask"  # of transformers.masking_utils
 
 
 def mask_by_row(encoder: nn.Module) -> None:
-    """Let a `LongformerModel` make the one row of its mask (batch, 1, seq, seq) that it reads, in place: at
-    4,096 tokens 67 MB and 50 ms less an example on one core. The forward stays Hugging Face's, but for the
-    function by which it makes the mask."""
+    """Make a `LongformerModel` compute only the one row that it reads of its mask (batch, 1, seq, seq), in
+    place: at 4,096 tokens this saves 67 MB and 50 ms per example on one core. The forward stays Hugging
+    Face's, except for the function that makes the mask."""
     forward = inspect.unwrap(type(encoder).forward)
     if _MASK_MAKER in forward.__globals__:
         names = {**forward.__globals__, _MASK_MAKER: _row}
@@ -51,7 +51,7 @@ def mask_by_row(encoder: nn.Module) -> None:
 
 
 def _row(*, inputs_embeds: Tensor, attention_mask: Tensor, **_: Any) -> Tensor:
-    """(batch, 1, 1, seq), 0 = a token, the lowest number = padding, of (batch, seq), 0 = padding."""
+    """(batch, 1, 1, seq), 0 = token, lowest number = padding, from a mask (batch, seq), 0 = padding."""
     row = inputs_embeds.new_zeros(attention_mask.shape)
     return row.masked_fill_(attention_mask == 0, torch.finfo(row.dtype).min)[:, None, None]
 
@@ -62,9 +62,9 @@ LOCAL_PROJECTIONS, GLOBAL_PROJECTIONS = Projections._fields[:3], Projections._fi
 
 
 class PlanCache:
-    """The compact order of the batch at hand, made by the first layer and used by all; by the identity of the
-    mask tensor, which Hugging Face's encoder hands to every layer (and again to each layer recomputed by
-    gradient checkpointing), and by the window."""
+    """Caches the plan of the current batch, made by the first layer and used by all. The key is the identity
+    of the mask tensor, which Hugging Face's encoder passes to every layer (and again to each layer that
+    gradient checkpointing recomputes), and the window."""
 
     def __init__(self) -> None:
         self._mask: weakref.ref[Tensor] | None = None
@@ -83,15 +83,15 @@ class PlanCache:
         return self._plans[window]
 
     def block_mask(self, plan: Plan) -> Any:
-        """FlexAttention's block table of a plan made by this cache."""
+        """FlexAttention's block table for a plan made by this cache."""
         if plan.window not in self._block_masks:
             self._block_masks[plan.window] = make_block_mask(plan)
         return self._block_masks[plan.window]
 
 
 class LocalGlobalSelfAttention(nn.Module):
-    """Longformer self-attention; takes the place of Hugging Face's `LongformerSelfAttention`. Raises
-    ValueError for an unknown backend or a bad window."""
+    """Longformer self-attention, in place of Hugging Face's `LongformerSelfAttention`. Raises ValueError for
+    an unknown backend or a bad window."""
 
     def __init__(
         self,
@@ -125,10 +125,9 @@ class LocalGlobalSelfAttention(nn.Module):
         output_attentions: bool = False,
     ) -> tuple[Tensor, ...]:
         """Hugging Face's signature and results: the context (batch, seq, embed), zero at padding, and with
-        `output_attentions` the weights as `banded_weights` gives them, those from global tokens without the
-        filling at their end. `attention_mask`: (batch, seq), negative = padding, 0 = local, positive =
-        global; the other masks are derived from it and ignored.
-        """
+        `output_attentions` the weights as `banded_weights` returns them, those from global tokens without
+        padding at the end. `attention_mask`: (batch, seq), negative = padding, 0 = local, positive = global;
+        others are ignored."""
         batch, seq, embed = hidden_states.shape
         plan = self.plans.plan(attention_mask, window=self.window)
         flat = hidden_states.flatten(0, 1)
@@ -152,8 +151,8 @@ class LocalGlobalSelfAttention(nn.Module):
         return (context, *banded_weights(packed, plan))
 
     def of_globals(self, hidden_states: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
-        """The context of the global tokens alone, at the price of these: (n_global, embed), and their places
-        in the flattened batch, (n_global,). Nothing is recorded."""
+        """The context of the global tokens alone, (n_global, embed), computing nothing else, and their
+        positions in the flattened batch, (n_global,). Nothing is recorded."""
         plan = self.plans.plan(attention_mask, window=self.window)
         flat = hidden_states.flatten(0, 1)
         if not len(plan.global_order):
@@ -171,13 +170,13 @@ class LocalGlobalSelfAttention(nn.Module):
         return self.dropout if self.training else 0.0
 
     def _projected(self, names: Iterable[str], flat: Tensor, tokens: Tensor, order: Tensor) -> list[Tensor]:
-        """Queries of the tokens in an `order`, keys and values of all, packed: (tokens, head, dim). `flat`:
-        (batch * seq, embed); `tokens`: (n_tokens, embed), in packed order."""
+        """Queries of the tokens in `order`, keys and values of all tokens, packed: (tokens, head, dim).
+        `flat`: (batch * seq, embed); `tokens`: (n_tokens, embed), in packed order."""
         sources = (flat.index_select(0, order), tokens, tokens)
         return [self._heads(name, states) for name, states in zip(names, sources, strict=True)]
 
     def _for_globals(self, flat: Tensor, tokens: Tensor, plan: Plan) -> list[Tensor]:
-        """Those of the global tokens; all empty where there are none."""
+        """Queries, keys and values for the global tokens; all empty if there are none."""
         if not len(plan.global_order):
             return [tokens[:0].unflatten(-1, (self.heads, -1))] * 3
         return self._projected(GLOBAL_PROJECTIONS, flat, tokens, plan.global_order)
@@ -186,8 +185,7 @@ class LocalGlobalSelfAttention(nn.Module):
         return getattr(self, name)(states).unflatten(-1, (self.heads, -1))
 
     def _globals_are_few(self, tokens: Tensor, plan: Plan) -> bool:
-        """True where keys and values for global queries need not be projected; see
-        `attend_from_few_globals`."""
+        """True if `attend_from_few_globals` applies, which needs no projected keys and values for globals."""
         return (
             self._chosen_backend(tokens) == "sparse"
             and not self._dropout_now
@@ -208,7 +206,7 @@ class LocalGlobalSelfAttention(nn.Module):
         return attend(packed, plan=plan, dropout=self._dropout_now)
 
     def _chosen_backend(self, query: Tensor) -> str:
-        """The fastest exact backend for the device; FlexAttention has no dropout."""
+        """The fastest exact backend for the device; FlexAttention does not support dropout."""
         if self.backend == "dense":
             return "dense"
         wanted = self.backend == "flex" or (self.backend == "auto" and query.device.type == "cuda")
@@ -216,7 +214,7 @@ class LocalGlobalSelfAttention(nn.Module):
 
 
 def _dense_on_packed(packed: Projections, *, plan: Plan, dropout: float) -> tuple[Tensor, Tensor]:
-    """The oracle on packed projections: spread them over (batch, seq), attend, pack again."""
+    """The dense reference on packed projections: unpack them to (batch, seq), attend, pack again."""
     batch, seq = plan.shape
     for_globals = plan.order if len(plan.global_order) else plan.global_order
     orders = (plan.local_order, plan.order, plan.order, plan.global_order, for_globals, for_globals)
@@ -240,9 +238,9 @@ def _dense_on_packed(packed: Projections, *, plan: Plan, dropout: float) -> tupl
 
 
 def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module:
-    """Swap every Longformer self-attention inside `model`, known by its six projections and its window, for
-    ours, in place; returns the model. Called again, it only changes the backend. Raises ValueError when the
-    model holds none."""
+    """Replace every Longformer self-attention in `model`, recognised by its six projections and its window,
+    by ours, in place; returns the model. Called again, it only changes the backend. Raises ValueError if
+    there is none."""
     check_choice("attention backend", backend, BACKENDS)
     plans, count = PlanCache(), 0
     for parent in list(model.modules()):
@@ -270,7 +268,7 @@ def _not_padded(
     inputs_embeds: Tensor | None,
     pad_token_id: int,
 ) -> tuple[int, Tensor | None, Tensor, Tensor, Tensor | None, Tensor | None]:
-    """Hugging Face's `_pad_to_window_size` with nothing padded: our attention takes texts of any length."""
+    """Hugging Face's `_pad_to_window_size` without any padding: our attention takes texts of any length."""
     return 0, input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds
 
 
@@ -292,9 +290,9 @@ def _converted(module: Any, *, backend: str, plans: PlanCache) -> LocalGlobalSel
 
 
 def read_only_globals(model: nn.Module) -> nn.Module:
-    """Let the last layer of a `LongformerModel`, after `replace_self_attention`, compute global tokens only,
-    in place; returns the model. The last hidden states of global tokens and their gradients stay what they
-    were; those of all other tokens become 0. A model with Hugging Face's own attention stays as it is."""
+    """Make the last layer of a `LongformerModel`, after `replace_self_attention`, compute global tokens only,
+    in place; returns the model. The last hidden states of global tokens and their gradients stay the same;
+    those of all other tokens become 0. A model with Hugging Face's own attention is not changed."""
     layer = model.encoder.layer[-1]
     if isinstance(layer.attention.self, LocalGlobalSelfAttention):
         layer.forward = MethodType(_globals_only, layer)
@@ -304,7 +302,7 @@ def read_only_globals(model: nn.Module) -> nn.Module:
 def _globals_only(
     layer: Any, hidden_states: Tensor, attention_mask: Tensor, output_attentions: bool = False, **_: Any
 ) -> tuple[Tensor]:
-    """The forward of a `LongformerLayer` for global tokens; 0 elsewhere."""
+    """The forward of a `LongformerLayer` for global tokens only; other tokens get 0."""
     if output_attentions or layer.attention.self.recorder is not None:
         raise ValueError(
             "the last layer computes global tokens only, so it has no attention to show; load the encoder "

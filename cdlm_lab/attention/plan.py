@@ -1,13 +1,13 @@
-"""The compact order: which token stands where, computed once for a batch and shared by all layers.
+"""The compact order of a batch's tokens, computed once per batch and shared by all layers.
 
-Each row of a batch is written as [its global tokens, its local tokens in text order], padding left out, and
-rows are laid end to end. In this order the keys of a local query are two slices: the row's globals, and one
+Each row of a batch is written as [its global tokens, its local tokens in text order], without padding, and
+rows are concatenated. In this order the keys of a local query are two slices: the row's globals, and one
 contiguous run of locals, because locals keep their order. Nothing is gathered inside a kernel, no column is
-padded to the heaviest row, and rows of unequal length waste nothing.
+padded to the row with most tokens, and rows of unequal length waste nothing.
 
-Two neighbours in the compact order can be far apart in the text (a global token or padding stood between
-them), so windows are always worked out from true text positions. What is computed at once is a tile: one or
-several short runs of queries, of one text or of several, each with the keys it sees.
+Two neighbours in the compact order can be far apart in the text (a global token or padding was between them),
+so windows are always computed from true text positions. The unit of computation is a tile: one or several
+short runs of queries, from one or several texts, each with the keys it attends to.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-# Scores of one head that a tile may hold: larger ones fall out of the cache, smaller ones cost Python's time.
+# Maximum scores per head in a tile: larger tiles do not fit into the cache, smaller ones have more overhead.
 TILE_SCORES = 2**17
-# Global queries of a row in one tile: many at once are faster, with dropout few, which stay in the cache.
+# Global queries of a row in one tile: many at once are faster, with dropout few, which fit into the cache.
 GLOBAL_QUERIES = 1024
 GLOBAL_QUERIES_WITH_DROPOUT = 64
-# A run is put beside others of another size while the tile has at most so many times the scores of its runs.
+# Runs of unequal size share a tile if it has at most this many times the scores of the runs themselves.
 TILE_WASTE = 1.15
 
 
@@ -43,38 +43,38 @@ class Projections(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """Neighbouring queries and the keys that they see."""
+    """Adjacent queries with the keys that they attend to."""
 
     queries: slice  # of the local (or the global) tokens of the batch
     keys: tuple[slice, ...]  # of the packed order; none is empty
-    bias: Tensor | None = None  # (query, key) float32, 0 = it sees the key, else -inf; None = it sees all
+    bias: Tensor | None = None  # (query, key) float32, 0 = attends, -inf = does not; None = to all
 
     @property
     def query_count(self) -> int:
-        """Of its queries."""
+        """The number of queries."""
         return _length(self.queries)
 
     @property
     def key_count(self) -> int:
-        """Of its keys."""
+        """The number of keys."""
         return sum(map(_length, self.keys))
 
     @property
     def pairs(self) -> int:
-        """Pairs of a query and a key that it sees."""
+        """The number of pairs of a query and a key that it attends to."""
         return self.query_count * self.key_count if self.bias is None else int((self.bias == 0).sum())
 
 
 @dataclass(frozen=True)
 class Row:
-    """One example: where its tokens stand in the packed tensors."""
+    """One example: the places of its tokens in the packed tensors."""
 
     start: int  # first token in the packed order
     n_global: int
     n_local: int
     local_start: int  # first token among all local tokens of the batch
     global_start: int  # first token among all global tokens of the batch
-    runs: tuple[Run, ...]  # of its local tokens; each sees the row's globals and some locals
+    runs: tuple[Run, ...]  # of its local tokens; each attends to the row's globals and some locals
 
     @property
     def tokens(self) -> slice:
@@ -88,7 +88,7 @@ class Row:
 
 
 class Piece(NamedTuple):
-    """Neighbouring tokens inside a tile; those of a filling are any that make up the number."""
+    """Adjacent tokens inside a tile; a piece with `filling` is padding, and its tokens are arbitrary."""
 
     tokens: slice
     filling: bool = False
@@ -96,12 +96,12 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Tile:
-    """Runs of queries with their keys, all filled up to one size, computed as one product."""
+    """Runs of queries with their keys, all padded to one size and computed as one product."""
 
-    runs: int  # how many
+    runs: int  # number of runs
     queries: tuple[Piece, ...]  # of the local (or the global) tokens of the batch, one run after the other
     keys: tuple[Piece, ...]  # of the packed order, likewise
-    bias: Tensor | None  # (run, query, key) float32, 0 or -inf; None when each query sees each key
+    bias: Tensor | None  # (run, query, key) float32, 0 or -inf; None if all attend to all
 
 
 @dataclass(frozen=True)
@@ -117,37 +117,37 @@ class Plan:
 
     @cached_property
     def local_tiles(self) -> tuple[Tile, ...]:
-        """What the local queries see: their windows and the globals of their row."""
+        """Tiles of the local queries with their windows and the globals of their row."""
         return _tiles((run for row in self.rows for run in row.runs), device=self.order.device)
 
     @cached_property
     def global_tiles(self) -> tuple[Tile, ...]:
-        """What the global queries see: their whole row."""
+        """Tiles of the global queries with their whole row."""
         return _tiles(_global_runs(self.rows, GLOBAL_QUERIES), device=self.order.device)
 
     @cached_property
     def global_tiles_with_dropout(self) -> tuple[Tile, ...]:
-        """The same in smaller tiles, for weights that are dropped at random on the CPU."""
+        """The same in smaller tiles, for dropout on the CPU."""
         return _tiles(_global_runs(self.rows, GLOBAL_QUERIES_WITH_DROPOUT), device=self.order.device)
 
     @property
     def pairs(self) -> int:
-        """Query-key pairs of one head that the definition asks for (masked corners of runs not counted)."""
+        """Query-key pairs of one head in the definition of the attention (without masked corners of runs)."""
         of_globals = sum(row.n_global * (row.n_local + row.n_global) for row in self.rows)
         return of_globals + sum(run.pairs for row in self.rows for run in row.runs)
 
 
 def make_plan(*, attention_mask: Tensor, global_mask: Tensor, window: int) -> Plan:
-    """Work out the compact order of a batch.
+    """Compute the compact order of a batch.
 
     `attention_mask`, `global_mask`: (batch, seq) bool; True = takes part, True = global. A global token that
-    is padding is padding. `window`: total width, even; a local token sees window // 2 tokens on each side.
-    Raises ValueError for masks of other shapes or types, or an odd or non-positive window.
+    is padding is padding. `window`: total width, even; a local token attends to window // 2 tokens on each
+    side. Raises ValueError for masks of other shapes or types, or an odd or non-positive window.
     """
     check_masks(attention_mask, global_mask)
     check_window(window)
     (batch, seq), device = attention_mask.shape, attention_mask.device
-    # Loops over rows and runs want plain integers: one copy to the CPU here spares one per layer and run.
+    # Loops over rows and runs need plain integers: one copy to the CPU here saves one per layer and run.
     present = attention_mask.cpu()
     is_global = global_mask.cpu() & present
     rows, global_orders, local_orders = [], [], []
@@ -211,13 +211,13 @@ def check_masks(attention_mask: Tensor, global_mask: Tensor) -> None:
 def _local_runs(
     positions: Tensor, *, first_query: int, globals_: slice, window: int, device: torch.device
 ) -> tuple[Run, ...]:
-    """Cut the local tokens of a row, at text `positions`, into runs of half as many queries as the window is
-    wide, at least 32 and at most 128. `first_query`: the first one among the local tokens of the batch;
-    `globals_`: the row's global tokens in the packed order, which its local tokens follow."""
+    """Split the local tokens of a row, at text `positions`, into runs of window // 2 queries, at least 32 and
+    at most 128. `first_query`: index of the first one among the local tokens of the batch; `globals_`: the
+    row's global tokens in the packed order, directly before its local tokens."""
     side, size, made = window // 2, min(128, max(32, window // 2)), []
     lower = torch.searchsorted(positions, positions - side)
     upper = torch.searchsorted(positions, positions + side, right=True)
-    bias_of: dict[bytes, Tensor] = {}  # interior runs of dense text share one: keep it once
+    bias_of: dict[bytes, Tensor] = {}  # interior runs of dense text have equal ones, stored once
     for start in range(0, len(positions), size):
         end = min(start + size, len(positions))
         first, last = int(lower[start]), int(upper[end - 1])
@@ -251,7 +251,7 @@ def _global_runs(rows: tuple[Row, ...], queries: int) -> Iterator[Run]:
 
 
 def _tiles(runs: Iterator[Run], *, device: torch.device) -> tuple[Tile, ...]:
-    """Put neighbouring runs of about one size into one tile each."""
+    """Combine adjacent runs of similar size into one tile each."""
     together: list[list[Run]] = []
     for run in runs:
         if together and _fit([*together[-1], run]):

@@ -1,28 +1,28 @@
 """Exact local + global attention in linear memory, on any device and in any precision, with dropout.
 
-A tile of the plan holds some queries with all the keys they see. So one softmax a tile is the joint softmax
-of the definition, and dropout of its weights is the dropout of the definition. Nothing of size length x
-length is ever held: between forward and backward only queries, keys and values (and outputs), and at work the
-scores of one tile, which the backward computes again.
+A tile of the plan has some queries with all the keys they attend to. So one softmax per tile is the joint
+softmax of the definition, and dropout of its weights is the dropout of the definition. Nothing of size length
+x length is ever stored: between forward and backward only queries, keys and values (and outputs), and during
+computation the scores of one tile, which the backward computes again.
 
-What computes a tile, by what measured best:
+Which code computes a tile, by measured speed:
 
 - float32 on the CPU without dropout: PyTorch's fused kernel (10 ns for a score and its gradient against 14,
   heads of 64 dimensions, one core with AVX512);
 - otherwise on the CPU: matrix products over all heads at once (in bfloat16 5 ns against 13);
 - on other devices: PyTorch's `scaled_dot_product_attention`, which on CUDA is fused, with dropout too.
 
-On the CPU a weight is kept if the random bits of its place say so. Forward and backward draw the same bits
-from one seed, which comes from PyTorch's global generator; nothing is stored.
+On the CPU random bits at each weight's place decide whether it is kept. Forward and backward draw the same
+bits from one seed, which comes from PyTorch's global generator; nothing is stored.
 
-Few global tokens attend without the projected keys and values of all tokens: with W_k, b_k, W_v, b_v of one
-head's rows of the global projections and h_i the state of token i,
+A few global tokens can attend without projecting keys and values of all tokens: with W_k, b_k, W_v, b_v of
+one head's rows of the global projections and h_i the state of token i,
 
     q . (W_k h_i + b_k) = (W_k^T q) . h_i + q . b_k
     sum_i p_i (W_v h_i + b_v) = W_v (sum_i p_i h_i) + b_v
 
 where the second line holds because weights sum to 1, so not with dropout. Instead of every token, only the
-queries and their sums are projected, once a head: cheaper while a text has fewer global tokens than a head
+queries and their sums are projected, once per head: cheaper while a text has fewer global tokens than a head
 has dimensions.
 """
 
@@ -45,7 +45,7 @@ AS_INTEGER = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 def sparse_attention(packed: Projections, *, plan: Plan, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
     """Attention over packed tokens: the outputs of the local and of the global tokens, in the shapes of their
-    queries. `dropout`: share of the weights that are dropped."""
+    queries. `dropout`: fraction of the weights that are dropped."""
     local_output = attend_from_locals(*packed[:3], plan=plan, dropout=dropout)
     return local_output, attend_from_globals(*packed[3:], plan=plan, dropout=dropout)
 
@@ -53,14 +53,14 @@ def sparse_attention(packed: Projections, *, plan: Plan, dropout: float = 0.0) -
 def attend_from_locals(
     query: Tensor, key: Tensor, value: Tensor, *, plan: Plan, dropout: float = 0.0
 ) -> Tensor:
-    """Local queries over their windows and the globals of their row: (n_local, head, dim)."""
+    """Attend from local queries to their windows and the globals of their row: (n_local, head, dim)."""
     return _attend(query, key, value, plan.local_tiles, dropout)
 
 
 def attend_from_globals(
     query: Tensor, key: Tensor, value: Tensor, *, plan: Plan, dropout: float = 0.0
 ) -> Tensor:
-    """Global queries over every token of their row: (n_global, head, dim)."""
+    """Attend from global queries to every token of their row: (n_global, head, dim)."""
     tiles = plan.global_tiles_with_dropout if dropout and query.device.type == "cpu" else plan.global_tiles
     return _attend(query, key, value, tiles, dropout)
 
@@ -163,7 +163,7 @@ class _Products(torch.autograd.Function):
         query, key, value = ctx.saved_tensors
         grad_output = _heads_first(grad_output / (1 - ctx.dropout) if ctx.dropout else grad_output)
         grad_query = torch.empty_like(query)
-        # many tiles add into one gradient: in float32 at least
+        # many tiles add to one gradient: in float32 at least
         sums = torch.promote_types(key.dtype, torch.float32)
         grad_key, grad_value = (torch.zeros_like(of, dtype=sums) for of in (key, value))
         kept = _KeptWeights(ctx.dropout, ctx.seed)
@@ -186,14 +186,14 @@ class _Products(torch.autograd.Function):
 
 
 def _heads_first(packed: Tensor) -> Tensor:
-    """(token, head, dim) -> (head, token, dim), in memory too, where products of bfloat16 are several times
-    as fast."""
+    """(token, head, dim) -> (head, token, dim), also in memory: bfloat16 products get several times as
+    fast."""
     return packed.transpose(0, 1).contiguous()
 
 
 def _of(heads_first: Tensor, pieces: Sequence[Piece], tile: Tile, *, zeros: bool = False) -> Tensor:
-    """A tile's queries or keys of (head, n, dim): (head, run, token, dim). `zeros`: True = 0 for the filling,
-    which otherwise may be any tokens."""
+    """The queries or keys of a tile, (head, run, token, dim), from (head, n, dim). `zeros`: True = the
+    filling is 0; otherwise it is arbitrary tokens."""
     parts = [heads_first[:, piece.tokens] for piece in pieces]
     if zeros:
         parts = [
@@ -205,7 +205,7 @@ def _of(heads_first: Tensor, pieces: Sequence[Piece], tile: Tile, *, zeros: bool
 
 
 def _bias(tile: Tile, dtype: torch.dtype) -> Tensor | None:
-    """(1, run, query, key), the same for all heads."""
+    """(1, run, query, key), the same for all heads; None if all attend to all."""
     return None if tile.bias is None else tile.bias.to(dtype)[None]
 
 
@@ -223,19 +223,19 @@ def _product(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _set(output: Tensor, of_tile: Tensor, tile: Tile) -> None:
-    """Write what a tile's queries got, (head, run, query, dim), to their places in (head, n, dim)."""
+    """Write the results for a tile's queries, (head, run, query, dim), to their places in (head, n, dim)."""
     for tokens, part in _parts(of_tile, tile.queries):
         output[:, tokens] = part
 
 
 def _add(gradient: Tensor, of_tile: Tensor, tile: Tile) -> None:
-    """Add what a tile's keys got, (head, run, key, dim), to their places in (head, n, dim)."""
+    """Add the results for a tile's keys, (head, run, key, dim), to their places in (head, n, dim)."""
     for tokens, part in _parts(of_tile, tile.keys):
         gradient[:, tokens] += part
 
 
 def _parts(of_tile: Tensor, pieces: Sequence[Piece]) -> Iterator[tuple[slice, Tensor]]:
-    """What belongs to each piece, without the filling: its tokens and (head, token, dim)."""
+    """For each piece except filling: its tokens and their part of the tile, (head, token, dim)."""
     by_head = of_tile.flatten(1, 2)
     start = 0
     for tokens, filling in pieces:
@@ -246,7 +246,7 @@ def _parts(of_tile: Tensor, pieces: Sequence[Piece]) -> Iterator[tuple[slice, Te
 
 
 class _KeptWeights:
-    """Random masks, one after the other from one seed: all bits set where a weight is kept, else none."""
+    """A sequence of random masks from one seed: all bits set where a weight is kept, else none."""
 
     def __init__(self, dropout: float, seed: int) -> None:
         self._limit = round((1 - dropout) * 2**BITS)
@@ -257,21 +257,21 @@ class _KeptWeights:
         count = math.prod(shape)
         words = self._bits.integers(0, 2**64, -(-count // 4), dtype=np.uint64)
         draws = torch.from_numpy(words.view(np.int16))[:count].view(shape)
-        # 15 bits below the limit leave the sign bit, which is spread over all
+        # 15 bits below the limit become negative: the shift copies the sign bit to all
         return draws.bitwise_and_(2**BITS - 1).sub_(self._limit).bitwise_right_shift_(15)
 
 
 def _drop(weights: Tensor, kept: Tensor) -> Tensor:
-    """Put dropped weights to 0, in place."""
+    """Set dropped weights to 0, in place."""
     weights.view(AS_INTEGER[weights.element_size()]).bitwise_and_(kept)
     return weights
 
 
-SHARE = 0.7  # of a head's dimensions: so many global tokens a text, and it is faster with room to spare
+SHARE = 0.7  # of a head's dimensions; with fewer global tokens per text, it is faster by a margin
 
 
 def globals_are_few(plan: Plan, *, head_size: int) -> bool:
-    """True if there are globals and this way of theirs is the cheaper one for the batch."""
+    """True if there are globals, and attending without projected keys and values is faster for this batch."""
     texts = sum(1 for row in plan.rows if row.n_global)
     return 0 < len(plan.global_order) <= SHARE * head_size * texts
 
@@ -279,12 +279,12 @@ def globals_are_few(plan: Plan, *, head_size: int) -> bool:
 def attend_from_few_globals(
     query: Tensor, states: Tensor, *, key: nn.Linear, value: nn.Linear, plan: Plan
 ) -> Tensor:
-    """The result of `attend_from_globals`, (n_global, head, dim), of queries of that shape, not scaled, from
-    `states` (n_tokens, embed) before their projections `key` and `value`."""
+    """The same result as `attend_from_globals`, (n_global, head, dim), from unscaled queries of that shape
+    and the `states` (n_tokens, embed) before their projections `key` and `value`."""
     _, heads, size = query.shape
     scaled = query.transpose(0, 1) / math.sqrt(size)  # (head, n_global, dim)
     wanted = torch.bmm(scaled, key.weight.view(heads, size, -1))  # (head, n_global, embed)
-    if key.bias is not None:  # one number for all keys: the softmax cancels it, but autograd wants to know
+    if key.bias is not None:  # the same for all keys: the softmax cancels it, but its gradient is needed
         offset = torch.bmm(scaled, key.bias.view(heads, size, 1))  # (head, n_global, 1)
     else:
         offset = scaled.new_zeros(heads, len(query), 1)
@@ -300,7 +300,7 @@ def attend_from_few_globals(
 
 
 def _sums_of_row(wanted: Tensor, offset: Tensor, states: Tensor) -> Tensor:
-    """(head, n_global of the row, embed): the states (tokens of the row, embed), weighted."""
+    """The weighted sums of `states` (tokens of the row, embed): (head, n_global of the row, embed)."""
     heads, count, embed = wanted.shape
     scores = torch.addmm(offset.reshape(-1, 1), wanted.reshape(-1, embed), states.T)
     return (scores.softmax(dim=-1) @ states).view(heads, count, embed)

@@ -1,7 +1,7 @@
 """Attention weights for analysis: from and to a few chosen tokens, or all in Hugging Face's layout.
 
-The kernels never hold weights. These functions compute them again from the packed queries and keys, a block
-of queries at a time: memory is linear in length. They carry no gradient and show the weights before dropout.
+The kernels never store weights. These functions compute them again from the packed queries and keys, a block
+of queries at a time: memory is linear in length. They have no gradient and are the weights before dropout.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from torch import Tensor, nn
 
 from cdlm_lab.attention.plan import Plan, Projections, Row, Run
 
-GLOBAL_BLOCK = 128  # global queries whose scores are held at once
+GLOBAL_BLOCK = 128  # number of global queries whose scores are computed at once
 
 
 class AttentionRecorder:
-    """Collects, layer by layer, the attention from and to `tokens`, (batch, chosen) long text positions.
+    """Records, layer by layer, the attention from and to `tokens`, (batch, chosen) long text positions.
 
-    After the run `from_tokens` and `to_tokens` have one tensor a recorded layer, (batch, head, chosen, seq)
-    float32: the weight the chosen token gives to each position, and the weight each position gives to it. Two
-    tokens too far apart, neither global, have weight exactly 0; so has padding. `layers`: numbers of the
-    layers that are recorded.
+    After the run `from_tokens` and `to_tokens` have one tensor per recorded layer, (batch, head, chosen, seq)
+    float32: the weight that the chosen token gives to each position, and the weight that each position gives
+    to it. Two tokens too far apart, neither global, have weight exactly 0; so has padding. `layers`: numbers
+    of the recorded layers.
     """
 
     def __init__(self, tokens: Tensor, *, layers: Sequence[int] = ()) -> None:
@@ -63,8 +63,8 @@ class AttentionRecorder:
 
 
 def recordable_layers(model: nn.Module) -> list[nn.Module]:
-    """The self-attentions of `model` that can be recorded, first layer first. Raises ValueError when there is
-    none."""
+    """The self-attention modules of `model` that can be recorded, first layer first. Raises ValueError if
+    there is none."""
     layers = [module for module in model.modules() if hasattr(module, "recorder")]
     if not layers:
         raise ValueError("the model's attention cannot be recorded; call replace_self_attention(model) first")
@@ -75,9 +75,9 @@ def recordable_layers(model: nn.Module) -> list[nn.Module]:
 def record_attention(
     model: nn.Module, tokens: Tensor, *, layers: Iterable[int] | None = None
 ) -> Iterator[AttentionRecorder]:
-    """Within, record the attention from and to `tokens` ((batch, chosen) long positions) in layers of
-    `model`: `layers` by number, -1 being the last, or all; first layer first, each once. Raises ValueError
-    when the model's attention is not ours, or for layers it does not have."""
+    """Inside the block, record the attention from and to `tokens` ((batch, chosen) long positions) in
+    `layers` of `model`, given by number, -1 = last, None = all; in ascending order, each once. Raises
+    ValueError if the model's attention has not been replaced by ours, or for layers it does not have."""
     available = recordable_layers(model)
     numbers = _layer_numbers(layers, count=len(available))
     recorder = AttentionRecorder(tokens, layers=numbers)
@@ -91,7 +91,7 @@ def record_attention(
 
 
 def _layer_numbers(layers: Iterable[int] | None, *, count: int) -> list[int]:
-    """Numbers from 0, ascending, each once."""
+    """Layer numbers from 0, ascending, without duplicates."""
     if layers is None:
         return list(range(count))
     wanted = list(layers)
@@ -106,8 +106,8 @@ def _layer_numbers(layers: Iterable[int] | None, *, count: int) -> list[int]:
 
 
 def _scores(query: Tensor, key: Tensor) -> Tensor:
-    """(query, head, dim) and (key, head, dim) to (head, query, key) in float32, scaled, whatever the
-    model computes in: weights are looked at and ranked."""
+    """(query, head, dim) and (key, head, dim) to (head, query, key), scaled, in float32 whatever the model
+    computes in, since the weights are displayed and ranked."""
     with torch.autocast(query.device.type, enabled=False):
         return torch.einsum("qhd,khd->hqk", query.float() / math.sqrt(query.shape[-1]), key.float())
 
@@ -149,8 +149,8 @@ def _received_by(places: list[int], packed: Projections, row: Row) -> Tensor:
 
 
 def _columns_of(tokens: list[int], run: Run) -> dict[int, int]:
-    """Which of the chosen tokens, by their place in the packed order, are among a run's keys: number of the
-    choice -> column of its scores."""
+    """Which of the chosen tokens, given by their place in the packed order, are among a run's keys: index of
+    the token -> column of its scores."""
     columns, first = {}, 0
     for keys in run.keys:
         for choice, token in enumerate(tokens):
@@ -178,8 +178,8 @@ def banded_weights(packed: Projections, plan: Plan) -> tuple[Tensor, ...]:
     """All weights of a layer in the layout of Hugging Face's Longformer layer: (batch, seq, head, n_global +
     window + 1), the weight on each of the row's global tokens, in text order, then on the key at query -
     window // 2 + column; rows of global tokens and padding are zero, and so are the window's columns of
-    global keys. When the batch has globals also (batch, head, n_global, seq), the weights that global tokens
-    give; both zero-padded to the batch's largest number of globals."""
+    global keys. If the batch has globals, also (batch, head, n_global, seq), the weights that global tokens
+    give; both are zero-padded to the batch's largest number of globals."""
     batch, seq = plan.shape
     heads, half = packed.query.shape[1], plan.window // 2
     most = max(row.n_global for row in plan.rows)

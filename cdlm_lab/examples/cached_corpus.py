@@ -1,10 +1,10 @@
-"""Corpora in tokens: made once, kept in a memory-mapped Arrow file and read from there ever after.
+"""Tokenised corpora: made once, kept in a memory-mapped Arrow file and read from there afterwards.
 
-Folder of one corpus, `<cache_dir>/<fingerprint>/`: the Arrow file (one row a cluster, or a document of
-paragraphs) and `counts.json`. It is written under another name and renamed when it is complete, and a lock
-lets one process build while others wait, so nothing half-made is ever read. The fingerprint names everything
-that decides what is in it. Memory stays the same however large the corpus is. (`Dataset.from_generator` keeps
-no counts, and wraps what the source raises in an error that does not name the line.)
+Folder of one corpus, `<cache_dir>/<fingerprint>/`: the Arrow file (one row per cluster, or per document of
+paragraphs) and `counts.json`. It is written under a temporary name and renamed when it is complete, and a
+lock lets one process build while others wait, so no incomplete corpus is ever read. The fingerprint covers
+all that determines the contents. Memory use does not grow with the corpus. (`Dataset.from_generator` keeps no
+counts, and wraps what the source raises in an error that does not name the line.)
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ FORMAT_VERSION = 1  # part of every fingerprint; raise it when the columns or th
 COLUMNS = Features(
     {
         "cluster_id": Value("string"),
-        "document_ids": List(Value("string")),  # of documents that have text
-        "input_ids": List(List(Value("int32"))),  # of each of them, without special tokens
+        "document_ids": List(Value("string")),  # of the documents that have text
+        "input_ids": List(List(Value("int32"))),  # of each such document, without special tokens
         "fact_ids": List(List(Value("int32"))),  # of each token the number of its fact in the cluster
     }
 )
 PARAGRAPH_COLUMNS = Features(
     {
         "document_id": Value("string"),
-        "paragraph_sizes": List(Value("int32")),  # sentences of each paragraph
+        "paragraph_sizes": List(Value("int32")),  # number of sentences in each paragraph
         "input_ids": List(List(Value("int32"))),  # of each sentence, without special tokens
     }
 )
 NO_FACT = -1
 _COUNTS_FILE = "counts.json"
-_ROWS_AT_ONCE = 64  # kept in memory before they are written
+_ROWS_AT_ONCE = 64  # rows kept in memory between writes
 
 
 def tokenizer_fingerprint(tokenizer: PreTrainedTokenizerBase, *parts: str | int) -> str:
-    """32 hexadecimal digits that change with the parts and with anything that changes the tokens: hashed is
-    what the tokenizer does, not where it was loaded from."""
+    """A hash of 32 hexadecimal digits over the parts and all that affects tokenisation: what the tokenizer
+    does, not where it was loaded from."""
     _check_fast(tokenizer)
     rules = json.loads(tokenizer.backend_tokenizer.to_str())
-    # Left behind by whatever was tokenised last; no corpus is built with either.
+    # Settings left over from the last call; no corpus is built with either.
     rules.pop("truncation", None)
     rules.pop("padding", None)
     return hashlib.sha256(json.dumps([*parts, rules], sort_keys=True).encode()).hexdigest()[:32]
@@ -85,8 +85,8 @@ def _folder(cache_dir: Path, fingerprint: str) -> Path:
 
 
 def _built_once(folder: Path, *, arrow_file: str, build: Callable[[Path], Any]) -> Dataset:
-    """The corpus in a folder, made first if it is not there yet: `build` writes the Arrow file at the path it
-    is given and returns its counts, a dataclass. Whatever it raises passes through; nothing is left
+    """The corpus in a folder, built first if it is missing: `build` writes the Arrow file to the path it is
+    given and returns its counts, a dataclass. Errors that it raises pass through, and nothing is left
     behind."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     path = folder / arrow_file
@@ -102,8 +102,8 @@ def _built_once(folder: Path, *, arrow_file: str, build: Callable[[Path], Any]) 
 
 
 def _build(folder: Path, arrow_file: str, build: Callable[[Path], Any]) -> None:
-    """Write the corpus under another name and rename it; the caller holds the lock."""
-    # Only killed builds leave these behind: whoever builds holds the lock.
+    """Write the corpus under a temporary name and rename it; the caller holds the lock."""
+    # These can only be left from killed builds, since the lock is held during a build.
     for leftover in folder.parent.glob(f".{folder.name}.*.unfinished"):
         shutil.rmtree(leftover, ignore_errors=True)
     with replaced_folder(folder) as unfinished:
@@ -120,19 +120,19 @@ def _counts_beside(cache_dir: Path, fingerprint: str, *, maker: str) -> dict[str
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TokenisedCluster:
-    """One row of a corpus of clusters; arrays are views of the file, not to be written to."""
+    """One row of a corpus of clusters; its arrays are read-only views of the file."""
 
     id: str
     document_ids: tuple[str, ...]  # of its non-empty documents
-    input_ids: tuple[np.ndarray, ...]  # of each document int32 (tokens,), no special tokens
-    fact_ids: tuple[np.ndarray, ...]  # of each token the number of its fact in the cluster; -1 = none
+    input_ids: tuple[np.ndarray, ...]  # int32 (tokens,) for each document, without special tokens
+    fact_ids: tuple[np.ndarray, ...]  # likewise, number of each token's fact in the cluster; -1 = none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusCounts:
-    """What went into a corpus of clusters: documents without text in all clusters read are removed, clusters
-    of fewer than `minimum_documents` then dropped; the other numbers are of those kept.
-    `documents_per_cluster`: number of documents -> clusters that have so many, ascending."""
+    """Counts over a corpus of clusters. Documents without text are removed from all clusters read, then
+    clusters with fewer than `minimum_documents` are dropped; the other counts are of the clusters kept.
+    `documents_per_cluster`: number of documents -> number of clusters with so many, ascending."""
 
     clusters_read: int = 0
     clusters_kept: int = 0
@@ -148,8 +148,8 @@ class CorpusCounts:
 def corpus_fingerprint(
     corpus_checksum: str, tokenizer: PreTrainedTokenizerBase, *, minimum_documents: int = 3
 ) -> str:
-    """Name of the cache folder. `corpus_checksum`: names everything that decides which clusters are read:
-    files, split, size, seed."""
+    """The name of the cache folder. `corpus_checksum`: identifies everything that determines which clusters
+    are read: files, split, size, seed."""
     return tokenizer_fingerprint(tokenizer, FORMAT_VERSION, corpus_checksum, minimum_documents)
 
 
@@ -163,19 +163,20 @@ def tokenise_clusters(
     expected: int = 0,
     processes: int = 1,
 ) -> Dataset:
-    """The tokenised corpus of that fingerprint, made first if it is not there yet: a memory-mapped dataset of
-    COLUMNS, one row a cluster, in the order of the source, for `read_cluster`; `read_counts` has the counts.
+    """The tokenised corpus with this fingerprint, built first if it is missing: a memory-mapped dataset of
+    COLUMNS, one row per cluster, in the order of the source, for `read_cluster`; `read_counts` returns its
+    counts.
 
     The paper (section 2.3) uses clusters of at least 3 documents. Empty documents are removed BEFORE
-    counting; the released code counts them, so that a trailing separator in a corpus file lets clusters of
-    two documents in.
+    counting; the released code counts them, so a trailing separator in a corpus file lets clusters of two
+    documents in.
 
     Args:
-        clusters: gives the clusters one by one; called only if the corpus must be made.
+        clusters: yields the clusters; called only if the corpus must be built.
         tokenizer: a fast one, for the character offsets of tokens.
         minimum_documents: clusters with fewer non-empty documents are dropped and counted.
-        expected: how many clusters `clusters` gives, for the time left; 0 = not known.
-        processes: that tokenise; the corpus is the same with any number.
+        expected: number of clusters that `clusters` yields, to estimate the time left; 0 = unknown.
+        processes: number of processes that tokenise; the corpus is the same for any.
     """
     _check_fast(tokenizer)
     check_least(minimum_documents=minimum_documents)
@@ -189,7 +190,7 @@ def tokenise_clusters(
 
 
 def encode_cluster(cluster: Cluster, tokenizer: PreTrainedTokenizerBase) -> tuple[dict[str, Any], int]:
-    """The row of a cluster (see COLUMNS), and how many documents without text are left out of it.
+    """The row of a cluster (columns: COLUMNS), and how many documents without text are left out of it.
 
     A token belongs to a fact if its characters overlap the fact's; where facts overlap, to the one that
     starts first. Facts are numbered in the order in which they first appear in the cluster, -1 = none.
@@ -214,7 +215,7 @@ def _in_order(document: Document) -> Sequence[Fact]:
 
 
 def _fact_of_tokens(document: Document, offsets: np.ndarray, *, numbers: dict[str, int]) -> np.ndarray:
-    """int32 (tokens,), from offsets (tokens, 2), half-open character ranges."""
+    """Number of each token's fact, int32 (tokens,), from offsets (tokens, 2), half-open character ranges."""
     fact_ids = np.full(len(offsets), NO_FACT, dtype=np.int32)
     starts, ends = offsets[:, 0], offsets[:, 1]
     for fact in _in_order(document):
@@ -254,14 +255,14 @@ def _write_clusters(
 
 
 def read_counts(cache_dir: Path, *, fingerprint: str) -> CorpusCounts:
-    """The counts kept beside a corpus of clusters; FileNotFoundError if none has been made."""
+    """The counts stored with a corpus of clusters; FileNotFoundError if the corpus has not been built."""
     values = _counts_beside(cache_dir, fingerprint, maker="tokenise_clusters")
     per_cluster = {int(size): count for size, count in values.pop("documents_per_cluster").items()}
     return CorpusCounts(**values, documents_per_cluster=per_cluster)
 
 
 def read_cluster(corpus: Dataset, row: int) -> TokenisedCluster:
-    """Read one row without turning tokens into Python numbers; `corpus` is in the format "arrow"."""
+    """Read one row without converting tokens to Python integers; `corpus` must have the format "arrow"."""
     table = corpus[row]
     return TokenisedCluster(
         id=table["cluster_id"][0].as_py(),
@@ -272,7 +273,7 @@ def read_cluster(corpus: Dataset, row: int) -> TokenisedCluster:
 
 
 def _arrays(lists: Any) -> Iterator[np.ndarray]:
-    """Views into an Arrow array of lists, one a document."""
+    """Views into an Arrow array of lists, one per document."""
     values = lists.values.to_numpy()
     for start, end in pairwise(lists.offsets.to_numpy()):
         yield values[start:end]
@@ -280,23 +281,23 @@ def _arrays(lists: Any) -> Iterator[np.ndarray]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TokenisedDocument:
-    """One row of a corpus of paragraphs; `tokens` is a view of the file, not to be written to. Sentences are
-    whole; a layout cuts them when an example is made."""
+    """One row of a corpus of paragraphs; `tokens` is a read-only view of the file. Sentences are not
+    truncated; a layout truncates them when an example is made."""
 
     id: str
     tokens: np.ndarray  # int32 (tokens,), of all sentences, no special tokens
-    ends: np.ndarray  # int32 (sentences + 1,), 0 and then where in `tokens` each sentence ends
-    paragraphs: np.ndarray  # int64 (sentences,), number of the paragraph of each, ascending from 0
+    ends: np.ndarray  # int32 (sentences + 1,), 0, then the end of each sentence in `tokens`
+    paragraphs: np.ndarray  # int64 (sentences,), number of each sentence's paragraph, ascending from 0
 
     def sentence(self, number: int) -> np.ndarray:
-        """The tokens of a sentence, counted from 0; int32 (tokens,), a view."""
+        """The tokens of sentence `number`, counted from 0; int32 (tokens,), a view."""
         return self.tokens[self.ends[number] : self.ends[number + 1]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParagraphCounts:
-    """What went into a corpus of paragraphs: all documents of the source, those kept because they have a
-    sentence, and what is in these."""
+    """Counts over a corpus of paragraphs: all documents of the source, those kept because they have a
+    sentence, and the contents of these."""
 
     documents_read: int = 0
     documents_kept: int = 0
@@ -307,7 +308,7 @@ class ParagraphCounts:
 
 
 def paragraph_fingerprint(corpus_checksum: str, tokenizer: PreTrainedTokenizerBase) -> str:
-    """Name of the cache folder. `corpus_checksum`: names everything that decides which documents are read."""
+    """The name of the cache folder. `corpus_checksum`: identifies all that decides which texts are read."""
     return tokenizer_fingerprint(tokenizer, "paragraphs", FORMAT_VERSION, corpus_checksum)
 
 
@@ -319,11 +320,11 @@ def tokenise_paragraphs(
     fingerprint: str,
     processes: int = 1,
 ) -> Dataset:
-    """The tokenised corpus of that fingerprint, made first if it is not there yet: a memory-mapped dataset of
-    PARAGRAPH_COLUMNS, one row a document, in the order of the source, for `read_document`;
-    `read_paragraph_counts` has the counts. Sentences without a token are left out, as are paragraphs and
-    documents of which nothing remains. `documents` is called only if it has to be made; `fingerprint` is of
-    the source and the tokenizer; so many `processes` tokenise, with the same result."""
+    """The tokenised corpus with this fingerprint (of source and tokenizer), built first if it is missing: a
+    memory-mapped dataset of PARAGRAPH_COLUMNS, one row per document, in the order of the source, for
+    `read_document`; `read_paragraph_counts` returns its counts. Sentences without a token are left out, as
+    are paragraphs and documents of which nothing remains. `documents` is called only if the corpus must be
+    built; `processes` is the number of processes that tokenise, with the same result for any."""
     _check_fast(tokenizer)
 
     def build(path: Path) -> ParagraphCounts:
@@ -335,7 +336,7 @@ def tokenise_paragraphs(
 
 
 def _encoded_paragraphs(document: Paragraphed, *, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-    """The row of a document (see PARAGRAPH_COLUMNS)."""
+    """The row of a document, with the columns PARAGRAPH_COLUMNS."""
     texts = [text for paragraph in document.paragraphs for text in paragraph]
     encoded = iter(encode_pieces(texts, tokenizer))
     read = [[ids for ids in islice(encoded, len(paragraph)) if len(ids)] for paragraph in document.paragraphs]
@@ -366,12 +367,12 @@ def _write_paragraphs(rows: Iterator[dict[str, Any]], path: Path) -> ParagraphCo
 
 
 def read_paragraph_counts(cache_dir: Path, *, fingerprint: str) -> ParagraphCounts:
-    """The counts kept beside a corpus of paragraphs; FileNotFoundError if none has been made."""
+    """The counts stored with a corpus of paragraphs; FileNotFoundError if the corpus has not been built."""
     return ParagraphCounts(**_counts_beside(cache_dir, fingerprint, maker="tokenise_paragraphs"))
 
 
 def read_document(corpus: Dataset, row: int) -> TokenisedDocument:
-    """Read one row without turning tokens into Python numbers; `corpus` is in the format "arrow"."""
+    """Read one row without converting tokens to Python integers; `corpus` must have the format "arrow"."""
     table = corpus[row]
     sizes = table["paragraph_sizes"][0].values.to_numpy()
     sentences = table["input_ids"][0].values

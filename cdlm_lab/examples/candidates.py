@@ -1,15 +1,15 @@
-"""Questions with candidates, and claims with evidence, as examples of models that read several candidates
+"""Questions with candidates, and claims with evidence, as examples for models that read several candidates
 jointly or one at a time (Di Liello et al. 2022, "MSPP", sections 3.1 to 3.3), here with k = 2:
 
     [CLS] who won ? [SEP] Ada won the race . [SEP] Bo came second .
 
-- Each sentence s_0 ... s_k is cut to L tokens, its front token included; token types are 0 ... k. The paper
-  pads each to L. Here no padding is written: `strided` positions are the paper's, token j of sentence i at i
-  * L + j; `compact` ones have no gaps, as RoBERTa's in the released code, since it skips padding.
+- Each sentence s_0 ... s_k is truncated to L tokens, its front token included; token types are 0 ... k. The
+  paper pads each to L. Here no padding is written: `strided` positions are the paper's, token j of sentence i
+  at i * L + j; `compact` ones have no gaps, as RoBERTa's in the released code, since it skips padding.
 - A question with n candidates gives ceil(n / k) examples, which together have every candidate once; k = 1 is
   the pairwise cross-encoder. For training candidates are shuffled anew in each pass; for testing their order
-  is fixed by a hash of their texts, so that it says nothing of labels, nor of the file's order. Groups are
-  ranked together by their scores; or a joint model ranks the first k of a pairwise one anew (Tables 2 and 7).
+  is fixed by a hash of their texts, independent of labels and of the order in the file. All groups are
+  ranked together by score; or a joint model reranks the first k of a pairwise one (Tables 2 and 7).
 - A claim gives one example, with as much of its evidence as there is room for, in the order of retrieval.
 """
 
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 POSITIONS = ("strided", "compact")
 ABSENT = -1
 _KEYS, _LABELS = ("input_ids", "token_type_ids", "position_ids", "starts"), ("labels", "mlm_labels")
-_CANDIDATES, _ITEMS = range(2)  # independent streams of chance of one seed
+_CANDIDATES, _ITEMS = range(2)  # independent random streams of one seed
 
 
 def fixed_order(texts: Sequence[str], *, key: str) -> np.ndarray:
-    """Order texts by the SHA-256 of the key and the text, int64 (texts,), the number of the text at each
-    place; equal texts stay in the order in which they came. `key`: of the question, as its id, so that a text
-    has another place in another question."""
+    """Order texts by the SHA-256 of the key and the text: int64 (texts,), indices of the texts in their new
+    order; equal texts keep their order. `key`: of the question, e.g. its id, so that a text has another place
+    in another question."""
     digests = [
-        # A lone surrogate, which JSON can hold, has no UTF-8.
+        # "surrogatepass", because JSON can hold lone surrogates, which UTF-8 cannot encode.
         hashlib.sha256(f"{key}\0{text}".encode("utf-8", "surrogatepass")).digest()
         for text in texts
     ]
@@ -54,7 +54,7 @@ def fixed_order(texts: Sequence[str], *, key: str) -> np.ndarray:
 
 
 def chunks(order: np.ndarray, *, k: int) -> list[np.ndarray]:
-    """Cut an order into groups of k; the last has what is left.
+    """Split an order into groups of k; the last has the rest.
 
     Example:
         >>> [group.tolist() for group in chunks(np.array([2, 0, 1]), k=2)]
@@ -65,8 +65,8 @@ def chunks(order: np.ndarray, *, k: int) -> list[np.ndarray]:
 
 
 def top_k(scores: np.ndarray, order: np.ndarray, *, k: int) -> np.ndarray:
-    """The candidates with the highest scores (n,), int64 (at most k,), the highest first; of equal scores,
-    what comes first in `order`, int (n,) of `fixed_order`."""
+    """The k candidates with the highest `scores` (n,), best first, int64 (at most k,); ties are broken by
+    their place in `order`, int (n,), as `fixed_order` returns it."""
     check_least(k=k)
     _check_finite(scores, name="scores")
     order = np.asarray(order, dtype=np.int64)
@@ -76,9 +76,9 @@ def top_k(scores: np.ndarray, order: np.ndarray, *, k: int) -> np.ndarray:
 
 
 def cascade_scores(pairwise: np.ndarray, joint: np.ndarray) -> np.ndarray:
-    """One ranking of the candidates of a question of which a joint model has read only some, nan = not read:
-    whole numbers, float64 (n,), the highest first: those ranked anew by their joint scores, below them the
-    others by their pairwise ones. Equal scores on the same side of that line stay equal.
+    """Scores for one ranking of a question's candidates when a joint model has read only some of them (nan =
+    not read): whole numbers, float64 (n,). Candidates read by the joint model come first, by their `joint`
+    scores, then the others by their `pairwise` ones. Ties among either remain ties.
 
     Example:
         >>> cascade_scores(np.array([0.9, 0.8, 0.2, 0.2]), np.array([-1, 3, np.nan, np.nan])).tolist()
@@ -89,7 +89,7 @@ def cascade_scores(pairwise: np.ndarray, joint: np.ndarray) -> np.ndarray:
     again = ~np.isnan(joint)
     _check_finite(pairwise, name="pairwise")
     _check_finite(np.where(again, joint, 0.0), name="joint")
-    # Places, not sums of scores: no rounding can make a tie or break one.
+    # Ranks, not sums of scores, so that rounding can neither create nor break a tie.
     values, places = np.unique(np.where(again, joint, pairwise), return_inverse=True)
     return (places + len(values) * again).astype(np.float64)
 
@@ -102,10 +102,10 @@ def _check_finite(scores: np.ndarray, *, name: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointLayout:
-    """How many sentences stand in a sequence, and where."""
+    """How many sentences a sequence has, and at which positions."""
 
-    sentences: int  # k + 1, the question or claim and k candidates
-    length: int = 64  # L, most tokens of a sentence, the one in front of it included
+    sentences: int  # k + 1: the question or claim and k candidates
+    length: int = 64  # L, maximum tokens of a sentence, its front token included
     positions: str = "strided"  # `strided` or `compact`
 
     def __post_init__(self) -> None:
@@ -117,44 +117,43 @@ class JointLayout:
 
     @property
     def candidates(self) -> int:
-        """k, the most candidates of a sequence."""
+        """k, the maximum number of candidates in a sequence."""
         return self.sentences - 1
 
     @property
     def tokens(self) -> int:
-        """L(k + 1), the most tokens of a sequence; positions are below it."""
+        """L(k + 1), the maximum number of tokens in a sequence; all positions are below it."""
         return self.sentences * self.length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JointSequence:
-    """One sequence."""
+    """A question or claim and its candidates as one sequence."""
 
     input_ids: np.ndarray  # int64 (tokens,)
     token_type_ids: np.ndarray  # int64 (tokens,), number of the sentence, 0 ... k
     position_ids: np.ndarray  # int64 (tokens,), from 0
-    starts: np.ndarray  # int64 (k + 1,), where the front token of each sentence is; -1 = absent
-    cut: np.ndarray  # int64 (k + 1,), how many pieces of each sentence were left out
+    starts: np.ndarray  # int64 (k + 1,), position of each sentence's front token; -1 = absent
+    cut: np.ndarray  # int64 (k + 1,), number of subword tokens truncated from each sentence
 
     @property
     def sentence(self) -> np.ndarray:
-        """int64 (tokens,), which sentence each token is of, front tokens too; the same as its type."""
+        """int64 (tokens,), number of each token's sentence, front tokens included; equals its token type."""
         return self.token_type_ids
 
     @property
     def inputs(self) -> dict[str, np.ndarray]:
-        """What a model reads of it, by name."""
+        """The arrays that a model reads, by name."""
         return {key: getattr(self, key) for key in _KEYS}
 
 
 def joint_sequence(
     pieces: Sequence[Sequence[int] | np.ndarray | None], *, layout: JointLayout, special: SpecialTokens
 ) -> JointSequence:
-    """Write k + 1 sentences into one sequence: `[CLS]` in front of sentence 0, `[SEP]` in front of the
-    others.
+    """Write k + 1 sentences into one sequence, `[CLS]` in front of the first, `[SEP]` in front of others.
 
-    `pieces`: ids of each without special tokens; the question or claim, then k candidates. None = absent: it
-    leaves no token, and the others keep their numbers. A sentence without pieces has its front token alone.
+    `pieces`: ids of each sentence without special tokens; the question or claim, then k candidates. None =
+    absent: it has no tokens, and the others keep their numbers. An empty sentence has only its front token.
     """
     if len(pieces) != layout.sentences:
         raise ValueError(f"there are {len(pieces)} sentences; the layout has {layout.sentences}")
@@ -182,7 +181,7 @@ def joint_sequence(
 
 
 class EncodedCandidates(EncodedById[CandidateSet, list[np.ndarray]]):
-    """Questions by their ids: of each, int32 (pieces,) of the question and then of each candidate."""
+    """Mapping from question id to a list of int32 (pieces,): the question, then each candidate."""
 
     def __init__(self, sets: Iterable[CandidateSet], tokenizer: PreTrainedTokenizerBase) -> None:
         def encode(one: CandidateSet) -> list[np.ndarray]:
@@ -192,7 +191,7 @@ class EncodedCandidates(EncodedById[CandidateSet, list[np.ndarray]]):
 
 
 class EncodedClaims(EncodedById[EvidencedClaim, list[np.ndarray]]):
-    """Claims by their ids: of each, int32 (pieces,) of the claim and then of each evidence."""
+    """Mapping from claim id to a list of int32 (pieces,): the claim, then each piece of evidence."""
 
     def __init__(self, claims: Iterable[EvidencedClaim], tokenizer: PreTrainedTokenizerBase) -> None:
         def encode(one: EvidencedClaim) -> list[np.ndarray]:
@@ -203,9 +202,9 @@ class EncodedClaims(EncodedById[EvidencedClaim, list[np.ndarray]]):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Sequences:
-    """What questions and claims share: which item an example is, and its sequence."""
+    """Base class of the datasets of questions and of claims: order of the examples and their sequences."""
 
-    encoded: Mapping[str, Sequence[np.ndarray]]  # by id, each encoded once, when it is first needed
+    encoded: Mapping[str, Sequence[np.ndarray]]  # by id; each is encoded when first needed
     layout: JointLayout
     special: SpecialTokens
     seed: int = 0
@@ -219,13 +218,13 @@ class _Sequences:
         return len(self._passes)
 
     def describe(self, index: int) -> JointSequence:
-        """The sequence of one example, with what was left out of it."""
+        """The sequence of one example, with the number of tokens truncated from it."""
         pieces = self._pieces(index)
         absent = [None] * (self.layout.sentences - len(pieces))
         return joint_sequence([*pieces, *absent], layout=self.layout, special=self.special)
 
     def length_of(self, index: int) -> int:
-        """Tokens of an example, for batches of like lengths."""
+        """Number of tokens of an example, for batches of similar lengths."""
         return sum(min(len(one) + 1, self.layout.length) for one in self._pieces(index))
 
     def _pass_over(self, items: int) -> None:
@@ -233,21 +232,21 @@ class _Sequences:
         object.__setattr__(self, "_passes", passes)
 
     def _pieces(self, index: int) -> Sequence[np.ndarray]:
-        """Of each sentence that is there, the question or claim first."""
+        """Token ids of each sentence present, the question or claim first."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CandidateExamples(_Sequences):
-    """Map-style dataset of questions with groups of candidates; read it in order, it is shuffled already.
+    """Map-style dataset of questions with groups of candidates; read it in order, it is already shuffled.
 
     `examples[i]` is a dict of `input_ids`, `token_type_ids`, `position_ids` int64 (tokens,), `starts` int64
-    (sentences,), see `JointSequence`, and `labels` int64 (sentences - 1,), 1 = right, 0 = wrong, -100 =
+    (sentences,), as in `JointSequence`, and `labels` int64 (sentences - 1,), 1 = right, 0 = wrong, -100 =
     absent.
     """
 
     sets: Sequence[CandidateSet]
-    _groups: np.ndarray = field(init=False, repr=False)  # int64 (groups, 2), number of the set, and in it
+    _groups: np.ndarray = field(init=False, repr=False)  # int64 (groups, 2), number of set, and in it
 
     def __post_init__(self) -> None:
         for one in self.sets:
@@ -265,8 +264,8 @@ class CandidateExamples(_Sequences):
         return self.describe(index).inputs | {"labels": labels}
 
     def owner(self, index: int) -> tuple[int, np.ndarray]:
-        """The number of an example's set, and int64 (at most k,) those of its candidates, in the order of the
-        sequence."""
+        """The number of an example's set, and int64 (at most k,) the numbers of its candidates in that set,
+        in the order of the sequence."""
         epoch, item = self._passes.item(index)
         number, group = self._groups[item].tolist()
         one = self.sets[number]
@@ -284,10 +283,10 @@ class CandidateExamples(_Sequences):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClaimExamples(_Sequences):
-    """Map-style dataset of claims with their evidence; read it in order, it is shuffled already.
+    """Map-style dataset of claims with their evidence; read it in order, it is already shuffled.
 
-    `examples[i]` is the same dict, but with `labels` int64 (), the number in `data.claims.LABELS`, -100 = not
-    known. A claim without evidence is read alone.
+    `examples[i]` is a dict of the inputs of a `JointSequence` and of `labels` int64 (), an index into
+    `data.claims.LABELS`, -100 = unknown. A claim without evidence is read alone.
     """
 
     claims: Sequence[EvidencedClaim]
@@ -301,7 +300,7 @@ class ClaimExamples(_Sequences):
         return self.describe(index).inputs | {"labels": labels}
 
     def owner(self, index: int) -> int:
-        """The number of the claim of an example."""
+        """The number of an example's claim."""
         return self._passes.item(index)[1]
 
     def _pieces(self, index: int) -> Sequence[np.ndarray]:
@@ -335,16 +334,16 @@ class JointCollate:
 
 @dataclass(frozen=True, slots=True)
 class PairedClaimCollate:
-    """Takes the examples of `ClaimExamples` apart into pairs of the claim and one evidence, each a row by
+    """Splits the examples of `ClaimExamples` into pairs of the claim and one piece of evidence, each a row by
     itself, for a model that reads them one at a time and pools them."""
 
-    pad_token_id: int  # fills `input_ids`
-    layout: JointLayout  # of the examples. A row is what it would be with one candidate in the layout
+    pad_token_id: int  # padding of `input_ids`
+    layout: JointLayout  # of the examples; a row looks as in a layout with one candidate
 
     def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, torch.Tensor]:
-        """The same keys with (pairs, ...) for (batch, ...) and two sentences; `labels`, if there: (claims,);
-        `claim`: (pairs,), number of the pair's claim among the examples, ascending. A claim without evidence
-        has one row, in which it stands alone. All int64."""
+        """The same keys with (pairs, ...) for (batch, ...) and two sentences; `labels`, if given: (claims,);
+        `claim`: (pairs,), index of the pair's claim among the examples, ascending. A claim without evidence
+        has one row, by itself. All int64."""
         check_keys(examples, needed=_KEYS, optional=_LABELS)
         rows, claims = [], []
         for claim, example in enumerate(examples):
@@ -358,7 +357,7 @@ class PairedClaimCollate:
         return batch
 
     def _pair(self, example: Mapping[str, np.ndarray], number: int) -> dict[str, np.ndarray]:
-        """The claim and sentence `number` of an example, the claim alone for 0."""
+        """The claim and sentence `number` of an example; the claim alone for 0."""
         kept = np.isin(example["token_type_ids"], [0, number])
         second = example["token_type_ids"][kept] > 0
         positions = np.arange(len(second))

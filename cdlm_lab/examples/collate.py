@@ -1,4 +1,4 @@
-"""From single examples to padded batches of tensors."""
+"""Collate functions: from single examples to padded batches of tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from cdlm_lab.errors import check_least
 from cdlm_lab.examples.masking import NOT_MASKED
 
-# What fills the other keys of an example up.
+# Padding values of the other keys of an example.
 _FILL = {"labels": NOT_MASKED, "global_attention_mask": 0, "cross_document": False, "mention_mask": False}
 
 
@@ -35,13 +35,13 @@ class Collate:
     0, 1]]`.
     """
 
-    pad_token_id: int  # fills `input_ids`; labels are filled with -100, masks with 0 or False
-    cross_document: bool = True  # False = leave out that key, which no model's `forward` takes
+    pad_token_id: int  # pads `input_ids`; labels are padded with -100, masks with 0 or False
+    cross_document: bool = True  # False = drop that key, which no model's `forward` takes
 
     def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, torch.Tensor]:
-        """Pad and stack `input_ids` (seq,) and any of `labels` (seq,) for each token or () for the sequence,
+        """Pad and stack `input_ids` (seq,) and any of `labels`, (seq,) per token or () per sequence,
         `global_attention_mask` (seq,), `cross_document` (seq,), `mention_mask` (2, seq). `attention_mask` is
-        1 for a token, 0 for padding. Integers are int64, labels with a fraction float32, the last two
+        1 for a token, 0 for padding. Integers become int64, fractional labels float32, the last two keys
         bool."""
         check_keys(examples, needed={"input_ids"}, optional=_FILL)
         _check_lengths(examples)
@@ -55,7 +55,8 @@ class Collate:
 def check_keys(
     examples: Sequence[Mapping[str, np.ndarray]], *, needed: Collection[str], optional: Collection[str] = ()
 ) -> None:
-    """Raise ValueError unless there are examples, all of the same keys: those needed and maybe optional."""
+    """Raise ValueError unless there are examples and all have the same keys: those needed, and possibly
+    optional ones."""
     if not examples:
         raise ValueError("no examples to collate")
     keys = examples[0].keys()
@@ -89,8 +90,8 @@ def collated(
     optional: Collection[str],
     fill: Mapping[str, int | bool],
 ) -> dict[str, torch.Tensor]:
-    """All keys padded to the longest of the batch, with what `fill` says or 0, and the `attention_mask` of
-    `input_ids`, 1 = a token, 0 = padding."""
+    """All keys padded to the longest of the batch, with the value in `fill` or 0, and the `attention_mask` of
+    `input_ids`, 1 = token, 0 = padding."""
     check_keys(examples, needed=needed, optional=optional)
     batch = {key: padded([one[key] for one in examples], fill=fill.get(key, 0)) for key in examples[0]}
     ones = [np.ones(len(one["input_ids"]), dtype=np.int64) for one in examples]
@@ -98,8 +99,8 @@ def collated(
 
 
 def padded(rows: Sequence[np.ndarray], *, fill: int | bool = 0) -> torch.Tensor:
-    """Stack arrays of unequal sizes, each filled up at its ends: (batch, ...). Bool if the fill is, else
-    float32 for fractions and int64 for whole numbers."""
+    """Stack arrays of unequal sizes, each padded at its ends with `fill`: (batch, ...). Bool if `fill` is,
+    else float32 for floating-point arrays and int64 for integers."""
     arrays = [np.asarray(row) for row in rows]
     shape = [max(sizes) for sizes in zip(*(array.shape for array in arrays), strict=True)]
     whole = np.issubdtype(arrays[0].dtype, np.integer)
@@ -113,8 +114,8 @@ def padded(rows: Sequence[np.ndarray], *, fill: int | bool = 0) -> torch.Tensor:
 def batches_by_length(
     lengths: Sequence[int], global_counts: Sequence[int], batch_size: int
 ) -> list[list[int]]:
-    """Indices of examples in batches of like length, then of like number of global tokens, so that little is
-    spent on padding; only the last may be smaller.
+    """Indices of examples in batches of similar length, then of similar number of global tokens, to save
+    padding; only the last may be smaller.
 
     For evaluation, where the order does not matter. Longest first, so a batch that does not fit into memory
     fails at once.
@@ -131,9 +132,9 @@ def batches_by_length(
 
 
 def like_lengths_together(lengths: Sequence[int], batch_size: int) -> list[int]:
-    """An order of training examples in which the `batch_size` of one update are sorted by length, shortest
-    first: micro-batches hold little padding, while each update reads the same examples, and its loss and
-    gradients stay as they are.
+    """An order of training examples in which the `batch_size` examples of each update are sorted by length,
+    shortest first: micro-batches need little padding, while each update still has the same examples and so
+    the same loss and gradients.
 
     Example:
         >>> like_lengths_together([30, 10, 20, 9, 8], 3)

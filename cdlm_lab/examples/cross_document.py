@@ -1,10 +1,10 @@
 """Examples of cross-document language modelling: related documents, packed and masked (CDLM section 2).
 
-Which documents, in which order, and which tokens are masked is a pure function of (seed, epoch, index), and
-does not depend on the global policy, so that models with different policies are compared on the same masks.
-Every pass over the corpus has its own order of clusters, of documents within each, and its own masks. An
-example of `documents="random"` (Rand CDLM) has as many documents as the cluster whose turn it is, the first
-from that cluster and each other one from another cluster, so that Rand sees as much text of as many
+Which documents are used, their order, and which tokens are masked is a pure function of (seed, epoch, index)
+and does not depend on the global policy, so models with different policies are compared on the same masks.
+Each pass over the corpus has its own order of clusters, of documents within each, and its own masks. An
+example with `documents="random"` (Rand CDLM) has as many documents as the cluster whose turn it is, the first
+from that cluster and each other one from a different cluster, so that Rand sees as much text of as many
 documents.
 """
 
@@ -32,7 +32,7 @@ from cdlm_lab.examples.passes import Passes
 from cdlm_lab.examples.tokens import SpecialTokens
 
 DOCUMENT_CHOICES = ("related", "random", "single")
-_CLUSTER_ORDER, _DOCUMENTS, _MASKS = range(3)  # independent streams of chance of one seed
+_CLUSTER_ORDER, _DOCUMENTS, _MASKS = range(3)  # independent random streams of one seed
 
 
 _Choice = tuple[TokenisedCluster, int]  # a document of a cluster
@@ -40,31 +40,31 @@ _Choice = tuple[TokenisedCluster, int]  # a document of a cluster
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CrossDocumentExample:
-    """One example with everything there is to see about it, for the preview before training."""
+    """One example with all its details, for the preview before training."""
 
     index: int  # of the example
     epoch: int  # pass over the corpus, from 0
     row: int  # of the cluster in the corpus
-    document_ids: tuple[str, ...]  # of the documents drawn, in order, also of those that did not fit
-    cluster_ids: tuple[str, ...]  # of the cluster of each document drawn
+    document_ids: tuple[str, ...]  # of the documents drawn, in order, including those that did not fit
+    cluster_ids: tuple[str, ...]  # the cluster of each document drawn
     packed: Packed  # the sequence before masking, and what was lost
     input_ids: np.ndarray  # int64 (seq,), what the model reads
     labels: np.ndarray  # int64 (seq,), the original id of masked tokens, -100 elsewhere
     masked: np.ndarray  # bool (seq,), True = must be predicted
     global_: np.ndarray  # bool (seq,), True = attends to all tokens and is attended to by all
-    # Bool (seq,), True = part of a fact that another packed document states too and the token's own document
-    # states only here.
+    # Bool (seq,), True = part of a fact that another packed document also states and that the token's own
+    # document states only here.
     cross_document: np.ndarray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CrossDocumentExamples:
-    """Map-style dataset of training or evaluation examples; read it in order, it is shuffled already.
+    """Map-style dataset of training or evaluation examples; read it in order, since it is already shuffled.
 
     `examples[i]` is a dict of arrays (seq,): `input_ids` int64, `labels` int64 (-100 = not masked),
-    `global_attention_mask` int64 (1 = global), `cross_document` bool (True = part of a fact that can be
-    recovered from another document in the sequence and from nothing else; whether masked or not). Where a
-    corpus marks no facts, each word can be one (`words`): it can be copied from the other document.
+    `global_attention_mask` int64 (1 = global), `cross_document` bool (True = part of a fact, masked or not,
+    that can be recovered from another document in the sequence and from nothing else). Where a corpus marks
+    no facts, `words` makes each word one: it can be copied from the other document.
     """
 
     corpus: Dataset  # from `tokenise_clusters`, or a selection of it
@@ -75,13 +75,11 @@ class CrossDocumentExamples:
     # `related` = all of one cluster (CDLM); `random` = of different clusters (Rand); `single` = one document
     # of the cluster, for fitting a model on single documents.
     documents: str = "related"
-    mask_probability: float = 0.15  # of each text token, or of each word
-    continues: np.ndarray | None = None  # of `continuing_pieces`: whole words are masked; None: tokens
-    words: np.ndarray | None = None  # of `word_pieces`: each word is a fact; None: what the corpus marks
-    seed: int = 0  # not negative; decides all chance
-    size: int | None = (
-        None  # examples in all (steps x batch size), over as many passes as that takes; None = one
-    )
+    mask_probability: float = 0.15  # for each text token, or each word
+    continues: np.ndarray | None = None  # from `continuing_pieces`, to mask whole words; None: tokens
+    words: np.ndarray | None = None  # from `word_pieces`: each word is a fact; None: as marked
+    seed: int = 0  # not negative; determines everything random
+    size: int | None = None  # total examples (steps x batch size), in as many passes as needed; None = one
     # True = a new order of clusters each pass. False = row i of the corpus is example i, for evaluation.
     shuffle: bool = True
     _rows: Dataset = field(init=False, repr=False)
@@ -114,7 +112,7 @@ class CrossDocumentExamples:
         }
 
     def describe(self, index: int) -> CrossDocumentExample:
-        """Everything about one example."""
+        """One example with all its details."""
         epoch, row = self._passes.item(index)
         chosen = self._chosen(row, generator=self._passes.generator(_DOCUMENTS, epoch, row))
         packed = pack_documents(
@@ -170,7 +168,7 @@ class CrossDocumentExamples:
         """Bool (seq,), True = the token's fact is in another packed document too and once only in its own."""
         flags = np.zeros(len(packed.input_ids), dtype=bool)
         if self.documents != "related":
-            return flags  # fact numbers of different clusters have nothing to do with each other
+            return flags  # fact numbers of different clusters are unrelated
         marked = [cluster.fact_ids[document] for cluster, document in chosen]
         if self.words is not None:
             marked = word_facts([cluster.input_ids[document] for cluster, document in chosen], self.words)
@@ -182,8 +180,8 @@ class CrossDocumentExamples:
 
 
 def word_facts(documents: list[np.ndarray], words: np.ndarray) -> list[np.ndarray]:
-    """A number for each token's word, equal for words of equal pieces in any of the documents; -1 for a piece
-    without letters and digits, which ends a word. `words`: of `word_pieces`.
+    """A number for each token's word, the same for words of the same tokens in any of the documents; -1 for a
+    token without letters and digits, which ends a word. `words`: the result of `word_pieces`.
 
     Example:
         >>> from cdlm_lab.examples.masking import STARTS
@@ -203,8 +201,8 @@ def word_facts(documents: list[np.ndarray], words: np.ndarray) -> list[np.ndarra
 
 
 def whole_facts(fact_ids: np.ndarray, *, kept: int) -> np.ndarray:
-    """The fact numbers (-1 = none) of a document's first `kept` tokens, -1 also for a fact that the cut runs
-    through."""
+    """The fact numbers (-1 = none) of a document's first `kept` tokens, also -1 for a fact that is cut in two
+    there."""
     beginning = fact_ids[:kept].copy()
     if 0 < kept < len(fact_ids) and beginning[-1] != NO_FACT and fact_ids[kept] == beginning[-1]:
         others = np.flatnonzero(beginning != beginning[-1])
@@ -213,8 +211,8 @@ def whole_facts(fact_ids: np.ndarray, *, kept: int) -> np.ndarray:
 
 
 def recoverable_facts(facts: list[np.ndarray]) -> list[np.ndarray]:
-    """Where a fact stands that one of the other documents states too and its own document states once, bool
-    (tokens,) of each document, from the number of each token's fact; -1 = none. Neighbouring tokens of one
+    """Mark the tokens of facts that another of the documents also states and their own document states once:
+    bool (tokens,) for each document, from each token's fact number, -1 = none. Adjacent tokens with the same
     number are one statement.
 
     Example:
@@ -230,7 +228,7 @@ def recoverable_facts(facts: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def _statements(fact_ids: np.ndarray) -> dict[int, int]:
-    """Fact number -> how many separate runs of tokens state it."""
+    """Fact number -> number of separate runs of tokens that state it."""
     starts = fact_ids != np.concatenate([[NO_FACT], fact_ids[:-1]])
     numbers, counts = np.unique(fact_ids[starts & (fact_ids != NO_FACT)], return_counts=True)
     return dict(zip(numbers.tolist(), counts.tolist(), strict=True))

@@ -1,13 +1,13 @@
-"""Pairs of documents, of which a model says whether they belong together.
+"""Pairs of documents, for models that decide whether they belong together.
 
-For a cross-encoder (CDLM sections 2.2 and 3.3), with the way back from its positions to their sentences:
+For a cross-encoder (CDLM sections 2.2 and 3.3), with a mapping from positions back to sentences:
 
     [CLS] <doc-s> A fire broke out. Two died. </doc-s> <doc-s> The blaze spread. </doc-s> [SEP]
 
 Only `[CLS]` is global. Sentences are tokenised one by one, each as if a space stood before it, and joined
-without marks between them. What is too long loses its end: each document gets an equal share of the room, and
-what a short one leaves goes to the other. For hierarchical matchers (Zhou et al. 2020, "CDA"): sentence by
-sentence, as numbers of words or as vectors.
+without marks between them. Documents that are too long are truncated: each gets an equal share of the room,
+and what a short one does not need goes to the other. For hierarchical matchers (Zhou et al. 2020, "CDA"):
+sentence by sentence, as word numbers or as vectors.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EncodedSentences:
-    """A document in tokens."""
+    """A tokenised document."""
 
     input_ids: np.ndarray  # int32 (tokens,), no special tokens
-    sentence: np.ndarray  # int32 (tokens,), number of the sentence of each, ascending
-    sentence_count: int  # how many sentences the document has
+    sentence: np.ndarray  # int32 (tokens,), number of each token's sentence, ascending
+    sentence_count: int  # number of sentences in the document
 
 
 def encode_sentences(document: PairDocument, tokenizer: PreTrainedTokenizerBase) -> EncodedSentences:
-    """Tokenise a document sentence by sentence. One of which nothing is left, as a lone control character,
-    has no tokens; some sentence must have."""
+    """Tokenise a document sentence by sentence. A sentence of nothing but, say, a control character has no
+    tokens; ValueError if none of them has any."""
     encoded = tokens.encode_pieces(document.sentences, tokenizer)
     counts = [len(ids) for ids in encoded]
     if not any(counts):
@@ -58,9 +58,9 @@ def encode_sentences(document: PairDocument, tokenizer: PreTrainedTokenizerBase)
 
 
 def shortened(pairs: Iterable[DocumentPair], *, fewest: int, seed: int) -> Iterator[DocumentPair]:
-    """Each pair with documents of which a drawn number of sentences is left, at least `fewest`, few more
-    often than many: the first ones, or those behind the first, which may be a headline. Models that learn
-    from whole reports alone take texts of three sentences for unrelated."""
+    """Replace both documents of each pair by a random run of their sentences, at least `fewest`, short runs
+    more often than long ones, from the first sentence or the second, as the first may be a headline. Models
+    that learn only from whole reports take texts of three sentences for unrelated."""
     for pair in pairs:
         rng = Random(f"shortened/{seed}/{pair.id}")
         first, second = (_shortened(one, fewest, rng) for one in (pair.first, pair.second))
@@ -75,7 +75,7 @@ def _shortened(document: PairDocument, fewest: int, rng: Random) -> PairDocument
 
 
 class SentencesById(EncodedById[PairDocument, EncodedSentences]):
-    """The documents of pairs by their ids, of which one may be in many."""
+    """The documents of pairs by id, encoded when first read; one may be in several pairs."""
 
     def __init__(self, pairs: Iterable[DocumentPair], tokenizer: PreTrainedTokenizerBase) -> None:
         documents = (document for pair in pairs for document in (pair.first, pair.second))
@@ -84,16 +84,16 @@ class SentencesById(EncodedById[PairDocument, EncodedSentences]):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MatchSequence:
-    """One sequence."""
+    """Two documents as one sequence."""
 
     input_ids: np.ndarray  # int64 (seq,)
-    global_attention_mask: np.ndarray  # int64 (seq,), 1 = global: the first token alone
-    side: np.ndarray  # int64 (seq,), 0 = first document, 1 = second; -1 = special, those that frame it too
+    global_attention_mask: np.ndarray  # int64 (seq,), 1 = global: only the first token
+    side: np.ndarray  # int64 (seq,), 0 = first document, 1 = second; -1 = any special token
     sentence: np.ndarray  # int64 (seq,), number of the sentence in its document; -1 = special
-    lost_sentences: tuple[int, int]  # of each document, those of which nothing is in the sequence
+    lost_sentences: tuple[int, int]  # for each document, number of sentences cut off entirely
 
     def sentence_count(self, document: int) -> int:
-        """How many sentences document 0 or 1 has, lost ones too."""
+        """The number of sentences of document 0 or 1, lost ones included."""
         return len(np.unique(self.sentence[self.side == document])) + self.lost_sentences[document]
 
 
@@ -120,7 +120,7 @@ def match_sequence(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MatchExamples:
-    """Map-style dataset of pairs; each sequence is written when it is read.
+    """Map-style dataset of pairs; each sequence is created when it is read.
 
     `examples[i]` is a dict of `input_ids` int64 (seq,), `global_attention_mask` int64 (seq,), 1 = global, and
     `labels` int64 (), 1 = related.
@@ -149,11 +149,11 @@ class MatchExamples:
         }
 
     def describe(self, index: int) -> MatchSequence:
-        """The sequence of one pair with what was left out of it."""
+        """The sequence of one pair, with what was truncated from it."""
         return match_sequence(*self._documents_of(index), special=self.special, max_length=self.max_length)
 
     def length_of(self, index: int) -> int:
-        """Tokens of a pair's sequence, for batches of like lengths."""
+        """Number of tokens of a pair's sequence, for batches of similar lengths."""
         frame = self.special.framing + 2 * self.special.per_document
         text = sum(len(document.input_ids) for document in self._documents_of(index))
         return min(frame + text, self.max_length)
@@ -165,34 +165,35 @@ class MatchExamples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceWords:
-    """Documents as numbers of words; called with one, it gives int64 (sentences, longest), filled with 0.
+    """Converts documents to word numbers: called with one, it gives int64 (sentences, longest), padded with
+    0.
 
     Example: "Rain fell." and "So?", where only `rain` (2) and `.` (3) are known, give [[2, 1, 3], [1, 1, 0]].
     """
 
     vocabulary: Vocabulary
-    most_sentences: int  # of a document; the first are kept
-    most_words: int  # of a sentence, likewise
+    most_sentences: int  # per document; the first ones are kept
+    most_words: int  # per sentence; the first ones are kept
 
     def __post_init__(self) -> None:
         check_least(most_sentences=self.most_sentences, most_words=self.most_words)
 
     def __call__(self, document: PairDocument) -> np.ndarray:
-        """The words of a document."""
+        """The word numbers of a document."""
         kept = document.sentences[: self.most_sentences]
         return padded([self.vocabulary.numbers(text, most=self.most_words) for text in kept]).numpy()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SentencePairExamples:
-    """Map-style dataset of pairs; a document is encoded when it is first read, and kept.
+    """Map-style dataset of pairs; a document is encoded when it is first read, and cached.
 
-    `examples[i]` is a dict of `first` and `second`, what `encode` makes of the two documents (not to be
-    written to), and `labels` float32 (), 1 = related, 0 = not.
+    `examples[i]` is a dict of `first` and `second`, the results of `encode` for the two documents
+    (read-only), and `labels` float32 (), 1 = related, 0 = not.
     """
 
     pairs: Sequence[DocumentPair]
-    # Gives int64 (sentences, words), filled with 0, as `SentenceWords`; or float32 (sentences, size).
+    # Returns int64 (sentences, words), padded with 0, as `SentenceWords` does; or float32 (sentences, size).
     encode: Callable[[PairDocument], np.ndarray]
     _encoded: dict[str, np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
@@ -230,8 +231,8 @@ class PairCollate:
     """
 
     def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Tensor]:
-        """Pad and stack documents that are all of words, int (sentences, words), or all of vectors, float
-        (sentences, size); `labels` are in all examples or in none. `sentence_mask` is bool (batch, 2,
+        """Pad and stack documents, either all of words, int (sentences, words), or all of vectors, float
+        (sentences, size); `labels` must be in all examples or in none. `sentence_mask` is bool (batch, 2,
         sentences), True = sentence."""
         check_keys(examples, needed=SIDES, optional=("labels",))
         documents = {
@@ -250,7 +251,7 @@ class PairCollate:
 
 
 def _check_kind(documents: Mapping[str, np.ndarray]) -> None:
-    """Raise ValueError unless all named documents are of words, or of vectors of one size."""
+    """Raise ValueError unless all named documents are of words, or all of vectors of one size."""
     model = next(iter(documents.values()))
     whole = np.issubdtype(model.dtype, np.integer)
     for name, each in documents.items():
@@ -266,12 +267,12 @@ def _check_kind(documents: Mapping[str, np.ndarray]) -> None:
 
 
 def embedding_table(vectors: np.ndarray, *, size: int) -> np.ndarray:
-    """Vectors (words, size) of the words of a `Vocabulary` as the weights that an embedding starts from: rows
-    for all its numbers, float32 (words + 2, size).
+    """Turn vectors (words, size) of the words of a `Vocabulary` into initial weights of an embedding, with
+    rows for all its numbers: float32 (words + 2, size).
 
-    Filling is zero, an unknown word is the mean of all, then come the vectors. If `size` is less than theirs,
-    they are turned onto the `size` directions in which they differ most (PCA, so that their mean becomes
-    zero), and stretched until their mean squared entry is what it was.
+    Padding is zero, an unknown word is the mean of all vectors, then come the vectors. If `size` is less than
+    theirs, they are projected onto the `size` directions of largest variance (PCA, so that their mean becomes
+    zero) and rescaled to the same mean squared entry as before.
     """
     if vectors.ndim != 2 or not vectors.size:
         raise ValueError(f"vectors has shape {vectors.shape}; it must be (words, size), neither of them 0")

@@ -1,16 +1,16 @@
 """Masked language modelling as in BERT (Devlin et al., 2019, appendix A.1; CDLM section 2.2 refers to it).
 
-Each token that may be masked is drawn by itself with probability 15%. Of those drawn, 80% are replaced by
-`[MASK]`, 10% by a random token and 10% stay as they are; the model must give all of them back. With whole
-word masking ("Whole Word Masking" in the Doc-ARC paper's Table 9) words are drawn, and all pieces of a word
-must be given back; a piece goes on with the word before it if it says so: `##` in WordPiece, no white space
-in front in byte-level BPE, where "mayor," is thus one word. What becomes of a piece is drawn for each by
-itself.
+Each token that may be masked is selected independently with probability 15%. Of those selected, 80% are
+replaced by `[MASK]`, 10% by a random token and 10% stay as they are; the model must predict all of them. With
+whole word masking ("Whole Word Masking" in the Doc-ARC paper's Table 9) words are selected, and all subword
+tokens of a word must be predicted. Which tokens continue a word shows in their form: `##` in WordPiece, no
+white space in front in byte-level BPE, where "mayor," is thus one word. The replacement is drawn for each
+token by itself.
 
 Choices where the papers are silent, or where the released code does something else:
 - random replacements are never special tokens, and pronouns are masked like any other word;
-- whole words are drawn each by itself (Google's code draws until 15% of the pieces are reached);
-- an example in which chance drew nothing gets one masked token or word, so that its loss is defined.
+- whole words are selected independently (Google's code draws until 15% of the tokens are reached);
+- an example in which no token happens to be selected gets one masked token or word, so its loss is defined.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 NOT_MASKED = -100  # the label that PyTorch's cross entropy ignores
-STARTS, CONTINUES, NO_WORD = range(3)  # what a piece is in a word
+STARTS, CONTINUES, NO_WORD = range(3)  # the role of a subword token in its word
 REPLACED_BY_MASK = 0.8
 REPLACED_BY_RANDOM = 0.1
-_WHITE_SPACE = "\u0120\u0109\u010a\u010b\u010c\u010d"  # blank, tab and line ends in byte-level BPE
+_WHITE_SPACE = "\u0120\u0109\u010a\u010b\u010c\u010d"  # space, tab and line ends in byte-level BPE
 
 
 def mask_tokens(
@@ -42,14 +42,15 @@ def mask_tokens(
     probability: float = 0.15,
     continues: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the tokens to be predicted and hide most of them: what the model reads, and the original id where
-    a token was drawn, -100 elsewhere, both int64 (seq,). If something is eligible, something is drawn.
+    """Select the tokens to be predicted and replace most of them: returns the ids that the model reads, and
+    labels, the original id of selected tokens and -100 elsewhere, both int64 (seq,). If any token is
+    eligible, at least one is selected.
 
     Args:
-        eligible: bool (seq,), True = may be drawn. Special tokens are never drawn, whatever it says.
-        probability: of each eligible token, or of each word, to be drawn.
-        continues: of `continuing_pieces`, to draw whole words; None draws tokens. Pieces of a drawn word that
-            are not eligible stay out.
+        eligible: bool (seq,), True = may be selected. Special tokens never are.
+        probability: that an eligible token, or a word, is selected.
+        continues: from `continuing_pieces`, to select whole words; None selects tokens. Tokens of a selected
+            word that are not eligible are not masked.
     """
     if input_ids.shape != eligible.shape or input_ids.ndim != 1:
         shapes = f"input_ids {input_ids.shape} and eligible {eligible.shape}"
@@ -79,8 +80,8 @@ def check_probability(probability: float) -> None:
 
 
 def continuing_pieces(tokenizer: PreTrainedTokenizerFast) -> np.ndarray:
-    """Bool (ids,), True = the piece of that id goes on with the word of the piece before it; what it says of
-    special tokens does not count. ValueError if the tokenizer is neither WordPiece nor byte-level BPE."""
+    """Bool (ids,), True = the subword token with that id continues the word of the token before it; values
+    for special tokens mean nothing. ValueError if the tokenizer is neither WordPiece nor byte-level BPE."""
     backend, vocabulary = tokenizer.backend_tokenizer, tokenizer.get_vocab()
     continues = np.zeros(1 + max(vocabulary.values()), dtype=bool)
     if isinstance(backend.model, models.WordPiece):
@@ -96,8 +97,8 @@ def continuing_pieces(tokenizer: PreTrainedTokenizerFast) -> np.ndarray:
 
 
 def word_pieces(tokenizer: PreTrainedTokenizerFast) -> np.ndarray:
-    """What the piece of each id is in a word, int8 (ids,): STARTS, CONTINUES, or NO_WORD where it has neither
-    letter nor digit. Raises ValueError as `continuing_pieces` does."""
+    """The role of each subword token in a word, int8 (ids,): STARTS, CONTINUES, or NO_WORD if it has neither
+    letter nor digit. ValueError if the tokenizer is neither WordPiece nor byte-level BPE."""
     kinds, decoder = continuing_pieces(tokenizer).astype(np.int8), tokenizer.backend_tokenizer.decoder
     for piece, number in tokenizer.get_vocab().items():
         if not any(sign.isalnum() for sign in decoder.decode([piece])):
@@ -107,13 +108,13 @@ def word_pieces(tokenizer: PreTrainedTokenizerFast) -> np.ndarray:
 
 def words_of(input_ids: np.ndarray, continues: np.ndarray, *, special: SpecialTokens) -> np.ndarray:
     """The number of each token's word, int64 (seq,), from 0; a special token is a word by itself, and the
-    first piece after it starts a word, whatever `continuing_pieces` says."""
+    next token starts a new word, whatever `continuing_pieces` says."""
     return numbers_of_words(continues[input_ids], special.is_special(input_ids))
 
 
 def numbers_of_words(goes_on: np.ndarray, alone: np.ndarray) -> np.ndarray:
-    """The number of each piece's word, int64 (seq,), from 0. `goes_on`: with the word before it; `alone`: a
-    word by itself, with which the next piece does not go on."""
+    """The number of each token's word, int64 (seq,), from 0. `goes_on`: True = continues the word before it;
+    `alone`: True = a word by itself, which the next token does not continue."""
     goes_on = goes_on & ~alone
     goes_on[1:] &= ~alone[:-1]
     goes_on[:1] = False

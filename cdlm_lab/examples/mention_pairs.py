@@ -1,22 +1,22 @@
-"""Pairs of mentions: those that a scorer learns from or is asked about, and the sequence in which a model
-reads both (CDLM sections 3.2 and C.1):
+"""Pairs of mentions, for training or querying a pairwise scorer, and the sequence in which a model reads both
+(CDLM sections 3.2 and C.1):
 
     [CLS] <doc-s> a <m> fire </m> broke out </doc-s> <doc-s> the <m> blaze </m> spread </doc-s> [SEP]
 
-Two mentions of one document stand in that document, which is written once. What is shown of a document is its
-`context`: all of it, or only the sentence of the mention. `[CLS]`, the marks and the mentions are global. A
-sequence is put together in 0.1 ms when it is read: a million pairs cost 16 MB.
+Two mentions in one document are both marked in it, and it is written once. The part of a document that is
+shown is its `context`: all of it, or only the sentence of the mention. `[CLS]`, the marks and the mentions
+are global. A sequence is created in 0.1 ms when it is read; a million pairs take 16 MB.
 
 Choices where the paper is silent:
-- Marks have no names; which token belongs to which mention is in `mention_mask` alone.
+- Marks have no names; which token belongs to which mention is only in `mention_mask`.
 - What is too long is cut to windows centred on the mentions, shifted at the borders of a document. Each
-  document gets an equal share of the room, what a short one leaves goes to the other, and a mention always
-  gets its own length. Two mentions of one document share a window if it holds both; otherwise two windows are
+  document gets an equal share of the room, what a short one does not need goes to the other, and a mention
+  is never cut. Two mentions in one document share a window if it holds both; otherwise two windows are
   joined. (The released code drops the head or the tail of each document; a mention in a long one can be lost
   with it.)
 - For the analysis of attention (section 3.5: "We randomly sampled 1,000 positive and 1,000 negative
-  coreference-pair examples") the two mentions stand in different documents of one topic, and negatives are
-  drawn from all such pairs that do not corefer, each as likely as any other.
+  coreference-pair examples") the two mentions are in different documents of one topic, and negatives are
+  drawn uniformly from all such pairs that do not corefer.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ if TYPE_CHECKING:
 MENTION_START, MENTION_END = "<m>", "</m>"
 CONTEXTS = ("documents", "sentences")
 OUTSIDE = "outside the window"
-_MARKS = 4  # two for each mention, whether nested or not
+_MARKS = 4  # number of marks in a sequence: two for each mention, nested or not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MentionMarks:
-    """Ids of `<m>` and `</m>`, which stand before and after each mention."""
+    """Ids of `<m>` and `</m>`, the marks before and after each mention."""
 
     start: int
     end: int
 
 
 def marks_from_tokenizer(tokenizer: PreTrainedTokenizerBase) -> MentionMarks:
-    """Read the ids off a tokenizer that has both marks; ValueError if it has not."""
+    """The ids of both marks in a tokenizer; ValueError if one is missing."""
     known = tokenizer.get_vocab()
     for mark in (MENTION_START, MENTION_END):
         if mark not in known:
@@ -66,19 +66,19 @@ def marks_from_tokenizer(tokenizer: PreTrainedTokenizerBase) -> MentionMarks:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PairSequence:
-    """One sequence with two marked mentions; `LossOfText.over` adds up the losses of many."""
+    """One sequence with two marked mentions; `LossOfText.over` adds up the truncation of many."""
 
     input_ids: np.ndarray  # int64 (seq,)
     global_attention_mask: np.ndarray  # int64 (seq,), 1 = global
-    mention_mask: np.ndarray  # bool (2, seq), True = token of mention i, as given; marks belong to none
-    kept_tokens: tuple[int, ...]  # of each document in the sequence, the tokens of its context
-    lost_tokens: tuple[int, ...]  # of each, those left out because the sequence would have been too long
-    reasons: tuple[str, ...]  # of each, why; empty if nothing was
+    mention_mask: np.ndarray  # bool (2, seq), True = token of mention i; marks belong to none
+    kept_tokens: tuple[int, ...]  # number of text tokens of each document in the sequence
+    lost_tokens: tuple[int, ...]  # number of tokens of each that were cut to fit `max_length`
+    reasons: tuple[str, ...]  # the reason for each; empty if nothing was cut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSize:
-    """How long a sequence is, how many of its tokens are global, and how many of text are left out of it."""
+    """The length of a sequence, its number of global tokens, and the number of text tokens cut from it."""
 
     length: int
     global_count: int
@@ -87,13 +87,13 @@ class PairSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Passage:
-    """Ids (tokens,) of one document's context, and the spans of the mentions in it, by number of mention."""
+    """Ids (tokens,) of one document's context, and the spans of the mentions in it, by mention number."""
 
     ids: np.ndarray
     spans: dict[int, TokenSpan]
 
     def cut(self, pieces: Sequence[TokenSpan]) -> _Passage:
-        """Only these pieces, joined; each mention lies within one of them."""
+        """Keep only these pieces, joined; each mention must lie within one of them."""
         spans, length = {}, 0
         for start, end in pieces:
             for number, (first, last) in self.spans.items():
@@ -104,12 +104,12 @@ class _Passage:
 
     @property
     def in_mentions(self) -> int:
-        """Tokens of mentions; where mentions overlap, once."""
+        """The number of tokens in mentions, counted once where mentions overlap."""
         return len(set().union(*(range(*span) for span in self.spans.values())))
 
 
 def _pieces(passages: Sequence[_Passage], room: int) -> list[list[TokenSpan]]:
-    """The spans of each passage that are kept, `room` tokens in all if there are so many."""
+    """The spans of each passage to keep, `room` tokens in total if there are that many."""
     borders = [(0, len(passage.ids)) for passage in passages]
     if len(passages) == 2:
         spans = [span for passage in passages for span in passage.spans.values()]
@@ -118,13 +118,13 @@ def _pieces(passages: Sequence[_Passage], room: int) -> list[list[TokenSpan]]:
     both = left[0], max(left[1], right[1])
     if both[1] - both[0] <= room:
         return [_windows([both], borders, room)]
-    # They do not overlap, or they would fit. Each side of the middle between them is like a document.
+    # They cannot overlap, or both would fit. Each side of the middle between them is treated as a document.
     middle, end = (left[1] + right[0]) // 2, borders[0][1]
     return [_windows([left, right], [(0, middle), (middle, end)], room)]
 
 
 def _windows(spans: Sequence[TokenSpan], borders: Sequence[TokenSpan], room: int) -> list[TokenSpan]:
-    """A window around each of one or two spans, within its borders; `room` tokens in all."""
+    """A window around each of one or two spans, within its borders; `room` tokens in total."""
     widths, _ = equal_share([high - low for low, high in borders], budget=room, per_document=0)
     for number, (start, end) in enumerate(spans):
         if end - start > widths[number]:
@@ -140,10 +140,10 @@ def _windows(spans: Sequence[TokenSpan], borders: Sequence[TokenSpan], room: int
 def _marked(
     passage: _Passage, *, special: SpecialTokens, marks: MentionMarks
 ) -> tuple[np.ndarray, dict[int, list[int]]]:
-    """Ids (tokens,) of a passage in its frame with the marks set, and where in them each mention's tokens
-    are."""
+    """Ids (tokens,) of a passage with separators and mention marks, and the places of each mention's tokens
+    in them."""
     starts, ends = zip(*passage.spans.values(), strict=True)
-    # A mark stands before the token of its place; at one place closing marks come first.
+    # A mark is put before the token at its place; closing marks come first where places are equal.
     signs = sorted([(end, 0, marks.end) for end in ends] + [(start, 1, marks.start) for start in starts])
     parts, written = [[special.start]], 0
     for place, _, mark in signs:
@@ -159,21 +159,21 @@ def _marked(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MentionPairExamples:
-    """Map-style dataset of pairs; each sequence is written when it is read.
+    """Map-style dataset of pairs; each sequence is created when it is read.
 
     `examples[i]` is a dict of `input_ids` int64 (seq,), `global_attention_mask` int64 (seq,), 1 = global,
-    `mention_mask` bool (2, seq), True = token of mention i, and `labels` float32 (), 1 = corefer, if there
-    are labels. The document of the first mention stands first, unless both are of one, which keeps its order.
+    `mention_mask` bool (2, seq), True = token of mention i, and, if there are labels, `labels` float32 (), 1
+    = corefer. The document of the first mention comes first; one document with both keeps its order.
     """
 
-    mentions: Sequence[CoreferenceMention]  # those that pairs are numbers of
+    mentions: Sequence[CoreferenceMention]  # the mentions that `pairs` refers to by index
     pairs: np.ndarray  # int (pairs, 2); the first of a pair is mention 0 of its sequence
-    documents: Mapping[str, EncodedDocument]  # `EncodedDocuments` encodes each when it is first read
+    documents: Mapping[str, EncodedDocument]  # by id; `EncodedDocuments` encodes each when first read
     special: SpecialTokens
     marks: MentionMarks
-    context: str  # `documents` or `sentences`; two sentences of one document stand in one frame, in order
+    context: str  # `documents` or `sentences`; two sentences of one document share a frame
     max_length: int  # of a sequence, special tokens and marks included
-    labels: np.ndarray | None = None  # (pairs,), 1 = corefer, 0 = do not; None = not known
+    labels: np.ndarray | None = None  # (pairs,), 1 = corefer, 0 = do not; None = unknown
 
     def __post_init__(self) -> None:
         check_choice("context", self.context, CONTEXTS)
@@ -203,7 +203,7 @@ class MentionPairExamples:
         return example
 
     def in_order(self, order: Sequence[int] | np.ndarray) -> MentionPairExamples:
-        """The same pairs in another order."""
+        """The pairs with the indices in `order`, as a new dataset."""
         order = np.asarray(order, dtype=int)
         for outside in order[(order < 0) | (order >= len(self))]:
             checked_index(outside, len(self), "pair")
@@ -211,7 +211,7 @@ class MentionPairExamples:
         return replace(self, pairs=self.pairs[order], labels=labels)
 
     def describe(self, index: int) -> PairSequence:
-        """The sequence of one pair with what was left out of it."""
+        """The sequence of one pair, with what was cut from it."""
         passages, room = self._passages(index)
         kept = [passage.cut(spans) for passage, spans in zip(passages, _pieces(passages, room), strict=True)]
         written = [_marked(passage, special=self.special, marks=self.marks) for passage in kept]
@@ -235,7 +235,7 @@ class MentionPairExamples:
         )
 
     def size_of(self, index: int) -> PairSize:
-        """Tokens, global ones and lost ones of a pair's sequence, without writing it."""
+        """Length, number of global and of cut tokens of a pair's sequence, which is not created for it."""
         passages, room = self._passages(index)
         text = sum(len(passage.ids) for passage in passages)
         lost = max(0, text - room)
@@ -246,7 +246,7 @@ class MentionPairExamples:
         )
 
     def length_of(self, index: int) -> int:
-        """Tokens of a pair's sequence, for batches of like lengths."""
+        """Number of tokens of a pair's sequence, for batches of similar lengths."""
         return self.size_of(index).length
 
     def pair(self, index: int) -> tuple[CoreferenceMention, CoreferenceMention]:
@@ -255,8 +255,7 @@ class MentionPairExamples:
         return self.mentions[first], self.mentions[second]
 
     def _passages(self, index: int) -> tuple[list[_Passage], int]:
-        """One passage if both mentions stand in one document, else two; and the tokens of text that there is
-        room for."""
+        """One passage if both mentions are in one document, else two; and the room for text in tokens."""
         mentions = self.pair(index)
         passages = []
         for name in dict.fromkeys(mention.document for mention in mentions):
@@ -289,13 +288,13 @@ LEVELS = ("topic", "subtopic", "predicted")
 # The training topics of ECB+ have 21.5 negative pairs of events for each positive one and 12.7 of entities,
 # so 20 takes nearly all of the former and all of the latter.
 NEGATIVES_PER_POSITIVE = 20.0
-_NEGATIVES, _ORDER = range(2)  # independent streams of chance of one seed
-_POSITIVE, _NEGATIVE = 11, 12  # the same, of pairs for the analysis of attention
+_NEGATIVES, _ORDER = range(2)  # independent random streams of one seed
+_POSITIVE, _NEGATIVE = 11, 12  # further streams, for pairs in the analysis of attention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MentionGroup:
-    """Mentions of one kind that may corefer with each other and with no others; `id`: of the group."""
+    """Mentions of one kind that can corefer only with each other; `id`: of the group."""
 
     id: str
     mentions: tuple[CoreferenceMention, ...]
@@ -304,12 +303,12 @@ class MentionGroup:
 def group_mentions(
     topics: Iterable[Topic], kind: Kind, level: str, predicted: Mapping[str, str] | None = None
 ) -> list[MentionGroup]:
-    """Put the mentions of a kind into groups, in order of first appearance; groups without any are left out.
+    """Split the mentions of a kind into groups, in order of first appearance; no group is empty.
 
     Args:
         level: `topic` and `subtopic` are those of the documents; `predicted` is given by the next argument.
-        predicted: name of the group of each document that has mentions, by the document's id. A group may
-            hold documents of several topics. Only read at the level `predicted`.
+        predicted: document id -> name of its group, for each document that has mentions. A group may span
+            several topics. Only used at the level `predicted`.
     """
     check_choice("kind", kind, records.KINDS)
     check_choice("topic level", level, LEVELS)
@@ -339,12 +338,12 @@ def _group_name(document: CoreferenceDocument, level: str, predicted: Mapping[st
 
 
 def mentions_in(groups: Iterable[MentionGroup]) -> tuple[CoreferenceMention, ...]:
-    """The mentions of all groups in order; pairs of several groups are numbers in this list."""
+    """The mentions of all groups in order; pairs over several groups contain indices into this tuple."""
     return tuple(chain.from_iterable(group.mentions for group in groups))
 
 
 def all_pairs(n: int) -> np.ndarray:
-    """Each pair of the numbers 0 to n - 1 once, the lower first; int64 (n (n - 1) / 2, 2).
+    """All pairs of the numbers 0 to n - 1, each once with the lower number first; int64 (n (n - 1) / 2, 2).
 
     Example:
         >>> all_pairs(3).tolist()
@@ -354,7 +353,7 @@ def all_pairs(n: int) -> np.ndarray:
 
 
 def pairs_within(groups: Sequence[MentionGroup]) -> np.ndarray:
-    """Each pair of mentions of a group once, group after group; int64 (pairs, 2), numbers in
+    """All pairs of mentions within a group, each once, group after group; int64 (pairs, 2), indices into
     `mentions_in(groups)`, the lower first."""
     firsts = np.cumsum([0, *(len(group.mentions) for group in groups)])
     parts = [all_pairs(len(group.mentions)) + first for group, first in zip(groups, firsts, strict=False)]
@@ -362,7 +361,7 @@ def pairs_within(groups: Sequence[MentionGroup]) -> np.ndarray:
 
 
 def corefer(groups: Sequence[MentionGroup], pairs: np.ndarray) -> np.ndarray:
-    """bool (pairs,), True = of one cluster; pairs are of numbers in `mentions_in(groups)`."""
+    """bool (pairs,), True = same gold cluster; `pairs` contains indices into `mentions_in(groups)`."""
     clusters = [mention.cluster for mention in mentions_in(groups)]
     codes = np.unique(clusters, return_inverse=True)[1]
     return codes[pairs[:, 0]] == codes[pairs[:, 1]]
@@ -370,9 +369,9 @@ def corefer(groups: Sequence[MentionGroup], pairs: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LabelledPairs:
-    """Pairs and whether their mentions corefer."""
+    """Pairs of mentions, and whether they corefer."""
 
-    pairs: np.ndarray  # int64 (pairs, 2), numbers in `mentions_in(groups)`, the lower first
+    pairs: np.ndarray  # int64 (pairs, 2), indices into `mentions_in(groups)`, lower first
     labels: np.ndarray  # float32 (pairs,), 1 = corefer, 0 = do not
 
 
@@ -383,13 +382,13 @@ def sampled_pairs(
     seed: int,
     epoch: int,
 ) -> LabelledPairs:
-    """What one epoch of training reads, shuffled: all positive pairs, and negatives drawn anew each epoch
-    (Cattan et al. 2020, whom CDLM follows, C.1). A pure function of (seed, epoch).
+    """The pairs of one training epoch, shuffled: all positive pairs, and negatives sampled anew each epoch
+    (Cattan et al. 2020, which CDLM follows, C.1). A pure function of (seed, epoch).
 
     Args:
-        groups: pairs are made within each; negatives are drawn from all of them alike, so a group gives as
-            many as its share of all negative pairs.
-        negatives_per_positive: times the number of positive pairs, rounded, is the number of negatives, at
+        groups: pairs are made within each; negatives are sampled uniformly over all groups, so each group
+            gives its share of them on average.
+        negatives_per_positive: number of negatives as a multiple of the number of positives, rounded, and at
             most all there are; `math.inf` = all.
     """
     check_least(0, negatives_per_positive=negatives_per_positive, seed=seed, epoch=epoch)
@@ -410,7 +409,7 @@ def sampled_pairs(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlignedPair:
-    """A source, a target in another document of the same topic, and whether they corefer."""
+    """A source mention, a target in another document of the same topic, and whether they corefer."""
 
     source: CoreferenceMention
     target: CoreferenceMention
@@ -419,9 +418,9 @@ class AlignedPair:
 
 
 def sample_aligned_pairs(topics: Sequence[Topic], kind: Kind, *, count: int, seed: int) -> list[AlignedPair]:
-    """At most `count` pairs that corefer and as many that do not, drawn without replacement: all that there
-    are if there are fewer. Which of two mentions is the source is drawn too. Each sort has a stream of
-    chance, so that more pairs of one leave those of the other as they are."""
+    """Sample up to `count` pairs that corefer and as many that do not, without replacement; fewer if there
+    are fewer. Which of two mentions is the source is random too. Positives and negatives have separate random
+    streams, so that a larger number of one does not change the other."""
     check_least(count=count)
     check_least(0, seed=seed)
     groups = group_mentions(topics, kind, "topic", None)

@@ -1,8 +1,8 @@
 """Several documents in one sequence: `[CLS] <doc-s> d1 </doc-s> <doc-s> d2 </doc-s> ... [SEP]`.
 
-What to do with documents that do not all fit is a named policy of PACKING_POLICIES. The special tokens of the
-released code differ (`<doc-s> <s> sentence </s> ... </doc-s></doc-s>`, sentence marks after full stops, no
-`[CLS]`); the layout above is the paper's, with the tokenizer's own frame.
+PACKING_POLICIES names the ways to handle documents that do not all fit. The special tokens of the released
+code differ (`<doc-s> <s> sentence </s> ... </doc-s></doc-s>`, sentence marks after full stops, no `[CLS]`);
+the layout above is the paper's, with the tokenizer's own first and last token.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ CUT_AT_THE_END = "cut at the end"
 FIRST_TOO_LONG = "first document longer than the budget"
 
 
-Share = tuple[list[int], list[str]]  # for each document: tokens kept, reason of the loss
+Share = tuple[list[int], list[str]]  # for each document: number of tokens kept; reason for a loss
 
 
 def whole_documents(lengths: Sequence[int], *, budget: int, per_document: int) -> Share:
-    """Whole documents in order (CDLM, section 2.3, "concatenating related documents ... until reaching the
-    input sequence length limit"); the first that does not fit and all after it are left out.
+    """Keep whole documents in order (CDLM, section 2.3, "concatenating related documents ... until reaching
+    the input sequence length limit"); the first that does not fit and all after it are left out.
 
-    If already the first is longer than the budget it is cut to the budget, and reported, because an empty
+    If even the first is longer than the budget, it is truncated to the budget, and reported, because an empty
     example would teach nothing (the released code builds just that empty example).
     """
     if lengths[0] + per_document > budget:
@@ -44,13 +44,13 @@ def whole_documents(lengths: Sequence[int], *, budget: int, per_document: int) -
 
 
 def equal_share(lengths: Sequence[int], *, budget: int, per_document: int) -> Share:
-    """The same share for each document, the unused rest of short ones for the longer ones. With less than one
-    text token for each, the last documents are left out."""
+    """Give each document the same share, and what short ones do not need to the longer ones. If there is less
+    than one text token for each, the last documents are left out."""
     fits = min(len(lengths), budget // (per_document + 1))
     room = budget - fits * per_document
     kept = [0] * len(lengths)
     # Shortest first: each takes at most an equal part of what is left, so no later (longer) one gets less.
-    # The odd tokens of the division so go to the longest documents, among equally long ones to the earliest.
+    # The remainder of the division thus goes to the longest documents, among equally long ones the earliest.
     for served, number in enumerate(sorted(range(fits), key=lambda n: (lengths[n], -n))):
         kept[number] = min(lengths[number], room // (fits - served))
         room -= kept[number]
@@ -59,7 +59,7 @@ def equal_share(lengths: Sequence[int], *, budget: int, per_document: int) -> Sh
 
 
 def truncate_last(lengths: Sequence[int], *, budget: int, per_document: int) -> Share:
-    """Documents in order until the budget is full; the last that gets at least one token is cut."""
+    """Keep documents in order until the budget is used up; the last one that gets any tokens is truncated."""
     kept, reasons = [], []
     for length in lengths:
         room = max(0, budget - per_document)
@@ -78,19 +78,19 @@ PACKING_POLICIES: dict[str, Callable[..., Share]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Packed:
-    """One sequence and where its tokens come from. Documents always keep their beginning."""
+    """One sequence and the origin of its tokens. Documents are only ever truncated at the end."""
 
     input_ids: np.ndarray  # int64 (seq,)
-    # Int64 (seq,), index into the documents given, also of `<doc-s>` and `</doc-s>`; -1 = `[CLS]`, `[SEP]`.
+    # Int64 (seq,), index into the documents given, for `<doc-s>`, `</doc-s>` too; -1 = `[CLS]`, `[SEP]`.
     document: np.ndarray
-    is_special: np.ndarray  # bool (seq,), True = put in by the packing, False = text
-    kept_tokens: tuple[int, ...]  # of each document given, the text tokens in the sequence
-    lost_tokens: tuple[int, ...]  # of each document given, the text tokens left out
-    reasons: tuple[str, ...]  # of each document given, why tokens were left out; empty if none were
+    is_special: np.ndarray  # bool (seq,), True = added by packing, False = text
+    kept_tokens: tuple[int, ...]  # for each document given, number of text tokens in the sequence
+    lost_tokens: tuple[int, ...]  # for each document given, number of text tokens left out
+    reasons: tuple[str, ...]  # for each document given, why tokens were left out; empty if none
 
     @property
     def packed_documents(self) -> tuple[int, ...]:
-        """Indices of the documents of which anything is in the sequence, in order."""
+        """Indices of the documents with any token in the sequence, in order."""
         return tuple(number for number, kept in enumerate(self.kept_tokens) if kept)
 
 
@@ -123,8 +123,8 @@ def pack_documents(
 def _framed(
     texts: Sequence[Sequence[int] | np.ndarray], numbers: Sequence[np.ndarray], *, special: SpecialTokens
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """int64 (seq,) each: the ids of texts in their frames, empty ones left out; the text that each token is
-    of, its frame included; and the token's of `numbers`. -1 = none."""
+    """Write texts into one sequence with special tokens, without empty ones: the ids; the index of each
+    token's text, its separators included; and its entry in `numbers`. int64 (seq,) each, -1 = none."""
     ids, owners, places = [[special.cls]], [[-1]], [[-1]]
     for which, (text, own) in enumerate(zip(texts, numbers, strict=True)):
         if len(text):
@@ -146,17 +146,17 @@ def check_packing(policy: str, *, max_length: int, special: SpecialTokens) -> No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossOfText:
-    """How much text a packing policy left out, over many examples; made by `LossOfText.over`."""
+    """How much text a packing policy left out over many examples; created by `LossOfText.over`."""
 
-    documents: int  # given, whether packed or not
-    tokens: int  # of text, given
-    # Text tokens left out and documents that lost any, by reason.
+    documents: int  # number given, packed or not
+    tokens: int  # number of text tokens given
+    # Number of text tokens left out, and of documents that lost any, by reason.
     tokens_lost: dict[str, int] = field(default_factory=dict)
     documents_touched: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def over(cls, examples: Iterable[Packed]) -> LossOfText:
-        """Add up the losses of packed examples; reads them one by one."""
+        """Add up the losses of packed examples, which are read one by one."""
         sums = Counter(dict.fromkeys(("documents", "tokens"), 0))
         lost: Counter[str] = Counter()
         touched: Counter[str] = Counter()
@@ -173,11 +173,11 @@ class LossOfText:
 
     @property
     def share_lost(self) -> float:
-        """Text tokens left out as a share of those given, in [0, 1]; 0 without any text."""
+        """Text tokens left out as a fraction of those given, in [0, 1]; 0 without any text."""
         return sum(self.tokens_lost.values()) / self.tokens if self.tokens else 0.0
 
     def __str__(self) -> str:
-        """One sentence for people."""
+        """One sentence for display."""
         given = f"{_counted(self.tokens, 'token')} in {_counted(self.documents, 'document')}"
         lead = f"{self.share_lost:.1%} of {given} were left out"
         parts = [
@@ -194,13 +194,13 @@ def _counted(count: int, noun: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DocumentSequence:
-    """Documents of words in one sequence, nothing marked and nothing masked, with the way back from positions
-    to words: what models see in the attention analysis (CDLM section 3.5) and in the explorer."""
+    """Documents of words in one sequence, without mention marks or masks, with a mapping from positions back
+    to words: the input of models in the attention analysis (CDLM section 3.5) and in the explorer."""
 
     input_ids: np.ndarray  # int64 (seq,)
-    document: np.ndarray  # int64 (seq,), number of the document; -1 = special tokens, those that frame it too
-    word: np.ndarray  # int64 (seq,), number of the word (token of the record) in its document; -1 = special
-    lost_tokens: tuple[int, ...]  # subwords of each document that did not fit
+    document: np.ndarray  # int64 (seq,), number of the document; -1 = any special token
+    word: np.ndarray  # int64 (seq,), index of the word (the record's token) in its document; -1 = special
+    lost_tokens: tuple[int, ...]  # number of subword tokens of each document that did not fit
 
     def positions(self, document: int, words: TokenSpan) -> np.ndarray:
         """Positions of a half-open span of words, in order; empty if it did not fit."""
@@ -208,8 +208,8 @@ class DocumentSequence:
         return np.flatnonzero((self.document == document) & (self.word >= start) & (self.word < end))
 
     def word_numbers(self, sizes: Sequence[int]) -> np.ndarray:
-        """int64 (seq,), number of each position's word among those of all documents, of which `sizes` are the
-        words of each; -1 = special."""
+        """int64 (seq,), index of each position's word among the words of all documents, where `sizes` are the
+        numbers of words per document; -1 = special."""
         firsts = np.cumsum([0, *sizes])
         return np.where(self.document < 0, -1, firsts[self.document] + self.word)
 
@@ -223,8 +223,8 @@ def document_sequence(
 ) -> DocumentSequence:
     """Write documents into one sequence of at most `max_length` tokens.
 
-    What is too long is cut: each document gets an equal share of the room, what a short one leaves goes to
-    the others, and a document loses its end, or what is farthest from its span of `around` (half-open, in
+    Documents that are too long are cut: each gets an equal share of the room, what a short one does not need
+    goes to the others. A document loses its end, or what is farthest from its span in `around` (half-open, in
     words), which must fit.
     """
     if not documents:

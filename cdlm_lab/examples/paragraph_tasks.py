@@ -1,17 +1,17 @@
-"""Examples of paragraph pre-training: which of k sentences are of the same paragraph as s_0 (Di Liello et al.
-2022, "MSPP", section 3.4)?
+"""Examples of paragraph pre-training: which of k sentences are from the same paragraph as s_0 (Di Liello et
+al. 2022, "MSPP", section 3.4)?
 
 s_0 is drawn from a paragraph P of a document D; then k_1 other sentences of P, the positives, k_2 sentences
 of other paragraphs of D, the hard negatives, and k_3 sentences of other documents, the easy negatives. The
-candidates stand in drawn order, and words of all sentences are masked for the language model. Everything
-drawn is a pure function of (seed, epoch, index).
+candidates are in random order, and tokens of all sentences are masked for the language model. All random
+choices are a pure function of (seed, epoch, index).
 
 Choices where the paper is silent:
-- a pass has each paragraph that can be P once, in an order of its own; s_0 is any of its sentences. P has
+- each pass has every paragraph that can be P once, in an order of its own; s_0 is any of its sentences. P has
   k_1 + 1 sentences or more, and D has another paragraph;
 - hard negatives that D does not have are taken from other documents, and counted;
-- each easy negative is of a document drawn by itself, all alike, also one on the same event as D;
-- no negative reads the same as a sentence of P or as another negative, after the cut to L: news repeats
+- each easy negative comes from another document drawn uniformly, even one on the same event as D;
+- no negative has the same tokens as a sentence of P or another negative, after truncation to L: news repeats
   itself, and a copy of a sentence of P would be labelled wrong.
 """
 
@@ -31,75 +31,75 @@ from cdlm_lab.examples.passes import Passes
 from cdlm_lab.examples.tokens import SpecialTokens
 
 KINDS = SAME_PARAGRAPH, SAME_DOCUMENT, OTHER_DOCUMENT = "same paragraph", "same document", "other document"
-_ORDER, _SENTENCES, _MASKS = range(3)  # independent streams of chance of one seed
+_ORDER, _SENTENCES, _MASKS = range(3)  # independent random streams of one seed
 _ROWS_AT_ONCE = 10_000  # documents whose paragraph sizes are read at a time
-_TRIES = 100  # draws of an easy negative before other documents are held to say the same
+_TRIES = 100  # draws of an easy negative before other documents are assumed to hold only copies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DrawnSentence:
     """A sentence of a tokenised corpus."""
 
-    document_id: str  # of its document
-    row: int  # of that in the corpus
-    number: int  # of the sentence in the document
-    kind: str  # what it is to s_0, one of KINDS
-    tokens: np.ndarray  # int32 (tokens,), before it is cut
+    document_id: str  # id of its document
+    row: int  # row of that document in the corpus
+    number: int  # index of the sentence in the document
+    kind: str  # its relation to s_0, one of KINDS
+    tokens: np.ndarray  # int32 (tokens,), before truncation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCounts:
-    """What examples are drawn from."""
+    """Numbers of documents and paragraphs that examples are drawn from."""
 
-    documents: int  # all, any of which gives easy negatives
+    documents: int  # all; easy negatives come from any of them
     source_documents: int  # those with a paragraph that can be P
-    sources: int  # paragraphs that can be P, the examples of a pass
+    sources: int  # paragraphs that can be P = examples in a pass
     short_of_hard: int  # sources whose document has fewer than k_2 sentences in other paragraphs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ParagraphExample:
-    """One example with everything there is to see about it, for the preview before training."""
+    """One example with all its details, for the preview before training."""
 
     index: int  # of the example
     epoch: int  # pass over the sources, from 0
     sentences: tuple[DrawnSentence, ...]  # s_0 ... s_k; s_0 is of the kind "same paragraph"
-    replaced: int  # hard negatives that D did not have, taken from other documents
-    sequence: JointSequence  # before masking, and how many tokens of each sentence were cut
+    replaced: int  # number of hard negatives taken from other documents
+    sequence: JointSequence  # before masking, with the number of tokens cut per sentence
     input_ids: np.ndarray  # int64 (tokens,), what the model reads
     labels: np.ndarray  # int64 (k,), 1 = of the same paragraph as s_0
     mlm_labels: np.ndarray  # int64 (tokens,), the original id of masked tokens, -100 elsewhere
 
     @property
     def inputs(self) -> dict[str, np.ndarray]:
-        """What `collate` takes."""
+        """The arrays that the collate function takes."""
         made = {"input_ids": self.input_ids, "labels": self.labels, "mlm_labels": self.mlm_labels}
         return self.sequence.inputs | made
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ParagraphTasks:
-    """Map-style dataset of training or evaluation examples; read it in order, it is shuffled already.
+    """Map-style dataset of training or evaluation examples; read it in order, since it is already shuffled.
 
     `tasks[i]` is a dict of int64 arrays: `input_ids`, `token_type_ids`, `position_ids`, `mlm_labels` (-100 =
-    not masked), all (tokens,); `starts` (k + 1,), where each sentence begins; `labels` (k,), 1 = of the same
-    paragraph as sentence 0.
+    not masked), all (tokens,); `starts` (k + 1,), position of each sentence's first token; `labels` (k,), 1 =
+    same paragraph as sentence 0.
 
-    Making one reads a number for each paragraph of the corpus; 12 bytes are kept for each source, and 8 for
-    its place in a pass. An example reads the rows it draws from and no others.
+    Creating the dataset reads one number per paragraph of the corpus, and keeps 12 bytes for each paragraph
+    that can be P and 8 for its place in a pass. An example reads only the rows it draws from.
     """
 
     corpus: Dataset  # from `tokenise_paragraphs`, or a selection of it
-    layout: JointLayout  # of the sequence; its sentences are k_1 + k_2 + k_3 + 1
+    layout: JointLayout  # of the sequence; with k_1 + k_2 + k_3 + 1 sentences
     special: SpecialTokens
     k: tuple[int, int, int] = (1, 2, 2)  # (k_1, k_2, k_3)
-    mask_probability: float = 0.15  # of each token that is not special; 0 = none
-    seed: int = 0  # not negative; decides all chance
-    size: int | None = None  # number of examples in all, over as many passes as that takes; None = one pass
+    mask_probability: float = 0.15  # for each token that is not special; 0 = no masking
+    seed: int = 0  # not negative; determines everything random
+    size: int | None = None  # total examples, in as many passes as needed; None = one pass
     counts: TaskCounts = field(init=False)
     _documents: Dataset = field(init=False, repr=False)
-    _rows: np.ndarray = field(init=False, repr=False)  # int64 (sources,), of the document
-    _paragraphs: np.ndarray = field(init=False, repr=False)  # int32 (sources,), number in the document
+    _rows: np.ndarray = field(init=False, repr=False)  # int64 (sources,), row of the document
+    _paragraphs: np.ndarray = field(init=False, repr=False)  # int32 (sources,), index in the document
     _passes: Passes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -139,7 +139,7 @@ class ParagraphTasks:
         return self.describe(index).inputs
 
     def describe(self, index: int) -> ParagraphExample:
-        """Everything about one example."""
+        """One example with all its details."""
         epoch, source = self._passes.item(index)
         drawn = self._drawn(source, generator=self._passes.generator(_SENTENCES, epoch, source))
         pieces = [sentence.tokens for sentence in drawn]
@@ -148,7 +148,7 @@ class ParagraphTasks:
         if self.mask_probability:
             input_ids, mlm_labels = mask_tokens(
                 input_ids,
-                np.ones(len(input_ids), dtype=bool),  # it leaves special tokens out by itself
+                np.ones(len(input_ids), dtype=bool),  # special tokens are never masked anyway
                 generator=self._passes.generator(_MASKS, epoch, source),
                 special=self.special,
                 probability=self.mask_probability,
@@ -166,7 +166,7 @@ class ParagraphTasks:
         )
 
     def _drawn(self, source: int, *, generator: np.random.Generator) -> list[DrawnSentence]:
-        """s_0 ... s_k."""
+        """Draw the sentences s_0 ... s_k."""
         row, paragraph = int(self._rows[source]), int(self._paragraphs[source])
         own = read_document(self._documents, row)
         inside, outside = (
@@ -189,7 +189,7 @@ class ParagraphTasks:
         return [first, *(candidates[place] for place in generator.permutation(len(candidates)))]
 
     def _elsewhere(self, row: int, generator: np.random.Generator) -> Iterator[DrawnSentence]:
-        """Sentences of all documents but one, without end; none if there is only that."""
+        """Endless random sentences from documents other than `row`; none if there is no other document."""
         while (others := len(self.corpus) - 1) > 0:
             other = int(generator.integers(others))
             other += other >= row  # all rows but this one
@@ -197,7 +197,7 @@ class ParagraphTasks:
             yield _sentence(document, other, generator.integers(len(document.paragraphs)), OTHER_DOCUMENT)
 
     def _unlike(self, read: set[bytes], drawn: Iterator[DrawnSentence], *, count: int) -> list[DrawnSentence]:
-        """The first `count` of `drawn`, or fewer, that read as none of `read` does; `read` grows by them."""
+        """The first `count` of `drawn`, or fewer, whose tokens are not in `read`, to which they are added."""
         unlike: list[DrawnSentence] = []
         while len(unlike) < count and (sentence := next(drawn, None)):
             text = self._as_read(sentence.tokens)
@@ -207,7 +207,7 @@ class ParagraphTasks:
         return unlike
 
     def _as_read(self, tokens: np.ndarray) -> bytes:
-        """What is left of a sentence once the layout has cut it."""
+        """The tokens of a sentence after truncation by the layout, as bytes."""
         return tokens[: self.layout.length - 1].tobytes()
 
 
@@ -217,7 +217,7 @@ def _sentence(document: TokenisedDocument, row: int, number: int, kind: str) -> 
 
 
 def _sources(corpus: Dataset, *, k: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray, TaskCounts]:
-    """Of each paragraph that can be P the row of its document, int64, and its number in it, int32."""
+    """Row of the document, int64, and index in it, int32, of each paragraph that can be P; and counts."""
     rows, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
     first = source_documents = short = 0
     columns = corpus.select_columns(["paragraph_sizes"]).with_format("arrow")

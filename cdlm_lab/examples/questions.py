@@ -1,13 +1,13 @@
-"""Questions over several paragraphs: each in one sequence with all of its paragraphs, with the way back from
-positions to sentences and characters (CDLM sections 3.4 and C.3, after Beltagy et al. 2020):
+"""Questions over several paragraphs: each is one sequence with all of its paragraphs, with a mapping from
+positions back to sentences and characters (CDLM sections 3.4 and C.3, after Beltagy et al. 2020):
 
     [CLS] [q] Who? [/q] <doc-s> <t> Title </t> [s] One. [/s] [s] Two. [/s] </doc-s> <doc-s> ... </doc-s> [SEP]
 
-The paper writes `<s>` and `</s>` around a sentence, which are Longformer's `[CLS]` and `[SEP]` already.
-Global are `[CLS]`, the question with its two marks, each `<t>` and each `[s]`. What is too long is cut: the
-question and the titles stay whole; each paragraph gets an equal share of the room for sentences, marks
-counted, what a short one leaves goes to the others, and it loses its end. A sentence without a token left has
-no marks either. The loss sums over all places of an answer, as in Clark and Gardner 2018, section 3.2.
+The paper puts `<s>` and `</s>` around a sentence, which are already Longformer's `[CLS]` and `[SEP]`. Global
+are `[CLS]`, the question with its two marks, each `<t>` and each `[s]`. What is too long is truncated: the
+question and the titles stay whole; each paragraph gets an equal share of the room for sentences and marks,
+what a short one does not need goes to the others, and it loses its end. A sentence that loses all its tokens
+has no marks. The loss sums over all occurrences of an answer, as in Clark and Gardner 2018, section 3.2.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EncodedParagraph:
-    """A paragraph in tokens, without special ones.
+    """A tokenised paragraph, without special tokens.
 
-    Offsets are half-open ranges of characters. White space around a token is none of its characters, and what
-    is nothing but white space has an empty range. Several tokens may be of one character, as the bytes of an
-    accented letter; each has all of it.
+    Offsets are half-open ranges of characters. White space around a token does not count, and a token of
+    nothing but white space has an empty range. Several tokens may share one character, as the bytes of an
+    accented letter do; each has all of it.
     """
 
     title_ids: np.ndarray  # int32 (title tokens,)
     title_offsets: np.ndarray  # int32 (title tokens, 2), characters of the title
     ids: np.ndarray  # int32 (tokens,), of all sentences
     offsets: np.ndarray  # int32 (tokens, 2), characters of `Paragraph.text`
-    sentence: np.ndarray  # int32 (tokens,), number of the sentence of each, ascending
+    sentence: np.ndarray  # int32 (tokens,), number of each token's sentence, ascending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EncodedQuestion:
-    """A question in tokens, without special ones."""
+    """A tokenised question with its paragraphs, without special tokens."""
 
     id: str  # of the question
     question_ids: np.ndarray  # int32 (tokens,)
-    paragraphs: tuple[EncodedParagraph, ...]  # in the order of the question's
+    paragraphs: tuple[EncodedParagraph, ...]  # in the order of the question's paragraphs
 
 
 _Text = tuple[np.ndarray, np.ndarray]  # ids (tokens,) and offsets (tokens, 2) of one text
 
 
 def encode_question(question: MultihopQuestion, tokenizer: PreTrainedTokenizerBase) -> EncodedQuestion:
-    """Tokenise the question, each title and each sentence by itself, each as if a space stood before it."""
+    """Tokenise the question, each title and each sentence separately, each as if a space stood before it."""
     texts = [question.text]
     for paragraph in question.paragraphs:
         texts += [paragraph.title, *paragraph.sentences]
@@ -73,14 +73,14 @@ def encode_question(question: MultihopQuestion, tokenizer: PreTrainedTokenizerBa
 
 
 class EncodedQuestions(EncodedById[MultihopQuestion, EncodedQuestion]):
-    """Questions by their ids."""
+    """Tokenised questions by id, each encoded when it is first read."""
 
     def __init__(self, questions: Iterable[MultihopQuestion], tokenizer: PreTrainedTokenizerBase) -> None:
         super().__init__(questions, lambda one: encode_question(one, tokenizer), kind="questions")
 
 
 def _paragraph(paragraph: Paragraph, encoded: Iterator[_Text]) -> EncodedParagraph:
-    """Of the next encoded texts: its title, then its sentences."""
+    """A paragraph from the next of the `encoded` texts: its title, then its sentences."""
     title_ids, title_offsets = next(encoded)
     ids, spans = [np.empty(0, np.int32)], [np.empty((0, 2), np.int32)]
     start = 0  # of the sentence, in the characters of the paragraph
@@ -100,7 +100,7 @@ def _paragraph(paragraph: Paragraph, encoded: Iterator[_Text]) -> EncodedParagra
 
 
 def _encoded(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[_Text]:
-    """Ids and offsets of each text; one of white space alone has no tokens."""
+    """Ids and offsets of each text; a text of nothing but white space has no tokens."""
     encoded = tokenise([as_within_a_text(text) for text in texts], tokenizer, return_offsets_mapping=True)
     return [
         (np.array(ids, dtype=np.int32), _own_characters(text, spans))
@@ -109,12 +109,12 @@ def _encoded(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[_
 
 
 def _own_characters(text: str, spans: Sequence[tuple[int, int]]) -> np.ndarray:
-    """int32 (tokens, 2), characters of `text`, from those of ` {text.strip()}`, without white space around
+    """int32 (tokens, 2), characters of `text`, from `spans` in ` {text.strip()}`, without white space around
     them; whether a byte-level BPE counts the space before a word differs between tokenizers."""
     first = len(text) - len(text.lstrip())
     own = []
     for start, end in spans:
-        # The space put in front is no character of the text.
+        # The space added in front is not a character of the text.
         low, high = (max(place + first - 1, first) for place in (start, end))
         low += len(text[low:high]) - len(text[low:high].lstrip())
         own.append((low, low + len(text[low:high].strip())))
@@ -141,8 +141,8 @@ class QuestionMarks(NamedTuple):
 
 
 def question_marks_of(tokenizer: PreTrainedTokenizerBase) -> QuestionMarks:
-    """Read the ids off a tokenizer that has all six as special tokens; ValueError if it has not. A mark that
-    is an ordinary token is lacking too: it could not be told from the same signs in a text."""
+    """Ids of the six marks in a tokenizer; ValueError unless it has all as special tokens. A mark that is an
+    ordinary token does not count: it could not be told from the same characters in a text."""
     known = {token.content: i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
     for mark in QUESTION_MARKS:
         if mark not in known:
@@ -155,41 +155,39 @@ _INPUTS = ("input_ids", "global_attention_mask", "answerable", "paragraph_positi
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QuestionSequence:
-    """One sequence."""
+    """A question and its paragraphs as one sequence."""
 
     input_ids: np.ndarray  # int64 (seq,)
     global_attention_mask: np.ndarray  # int64 (seq,), 1 = global
-    paragraph: np.ndarray  # int64 (seq,), number of the paragraph, of its marks too; -1 = none
-    # Int64 (seq,), number of the sentence of a token of text, TITLE in titles; NO_SENTENCE at all else:
-    # marks, the question, special tokens.
+    paragraph: np.ndarray  # int64 (seq,), number of the paragraph, for its marks too; -1 = none
+    # Int64 (seq,), number of each token's sentence, TITLE in titles, NO_SENTENCE everywhere else: marks, the
+    # question, special tokens.
     sentence: np.ndarray
     # Int64 (seq, 2), characters [start, end) of the title or of `Paragraph.text`, without the white space
     # around them; (0, 0) where `sentence` is NO_SENTENCE.
     offsets: np.ndarray
     paragraph_positions: np.ndarray  # int64 (paragraphs,), of each `<t>`
-    sentence_positions: (
-        np.ndarray
-    )  # int64 (sentences,), of each `[s]`: of sentences of which anything is there
-    sentence_names: np.ndarray  # int64 (sentences, 2), the paragraph of each and its number in it
-    lost_tokens: int  # tokens of sentences left out
+    sentence_positions: np.ndarray  # int64 (sentences,), of each `[s]`, for sentences with any token left
+    sentence_names: np.ndarray  # int64 (sentences, 2), paragraph of each, and its number in that
+    lost_tokens: int  # number of sentence tokens left out
 
     @property
     def answerable(self) -> np.ndarray:
-        """Bool (seq,), True = token of a title or a sentence. One of white space alone is none: as an answer
-        it would say nothing."""
+        """Bool (seq,), True = token of a title or a sentence. Tokens of nothing but white space are not,
+        since such an answer would be empty."""
         return (self.sentence != NO_SENTENCE) & (self.offsets[:, 0] < self.offsets[:, 1])
 
     @property
     def inputs(self) -> dict[str, np.ndarray]:
-        """What a model reads of it, by name."""
+        """The arrays that a model reads, by name."""
         return {key: getattr(self, key) for key in _INPUTS}
 
 
 def question_sequence(
     encoded: EncodedQuestion, *, special: SpecialTokens, marks: QuestionMarks, max_length: int
 ) -> QuestionSequence:
-    """Write a question into one sequence of at most `max_length` tokens, special ones included: room for the
-    question, the titles and a token of each paragraph at least."""
+    """Write a question into one sequence of at most `max_length` tokens, special ones included. ValueError if
+    that has no room for the question, the titles and one token of each paragraph."""
     kept = _kept_tokens(encoded, max_length)
     parts = [
         _part([special.cls], attends=True),
@@ -208,14 +206,14 @@ def question_sequence(
         offsets=table[:, 4:].copy(),
         paragraph_positions=np.flatnonzero((ids == marks.title_start) & (sentence == NO_SENTENCE)),
         sentence_positions=sentence_positions,
-        # Text follows each mark: a sentence without any has none.
+        # Text follows each mark, since sentences without text have no mark.
         sentence_names=np.stack([paragraph[sentence_positions], sentence[sentence_positions + 1]], axis=1),
         lost_tokens=sum(len(each.ids) for each in encoded.paragraphs) - sum(kept),
     )
 
 
 def _kept_tokens(encoded: EncodedQuestion, max_length: int) -> list[int]:
-    """Tokens of the sentences of each paragraph that have room."""
+    """The number of sentence tokens of each paragraph that fit."""
     paragraphs = encoded.paragraphs
     # [CLS] [q] question [/q] [SEP], and of each paragraph <doc-s> <t> title </t> </doc-s>
     frame = 4 + len(encoded.question_ids) + sum(4 + len(each.title_ids) for each in paragraphs)
@@ -232,7 +230,7 @@ def _kept_tokens(encoded: EncodedQuestion, max_length: int) -> list[int]:
 
 
 def _cost(paragraph: EncodedParagraph) -> np.ndarray:
-    """int (tokens,): what the sentences take up if the paragraph ends with this token, marks included."""
+    """int (tokens,): length of the paragraph's sentences, with marks, if they end with this token."""
     _, sentences_before = np.unique(paragraph.sentence, return_inverse=True)
     return np.arange(1, len(paragraph.ids) + 1) + _PER_SENTENCE * (sentences_before + 1)
 
@@ -240,7 +238,7 @@ def _cost(paragraph: EncodedParagraph) -> np.ndarray:
 def _paragraph_parts(
     paragraph: EncodedParagraph, number: int, *, count: int, special: SpecialTokens, marks: QuestionMarks
 ) -> list[np.ndarray]:
-    """The rows of one paragraph, cut to `count` tokens of its sentences."""
+    """The table rows of one paragraph, truncated to `count` tokens of its sentences."""
     parts = [
         _part([special.start], paragraph=number),
         _part([marks.title_start], paragraph=number, attends=True),
@@ -267,7 +265,7 @@ def _part(
     offsets: np.ndarray | int = 0,
     attends: bool = False,
 ) -> np.ndarray:
-    """int64 (tokens, 6): id, 1 = global, paragraph, sentence, first character, end."""
+    """Table rows of tokens, int64 (tokens, 6): id, 1 = global, paragraph, sentence, start and end offset."""
     rows = np.empty((len(ids), 6), dtype=np.int64)
     rows[:, 0] = ids
     rows[:, 1:4] = attends, paragraph, sentence
@@ -276,24 +274,24 @@ def _part(
 
 
 def answer_positions(question: MultihopQuestion, sequence: QuestionSequence) -> np.ndarray:
-    """Every occurrence (`answer_occurrences`) of the answer's text in the titles and the sentences of the
-    gold paragraphs that is wholly in the sequence: int64 (occurrences, 2), positions of the first and the
-    last token, inclusive, both `answerable`, in order. (0, 2) if there is none, the answer is yes, no or not
-    known, or no paragraph is known to be gold."""
+    """All occurrences of the answer's text in titles and sentences of the gold paragraphs that are entirely
+    in the sequence: int64 (occurrences, 2), positions of first and last token, inclusive, both `answerable`,
+    ascending. (0, 2) if there is none, the answer is yes, no or unknown, or no paragraph is known to be
+    gold."""
     places = answer_occurrences(question.answer, question.paragraphs, gold=question.gold_paragraphs)
     spans = [tokens for place in places if (tokens := _tokens(sequence, place)) is not None]
     return np.array(sorted(spans), dtype=np.int64).reshape(-1, 2)
 
 
 def _tokens(sequence: QuestionSequence, place: Place) -> tuple[int, int] | None:
-    """First and last token with a character of the place; None if not all of it is there."""
+    """First and last token with a character of the place; None if it is not entirely in the sequence."""
     number, part, start, end = place
     sentence = sequence.sentence
     text = (sentence == TITLE) if part == "title" else (sentence != TITLE) & (sentence != NO_SENTENCE)
     here = np.flatnonzero((sequence.paragraph == number) & text & sequence.answerable)
     starts, ends = sequence.offsets[here].T
     inside = here[(starts < end) & (ends > start)]
-    # A paragraph loses its end, so that what is there up to the last character is there from the first.
+    # Paragraphs are truncated at the end, so if the last character is there, all before it are.
     if not len(inside) or ends.max() < end:
         return None
     return int(inside[0]), int(inside[-1])
@@ -301,38 +299,38 @@ def _tokens(sequence: QuestionSequence, place: Place) -> tuple[int, int] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitFacts:
-    """What of some questions is in their sequences."""
+    """How much of some questions is in their sequences."""
 
-    questions_cut: int  # those that lose tokens
-    tokens: int  # of sentences
+    questions_cut: int  # those of which tokens are cut
+    tokens: int  # number of tokens in sentences
     tokens_lost: int
-    supporting: int  # sentences
+    supporting: int  # number of supporting sentences
     supporting_lost: int
-    span_questions: int  # those that a span answers and whose supporting sentences are known
-    without_occurrence: int  # of them, those whose answer is nowhere in what is there of gold paragraphs
+    span_questions: int  # with a span as answer and known supporting sentences
+    without_occurrence: int  # of them, those without the answer in the gold paragraphs as truncated
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class QuestionExamples:
-    """Map-style dataset of questions; each sequence is written when it is read.
+    """Map-style dataset of questions; each sequence is created when it is read.
 
     `examples[i]` is a dict of
     - `input_ids` int64 (seq,), `global_attention_mask` int64 (seq,), 1 = global;
     - `answerable` bool (seq,), True = an answer may start or end here;
     - `paragraph_positions` int64 (paragraphs,) and `sentence_positions` int64 (sentences,), of their marks;
     and with labels
-    - `labels` int64 (), the type of the answer, a number of QUESTION_TYPES;
-    - `answer_positions` int64 (occurrences, 2), see `answer_positions`;
+    - `labels` int64 (), the type of the answer, an index into QUESTION_TYPES;
+    - `answer_positions` int64 (occurrences, 2), first and last token of each occurrence of the answer;
     - `paragraph_labels` int64 (paragraphs,), 1 = has supporting sentences;
     - `sentence_labels` int64 (sentences,), 1 = supporting.
     """
 
     questions: Sequence[MultihopQuestion]
-    encoded: Mapping[str, EncodedQuestion]  # by id; `EncodedQuestions` encodes each when it is first needed
+    encoded: Mapping[str, EncodedQuestion]  # by id; `EncodedQuestions` encodes each when first read
     special: SpecialTokens
     marks: QuestionMarks
     max_length: int  # of a sequence, special tokens included
-    labelled: bool = True  # False = the four keys of labels are left out
+    labelled: bool = True  # False = leave out the four label keys
 
     def __post_init__(self) -> None:
         for question in self.questions if self.labelled else ():
@@ -351,12 +349,12 @@ class QuestionExamples:
         return sequence.inputs | labels
 
     def describe(self, index: int) -> QuestionSequence:
-        """The sequence of one question with what was left out of it."""
+        """The sequence of one question, with what was truncated from it."""
         encoded = self.encoded[self.questions[checked_index(index, len(self), "question")].id]
         return question_sequence(encoded, special=self.special, marks=self.marks, max_length=self.max_length)
 
     def fit_facts(self) -> FitFacts:
-        """How much of the questions is in their sequences; reads all of them."""
+        """Measure how much of the questions is in their sequences; reads all of them."""
         total: Counter[str] = Counter()
         for index, question in enumerate(self.questions):
             total.update(_fit(question, self.describe(index)))
@@ -364,7 +362,7 @@ class QuestionExamples:
 
 
 def _labels(question: MultihopQuestion, sequence: QuestionSequence) -> dict[str, np.ndarray]:
-    """The four keys that the answer and the supporting facts of a question give."""
+    """The four label keys, from the answer and the supporting facts of a question."""
     needed, gold = _needed(question), question.gold_paragraphs
     supporting = [tuple(name) in needed for name in sequence.sentence_names.tolist()]
     return {
@@ -376,13 +374,13 @@ def _labels(question: MultihopQuestion, sequence: QuestionSequence) -> dict[str,
 
 
 def _needed(question: MultihopQuestion) -> set[tuple[int, int]]:
-    """Paragraph and number in it of each supporting sentence."""
+    """Paragraph, and index in it, of each supporting sentence."""
     numbers = {paragraph.title: number for number, paragraph in enumerate(question.paragraphs)}
     return {(numbers[title], sentence) for title, sentence in question.supporting}
 
 
 def _fit(question: MultihopQuestion, sequence: QuestionSequence) -> dict[str, int]:
-    """What one question adds to each field of FitFacts."""
+    """The contribution of one question to each field of FitFacts."""
     needed = _needed(question)
     present = set(map(tuple, sequence.sentence_names.tolist()))
     seeks_span = question.type == "span" and bool(needed)
@@ -427,7 +425,7 @@ class QuestionCollate:
     pad_token_id: int
 
     def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, torch.Tensor]:
-        """Pad and stack; the four keys of labels are in all examples or in none. `answer_positions` (batch,
+        """Pad and stack; the four label keys must be in all examples or in none. `answer_positions` (batch,
         occurrences, 2) may have 0 occurrences."""
         fill = _FILL | {"input_ids": self.pad_token_id}
         batch = collated(examples, needed=_INPUTS, optional=_LABELS, fill=fill)

@@ -1,14 +1,14 @@
-"""Tagged documents as examples of document-attentive taggers (Joerke et al. 2020, "Doc-ARC"): labelled
-sequences, and where their words stand elsewhere in the document.
+"""Examples for document-attentive taggers (Joerke et al. 2020, "Doc-ARC"), from tagged documents: labelled
+sequences, and the places of other occurrences of their words in the document.
 
-Section 3: "All unlabeled (context) sequences longer than 256 tokens are partitioned into chunks". So is a
-labelled sentence that is too long, and the tags of its parts are joined again before they are scored. A
-single word that is too long, as an address may be, becomes a sequence, of which the encoders read the first
-pieces.
+Section 3: "All unlabeled (context) sequences longer than 256 tokens are partitioned into chunks". The same is
+done with labelled sentences that are too long; the tags of their parts are joined again before scoring. A
+single word that is too long, such as an address, becomes a sequence of which the encoders read only the first
+subword tokens.
 
 Section 2.1: "The 'closest' sequences are those with the minimum absolute difference in sentence index to the
-target sentence"; "we allow sequences to attend over the target occurrence itself". The paper leaves open, and
-we choose: of occurrences at the same distance the earlier is nearer, and several in one sentence count each.
+target sentence"; "we allow sequences to attend over the target occurrence itself". Where the paper is silent,
+we choose: of occurrences at the same distance the earlier is closer, and several in one sentence all count.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from cdlm_lab.examples.passes import checked_index
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitDocument:
-    """A document whose long sentences are cut."""
+    """A document whose long sentences are split into sequences."""
 
-    # Its sentences are the sequences; the words of the original in their order, none missing. The tags are
-    # those of the original too, so the later part of a span that was cut starts with `I-`.
+    # Its sentences are the sequences, with all words of the original in order. The tags are those of the
+    # original too, so that the later part of a span that was split starts with `I-`.
     document: TaggedDocument
-    origin: tuple[int, ...]  # of each sequence the number of the sentence that it is, or is a part of
-    shortened: int = 0  # how many words have more pieces than a sequence may; only their first ones are read
+    origin: tuple[int, ...]  # for each sequence, the index of the original sentence
+    shortened: int = 0  # number of words too long for a sequence; only their first pieces are read
 
 
 def split_long(
@@ -44,14 +44,14 @@ def split_long(
     most_labelled: int,
     most_context: int,
 ) -> SplitDocument:
-    """Cut sentences between words, so that no sequence has more pieces than it may.
+    """Split sentences between words, so that no sequence is longer than the maximum.
 
-    Each part takes as many words as it has room for. Tags are not looked at: where spans end is not known of
-    a document that is yet to be tagged.
+    Each part takes as many words as fit. Tags are ignored: where spans end is unknown for a document that is
+    yet to be tagged.
 
     Args:
-        pieces: how many pieces of the tokenizer each word of a sentence has.
-        most_labelled, most_context: pieces of a sequence, special tokens not counted.
+        pieces: returns the number of subword tokens of each word of a sentence.
+        most_labelled, most_context: maximum subword tokens of a sequence, special tokens not counted.
 
     Example: with room for 4 pieces, words of 2, 1, 2 and 3 give sequences of two words, one and one.
     """
@@ -78,7 +78,7 @@ def split_long(
 
 
 def _parts(sentence: TaggedSentence, sizes: Sequence[int], most: int) -> Iterator[TaggedSentence]:
-    """The sentence itself if there is room for it, else its parts."""
+    """The sentence itself if it fits, else its parts."""
     edges, room = [0], most
     for place, size in enumerate(sizes):
         if size > room and place > edges[-1]:
@@ -94,7 +94,7 @@ def _parts(sentence: TaggedSentence, sizes: Sequence[int], most: int) -> Iterato
 
 
 def joined(split: SplitDocument, tags: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Tags of the labelled sentences of the original, from those of the labelled sequences, in order."""
+    """Join the tags of labelled sequences into those of the original's labelled sentences, in order."""
     labelled, where = split.document.labelled, f"document {split.document.id}"
     if len(tags) != len(labelled):
         what = f"{where} has {len(labelled)} labelled sequences"
@@ -109,32 +109,32 @@ def joined(split: SplitDocument, tags: Sequence[Sequence[str]]) -> list[list[str
     return list(by_sentence.values())
 
 
-# Those of Lee et al. 2017, "adapted" (section 2.1): with 0, and 4 is not one of its own.
+# Buckets of Lee et al. 2017, "adapted" (section 2.1): 0 is added, and 4 has no bucket of its own.
 _LEAST = (1, 2, 3, 4, 8, 16, 32, 64)
 BUCKETS = ("0", "1", "2", "3", "4-7", "8-15", "16-31", "32-63", "64+")
 _NONE = -1
-_ROWS = 8192  # words looked for at once: with K = 50 some 20 MB, however long the book
+_ROWS = 8192  # words processed at once: about 20 MB with K = 50, however long the document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Occurrences:
-    """The nearest occurrences of each word of the labelled sentences of a document, nearest first; -1 where
-    there are fewer than K."""
+    """The closest occurrences of each word of a document's labelled sentences, closest first; -1 where there
+    are fewer than K."""
 
-    places: np.ndarray  # int32 (words, K, 2), number of the sentence in the document and of the word in it
-    distances: np.ndarray  # int32 (words, K), between the numbers of the sentences
-    starts: np.ndarray  # int64 (labelled sentences + 1,), first row of each and, last, the number of words
+    places: np.ndarray  # int32 (words, K, 2), index of the sentence and of the word in it
+    distances: np.ndarray  # int32 (words, K), difference in sentence index
+    starts: np.ndarray  # int64 (labelled sentences + 1,), first row of each; last, number of words
 
 
 def nearest_occurrences(document: TaggedDocument, *, most: int, target: bool = True) -> Occurrences:
-    """Find them, by the difference of the numbers of the sentences, at the same difference the earlier first.
+    """Find the closest occurrences of words by difference in sentence index; ties go to the earlier.
 
-    Words are of one type if they are the same string: case counts. The time grows with the words of the
-    document and with K times those of labelled sentences.
+    Words are the same if they are equal strings: case matters. The time grows with the words of the document
+    and with K times those of labelled sentences.
 
     Args:
-        document: in the sequences that distances are counted in.
-        most: K; 0 for a tagger that looks at no other occurrence.
+        document: split into the sequences in which distances are counted.
+        most: K; 0 for a tagger without attention to occurrences.
         target: True = the word itself is one of its occurrences; like the others of its sentence it is at
             distance 0. False = it is left out, and only it.
     """
@@ -156,25 +156,25 @@ def nearest_occurrences(document: TaggedDocument, *, most: int, target: bool = T
 
 
 def distance_bucket(distances: np.ndarray) -> np.ndarray:
-    """Numbers in BUCKETS of distances in sentences, int64 of the same shape; 0 too where there is no
-    occurrence (-1), so that each is a row of an embedding: masks come from places."""
+    """Bucket indices (into BUCKETS) of distances in sentences, int64 of the same shape; also 0 where there is
+    no occurrence (-1), so that each is a valid row of an embedding: such entries are masked by `places`."""
     return np.searchsorted(_LEAST, distances, side="right")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Listing:
-    """The words of a document, numbered through, in two orders in which those of a type stand together."""
+    """The words of a document, numbered consecutively, in two orders in which equal words are adjacent."""
 
-    # Of each word (words,) its type, its sentence and its number in that.
+    # For each word (words,): number of its type (equal words), of its sentence, and of the word in that.
     kind: np.ndarray
     sentence: np.ndarray
     word: np.ndarray
     forth: np.ndarray  # (words,), numbers of words by type, in the order of the text
     # (words,), the same, but from the last sentence to the first; within one in the order of the text. So
-    # what is nearest in earlier sentences stands in one piece here, as that in later ones does in `forth`,
-    # with equal distances in the order of the text.
+    # the closest words in earlier sentences are contiguous here, as those in later ones are in `forth`, and
+    # equal distances are in the order of the text.
     back: np.ndarray
-    ends: np.ndarray  # (types,), where each type ends in both
+    ends: np.ndarray  # (types,), end of each type in both orders
 
     @classmethod
     def of(cls, document: TaggedDocument) -> _Listing:
@@ -194,15 +194,15 @@ class _Listing:
         )
 
     def nearest(self, queries: np.ndarray, *, most: int, target: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers (queries, most) of the words nearest to each of some words, -1 = none; and distances."""
+        """Numbers (queries, most) of the words closest to each query word, -1 = none; and distances."""
         kind, here = self.kind[queries], self.sentence[queries]
-        # One more of the later ones, as the word itself is among them and may be left out.
+        # One more of the later ones, since the word itself is among them and may be left out.
         earlier = self._run(self.back, -self.sentence, kind, 1 - here, most)
         later = self._run(self.forth, self.sentence, kind, here, most + 1)
         words = np.concatenate([earlier, later], axis=1)
         distance = np.abs(self.sentence[words] - here[:, None])
         wanted = (words >= 0) & (target | (words != queries[:, None]))
-        far = len(self.sentence)  # farther than any
+        far = len(self.sentence)  # greater than any distance
         nearest = np.argsort(np.where(wanted, distance, far), axis=1, kind="stable")[:, :most]
         words = np.where(wanted, words, _NONE)
         return np.take_along_axis(words, nearest, axis=1), np.take_along_axis(distance, nearest, axis=1)
@@ -210,7 +210,7 @@ class _Listing:
     def _run(
         self, order: np.ndarray, rank: np.ndarray, kind: np.ndarray, least: np.ndarray, width: int
     ) -> np.ndarray:
-        """Of each type the first `width` words in `order` whose `rank` is at least `least`; -1 = none."""
+        """For each type the first `width` words in `order` whose `rank` is at least `least`; -1 = none."""
         span = self.sentence.max() + 2  # ranks lie between -max and max; `least` may be one more
         keys = self.kind[order] * 2 * span + rank[order]
         places = np.searchsorted(keys, kind * 2 * span + least)[:, None] + np.arange(width)
@@ -220,28 +220,26 @@ class _Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TagExample:
-    """A labelled sequence."""
+    """A labelled sequence, with the occurrences of its words."""
 
-    document: int  # its number among the documents of the examples
-    sentence: int  # its number in that document, in sequences
+    document: int  # index among the documents of the examples
+    sentence: int  # index of the sequence in that document
     words: tuple[str, ...]
-    labels: np.ndarray  # int64 (words,), numbers of tags
-    places: (
-        np.ndarray
-    )  # int64 (words, K, 2), sequence and word of each occurrence, in this document; -1 = none
-    buckets: np.ndarray  # int64 (words, K), numbers in BUCKETS; 0 where there is no occurrence
+    labels: np.ndarray  # int64 (words,), tag indices
+    places: np.ndarray  # int64 (words, K, 2), sequence and word of occurrences in the document; -1 = none
+    buckets: np.ndarray  # int64 (words, K), indices into BUCKETS; 0 where there is no occurrence
 
 
 class TagExamples:
     """Map-style dataset with a `TagExample` for each labelled sequence, document after document.
 
-    The occurrences of a document are looked up when one of its examples is first read, and kept: 9 bytes
-    for each word of a labelled sequence and each of its K occurrences, nothing for words of the context.
+    The occurrences of a document are found when one of its examples is first read, and cached: 9 bytes for
+    each word of a labelled sequence and each of its K occurrences, nothing for words of the context.
 
     Attributes:
-        documents: that `document` of an example is the number in.
-        tags: that labels are the numbers in.
-        most: K, occurrences of a word; 0 for a tagger that looks at none.
+        documents: the documents that `document` of an example is an index into.
+        tags: the tags that labels are indices into.
+        most: K, maximum occurrences of a word; 0 for a tagger without attention to them.
         target: True = a word is one of its own occurrences.
         sequences: int64 (examples, 2), document and sequence of each example.
     """
@@ -252,7 +250,7 @@ class TagExamples:
         check_least(0, most=most)
         self.documents, self.tags, self.most, self.target = documents, tuple(tags), most, target
         self._labels = {tag: number for number, tag in enumerate(self.tags)}
-        self._kept: dict[int, tuple[np.ndarray, ...]] = {}  # of a document: starts, places, buckets
+        self._kept: dict[int, tuple[np.ndarray, ...]] = {}  # document -> starts, places, buckets
         pairs = [(n, sentence) for n, split in enumerate(documents) for sentence in split.document.labelled]
         self.sequences = np.array(pairs, dtype=np.int64).reshape(-1, 2)
         for n, number in pairs:
@@ -285,8 +283,8 @@ class TagExamples:
         )
 
     def in_order(self, order: Sequence[int] | np.ndarray) -> TagExamples:
-        """The examples of these numbers, in this order, one maybe more than once; occurrences that one of the
-        two looks up, both have."""
+        """A dataset of the examples with these indices, in this order, with repetitions if wanted; both
+        datasets share their cache of occurrences."""
         chosen = copy.copy(self)
         chosen.sequences = np.array([self._sequence(n) for n in order], dtype=np.int64).reshape(-1, 2)
         return chosen
@@ -297,8 +295,8 @@ class TagExamples:
 
 
 def context_of(examples: Iterable[TagExample]) -> list[tuple[int, int]]:
-    """Document and sequence of all places of some examples, each once, sorted: what has to be encoded so that
-    their words can be looked up in it."""
+    """Document and sequence of all occurrences in some examples, without duplicates, sorted: what must be
+    encoded for attention to them."""
     context = set()
     for example in examples:
         sequences = np.unique(example.places[..., 0])
@@ -307,20 +305,20 @@ def context_of(examples: Iterable[TagExample]) -> list[tuple[int, int]]:
 
 
 def words_read(examples: TagExamples) -> list[tuple[str, ...]]:
-    """The words of all sequences that a tagger of these examples reads: theirs, and their places', each once,
-    document after document."""
+    """The words of all sequences that a tagger reads for these examples, the labelled ones and those with
+    occurrences, without duplicates, document after document."""
     targets = set(map(tuple, examples.sequences.tolist()))
     places = targets.union(context_of(examples[number] for number in range(len(examples))))
     return [examples.documents[number].document.sentences[place].words for number, place in sorted(places)]
 
 
 def document_runs(examples: TagExamples, *, batch_size: int, rng: np.random.Generator) -> np.ndarray:
-    """An order, int64 (examples,), whose batches are neighbours of one document, for sharing their context.
+    """An order, int64 (examples,), whose batches are neighbours of one document, for sharing context.
 
-    What a document has beyond whole batches is taken from its start and its end, how much from which is
-    drawn, so that batches differ from one call to the next. These leftovers of all documents, which are
-    shuffled, make batches of several documents. Batches are shuffled; only the last can be shorter, so the
-    order may be cut into batches from its start.
+    What a document has beyond whole batches is taken from its start and its end in random proportion, so that
+    batches differ between calls. These leftovers of all documents are shuffled and form batches of several
+    documents. The order of batches is random; only the last can be shorter, so the order may be cut into
+    batches from its start.
     """
     check_least(batch_size=batch_size)
     document = examples.sequences[:, 0]

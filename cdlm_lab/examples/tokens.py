@@ -1,4 +1,4 @@
-"""From texts to the ids of their tokens: what every kind of example reads is tokenised here."""
+"""From texts to token ids: all kinds of examples are tokenised by the functions in this module."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ DOCUMENT_START, DOCUMENT_END = "<doc-s>", "</doc-s>"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecialTokens:
-    """Ids of the special tokens, by whatever names the tokenizer has them (`<s>` and `</s>` for RoBERTa)."""
+    """Ids of the special tokens, whatever the tokenizer calls them (`<s>` and `</s>` for RoBERTa)."""
 
-    framing: ClassVar[int] = 2  # special tokens a sequence has at any rate: `[CLS]` and `[SEP]`
-    per_document: ClassVar[int] = 2  # those that each document costs: `<doc-s>` and `</doc-s>`
+    framing: ClassVar[int] = 2  # special tokens of every sequence: `[CLS]` and `[SEP]`
+    per_document: ClassVar[int] = 2  # special tokens per document: `<doc-s>` and `</doc-s>`
 
     start: int  # `<doc-s>`, before each document (CDLM section 2.2)
     end: int  # `</doc-s>`, after it
     cls: int  # first token of a sequence
     sep: int  # last token of a sequence
-    pad: int  # fills a batch up
+    pad: int  # padding of batches
     mask: int  # what a model reads in place of a masked token
-    # Every id that is no text, the six above and others the tokenizer marks so, such as `[UNK]`. None of them
-    # is ever masked, and none is ever put in as a random replacement.
+    # All special ids: the six above and others that the tokenizer marks as special, such as `[UNK]`. None is
+    # ever masked or used as a random replacement.
     all_special: frozenset[int]
     vocabulary_size: int  # ids are 0 to `vocabulary_size - 1`, special ones included
 
@@ -53,9 +53,9 @@ class SpecialTokens:
             raise ValueError(f"all {size} ids of the vocabulary are special: no text can be written")
 
     def is_special(self, input_ids: np.ndarray) -> np.ndarray:
-        """Bool, the shape of `input_ids`: True = the id is no text."""
+        """Bool, the shape of `input_ids`: True = the id is special."""
         special = _ascending(self.all_special)
-        # Less than half of what np.isin takes, which examples would spend a tenth of their time on.
+        # Less than half the time of np.isin, which would take a tenth of the time for an example.
         return special.take(special.searchsorted(input_ids), mode="clip") == input_ids
 
     def random_ordinary(self, count: int, *, generator: np.random.Generator) -> np.ndarray:
@@ -72,7 +72,7 @@ def _ascending(ids: frozenset[int]) -> np.ndarray:
 
 
 def from_tokenizer(tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
-    """Read the ids off a tokenizer that has `<doc-s>` and `</doc-s>` already; ValueError if it lacks one of
+    """Read the ids of a tokenizer that already has `<doc-s>` and `</doc-s>`; ValueError if it lacks any of
     the six tokens."""
     vocabulary = tokenizer.get_vocab()
     wording = {"start": DOCUMENT_START, "end": DOCUMENT_END}
@@ -87,16 +87,16 @@ def from_tokenizer(tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
 
 
 def lacking(tokenizer: PreTrainedTokenizerBase, token: str, loader: str) -> ValueError:
-    """The error of a tokenizer without a token; `loader`: the function in `cdlm_lab.models` that adds it."""
+    """The error for a tokenizer without a token; `loader`: the function in `cdlm_lab.models` that adds it."""
     what = f"the tokenizer {tokenizer.name_or_path!r} has no {token}"
     return ValueError(f"{what}: load it with cdlm_lab.models.{loader}, which adds what is missing")
 
 
 def tokenise(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, **wanted: bool) -> BatchEncoding:
-    """The tokens of each text and no others: a "[MASK]" or "</doc-s>" that somebody wrote in it is text.
+    """Tokenise texts without adding special tokens; a "[MASK]" or "</doc-s>" in a text is plain text.
 
-    Texts longer than the model are expected; whoever writes them into a sequence cuts them. `wanted`: further
-    options of the tokenizer, as `return_offsets_mapping`.
+    Texts may be longer than a model allows: they are truncated when written into a sequence. `wanted`: more
+    options of the tokenizer, such as `return_offsets_mapping`.
     """
     return tokenizer(
         list(texts),
@@ -110,14 +110,14 @@ def tokenise(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, **wanted:
 
 
 def as_within_a_text(text: str) -> str:
-    """The text with a space before it, with which a byte-level BPE takes its first word for what it is within
-    a text, whatever its settings; "" if it is blank."""
+    """The text with a space before it, so that a byte-level BPE tokenises its first word as within a text,
+    whatever its settings; "" if it is blank."""
     return f" {text.strip()}" if text.strip() else ""
 
 
 def encode_pieces(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[np.ndarray]:
-    """Tokenise texts, each as if a space stood before it: int32 (pieces,) of each; empty for a blank one, or
-    one of which nothing is left, as a lone control character."""
+    """Tokenise texts, each as if a space stood before it: a list of int32 (pieces,), empty for a blank text
+    or one that yields no token, such as a lone control character."""
     if not texts:
         return []  # tokenizers refuse an empty list
     encoded = tokenise([as_within_a_text(text) for text in texts], tokenizer)
@@ -128,8 +128,8 @@ def tokenise_words(words: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> 
     """Tokenise word by word, each as if a space stood before it, punctuation too: corpora that consist of
     words do not say where their texts had spaces.
 
-    Returns ids, int64 (pieces,), and the number of the word of each, int64 (pieces,), rising; a word that the
-    tokenizer makes nothing of, as a lone control character, has no piece.
+    Returns ids, int64 (pieces,), and for each the index of its word, int64 (pieces,), ascending; a word that
+    yields no token, such as a lone control character, has none.
     """
     encoded = tokenise([f" {word}" for word in words], tokenizer, is_split_into_words=True)
     return np.array(encoded["input_ids"], dtype=np.int64), np.array(encoded.word_ids(), dtype=np.int64)
@@ -140,8 +140,8 @@ Encoded = TypeVar("Encoded")
 
 
 class EncodedById(Mapping[str, Encoded], Generic[Record, Encoded]):
-    """Records by their ids, each encoded when it is first read and then kept. `records` may name one several
-    times, but not two different ones of one id; `kind`: what messages call them, as "documents"."""
+    """Mapping from ids to encoded records, each encoded when it is first read and then cached. `records` may
+    have a record several times, but not two different ones with one id; `kind`: their name in messages."""
 
     def __init__(self, records: Iterable[Record], encode: Callable[[Record], Encoded], *, kind: str) -> None:
         self._records: dict[str, Record] = {}
@@ -168,23 +168,21 @@ class EncodedById(Mapping[str, Encoded], Generic[Record, Encoded]):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EncodedDocument:
-    """A document in subwords."""
+    """A document of words in subword tokens."""
 
     document: CoreferenceDocument
     input_ids: np.ndarray  # int64 (subword,), no special tokens
-    starts: (
-        np.ndarray
-    )  # int64 (tokens + 1,), first subword of each token, and at the end the number of subwords
+    starts: np.ndarray  # int64 (tokens + 1,), first subword of each token; last, the number of subwords
 
     def subwords(self, tokens: TokenSpan) -> TokenSpan:
-        """The span of subwords of a span of tokens."""
+        """The span of subwords that a span of the document's tokens covers."""
         start, end = tokens
         return int(self.starts[start]), int(self.starts[end])
 
 
 def encode_document(document: CoreferenceDocument, tokenizer: PreTrainedTokenizerBase) -> EncodedDocument:
-    """Tokenise a document word by word; a word without any subword, as a lone control character, is unknown:
-    ValueError if the tokenizer has no id for that."""
+    """Tokenise a document word by word; a word that yields no subword, such as a lone control character,
+    becomes the unknown token. ValueError if the tokenizer has none."""
     ids, words = tokenise_words(document.tokens, tokenizer)
     counts = np.bincount(words, minlength=len(document.tokens))
     if len(silent := np.flatnonzero(counts == 0)):
@@ -197,7 +195,7 @@ def encode_document(document: CoreferenceDocument, tokenizer: PreTrainedTokenize
 
 
 class EncodedDocuments(EncodedById[CoreferenceDocument, EncodedDocument]):
-    """Documents of words by their ids."""
+    """Tokenised documents of words by id, each encoded when it is first read."""
 
     def __init__(self, documents: Iterable[CoreferenceDocument], tokenizer: PreTrainedTokenizerBase) -> None:
         super().__init__(documents, lambda one: encode_document(one, tokenizer), kind="documents")
@@ -221,19 +219,20 @@ def pieces_of(sentence: str) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Vocabulary:
-    """Numbers of words: 0 is filling, 1 a word that is not known, words count from 2. They are words in lower
-    case with punctuation apart ("Don't go!" is don ' t go !), or the subwords of a tokenizer.
+    """Maps words to numbers: 0 is padding, 1 an unknown word, known words count from 2. Words are
+    lower-cased, with punctuation apart ("Don't go!" is don ' t go !), or they are the subword tokens of a
+    tokenizer.
 
-    Make it with `of_words`, `of_tokenizer` or `of_sentences`. `len` of it is how many numbers there are.
+    Create it with `of_words`, `of_tokenizer` or `of_sentences`. `len` of it is how many numbers there are.
     """
 
-    words: tuple[str, ...] = ()  # those that have the numbers 2, 3, ...; none if there is a tokenizer
-    tokenizer: PreTrainedTokenizerBase | None = None  # of the subwords; None for words
+    words: tuple[str, ...] = ()  # the words with the numbers 2, 3, ...; empty with a tokenizer
+    tokenizer: PreTrainedTokenizerBase | None = None  # for subword tokens; None for words
 
     @classmethod
     def of_words(cls, words: Iterable[str]) -> Vocabulary:
-        """Word n of a list, none of them twice, gets the number n + 2; one that `pieces_of` never yields is
-        never met."""
+        """Give word n of a list the number n + 2; ValueError for duplicates or an empty list. A word that
+        `pieces_of` never yields is never found."""
         listed = tuple(words)
         if not listed:
             raise ValueError("a vocabulary without words; give at least one")
@@ -244,13 +243,13 @@ class Vocabulary:
 
     @classmethod
     def of_tokenizer(cls, tokenizer: PreTrainedTokenizerBase) -> Vocabulary:
-        """A subword's number is its id plus 2; UNKNOWN is none of them, the tokenizer has its own."""
+        """Give a subword token its id plus 2; UNKNOWN is not used, since the tokenizer has its own."""
         return cls(tokenizer=tokenizer)
 
     @classmethod
     def of_sentences(cls, sentences: Iterable[str], *, least: int = 2) -> Vocabulary:
-        """Words that occur at least `least` times, the most frequent first, equals in order of the alphabet.
-        Give it the sentences of the training split and no others."""
+        """Words that occur at least `least` times, most frequent first, ties in alphabetical order. Pass only
+        sentences of the training split."""
         check_least(least=least)
         counts = Counter(piece for sentence in sentences for piece in pieces_of(sentence))
         often = [word for word, count in counts.items() if count >= least]
@@ -260,8 +259,8 @@ class Vocabulary:
 
     @classmethod
     def load(cls, folder: str | Path) -> Vocabulary:
-        """What `save_pretrained` left in a folder; DataError if a file is missing, damaged or holds something
-        else."""
+        """Load what `save_pretrained` wrote to a folder; DataError if a file is missing or damaged, or holds
+        something else."""
         path = Path(folder) / VOCABULARY_FILE
         read = parse_json(read_text(path), path, remedy=_REMEDY)
         if read == {"sort": "subwords"}:
@@ -275,7 +274,7 @@ class Vocabulary:
             raise DataError(path, str(error), _REMEDY, field="words") from None
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Write `vocabulary.json`, and beside it the files of the tokenizer if there is one."""
+        """Write `vocabulary.json`, and the tokenizer's files beside it if there is a tokenizer."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         written: dict[str, object] = {"sort": "words", "words": self.words}
@@ -291,7 +290,7 @@ class Vocabulary:
         return FIRST_WORD + 1 + max(self.tokenizer.get_vocab().values())  # ids may have gaps
 
     def numbers(self, sentence: str, *, most: int) -> np.ndarray:
-        """The first `most` words of a sentence, int64 (words,); one UNKNOWN if there are none."""
+        """Numbers of the first `most` words of a sentence, int64 (words,); one UNKNOWN if it has no words."""
         check_least(most=most)
         if self.tokenizer is None:
             numbers = [self._number_of.get(piece, UNKNOWN) for piece in pieces_of(sentence)[:most]]
@@ -306,7 +305,7 @@ class Vocabulary:
 
 
 def _read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
-    from transformers import AutoTokenizer, PretrainedConfig  # here, so that words do without it
+    from transformers import AutoTokenizer, PretrainedConfig  # imported here: not needed for words
 
     try:
         return AutoTokenizer.from_pretrained(
@@ -315,14 +314,14 @@ def _read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
             trust_remote_code=False,
             local_files_only=True,
         )
-    except Exception as error:  # of many kinds, as tokenizers and transformers have them
+    except Exception as error:  # tokenizers and transformers raise many kinds
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         what = f"no tokenizer can be read from it ({reason})"
         raise DataError(folder, what, _REMEDY, field="folder") from None
 
 
 def token_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> tuple[list[str], np.ndarray]:
-    """The text of each token without its joining sign, and whether a space stands before it ((tokens,) bool).
+    """The text of each token without its continuation sign, and whether a space precedes it ((tokens,) bool).
 
     Knows the signs of byte-level BPE (a leading `Ġ`), WordPiece (`##` inside words) and SentencePiece (`▁`).
     """

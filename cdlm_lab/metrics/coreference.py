@@ -1,20 +1,20 @@
 """Coreference scores: MUC, B-cubed, CEAFe, LEA, the CoNLL mean of the first three, and a baseline.
 
-`key` is gold, `response` is the system's answer: iterables of clusters, a cluster being an iterable of
-hashable mentions that name their document, such as (document, start, end). The numbers are those of the
-CoNLL reference scorer (Pradhan et al. 2014) and, with LEA, of coval (Moosavi and Strube 2016):
+`key` is gold, `response` is the predicted clustering: iterables of clusters, a cluster being an iterable of
+hashable mentions that name their document, such as (document, start, end). The numbers are those of the CoNLL
+reference scorer (Pradhan et al. 2014) and, for LEA, of coval (Moosavi and Strube 2016):
 
-- Nothing is repaired: spurious and missing mentions stay where they are, in the sizes of their clusters.
+- Nothing is repaired: spurious and missing mentions still count in the sizes of their clusters.
 - Singletons count. `singletons=False` drops the clusters of one mention from each side first; such scores
   cannot be compared with others, so label them "without singletons".
 - 0 / 0 is 0. An empty side scores 0, and so does MUC where there are only singletons, even if all are right.
 - The score of a corpus is a ratio of sums, `Parts`, never a mean over topics. Parts of topics add up to those
   of the corpus if no cluster has mentions of two topics: `parts_by_topic` refuses others, `joined_topics`
-  takes topics that share clusters as one.
+  merges topics that share clusters.
 
-The baseline, mentions of one head word, follows rules that were settled on the dev topics of ECB+; with gold
-sub-topics, stems raise CoNLL F1 there from 73.2 to 77.1 for events and leave entities as they are (71.3,
-71.2).
+The baseline clusters mentions with the same head word, by rules that were settled on the dev topics of ECB+;
+with gold sub-topics, stemming raises CoNLL F1 there from 73.2 to 77.1 for events and leaves entities as they
+are (71.3, 71.2).
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ SCORE_PARTS = ("recall", "precision", "f1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlaps:
-    """What two clusterings share."""
+    """The mentions that the clusters of two clusterings share."""
 
-    key_sizes: np.ndarray  # (key,), mentions of each cluster
+    key_sizes: np.ndarray  # (key,), number of mentions in each cluster
     response_sizes: np.ndarray  # (response,)
-    key: np.ndarray  # (pair,), number of a cluster that shares mentions with that in `response`
-    response: np.ndarray  # (pair,); each pair once
-    common: np.ndarray  # (pair,), how many mentions they share, at least 1
+    key: np.ndarray  # (pair,), index of a cluster that shares mentions with that in `response`
+    response: np.ndarray  # (pair,), index of that cluster; each pair once
+    common: np.ndarray  # (pair,), number of mentions they share, at least 1
 
     def exchanged(self) -> Overlaps:
-        """The response in the role of the key: the recall of this is the precision of that."""
+        """Key and response exchanged: the recall of one is the precision of the other."""
         return Overlaps(
             key_sizes=self.response_sizes,
             response_sizes=self.key_sizes,
@@ -84,8 +84,8 @@ def overlaps(key: Clusters, response: Clusters, *, singletons: bool = True) -> O
 
 
 def checked_clusters(clusters: Clusters, *, side: str) -> list[list[Hashable]]:
-    """The clusters as lists, refused with TypeError or ValueError unless every mention is hashable and occurs
-    once (the reference scorer drops all but the first). `side` is their name in errors: "key", "response"."""
+    """The clusters as lists; TypeError or ValueError unless every mention is hashable and occurs once (the
+    reference scorer drops all but the first). `side` is their name in errors: "key", "response"."""
     checked = [
         _as_list(f"{side}[{number}]", cluster, "mentions")
         for number, cluster in enumerate(_as_list(side, clusters, "clusters"))
@@ -122,11 +122,11 @@ def _as_list(name: str, value: object, content: str) -> list:
 def joined_topics(
     *clusterings: Clusters, topic: Callable[[Hashable], Hashable]
 ) -> Callable[[Hashable], frozenset]:
-    """A `topic` for `parts_by_topic` that no cluster crosses: topics that share clusters are taken together.
+    """A `topic` for `parts_by_topic` that no cluster crosses: topics that share clusters are merged.
 
     ECB+ needs it for entities: a few gold chains, such as a place, run through two topics. `clusterings`: the
-    key, and the response of every system that is compared; no iterators. It gives the set of topics that a
-    mention of these clusterings is scored with; KeyError for other topics.
+    key, and the response of every system that is compared; no iterators. Maps a mention of these clusterings
+    to the set of topics that it is scored with; KeyError for other topics.
     """
     unit_of: dict[Hashable, frozenset] = {}
     for number, clusters in enumerate(clusterings):
@@ -138,9 +138,9 @@ def joined_topics(
 
 
 def largest_total(rows: np.ndarray, columns: np.ndarray, weights: np.ndarray) -> float:
-    """Largest sum of weights (none negative) over pairs that share no row and no column.
+    """The largest sum of weights (none negative) over pairs such that no two share a row or a column.
 
-    Rows and columns fall into components that no pair connects; each is aligned by itself, so no table is
+    Rows and columns fall into components that no pair connects; each is aligned separately, so no table is
     larger than one component, of r rows and c columns: 8 * r * c bytes.
     """
     if not len(weights):
@@ -172,7 +172,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The sums that a measure divides; `Parts()` is of nothing."""
+    """The numerators and denominators of a measure; `Parts()` is all zero."""
 
     recall_numerator: float = 0.0
     recall_denominator: float = 0.0
@@ -180,7 +180,7 @@ class Parts:
     precision_denominator: float = 0.0
 
     def __add__(self, other: Parts) -> Parts:
-        """Parts of two topics together, if they share no cluster."""
+        """The parts of two topics together, exact if they share no cluster."""
         if not isinstance(other, Parts):
             return NotImplemented
         return Parts(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
@@ -201,7 +201,7 @@ def score(key: Clusters, response: Clusters, *, singletons: bool = True) -> dict
 
 
 def score_parts(key: Clusters, response: Clusters, *, singletons: bool = True) -> dict[str, Parts]:
-    """The sums behind `muc`, `b_cubed`, `ceaf_e` and `lea`."""
+    """The numerators and denominators of `muc`, `b_cubed`, `ceaf_e` and `lea`."""
     counted = overlaps(key, response, singletons=singletons)
     return {measure: parts(counted) for measure, parts in _MEASURES.items()}
 
@@ -209,10 +209,10 @@ def score_parts(key: Clusters, response: Clusters, *, singletons: bool = True) -
 def parts_by_topic(
     key: Clusters, response: Clusters, *, topic: Callable[[Hashable], Hashable], singletons: bool = True
 ) -> dict[Hashable, dict[str, Parts]]:
-    """`score_parts` of each topic, in the order of the key, then the topics that only the response has: so
+    """`score_parts` for each topic, in the order of the key, then the topics that only the response has: so
     two responses to the same mentions give the same topics in the same order, as paired tests need them.
 
-    `topic` gives the topic, or another unit of a test of significance, of a mention.
+    `topic` returns the topic of a mention, or another unit for tests of significance.
     """
     sides: dict[str, dict[Hashable, list]] = {"key": {}, "response": {}}
     for side, clusters in (("key", key), ("response", response)):
@@ -233,7 +233,7 @@ def parts_by_topic(
 
 
 def total_parts(parts_of_topics: Iterable[Mapping[str, Parts]]) -> dict[str, Parts]:
-    """Parts of several topics together, for each measure; exact if they share no cluster."""
+    """The parts of several topics together, for each measure; exact if they share no cluster."""
     topics = list(parts_of_topics)
     return {measure: sum((parts[measure] for parts in topics), Parts()) for measure in _MEASURES}
 
@@ -249,7 +249,7 @@ def scores_of_parts(parts: Mapping[str, Parts]) -> dict[str, Score]:
 def count_table(
     parts_of_topics: Iterable[Mapping[str, Parts]], *, measures: Sequence[str] = CONLL
 ) -> np.ndarray:
-    """(topics, 4 * measures), for each measure the numbers of `Parts`: for paired tests of `mean_f1`."""
+    """(topics, 4 * measures), the four numbers of `Parts` for each measure: for paired tests of `mean_f1`."""
     rows = [
         [number for measure in measures for number in astuple(parts[measure])] for parts in parts_of_topics
     ]
@@ -257,8 +257,8 @@ def count_table(
 
 
 def mean_f1(counts: ArrayLike) -> np.ndarray:
-    """Mean over measures of the F1 of summed rows of `count_table`, (..., 4 * measures) to (...); by default
-    the CoNLL F1."""
+    """The mean over measures of the F1 of summed rows of `count_table`, (..., 4 * measures) to (...); by
+    default the CoNLL F1."""
     counts = np.asarray(counts, dtype=np.float64)
     if counts.ndim == 0 or not counts.shape[-1] or counts.shape[-1] % 4:
         raise ValueError(f"counts has shape {counts.shape}; its last axis must hold four numbers a measure")
@@ -267,7 +267,7 @@ def mean_f1(counts: ArrayLike) -> np.ndarray:
 
 
 def _ratios(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Recall, precision and F1, (...), of (..., 4), the numbers of `Parts` in their order."""
+    """Recall, precision and F1, (...), from (..., 4), the numbers of `Parts` in order."""
 
     def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
         return np.divide(numerator, denominator, out=np.zeros(denominator.shape), where=denominator != 0)
@@ -283,23 +283,23 @@ def _both_ways(recall: Callable[[Overlaps], tuple[float, float]]) -> Callable[[O
 
 @_both_ways
 def _muc(o: Overlaps) -> tuple[float, float]:
-    """Links kept, of the n - 1 that it takes to join n mentions (Vilain et al. 1995)."""
-    missing = o.key_sizes - o.sum_by_key(o.common)  # each a piece of its own
+    """Links that are recovered, out of the n - 1 needed to connect n mentions (Vilain et al. 1995)."""
+    missing = o.key_sizes - o.sum_by_key(o.common)  # each of these is a separate piece
     pieces = o.sum_by_key(np.ones(len(o.common))) + missing
     return math.fsum(o.key_sizes - pieces), math.fsum(o.key_sizes - 1)
 
 
 @_both_ways
 def _b_cubed(o: Overlaps) -> tuple[float, float]:
-    """Share of its cluster that each mention is left with, averaged (Bagga and Baldwin 1998); a mention
-    without a twin is left with nothing."""
+    """For each mention the fraction of its cluster that stays with it, averaged (Bagga and Baldwin 1998); 0
+    for a mention that the other side does not have."""
     share = o.common / o.key_sizes[o.key]  # the same for all `common` mentions
     return math.fsum(o.common * share), math.fsum(o.key_sizes)
 
 
 def _ceaf_e(o: Overlaps) -> Parts:
-    """Similarity of clusters aligned one to one in the best way (Luo 2005), phi4: twice the mentions shared,
-    over the sizes of both clusters."""
+    """The similarity of clusters under the best one-to-one alignment (Luo 2005), phi4: twice the number of
+    shared mentions, over the sizes of both clusters."""
     phi4 = 2 * o.common / (o.key_sizes[o.key] + o.response_sizes[o.response])
     similarity = largest_total(o.key, o.response, phi4)
     # the denominators: each cluster aligned with itself, at a similarity of 1
@@ -308,7 +308,7 @@ def _ceaf_e(o: Overlaps) -> Parts:
 
 @_both_ways
 def _lea(o: Overlaps) -> tuple[float, float]:
-    """Share of its links (pairs of mentions) that each cluster keeps, weighted by size (Moosavi and Strube
+    """Fraction of its links (pairs of mentions) that each cluster keeps, weighted by size (Moosavi and Strube
     2016). A singleton has one link, to itself, which it keeps if it is a singleton on the other side too."""
     links = np.where(o.key_sizes == 1, 1, o.key_sizes * (o.key_sizes - 1) / 2)
     both_single = (o.key_sizes[o.key] == 1) & (o.response_sizes[o.response] == 1)
@@ -327,7 +327,7 @@ with within without
 """
 _RELATIVES = "who whom whose which that where when while"
 _CUTS = frozenset([*_PREPOSITIONS.split(), *_RELATIVES.split(), ","])
-# A word, and its forms that no rule for endings recognises.
+# Words with their irregular forms, which no rule for endings recognises.
 _IRREGULAR = """
 be: am is are was were been being; bear: bore born; become: became; begin: began begun; bite: bit bitten;
 bleed: bled; blow: blew blown; break: broke broken; bring: brought; build: built; buy: bought;
@@ -353,11 +353,12 @@ _APOSTROPHES = ("'", "\u2019", "`", "\u00b4")
 
 
 def head_word(tokens: Sequence[str], *, stem: bool = False) -> str:
-    """The word of a mention that is likely to name what it is about, in lower case.
+    """The word of a mention that most likely names what it is about, in lower case.
 
-    It is the last word before the first preposition, relative pronoun or comma, those at the very start left
-    out: "the Kodak Theatre at Hollywood" -> theatre, "after one season" -> season, "opened fire" -> fire.
-    Punctuation and possessive endings are no words. Conjunctions do not cut. `stem`: without its ending.
+    It is the last word before the first preposition, relative pronoun or comma, except those at the very
+    start: "the Kodak Theatre at Hollywood" -> theatre, "after one season" -> season, "opened fire" -> fire.
+    Punctuation and possessive endings are not words; conjunctions do not count here. `stem`: True = without
+    its ending.
     """
     if not tokens:
         raise ValueError("a mention without tokens has no head; give at least one token")
@@ -365,13 +366,13 @@ def head_word(tokens: Sequence[str], *, stem: bool = False) -> str:
     while len(words) > 1 and words[0] in _CUTS:
         words = words[1:]
     if not words:
-        return " ".join(tokens).lower()  # signs only, such as "$"
+        return " ".join(tokens).lower()  # only symbols, such as "$"
     cut = next((place for place, word in enumerate(words) if place and word in _CUTS), len(words))
     return word_stem(words[cut - 1]) if stem else words[cut - 1]
 
 
 def _words(tokens: Sequence[str]) -> list[str]:
-    """Words and commas in lower case, without possessive endings; the last is a word."""
+    """Words and commas in lower case, without possessive endings; the last one is a word."""
     lowered = [token.lower() for token in tokens]
     words: list[str] = []
     for before, token in zip(["", *lowered], lowered, strict=False):
@@ -387,8 +388,8 @@ def _words(tokens: Sequence[str]) -> list[str]:
 def word_stem(word: str) -> str:
     """A lower-case English word without the endings of plurals and of verbs; not always a word itself.
 
-    "said" -> say, from a table of irregular words; "parties" -> parti, as "party"; "charged", "charging" and
-    "charges" -> charg, as "charge". Endings that make another part of speech (-ion, -er) stay.
+    "said" -> say, from a table of irregular words; "parties" -> parti, like "party"; "charged", "charging"
+    and "charges" -> charg, like "charge". Endings that form another part of speech (-ion, -er) are kept.
     """
     word = _REGULAR_FORM.get(word, word)
     if len(word) > 4 and word.endswith("ies"):
@@ -407,9 +408,9 @@ def word_stem(word: str) -> str:
 
 
 def same_head(mentions: Sequence[Sequence[str]], groups: Sequence[Hashable]) -> np.ndarray:
-    """The baseline: mentions (their tokens) of one group, such as a topic, whose heads are equal but for
-    their endings ("killed", "killing") make a cluster; labels, int64 (mentions,), numbered from 0 in order of
-    the first mention."""
+    """The baseline: mentions (given by their tokens) of one group, such as a topic, form a cluster if their
+    heads are equal except for endings ("killed", "killing"). Returns labels, int64 (mentions,), numbered from
+    0 in order of the first mention."""
     if len(mentions) != len(groups):
         raise ValueError(f"there are {len(mentions)} mentions, but {len(groups)} groups; give one for each")
     heads = [head_word(tokens, stem=True) for tokens in mentions]

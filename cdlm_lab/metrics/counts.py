@@ -1,16 +1,16 @@
-"""Counts that add up over documents, and accuracy, precision, recall and F1 of them.
+"""Counts that add up over documents, and accuracy, precision, recall and F1 computed from them.
 
-A row counts correct, predicted and gold ones: spans or words of a document (`span_counts`, `word_counts`), or
-pairs of documents that match (`match_counts`, with all pairs as a fourth number). The score of a corpus is
-that of summed rows, never a mean over rows; so F1 of spans is micro-averaged over labels. 0 / 0 is 0.
+A row has the numbers of correct, predicted and gold items: spans or words of a document (`span_counts`,
+`word_counts`), or matching pairs of documents (`match_counts`, and the number of all pairs). The score of a
+corpus is that of summed rows, never a mean over rows; so F1 of spans is micro-averaged. 0 / 0 is 0.
 
-A predicted span is correct if the gold has one with the same words and the same label. What counts as a span
-where tags are ill-formed, an `I-` after no span of its label, is the `reading`:
+A predicted span is correct if there is a gold span with the same words and the same label. `reading` says
+what counts as a span where tags are ill-formed, i.e. where an `I-` does not follow a span of its label:
 
 - `seqeval`: as seqeval does by default and conlleval before it. Such an `I-` starts a span.
 - `strict`: seqeval's mode `strict` with its scheme IOB2. Such an `I-` is in no span; it ends the one before.
 - `released`: what the released code of Joerke et al. (2020, "Doc-ARC") scores, `scripts/metrics.py`. `B-`
-  starts a span; only `O` and `B-` end it, so an `I-` of another label goes on with it, and so does one at the
+  starts a span; only `O` and `B-` end it, so an `I-` of another label continues it, and so does one at the
   start of the next sentence: all words of the corpus are one row. An `I-` after `O` is in no span. The label
   is what follows the last hyphen.
 
@@ -31,18 +31,18 @@ from cdlm_lab.errors import check_choice
 from cdlm_lab.metrics.significance import Statistic, sums_by_cluster
 
 Tags = Sequence[Sequence[Sequence[str]]]  # for each document, for each sentence, the tag of each word
-Spans = list[set[tuple]]  # of each document; places are counted in any way that is the same on both sides
+Spans = list[set[tuple]]  # of each document; positions are numbered in the same way on both sides
 _TAG = re.compile(r"O|[BI]-.+")
 
 
 def precision_of(counts: ArrayLike) -> np.ndarray:
-    """Correct ones among the predicted: (..., 3 or 4) counts to (...), in [0, 1]."""
+    """Fraction of the predicted items that are correct: (..., 3 or 4) counts to (...), in [0, 1]."""
     correct, predicted, _ = _columns(counts)
     return _ratio(correct, predicted)
 
 
 def recall_of(counts: ArrayLike) -> np.ndarray:
-    """Correct ones among those of the gold: (..., 3 or 4) counts to (...), in [0, 1]."""
+    """Fraction of the gold items that are predicted: (..., 3 or 4) counts to (...), in [0, 1]."""
     correct, _, gold = _columns(counts)
     return _ratio(correct, gold)
 
@@ -54,12 +54,12 @@ def f1_of(counts: ArrayLike) -> np.ndarray:
 
 
 def accuracy_of(counts: np.ndarray) -> np.ndarray:
-    """Right decisions among all: (..., 4) counts of `match_counts` to (...), in [0, 1]."""
+    """Fraction of correct decisions: (..., 4) counts from `match_counts` to (...), in [0, 1]."""
     correct, predicted, gold, pairs = np.moveaxis(counts, -1, 0)
     return _ratio(pairs - predicted - gold + 2 * correct, pairs)
 
 
-# Of decisions between yes and no, as document matching reports them (CDLM section 3.3, CDA section 4).
+# Scores of binary decisions, as reported for document matching (CDLM section 3.3, CDA section 4).
 DECISION_SCORES: dict[str, Statistic] = {
     "accuracy": accuracy_of,
     "precision": precision_of,
@@ -83,11 +83,11 @@ def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
 def match_counts(
     labels: ArrayLike, predictions: ArrayLike, *, clusters: Sequence[Hashable] | None = None
 ) -> np.ndarray:
-    """How many pairs of documents are rightly predicted to match, predicted to match, matching, and in all:
-    float64 (clusters, 4), from decisions (pairs,), 1 or True = match.
+    """Numbers of pairs of documents that are correctly predicted to match, predicted to match, matching, and
+    all: float64 (clusters, 4), from decisions (pairs,), 1 or True = match.
 
     `clusters`: name of the cluster of each pair; pairs that share a document are not independent and should
-    be in one. None = each pair is its own.
+    be in one. None = each pair is its own cluster.
     """
     gold, predicted = _decisions(labels, name="labels"), _decisions(predictions, name="predictions")
     if len(gold) != len(predicted):
@@ -108,10 +108,10 @@ def _decisions(values: ArrayLike, *, name: str) -> np.ndarray:
 
 
 def span_counts(gold: Tags, predicted: Tags, *, reading: str = "seqeval") -> np.ndarray:
-    """How many spans are correct, predicted, and in the gold, int64 (documents, 3).
+    """Numbers of correct, predicted and gold spans, int64 (documents, 3).
 
-    Tags are IOB2, which may be ill-formed: `O`, or `B-` or `I-` and a label. `reading` is one of READINGS;
-    with `released`, a span that runs into the next document counts in the one where it starts.
+    Tags are IOB2, possibly ill-formed: `O`, or `B-` or `I-` and a label. `reading` is one of READINGS; with
+    `released`, a span that runs into the next document counts in the one where it starts.
     """
     check_choice("reading", reading, READINGS)
     _check_sides(gold, predicted)
@@ -123,8 +123,8 @@ def span_counts(gold: Tags, predicted: Tags, *, reading: str = "seqeval") -> np.
 def word_counts(
     gold: Tags, predicted: Tags, *, chosen: Sequence[Sequence[Sequence[bool]]] | None = None
 ) -> np.ndarray:
-    """How many words have the right label, have a predicted one, and have one in the gold, int64 (documents,
-    3): for word-level F1 (Joerke et al. 2020, section 5.1), which ignores where a span starts and ends.
+    """Numbers of words with the correct label, with a predicted and with a gold one, int64 (documents, 3):
+    for word-level F1 (Joerke et al. 2020, section 5.1), which ignores where spans start and end.
 
     A word's label is that of its tag; a word outside has none. `chosen`: for each word, True = it counts.
     """
@@ -143,7 +143,7 @@ def word_counts(
 
 
 def _word_labels(sentences: Sequence[Sequence[str]]) -> np.ndarray:
-    """(words,) str, "" = outside."""
+    """The label of each word, (words,) str, "" = outside."""
     return np.array([tag.partition("-")[2] for sentence in sentences for tag in sentence], dtype=str)
 
 
@@ -191,7 +191,7 @@ def _check_sides(gold: Tags, predicted: Tags) -> None:
 def _check_lengths(
     gold: Sequence, other: Sequence, *, name: str, units: Sequence[str] = ("documents", "sentences", "words")
 ) -> None:
-    """Raises ValueError if `other` has not as many documents, sentences and words as the gold."""
+    """Raise ValueError unless `other` has as many documents, sentences and words as the gold."""
     if len(gold) != len(other):
         counted = f"has {len(other)} {units[0]} and the gold {len(gold)}"
         raise ValueError(f"{name} {counted}; they must be the same ones")

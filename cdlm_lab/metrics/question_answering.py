@@ -1,16 +1,16 @@
 """Answers and supporting sentences, scored as HotpotQA does (Yang et al. 2018; hotpot_evaluate_v1.py).
 
-Every question has twelve numbers, in [0, 1]: `em`, `f1`, `prec` and `recall` of the answer (exact match, and
-the words it shares with the gold answer, both normalised), the same of the supporting facts (`sp_...`, as
-sets), and of both together (`joint_...`: products, and the F1 of the products). A score is the mean over all
-gold questions; one that was not predicted counts 0.
+Every question has twelve scores in [0, 1]: `em`, `f1`, `prec` and `recall` of the answer (exact match, and
+overlap of words with the gold answer, both normalised), the same of the supporting facts (`sp_...`, as sets),
+and of both together (`joint_...`: products, and the F1 of the products). A score is the mean over all gold
+questions; a question without prediction counts 0.
 
-Three things are as in that script and not as one may expect:
-- a prediction of yes, no or noanswer gets nothing for shared words if the gold answer is another, and so the
-  other way round: "no" against "no man's land" is 0;
-- nothing shared is F1 0, even if both are empty, so two answers of "the" have em 1 and f1 0, and so have two
-  empty sets of facts;
-- punctuation is that of ASCII, and taken out, not replaced: "well-known" becomes "wellknown".
+Three things are as in that script and may be unexpected:
+- if either answer is yes, no or noanswer and the other one differs, shared words do not count: "no" against
+  "no man's land" is 0;
+- no overlap is F1 0, even if both are empty, so two answers of "the" have em 1 and f1 0, and so do two empty
+  sets of facts;
+- punctuation is that of ASCII, and removed, not replaced: "well-known" becomes "wellknown".
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def scores_by_question(
     """Every score of every question, float64 (questions,), for intervals and paired tests.
 
     `gold`: the official records. `predictions`: `answer`, id -> text, and `sp`, id -> [[title, sentence],
-    ...]; either may lack questions, and may have others, which do not count.
+    ...]; either may lack questions, and may have others, which are ignored.
     """
     if not gold:
         raise ValueError("there are no gold questions to score")
@@ -62,9 +62,9 @@ def scores_by_question(
 def question_scores(
     gold: Mapping[str, Any], *, answer: str | None, supporting: Iterable[Sequence[Any]] | None
 ) -> dict[str, float]:
-    """The scores of one question (its official record), each of HOTPOTQA_SCORES. A missing answer, None, is 0
-    in `em` to `recall` and `joint_...`, missing facts in `sp_...` and `joint_...`; repeated facts count
-    once."""
+    """The scores of one question (its official record), named as in HOTPOTQA_SCORES. A missing answer (None)
+    gives 0 in `em` to `recall` and `joint_...`, missing facts in `sp_...` and `joint_...`; duplicate facts
+    count once."""
     where = f"gold question {gold.get('_id')!r}"
     scores = dict.fromkeys(HOTPOTQA_SCORES, 0.0)
     if answer is not None:
@@ -94,7 +94,7 @@ def normalise_answer(text: str) -> str:
 
 
 def _shares(part: str, shared: int, predicted: int, gold: int, *, right: bool) -> dict[str, float]:
-    """Exact match, F1, precision and recall, 0 / 0 being 0; their names begin with `part`."""
+    """Exact match, F1, precision and recall, under names that begin with `part`; 0 / 0 is 0."""
     precision = shared / predicted if predicted else 0.0
     recall = shared / gold if gold else 0.0
     values = (float(right), _harmonic_mean(precision, recall), precision, recall)

@@ -1,8 +1,8 @@
-"""Ranked candidates with several relevant ones: MRR, P@N in its two published readings, average precision.
+"""Rankings with several relevant candidates: MRR, P@N in its two published readings, average precision.
 
 For the sentences of a document that another one is about (CDA: Zhou et al. 2020, sections 4 and 5) and for
-candidate answers. Every number is the exact expectation over random orders of candidates with equal scores
-(McSherry and Najork 2008); labels never decide an order. Equal means the same float.
+candidate answers. Every number is the exact expectation over random orders of tied candidates (McSherry and
+Najork 2008); labels never break a tie. Scores tie if they are the same float.
 
 Take m candidates with one score, r of them relevant, and `above` candidates with higher scores. In random
 order, the number of relevant ones in the first k of them is hypergeometric. So
@@ -30,10 +30,10 @@ _LAST_RANK = {"hit": 21, "precision": 60}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RankedList:
-    """Candidates of one query. Both arrays are copied, and read-only."""
+    """The candidates of one query. Both arrays are copied and read-only."""
 
     scores: np.ndarray  # float64 (candidates,), finite; the highest is ranked first
-    relevant: np.ndarray  # bool (candidates,). None may be, but most measures refuse such a list.
+    relevant: np.ndarray  # bool (candidates,); most measures refuse a list without relevant ones
 
     def __post_init__(self) -> None:
         scores, relevant = np.array(self.scores, dtype=np.float64), np.array(self.relevant)
@@ -51,7 +51,7 @@ class RankedList:
 
     @cached_property
     def ties(self) -> Ties:
-        """Its groups of candidates with equal scores."""
+        """The groups of candidates with equal scores."""
         _, group = np.unique(-self.scores, return_inverse=True)  # (candidates,)
         size = np.bincount(group)
         relevant = np.bincount(group[self.relevant], minlength=len(size))
@@ -60,16 +60,17 @@ class RankedList:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Ties:
-    """Groups of candidates with equal scores, the highest first; int64 (groups,) each."""
+    """Groups of tied candidates, highest score first; int64 (groups,) each."""
 
     size: np.ndarray
-    relevant: np.ndarray  # relevant ones among them
-    above: np.ndarray  # candidates with higher scores
+    relevant: np.ndarray  # number of relevant candidates in the group
+    above: np.ndarray  # number of candidates with higher scores
 
     @cached_property
     def first_relevant(self) -> tuple[int, np.ndarray, np.ndarray]:
-        """Of the first group with relevant candidates: how many are above it, S(k), and the probability that
-        the first relevant one is at place k + 1; both float64 (irrelevant + 1,) for k from 0."""
+        """For the first group with relevant candidates: how many candidates are above it, S(k), and the
+        probability that the first relevant one is at place k + 1; both of these float64 (irrelevant + 1,) for
+        k from 0."""
         group = int(np.argmax(self.relevant > 0))
         m, r = int(self.size[group]), int(self.relevant[group])
         k = np.arange(m - r + 1)
@@ -78,7 +79,7 @@ class Ties:
 
 
 def reciprocal_rank(ranked: RankedList) -> float:
-    """1 / rank of the first relevant candidate, the best rank being 1; ValueError if none is relevant."""
+    """1 / rank of the first relevant candidate, ranks counted from 1; ValueError if none is relevant."""
     _check_relevant(ranked)
     above, _, first = ranked.ties.first_relevant
     return float((first / (above + 1 + np.arange(len(first)))).sum())
@@ -87,10 +88,10 @@ def reciprocal_rank(ranked: RankedList) -> float:
 def precision_at(ranked: RankedList, n: int, *, reading: str) -> float:
     """P@n, "the number of relevant sentences in the top N" (CDA section 4), which has two readings.
 
-    - `hit`: 1 if any of the first n is relevant, as CDA's code has it for S2ORC, with one citing sentence;
-      ValueError if no candidate is.
-    - `precision`: the relevant ones divided by n, as in textbooks, even if the list is shorter; so for PAN,
-      with several plagiarised sentences. A list without relevant candidates has 0.
+    - `hit`: 1 if any of the first n is relevant, as in CDA's code for S2ORC, with one citing sentence;
+      ValueError if no candidate is relevant.
+    - `precision`: the number of relevant ones divided by n, as in textbooks, even if the list is shorter;
+      used for PAN, with several plagiarised sentences. 0 for a list without relevant candidates.
     """
     check_choice("reading", reading, READINGS)
     if not isinstance(n, Integral) or n < 1:
@@ -100,7 +101,7 @@ def precision_at(ranked: RankedList, n: int, *, reading: str) -> float:
         return float((ties.relevant * np.clip(n - ties.above, 0, ties.size) / ties.size).sum()) / n
     _check_relevant(ranked)
     above, none, _ = ranked.ties.first_relevant
-    places = max(0, n - above)  # of the top n, left for the group
+    places = max(0, n - above)  # places in the top n that are left for the group
     return 1.0 - float(none[places]) if places < len(none) else 1.0
 
 
@@ -109,8 +110,8 @@ def average_precision(ranked: RankedList) -> float:
     ValueError if none is relevant."""
     _check_relevant(ranked)
     ties = ranked.ties
-    # The candidate at each rank is relevant with probability r / m; if it is, so are on average
-    # (r - 1) / (m - 1) of those of its group before it.
+    # The candidate at each rank is relevant with probability r / m; if it is, then on average
+    # (r - 1) / (m - 1) of the group's candidates before it are relevant too.
     group = np.repeat(np.arange(len(ties.size)), ties.size)  # (candidates,), by rank
     m, r = ties.size[group], ties.relevant[group]
     rank = np.arange(1, len(group) + 1)
@@ -122,8 +123,8 @@ def average_precision(ranked: RankedList) -> float:
 def values_per_list(
     lists: Iterable[RankedList], *, at: Sequence[int] = (1, 5, 10), reading: str = "hit"
 ) -> dict[str, np.ndarray]:
-    """Every measure of every list, of related documents only, for intervals and paired tests:
-    `reciprocal_rank`, `average_precision` and for each N of `at` P@N as `at_1`, `at_5`, ...; float64
+    """Every measure for every list, for intervals and paired tests, of related documents only:
+    `reciprocal_rank`, `average_precision` and for each N in `at` P@N as `at_1`, `at_5`, ...; float64
     (lists,), each in [0, 1]."""
     lists = list(lists)
     for index, ranked in enumerate(lists):
@@ -141,23 +142,22 @@ def values_per_list(
 def released_points(
     values: Mapping[str, np.ndarray], *, reading: str, detected: ArrayLike, rejected: ArrayLike
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """MRR and P@N as CDA's code makes its Tables 4 and 5 of them, unrelated pairs included.
+    """MRR and P@N as CDA's code computes them for its Tables 4 and 5, unrelated pairs included.
 
-    A measure is the sum of points over the sum of what they are out of. An unrelated pair that is predicted
+    A measure is a sum of points divided by the sum of the maximum points. An unrelated pair that is predicted
     unrelated has 1 of 1. A wrong decision has 0 of 1 in P@N; in MRR it counts like the last of 21 sentences
     (`hit`, S2ORC) or of 60 (`precision`, PAN). P@N of PAN pools sentences: a related pair that is predicted
-    related has its relevant ones of n, and so weighs as much as n other pairs. Half of the pairs are
+    related has its relevant ones out of n, and so weighs as much as n other pairs. Half of the pairs are
     unrelated in the paper, so random decisions with random orders have .25 + .25 x in P@N of S2ORC, where x
     is P@N of the order alone.
 
     Args:
         values: of the related pairs, from `values_per_list` with this reading of P@N.
-        detected: (related pairs,), probability that each is predicted related; bool of a system's decisions.
+        detected: (related pairs,), probability that each is predicted related; bool for a system's decisions.
         rejected: (unrelated pairs,), probability that each is predicted unrelated.
 
     Returns:
-        `reciprocal_rank` and `at_1`, ... to points and what they are out of: float64 (pairs,) each, the
-        related pairs first.
+        `reciprocal_rank` and `at_1`, ... -> points and maximum points: float64 (pairs,), related ones first.
     """
     check_choice("reading", reading, READINGS)
     detected, rejected = np.asarray(detected, dtype=np.float64), np.asarray(rejected, dtype=np.float64)
@@ -175,11 +175,11 @@ def released_points(
 
 def values_per_group(groups: Iterable[tuple[ArrayLike, ArrayLike]]) -> dict[str, np.ndarray]:
     """`precision_at_1`, `average_precision` and `reciprocal_rank` of every question, float64 (questions,) in
-    [0, 1], for intervals and paired tests; 0 of a question without a right candidate, as in trec_eval
-    ("clean" settings have none). Without ties they are trec_eval's P_1, map and recip_rank; it takes the last
-    name first.
+    [0, 1], for intervals and paired tests; 0 for a question without a right candidate, as in trec_eval
+    ("clean" settings have none). Without ties they equal trec_eval's P_1, map and recip_rank, which breaks
+    ties by name, the last one first.
 
-    `groups`: of each question scores, float (candidates,), and labels (candidates,), 1 or True = right.
+    `groups`: for each question scores, float (candidates,), and labels (candidates,), 1 or True = right.
     """
     rows = []
     for index, (scores, labels) in enumerate(groups):
@@ -200,7 +200,7 @@ def values_per_group(groups: Iterable[tuple[ArrayLike, ArrayLike]]) -> dict[str,
 
 
 def mean_average_precision(groups: Iterable[tuple[ArrayLike, ArrayLike]]) -> float:
-    """MAP, the mean of the average precision of questions, 0 of one without a right candidate."""
+    """MAP, the mean of the average precision over questions; 0 for one without a right candidate."""
     return float(values_per_group(groups)["average_precision"].mean())
 
 

@@ -1,13 +1,13 @@
 """Scores with intervals over clusters, and paired tests of two systems on the same clusters.
 
 A system is a row of additive numbers for each cluster - loss and tokens for perplexity; correct, predicted
-and gold ones for F1 - and a statistic that turns their sums into a score: that of the pooled clusters, never
-a mean of scores of clusters. Clusters, not their items or tokens, are independent, and are what is drawn.
+and gold items for F1 - and a statistic that turns their sums into a score: that of the pooled clusters, never
+a mean of the clusters' scores. Clusters, not their items or tokens, are independent and are resampled.
 
 p-values are two-sided and count the data themselves as one of the resamples (Davison and Hinkley 1997,
-section 4.2; Phipson and Smyth 2010), so they are at least 1 / (n_resamples + 1). Of a system trained with
-several seeds the score is the mean: the interval says what other items would have changed, the deviation what
-other seeds.
+section 4.2; Phipson and Smyth 2010), so they are at least 1 / (n_resamples + 1). For a system trained with
+several seeds the score is the mean over these: its interval says how much other items would have changed it,
+its deviation how much other seeds.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from cdlm_lab.errors import check_least
 Statistic = Callable[[np.ndarray], np.ndarray]  # (..., columns) of summed counts -> (...) scores
 RESAMPLES = 10_000
 INTERVAL = (0.025, 0.975)  # quantiles: the middle 95%
-_NUMBERS_AT_ONCE = 1 << 20  # so many draws are held in memory, whatever the number of clusters or resamples
-_ROUNDING = 1e-12  # relative: sums of the same numbers in another order are ties
+_NUMBERS_AT_ONCE = 1 << 20  # draws held in memory at once, for any number of clusters or resamples
+_ROUNDING = 1e-12  # relative: sums of equal numbers in another order count as ties
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two systems on the same clusters; `low` and `high` are the 95% bootstrap interval over clusters."""
+    """System a against b on the same clusters; `low`, `high`: 95% bootstrap interval over clusters."""
 
     difference: float  # score of a minus that of b
     low: float
     high: float
-    p: float  # two-sided, of the systems being exchangeable within clusters
-    p_bootstrap: float  # two-sided, of no difference
+    p: float  # two-sided; null hypothesis: the systems are exchangeable within clusters
+    p_bootstrap: float  # two-sided; null hypothesis: no difference
     clusters: int
 
 
 def resampled_sums(counts: np.ndarray, *, n_resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """Sums over as many clusters as there are, drawn with replacement, again and again: (clusters, columns)
-    to (n_resamples, columns)."""
+    """Bootstrap: sums over as many clusters as there are, drawn with replacement, `n_resamples` times:
+    (clusters, columns) to (n_resamples, columns)."""
     clusters = len(counts)
     sums = np.empty((n_resamples, counts.shape[1]))
     columns = np.ascontiguousarray(counts.T)  # (columns, clusters)
@@ -55,12 +55,12 @@ def resampled_sums(counts: np.ndarray, *, n_resamples: int, rng: np.random.Gener
 
 
 def drawn_sums(counts: np.ndarray, *, seed: int) -> np.ndarray:
-    """`resampled_sums` for an interval: (RESAMPLES, columns)."""
+    """`resampled_sums` for an interval, with RESAMPLES resamples: (RESAMPLES, columns)."""
     return resampled_sums(counts, n_resamples=RESAMPLES, rng=np.random.default_rng(seed))
 
 
 def row_blocks(rows: int, *, width: int) -> Iterator[slice]:
-    """Consecutive blocks of `rows` rows of `width` numbers that each fit into memory."""
+    """Split `rows` rows of `width` numbers into consecutive blocks that each fit into memory."""
     step = max(1, _NUMBERS_AT_ONCE // max(1, width))
     for start in range(0, rows, step):
         yield slice(start, min(rows, start + step))
@@ -75,9 +75,9 @@ def percentile_interval(values: np.ndarray) -> tuple[float, float]:
 def sums_by_cluster(
     columns: Sequence[np.ndarray], clusters: Sequence[Hashable] | None, *, name: str
 ) -> np.ndarray:
-    """Numbers of items, (items,) each, added up within each cluster: (clusters, columns) float64.
+    """Add up numbers of items, (items,) per column, within each cluster: (clusters, columns) float64.
 
-    `clusters`: (items,), name of the cluster of each; None = each is its own. `name`: of the items, for
+    `clusters`: (items,), name of each item's cluster; None = each item is its own. `name`: of the items, for
     messages.
     """
     names = range(len(columns[0])) if clusters is None else clusters
@@ -91,18 +91,18 @@ def sums_by_cluster(
 
 
 def mean_of_sums(sums: np.ndarray) -> np.ndarray:
-    """A mean from (..., 2) sums of values and of what they are out of: (...)."""
+    """A weighted mean from (..., 2), the sums of values and of their weights: (...)."""
     return sums[..., 0] / sums[..., 1]
 
 
 def _mean_over_seeds(statistic: Statistic, *, columns: int) -> Statistic:
-    """The mean over the seeds of the statistic of (..., seeds * columns) sums, seed after seed."""
+    """The mean over seeds of the statistic of (..., seeds * columns) sums, one seed after the other."""
     return lambda sums: statistic(sums.reshape(*sums.shape[:-1], -1, columns)).mean(axis=-1)
 
 
 def score_of_seeds(of_seeds: Sequence[float], interval: tuple[float, float]) -> dict[str, Any]:
-    """A score as a report holds it: `value`, the mean over the seeds; `low` and `high`, the interval of that;
-    `deviation`, the sample deviation of the seeds, None of a single one; `seeds`, how many."""
+    """A score in the form of a report: `value`, the mean over seeds; `low` and `high`, its interval;
+    `deviation`, the sample standard deviation over seeds, None for a single one; `seeds`, their number."""
     low, high = interval
     deviation = stdev(of_seeds) if len(of_seeds) > 1 else None
     return {
@@ -117,8 +117,8 @@ def score_of_seeds(of_seeds: Sequence[float], interval: tuple[float, float]) -> 
 def count_scores(
     seeds: Sequence[np.ndarray], statistics: Mapping[str, Statistic], *, seed: int
 ) -> dict[str, dict[str, Any]]:
-    """Scores, as a report holds them, of counts (clusters, columns) with each seed, by the name of their
-    statistic; `seed`: of the draws of clusters."""
+    """Scores, in the form of a report, from the counts (clusters, columns) of each seed, under the names of
+    `statistics`; `seed`: for resampling clusters."""
     drawn = drawn_sums(np.concatenate(seeds, axis=1), seed=seed)
     scores = {}
     for name, statistic in statistics.items():
@@ -129,8 +129,8 @@ def count_scores(
 
 
 def mean_score(seeds: Sequence[np.ndarray], clusters: Sequence[Hashable], *, seed: int) -> dict[str, Any]:
-    """The mean of the items, as a report holds a score, with a 95% interval over clusters: with each seed the
-    values (items,), and the names of their clusters (items,); `seed`: of the draws."""
+    """The mean of the items, as a score in the form of a report, with a 95% interval over clusters, from the
+    values (items,) of each seed and the items' cluster names (items,); `seed`: for resampling clusters."""
     of_seeds = [float(values.mean()) for values in seeds]
     return _bracketed(of_seeds, mean_of_sums(drawn_sums(_item_counts(seeds, clusters), seed=seed)))
 
@@ -138,8 +138,8 @@ def mean_score(seeds: Sequence[np.ndarray], clusters: Sequence[Hashable], *, see
 def ratio_score(
     seeds: Sequence[tuple[np.ndarray, np.ndarray]], clusters: Sequence[Hashable], *, seed: int
 ) -> dict[str, Any]:
-    """`mean_score` of items that weigh differently: the sum of their points over the sum of what these are
-    out of, both (items,) with each seed."""
+    """Like `mean_score`, for items with weights: the sum of their points divided by the sum of their maximum
+    points, both (items,) for each seed."""
     of_seeds = [float(points.sum() / out_of.sum()) for points, out_of in seeds]
     counts = sums_by_cluster([column for both in seeds for column in both], clusters, name="items")
     return _bracketed(of_seeds, _mean_over_seeds(mean_of_sums, columns=2)(drawn_sums(counts, seed=seed)))
@@ -148,41 +148,39 @@ def ratio_score(
 def compare_means(
     a: Sequence[np.ndarray], b: Sequence[np.ndarray], clusters: Sequence[Hashable], *, seed: int
 ) -> Comparison:
-    """Paired tests of the means of two systems on the same items, each with its seeds, of which they need not
-    have as many; `clusters`: of each item, what is drawn together."""
+    """Paired tests of the means of two systems on the same items, from the values (items,) of each seed,
+    whose number may differ; `clusters`: of each item, resampled together."""
     return compare(_item_counts(a, clusters), _item_counts(b, clusters), mean_of_sums, seed=seed)
 
 
 def compare_counts(
     a: Sequence[np.ndarray], b: Sequence[np.ndarray], statistic: Statistic, *, seed: int
 ) -> Comparison:
-    """Paired tests of the mean score of two systems over their seeds, of which they have as many, from counts
-    (clusters, columns) with each seed."""
+    """Paired tests of the mean score of two systems over an equal number of seeds, from the counts (clusters,
+    columns) of each seed."""
     mean = _mean_over_seeds(statistic, columns=a[0].shape[1])
     return compare(np.concatenate(a, axis=1), np.concatenate(b, axis=1), mean, seed=seed)
 
 
 def _item_counts(seeds: Sequence[np.ndarray], clusters: Sequence[Hashable]) -> np.ndarray:
-    """(clusters, 2): sum of the items' means over the seeds, and number of the items."""
+    """(clusters, 2): sum over items of their mean over seeds, and number of items."""
     values = np.mean(seeds, axis=0)
     return sums_by_cluster([values, np.ones(len(values))], clusters, name="items")
 
 
 def _bracketed(of_seeds: Sequence[float], of_draws: np.ndarray) -> dict[str, Any]:
-    """A score whose interval holds it: sums in another order may differ in the last digit."""
+    """A score whose interval includes it: sums in another order may differ in the last digit."""
     value, (low, high) = fmean(of_seeds), percentile_interval(of_draws)
     return score_of_seeds(of_seeds, (min(low, value), max(high, value)))
 
 
 def perplexity(loss_sums: ArrayLike, token_counts: ArrayLike, *, seed: int = 0) -> dict[str, Any]:
-    """Token-weighted perplexity of one model (CDLM section 3.1, Table 1), as a report holds a score, from the
-    cross-entropy in nats summed over the predicted tokens of each cluster, and their number, both
-    (clusters,).
-
-    `value` is exp(sum of losses / number of tokens), at least 1; `low` and `high` its 95% bootstrap interval
-    over clusters, which of a single one is the value itself and says nothing; `n` the predicted tokens. A
-    cluster weighs as much as it has of these, unlike in a mean over batches; those without any are left out,
-    also of `clusters`, their number."""
+    """Token-weighted perplexity of one model (CDLM section 3.1, Table 1), as a score in the form of a report,
+    from the cross-entropy in nats summed over the predicted tokens of each cluster, and their number, both
+    (clusters,). `value` is exp(sum of losses / number of tokens), at least 1; `low` and `high` its 95%
+    bootstrap interval over clusters, which for a single one is just the value; `n` the number of predicted
+    tokens. A cluster weighs as much as it has of these, unlike in a mean over batches; those without any are
+    left out, also of `clusters`, the number of clusters."""
     counts = _loss_counts(loss_sums, token_counts)
     total = counts.sum(axis=0)
     nats = (float(mean_of_sums(total)), *percentile_interval(mean_of_sums(drawn_sums(counts, seed=seed))))
@@ -194,16 +192,16 @@ def perplexity(loss_sums: ArrayLike, token_counts: ArrayLike, *, seed: int = 0) 
 def compare_perplexities(
     loss_a: ArrayLike, loss_b: ArrayLike, token_counts: ArrayLike, *, seed: int = 0
 ) -> Comparison:
-    """Paired tests of the log-perplexity, in nats, of two models that predicted the same tokens: a negative
-    difference = a is better, and its exp is the ratio of the perplexities. Of each cluster the summed loss
-    and the number of tokens."""
+    """Paired tests of the log-perplexity, in nats, of two models that predicted the same tokens, from the
+    summed loss and the number of tokens of each cluster. A negative difference means that a is better; its
+    exp is the ratio of the perplexities."""
     sides = (("loss_a", loss_a), ("loss_b", loss_b))
     counts = [_loss_counts(losses, token_counts, name=name) for name, losses in sides]
     return compare(*counts, mean_of_sums, seed=seed)
 
 
 def _loss_counts(loss_sums: ArrayLike, token_counts: ArrayLike, *, name: str = "loss_sums") -> np.ndarray:
-    """(clusters, 2): losses, called `name` in messages, and tokens, less the clusters without tokens."""
+    """(clusters, 2): losses, called `name` in messages, and tokens, without clusters that have none."""
     losses, tokens = np.asarray(loss_sums, dtype=np.float64), np.asarray(token_counts, dtype=np.float64)
     if losses.ndim != 1 or losses.shape != tokens.shape:
         shapes = f"{name} has shape {losses.shape} and token_counts {tokens.shape}"
@@ -230,11 +228,11 @@ def compare(
     n_resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Comparison:
-    """Paired tests of two systems, from additive numbers of each cluster (clusters, columns).
+    """Paired tests of two systems, from additive numbers for each cluster (clusters, columns).
 
     The bootstrap draws clusters with replacement, the same for both systems, and counts how often the
-    difference changes sides. The permutation swaps the systems in a random half of the clusters, and counts
-    how often the difference gets as large.
+    difference changes its sign. The permutation test swaps the systems in a random half of the clusters, and
+    counts how often the difference is at least as large.
     """
     check_least(n_resamples=n_resamples)
     a, b = _checked_counts(counts_a, counts_b)
@@ -284,7 +282,8 @@ def _checked_counts(counts_a: ArrayLike, counts_b: ArrayLike) -> tuple[np.ndarra
 
 
 def _scores(statistic: Statistic, sums: np.ndarray) -> np.ndarray:
-    """Scores of summed counts (..., columns): (...); one that is no number would pass for no difference."""
+    """Scores of summed counts (..., columns): (...). ValueError unless finite, since nan would pass for no
+    difference."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = np.asarray(statistic(sums), dtype=np.float64)
     if not np.isfinite(scores).all():
@@ -296,8 +295,8 @@ def _scores(statistic: Statistic, sums: np.ndarray) -> np.ndarray:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected for making all these tests (Holm 1979), in the order given: if those below the level
-    are rejected, the chance of even one false rejection is at most the level."""
+    """p-values adjusted for multiple tests (Holm 1979), in the given order: if those below the level are
+    rejected, the probability of any false rejection is at most the level."""
     for index, p in enumerate(p_values):
         if not 0 <= p <= 1:
             raise ValueError(f"p_values[{index}] is {p}; a p-value lies in [0, 1]")
@@ -310,15 +309,15 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def t_test_of_seeds(a: Sequence[float], b: Sequence[float]) -> float | None:
-    """Two-sided p of Welch's t-test of the scores of two systems with each seed: would other seeds, on these
-    same items, put them apart as well? None where it says nothing: a single seed, or neither system varies.
+    """Two-sided p of Welch's t-test on two systems' scores with several seeds: would other seeds, on the same
+    items, separate them as well? None where it says nothing: a single seed, or no variation in either system.
 
-    The seeds of two systems have nothing in common (other weights are drawn, other batches are made), so they
-    are independent samples; which form of the test the MSPP paper used it does not say.
+    The seeds of two systems have nothing in common (other initial weights, other batches), so they are
+    independent samples; which form of the test the MSPP paper used it does not say.
     """
     if min(len(a), len(b)) < 2 or max(np.ptp(a), np.ptp(b)) < 1e-12:
         return None
     described = [value for one in (a, b) for value in (np.mean(one), np.std(one, ddof=1), len(one))]
-    from scipy.stats import ttest_ind_from_stats  # here: it takes a second to load
+    from scipy.stats import ttest_ind_from_stats  # imported here, since it takes a second to load
 
     return float(ttest_ind_from_stats(*described, equal_var=False).pvalue)

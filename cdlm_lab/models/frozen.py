@@ -1,19 +1,19 @@
 """Vectors of sentences and of words from a frozen encoder, each computed once and kept on disk.
 
-A sentence is read alone, between `[CLS]` and `[SEP]`, and every token of it sees every other; no token is
-global, so a converted BERT computes what BERT does. The vector of a sentence is the mean of its tokens' last
-states (Zhou et al. 2020, "CDA", section 5.1), that of a word the states of the last layers one beside the
-other, the mean of its pieces (Joerke et al. 2020, "Doc-ARC", sections 2.2 and 4.1).
+A sentence is encoded by itself, between `[CLS]` and `[SEP]`; every token attends to every other and no token
+is global, so a converted BERT computes what BERT does. The vector of a sentence is the mean of its tokens'
+last states (Zhou et al. 2020, "CDA", section 5.1), that of a word the concatenated states of the last layers,
+averaged over its subword tokens (Joerke et al. 2020, "Doc-ARC", sections 2.2 and 4.1).
 
-They lie in a folder by the fingerprint of the encoder, under the hash of their text:
+They are stored in a folder named by the fingerprint of the encoder, under the hash of their text:
 
     vectors.bin   the rows, little-endian float32 or float16
     keys.bin      for each key, in the same order: its 16 bytes and, where keys have several rows ("ragged"),
-                  the number of all rows up to its last, int64
-    size.json     {"size": numbers in a row}, with "precision": "half" and "layout": "ragged" where they hold
+                  the number of all rows up to and including its last, int64
+    size.json     {"size": numbers in a row}, and where they apply "precision": "half", "layout": "ragged"
 
-Both files only grow: rows first, and once they are on the disk their keys. So a killed run loses its last
-piece at most; what it left half-written is cut off. Several processes may share a folder.
+Both files only grow: first the rows are written and, once these are on disk, their keys. So a killed run
+loses its last batch at most; what it left half-written is cut off. Several processes may share a folder.
 """
 
 from __future__ import annotations
@@ -45,27 +45,27 @@ from cdlm_lab.models.encoder import EncoderOptions, load_encoder
 from cdlm_lab.models.precision import Precision, computing_in, resolve_precision
 from cdlm_lab.progress import Progress
 
-BATCH_SIZE = 64  # sentences at once; more are no faster
+BATCH_SIZE = 64  # sentences per forward pass; larger batches are no faster
 ENDS = 2  # [CLS] and [SEP]
 
 
 class _FrozenEncoder:
-    """A model that is read from, never trained."""
+    """An encoder that is used for inference only."""
 
     def __init__(
         self,
         model: LongformerModel,  # in eval mode, on its device; its weights must not change any more
         tokenizer: PreTrainedTokenizerFast,
         *,
-        max_tokens: int,  # the most that a sentence may have, `[CLS]` and `[SEP]` included
-        precision: Precision = "float32",  # of the forward pass; the vectors are float32 in each
+        max_tokens: int,  # maximum of a sentence, `[CLS]` and `[SEP]` included
+        precision: Precision = "float32",  # of the forward pass; vectors are float32 in any case
     ) -> None:
         self.model, self.tokenizer, self.max_tokens = model, tokenizer, max_tokens
         self.size: int = model.config.hidden_size  # of a vector
         self.precision = resolve_precision(precision, device=model.device.type)
 
     def padded(self, sentences: Iterable[Sequence[int]]) -> tuple[Tensor, Tensor]:
-        """Ids between `[CLS]` and `[SEP]`, and the attention mask, on the model's device."""
+        """Token ids with `[CLS]` and `[SEP]` added, and the attention mask, padded, on the model's device."""
         begin, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         rows = [torch.tensor([begin, *tokens, end]) for tokens in sentences]
         ids = pad_sequence(rows, batch_first=True, padding_value=self.tokenizer.pad_token_id)
@@ -74,11 +74,11 @@ class _FrozenEncoder:
 
 
 class SentenceEncoder(_FrozenEncoder):
-    """A frozen encoder of sentences."""
+    """A frozen encoder whose vector of a sentence is the mean of its tokens' last hidden states."""
 
     @cached_property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that change with whatever changes the vectors: weights, tokenizer,
+        """A hash of 16 hexadecimal digits over everything that determines the vectors: weights, tokenizer,
         `max_tokens`, window, precision."""
         digest = hashlib.sha256(self.tokenizer.backend_tokenizer.to_str().encode())
         if self.precision != "float32":
@@ -101,8 +101,8 @@ class SentenceEncoder(_FrozenEncoder):
 
 
 def mean_states(model: LongformerModel, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-    """The mean of the last hidden states of each sentence's tokens, (sentences, size), `[CLS]` and `[SEP]`
-    among them, as in sentence-transformers; each sentence has a token. Arguments: (sentences, tokens)."""
+    """The mean of each sentence's last hidden states over its tokens, (sentences, size), with `[CLS]` and
+    `[SEP]`, as in sentence-transformers. Arguments: (sentences, tokens); each sentence must have a token."""
     states = model(input_ids, attention_mask).last_hidden_state
     is_token = attention_mask[..., None].to(states.dtype)
     return (states * is_token).sum(1) / is_token.sum(1)
@@ -111,7 +111,7 @@ def mean_states(model: LongformerModel, input_ids: Tensor, attention_mask: Tenso
 def sentence_vectors(
     model: LongformerModel, input_ids: Tensor, attention_mask: Tensor, *, batch_size: int = BATCH_SIZE
 ) -> Tensor:
-    """`mean_states` in batches of like length, so that little is spent on padding, which comes last."""
+    """`mean_states` in batches of similar length, to save padding, which must be at the end of rows."""
     lengths = attention_mask.sum(1).tolist()
     batches = batches_by_length(lengths, [0] * len(lengths), batch_size)
     parts = []
@@ -138,11 +138,11 @@ def load_sentence_encoder(
 
 
 def lengths_of(*, max_tokens: int, window: int | None) -> dict[str, int]:
-    """The arguments `max_length` and `window` of `load_encoder` for sentences that are cut to `max_tokens`,
-    `[CLS]` and `[SEP]` included; ValueError where that leaves no token.
+    """The arguments `max_length` and `window` of `load_encoder` for sentences that are truncated to
+    `max_tokens`, `[CLS]` and `[SEP]` included; ValueError where that leaves no token.
 
-    `window`: total width of attention; None = twice `max_tokens`, so that every token sees every other. A
-    Longformer that has no room for so many positions needs a narrower one.
+    `window`: total width of attention; None = twice `max_tokens`, so that every token attends to every other.
+    A Longformer with fewer positions than that needs a narrower window.
     """
     if max_tokens <= ENDS:
         raise ValueError(f"max_tokens is {max_tokens}; [CLS] and [SEP] count, so take {ENDS + 1} or more")
@@ -153,12 +153,11 @@ def lengths_of(*, max_tokens: int, window: int | None) -> dict[str, int]:
 # ---- words
 
 LAYERS = 4
-SHOWN = 60  # characters of a sentence in a message
+SHOWN = 60  # characters of a sentence that a message quotes
 
 
 class WordEncoder(_FrozenEncoder):
-    """A frozen encoder of words in sentences; of a vector the states of the last `layers` are
-    concatenated."""
+    """A frozen encoder of the words of sentences; vectors concatenate the states of the last `layers`."""
 
     def __init__(
         self,
@@ -177,20 +176,20 @@ class WordEncoder(_FrozenEncoder):
 
     @cached_property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that change with whatever changes the vectors: weights, tokenizer, layers,
-        `max_tokens`, window, precision."""
+        """A hash of 16 hexadecimal digits over everything that determines the vectors: weights, tokenizer,
+        layers, `max_tokens`, window, precision."""
         sentences = SentenceEncoder(self.model, self.tokenizer, max_tokens=self.max_tokens).fingerprint
         computed = "" if self.precision == "float32" else f" torch.{self.precision}"
         return hashlib.sha256(f"words {self.layers} {sentences}{computed}".encode()).hexdigest()[:16]
 
     def pieces(self, words: Sequence[str]) -> list[int]:
-        """How many pieces each word of a sentence has, 1 or more; `max_tokens` must have room for their sum
-        and two."""
+        """The number of subword tokens of each word of a sentence, 1 or more; their sum and the two special
+        tokens must fit `max_tokens`."""
         return np.bincount(word_pieces(self.tokenizer, words)[1]).tolist()
 
     def encode(self, sentences: Sequence[Sequence[str]], *, batch_size: int = BATCH_SIZE) -> list[np.ndarray]:
         """The vectors of the words of each sentence: (words, size), float32. Raises ValueError for a sentence
-        with more pieces than `max_tokens` has room for."""
+        with more subword tokens than `max_tokens` has room for."""
         room = self.max_tokens - ENDS
         split = [word_pieces(self.tokenizer, words, most=room) for words in sentences]
         lengths = [len(ids) for ids, _ in split]
@@ -225,18 +224,18 @@ class WordEncoder(_FrozenEncoder):
 def word_pieces(
     tokenizer: PreTrainedTokenizerFast, words: Sequence[str], *, most: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The pieces of the words of a sentence, int64 (pieces,), and the number of the word that each is of,
-    rising; every word has a piece.
+    """The ids of the subword tokens of a sentence, int64 (pieces,), and for each the number of its word,
+    ascending; every word has at least one.
 
-    Every word is tokenised as if a space stood before it; a word without any piece, as a lone control
-    character, is the unknown token, or a ValueError if the tokenizer has none. `most`: pieces that are taken
-    of each word; None = all.
+    Every word is tokenised as if a space stood before it. A word without any subword token, such as a lone
+    control character, becomes the unknown token; ValueError if the tokenizer has none. `most`: at most so
+    many of each word are returned; None = all.
     """
     if not words:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     ids, numbers = tokenise_words(words, tokenizer)
     if most is not None and len(ids) > most:
-        nth = np.arange(len(ids)) - np.searchsorted(numbers, numbers)  # of each piece in its word
+        nth = np.arange(len(ids)) - np.searchsorted(numbers, numbers)  # position of each piece in its word
         ids, numbers = ids[nth < most], numbers[nth < most]
     silent = np.setdiff1d(np.arange(len(words)), numbers)
     if not len(silent):
@@ -268,7 +267,7 @@ def load_word_encoder(
 
 VECTORS, KEYS, SIZE, LOCK = "vectors.bin", "keys.bin", "size.json", "lock"
 KEY_BYTES = 16
-PLAIN = {"size": None, "precision": "single", "layout": "flat"}  # what holds where size.json is silent
+PLAIN = {"size": None, "precision": "single", "layout": "flat"}  # defaults for entries that size.json lacks
 HALF, RAGGED = {"precision": "half"}, {"layout": "ragged"}
 
 Item = TypeVar("Item")
@@ -276,9 +275,9 @@ AnyEncoder = TypeVar("AnyEncoder", SentenceEncoder, WordEncoder)
 
 
 class EncodingStore:
-    """The rows of `size` numbers in `folder`, which is made if need be. `half`: they are kept as float16,
-    rounded to 11 binary digits; `ragged`: a key has any number of rows, not one. Raises DataError when its
-    files do not fit each other, or were made with other arguments."""
+    """Rows of `size` numbers on disk in `folder`, which is created if missing. `half`: rows are stored as
+    float16, rounded to 11 binary digits; `ragged`: a key may have any number of rows, not just one. Raises
+    DataError when the files are inconsistent or were made with other arguments."""
 
     def __init__(
         self, folder: str | os.PathLike[str], *, size: int, half: bool = False, ragged: bool = False
@@ -288,27 +287,27 @@ class EncodingStore:
         self._ragged, self._number = ragged, np.dtype("<f2" if half else "<f4")
         self._record = np.dtype([("key", f"V{KEY_BYTES}")] + [("stop", "<i8")] * ragged)
         self._places: dict[bytes, int] = {}
-        self._stops = array("q")  # rows up to and with those of a key, by its place
+        self._stops = array("q")  # for each key in order: number of rows up to its last
         self._table = np.zeros((0, size), dtype=self._number)
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._locked():
             self._prepare()
 
     def __len__(self) -> int:
-        """Keys that are known."""
+        """The number of keys that are stored."""
         return len(self._places)
 
     def __contains__(self, key: bytes) -> bool:
         return key in self._places
 
     def span(self, key: bytes) -> tuple[int, int]:
-        """The first row of a key in `table`, and the one after its last. KeyError: it is not known."""
+        """The first row of a key in `table`, and the one after its last. KeyError: the key is not stored."""
         place = self._places[key]
         return (self._stops[place - 1] if place else 0), self._stops[place]
 
     @property
     def table(self) -> np.ndarray:
-        """All rows that are known: (rows, size), float32 or float16, memory-mapped and read-only."""
+        """All stored rows: (rows, size), float32 or float16, memory-mapped and read-only."""
         rows = self._rows
         if len(self._table) < rows:
             file = self.folder / VECTORS
@@ -324,16 +323,16 @@ class EncodingStore:
         piece: int,
         name: str,
     ) -> None:
-        """Compute what is missing of `wanted`, items by their keys, with a bar called `name`. `encode` gives
-        the rows of each, (size,) or (rows, size) if the store is ragged; `piece` items are computed before
-        they are written. Raises ValueError for a number that does not fit half precision."""
+        """Compute and store what is missing of `wanted` (key -> item), with a progress bar called `name`.
+        `encode` gives the rows of each item, (size,), or (rows, size) if the store is ragged; `piece` items
+        are computed before they are written. Raises ValueError for a number too large for half precision."""
         missing = [key for key in wanted if key not in self]
         if not missing:
             return
         with Progress(total=len(missing), desc=name, unit=" sentences") as bar:
             for start in range(0, len(missing), piece):
                 part = missing[start : start + piece]
-                self._read_keys()  # another process may have been here
+                self._read_keys()  # another process may have added some
                 if keys := [key for key in part if key not in self]:
                     self._append(keys, encode([wanted[key] for key in keys]))
                 bar.update(len(part))
@@ -370,7 +369,7 @@ class EncodingStore:
         return self._stops[-1] if self._stops else 0
 
     def _read_keys(self) -> None:
-        """Learn of the keys that were added since the last time; half a record is not one yet."""
+        """Read the keys that were added since the last call, leaving an incomplete record for later."""
         known = len(self._stops)
         with open(self.folder / KEYS, "rb") as file:
             file.seek(known * self._record.itemsize)
@@ -383,8 +382,8 @@ class EncodingStore:
         self._stops.extend(stops.tolist())
 
     def _prepare(self) -> None:
-        """Check the files, read the keys, and cut off what a killed run left half-written. Only under the
-        lock: what another process is about to write looks the same."""
+        """Check the files, read the keys, and cut off what a killed run left half-written. Call it only under
+        the lock: what another process is about to write looks the same."""
         vectors, keys, size = (self.folder / name for name in (VECTORS, KEYS, SIZE))
         for file in (vectors, keys):
             file.touch()
@@ -412,50 +411,51 @@ class EncodingStore:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Alone among all processes."""
+        """Hold the folder's lock, which excludes all other processes."""
         with open(self.folder / LOCK, "a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # let go of when the file is closed
             yield
 
 
 def key_of(text: str) -> bytes:
-    """The key of a text: 16 bytes, BLAKE2b."""
+    """The key of a text: its 16-byte BLAKE2b hash."""
     return blake2b(text.encode(), digest_size=KEY_BYTES).digest()
 
 
-PIECE, SENTENCE_PIECE = 256, 512  # sentences that are computed before they are written, by words and whole
+PIECE, SENTENCE_PIECE = 256, 512  # sentences computed between two writes: word vectors, sentence vectors
 BETWEEN_WORDS = "\n"
 
 
 class _Encodings(Generic[AnyEncoder]):
-    """The encodings of one encoder below a folder, which is made where it is not there."""
+    """The stored vectors of one encoder in a folder, which is created if missing."""
 
     def __init__(self, encoder: AnyEncoder, folder: Path, **form: bool) -> None:
         self._encoder, self.folder, self.size = encoder, folder, encoder.size
         self._store = EncodingStore(folder, size=encoder.size, **form)
 
     def __len__(self) -> int:
-        """Sentences that are known."""
+        """The number of sentences that are stored."""
         return len(self._store)
 
 
 class WordEncodings(_Encodings[WordEncoder]):
-    """The encodings of the words of sentences, in `<folder>/<fingerprint of the encoder>_half/`, or without
-    `_half` in float32. Raises DataError when its files do not fit each other or the encoder."""
+    """Vectors of the words of sentences, stored in `<folder>/<fingerprint of the encoder>_half/`, or without
+    `_half` in float32. Raises DataError when the files are inconsistent or do not fit the encoder."""
 
     def __init__(self, encoder: WordEncoder, folder: str | os.PathLike[str], *, half: bool = True) -> None:
         below = Path(folder) / f"{encoder.fingerprint}{'_half' if half else ''}"
         super().__init__(encoder, below, half=half, ragged=True)
 
     def ensure(self, sentences: Iterable[Sequence[str]], *, name: str = "encoding") -> None:
-        """Compute what is missing, with a bar called `name`. Raises ValueError for a sentence too long for
-        the encoder, a word with a line feed, and an encoding that does not fit half precision."""
+        """Compute the vectors that are missing, with a progress bar called `name`. Raises ValueError for a
+        sentence too long for the encoder, a word with a line feed, or a number too large for half
+        precision."""
         wanted = {_key(words): words for words in sentences if words}
         self._store.fill(wanted, self._encoder.encode, piece=PIECE, name=name)
 
     def rows(self, sentence: Sequence[str]) -> np.ndarray:
-        """The encodings of the words of a sentence, (words, size), float16 or float32, a read-only part of
-        the memory-mapped file; computed if missing (many are faster with `ensure` beforehand)."""
+        """The vectors of the words of a sentence, (words, size), float16 or float32: a read-only view of the
+        memory-mapped file, computed first if missing (for many sentences `ensure` is faster)."""
         if not sentence:
             return self._store.table[:0]
         key = _key(sentence)
@@ -466,16 +466,16 @@ class WordEncodings(_Encodings[WordEncoder]):
 
 
 class PassingWords:
-    """What `WordEncodings` gives, but only of the sentences that were made ready last, in memory: for text
-    after text that nobody reads twice."""
+    """Like `WordEncodings`, but keeps in memory only the sentences of the last `ensure`: for streams of text
+    that nothing reads twice."""
 
     def __init__(self, encoder: WordEncoder) -> None:
         self._encoder, self.size = encoder, encoder.size
         self._rows: dict[tuple[str, ...], np.ndarray] = {}
 
     def ensure(self, sentences: Iterable[Sequence[str]], *, name: str = "encoding") -> None:
-        """Compute them, a piece at a time with a bar called `name`, and forget all others. Those that are
-        known are computed again: beside others they would have other last digits."""
+        """Compute the vectors, in parts with a progress bar called `name`, and forget all others. Known
+        sentences are computed again: in a batch with other sentences the last digits differ."""
         wanted = list(dict.fromkeys(tuple(words) for words in sentences if words))
         self._rows = {}
         with Progress(total=len(wanted), desc=name, unit=" sentences") as bar:
@@ -486,12 +486,12 @@ class PassingWords:
                 bar.update(len(piece))
 
     def rows(self, sentence: Sequence[str]) -> np.ndarray:
-        """The encodings of the words of a sentence that was made ready, (words, size), float16."""
+        """The vectors of the words of a sentence given to the last `ensure`, (words, size), float16."""
         return self._rows[tuple(sentence)] if sentence else np.zeros((0, self.size), dtype=np.float16)
 
 
 def _key(words: Sequence[str]) -> bytes:
-    """Different for different words. Raises ValueError for a line feed in a word."""
+    """The key of a sentence, different for different words. Raises ValueError for a word with a line feed."""
     text = BETWEEN_WORDS.join(words)
     if text.count(BETWEEN_WORDS) != len(words) - 1:
         number = next(number for number, word in enumerate(words) if BETWEEN_WORDS in word)
@@ -500,37 +500,37 @@ def _key(words: Sequence[str]) -> bytes:
 
 
 class PassingSentences:
-    """What `SentenceEncodings` gives, but only of the sentences that were made ready last, in memory."""
+    """Like `SentenceEncodings`, but keeps only the sentences of the last `ensure`, in memory."""
 
     def __init__(self, encoder: SentenceEncoder) -> None:
         self._encoder, self.size = encoder, encoder.size
         self._rows: dict[str, np.ndarray] = {}
 
     def ensure(self, sentences: Iterable[str], *, name: str = "encoding") -> None:
-        """Compute them, also those that are known, and forget all others."""
+        """Compute the vectors of all `sentences`, known or not, and forget all others."""
         wanted = list(dict.fromkeys(sentences))
         self._rows = dict(zip(wanted, self._encoder.encode(wanted), strict=True))
 
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
-        """The encodings of sentences that were made ready, (sentences, size), float32."""
+        """The vectors of sentences given to the last `ensure`, (sentences, size), float32."""
         return np.array([self._rows[sentence] for sentence in sentences], dtype=np.float32)
 
 
 class SentenceEncodings(_Encodings[SentenceEncoder]):
-    """The encodings of sentences, in `<folder>/<fingerprint of the encoder>/`. Raises DataError when its
-    files do not fit each other or the encoder."""
+    """Vectors of sentences, stored in `<folder>/<fingerprint of the encoder>/`. Raises DataError when the
+    files are inconsistent or do not fit the encoder."""
 
     def __init__(self, encoder: SentenceEncoder, folder: str | os.PathLike[str]) -> None:
         super().__init__(encoder, Path(folder) / encoder.fingerprint)
 
     def ensure(self, sentences: Iterable[str], *, name: str = "encoding") -> None:
-        """Compute what is missing, with a bar called `name`."""
+        """Compute the vectors that are missing, with a progress bar called `name`."""
         wanted = {key_of(sentence): sentence for sentence in sentences}
         self._store.fill(wanted, self._encoder.encode, piece=SENTENCE_PIECE, name=name)
 
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
-        """The encodings of sentences, (sentences, size), float32; computed if missing (many documents are
-        faster with `ensure` beforehand)."""
+        """The vectors of sentences, (sentences, size), float32; computed first if missing (for many documents
+        `ensure` beforehand is faster)."""
         self.ensure(sentences)
         rows = np.array([self._store.span(key_of(sentence))[0] for sentence in sentences], dtype=np.int64)
         return np.array(self._store.table[rows], dtype=np.float32)

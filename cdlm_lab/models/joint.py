@@ -1,8 +1,8 @@
-"""A question or claim and its candidates read at once by one encoder (Di Liello et al. 2022, "MSPP"), pairs
-read one at a time and pooled, which that is compared with, and pre-training with paragraphs.
+"""A question or claim and its candidates read at once by one encoder (Di Liello et al. 2022, "MSPP"); the
+baseline that reads pairs one at a time and pools them; and pre-training with paragraphs.
 
-Every token sees every other and none is global, so a converted BERT computes what BERT does. The front tokens
-of the sentences give their embeddings E_0 ... E_k, on which a head stands (sections 3.2 and 3.3):
+Every token attends to every other and none is global, so a converted BERT computes what BERT does. The states
+of the sentences' first tokens are their embeddings E_0 ... E_k, the input of a head (sections 3.2 and 3.3):
 
     ie_1    linear(E_0)                    one label
     ae_1    linear(mean of E_0 ... E_k)    one label
@@ -10,8 +10,8 @@ of the sentences give their embeddings E_0 ... E_k, on which a head stands (sect
     ae_k    linear([E_0; E_i])             a label of each candidate
 
 With k = 1 it is the pairwise cross-encoder. Choices where the paper is silent: the mean of `ae_1` is over the
-sentences that are present; nothing is dropped out in a linear head. In the released code each head has a
-hidden layer (`tanh` here), `ae_1` is a sum, and an absent candidate is read as an empty sentence.
+sentences that are present; a linear head has no dropout. In the released code each head has a hidden layer
+(`tanh` here), `ae_1` is a sum, and an absent candidate is read as an empty sentence.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ from cdlm_lab.models.precision import as_weights, in_full
 from cdlm_lab.parameters import settings
 
 POOLINGS = ("max", "weighted_sum")
-MADE_TO_MEASURE = (encoder.FROM_SCRATCH, "minilm")  # no folders: they get as many positions as are wanted
-PAIR = 2  # sentences: claim and evidence
-Labels = Annotated[int, Field(ge=2)]  # how many there are to choose from
+MADE_TO_MEASURE = (encoder.FROM_SCRATCH, "minilm")  # not folders: made with as many positions as are wanted
+PAIR = 2  # sentences in a pair: claim and evidence
+Labels = Annotated[int, Field(ge=2)]  # number of labels to choose from
 
 
 # ---- heads
@@ -64,21 +64,21 @@ Labels = Annotated[int, Field(ge=2)]  # how many there are to choose from
 
 @settings
 class JointHead:
-    """What stands on the encoder, and the layout of the sequences that it reads."""
+    """The head on the encoder, and the layout of the sequences that the model reads."""
 
     kind: Literal["ie_1", "ae_1", "ie_k", "ae_k"]
     labels: Labels = 2
-    sentences: int = 6  # k + 1
-    length: int = 64  # tokens of a sentence
+    sentences: int = 6  # k + 1: the question or claim and k candidates
+    length: int = 64  # tokens per sentence
     positions: str = "strided"
     layers: Literal["linear", "tanh"] = "linear"  # `tanh`: dropout, linear, tanh, dropout, linear
 
     def __post_init__(self) -> None:
-        _ = self.layout  # which refuses what cannot be
+        _ = self.layout  # raises an error for an impossible layout
 
     @property
     def layout(self) -> JointLayout:
-        """That of its sequences."""
+        """The layout of the sequences that a model with this head reads."""
         return JointLayout(sentences=self.sentences, length=self.length, positions=self.positions)
 
     @property
@@ -88,7 +88,7 @@ class JointHead:
 
 
 class JointHeadLayers(nn.Module):
-    """From the embeddings of sentences to logits; `config`: of the encoder, for size and dropout."""
+    """A head's layers, from sentence embeddings to logits; `config`: the encoder's, for size and dropout."""
 
     def __init__(self, head: JointHead, config: LongformerConfig) -> None:
         super().__init__()
@@ -99,8 +99,8 @@ class JointHeadLayers(nn.Module):
         self.layers = nn.Sequential(*hidden, output)
 
     def forward(self, embeddings: Tensor, starts: Tensor) -> Tensor:
-        """Logits, float32: (batch, k, labels), 0 of absent candidates, or (batch, labels). `embeddings`:
-        (batch, k + 1, dim), 0 of absent sentences; `starts`: (batch, k + 1) long, -1 = absent."""
+        """Logits, float32: (batch, k, labels), 0 for absent candidates, or (batch, labels). `embeddings`:
+        (batch, k + 1, dim), 0 for absent sentences; `starts`: (batch, k + 1) long, -1 = absent."""
         with in_full(embeddings.device):
             embeddings = as_weights(embeddings, self.layers)
             question, candidates = embeddings[:, 0], embeddings[:, 1:]
@@ -117,16 +117,16 @@ class JointHeadLayers(nn.Module):
 def sentence_states(
     model: LongformerModel, input_ids: Tensor, mask: Tensor, token_type_ids: Tensor, position_ids: Tensor
 ) -> Tensor:
-    """The last hidden states, (batch, tokens, dim), of arguments as `JointModel` takes them."""
+    """The last hidden states, (batch, tokens, dim), for arguments of the shapes that `JointModel` takes."""
     first = model.embeddings.padding_idx + 1  # the row of position 0
     form = {"token_type_ids": token_type_ids, "position_ids": position_ids + first}
     return model(input_ids, mask, **form).last_hidden_state
 
 
 def front_states(states: Tensor, starts: Tensor, *, sentences: int) -> Tensor:
-    """The embeddings of sentences, (batch, k + 1, dim), 0 of absent ones: `states` (batch, tokens, dim) at
-    `starts` (batch, k + 1) long, the front token of each sentence, -1 = absent. Raises ValueError unless
-    there are so many `sentences`, k + 1."""
+    """The embeddings of sentences, (batch, k + 1, dim), 0 for absent ones: the `states` (batch, tokens, dim)
+    of their first tokens at `starts` (batch, k + 1) long, -1 = absent. Raises ValueError unless the sequences
+    have the given number of `sentences`, k + 1."""
     if starts.shape[1] != sentences:
         raise ValueError(
             f"the sequences have {starts.shape[1]} sentences, the model reads {sentences}; write them by the "
@@ -146,15 +146,15 @@ def _check_labels(labels: Tensor, starts: Tensor) -> None:
 
 
 def write_head(layers: JointHeadLayers, folder: Path) -> None:
-    """Write a head of paragraph pre-training, with its form, into the folder of the encoder."""
+    """Write a head of paragraph pre-training, weights and settings, into the folder of its encoder."""
     weights = {name: weight.detach().cpu().contiguous() for name, weight in layers.state_dict().items()}
     with replaced_file(folder / HEAD_FILE, binary=True) as file:
         file.write(save(weights, metadata={"format": "pt", "head": json.dumps(asdict(layers.form))}))
 
 
 def paragraph_head(folder: str) -> tuple[JointHead, dict[str, Tensor]] | None:
-    """The head that `write_head` left in a folder: its form and its weights by name; None if there is none.
-    Raises CheckpointError when the file is damaged, or no such head."""
+    """The head that `write_head` left in a folder: its settings and its weights by name; None if there is
+    none. Raises CheckpointError when the file is damaged or holds no such head."""
     file = Path(folder) / HEAD_FILE
     if not file.is_file():
         return None
@@ -172,15 +172,15 @@ def paragraph_head(folder: str) -> tuple[JointHead, dict[str, Tensor]] | None:
 
 
 def start_from_paragraph_head(layers: JointHeadLayers, folder: str) -> bool:
-    """Give a head the weights of that in a folder, if one of the same kind, labels and layers is there.
-    Raises CheckpointError when the file is damaged, or of another model."""
+    """Initialise a head from the one in a folder, if there is one with the same kind, labels and layers;
+    returns whether it did. Raises CheckpointError when the file is damaged or belongs to another model."""
     saved = paragraph_head(folder)
     shape = attrgetter("kind", "labels", "layers")
     if saved is None or shape(saved[0]) != shape(layers.form):
         return False
     try:
         layers.load_state_dict(saved[1])
-    except RuntimeError as error:  # says over many lines what the shapes are
+    except RuntimeError as error:  # its message lists shapes over many lines
         raise CheckpointError(
             f"{folder}: {HEAD_FILE} is not of the encoder beside it; remove it, or save the model again"
         ) from error
@@ -191,11 +191,11 @@ def start_from_paragraph_head(layers: JointHeadLayers, folder: str) -> bool:
 
 
 class SentenceOptions(EncoderOptions):
-    """What every `load_...` of a model over sentences that are read together takes."""
+    """Keyword options of every `load_...` function for a model over sentences that are read together."""
 
-    head: Any  # its form, which has a `layout`; None (default) = that of the trained model
-    window: int | None  # total width of attention; None (default) = every token sees every other
-    new_head: bool  # True = of a trained model only the encoder is read; default False
+    head: Any  # settings of the head, with a `layout`; None (default) = those of the trained model
+    window: int | None  # total width of attention; None (default) = every token attends to every other
+    new_head: bool  # True = load only the encoder of a trained model; default False
 
 
 def load_on_sentences(
@@ -210,17 +210,18 @@ def load_on_sentences(
     load: Callable[..., tuple[PreTrainedModel, PreTrainedTokenizerFast]] = encoder.load_encoder,
     **options: Unpack[EncoderOptions],
 ) -> tuple[Model, PreTrainedTokenizerFast]:
-    """A model over joint sequences, on top of an encoder or trained, from its folder, and its tokenizer.
+    """A model over joint sequences, new on top of an encoder or trained from its folder, and its tokenizer.
 
-    A new head starts from that of paragraph pre-training beside the encoder where that is of the same kind,
-    labels and layers. An encoder with fewer token types than there are sentences gets more, which start as
-    copies of its last (in the released code at random).
+    A new head starts from that of paragraph pre-training beside the encoder, if it has the same kind, labels
+    and layers. An encoder with fewer token types than sentences gets more, as copies of its last one (in the
+    released code they are random).
 
     Args:
-        model_class: keeps its encoder in `longformer` and the form of its head in `config.joint`.
-        head, window, new_head: see `SentenceOptions`.
-        max_length: positions that an encoder gets at least which is converted or made.
-        load: what loads the encoder; what comes with it, as an `lm_head`, becomes part of the model.
+        model_class: a class that keeps its encoder in `longformer` and its head's settings in `config.joint`.
+        head: settings of the head, which have a `layout`; None = those of the trained model.
+        window, new_head: total width of attention, None = all; True = load only a trained model's encoder.
+        max_length: least number of positions of an encoder that is converted or made.
+        load: loads the encoder; a language-model head that it returns (`lm_head`) becomes part of the model.
 
     Raises ValueError: an encoder without `head`, a trained model with another one. CheckpointError: too few
     positions for the sentences; a damaged paragraph head.
@@ -246,9 +247,9 @@ def lengths_for(
 ) -> dict[str, int]:
     """The arguments `max_length` and `window` of `load_encoder` for sequences of up to `tokens` tokens.
 
-    A Longformer which has fewer positions than the window would be wide is loaded with a narrower one, which
-    `see_all` widens afterwards. `max_length`: positions that an encoder gets at least which is converted or
-    made. Raises CheckpointError when a Longformer has fewer positions than `tokens`.
+    A Longformer with fewer positions than the full window is loaded with a narrower one, which `see_all`
+    widens afterwards. `max_length`: least number of positions of an encoder that is converted or made. Raises
+    CheckpointError when a Longformer has fewer positions than `tokens`.
     """
     lengths, room = lengths_of(max_tokens=tokens, window=window), None
     if name not in MADE_TO_MEASURE:
@@ -268,8 +269,8 @@ def lengths_for(
 
 
 def see_all(model: nn.Module, *, tokens: int) -> None:
-    """Let every token of a sequence of up to `tokens` see every other, in place: a Longformer's window is
-    twice as wide then."""
+    """Let every token of a sequence of up to `tokens` attend to every other, in place: the total width of a
+    Longformer's window, half of it on each side, becomes twice that."""
     for module in model.modules():
         if isinstance(module, LocalGlobalSelfAttention):
             module.window = 2 * tokens
@@ -285,21 +286,21 @@ def see_all(model: nn.Module, *, tokens: int) -> None:
 class JointOutput(ModelOutput):
     """What `JointModel` returns."""
 
-    loss: Tensor | None = None  # () float32, summed cross entropy of the labels over their number
-    # float32, (batch, k, labels) of `ie_k` and `ae_k`, 0 of absent candidates; else (batch, labels)
+    loss: Tensor | None = None  # () float32, summed cross entropy divided by the number of labels
+    # float32, (batch, k, labels) for `ie_k` and `ae_k`, 0 for absent candidates; else (batch, labels)
     logits: Tensor | None = None
-    embeddings: Tensor | None = None  # (batch, k + 1, dim), E_0 ... E_k, 0 of absent sentences
+    embeddings: Tensor | None = None  # (batch, k + 1, dim), E_0 ... E_k, 0 for absent sentences
 
 
 class _OnSentences:
-    """A model over joint sequences, whose config says its head in the entry `joint`."""
+    """Mixin for a model over joint sequences, whose config keeps its head's settings in the entry `joint`."""
 
     head_class: type[Any] = JointHead
     head_entry = "joint"
 
 
 class JointModel(_OnSentences, EncoderWithHead):
-    """Longformer and a head; no token is global, so the global projections get no gradient."""
+    """A Longformer with a head; no token is global, so the global projections get no gradient."""
 
     def __init__(self, config: LongformerConfig) -> None:
         super().__init__(config)
@@ -310,14 +311,14 @@ class JointModel(_OnSentences, EncoderWithHead):
         self,
         input_ids: Tensor,  # (batch, tokens)
         attention_mask: Tensor,  # (batch, tokens), 1 = token, 0 = padding
-        token_type_ids: Tensor,  # (batch, tokens), of which sentence a token is, 0 ... k
-        position_ids: Tensor,  # (batch, tokens), from 0, whatever the encoder; of padding any that there is
-        starts: Tensor,  # (batch, k + 1) long, where the front token of each sentence is; -1 = absent
-        labels: Tensor | None = None,  # (batch, k) of `ie_k` and `ae_k`, else (batch,); -100 = none
+        token_type_ids: Tensor,  # (batch, tokens), number of a token's sentence, 0 ... k
+        position_ids: Tensor,  # (batch, tokens), from 0 for any encoder; padding has any valid one
+        starts: Tensor,  # (batch, k + 1) long, position of each sentence's first token; -1 = absent
+        labels: Tensor | None = None,  # (batch, k) for `ie_k` and `ae_k`, else (batch,); -100 = none
         num_items_in_batch: Items = None,  # labels of the whole effective batch
     ) -> JointOutput:
-        """Label a batch of groups. Raises ValueError for more or fewer sentences than the head reads, and for
-        a label of an absent candidate."""
+        """Label a batch of groups of sentences. Raises ValueError when their number of sentences is not the
+        head's, and when an absent candidate has a label."""
         form = self.head.form
         states = sentence_states(self.longformer, input_ids, attention_mask, token_type_ids, position_ids)
         embeddings = front_states(states, starts, sentences=form.sentences)
@@ -331,14 +332,14 @@ class JointModel(_OnSentences, EncoderWithHead):
 def load_joint_model(
     name_or_path: str | os.PathLike[str], **options: Unpack[SentenceOptions]
 ) -> tuple[JointModel, PreTrainedTokenizerFast]:
-    """A joint model on top of any encoder, or a trained one from its folder, and its tokenizer: see
-    `load_on_sentences`."""
+    """A joint model on any encoder, or a trained one from its folder, and its tokenizer. Raises ValueError
+    for an encoder without `head`, CheckpointError when it has too few positions for the sentences."""
     return load_on_sentences(JointModel, name_or_path, **options)
 
 
 def scores_of(logits: Tensor) -> np.ndarray:
-    """The log-odds of label 1, float64 (...), of logits (..., 2). Probabilities would often be equal, at 1.0.
-    Raises ValueError for more or fewer than two labels."""
+    """The log-odds of label 1, float64 (...), from logits (..., 2). Probabilities would often tie at 1.0.
+    Raises ValueError unless there are two labels."""
     if logits.shape[-1] != 2:
         raise ValueError(f"logits are of {logits.shape[-1]} labels; log-odds are of two")
     values = logits.detach().cpu().double().numpy()
@@ -350,11 +351,11 @@ def scores_of(logits: Tensor) -> np.ndarray:
 
 @settings
 class PooledHead:
-    """How E_0 of each pair of a claim with a piece of evidence becomes the claim's label, and the layout of
-    the pairs (table 8; the poolings are those of Tymoshenko and Moschitti 2021).
+    """How the embeddings E_0 of the pairs of a claim with its pieces of evidence become the claim's label,
+    and the layout of the pairs (table 8; the poolings are those of Tymoshenko and Moschitti 2021).
 
-    `max` takes the largest value of each dimension, `weighted_sum` the sum by the softmax, over the claim's
-    evidence, of w E_0. The paper does not say what the weights are of; w is a choice.
+    `max` takes the largest value of each dimension; `weighted_sum` weights each E_0 by the softmax, over the
+    claim's evidence, of w E_0. The paper does not say what the weights are computed from; w is a choice.
     """
 
     pooling: Literal["max", "weighted_sum"]
@@ -367,7 +368,7 @@ class PooledHead:
 
     @property
     def layout(self) -> JointLayout:
-        """That of a claim with one piece of evidence."""
+        """The layout of a claim with one piece of evidence."""
         return JointLayout(sentences=PAIR, length=self.length, positions=self.positions)
 
 
@@ -375,40 +376,38 @@ class PooledHead:
 class PooledOutput(ModelOutput):
     """What `PooledPairs` returns, float32."""
 
-    loss: Tensor | None = None  # (), summed cross entropy of the claims over their number
+    loss: Tensor | None = None  # (), summed cross entropy divided by the number of claims
     logits: Tensor | None = None  # (claims, labels)
-    # (pairs,), without gradient: how much of the pooled vector comes from a pair, 1 in all for a claim. Of
-    # `weighted_sum` its weight, of `max` the part of the dimensions in which it is largest.
+    # (pairs,), without gradient: how much of the pooled vector comes from a pair; they sum to 1 for a claim.
+    # With `weighted_sum` the pair's weight, with `max` the share of dimensions in which it is the largest.
     shares: Tensor | None = None
 
 
 class PooledPairs(_OnSentences, EncoderWithHead):
-    """Longformer, pooling and a linear layer; no token is global, so the global projections get no
-    gradient."""
+    """A Longformer, pooling and a linear layer; no token is global: global projections get no gradient."""
 
     head_class = PooledHead
 
     def __init__(self, config: LongformerConfig) -> None:
         super().__init__(config)
         form = PooledHead(**config.joint)
-        # without bias, which a softmax cancels
+        # no bias, since it would cancel in the softmax
         self.score = nn.Linear(config.hidden_size, 1, bias=False) if form.pooling == "weighted_sum" else None
         self.classifier = nn.Linear(config.hidden_size, form.labels)
         self.post_init()
 
     def forward(
         self,
-        input_ids: Tensor,  # (pairs, tokens); this and the next three as `JointModel` takes them
+        input_ids: Tensor,  # (pairs, tokens); this and the next three have the form that `JointModel` takes
         attention_mask: Tensor,
         token_type_ids: Tensor,
         position_ids: Tensor,
-        starts: Tensor,  # (pairs, 2) long, of claim and evidence; -1 = absent, as of a claim without evidence
-        claim: Tensor,  # (pairs,) long, number of the claim, from 0; each has a pair
+        starts: Tensor,  # (pairs, 2) long, of claim and evidence; -1 = absent, e.g. when a claim has none
+        claim: Tensor,  # (pairs,) long, number of the pair's claim, from 0; each claim has a pair
         labels: Tensor | None = None,  # (claims,), -100 = none
         num_items_in_batch: Items = None,  # labels of the whole effective batch
     ) -> PooledOutput:
-        """Label a batch of claims. Raises ValueError when a claim has no pair, or for more claims than
-        labels."""
+        """Label a batch of claims. Raises ValueError for a claim without pair, or more claims than labels."""
         states = sentence_states(self.longformer, input_ids, attention_mask, token_type_ids, position_ids)
         read = front_states(states, starts, sentences=PAIR)[:, 0]  # (pairs, dim)
         claims = int(claim.max()) + 1 if labels is None else len(labels)
@@ -431,8 +430,8 @@ class PooledPairs(_OnSentences, EncoderWithHead):
 
 def largest(read: Tensor, claim: Tensor, *, claims: int) -> tuple[Tensor, Tensor]:
     """The largest value of each dimension of `read` (pairs, dim) over the pairs of a claim, (claims, dim);
-    and in what part of the dimensions a pair has it, (pairs,): several that have it share it. `claim`:
-    (pairs,) long, number of the claim; each has a pair."""
+    and for each pair the share of dimensions in which it has it, (pairs,), with ties split evenly. `claim`:
+    (pairs,) long, number of the pair's claim; each claim must have a pair."""
     pooled = read.new_full((claims, read.shape[1]), -torch.inf)
     pooled = pooled.scatter_reduce(0, claim[:, None].expand_as(read), read, "amax")
     wins = (read == pooled[claim]).to(read.dtype)
@@ -441,8 +440,8 @@ def largest(read: Tensor, claim: Tensor, *, claims: int) -> tuple[Tensor, Tensor
 
 
 def weighted_sum(read: Tensor, scores: Tensor, claim: Tensor, *, claims: int) -> tuple[Tensor, Tensor]:
-    """The sum of `read` (pairs, dim) over the pairs of a claim, (claims, dim), weighted by the softmax of
-    their scores (pairs,) over it; and the weights, (pairs,)."""
+    """The sum of `read` (pairs, dim) over the pairs of a claim, (claims, dim), weighted by the softmax of the
+    pairs' `scores` (pairs,) within the claim; and these weights, (pairs,)."""
     top = scores.new_full((claims,), -torch.inf).scatter_reduce(0, claim, scores.detach(), "amax")
     powers = (scores - top[claim]).exp()
     weights = powers / powers.new_zeros(claims).index_add(0, claim, powers)[claim]
@@ -452,8 +451,8 @@ def weighted_sum(read: Tensor, scores: Tensor, claim: Tensor, *, claims: int) ->
 def load_pooled_pairs(
     name_or_path: str | os.PathLike[str], **options: Unpack[SentenceOptions]
 ) -> tuple[PooledPairs, PreTrainedTokenizerFast]:
-    """A model of pooled pairs on top of any encoder, or a trained one from its folder, and its tokenizer: see
-    `load_on_sentences`."""
+    """A model of pooled pairs on any encoder, or a trained one from its folder, and its tokenizer. Raises
+    ValueError for an encoder without `head`, CheckpointError when it has too few positions."""
     return load_on_sentences(PooledPairs, name_or_path, **options)
 
 
@@ -464,21 +463,21 @@ def load_pooled_pairs(
 class ParagraphOutput(ModelOutput):
     """What `ParagraphModel` returns, float32."""
 
-    loss: Tensor | None = None  # (), the sum of both parts; None without labels
-    logits: Tensor | None = None  # (batch, k, 2), of the candidates; 0 of absent ones
+    loss: Tensor | None = None  # (), the sum of both `parts`; None without labels
+    logits: Tensor | None = None  # (batch, k, 2), of the candidates; 0 for absent ones
     parts: dict[str, Tensor] | None = None  # `mlm` and `mspp` -> (), without gradient; None without labels
 
 
 class ParagraphModel(_OnSentences, LongformerForMaskedLM):
-    """Which of k sentences stand in one paragraph with s_0 (MSPP, "multi-sentences in paragraph prediction"),
-    and what the masked tokens are (section 3.4 and appendix B): Longformer, its language-model head and a
-    head of candidates of two labels, `ie_k` or `ae_k`.
+    """Predicts which of k sentences are from the same paragraph as s_0 (MSPP, "multi-sentences in paragraph
+    prediction"), and the masked tokens (section 3.4 and appendix B): a Longformer with its language-model
+    head and a head of candidates with two labels, `ie_k` or `ae_k`.
 
     The loss is the sum of two, "equally weighted": `mspp`, the mean cross entropy of the candidates, and
     `mlm`, the mean over examples of the mean cross entropy of their masked tokens. The paper does not say
-    what the second mean is over; the released code takes all masked tokens of a micro-batch. Here each
-    example weighs as many candidates as it has, so that micro-batches add up to the full batch under one
-    count, that of candidates. No token is global, so the global projections get no gradient.
+    what the second mean is over; the released code takes all masked tokens of a micro-batch. Here an example
+    weighs as much as it has candidates, so that micro-batches add up to the full batch with a single count,
+    that of candidates. No token is global, so the global projections get no gradient.
     """
 
     # transformers.Trainer then counts the candidates of the whole effective batch
@@ -497,17 +496,17 @@ class ParagraphModel(_OnSentences, LongformerForMaskedLM):
 
     def forward(
         self,
-        input_ids: Tensor,  # (batch, tokens); this and the next four as `JointModel` takes them
+        input_ids: Tensor,  # (batch, tokens); this and the next four have the form that `JointModel` takes
         attention_mask: Tensor,
         token_type_ids: Tensor,
         position_ids: Tensor,
         starts: Tensor,
-        labels: Tensor | None = None,  # (batch, k), 1 = in one paragraph with s_0, 0 = not, -100 = absent
-        mlm_labels: Tensor | None = None,  # (batch, tokens), the token that was masked, -100 where none was
+        labels: Tensor | None = None,  # (batch, k), 1 = same paragraph as s_0, 0 = another, -100 = absent
+        mlm_labels: Tensor | None = None,  # (batch, tokens), original token where masked, else -100
         num_items_in_batch: Items = None,  # candidates of the whole effective batch
     ) -> ParagraphOutput:
-        """Both tasks on a batch of examples. Raises ValueError for more or fewer sentences than the head
-        reads, a label of an absent candidate, labels of one task without those of the other."""
+        """Predict both tasks on a batch of examples. Raises ValueError when the number of sentences is not
+        the head's, when an absent candidate has a label, or when only one task has labels."""
         if (labels is None) != (mlm_labels is None):
             raise ValueError("labels and mlm_labels belong together; give both or none")
         states = sentence_states(self.longformer, input_ids, attention_mask, token_type_ids, position_ids)
@@ -517,7 +516,7 @@ class ParagraphModel(_OnSentences, LongformerForMaskedLM):
         _check_labels(labels, starts)
         masked, candidates = mlm_labels != NOT_MASKED, (labels != NOT_MASKED).sum(1)  # (batch,)
         of_tokens = word_losses(self.lm_head(states[masked]), mlm_labels[masked].long())  # (n_masked,)
-        # the mean over an example's masked tokens times its candidates
+        # weights each token by its example's candidates over its example's masked tokens
         weight = (candidates / masked.sum(1).clamp(min=1))[masked.nonzero()[:, 0]]
         mlm = over_items(
             (of_tokens * weight).sum(), items=candidates.sum(), num_items_in_batch=num_items_in_batch
@@ -535,11 +534,11 @@ def load_paragraph_model(
     **options: Unpack[SentenceOptions],
 ) -> tuple[ParagraphModel, PreTrainedTokenizerFast]:
     """A model to pre-train, on top of any language model, and its tokenizer. An encoder without
-    language-model head, as `minilm`, gets a new one, with a warning.
+    language-model head, such as `minilm`, gets a new one, with a warning.
 
-    `name_or_path`: a language model; a folder that `save_paragraph_model` left, whose head is trained further
-    if it is of the same kind and layers; or one that a `ParagraphModel` was saved in. `max_length`: positions
-    that a model gets at least which is converted or made, for it can never read a longer text; None = twice
+    `name_or_path`: a language model; a folder that `save_paragraph_model` wrote, whose head is trained
+    further if it has the same kind and layers; or the folder of a saved `ParagraphModel`. `max_length`: least
+    number of positions of a model that is converted or made, which bounds what it can ever read; None = twice
     the most tokens of a sequence.
     """
     load = partial(encoder.load_language_model, new_head=True)
@@ -549,16 +548,17 @@ def load_paragraph_model(
 def save_paragraph_model(
     model: ParagraphModel, tokenizer: PreTrainedTokenizerFast, folder: str | os.PathLike[str]
 ) -> None:
-    """Write what pre-training is for: a plain `LongformerForMaskedLM`, which opens wherever a model is named,
-    and its head in a file beside it, from which `load_joint_model` starts. Under torchrun for rank 0 only."""
+    """Write the result of pre-training: a plain `LongformerForMaskedLM`, which loads wherever a model is
+    named, and beside it its head in a file, from which `load_joint_model` starts. Under torchrun only rank 0
+    may call it."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     config = deepcopy(model.config)
     del config.joint
-    with torch.device("meta"):  # all its parts are replaced below
+    with torch.device("meta"):  # all its weights are replaced below
         plain = CrossDocumentLM(config)
     plain.longformer, plain.lm_head = model.longformer, model.lm_head
-    write_head(model.head, folder)  # first, so that no complete model is without it
+    write_head(model.head, folder)  # written first, so that a complete model is never without it
     with checkpoint.without_bars():
         plain.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -1,10 +1,10 @@
-"""The cross-document language model: Longformer whose head reads masked tokens only; and the losses that it
-and the other models are trained by.
+"""The cross-document language model: a Longformer whose head computes masked tokens only; and the losses that
+this and the other models are trained with.
 
-The weights are those of Hugging Face's `LongformerForMaskedLM`, and its checkpoints and ours load in both;
-only the forward with labels differs. The vocabulary projection then runs on the masked tokens, 15% of all,
-which at 4,096 tokens saves 0.7 GB of logits an example and for a small encoder most of the arithmetic.
-Without labels it returns the logits of all tokens, as Hugging Face does.
+The weights are those of Hugging Face's `LongformerForMaskedLM`, and checkpoints of either load in the other;
+only the forward pass with labels differs. The vocabulary projection then runs on the masked tokens only, 15%
+of all, which at 4,096 tokens saves 0.7 GB of logits per example and for a small encoder most of the
+arithmetic. Without labels it returns the logits of all tokens, as Hugging Face does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from transformers.utils import ModelOutput
 
 from cdlm_lab.examples.masking import NOT_MASKED
 
-# Of a vocabulary of 50,000 words, 16 rows stay in a core's cache; 2,048 keep a GPU busy in 400 MB.
+# With a vocabulary of 50,000, 16 rows stay in a core's cache; 2,048 keep a GPU busy in 400 MB.
 ROWS_AT_ONCE = 16
 ROWS_AT_ONCE_ELSEWHERE = 2048
 
@@ -31,8 +31,8 @@ def word_losses(logits: Tensor, labels: Tensor) -> Tensor:
     """Cross entropy of each row in natural logarithms, (rows,) float32, summed in float32 whatever the dtype
     of `logits` (rows, vocab); `labels`: (rows,) int64.
 
-    PyTorch's own holds logits, their logarithms and two gradients in float32, four times (rows, vocab); this
-    one holds the gradient alone, in the dtype of `logits`, and goes through a few rows at a time.
+    PyTorch's own loss holds logits, their logarithms and two gradients in float32, four times (rows, vocab);
+    this one holds the gradient alone, in the dtype of `logits`, and processes a few rows at a time.
     """
     losses: Tensor = _WordLosses.apply(logits, labels)
     return losses
@@ -50,7 +50,7 @@ class _WordLosses(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_losses: Tensor) -> tuple[Tensor, None]:
-        """Of a row: its probabilities, less 1 at the label, times its gradient."""
+        """The gradient of a row: its probabilities, less 1 at the label, times the gradient of its loss."""
         logits, labels = ctx.saved_tensors
         gradient = torch.empty_like(logits)
         for rows in _rows_at_once(logits):
@@ -66,20 +66,20 @@ def _rows_at_once(logits: Tensor) -> Iterator[slice]:
         yield slice(start, start + most)
 
 
-Items = Tensor | int | None  # of the whole effective batch, as transformers.Trainer counts them
+Items = Tensor | int | None  # number in the whole effective batch, as transformers.Trainer counts
 
 
 def over_items(total: Tensor, *, items: Tensor | int, num_items_in_batch: Items) -> Tensor:
-    """A summed loss over its number of items in the whole effective batch, so that accumulated micro-batches
-    and several processes add up to the loss of the full batch; without items `total`, which is 0 then.
-    `items`: those of this batch, which count where the effective batch's number is None."""
+    """Divide a summed loss by its number of items in the whole effective batch, so that accumulated
+    micro-batches and several processes add up to the loss of the full batch; without items it is `total`,
+    which is then 0. `items`: the number in this batch, used where the effective batch's number is None."""
     count = items if num_items_in_batch is None else num_items_in_batch
     return total / torch.as_tensor(count, device=total.device).clamp(min=1)
 
 
 def label_loss(logits: Tensor, labels: Tensor | None, num_items_in_batch: Items) -> Tensor | None:
-    """Summed cross entropy of `labels` (...,), -100 = none, over their number; None without labels. `logits`:
-    (..., classes)."""
+    """The summed cross entropy of `labels` (...,), -100 = none, divided by their number in the effective
+    batch; None without labels. `logits`: (..., classes)."""
     if labels is None:
         return None
     total = nn.functional.cross_entropy(
@@ -89,8 +89,8 @@ def label_loss(logits: Tensor, labels: Tensor | None, num_items_in_batch: Items)
 
 
 def pair_loss(logits: Tensor, labels: Tensor | None, num_items_in_batch: Items) -> Tensor | None:
-    """Summed binary cross entropy of pairs over their number, logits and 0 or 1 (batch,); None without
-    labels."""
+    """The summed binary cross entropy of pairs, divided by their number in the effective batch; logits and
+    labels (0 or 1) are (batch,). None without labels."""
     if labels is None:
         return None
     total = nn.functional.binary_cross_entropy_with_logits(logits, labels.float(), reduction="sum")
@@ -104,10 +104,10 @@ PLAIN_ARCHITECTURE = "LongformerForMaskedLM"
 class MaskedTokensOutput(ModelOutput):
     """What `CrossDocumentLM` returns when it is given labels."""
 
-    loss: Tensor | None = None  # (), float32; summed cross entropy of the masked tokens over their number
-    logits: Tensor | None = None  # (n_masked, vocab), row after row and in a row by position
+    loss: Tensor | None = None  # (), float32; summed cross entropy over the number of masked tokens
+    logits: Tensor | None = None  # (n_masked, vocab), ordered by row, then by position
     token_loss: Tensor | None = None  # (n_masked,), float32, natural logarithm, no gradient, in that order
-    hidden_states: tuple[Tensor, ...] | None = None  # this and the next two: Hugging Face's, when asked for
+    hidden_states: tuple[Tensor, ...] | None = None  # this and the next two: as in Hugging Face, on request
     attentions: tuple[Tensor, ...] | None = None
     global_attentions: tuple[Tensor, ...] | None = None
 
@@ -115,16 +115,16 @@ class MaskedTokensOutput(ModelOutput):
 class CrossDocumentLM(LongformerForMaskedLM):
     """Masked language model over packed documents (CDLM, section 2.2).
 
-    Every weight gets a gradient from a batch whose masked tokens are partly global. Without global tokens the
-    global projections get none (None or zero, by the attention backend); where all masked tokens are global,
-    as in CDLM, the last layer's local queries get none, for nothing is read from local tokens there.
+    Every weight gets a gradient from a batch with both local and global masked tokens. Without global tokens
+    the global projections get none (None or zero, by the attention backend); where all masked tokens are
+    global, as in CDLM, the last layer's local queries get none, for no local token's output is used there.
     """
 
     # transformers.Trainer then counts the masked tokens of the whole effective batch
     accepts_loss_kwargs = True
 
     def _init_weights(self, module: nn.Module) -> None:
-        """The bias of a head that a checkpoint lacks is zero; Hugging Face leaves it as the memory was."""
+        """Zero the bias of a head that a checkpoint lacks; Hugging Face leaves it as uninitialised memory."""
         super()._init_weights(module)
         if module is self.lm_head:
             initialization.zeros_(module.bias)
@@ -134,12 +134,12 @@ class CrossDocumentLM(LongformerForMaskedLM):
         input_ids: Tensor | None = None,  # (batch, seq)
         attention_mask: Tensor | None = None,  # (batch, seq), 1 = token, 0 = padding; None = no padding
         global_attention_mask: Tensor | None = None,  # (batch, seq), 1 = global; None = none
-        labels: Tensor | None = None,  # (batch, seq), the token that was masked, -100 where none was
-        num_items_in_batch: Tensor | int | None = None,  # masked tokens of the whole effective batch
+        labels: Tensor | None = None,  # (batch, seq), the original token where masked, else -100
+        num_items_in_batch: Tensor | int | None = None,  # masked tokens in the whole effective batch
         **encoder_arguments: Any,  # others that `LongformerModel` takes (`token_type_ids`, ...)
     ) -> Any:
-        """A `MaskedTokensOutput` when there are labels, else Hugging Face's output with the logits of all
-        tokens. A batch without a masked token has loss 0 and zero gradients."""
+        """A `MaskedTokensOutput` if there are labels, else Hugging Face's output with the logits of all
+        tokens. A batch without masked tokens has loss 0 and zero gradients."""
         if labels is None:
             return super().forward(
                 input_ids, attention_mask, global_attention_mask=global_attention_mask, **encoder_arguments
@@ -163,7 +163,7 @@ class CrossDocumentLM(LongformerForMaskedLM):
         )
 
     def save_pretrained(self, save_directory: str | PathLike[str], **options: Any) -> None:
-        """Save as Hugging Face does; the config names its plain class, which loads these weights."""
+        """Save as Hugging Face does, but with its plain class in the config, which can load these weights."""
         super().save_pretrained(save_directory, **options)
         self.config.architectures = [PLAIN_ARCHITECTURE]
         if options.get("is_main_process", True):

@@ -1,24 +1,25 @@
-"""Do two documents belong together? Two kinds of models.
+"""Two kinds of models that decide whether two documents belong together.
 
-`PairClassifier`: Longformer over both documents in one sequence, and on its first token the head of
-transformers' `LongformerForSequenceClassification`, by the same names (CDLM sections 2.2, 3.3 and C.2). The
-released code calls documents related where `logit_1 > 0.5`, whatever the other logit is, and attends to
-padding. Here neither is so.
+`PairClassifier`: a Longformer over both documents in one sequence, with the head of transformers'
+`LongformerForSequenceClassification` on its first token, under the same weight names (CDLM sections 2.2, 3.3
+and C.2). The released code calls documents related where `logit_1 > 0.5`, whatever the other logit is, and
+attends to padding; neither is done here.
 
-`DocumentMatcher`: hierarchical encoders with cross-document attention, which also say which sentence makes
+`DocumentMatcher`: hierarchical encoders with cross-document attention, which also tell which sentences make
 two documents belong together (Zhou et al. 2020, "CDA", sections 3 and 5).
 
     words     -> BiGRU -> pooled (eq. 1) -> sentences  [deep: attend to the other's sentences and words]
     sentences -> BiGRU -> pooled (eq. 1) -> document   [both: attends to the other's sentences and document]
 
-Its `encoder` says where sentences come from: `gru`, from words as above (GRU-HAN); `vectors`, encodings of
-sentences, as by BERT, which go through two GRU layers (BERT-HAN); `average`, the same encodings, of which a
-document is the plain mean (BERT-AVG). Encodings are frozen, or trained along in `FineTunedMatcher`.
+Its `encoder` says where sentence vectors come from: `gru`, from words as above (GRU-HAN); `vectors`,
+encodings of sentences, for example by BERT, which go through two GRU layers (BERT-HAN); `average`, the same
+encodings, of which a document is the plain mean (BERT-AVG). Encodings are frozen, or fine-tuned in
+`FineTunedMatcher`.
 
-Choices where the paper is silent: deep updates both documents at once, from the vectors before; one affine
-map serves all levels, as the 20K more parameters of section 5.1 say; the matcher has no dropout. Unlike in
-the released code, filling is masked everywhere, no state is carried from one sentence to the next, and no
-attention is taken over the batch.
+Choices where the paper is silent: deep attention updates both documents at once, from the vectors before it;
+one affine map serves all levels, as the 20K more parameters of section 5.1 imply; the matcher has no dropout.
+Unlike in the released code, padding is masked everywhere, no state is carried from one sentence to the next,
+and no attention is normalised over the batch.
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ from cdlm_lab.models.precision import as_weights, in_full
 
 
 class PairClassifier(EncoderWithHead):
-    """Longformer and a head on the state of its first token. So the local projections of the last layer get
-    no gradient, and a model from `load_pair_classifier` computes no more of that layer."""
+    """A Longformer with a head on the state of its first token only, so the last layer's local projections
+    get no gradient, and a model from `load_pair_classifier` does not compute local tokens there."""
 
     def __init__(self, config: LongformerConfig) -> None:
         super().__init__(config)
-        config.num_labels = 2  # an encoder's config may name those of another task
+        config.num_labels = 2  # the encoder's config may have the number of another task
         self.classifier = LongformerClassificationHead(config)
         self.post_init()
 
@@ -69,13 +70,13 @@ class PairClassifier(EncoderWithHead):
         self,
         input_ids: Tensor,  # (batch, seq), [CLS] first
         attention_mask: Tensor | None = None,  # (batch, seq), 1 = token, 0 = padding; None = no padding
-        global_attention_mask: Tensor | None = None,  # (batch, seq), 1 = global, as the first token must be
+        global_attention_mask: Tensor | None = None,  # (batch, seq), 1 = global; the first token must be
         labels: Tensor | None = None,  # (batch,), 1 = related, 0 = not
         num_items_in_batch: Items = None,  # pairs of the whole effective batch
     ) -> SequenceClassifierOutput:
-        """The logits of a batch of pairs, (batch, 2), float32, whose softmax are the probabilities of not
-        related and related; with labels also the loss, their summed cross entropy over their number. Raises
-        ValueError when the first token is not global."""
+        """The logits of a batch of pairs, (batch, 2), float32, whose softmax gives the probabilities of not
+        related and related; with labels also the loss, summed cross entropy divided by the number of pairs.
+        Raises ValueError when the first token is not global."""
         if global_attention_mask is None or (global_attention_mask[:, 0] != 1).any():
             raise ValueError("the first token must be global: set it to 1 in global_attention_mask")
         states = self.longformer(input_ids, attention_mask, global_attention_mask).last_hidden_state
@@ -88,8 +89,8 @@ def load_pair_classifier(
     name_or_path: str | os.PathLike[str], *, whole_last_layer: bool = False, **options: Unpack[LoadOptions]
 ) -> tuple[PairClassifier, PreTrainedTokenizerFast]:
     """A pair classifier on top of any encoder, its head drawn from the seed, or a trained one from its
-    folder, and its tokenizer. `whole_last_layer`: True = the last layer computes all tokens, which costs time
-    and changes no logit; sentence alignment reads them."""
+    folder, and its tokenizer. `whole_last_layer`: True = the last layer computes all tokens, which sentence
+    alignment reads; it takes longer and changes no logit."""
     model, tokenizer = load_encoder_with_head(PairClassifier, name_or_path, **options)
     if not whole_last_layer:
         read_only_globals(model.longformer)
@@ -101,19 +102,19 @@ CDA = ("none", "shallow", "deep")
 
 
 class HierarchicalConfig(PretrainedConfig):
-    """Sizes and kind of a hierarchical matcher. Raises ValueError for an unknown name, sizes that are
-    missing, a `cda` that the encoder cannot have.
+    """Sizes and kind of a hierarchical matcher. Raises ValueError for an unknown name, a missing size, or a
+    `cda` that the encoder does not support.
 
-    The paper says nothing of `initializer_range`, the deviation of the normal distribution that all weights
-    are drawn from. One size does not suit all: with the 0.05 of the released code GRU-HAN stood at chance in
-    nine trainings on SciSumm, and with 0.15 on storyworld, where sums over 200 entries start so large that
-    the head's ReLUs die. 0 = as large as suits the size of each (Glorot and Bengio 2010), and orthogonal from
-    one state of a GRU to the next.
+    The paper says nothing of `initializer_range`, the standard deviation of the normal distribution that all
+    weights are drawn from. No single value suits all: with the 0.05 of the released code GRU-HAN stayed at
+    chance in nine trainings on SciSumm, and with 0.15 on storyworld, where sums over 200 entries start so
+    large that the head's ReLUs die. 0 = scaled to the size of each weight (Glorot and Bengio 2010), and
+    orthogonal for the state-to-state weights of a GRU.
 
-    `standardised`, likewise: encodings of sentences have much in common (in those that come with the project
-    the mean of an entry is four times its deviation over documents), and in the head that common part soon
-    drives all ReLUs below 0, from where none comes back. So it is taken away, and what is left divided by its
-    deviation.
+    Nor does it mention `standardised`: sentence encodings have much in common (in those that come with the
+    project the mean of an entry is four times its standard deviation over documents), and in the head that
+    common part soon drives all ReLUs below 0, from where none recovers. So the mean is subtracted, and the
+    rest divided by its standard deviation.
     """
 
     model_type = "cdlm_lab_hierarchical"
@@ -122,11 +123,11 @@ class HierarchicalConfig(PretrainedConfig):
         self,
         *,
         encoder: str = "average",  # `gru`, `vectors` or `average`
-        cda: str = "none",  # `none`, `shallow` or `deep`, which needs words, so `gru`; `average` has none
-        vocabulary_size: int = 0,  # of word embeddings, for `gru`; word 0 is filling
-        word_size: int = 50,  # likewise
-        vector_size: int = 0,  # of sentence encodings, for the other two
-        standardised: bool = False,  # likewise; by `HierarchicalEncoder.standardise`
+        cda: str = "none",  # `none`, `shallow` or `deep` (`gru` only, as it needs words); `average`: `none`
+        vocabulary_size: int = 0,  # number of word embeddings, for `gru`; word 0 is padding
+        word_size: int = 50,  # of a word embedding, for `gru`
+        vector_size: int = 0,  # of sentence encodings, for `vectors` and `average`
+        standardised: bool = False,  # for the same two; set up by `HierarchicalEncoder.standardise`
         hidden_size: int = 50,  # of a GRU in one direction and of the matcher's hidden layer (the paper: 50)
         initializer_range: float = 0.0,
         **rest: object,
@@ -152,21 +153,21 @@ class HierarchicalConfig(PretrainedConfig):
 
     @property
     def state_size(self) -> int:
-        """Of sentence and document vectors."""
+        """The size of sentence and document vectors."""
         return self.vector_size if self.encoder == "average" else 2 * self.hidden_size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedPair:
-    """What the encoder makes of pairs of documents."""
+    """The encoder's output for a batch of pairs of documents."""
 
     documents: Tensor  # (batch, 2, size), after cross-document attention
-    plain: Tensor  # (batch, 2, size), the same before it: d of equations 2 and 3
+    plain: Tensor  # (batch, 2, size), before cross-document attention: d of equations 2 and 3
     sentences: Tensor  # (batch, 2, sentences, size), the sentence vectors that the other document attends to
 
 
 class HierarchicalEncoder(nn.Module):
-    """The documents of pairs as vectors."""
+    """Encodes the documents of pairs as vectors."""
 
     def __init__(self, config: HierarchicalConfig) -> None:
         super().__init__()
@@ -189,15 +190,15 @@ class HierarchicalEncoder(nn.Module):
         self.cross = None if config.cda == "none" else CrossDocumentAttention(size)
 
     def standardise(self, vectors: Tensor) -> None:
-        """From now on take the mean of these `vectors` (sentences, size) from each, and divide by the root
-        mean square of what is then left of them."""
+        """From now on subtract the mean of these `vectors` (sentences, size) from all inputs, and divide by
+        the root mean square of what then remains of them."""
         self.centre.copy_(vectors.mean(0))
         self.spread.copy_((vectors - self.centre).square().mean().sqrt().clamp(min=1e-6))
 
     def forward(self, inputs: Tensor, mask: Tensor) -> EncodedPair:
-        """Encode pairs. `inputs`: with `gru` (batch, 2, sentences, words) long, word 0 = filling; else
-        encodings (batch, 2, sentences, size); `mask`: (batch, 2, sentences), True = sentence; those come
-        first."""
+        """Encode pairs. `inputs`: with `gru` (batch, 2, sentences, words) long, word 0 = padding; else
+        encodings (batch, 2, sentences, size). `mask`: (batch, 2, sentences), True = sentence, False =
+        padding, which must come last."""
         batch, sides, count = mask.shape
         if self.config.standardised:
             inputs = (inputs - self.centre) / self.spread * mask[..., None]
@@ -230,7 +231,7 @@ class HierarchicalEncoder(nn.Module):
 
     def _from_words(self, ids: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Sentence vectors (documents, sentences, size); word vectors (documents, sentences * words, size)
-        and which of them are words."""
+        with a mask, True = word."""
         documents, count, longest = ids.shape
         flat = ids.reshape(-1, longest)
         is_word = flat != 0
@@ -241,8 +242,8 @@ class HierarchicalEncoder(nn.Module):
 
 
 def contextualised(rnn: nn.GRU | nn.LSTM, states: Tensor, mask: Tensor) -> Tensor:
-    """Each row of `states` (rows, items, size) through the GRU or LSTM, by itself: (rows, items, 2 * hidden),
-    0 at filling; `mask`: (rows, items), True = item; in each row those come first."""
+    """Run the GRU or LSTM over each row of `states` (rows, items, size) separately: (rows, items, 2 *
+    hidden), 0 at padding. `mask`: (rows, items), True = item, False = padding, which must come last."""
     lengths = mask.sum(dim=1)
     rows = lengths.nonzero().flatten()
     output = states.new_zeros(*mask.shape, 2 * rnn.hidden_size)
@@ -254,7 +255,7 @@ def contextualised(rnn: nn.GRU | nn.LSTM, states: Tensor, mask: Tensor) -> Tenso
 
 
 def _other(states: Tensor) -> Tensor:
-    """Of documents in pairs, (2 * pairs, ...), each one's partner."""
+    """Swap the two documents of each pair in a tensor of shape (2 * pairs, ...)."""
     return states.unflatten(0, (-1, 2)).flip(1).flatten(0, 1)
 
 
@@ -262,21 +263,21 @@ def _other(states: Tensor) -> Tensor:
 class MatchOutput(ModelOutput):
     """What a matcher returns."""
 
-    loss: Tensor | None = None  # (), summed cross entropy of the pairs over their number; None without labels
+    loss: Tensor | None = None  # (), summed cross entropy divided by the number of pairs; None without labels
     logits: Tensor | None = None  # (batch,); the sigmoid is the probability that the documents are related
-    # (batch, 2, sentences), AttScore (equation 3): of the sentences of each document, the softmax of their
-    # products with the other document's vector before cross-document attention
+    # (batch, 2, sentences), AttScore (equation 3): softmax over a document's sentences of their dot products
+    # with the other document's vector before cross-document attention
     attention: Tensor | None = None
-    cosine: Tensor | None = None  # (batch, 2, sentences), CosScore (equation 4) of the same; -1 at filling
+    cosine: Tensor | None = None  # (batch, 2, sentences), CosScore (equation 4) of the same; -1 at padding
 
 
-EMBEDDING_RANGE = 0.15  # deviation of word vectors that are drawn, where `initializer_range` is 0
-GRU_GATES = 3  # whose matrices are written below one another
+EMBEDDING_RANGE = 0.15  # standard deviation of initial word vectors where `initializer_range` is 0
+GRU_GATES = 3  # whose weight matrices are stacked in one
 
 
 class DocumentMatcher(PreTrainedModel):
-    """[d_A; d_B] -> Linear -> ReLU -> Linear -> one logit. Weights are drawn as the config's
-    `initializer_range` says, biases are 0."""
+    """[d_A; d_B] -> Linear -> ReLU -> Linear -> one logit. Weights are initialised as the config's
+    `initializer_range` says, biases to 0."""
 
     config_class = HierarchicalConfig
     # transformers.Trainer then counts the pairs of the whole effective batch
@@ -328,11 +329,11 @@ class DocumentMatcher(PreTrainedModel):
 
 
 class FineTunedMatcher(EncoderWithHead):
-    """Longformer, the average of its token vectors, and the matcher over these.
+    """A Longformer, the average of each sentence's token vectors, and the matcher over these averages.
 
-    Sentences come as the numbers of `Vocabulary.of_tokenizer`: 0 = filling, 1 = no words in the sentence,
-    else the tokenizer's id + 2. They are read between `[CLS]` and `[SEP]`, as `SentenceEncoder` does. No
-    token is global, so the global projections get no gradient; every other weight does.
+    Sentences are given as the numbers of `Vocabulary.of_tokenizer`: 0 = padding, 1 = no words in the
+    sentence, else the tokenizer's id + 2. They are encoded between `[CLS]` and `[SEP]`, as `SentenceEncoder`
+    does. No token is global, so the global projections get no gradient; every other weight does.
     """
 
     def __init__(self, config: LongformerConfig) -> None:
@@ -342,8 +343,8 @@ class FineTunedMatcher(EncoderWithHead):
 
     def forward(
         self,
-        inputs: Tensor,  # (batch, 2, sentences, words) long; filling comes last
-        sentence_mask: Tensor,  # (batch, 2, sentences) bool, True = sentence; the rest is not read
+        inputs: Tensor,  # (batch, 2, sentences, words) long; padding comes last
+        sentence_mask: Tensor,  # (batch, 2, sentences) bool, True = sentence, False = ignored
         labels: Tensor | None = None,  # (batch,), 1 = related, 0 = not
         num_items_in_batch: Items = None,  # pairs of the whole effective batch
     ) -> MatchOutput:
@@ -354,7 +355,7 @@ class FineTunedMatcher(EncoderWithHead):
         return self.matcher(vectors, sentence_mask, labels, num_items_in_batch)
 
     def _between_ends(self, words: Tensor) -> tuple[Tensor, Tensor]:
-        """Token ids and attention mask, (sentences, words + 2), of (sentences, words)."""
+        """Ids with `[CLS]` and `[SEP]` and attention mask, (sentences, words + 2), of (sentences, words)."""
         words = words[:, : self.config.max_tokens - ENDS]
         ids = words.new_full((len(words), words.shape[1] + ENDS), self.config.pad_token_id)
         ids[:, 0] = self.config.cls_token_id
@@ -376,10 +377,10 @@ def load_finetuned_matcher(
 ) -> tuple[FineTunedMatcher, PreTrainedTokenizerFast]:
     """A matcher on top of any encoder, or a trained one from its folder, and its tokenizer.
 
-    `matcher`: arguments of `HierarchicalConfig`, its encoder `vectors` or `average`; a trained matcher must
-    have been trained with them. `max_tokens`: what a sentence is cut to, `[CLS]` and `[SEP]` included.
-    `window`: total width of attention; None = every token of a sentence sees every other. Raises ValueError:
-    a matcher of words, or other than the trained one; `max_tokens` below 3.
+    `matcher`: arguments of `HierarchicalConfig`, with encoder `vectors` or `average`; a trained matcher must
+    have been trained with the same. `max_tokens`: length that sentences are truncated to, `[CLS]` and `[SEP]`
+    included. `window`: total width of attention; None = every token of a sentence attends to every other.
+    Raises ValueError: a matcher with encoder `gru`, or other than the trained one; `max_tokens` below 3.
     """
     name, lengths = os.fspath(name_or_path), lengths_of(max_tokens=max_tokens, window=window)
     if is_trained(name, FineTunedMatcher):
@@ -401,6 +402,6 @@ def load_finetuned_matcher(
         cls_token_id=tokenizer.cls_token_id,
         sep_token_id=tokenizer.sep_token_id,
     )
-    with own_randomness(seed):  # so that a matcher of frozen vectors with this seed starts as the same
+    with own_randomness(seed):  # so that it starts like a matcher of frozen vectors with the same seed
         model.matcher = DocumentMatcher(model.matcher.config)
     return model.eval(), tokenizer

@@ -1,7 +1,7 @@
-"""What a folder must hold for a model to be loaded from it: seen without torch, so that a dry run can ask.
+"""What a folder must hold for a model to be loaded from it; checked without torch, so that a dry run can ask.
 
-That is `config.json`, weights as safetensors and a tokenizer. Weights that are a pickle (`pytorch_model.bin`)
-are never read; `python -m cdlm_lab.models.to_safetensors FOLDER NEW_FOLDER` makes a folder that is.
+That is `config.json`, weights as safetensors and a tokenizer. Pickled weights (`pytorch_model.bin`) are never
+read; `python -m cdlm_lab.models.to_safetensors FOLDER NEW_FOLDER` converts such a folder.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ NO_TOKENIZER = "no tokenizer.json; save the tokenizer there with its save_pretra
 
 
 def fault_of_weights(folder: Path, *, name: str = "") -> str | None:
-    """Why the weights in a folder, called `name` or by its path, cannot be read, and what to do; None if they
-    can."""
+    """Why the weights in a folder, called `name` or else by its path, cannot be read, and what to do about
+    it; None if they can."""
     name = name or str(folder)
     if any(folder.glob("*.safetensors")):
         try:
@@ -41,8 +41,8 @@ def fault_of_weights(folder: Path, *, name: str = "") -> str | None:
 
 
 def fault_of_folder(folder: Path, *, name: str = "") -> str | None:
-    """Why no model with its tokenizer can be loaded from a folder, as far as that is seen without loading it,
-    and what to do; None if nothing is wrong."""
+    """Why no model and tokenizer can be loaded from a folder, as far as that shows without loading them, and
+    what to do about it; None if nothing is wrong."""
     name = name or str(folder)
     config = folder / CONFIG_FILE
     if not config.is_file():
@@ -60,8 +60,8 @@ def fault_of_folder(folder: Path, *, name: str = "") -> str | None:
 
 
 def shapes_of_weights(folder: Path) -> dict[str, tuple[int, ...]]:
-    """The shape of each weight of all safetensors files in a folder, by its name; only their heads are read.
-    Raises SafetensorError, OSError: a file is damaged, or may not be read."""
+    """The shape of each weight, by name, of all safetensors files in a folder; only the files' headers are
+    read. Raises SafetensorError, OSError: a file is damaged, or may not be read."""
     shapes = {}
     for file in sorted(folder.glob("*.safetensors")):
         with safe_open(file, framework="np") as opened:

@@ -1,5 +1,5 @@
-"""In which precision a forward pass computes: matrix products in the one wanted, weights stay float32; and
-memory that stays with the process between steps."""
+"""The precision of a forward pass: matrix products in the one wanted, weights stay float32; and keeping freed
+memory in the process between steps."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.parameters import ParameterError
 
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
-# Names, and private functions of torch.cpu that another version of torch may lack.
+# Name of a CPU feature -> private function of torch.cpu, which another version of torch may lack.
 _BFLOAT16_UNITS = (("AMX", "_is_amx_tile_supported"), ("AVX512-BF16", "_is_avx512_bf16_supported"))
 
 
 @contextmanager
 def computing_in(precision: Precision, device: torch.device | str) -> Iterator[None]:
-    """Within, models on a device compute in a precision, as in training. Stay in it from the first batch to
-    the last: until the end it keeps the rounded weights, and memory that is freed between batches. Raises
-    ParameterError for a precision that the device does not have."""
+    """Let models on `device` compute in a precision inside the block, as in training. Use one block from the
+    first batch to the last: it caches the rounded weights, and keeps memory that is freed between batches.
+    Raises ParameterError for a precision that the device does not have."""
     kind = torch.device(device).type
     resolved = resolve_precision(precision, device=kind)
     with torch.autocast(kind, dtype=getattr(torch, resolved), enabled=resolved != "float32"), memory_kept():
@@ -32,20 +32,20 @@ def computing_in(precision: Precision, device: torch.device | str) -> Iterator[N
 
 def in_full(device: torch.device | str) -> torch.autocast:
     """A context in which a head computes in the precision of its weights, whatever its encoder does: it costs
-    next to nothing, and rounded to 8 binary digits many scores would be equal. Give it states
+    next to nothing, while in bfloat16, with 8 binary digits, many scores would tie. Give it states
     `as_weights`."""
     return torch.autocast(torch.device(device).type, enabled=False)
 
 
 def as_weights(states: Tensor, head: nn.Module) -> Tensor:
-    """States in the dtype of the weights of the head that is to read them."""
+    """Convert hidden states to the dtype of the weights of the head that reads them."""
     return states.to(next(head.parameters()).dtype)
 
 
 def resolve_precision(precision: Precision, *, device: str) -> Precision:
-    """What `auto` means on a kind of device ("cuda", "cpu", ...): on CUDA bfloat16 where the device has it,
-    else float16; on a CPU bfloat16 where it has AMX or AVX512-BF16, else float32; elsewhere float32. Raises
-    ParameterError: float16 without CUDA, bfloat16 on a CUDA device that has none."""
+    """Replace `auto` by a precision for a type of device ("cuda", "cpu", ...): on CUDA bfloat16 where the
+    device has it, else float16; on a CPU bfloat16 where it has AMX or AVX512-BF16, else float32; elsewhere
+    float32. Raises ParameterError: float16 without CUDA, bfloat16 on a CUDA device that has none."""
     native = device != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
     if precision == "auto":
         if device == "cuda":
@@ -61,13 +61,13 @@ def resolve_precision(precision: Precision, *, device: str) -> Precision:
 
 
 def bfloat16_units() -> tuple[str, ...]:
-    """What this CPU has that multiplies in bfloat16, as far as torch knows; without, bfloat16 is slower."""
+    """Features of this CPU that multiply in bfloat16, as far as torch knows; without, bfloat16 is slower."""
     return tuple(name for name, question in _BFLOAT16_UNITS if getattr(torch.cpu, question, bool)())
 
 
 def precision_in_words(precision: Precision) -> str:
-    """The precision of a training on the device at hand and, where `auto` chose it, why: shown before it
-    starts, and in its report."""
+    """The precision of training on the device in use and, where `auto` chose it, the reason: shown before
+    training and in its report."""
     device = default_device()
     chosen = resolve_precision(precision, device=device)
     if precision != "auto":
@@ -79,23 +79,23 @@ def precision_in_words(precision: Precision) -> str:
 
 # ---- memory
 
-# mallopt's parameters, of malloc.h
+# mallopt's parameters, from malloc.h
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _NEVER = -1
-# what glibc sets by itself once a program has freed a large block; at most 32 MB stand for "large"
+# what glibc sets by itself once a program has freed a large block; "large" is at most 32 MB
 _LARGE, _USUAL_TRIM_THRESHOLD = 32 << 20, 64 << 20
-_within = 0  # how many of them are open; the allocator is the process's own
+_within = 0  # number of open `memory_kept` blocks; the allocator is shared by the process
 
 
 @contextmanager
 def memory_kept() -> Iterator[None]:
-    """Within, freed memory stays with this process, and at the end it is handed back; nothing changes where
-    the allocator is not glibc's.
+    """Keep freed memory in this process inside the block and return it at the end; without glibc's allocator
+    nothing changes.
 
-    That one returns free memory to the system at once, and each step of training asks for the same hundreds
-    of megabytes anew, which the system first fills with zeros: in bfloat16 a twelfth of a step of MiniLM, a
-    fifth of one of `tiny`. Blocks of more than 32 MB are returned as before: kept, they would be cut up by
-    smaller ones, and memory would grow from step to step.
+    glibc returns free memory to the system at once, and each training step asks for the same hundreds of
+    megabytes again, which the system first fills with zeros: in bfloat16 a twelfth of a step of MiniLM, a
+    fifth of one of `tiny`. Blocks of more than 32 MB are returned as before: if kept, smaller ones would
+    split them, and memory would grow from step to step.
     """
     global _within
     library = ctypes.CDLL(None)

@@ -1,23 +1,23 @@
-"""Answering a question over several paragraphs read at once: Longformer and four heads (CDLM sections 3.4 and
-C.3, whose model is that of Beltagy et al. 2020, appendix D), and from their logits to the answer.
+"""Answering a question over several paragraphs read together: a Longformer with four heads (CDLM sections 3.4
+and C.3, whose model is that of Beltagy et al. 2020, appendix D), and decoding its logits into the answer.
 
-Each head is Linear, GELU, dropout, Linear. They give the question's type, whether the answer is a span, yes
-or no, read at `[CLS]`; of every token how well the answer starts and ends there; of every sentence whether it
-supports the answer, read at its `[s]`; and of every paragraph whether it has such a sentence, at its `<t>`.
+Each head is Linear, GELU, dropout, Linear. They predict: at `[CLS]` the type, whether the answer is a span,
+yes or no; for every token how well the answer starts and ends there; at the `[s]` of every sentence whether
+it supports the answer; and at the `<t>` of every paragraph whether it has such a sentence.
 
 The loss of a question is the weighted sum of
 
 - type: cross entropy;
-- span: mean of that of starts and that of ends, each -log of the summed probabilities of all occurrences of
+- span: mean of the losses of starts and of ends, each -log of the summed probabilities of all occurrences of
   the answer (the sum objective of Clark and Gardner 2018; "OR" in Beltagy et al. 2020). The softmax runs over
   all tokens of titles and sentences. There is none where the answer is yes or no, or does not occur;
 - sentence and paragraph: mean binary cross entropy over those of the question.
 
 Choices where the papers are silent: means rather than sums, weights of 1. Longformer has one token type; with
-`paragraph_types` the question has the first and each paragraph one of its own, as the segments of BERT: a
-small model does not find a name of one paragraph in another without. In the released code the optimiser
-gets the encoder alone, so its heads stay as they were drawn; spans may run from one paragraph into another,
-their words are put together from tokens, and the two paragraphs are chosen by their sentences alone.
+`paragraph_types` the question has the first and each paragraph one of its own, like the segments of BERT: a
+small model does not find a name of one paragraph in another without. In the released code the optimiser gets
+only the encoder, so its heads stay as initialised; spans may run from one paragraph into another, answers are
+put together from tokens, and the two paragraphs are chosen by their sentences alone.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ class QuestionOutput(ModelOutput):
 
     loss: Tensor | None = None  # (), summed losses of the questions over their number; None without labels
     type_logits: Tensor | None = None  # (batch, 3), in the order of QUESTION_TYPES
-    start_logits: Tensor | None = None  # (batch, seq); -inf where no answer can be
-    end_logits: Tensor | None = None  # likewise
-    sentence_logits: Tensor | None = None  # (batch, sentences); the sigmoid is a probability, -inf at filling
-    paragraph_logits: Tensor | None = None  # (batch, paragraphs), likewise
+    start_logits: Tensor | None = None  # (batch, seq); -inf where no answer can start
+    end_logits: Tensor | None = None  # (batch, seq); -inf where no answer can end
+    sentence_logits: Tensor | None = None  # (batch, sentences); the sigmoid is a probability, -inf at padding
+    paragraph_logits: Tensor | None = None  # (batch, paragraphs), in the same form
 
     def row(self, number: int) -> dict[str, np.ndarray]:
-        """All logits of one question by name, filling included, as `decode` takes them."""
+        """The logits of one question by name, padding included, in the form that `decode` takes."""
         return {
             name: values[number].detach().cpu().numpy() for name, values in self.items() if name != "loss"
         }
 
 
 class QuestionAnswerer(EncoderWithHead):
-    """Longformer and the four heads; the config's `loss_weights` weigh the losses named in LOSS_WEIGHTS, its
-    `paragraph_types` is how many token types the paragraphs have."""
+    """A Longformer with four heads. In its config `loss_weights` weights the losses named in LOSS_WEIGHTS,
+    and `paragraph_types` is the number of token types for paragraphs."""
 
     def __init__(self, config: LongformerConfig) -> None:
         super().__init__(config)
@@ -88,16 +88,16 @@ class QuestionAnswerer(EncoderWithHead):
         attention_mask: Tensor | None,  # (batch, seq), 1 = token, 0 = padding; None = no padding
         global_attention_mask: Tensor,  # (batch, seq), 1 = global: [CLS], every <t> and every [s]
         answerable: Tensor,  # (batch, seq) bool, True = token of a title or a sentence
-        paragraph_positions: Tensor,  # (batch, paragraphs), of each <t>; -1 = filling
-        sentence_positions: Tensor,  # (batch, sentences), of each [s]; -1 = filling
+        paragraph_positions: Tensor,  # (batch, paragraphs), of each <t>; -1 = padding
+        sentence_positions: Tensor,  # (batch, sentences), of each [s]; -1 = padding
         labels: Tensor | None = None,  # (batch,), SPAN, YES or NO; None = no loss
-        answer_positions: Tensor | None = None,  # (batch, occurrences, 2), first and last token; -1 = filling
-        sentence_labels: Tensor | None = None,  # as their positions, 1 = needed to answer, -100 = filling
-        paragraph_labels: Tensor | None = None,  # likewise
+        answer_positions: Tensor | None = None,  # (batch, occurrences, 2), first and last token; -1 = padding
+        sentence_labels: Tensor | None = None,  # (batch, sentences), 1 = needed to answer, -100 = padding
+        paragraph_labels: Tensor | None = None,  # (batch, paragraphs), 1 = needed, -100 = padding
         num_items_in_batch: Items = None,  # questions of the whole effective batch
     ) -> QuestionOutput:
-        """Answer a batch of questions. Raises ValueError when what a head reads is not global, an answer
-        starts or ends where none can be, or some labels are given without the others."""
+        """Answer a batch of questions. Raises ValueError when a token that a head reads is not global, an
+        answer starts or ends at a token that is not answerable, or only some of the labels are given."""
         positions = (paragraph_positions, sentence_positions)
         if global_attention_mask is None or _reads_local(global_attention_mask, *positions):
             raise ValueError(
@@ -125,8 +125,8 @@ class QuestionAnswerer(EncoderWithHead):
         return QuestionOutput(loss=loss, **out)
 
     def _token_types(self, input_ids: Tensor, paragraph_positions: Tensor) -> Tensor | None:
-        """(batch, seq), 0 up to the first `<t>`, then the number of the paragraph from 1, at most
-        `paragraph_types`; None where paragraphs have none."""
+        """(batch, seq): 0 before the first `<t>`, then the number of the paragraph from 1, at most
+        `paragraph_types`; None if paragraphs have no types of their own."""
         if not self.config.paragraph_types:
             return None
         starts = torch.zeros_like(input_ids)
@@ -148,7 +148,7 @@ def _reads_local(global_mask: Tensor, *positions: Tensor) -> bool:
 
 
 def _logits_at(positions: Tensor, states: Tensor, head: nn.Module) -> Tensor:
-    """One logit for each of `positions` (batch, n) in `states` (batch, seq, dim); -inf where it is -1."""
+    """One logit for each of `positions` (batch, n) in `states` (batch, seq, dim); -inf at position -1."""
     rows = torch.arange(len(states), device=states.device)[:, None]
     read = states[rows, positions.clamp(min=0)]  # (batch, n, dim)
     return head(read).squeeze(-1).float().masked_fill(positions < 0, -torch.inf)
@@ -157,7 +157,7 @@ def _logits_at(positions: Tensor, states: Tensor, head: nn.Module) -> Tensor:
 def _losses(
     out: QuestionOutput, labels: Tensor, answers: Tensor, sentences: Tensor, paragraphs: Tensor
 ) -> dict[str, Tensor]:
-    """The four losses by the names of LOSS_WEIGHTS, (batch,) each; that of spans (span questions,)."""
+    """The losses by the names of LOSS_WEIGHTS, (batch,) each; `span` has one per question with a span."""
     asks_span = (labels == SPAN) & (answers >= 0).any(-1).any(-1)
     starts, ends = (
         _loss_of_any(logits[asks_span], answers[asks_span, :, side])
@@ -172,21 +172,21 @@ def _losses(
 
 
 def _loss_of_any(logits: Tensor, positions: Tensor) -> Tensor:
-    """-log of the summed probabilities of `positions` (rows, n), at least one in each row, -1 = filling, by
-    `logits` (rows, seq), -inf = no answer can be there: (rows,). Each token counts once."""
+    """-log of the summed probabilities of `positions` (rows, n), at least one in each row, -1 = padding,
+    under `logits` (rows, seq), -inf = not answerable: (rows,). A repeated position counts once."""
     right = torch.zeros_like(logits, dtype=torch.bool)
     row, column = (positions >= 0).nonzero(as_tuple=True)
     right[row, positions[row, column]] = True
     if logits[right].isinf().any():
         raise ValueError("an answer starts or ends where none can be; its tokens must be answerable")
-    # Of a row of -inf alone the gradient would be nan: so rows without an occurrence must not come here.
+    # The gradient of a row of only -inf would be nan, so rows without an occurrence must not come here.
     return logits.logsumexp(-1) - logits.masked_fill(~right, -torch.inf).logsumexp(-1)
 
 
 def _mean_binary_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean binary cross entropy over the labels of each row, (batch,); 0 without labels."""
+    """Mean binary cross entropy over the labels of each row, (batch,); 0 for a row without labels."""
     counted = labels != NOT_MASKED
-    # The logits of filling are -inf, of which loss and gradient are nan; 0 is as good and counts for nothing.
+    # Padding's logits of -inf would give a loss and gradient of nan; 0 does not, and is not counted.
     each = nn.functional.binary_cross_entropy_with_logits(
         logits.masked_fill(~counted, 0.0), labels.clamp(min=0).float(), reduction="none"
     )
@@ -198,8 +198,8 @@ def load_question_answerer(
 ) -> tuple[QuestionAnswerer, PreTrainedTokenizerFast]:
     """A question answerer on top of any encoder, or a trained one from its folder, and its tokenizer.
     QUESTION_MARKS are added to the tokenizer; their embeddings and the heads are drawn from the seed.
-    `paragraph_types`: so many paragraphs get token types of their own, in the order of the sequence; an
-    encoder that has as many keeps them."""
+    `paragraph_types`: number of paragraphs with a token type of their own, in the order of the sequence; an
+    encoder that already has as many token types keeps them."""
     model, tokenizer = load_encoder_with_head(QuestionAnswerer, name_or_path, marks=QUESTION_MARKS, **options)
     if paragraph_types:
         widen_token_types(model.longformer, paragraph_types + 1, seed=options.get("seed", 0))
@@ -209,14 +209,14 @@ def load_question_answerer(
 
 # ---- from logits to answers
 #
-# The answer is the span with the largest sum of the logits of its first and its last token, among those that
-# start at one of the best starts and end at one of the best ends, cut from the original text to the ends of
-# its words; "yes" or "no" takes its place where the type says so.
+# The answer is the span with the largest sum of start and end logit, among those that start at one of the
+# best starts and end at one of the best ends, taken from the original text and extended to whole words;
+# where the predicted type is "yes" or "no", that is the answer instead.
 
 SUPPORT = ("threshold", "two_paragraphs")
 COUNT, MOST_TOKENS = 20, 30
 
-SentenceName = tuple[int, int]  # number of the paragraph, and of the sentence in it
+SentenceName = tuple[int, int]  # number of the paragraph, and of the sentence within it
 
 
 class SpanCandidate(NamedTuple):
@@ -224,11 +224,11 @@ class SpanCandidate(NamedTuple):
 
     first: int
     last: int
-    score: float  # sum of the logits of these two
+    score: float  # start logit of `first` plus end logit of `last`
 
 
 class Place(NamedTuple):
-    """Characters [start, end) of the title of a paragraph or of its text."""
+    """Characters [start, end) of a paragraph's title or text."""
 
     paragraph: int
     part: Literal["title", "body"]
@@ -237,10 +237,10 @@ class Place(NamedTuple):
 
 
 class AnswerSpan(NamedTuple):
-    """An answer that a question might have."""
+    """A candidate answer to a question."""
 
     text: str
-    score: float  # sum of the logits of its first and its last token
+    score: float  # start logit of its first token plus end logit of its last
     place: Place
 
 
@@ -250,12 +250,12 @@ class DecodedAnswer:
 
     text: str  # "yes", "no", or the best span as it stands in the paragraphs
     type: str  # one of QUESTION_TYPES
-    type_probabilities: dict[str, float]  # of each of them
+    type_probabilities: dict[str, float]  # of each type in QUESTION_TYPES
     place: Place | None  # of the answer; None for yes and no
-    n_best: tuple[AnswerSpan, ...]  # different spans, best first, whatever the type
-    sentence_probabilities: dict[SentenceName, float]  # that a sentence of the sequence supports the answer
-    paragraph_probabilities: tuple[float, ...]  # that a paragraph has such a sentence; in their order
-    supporting: tuple[SentenceName, ...]  # the sentences taken for support, ascending
+    n_best: tuple[AnswerSpan, ...]  # distinct spans, best first, whatever the type
+    sentence_probabilities: dict[SentenceName, float]  # that each sentence supports the answer
+    paragraph_probabilities: tuple[float, ...]  # that a paragraph has such a sentence
+    supporting: tuple[SentenceName, ...]  # sentences predicted as support, ascending
 
 
 def best_spans(
@@ -269,9 +269,10 @@ def best_spans(
     """All spans from one of the `count` best starts to one of the `count` best ends that may be an answer,
     best first; ties go to the one that starts first, then to the one that ends first.
 
-    A span may be one if it lies in the title or in the text of one paragraph and has at most `most_tokens`
-    tokens, marks not counted. If there is none, the single token that is best as both start and end. Raises
-    ValueError for `count` or `most_tokens` below 1, and when no token of the sequence can be an answer.
+    A span may be an answer if it lies in the title or in the text of one paragraph and has at most
+    `most_tokens` tokens, marks not counted. If there is none, the token with the best sum of both logits is
+    returned. Raises ValueError for `count` or `most_tokens` below 1, and when no token of the sequence is
+    answerable.
     """
     check_least(count=count, most_tokens=most_tokens)
     starts, ends = (np.asarray(logits, dtype=np.float64) for logits in (start_logits, end_logits))
@@ -307,20 +308,20 @@ def decode(
     most_tokens: int = MOST_TOKENS,
     count: int = COUNT,
 ) -> DecodedAnswer:
-    """The answer to a question by `outputs`, its logits as `QuestionOutput.row` gives them.
+    """Decode the answer to a question from `outputs`, its logits as `QuestionOutput.row` returns them.
 
     Args:
         support: "threshold": sentences with a probability above 0.5, or the best one if there is none.
-            "two_paragraphs": the two paragraphs with the largest sum of their own logit and that of their
-            best sentence, ties to the first, and in each of them its sentences above 0.5, or its best one.
-        most_tokens: that a span may have.
-        count: of best starts and ends; `n_best` has at most so many spans.
+            "two_paragraphs": the same within each of the two paragraphs with the largest sum of their own
+            logit and that of their best sentence, ties to the first.
+        most_tokens: maximum number of tokens in a span.
+        count: of best starts and of best ends; `n_best` has at most as many spans.
     """
     check_choice("support", support, SUPPORT)
     candidates = best_spans(
         outputs["start_logits"], outputs["end_logits"], sequence, count=count, most_tokens=most_tokens
     )
-    by_place: dict[Place, AnswerSpan] = {}  # the best of those that are the same words
+    by_place: dict[Place, AnswerSpan] = {}  # the best of the spans that cover the same words
     for candidate in candidates:
         span = answer_span(question, sequence, candidate)
         by_place.setdefault(span.place, span)
@@ -348,7 +349,7 @@ def decode(
 def answer_span(
     question: MultihopQuestion, sequence: QuestionSequence, candidate: SpanCandidate
 ) -> AnswerSpan:
-    """The characters of a span, to the ends of its words, as they stand in its paragraph."""
+    """The text of a span, extended to whole words, as it stands in its paragraph."""
     number = int(sequence.paragraph[candidate.first])
     in_title = sequence.sentence[candidate.first] == TITLE
     paragraph = question.paragraphs[number]
@@ -363,14 +364,14 @@ def answer_span(
 
 
 def _inside_word(text: str, place: int) -> bool:
-    """True if characters on both sides of a place are of one word; signs as wide as Chinese ones never are,
-    for they are written without spaces."""
+    """True if the characters on both sides of `place` belong to one word; wide characters, such as Chinese
+    ones, never do, since they are written without spaces."""
     around = text[max(place - 1, 0) : place + 1]
     return len(around) == 2 and all(one.isalnum() and east_asian_width(one) not in "WF" for one in around)
 
 
 def _supporting(logits: Mapping[SentenceName, float]) -> tuple[SentenceName, ...]:
-    """Sentences above 0.5, which is a logit of 0, or the best one."""
+    """Sentences with a probability above 0.5 (a logit above 0), or the best one if there is none."""
     best_first = sorted(logits, key=lambda name: (-logits[name], name))
     return tuple(sorted(name for name in best_first if logits[name] > 0)) or tuple(best_first[:1])
 
@@ -378,7 +379,7 @@ def _supporting(logits: Mapping[SentenceName, float]) -> tuple[SentenceName, ...
 def _of_two_paragraphs(
     logits: Mapping[SentenceName, float], paragraphs: list[float]
 ) -> tuple[SentenceName, ...]:
-    """`_supporting` of each of the two best paragraphs that have sentences in the sequence."""
+    """The supporting sentences within each of the two best paragraphs with sentences in the sequence."""
     by_paragraph: dict[int, dict[SentenceName, float]] = {}
     for name, logit in logits.items():
         by_paragraph.setdefault(name[0], {})[name] = logit

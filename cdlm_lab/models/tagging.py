@@ -1,31 +1,31 @@
-"""Tagging words by what their document says of the same words elsewhere (Joerke et al. 2020, "Doc-ARC").
+"""Tagging words by attention to the same words elsewhere in their document (Joerke et al. 2020, "Doc-ARC").
 
-Static (sections 2 and 4.1), over encodings that stay as they are; without context two biLSTMs, the baseline:
+Static (sections 2 and 4.1): the encodings are frozen; without context two biLSTMs, the baseline:
 
     encodings of a sentence's words x_1 ... x_n         -> f_c, a biLSTM
     for each k, of the k-th occurrences of x_1 ... x_n  -> f_c (eq. 5), in the order of that sentence
     a word's occurrences                                -> attention -> c (eq. 1 to 3)
     [f_c(x); c(x)]                                      -> f_s, a biLSTM -> dropout, linear, softmax (eq. 4)
 
-What f_c reads in place of an occurrence that a word lacks the paper does not say: here a vector of zeros, in
-the released code the encoding of some [CLS]. With `context_order` "sentence" (ours) f_c reads instead every
-sentence that has an occurrence, whole and in its own order.
+The paper does not say what f_c reads for a word without a k-th occurrence: here a vector of zeros, in the
+released code the encoding of some [CLS]. With `context_order` "sentence" (ours) f_c instead reads every
+sentence with an occurrence, whole and in its own order.
 
-"H 256" and "9.5M trainable parameters" of Table 6 fit BERT-base only if encodings are the last four layers
-one beside the other (3,072 numbers), H is of one direction, and the sentence to be tagged goes through the
+"H 256" and "9.5M trainable parameters" of Table 6 fit BERT-base only if an encoding concatenates the last
+four layers (3,072 numbers), H is the size of one direction, and the sentence to be tagged goes through the
 same f_c as its context: 9.49M with the 11 tags of JNLPBA, as in the released code.
 
-Dynamic (sections 2.2 and 4.2), the encoder trained along; without context the baseline with one biLSTM (Table
-3), without the biLSTM as well the encoder fine-tuned (BERT in Table 4):
+Dynamic (sections 2.2 and 4.2): the encoder is trained along; without context the baseline with one biLSTM
+(Table 3), without the biLSTM as well the fine-tuned encoder (BERT in Table 4):
 
     all sentences of a batch, to be tagged or attended to -> encoder, last layer -> e: mean of a word's pieces
     a word's occurrences -> attention -> c (eq. 1 to 3)
     [e(x); c(x)] -> f_s, a biLSTM -> dropout -> linear -> softmax (eq. 4)
 
-H is of one direction: with 128, an encoder of 4.39M parameters (BERT-tiny) makes the 4.8M of Table 8. In the
-paper a sentence is encoded as often as a word attends to it; here once for each batch, which changes no
-number without dropout. Dropout before the last layer alone and its rate are as in the released code, and
-weights are drawn as PyTorch does. Unlike in that code, filling is masked everywhere.
+H is the size of one direction: with 128, an encoder of 4.39M parameters (BERT-tiny) gives the 4.8M of Table
+8. In the paper a sentence is encoded each time that a word attends to it, here once per batch, which changes
+no number without dropout. Dropout before the last layer only and its rate are as in the released code, and
+weights are initialised as PyTorch does by default. Unlike in that code, padding is masked everywhere.
 """
 
 from __future__ import annotations
@@ -61,23 +61,23 @@ CONTEXT_ORDERS = ("target", "sentence")
 
 
 class StaticTaggerConfig(PretrainedConfig):
-    """Sizes and kind of a static tagger. Raises ValueError without a size, without tags or with one twice,
-    for an unknown context encoder or order, and for a linear encoder without context."""
+    """Sizes and kind of a static tagger. Raises ValueError without a size, without tags or with a duplicate
+    one, for an unknown context encoder or order, and for a linear encoder without context."""
 
     model_type = "cdlm_lab_static_tagger"
 
     def __init__(
         self,
         *,
-        size: int = 0,  # of the encoding of a word: the encoder's hidden size times the layers that are taken
+        size: int = 0,  # of a word's encoding: the encoder's hidden size times the number of its layers used
         tags: Sequence[str] = (),  # all of them, in the order of the logits
         hidden_size: int = 256,  # of an LSTM in one direction (the paper: 256)
         context: bool = True,  # False = no attention to the rest of the document, the paper's baseline
         context_encoder: str = "bilstm",  # f_c: as in the paper, or `linear` (ours), each word by itself
-        # in which a biLSTM f_c reads occurrences: that of the sentence to be tagged, `target` (the paper's),
-        # or that of the `sentence` that they stand in
+        # order in which a biLSTM f_c reads occurrences: `target` = that of the sentence to be tagged (as in
+        # the paper), `sentence` = that of the sentences in which they occur
         context_order: str = "target",
-        distance_size: int = 20,  # of the embedding of a distance
+        distance_size: int = 20,  # of the embedding of an occurrence's distance
         dropout: float = 0.25,  # before the last layer
         **rest: object,
     ) -> None:
@@ -107,14 +107,14 @@ class StaticTaggerConfig(PretrainedConfig):
 class TagOutput(ModelOutput):
     """What a tagger returns, float32."""
 
-    loss: Tensor | None = None  # (), summed cross entropy of the labelled words over their number
+    loss: Tensor | None = None  # (), summed cross entropy divided by the number of labelled words
     logits: Tensor | None = None  # (batch, words, tags)
-    # (batch, words, K), of each word's occurrences (equation 3), 0 where there is none; None without context
+    # (batch, words, K), attention to each word's occurrences (equation 3), 0 at padding; None without context
     weights: Tensor | None = None
 
 
 class StaticTagger(PreTrainedModel):
-    """Tags words by their encodings and those of their occurrences; make one with `new_static_tagger`."""
+    """Tags words from their encodings and those of their occurrences; create one with `new_static_tagger`."""
 
     config_class = StaticTaggerConfig
     # transformers.Trainer then counts the words of the whole effective batch
@@ -122,7 +122,7 @@ class StaticTagger(PreTrainedModel):
 
     def __init__(self, config: StaticTaggerConfig) -> None:
         super().__init__(config)
-        width = 2 * config.hidden_size  # of both directions
+        width = 2 * config.hidden_size  # both directions
         linear = config.context_encoder == "linear"
         self.context_encoder = nn.Linear(config.size, width) if linear else bilstm(config.size, width)
         self.attention = None
@@ -136,23 +136,23 @@ class StaticTagger(PreTrainedModel):
         self.post_init()
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Nothing: PyTorch has drawn them."""
+        """Do nothing: the weights keep PyTorch's default initialisation."""
 
     def forward(
         self,
         targets: Tensor,  # (batch, words, size), encodings of the words to be tagged
-        attention_mask: Tensor,  # (batch, words) bool, True = word; in each row those come first
+        attention_mask: Tensor,  # (batch, words) bool, True = word, False = padding, at the end
         context: Tensor | None = None,  # (occurrences, size), encodings of all words attended to, each once
-        places: Tensor | None = None,  # (batch, words, K) long, of each word's: rows of `context`; -1 = none
-        buckets: Tensor | None = None,  # (batch, words, K) long, of their distances; not read where none is
-        # (sentences,) long, for the context order `sentence` alone: `context` is then the words of that many
-        # sentences, one after the other, of so many words each
+        places: Tensor | None = None,  # (batch, words, K) long, rows of occurrences in `context`; -1 = none
+        buckets: Tensor | None = None,  # (batch, words, K) long, distance buckets; ignored where place is -1
+        # (sentences,) long, only for the context order `sentence`: `context` then holds whole sentences, one
+        # after the other, and these are their numbers of words
         context_lengths: Tensor | None = None,
-        labels: Tensor | None = None,  # (batch, words) long, of tags; -100 = filling, or not to be learnt
-        num_items_in_batch: Items = None,  # labels of the whole effective batch
+        labels: Tensor | None = None,  # (batch, words) long, tag numbers; -100 = padding or ignored
+        num_items_in_batch: Items = None,  # number of labels in the whole effective batch
     ) -> TagOutput:
-        """Tag a batch of sentences. Raises ValueError for context for a tagger without, or none for one with
-        it; the same of `context_lengths`."""
+        """Tag a batch of sentences. Raises ValueError when a tagger without context is given any or one with
+        context is given none, and likewise for `context_lengths`."""
         given = [part is not None for part in (context, places, buckets)]
         if given != [self.config.context] * 3:
             raise ValueError(
@@ -170,13 +170,13 @@ class StaticTagger(PreTrainedModel):
         return tagged(self, states, attention_mask, occurrences, labels, num_items_in_batch)
 
     def _encoded(self, words: Tensor, mask: Tensor) -> Tensor:
-        """f_c of sentences, (sentences, words, 2 * hidden_size)."""
+        """f_c applied to sentences, (sentences, words, 2 * hidden_size)."""
         if isinstance(self.context_encoder, nn.Linear):
             return self.context_encoder(words)
         return contextualised(self.context_encoder, words, mask)
 
     def _of_sentences(self, context: Tensor, lengths: Tensor) -> Tensor:
-        """f_c of whole sentences of the context, (words, 2 * hidden_size), in the order of `context`."""
+        """f_c applied to the context's whole sentences, (words, 2 * hidden_size), in `context`'s order."""
         if not len(lengths):
             return context.new_zeros(0, 2 * self.config.hidden_size)
         sentences = pad_sequence(context.split(lengths.tolist()), batch_first=True)
@@ -184,8 +184,8 @@ class StaticTagger(PreTrainedModel):
         return self._encoded(sentences, mask)[mask]
 
     def _of_occurrences(self, context: Tensor, places: Tensor, attention_mask: Tensor) -> Tensor:
-        """f_c of each word's occurrences (equation 5), (batch, words, K, 2 * hidden_size). Rows of which no
-        word has a k-th occurrence are not computed."""
+        """f_c applied to each word's occurrences (equation 5), (batch, words, K, 2 * hidden_size). Sentences
+        in which no word has a k-th occurrence are skipped."""
         if isinstance(self.context_encoder, nn.Linear):
             return rows_at(self.context_encoder(context), places)
         mask = attention_mask[:, None] & (places >= 0).any(1)[..., None]  # (batch, K, words)
@@ -195,20 +195,20 @@ class StaticTagger(PreTrainedModel):
 
 
 def check_tags(tags: Sequence[str]) -> None:
-    """Raise ValueError without tags, or with one twice."""
+    """Raise ValueError if there are no tags or duplicate ones."""
     if not tags or isinstance(tags, str) or len(set(tags)) != len(tags):
         raise ValueError(f"tags are {tags!r}; give each tag once, as `tag_set` does")
 
 
 def bilstm(size: int, width: int) -> nn.LSTM:
-    """An LSTM in both directions, from `size` numbers to `width` of both together."""
+    """A bidirectional LSTM from vectors of `size` to `width`, the concatenation of both directions."""
     return nn.LSTM(size, width // 2, batch_first=True, bidirectional=True)
 
 
 def rows_at(states: Tensor, numbers: Tensor) -> Tensor:
-    """`states[numbers]`, (..., size), of states (rows, size); of -1 a vector of zeros."""
+    """`states[numbers]`, (..., size), of states (rows, size), with a vector of zeros for -1."""
     padded = nn.functional.pad(states, (0, 0, 1, 0))
-    # the same as indexing, of which the gradient would be many times slower
+    # the same as indexing, whose backward pass would be many times slower
     return nn.functional.embedding(numbers + 1, padded)
 
 
@@ -220,8 +220,9 @@ def tagged(
     labels: Tensor | None,
     num_items_in_batch: Items,
 ) -> TagOutput:
-    """Tags of words, where `mask` (batch, words) is True, by their `states` (batch, words, size) and by their
-    `occurrences`: encodings, buckets and mask as `OccurrenceAttention` takes them; None without context."""
+    """Predict the tags of words, where `mask` (batch, words) is True, from their `states` (batch, words,
+    size) and `occurrences`: encodings, buckets and mask in `OccurrenceAttention`'s form; None without
+    context."""
     weights = None
     if occurrences is not None:
         attended, weights = layers.attention(*occurrences)
@@ -240,13 +241,13 @@ def new_static_tagger(config: StaticTaggerConfig, *, seed: int = 0) -> StaticTag
 
 def load_static_tagger(folder: str | os.PathLike[str]) -> StaticTagger:
     """The tagger that `save_pretrained` left in a folder, in eval mode."""
-    # before the order was written down there was no other
+    # saved configs without an order date from when this was the only one
     return read_own_model(StaticTagger, os.fspath(folder), before={"context_order": "sentence"})
 
 
 def equal_hidden_size(config: StaticTaggerConfig) -> int:
-    """The hidden size with which the baseline has as many parameters as nearest possible to the tagger of
-    `config`, which has context."""
+    """The hidden size that brings the baseline's number of parameters as close as possible to that of the
+    tagger with context of `config`."""
 
     def parameters(form: StaticTaggerConfig) -> int:
         with torch.device("meta"):  # shapes without numbers
@@ -260,29 +261,29 @@ def equal_hidden_size(config: StaticTaggerConfig) -> int:
 
 
 def nearest_size(count: Callable[[int], int], wanted: int) -> int:
-    """The size, 1 or more, of which `count`, a growing function, comes nearest to `wanted`."""
-    first = 1 + bisect_left(range(1, 2**16), wanted, key=count)  # whose count is at least that
+    """The size, 1 or more, whose `count`, an increasing function, comes closest to `wanted`."""
+    first = 1 + bisect_left(range(1, 2**16), wanted, key=count)  # smallest with a count of `wanted` or more
     return min((max(first - 1, 1), first), key=lambda size: abs(count(size) - wanted))
 
 
 @settings
 class TaggerHead:
-    """What stands on the encoder of a dynamic tagger."""
+    """The head on the encoder of a dynamic tagger."""
 
     tags: Sequence[str]  # all of them, in the order of the logits
     context: bool = True  # False = no attention to the rest of the document
     sequence_encoder: Literal["bilstm", "none"] = "bilstm"  # f_s
     hidden_size: int = 128  # of the LSTM in one direction (the paper: 128)
-    distance_size: int = 20  # of the embedding of a distance
+    distance_size: int = 20  # of the embedding of an occurrence's distance
     dropout: float = 0.25  # before the last layer
 
     def __post_init__(self) -> None:
         check_tags(self.tags)
-        object.__setattr__(self, "tags", list(self.tags))  # as it comes back from a file
+        object.__setattr__(self, "tags", list(self.tags))  # the same type as when read from a file
 
 
 class HeadLayers(nn.Module):
-    """The layers from words, vectors of `size`, and their occurrences to logits."""
+    """The layers of a head, from word vectors of `size` and their occurrences to logits."""
 
     def __init__(self, head: TaggerHead, *, size: int) -> None:
         super().__init__()
@@ -300,8 +301,8 @@ class HeadLayers(nn.Module):
 
 
 class DynamicTagger(EncoderWithHead):
-    """Longformer and the layers above; no token is global, so the global projections get no gradient. The
-    config of the encoder has besides `tagger`, the arguments of `TaggerHead`."""
+    """A Longformer with `HeadLayers`; no token is global, so the global projections get no gradient. The
+    encoder's config has an additional entry `tagger`, the arguments of `TaggerHead`."""
 
     head_class, head_entry = TaggerHead, "tagger"
 
@@ -311,24 +312,24 @@ class DynamicTagger(EncoderWithHead):
         self.post_init()
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Of the encoder as usual; the head is as PyTorch has drawn it."""
+        """Initialise the encoder as usual; the head keeps PyTorch's default initialisation."""
         if not any(module is own for own in self.head.modules()):
             super()._init_weights(module)
 
     def forward(
         self,
-        input_ids: Tensor,  # (sequences, tokens), of all sentences to be tagged or attended to, each once
+        input_ids: Tensor,  # (sequences, tokens), all sentences to be tagged or attended to, each once
         attention_mask: Tensor,  # (sequences, tokens), 1 = token, 0 = padding, which comes last
-        words: Tensor,  # (sequences, tokens) long, of each token the number of its word; -1 = of none
+        words: Tensor,  # (sequences, tokens) long, number of each token's word; -1 = no word
         target_rows: Tensor,  # (batch,) long, rows of the sentences to be tagged
-        word_mask: Tensor,  # (batch, words) bool, True = word of such a sentence; those come first
-        places: Tensor | None = None,  # (batch, words, K, 2) long, of each word's: row and word; -1 = none
-        buckets: Tensor | None = None,  # (batch, words, K) long, of their distances; not read where none is
-        labels: Tensor | None = None,  # (batch, words) long, of tags; -100 = filling, or not to be learnt
-        num_items_in_batch: Items = None,  # labels of the whole effective batch
+        word_mask: Tensor,  # (batch, words) bool, True = word of such a sentence, False = padding
+        places: Tensor | None = None,  # (batch, words, K, 2) long, row and word of occurrences; -1 = none
+        buckets: Tensor | None = None,  # (batch, words, K) long, distance buckets; ignored where place is -1
+        labels: Tensor | None = None,  # (batch, words) long, tag numbers; -100 = padding or ignored
+        num_items_in_batch: Items = None,  # number of labels in the whole effective batch
     ) -> TagOutput:
-        """Tag a batch of sentences; a word's state is the mean of those of its tokens. Raises ValueError for
-        places or buckets for a tagger without context, or none for one with it."""
+        """Tag a batch of sentences; a word's state is the mean of its tokens' states. Raises ValueError when
+        a tagger without context is given places or buckets, or one with context is not."""
         head = self.head
         if [places is not None, buckets is not None] != [head.attention is not None] * 2:
             raise ValueError("places and buckets are for a tagger with context, which needs both")
@@ -344,9 +345,10 @@ class DynamicTagger(EncoderWithHead):
 
 def word_states(states: Tensor, words: Tensor, *, most: int) -> Tensor:
     """The mean of the `states` (sequences, tokens, size) of each word's tokens (footnote 1), float32
-    (sequences, most, size); 0 where there is no word. `words`: (sequences, tokens), -1 = none."""
+    (sequences, most, size); 0 where there is no word. `words`: (sequences, tokens), number of the word, -1 =
+    none."""
     rows = torch.arange(len(words), device=words.device)[:, None]
-    # one place more than there are words, which takes up the tokens of none
+    # one extra place collects the tokens that belong to no word
     place = torch.where(words < 0, len(words) * most, rows * most + words).flatten()
     sums = states.new_zeros(len(words) * most + 1, states.shape[-1], dtype=torch.float32)
     sums = sums.index_add(0, place, states.flatten(0, 1).float())
@@ -359,9 +361,9 @@ def load_dynamic_tagger(
 ) -> tuple[DynamicTagger, PreTrainedTokenizerFast]:
     """A tagger on top of any encoder, or a trained one from its folder, and its tokenizer.
 
-    `head`: what to put on the encoder; a trained tagger must have been trained with it; None = its own.
-    Dropout in the options is of the encoder, that of the head is in `head`. Raises ValueError for an encoder
-    without `head`, and for a trained tagger with another one.
+    `head`: the head to put on the encoder; None = that of the trained tagger, which must otherwise be the
+    same. Dropout in the options is that of the encoder; the head's is in `head`. Raises ValueError for an
+    encoder without `head`, and for a trained tagger with another one.
     """
     name, seed = os.fspath(name_or_path), options.get("seed", 0)
     head, trained = encoder.wanted_head(DynamicTagger, name, head)
@@ -369,14 +371,14 @@ def load_dynamic_tagger(
         return encoder.load_trained(DynamicTagger, name, **options)
     source, tokenizer = encoder.load_encoder(name, **options)
     model = encoder.put_head_on(source, DynamicTagger, seed=seed, tagger=asdict(head))
-    with own_randomness(seed):  # so that heads of one form start alike, on whatever encoder
+    with own_randomness(seed):  # so that heads with the same settings start with equal weights on any encoder
         model.head = HeadLayers(head, size=source.config.hidden_size)
     return model.eval(), tokenizer
 
 
 def equal_head(head: TaggerHead, *, size: int) -> TaggerHead:
-    """The head without context that has as many parameters as nearest possible to `head`, on an encoder with
-    vectors of `size`."""
+    """The head without context whose number of parameters comes as close as possible to that of `head`, on an
+    encoder with vectors of `size`."""
 
     def baseline(hidden_size: int) -> TaggerHead:
         return replace(head, context=False, sequence_encoder="bilstm", hidden_size=hidden_size)
@@ -389,23 +391,23 @@ def equal_head(head: TaggerHead, *, size: int) -> TaggerHead:
 
 
 NOWHERE = -1
-SequenceNumber = tuple[int, int]  # of the document, and of the sequence in it
+SequenceNumber = tuple[int, int]  # number of the document, and of the sequence within it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StaticCollate:
-    """Batches of `StaticTagger`; give it to a `Trainer` or `DataLoader` as it is."""
+    """A collate function for `StaticTagger`; pass it to a `Trainer` or `DataLoader` as it is."""
 
-    encodings: WordEncodings  # of all sequences; what is missing is computed, so `ensure` them beforehand
+    encodings: WordEncodings  # of all sequences; `ensure` them beforehand, missing ones are slow
     documents: Sequence[SplitDocument]  # those of the `TagExamples`
     _: KW_ONLY
     context: bool = True  # False = for a tagger without context
-    whole_sentences: bool = False  # True = for one whose `context_order` is `sentence`
+    whole_sentences: bool = False  # True = for a tagger with `context_order` "sentence"
 
     def __call__(self, examples: Sequence[TagExample]) -> dict[str, Tensor]:
-        """Look up encodings and pad: arguments of `StaticTagger.forward`, encodings in float32. Words of the
-        mask count as tokens in a training. Raises ValueError without examples, and for a sentence that the
-        encoder cannot read."""
+        """Look up encodings and pad: arguments of `StaticTagger.forward`, encodings in float32. In training
+        the words of `attention_mask` are counted as tokens. Raises ValueError without examples, and for a
+        sentence that the encoder cannot read."""
         _check(examples)
         targets = [torch.from_numpy(self.encodings.rows(e.words).astype(np.float32)) for e in examples]
         batch = {
@@ -416,8 +418,9 @@ class StaticCollate:
         return batch | (self._occurrences(examples) if self.context else {})
 
     def _occurrences(self, examples: Sequence[TagExample]) -> dict[str, Tensor]:
-        """`context`, `places` and `buckets`: the words attended to, each once, and which each word's are; or
-        all words of the sentences that these are in, with `context_lengths`."""
+        """`context`, the words attended to without duplicates, `places`, rows in it of each word's
+        occurrences, and `buckets`; with `whole_sentences`, all words of these sentences, and
+        `context_lengths`."""
         sequences = context_of(examples)
         sentences = [self.encodings.rows(_words(self.documents, sequence)) for sequence in sequences]
         lengths = torch.tensor([len(rows) for rows in sentences], dtype=torch.int64)
@@ -441,16 +444,16 @@ class StaticCollate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DynamicCollate:
-    """Batches of `DynamicTagger`; give it to a `Trainer` or `DataLoader` as it is."""
+    """A collate function for `DynamicTagger`; pass it to a `Trainer` or `DataLoader` as it is."""
 
-    tokenizer: PreTrainedTokenizerFast  # its `model_max_length` is what a sequence may have
+    tokenizer: PreTrainedTokenizerFast  # its `model_max_length` is the maximum number of tokens of a sequence
     documents: Sequence[SplitDocument]  # those of the `TagExamples`
     _: KW_ONLY
     context: bool = True  # False = for a tagger without context
 
     def __call__(self, examples: Sequence[TagExample]) -> dict[str, Tensor]:
         """Tokenise and pad: arguments of `DynamicTagger.forward`. Raises ValueError without examples, and for
-        a sequence that is longer than the model."""
+        a sequence that is longer than the model allows."""
         _check(examples)
         targets = [(example.document, example.sentence) for example in examples]
         sequences = sorted({*targets, *(context_of(examples) if self.context else ())})
@@ -494,7 +497,7 @@ def _words(documents: Sequence[SplitDocument], sequence: SequenceNumber) -> tupl
 
 
 def _places(examples: Sequence[TagExample], sequences: Sequence[SequenceNumber]) -> dict[str, Tensor]:
-    """`places` with rows, numbers in `sequences`, instead of numbers in a document, and `buckets`."""
+    """`buckets`, and `places` with row numbers (indices in `sequences`) for numbers in the document."""
     row_of = {sequence: row for row, sequence in enumerate(sequences)}
     places = []
     for example in examples:
@@ -507,6 +510,6 @@ def _places(examples: Sequence[TagExample], sequences: Sequence[SequenceNumber])
 
 
 def _mask(lengths: Sequence[int]) -> Tensor:
-    """(rows, longest) bool, True = there."""
+    """(rows, longest) bool: True for the first `lengths[i]` items of row i."""
     longest = max(lengths, default=0)
     return torch.arange(longest) < torch.tensor(lengths, dtype=torch.int64)[:, None]

@@ -1,12 +1,12 @@
-"""A model folder whose weights are a pickle, made into one that can be read: once, by hand.
+"""Convert a model folder with pickled weights into one with safetensors; run by hand, once.
 
     python -m cdlm_lab.models.to_safetensors FOLDER NEW_FOLDER
 
-Many models of the hub have no other weights than `pytorch_model.bin`; everything else here reads safetensors
+Many models on the hub have no other weights than `pytorch_model.bin`; everything else here reads safetensors
 only. This is the one place of the library where a pickle is opened, by `torch.load` with `weights_only=True`,
-which makes nothing but tensors and plain containers of it. The new folder has the weights, the config and the
-tokenizer; it is there only once all of these were read back from it: every weight equal, finite, and with the
-name and shape that the config wants. A folder that has safetensors already is checked and copied alike.
+which creates nothing but tensors and plain containers. The new folder has the weights, config and tokenizer,
+and appears only after all of these were read back: every weight equal, finite, and with the name and shape
+that the config requires. A folder that has safetensors already is checked and copied in the same way.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.model_folder import CONFIG_FILE, CONVERT, PICKLES, fault_of_folder
 
 WEIGHTS = "model.safetensors"
-SHORT = 64  # tokens, for which a model is loaded to see that it can be
+SHORT = 64  # `max_length` in tokens for the trial loading of a model
 COPIED = (
     *(CONFIG_FILE, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("vocab.txt", "vocab.json", "merges.txt"),
@@ -35,9 +35,9 @@ COPIED = (
 
 
 def convert(source: Path, target: Path) -> int:
-    """Make the folder `target` of the folder `source`; returns how many weights it has. Raises
-    CheckpointError: `target` exists; `source` is no whole model, or has weights that cannot be read, do not
-    fit the config or are not finite."""
+    """Make the folder `target` from the folder `source`; returns the number of weights. Raises
+    CheckpointError: `target` exists; `source` is no complete model, or has weights that cannot be read, do
+    not fit the config or are not finite."""
     if target.exists() or target.is_symlink():
         raise CheckpointError(f"{target}: is there already; name a new folder, or remove it")
     weights = _weights(source)
@@ -52,8 +52,8 @@ def convert(source: Path, target: Path) -> int:
 
 
 def _weights(source: Path) -> dict[str, Tensor]:
-    """The weights of all files in a folder by name, none sharing its memory with another: a tied one is
-    written twice, and tied again when it is loaded."""
+    """The weights of all files in a folder, by name, none sharing memory with another: a tied one is written
+    twice, and tied again when it is loaded."""
     files = sorted(source.glob("model*.safetensors")) or sorted(source.glob(PICKLES))
     if not files:
         raise CheckpointError(
@@ -70,7 +70,7 @@ def _weights(source: Path) -> dict[str, Tensor]:
 
 
 def _check(folder: Path, weights: dict[str, Tensor], source: Path) -> None:
-    """Raise CheckpointError, about `source`, unless `folder` holds these weights and can be loaded."""
+    """Raise CheckpointError, naming `source`, unless `folder` holds these weights and can be loaded."""
     if fault := fault_of_folder(folder, name=str(source)):
         raise CheckpointError(fault)
     back = load_file(folder / WEIGHTS)
@@ -88,7 +88,7 @@ def _check(folder: Path, weights: dict[str, Tensor], source: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Convert; 0 if the new folder is there, else 2."""
+    """Run the conversion; returns 0 if the new folder was written, else 2."""
     parser = argparse.ArgumentParser(
         prog=CONVERT, description="A model folder with pytorch_model.bin as one with model.safetensors."
     )

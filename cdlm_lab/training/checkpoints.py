@@ -1,10 +1,10 @@
-"""Checkpoints that are complete or do not exist, so that a run killed at any moment can go on.
+"""Checkpoints that are complete or do not exist, so that a run killed at any moment can be resumed.
 
 A checkpoint is written under a temporary name, `.checkpoint-300.unfinished`; a list of its files with sizes
-and checksums is added, everything is flushed to the disk, and the folder is renamed to `checkpoint-300`. What
-a killed process leaves has the temporary name and is removed by the next run. A checkpoint whose files are no
-longer what was written is passed over for another one: two are kept. Older lists have sizes only. Of random
-generators only torch's are kept: nothing in the library draws from Python's or NumPy's global ones.
+and checksums is added, everything is flushed to disk, and the folder is renamed to `checkpoint-300`. What a
+killed process leaves has the temporary name and is removed by the next run. A checkpoint whose files have
+changed since is skipped in favour of another one: two are kept. Older lists have sizes only. Of the random
+generators only torch's are saved: nothing in the library draws from the global ones of Python or NumPy.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from cdlm_lab.training.config import FREE_TO_CHANGE, TrainingConfig
 FILE_LIST = "complete.json"
 PROGRESS_FILE = "progress.json"
 _NAME = re.compile(r"checkpoint-(\d+)")
-# Libraries in other languages report a full disk in words of their own, not as an OSError; PyTorch's writer
-# only says that it wrote less than it meant to.
+# Libraries in other languages report a full disk by a message of their own, not as an OSError; PyTorch's
+# writer only says that it wrote fewer bytes than expected.
 _NO_SPACE = ("no space left", "os error 28", "disk quota exceeded", "file write failed", "unexpected pos")
 _FULL_DISK_NUMBERS = (errno.ENOSPC, errno.EDQUOT)
 RANDOM_STATE_FILE = "random_state.safetensors"
-# Folders of a run: the model to load, and the checkpoints and history of its training.
+# Folders of a run: the final model, and the checkpoints and history of its training.
 MODEL_FOLDER, TRAINING_FOLDER = "model", "training"
 
 
@@ -51,13 +51,13 @@ class CheckpointError(PlainError, RuntimeError):
 
 
 def checkpoint_path(folder: Path, step: int) -> Path:
-    """Where the finished checkpoint of a step lies."""
+    """The path of the finished checkpoint of a step."""
     return folder / f"checkpoint-{step}"
 
 
 def checkpoint_step(checkpoint: Path) -> int:
-    """The number of updates done when the checkpoint was written. Raises ValueError: the folder is not named
-    as a checkpoint is."""
+    """The number of updates done when the checkpoint was written. Raises ValueError if the folder does not
+    have the name of a checkpoint."""
     match = _NAME.fullmatch(checkpoint.name)
     if match is None:
         raise ValueError(f"{checkpoint} is not a checkpoint: its name must be checkpoint-<step>")
@@ -65,21 +65,21 @@ def checkpoint_step(checkpoint: Path) -> int:
 
 
 def _checkpoints(folder: Path) -> list[Path]:
-    """The folders that are named as checkpoints, oldest first."""
+    """The folders with names of checkpoints, oldest first."""
     named = (path for path in folder.glob("checkpoint-*") if path.is_dir() and _NAME.fullmatch(path.name))
     return sorted(named, key=checkpoint_step)
 
 
 def complete_checkpoints(folder: Path) -> list[Path]:
-    """The checkpoints in a folder whose files have the sizes that were noted when it was finished, oldest
-    first; none if there is no such folder."""
+    """The checkpoints in a folder whose files have the sizes listed when they were finished, oldest first;
+    empty if there is no such folder."""
     return [path for path in _checkpoints(folder) if not damage_of(path, thorough=False)]
 
 
 def last_good_checkpoint(folder: Path) -> Path | None:
-    """The last checkpoint that is undamaged, as is the best one when it was written, which the end of the run
-    needs; None if there is no checkpoint at all. It reads all of their files and warns of damaged ones.
-    Raises CheckpointError: all are damaged."""
+    """The last checkpoint that is undamaged and whose best checkpoint at that time, needed at the end of the
+    run, is undamaged too; None if there is no checkpoint at all. Reads all of their files and warns of
+    damaged ones. Raises CheckpointError if all are damaged."""
     faults: list[str] = []
     for checkpoint in reversed(_checkpoints(folder)):
         best = best_step(checkpoint) or checkpoint_step(checkpoint)
@@ -100,8 +100,8 @@ def last_good_checkpoint(folder: Path) -> Path | None:
 
 
 def damage_of(checkpoint: Path, *, thorough: bool = True) -> str:
-    """The first file of a checkpoint that is not what was written, and how; "" = all are. `thorough`: False =
-    look at their sizes alone."""
+    """A description of the first file of a checkpoint that differs from what was written; "" = none does.
+    `thorough`: False = compare only sizes."""
     try:
         listed = json.loads((checkpoint / FILE_LIST).read_text(encoding="utf-8"))
         noted = {
@@ -132,8 +132,8 @@ def best_step(checkpoint: Path) -> int | None:
 
 
 def steps_to_keep(folder: Path, step: int) -> set[int]:
-    """The checkpoint just written and the best; if they are one, also the best before it, or else the last
-    before it. Should one of the two turn out to be damaged, the other is there to go on from."""
+    """The steps of two checkpoints: the one just written and the best; if that is the same, the best before
+    it, or else the last before it. Should one of the two prove damaged, the run can resume from the other."""
     best = best_step(checkpoint_path(folder, step))
     earlier = [path for path in complete_checkpoints(folder) if checkpoint_step(path) < step]
     if best in (None, step) and earlier:
@@ -142,9 +142,9 @@ def steps_to_keep(folder: Path, step: int) -> set[int]:
 
 
 def read_progress(checkpoint: Path, *, config: TrainingConfig) -> dict[str, Any]:
-    """What `progress.json` of a checkpoint says: settings, seconds, tokens, and the sums between two records.
-    Raises CheckpointError: it was written with other settings than `config`, but for those that are free to
-    change or that an older version did not know."""
+    """The contents of a checkpoint's `progress.json`: settings, seconds, tokens, and the sums since the last
+    record. Raises CheckpointError if it was written with other settings than `config`, except for those that
+    may change or that an older version did not have."""
     progress = json.loads((checkpoint / PROGRESS_FILE).read_text(encoding="utf-8"))
     now, before = json.loads(json.dumps(dataclasses.asdict(config))), progress["config"]
     changed = [
@@ -161,8 +161,8 @@ def read_progress(checkpoint: Path, *, config: TrainingConfig) -> dict[str, Any]
 
 
 def check_loaded(model: nn.Module, *, missing: Collection[str], unexpected: Collection[str]) -> None:
-    """Raises CheckpointError: by what `load_state_dict` says weights are missing that are not tied to loaded
-    ones, or there are some that the model has no place for."""
+    """Raise CheckpointError if `load_state_dict` reported missing weights that are not tied to loaded ones,
+    or unexpected ones."""
     weights = model.state_dict()
     loaded = {value.data_ptr() for name, value in weights.items() if name not in missing}
     absent = sorted(name for name in missing if weights[name].data_ptr() not in loaded)
@@ -178,8 +178,8 @@ def check_loaded(model: nn.Module, *, missing: Collection[str], unexpected: Coll
 
 @contextlib.contextmanager
 def writing_checkpoint(folder: Path, step: int) -> Iterator[Path]:
-    """Gives rank 0 an empty folder to write a checkpoint into; finishes it afterwards. If anything fails
-    nothing of it is left, older ones are untouched, and the error is passed on; for a full disk it is a
+    """Yield an empty folder, in rank 0, to write a checkpoint into; finish it afterwards. If anything fails,
+    nothing of it is left, older checkpoints are untouched, and the error is passed on; for a full disk as a
     CheckpointError."""
     temporary = folder / f".checkpoint-{step}.unfinished"
     finished = checkpoint_path(folder, step)
@@ -189,7 +189,7 @@ def writing_checkpoint(folder: Path, step: int) -> Iterator[Path]:
         yield temporary
         _finish(temporary, finished)
     except BaseException as error:
-        # Counted before the partial checkpoint is removed: afterwards there is room again.
+        # Measured before the partial checkpoint is removed, which frees space again.
         free = shutil.disk_usage(folder).free if folder.is_dir() else 0
         shutil.rmtree(temporary, ignore_errors=True)
         if not is_full_disk(error):
@@ -203,7 +203,7 @@ def writing_checkpoint(folder: Path, step: int) -> Iterator[Path]:
 
 
 def is_full_disk(error: BaseException) -> bool:
-    """True if the error, or one that it came from, says that the disk or the quota is full."""
+    """True if the error, or one of its causes, says that the disk or the quota is full."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno in _FULL_DISK_NUMBERS:
@@ -215,17 +215,17 @@ def is_full_disk(error: BaseException) -> bool:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what killed processes left behind. No other process may be writing into the folder."""
+    """Remove what killed processes left behind. No other process may be writing to the folder."""
     for ending in ("unfinished", "removed"):
         for path in folder.glob(f".checkpoint-*.{ending}"):
             shutil.rmtree(path, ignore_errors=True)
 
 
 def keep_only(folder: Path, steps: Collection[int]) -> None:
-    """Remove all checkpoints but those of the given steps; what has another name is left alone."""
+    """Remove all checkpoints except those of the given steps; folders with other names are left alone."""
     for path in _checkpoints(folder):
         if checkpoint_step(path) not in steps:
-            # Renamed first: a process killed half-way must not leave something that looks like a checkpoint.
+            # Renamed first, so that a process killed half-way does not leave what looks like a checkpoint.
             doomed = folder / f".{path.name}.removed"
             shutil.rmtree(doomed, ignore_errors=True)
             os.replace(path, doomed)
@@ -233,14 +233,14 @@ def keep_only(folder: Path, steps: Collection[int]) -> None:
 
 
 def _finish(temporary: Path, finished: Path) -> None:
-    """List the files, flush all of them, and give the folder its name."""
+    """List the files, flush all of them, and rename the folder."""
     files = sorted(path for path in temporary.rglob("*") if path.is_file())
     listed = {
         path.relative_to(temporary).as_posix(): {"size": path.stat().st_size, "sha256": sha256_of_file(path)}
         for path in files
     }
     (temporary / FILE_LIST).write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
-    for path in files:  # safetensors makes files that only their owner may read
+    for path in files:  # safetensors creates files that only their owner may read
         shutil.copymode(temporary / FILE_LIST, path)
     for path in [*files, temporary / FILE_LIST, temporary]:
         _flush(path)
@@ -260,8 +260,8 @@ def _flush(path: Path) -> None:
 
 
 def gather_random_state(accelerator: Accelerator) -> dict[str, Tensor]:
-    """The states of all processes for RANDOM_STATE_FILE, "cpu" and, where there is one, "cuda": uint8
-    (process, bytes). All must call it."""
+    """The states of all processes' generators for RANDOM_STATE_FILE, "cpu" and, if available, "cuda": uint8
+    (process, bytes). All processes must call it."""
     device, states = accelerator.device, {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
         states["cuda"] = torch.cuda.get_rng_state(device)
@@ -270,8 +270,7 @@ def gather_random_state(accelerator: Accelerator) -> dict[str, Tensor]:
 
 
 def load_random_state(checkpoint: Path, accelerator: Accelerator) -> bool:
-    """Set the generators of this process as they were; False, and nothing is set, if the checkpoint was
-    written by fewer processes."""
+    """Restore the generators of this process; False and no change if fewer processes wrote the checkpoint."""
     states = load_file(checkpoint / RANDOM_STATE_FILE)
     process = accelerator.process_index
     cuda = accelerator.device.type == "cuda"
@@ -284,7 +283,7 @@ def load_random_state(checkpoint: Path, accelerator: Accelerator) -> bool:
 
 
 def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, folder: Path) -> None:
-    """Write a model, and its tokenizer if it has one, as safetensors and JSON; under torchrun in rank 0."""
+    """Write a model, and its tokenizer if given, as safetensors and JSON; under torchrun only in rank 0."""
     if is_first():
         with without_bars():
             model.save_pretrained(folder)

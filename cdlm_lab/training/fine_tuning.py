@@ -1,7 +1,7 @@
 """One training of an experiment, in this process or in several that torchrun starts.
 
-The processes run this module. Each makes the same model and the same examples again, by the same function of
-the same settings; tokenised corpora are there already. What a notebook does before and after the training,
+The processes run this module. Each creates the same model and the same examples again, by the same function
+with the same arguments; tokenised corpora exist already. What a notebook does before and after the training,
 such as predicting, it does alone.
 """
 
@@ -34,30 +34,30 @@ from cdlm_lab.training.trainer import TrainingJob, TrainingResult, train
 
 Item = TypeVar("Item")
 OnLog = Callable[[Record], None]
-EXPERIMENTS = "cdlm_lab.experiments"  # where functions of recipes are
+EXPERIMENTS = "cdlm_lab.experiments"  # package of the functions in recipes
 SETTINGS_FILE, RESULT_FILE = "settings.json", "result.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How each of several processes makes the same job: a public function of a module of
+    """How each of several processes creates the same job: a public function of a module of
     `cdlm_lab.experiments`, and its arguments, which are JSON values."""
 
     function: Callable[..., TrainingJob]
     arguments: Mapping[str, Any]
 
     def make(self) -> TrainingJob:
-        """The job; raises what the function raises."""
+        """Create the job; raises what the function raises."""
         return self.function(**self.arguments)
 
     def as_json(self) -> dict[str, Any]:
-        """With the function by its name."""
+        """The recipe as JSON values, with the function by its name."""
         module = self.function.__module__.removeprefix(f"{EXPERIMENTS}.")
         return {"module": module, "function": self.function.__name__, "arguments": self.arguments}
 
     @classmethod
     def of_json(cls, values: Mapping[str, Any]) -> Recipe:
-        """From `as_json`, also after a journey through JSON."""
+        """The recipe from the result of `as_json`, possibly read back from a file."""
         function = getattr(importlib.import_module(f"{EXPERIMENTS}.{values['module']}"), values["function"])
         return cls(function=function, arguments=values["arguments"])
 
@@ -65,14 +65,14 @@ class Recipe:
 def train_in_processes(
     recipe: Recipe | None, *, job: TrainingJob, processes: Processes, folder: Path, on_log: OnLog | None
 ) -> TrainingResult:
-    """Train in several processes, each of which makes the job by the `recipe`, or in this one where that is
-    all. The model of the `job` ends as the best checkpoint, on the default device; if several processes are
-    stopped, it is left as it was. `on_log`: called with each record, after a resumption first with earlier
-    ones. Raises RuntimeError: a process failed; with its own message. CheckpointError: the best checkpoint
-    does not fit the model."""
+    """Train in several processes, each of which creates the job from the `recipe`, or in this one if there is
+    only one. The `job`'s model ends as the best checkpoint, on the default device; if several processes are
+    stopped, it stays as it was. `on_log`: called with each record, when resumed first with the earlier ones.
+    Raises RuntimeError with the message of a process that failed, CheckpointError if the best checkpoint does
+    not fit the model."""
     if processes.total == 1:
         return train(job, folder, on_log=on_log)
-    job.model.cpu()  # on the accelerator it would take the room of another process
+    job.model.cpu()  # on the accelerator it would take memory from the processes that train
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RESULT_FILE).unlink(missing_ok=True)
     with replaced_file(folder / SETTINGS_FILE) as file:
@@ -94,7 +94,7 @@ def train_in_processes(
 
 
 def _new_records(folder: Path, on_log: OnLog | None) -> Callable[[], None]:
-    """What calls `on_log` with the records of the history that it has not had yet."""
+    """A function that calls `on_log` with the records of the history that are new since its last call."""
     count = 0
 
     def look() -> None:
@@ -108,7 +108,7 @@ def _new_records(folder: Path, on_log: OnLog | None) -> Callable[[], None]:
 
 
 def train_as_one_of_several(folder: Path) -> None:
-    """Train as `settings.json` in the folder says; the first process leaves `result.json`."""
+    """Train as `settings.json` in the folder says; the first process writes `result.json`."""
     settings = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
     job = Recipe.of_json(settings).make()
     config = dataclasses.replace(job.config, sharded=settings["sharded"])
@@ -118,18 +118,18 @@ def train_as_one_of_several(folder: Path) -> None:
 
 
 def write_result(result: TrainingResult, folder: Path) -> None:
-    """Leave it for the process that waits."""
+    """Write the result to the folder for the process that waits for it."""
     with replaced_file(folder / RESULT_FILE, binary=True) as file:
         file.write(TypeAdapter(TrainingResult).dump_json(result))
 
 
 def read_result(folder: Path) -> TrainingResult:
-    """What `write_result` left."""
+    """Read the result that `write_result` wrote."""
     return TypeAdapter(TrainingResult).validate_json((folder / RESULT_FILE).read_bytes())
 
 
 def main(folder: Path) -> None:
-    """As a program: one of several processes that a notebook started."""
+    """Run as a program: one of several processes that a notebook started."""
     end_with_parent()
     try:
         join_others()
@@ -148,12 +148,13 @@ def config_of_passes(
     parallel: str = "",
     **others: Any,
 ) -> TrainingConfig:
-    """So many epochs over so many items; each is evaluated, and the best one kept.
+    """The settings for `epochs` epochs over `items` examples, with evaluation and a checkpoint after each.
 
-    Choices where the papers are silent, as in their released code: the learning rate falls linearly to 0, and
-    AdamW has beta_2 0.999, epsilon 1e-8 and no weight decay; notebooks 06 and 09 set others. `warmup_steps`:
-    None = a tenth of all; at most half of them. `parallel`: processes that share the batches, as "ddp 4"; it
-    is only checked that they can. `others`: further fields. Raises ParameterError: values that cannot be.
+    Choices where the papers are silent, as in their released code: the learning rate decays linearly to 0,
+    and AdamW has beta_2 0.999, epsilon 1e-8 and no weight decay; notebooks 06 and 09 set others.
+    `warmup_steps`: None = a tenth of all steps; at most half of them. `parallel`: processes that share the
+    batches, as "ddp 4", which is only checked here. `others`: further fields. Raises ParameterError: invalid
+    values.
     """
     an_epoch = max(1, items // batch_size)
     steps = an_epoch * epochs
@@ -175,7 +176,7 @@ def config_of_passes(
 
 
 def in_training_order(items: Sequence[Item], config: TrainingConfig) -> Iterator[Item]:
-    """As many items as training takes; each epoch is shuffled anew."""
+    """Yield as many items as training takes; each epoch is shuffled anew."""
     left, epoch = config.steps * config.batch_size, 0
     while left > 0:
         for number in np.random.default_rng([config.seed, epoch]).permutation(len(items))[:left]:
@@ -194,11 +195,11 @@ def fine_tune(
     save: Callable[[Any, Any, Path], None] = save_model,
 ) -> TrainingResult:
     """Train, and `save` the model and its tokenizer into `folder/model` as they were at the lowest validation
-    loss, or where the judge rated them highest.
+    loss, or where the judge scored them highest.
 
-    `name`: of what is trained, beside the bar. `parallel`: processes that train, as "ddp 4"; several make the
-    job as `recipe` says. `on_log`: called with each record of the history; None = a bar shows how far it is.
-    Raises Stopped: a stop was requested; the same call goes on from there.
+    `name`: of the model, shown beside the progress bar. `parallel`: processes that train, such as "ddp 4";
+    several create the job from `recipe`. `on_log`: called with each record of the history; None = show a
+    progress bar. Raises Stopped if a stop was requested; the same call resumes from there.
     """
     with Progress(total=job.config.steps, desc=name, unit="step", disable=on_log is not None) as bar:
         result = train_in_processes(
@@ -216,6 +217,6 @@ def fine_tune(
 
 
 if __name__ == "__main__":
-    from cdlm_lab.training import fine_tuning  # the module that others import, of which this is a copy
+    from cdlm_lab.training import fine_tuning  # the module itself, of which `__main__` is a copy
 
     fine_tuning.main(Path(sys.argv[1]))

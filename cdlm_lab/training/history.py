@@ -1,12 +1,12 @@
-"""The records of a run, one JSON object a line, in step with its checkpoints; a bar; and a stop that loses
-nothing.
+"""The records of a run, one JSON object per line, consistent with its checkpoints; a bar; and a stop that
+loses nothing.
 
-A record of training has `step`, `loss` (mean over the steps since the last record, each a mean over masked
+A training record has `step`, `loss` (mean over the steps since the last record, each a mean over masked
 tokens, in nats), `learning_rate`, `gradient_norm` (before clipping; None where half precision skipped the
-update); a record of evaluation has `step`, `eval_loss`, `eval_perplexity`. A model whose loss is a sum of
-named parts adds `loss_<name>` and `eval_loss_<name>`, a judge `eval_judged`. Both have `seconds` (since the
-run began, without the time between a stop and its resumption), `tokens` (read so far, padding not counted)
-and `total_steps`.
+update); an evaluation record has `step`, `eval_loss`, `eval_perplexity`. A model whose loss is a sum of named
+parts adds `loss_<name>` and `eval_loss_<name>`, a judge `eval_judged`. Both have `seconds` (since the run
+began, without the time between a stop and its resumption), `tokens` (read so far, without padding) and
+`total_steps`.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ STOP_FILE_VARIABLE = "CDLM_LAB_STOP_FILE"
 
 
 def append_record(path: Path, record: Record) -> None:
-    """Add one line in a single write, so that a killed process leaves whole lines. Raises ValueError: a value
-    is nan or infinite."""
+    """Append one line in a single write, so that a killed process leaves whole lines. Raises ValueError if a
+    value is nan or infinite."""
     line = json.dumps(record, allow_nan=False) + "\n"
     with open(path, "ab", buffering=0) as file:
         file.write(line.encode("utf-8"))
 
 
 def read_history(path: Path) -> list[Record]:
-    """All records; none if there is no file. A last line that was cut off, as by a full disk, is passed over.
-    Raises ValueError: another line is no record (`file:line`)."""
+    """All records; empty if there is no file. An incomplete last line, as a full disk leaves, is ignored.
+    Raises ValueError, with `file:line`, if any other line is not a record."""
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").split("\n")
@@ -69,7 +69,7 @@ def read_history(path: Path) -> list[Record]:
 
 
 def truncate_history(path: Path, step: int) -> list[Record]:
-    """Drop the records after `step`, which a resumed run will write again, and return those that stay."""
+    """Remove the records after `step`, which a resumed run will write again; returns the remaining ones."""
     records = [record for record in read_history(path) if record["step"] <= step]
     with replaced_file(path) as file:
         file.writelines(json.dumps(record) + "\n" for record in records)
@@ -77,15 +77,15 @@ def truncate_history(path: Path, step: int) -> list[Record]:
 
 
 class RunHistory:
-    """The records of one run, in memory and in the file; only the `writer`, rank 0, writes and calls `on_log`
-    with each record."""
+    """The records of one run, in memory and in the file; only the `writer`, rank 0, writes, and calls
+    `on_log` with each record."""
 
     def __init__(self, folder: Path, *, writer: bool, on_log: Callable[[Record], None] | None) -> None:
         self.path, self.records = folder / HISTORY_FILE, list[Record]()
         self._writer, self._on_log = writer, on_log
 
     def begin(self, step: int) -> None:
-        """Take up the records up to `step` and drop later ones; `on_log` gets those that stay."""
+        """Load the records up to `step` and drop later ones; calls `on_log` with each that remains."""
         if not self._writer:
             self.records = [record for record in read_history(self.path) if record["step"] <= step]
             return
@@ -94,7 +94,7 @@ class RunHistory:
             self._on_log(dict(record))
 
     def add(self, record: Record) -> None:
-        """Write a record and pass it on. Raises CheckpointError: the disk is full."""
+        """Write a record and call `on_log` with it. Raises CheckpointError if the disk is full."""
         self.records.append(record)
         if not self._writer:
             return
@@ -112,7 +112,7 @@ class RunHistory:
 
 
 class TrainingBar:
-    """Steps done, time left, and the last losses of a run."""
+    """A progress bar with steps done, time left and the last losses of a run."""
 
     def __init__(self, *, total: int, done: int) -> None:
         self._bar = Progress(total=total, initial=done, unit="step")
@@ -120,36 +120,36 @@ class TrainingBar:
         self._checking: Progress | None = None
 
     def advance(self) -> None:
-        """One step is done."""
+        """Count one step."""
         self._bar.update(1)
 
     def show(self, **numbers: float) -> None:
-        """Numbers to stand beside the bar from now on."""
+        """Show these numbers beside the bar from now on."""
         self._numbers |= {name: f"{value:.4g}" for name, value in numbers.items()}
         self._bar.set_postfix(self._numbers, refresh=False)
 
     def checking(self, *, total: int) -> None:
-        """One batch of an evaluation of `total` batches is done; it has a bar of its own until `checked`."""
+        """Count one batch of an evaluation of `total` batches, in its own bar until `checked` is called."""
         if self._checking is None:
             self._checking = Progress(total=total, unit="batch", desc="validation", leave=False)
         self._checking.update(1)
 
     def checked(self) -> None:
-        """The evaluation is over."""
+        """End the evaluation's bar."""
         if self._checking is not None:
             self._checking.close()
             self._checking = None
 
     def close(self) -> None:
-        """Draw the last state and let go of the terminal."""
+        """Draw the final state and release the terminal."""
         self.checked()
         self._bar.close()
 
 
 class StopRequest:
-    """Whether the run is to stop: `signal` is the number of the signal, None if there was none. A process
-    that waits for others stops them by a file, whose path they have in the environment as
-    `CDLM_LAB_STOP_FILE`: a signal would end those that are not ready for it yet."""
+    """Whether the run should stop: `signal` is the number of the signal received, None if there was none. A
+    process that waits for others stops them by creating a file, whose path is in their environment as
+    `CDLM_LAB_STOP_FILE`: a signal would kill those that do not handle it yet."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -157,23 +157,23 @@ class StopRequest:
 
     @property
     def requested(self) -> bool:
-        """Whether a stop was requested, in either way."""
+        """Whether a stop was requested, by signal or by file."""
         return self.signal is not None or (self._file is not None and os.path.exists(self._file))
 
 
 @contextlib.contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Within, the first interrupt (Ctrl-C, the stop button of a notebook) or SIGTERM only notes the request,
-    so that the step can be finished and saved; the second one interrupts at once. Handlers are put back
-    afterwards, and a SIGTERM then ends the process. In a thread that is not the main one signals cannot be
-    caught, and nothing is changed."""
+    """Inside the block, the first interrupt (Ctrl-C, the stop button of a notebook) or SIGTERM is only
+    recorded, so that the step can be finished and saved; the second one interrupts at once. Handlers are
+    restored afterwards, and a SIGTERM then ends the process. In a thread other than the main one signals
+    cannot be caught, and nothing is changed."""
     request, owner = StopRequest(), os.getpid()
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
 
     def note(number: int, frame: FrameType | None) -> None:
-        if os.getpid() != owner:  # one that makes examples, forked within, and ended by this one
+        if os.getpid() != owner:  # a worker forked inside the block, which this process ends
             if number == signal.SIGTERM:
                 os._exit(0)
             return
@@ -187,7 +187,7 @@ def stop_on_signals() -> Iterator[StopRequest]:
         yield request
     finally:
         for number, action in old.items():
-            # None stands for a handler that was not set from Python and cannot be put back from it.
+            # None means a handler that was not set from Python and cannot be restored from it.
             signal.signal(number, action if action is not None else signal.SIG_DFL)
     if request.signal == signal.SIGTERM:
         signal.raise_signal(signal.SIGTERM)
@@ -196,9 +196,9 @@ def stop_on_signals() -> Iterator[StopRequest]:
 def seconds_of_batch(
     model: nn.Module, make: Callable[[], Mapping[str, Tensor]], *, precision: Precision = "auto"
 ) -> tuple[float, dict[str, Tensor]]:
-    """Forward and backward on a batch twice, since the first time is slower than all others: (seconds of the
-    second time, the batch on the device). The model, whose output has `loss`, ends on the default device and
-    in training mode, its weights unchanged. `make` gives a batch; its time counts."""
+    """Time forward and backward pass on a batch, twice, since the first time is always slower: returns the
+    seconds of the second time, which include making the batch by `make`, and the batch on the device. The
+    model, whose output has `loss`, ends on the default device in training mode, its weights unchanged."""
     device = torch.device(default_device())
     model.to(device).train()
     for _ in range(2):

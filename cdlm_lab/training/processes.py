@@ -1,17 +1,16 @@
-"""Several processes that train one model, started by `torchrun` under a process that waits for them, such as
-the kernel of a notebook; each with the whole model, or with a share of it.
+"""Several processes that train one model, each with the whole model or with a share of it; started by
+`torchrun` under a process that waits for them, such as the kernel of a notebook.
 
-They end when it ends, however it ends: each looks twice a second whether its parent still runs. If it is
-interrupted it stops them, so that they finish their step and leave a checkpoint. Those of one machine meet
-through files of a folder that only this user may read, and listen on the loopback interface alone. torchrun
-by itself listens on all interfaces and unpickles what it is sent there; with several machines that is so, and
-they belong into a network where everybody is trusted.
+They end when it ends, in whatever way: each checks twice a second whether its parent still runs. If it is
+interrupted it stops them, so that they finish their step and leave a checkpoint. Those on one machine find
+each other through files in a folder that only this user may read, and listen only on the loopback interface.
+torchrun by itself listens on all interfaces and unpickles what it is sent there; with several machines that
+is so, and they must be in a network where everybody is trusted.
 
 A sharded model (FSDP: `fully_shard` of torch) has the losses, updates and checkpoints of any other. A weight
-that took no part in a process's batch, as the global projections where no token is global, would have no
-gradient there, and the processes would add up different lists of gradients: here it has one of zeros. Where
-it took part in no process's batch it has none before the update, as with one process, so that it is not
-decayed.
+not used in a process's batch, such as the global projections where no token is global, would have no gradient
+there, and the processes would add up different lists of gradients: here it gets a gradient of zeros. If no
+process's batch used it, that is removed before the update, so that it is not decayed, as with one process.
 """
 
 from __future__ import annotations
@@ -44,38 +43,38 @@ from cdlm_lab.training.history import STOP_FILE_VARIABLE, stop_on_signals
 
 LOG_FILE, STOP_FILE = "processes.log", "stop"
 MEETING_VARIABLE = "CDLM_LAB_MEETING_FILE"
-_FAULT_FILE = "fault-{}.txt"  # of a process, by its number
+_FAULT_FILE = "fault-{}.txt"  # written by a process that fails; its rank is filled in
 _WRITTEN = re.compile(r"(ddp|fsdp) (\d+)(?: on (\d+) machines at (\S+:\d+))?")
-_PATIENCE = 20  # seconds that the rest of a group has to end by itself
+_PATIENCE = 20  # seconds to wait for killed processes to end
 
 
 @dataclass(frozen=True, kw_only=True)
 class Processes:
-    """How many processes train."""
+    """How many processes train, and where."""
 
-    sharded: bool = False  # False = DDP, each has all weights; True = FSDP, they share them out
+    sharded: bool = False  # False = DDP, each has all weights; True = FSDP, each has a share
     here: int = 1  # on each machine, one for each of its GPUs
-    machines: int = 1  # that take part; each runs the same, in a run folder that all of them see
+    machines: int = 1  # number of machines; each runs the same, in a shared run folder
     meeting: str = ""  # `host:port` of one of several machines, where they find each other
 
     @property
     def total(self) -> int:
-        """On all machines."""
+        """The number of processes on all machines."""
         return self.here * self.machines
 
     @property
     def in_words(self) -> str:
-        """In words."""
+        """A description for display."""
         kind = "which share out the weights (FSDP)" if self.sharded else "each with all weights (DDP)"
         where = f" on {self.machines} machines" if self.machines > 1 else ""
         return f"{self.total} processes{where}, {kind}"
 
     @classmethod
     def of(cls, parallel: str, *, config: TrainingConfig | None = None) -> Processes:
-        """From `ddp 4`, `fsdp 4`, `fsdp 8 on 2 machines at host:29500`, or "" for this process alone.
+        """Parse `ddp 4`, `fsdp 4`, `fsdp 8 on 2 machines at host:29500`, or "" for this process alone.
 
-        Raises ParameterError for something else; with the config of the training that they are to start here
-        also for more processes than GPUs, where there is a GPU, and for a batch size that they cannot share.
+        Raises ParameterError for anything else; given the `config` of a training to be started here, also for
+        more processes than GPUs, where there is a GPU, and for a batch size that they cannot share.
         """
         written = parallel.strip() if isinstance(parallel, str) else "a number"
         if not written:
@@ -96,8 +95,8 @@ class Processes:
         return processes
 
     def command(self, module: str, arguments: Sequence[str], *, file: Path | None = None) -> list[str]:
-        """What starts them: `torchrun`, bound to the life of its parent. `file`: by which those of one
-        machine find each other; it need not exist."""
+        """The command that starts them: `torchrun`, ending with its parent. `file`: for the rendezvous of the
+        processes on one machine; it need not exist."""
         where = ["--nnodes", str(self.machines), "--rdzv-backend", "c10d"]
         if self.machines == 1:
             where += ["--rdzv-conf", "store_type=file", "--rdzv-endpoint", str(file)]
@@ -114,14 +113,14 @@ def run_processes(
     """Run a module in all processes of this machine; returns whether they were stopped.
 
     Args:
-        module: run as by `python -m` with `arguments`; it should call `end_with_parent` first, and
-            `keep_fault` around the rest, of which `join_others` is the first.
-        folder: for `processes.log`, what they print.
-        look: called twice a second while they run, and once after.
+        module: run like `python -m` with `arguments`; it should call `end_with_parent` first, and then,
+            with `keep_fault` for errors, `join_others` and its own work.
+        folder: for `processes.log`, their output.
+        look: called twice a second while they run, and once afterwards.
 
     Raises:
-        RuntimeError: they failed; with the fault of the first of them that left one.
-        KeyboardInterrupt: a second interrupt; the processes were ended.
+        RuntimeError: they failed; with the earliest fault that one of them recorded.
+        KeyboardInterrupt: a second interrupt; the processes were killed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for file in folder.glob(_FAULT_FILE.format("*")):
@@ -135,7 +134,7 @@ def run_processes(
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # an interrupt from a terminal reaches this process alone
+            start_new_session=True,  # so that an interrupt from a terminal reaches only this process
         )
         try:
             while started.poll() is None:
@@ -156,7 +155,7 @@ def run_processes(
 
 
 def _environment(processes: Processes, meeting: str) -> dict[str, str]:
-    """Of the processes; `meeting`: a folder by which those of one machine find each other."""
+    """The environment of the processes; `meeting`: a folder for the rendezvous of those on one machine."""
     threads = max(1, torch.get_num_threads() // processes.here)
     shared = {"OMP_NUM_THREADS": str(threads)} | os.environ
     if processes.machines > 1:
@@ -169,15 +168,15 @@ def _environment(processes: Processes, meeting: str) -> dict[str, str]:
     loopback = next(loopbacks, "lo")
     return shared | {
         MEETING_VARIABLE: str(Path(meeting) / "processes"),
-        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",  # else torchrun serves a store on all interfaces
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",  # otherwise torchrun serves a store on all interfaces
         "GLOO_SOCKET_IFNAME": loopback,
         "NCCL_SOCKET_IFNAME": loopback,
     }
 
 
 def join_others() -> None:
-    """Called in each of the processes before it trains: meet the others in a file, as on one machine;
-    elsewhere the trainer does it."""
+    """Called in each process before it trains: join the others through a file, if all are on one machine;
+    otherwise the trainer does it."""
     if file := os.environ.get(MEETING_VARIABLE):
         backend = "nccl" if torch.cuda.is_available() else "gloo"
         dist.init_process_group(
@@ -186,7 +185,7 @@ def join_others() -> None:
 
 
 def _end(started: subprocess.Popen) -> None:
-    """Leave none of them."""
+    """Kill all processes that are left."""
     try:
         family = [*psutil.Process(started.pid).children(recursive=True), psutil.Process(started.pid)]
     except psutil.NoSuchProcess:
@@ -199,17 +198,17 @@ def _end(started: subprocess.Popen) -> None:
 
 
 def keep_fault(folder: Path, error: BaseException) -> None:
-    """Called in a process that fails: leave one line for the one that waits."""
+    """Called in a process that fails: write its error as one line for the process that waits."""
     line = " ".join(f"{type(error).__name__}: {error}".split())
     (folder / _FAULT_FILE.format(rank())).write_text(line + "\n", encoding="utf-8")
 
 
-_TOUCH = "_touch"  # of a module: its hook
+_TOUCH = "_touch"  # attribute of a module with its hook
 
 
 def shard(model: nn.Module) -> None:
-    """Share out the weights of a model, in place; each of its layers is gathered by itself. All processes
-    must call it, with equal weights."""
+    """Shard the weights of a model over the processes, in place, layer by layer. All processes must call it,
+    with equal weights."""
     layers = layers_of(model)
     below = {id(weight) for layer in layers for weight in layer.parameters()}
 
@@ -217,7 +216,7 @@ def shard(model: nn.Module) -> None:
         named = module.named_parameters()
         return [name for name, weight in named if weight.requires_grad and id(weight) not in without]
 
-    # All before the first is sharded, which takes other objects for its weights.
+    # All created before sharding begins, which replaces the weight objects.
     touches = {layer: _Touch(names(layer, without=set())) for layer in layers}
     touches[model] = _Touch(names(model, without=below))
     for module, touch in touches.items():
@@ -229,12 +228,12 @@ def shard(model: nn.Module) -> None:
 
 
 def is_sharded(model: nn.Module) -> bool:
-    """Whether `shard` was called with it."""
+    """Whether `shard` was called on the model."""
     return isinstance(model, FSDPModule)
 
 
 def layers_of(model: nn.Module) -> list[nn.Module]:
-    """The modules of the list of modules with the most weights; none without a list."""
+    """The modules of the module list with the most weights; empty if there is no module list."""
     lists = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
     sizes = [sum(weight.numel() for weight in module.parameters()) for module in lists]
     return list(lists[sizes.index(max(sizes))]) if lists else []
@@ -242,8 +241,8 @@ def layers_of(model: nn.Module) -> list[nn.Module]:
 
 @contextmanager
 def reduction_deferred(model: FSDPModule) -> Iterator[None]:
-    """Within, gradients are added up where they are; the processes share them out after the next backward
-    pass outside."""
+    """Inside the block, gradients are accumulated locally; the processes reduce them after the next backward
+    pass outside of it."""
     model.set_requires_gradient_sync(False)
     try:
         yield
@@ -254,36 +253,36 @@ def reduction_deferred(model: FSDPModule) -> Iterator[None]:
 def full_states(
     model: nn.Module, optimizer: torch.optim.Optimizer
 ) -> tuple[dict[str, Any], dict[str, Any]] | tuple[None, None]:
-    """The states of a sharded model and of its optimiser, as if they were not sharded, on the CPU; of another
-    model None, None. All processes must call it."""
+    """The states of a sharded model and of its optimiser, gathered as if they were not sharded, on the CPU;
+    None, None for another model. All processes must call it."""
     if not is_sharded(model):
         return None, None
     return tree_map(_full, model.state_dict()), tree_map(_full, optimizer.state_dict())
 
 
 def share_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
-    """Make an optimiser over a sharded model load the state of one that is not, and pass over weights that
-    took part in nobody's batch."""
+    """Let an optimiser over a sharded model load the state of an unsharded one, and skip weights that no
+    process's batch used."""
     optimizer.register_load_state_dict_pre_hook(_take_own_moments)
     optimizer.register_step_pre_hook(lambda *_: _drop_unused(model))
 
 
 def _full(value: Any) -> Any:
-    """Of a tensor all of it, on the CPU."""
+    """A tensor gathered from all processes, on the CPU; any other value unchanged."""
     whole = value.full_tensor() if isinstance(value, DTensor) else value
     return whole.detach().cpu() if isinstance(whole, Tensor) else whole
 
 
 def _like(value: Tensor, own: Tensor) -> Tensor:
-    """The part of a whole tensor that lies here where `own` is sharded."""
+    """This process's part of a whole tensor if `own` is sharded."""
     if not isinstance(own, DTensor) or isinstance(value, DTensor) or value.shape != own.shape:
         return value
     return distribute_tensor(value.to(own.device), own.device_mesh, own.placements, src_data_rank=None)
 
 
 class _Touch:
-    """Hook of a module's forward pass that adds nothing to its output, but of each of its weights that took
-    no part in it. `own`: names of the weights of the module that no layer below it has."""
+    """Forward hook of a module that adds 0 times each unused weight to its output, so that all get a
+    gradient. `own`: names of the module's weights that no layer below it has."""
 
     def __init__(self, own: Sequence[str]) -> None:
         self.own, self.used = own, set[str]()  # since the last update
@@ -302,7 +301,7 @@ class _Touch:
 
 
 def _weights_behind(output: Any, *, stop: Any) -> set[int]:
-    """`id` of the weights that the tensors of an output were computed from, not by way of those of `stop`."""
+    """The `id` of each weight that an output was computed from, except by way of tensors in `stop`."""
     seen, left, weights = {None, *_nodes_of(stop)}, _nodes_of(output), set()
     while left:
         if (node := left.pop()) in seen:
@@ -344,7 +343,7 @@ def _take_own_moments(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -
 
 
 def _drop_unused(model: nn.Module) -> None:
-    """Take the gradient of zeros from weights that took part in nobody's batches since the last update."""
+    """Remove the zero gradient of weights that no process's batches have used since the last update."""
     modules = [module for module in model.modules() if _TOUCH in module.__dict__]
     touches = [(module, module.__dict__[_TOUCH]) for module in modules]
     weights = [module.get_parameter(name) for module, touch in touches for name in touch.own]

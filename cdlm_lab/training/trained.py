@@ -1,8 +1,8 @@
-"""Trained models by the name of their run: a run folder, or one that comes with the project.
+"""Trained models by the name of their run: a run folder, or a run that comes with the project.
 
-`storyworld/coreference` and its like are run folders without predictions and checkpoints: `run.json` says
-with which parameters they were trained, and the models stand where the run has them, in half precision, with
-the histories of their trainings. Language models, from which encoders are opened, stand there by themselves.
+`storyworld/coreference` and the like are run folders without predictions and checkpoints: `run.json` has the
+parameters they were trained with, and the models are where a run has them, in half precision, with their
+training histories. Language models, from which encoders are loaded, are stored there directly.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
 from cdlm_lab.training.history import HISTORY_FILE
 
 REPORT_FILE = "report.json"
-THRESHOLD = "threshold"  # a row of the report of coreference, and so an entry in a run that is shipped
-SYSTEMS_FOLDER = "systems"  # of a run with several trainings, each with a folder of its own
-_LANGUAGE_MODELS = "pretraining"  # name of the runs that leave one
+THRESHOLD = "threshold"  # a row in coreference reports, and so an entry in shipped runs
+SYSTEMS_FOLDER = "systems"  # in a run with several trainings, each in a folder of its own
+_LANGUAGE_MODELS = "pretraining"  # name of the runs that train language models
 Settings = TypeVar("Settings")
 Entry = TypeVar("Entry")
 
 
 def shipped_runs(folder: Path = FOLDER) -> list[str]:
-    """The names of all trained runs that came with this copy of the project."""
+    """The names of all trained runs that come with this copy of the project."""
     return sorted(PREFIX + path.parent.name for path in folder.glob(f"*/{RUN_FILE}"))
 
 
 def folder_of_run(name: str, folder: Path = FOLDER) -> Path:
-    """Where a run of this name is, or would be: with the project, or at hand."""
+    """The path of a run of this name, existing or not: in the project, or a folder."""
     shipped = name.startswith(PREFIX) and not Path(name).is_dir()
     return folder / name.removeprefix(PREFIX) if shipped else Path(name)
 
 
 def trained_run(name: str, folder: Path = FOLDER) -> Path:
-    """The folder of a trained run. Raises ParameterError, with the names there are, if there is none."""
+    """The folder of a trained run. Raises ParameterError, listing the shipped ones, if there is none."""
     path = folder_of_run(name, folder)
     if (path / RUN_FILE).is_file():
         return path
@@ -57,12 +57,12 @@ def trained_run(name: str, folder: Path = FOLDER) -> Path:
 
 
 def trained_parameters(name: str) -> dict[str, Any]:
-    """The parameters of a trained run. Raises ParameterError: there is no run, or it is damaged."""
+    """The parameters of a trained run. Raises ParameterError if there is no such run or it is damaged."""
     return dict(_entry(name, "parameters", dict))
 
 
 def run_name(name: str) -> str:
-    """The experiment that a trained run is of. Raises ParameterError: there is no run, or it is damaged."""
+    """The experiment of a trained run. Raises ParameterError if there is no such run or it is damaged."""
     return _entry(name, "name", str)
 
 
@@ -80,11 +80,11 @@ def _entry(name: str, key: str, kind: type[Entry]) -> Entry:
 
 
 def as_trained(settings: Settings, names: Collection[str], *, chosen: Collection[str] = ()) -> Settings:
-    """The settings, with those in `names`, which shape the model, as the run that `trained` names had them,
-    and those in `chosen`, which say which of its models are opened, unless they are not the default.
+    """Replace the settings in `names`, which determine the model, by those of the run that `trained` names,
+    and those in `chosen`, which select one of its models, where they have their default.
 
-    Raises ParameterError: one of them is neither the default nor what that run had, or a model that comes
-    with the project, which knows storyworld, is to read another corpus.
+    Raises ParameterError if one in `names` is neither the default nor that run's value, or if a model that
+    comes with the project, trained on storyworld, is to be used on another corpus.
     """
     if not (run := settings.trained):
         return settings
@@ -107,8 +107,8 @@ def as_trained(settings: Settings, names: Collection[str], *, chosen: Collection
 
 
 def trained_model(name: str, training: str = "") -> Path:
-    """The model folder of a run; `training`: which one where it has several. Raises ParameterError: the run
-    has no such model."""
+    """The model folder of a run; `training`: which, if it has several. Raises ParameterError if it has no
+    such model."""
     run = trained_run(name)
     folder = (run / SYSTEMS_FOLDER / training if training else run) / MODEL_FOLDER
     if folder.is_dir():
@@ -124,7 +124,7 @@ def trained_model(name: str, training: str = "") -> Path:
 
 
 def trained_threshold(name: str) -> float | None:
-    """The threshold of clusters that a finished run chose on dev; None if it chose none."""
+    """The clustering threshold that a finished run chose on dev; None if none. ParameterError: damaged."""
     run = trained_run(name)
     file = run / REPORT_FILE if (run / REPORT_FILE).is_file() else run / RUN_FILE
     try:
@@ -139,8 +139,8 @@ def trained_threshold(name: str) -> float | None:
 def ship_run(source: str | os.PathLike[str], name: str, folder: Path = FOLDER) -> Path:
     """Copy the trained models of a finished run into the project, in half precision; returns their folder.
 
-    `name`: `storyworld/<task>`. What stood there is replaced once the new one is complete. Raises
-    CheckpointError: there is no run or no model in it.
+    `name`: `storyworld/<task>`. An existing folder is replaced once the new one is complete. Raises
+    CheckpointError if there is no run or no model in it.
     """
     run = Path(source)
     models = [run / MODEL_FOLDER, *sorted(run.glob(f"{SYSTEMS_FOLDER}/*/{MODEL_FOLDER}"))]
@@ -174,7 +174,7 @@ def _copy_in_half_precision(source: Path, target: Path) -> None:
     for file in sorted(source.iterdir()):
         if file.suffix == ".safetensors":
             with safe_open(file, framework="pt") as opened:
-                metadata = opened.metadata()  # the form of a head, too
+                metadata = opened.metadata()  # includes the settings of a head
             tensors = load_file(file)
             half = {key: one.half() if one.dtype == torch.float32 else one for key, one in tensors.items()}
             save_file(half, target / file.name, metadata=metadata)

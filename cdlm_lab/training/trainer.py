@@ -1,28 +1,28 @@
-"""Train a model on ordered examples: one function for every task whose model gives a loss.
+"""Train a model on ordered examples: one function for every task whose model returns a loss.
 
-A run that was killed, or stopped by an interrupt, goes on from its last whole checkpoint when `train` is
-called again with the same arguments; on the CPU its losses are then, to the last bit, those of a run that
-never stopped. Which checkpoint is best is decided on the validation examples, or by a judge. Several
-processes or machines are `torchrun`, with the same code.
+A run that was killed, or stopped by an interrupt, resumes from its last complete checkpoint when `train` is
+called again with the same arguments; on the CPU its losses are then bit for bit those of an uninterrupted
+run. The best checkpoint is chosen on the validation examples, or by a judge. Several processes or machines
+use `torchrun`, with the same code.
 
 Accumulated gradients and several processes give the loss and gradients of the full batch if the model
 declares `accepts_loss_kwargs = True` and divides the sum of its losses by the `num_items_in_batch` it is
 given (the labels that are not -100 in the whole effective batch). For other models they give the mean over
 micro-batches.
 
-Seeding happens here and nowhere else: Trainer seeds the global generators from `config.seed` when it is made,
-for dropout. Examples never come from these generators; they are a pure function of their own seed, so that
-`config.workers` other processes may make them.
+Seeding happens only here: Trainer seeds the global generators from `config.seed` when it is created, for
+dropout. Examples never use these generators; they are a pure function of their own seed, so that worker
+processes (`config.workers`) may make them.
 
 What is changed in transformers.Trainer (5.23), and why:
-- It takes models whose `forward` has `**kwargs` to divide their loss by `num_items_in_batch`. Longformer-,
-  Roberta- and BertForMaskedLM do not, and their accumulated gradients come out several times too long. Here a
-  model does so only if it says `accepts_loss_kwargs = True`.
+- It assumes that models whose `forward` has `**kwargs` divide their loss by `num_items_in_batch`. Roberta-,
+  Bert- and LongformerForMaskedLM do not, and their accumulated gradients come out several times too large.
+  Here a model does so only if it says `accepts_loss_kwargs = True`.
 - Its `evaluate` averages the losses of batches, and with several processes counts some examples twice.
-- Its checkpoints become visible file by file, with pickled arguments among them, and forget the losses summed
-  up since the last record.
+- Its checkpoints appear file by file, contain pickled arguments, and lack the losses summed up since the last
+  record.
 - It replaces non-finite losses in the log by the mean of earlier ones. Here they end the run.
-- All its processes begin with the same dropout; here process n has the seed plus n.
+- All its processes start with the same dropout; here process n uses the seed plus n.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ from cdlm_lab.training.validation import JUDGED, Judge, Selection, parts_of
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingJob:
-    """A model and what it learns from."""
+    """A model and the data to train it on."""
 
-    model: PreTrainedModel  # `model(**collate(examples))` gives a mapping with `loss`
+    model: PreTrainedModel  # `model(**collate(examples))` returns a mapping with `loss`
     tokenizer: PreTrainedTokenizerBase | None = None  # saved in each checkpoint
-    train_examples: Sequence  # in the order of training; at least steps x batch_size, no more are used
+    train_examples: Sequence  # in training order; at least steps x batch_size, more are not used
     validation_examples: Sequence
-    # Gives `labels` (-100 = no loss), and `input_ids`, `attention_mask` or `sentence_mask`.
+    # Returns `labels` (-100 = no loss), and `input_ids`, `attention_mask` or `sentence_mask`.
     collate: Callable[..., Mapping[str, Tensor]]
     config: TrainingConfig
     judge: Judge | None = None  # decides which checkpoint is best
@@ -80,10 +80,10 @@ def parameter_groups(
     learning_rate: float,
     factors: Sequence[tuple[str, float]] = (),
 ) -> list[dict[str, Any]]:
-    """Groups of parameters for AdamW: one for each pair of (decayed or not, factor), of which the first has
-    factor 1 even if empty, for Trainer logs its rate. `decayed`: names of those that weight decay applies to;
-    `factors`: (part of a name, factor) pairs. Raises ParameterError for a part that no parameter's name
-    contains, and for a parameter whose name contains two parts."""
+    """Groups of parameters for AdamW: one for each pair of (decayed or not, factor), the first with factor 1
+    even if empty, since Trainer logs its rate. `decayed`: names of parameters with weight decay; `factors`:
+    (part of a name, factor on the learning rate) pairs. Raises ParameterError for a part that no parameter's
+    name contains, and for a parameter whose name contains two parts."""
     grouped: dict[tuple[float, bool], list[nn.Parameter]] = {(1.0, True): []}
     learning = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
     for part, _ in factors:
@@ -108,7 +108,7 @@ def parameter_groups(
 
 
 class ResumableTrainer(Trainer, TrainerCallback):
-    """transformers.Trainer with exact resumption, called back by itself; made and run by `train`."""
+    """transformers.Trainer with exact resumption, also its own callback; created and run by `train`."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class ResumableTrainer(Trainer, TrainerCallback):
         folder: Path,
         *,
         on_log: Callable[[Record], None] | None,  # called in rank 0 with each record
-        stop: history.StopRequest,  # looked at after each step
+        stop: history.StopRequest,  # checked after each step
     ) -> None:
         super().__init__(
             model=job.model,
@@ -132,7 +132,7 @@ class ResumableTrainer(Trainer, TrainerCallback):
         self.bar: history.TrainingBar | None = None
         self.interrupted = False
         self.model_accepts_loss_kwargs = bool(getattr(self.model, "accepts_loss_kwargs", False))
-        self.remove_callback(PrinterCallback)  # what `disable_tqdm` puts in place of the bars
+        self.remove_callback(PrinterCallback)  # which `disable_tqdm` adds in place of the bars
         self.add_callback(self)
         self._saved: dict[str, Any] | None = None
         self._seconds_before, self._tokens_before, self._began = 0.0, 0, time.monotonic()
@@ -142,21 +142,21 @@ class ResumableTrainer(Trainer, TrainerCallback):
             torch.manual_seed(self.args.seed + self.accelerator.process_index)
         if job.config.sharded and self.accelerator.num_processes > 1:
             processes.shard(self.model)
-            # So that it is not wrapped again; set this late, as Trainer saves no moments of such models.
+            # So that it is not wrapped again; set this late, as Trainer does not save moments of such models.
             self.is_distributed_loading_by_transformers = True
 
     # ---- beginning and going on
 
     def run(self, checkpoint: Path | None) -> None:
-        """Train from the start (None) or from a complete checkpoint to the end, or until a stop is asked
-        for."""
+        """Train from the start (None) or from a complete checkpoint, to the end or until a stop is
+        requested."""
         if checkpoint is not None:
             self._saved = checkpoints.read_progress(checkpoint, config=self.config)
         self.history.begin(checkpoint_step(checkpoint) if checkpoint else 0)
         self._began = time.monotonic()
         try:
             if checkpoint is not None and (
-                # else Trainer would make one step more where there is more data
+                # otherwise Trainer would make one more step if there is more data
                 checkpoint_step(checkpoint) >= self.config.steps
                 or self.selection.is_over(self.history.records)
             ):
@@ -171,13 +171,13 @@ class ResumableTrainer(Trainer, TrainerCallback):
         finally:
             if self.bar:
                 self.bar.close()
-            # Without this the model would go on computing in half precision wherever it is used next.
+            # Without this the model would keep computing in half precision wherever it is used next.
             self.accelerator.unwrap_model(self.model_wrapped, keep_fp32_wrapper=False)
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Take up the sums that Trainer forgets, and draw a bar where nobody else shows the records."""
+        """Restore the sums that Trainer does not save, and show a bar where records are not shown."""
         if (saved := self._saved) is not None:
             sums, process = saved["loss_sums"], self.accelerator.process_index
             same_processes = len(sums) == self.accelerator.num_processes
@@ -185,7 +185,7 @@ class ResumableTrainer(Trainer, TrainerCallback):
             self._globalstep_last_logged = saved["last_logged_step"]
             self._parts.restore(saved.get("loss_part_sums", []), last_step=saved["last_logged_step"])
             self._seconds_before, self._tokens_before = saved["seconds"], saved["tokens"]
-        # Whoever takes the records shows them; in a notebook a bar of text beside a live curve is noise.
+        # `on_log` shows the records itself; in a notebook a text bar beside a live curve is noise.
         shown_elsewhere = self._records_are_shown and not sys.stderr.isatty()
         if state.is_world_process_zero and not shown_elsewhere:
             self.bar = history.TrainingBar(total=state.max_steps, done=state.global_step)
@@ -193,7 +193,7 @@ class ResumableTrainer(Trainer, TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Advance the bar; if one process is to stop, all do, after a checkpoint."""
+        """Advance the bar; if any process is to stop, all do, after a checkpoint."""
         if self.bar:
             self.bar.advance()
         stop = torch.tensor([self.stop.requested], dtype=torch.int64, device=args.device)
@@ -211,8 +211,8 @@ class ResumableTrainer(Trainer, TrainerCallback):
     def get_batch_samples(
         self, epoch_iterator: Iterator, num_batches: int, device: torch.device
     ) -> tuple[list, Tensor | int | None]:
-        """Trainer's own, counting tokens (padding left out) without waiting for the device; a batch of
-        sentences counts these."""
+        """As in Trainer, but also count tokens (without padding) without waiting for the device; for batches
+        of sentences, count sentences."""
         batches, items = super().get_batch_samples(epoch_iterator, num_batches, device)
         for batch in batches:
             mask = batch.get("attention_mask", batch.get("sentence_mask"))
@@ -239,24 +239,24 @@ class ResumableTrainer(Trainer, TrainerCallback):
     def compute_loss(
         self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """Trainer's own; the parts of the loss are added up for the next record."""
+        """As in Trainer, but also sum up the parts of the loss for the next record."""
         loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
         self._parts.add(outputs)
         return (loss, outputs) if return_outputs else loss
 
     def floating_point_ops(self, inputs: Any) -> int:
-        """0: Trainer would count all parameters anew for each micro-batch, for a number nobody reads."""
+        """0: Trainer would count all parameters again for each micro-batch, for a number that is not used."""
         return 0
 
     def _defer_fsdp_gradient_reduction(self) -> Any:
-        """Trainer's own asks a configuration that our models have not."""
+        """Replaces Trainer's own, which needs a configuration that our models do not have."""
         return processes.reduction_deferred(self.model)
 
     # ---- records
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Make a record of what Trainer reports; its closing summary is left out. Raises FloatingPointError:
-        the loss is nan or infinite."""
+        """Turn what Trainer reports into a record, except for its closing summary. Raises FloatingPointError
+        if the loss is nan or infinite."""
         if not {"loss", "eval_loss"} & logs.keys():
             return
         loss, step = logs.get("loss", logs.get("eval_loss")), self.state.global_step
@@ -288,7 +288,7 @@ class ResumableTrainer(Trainer, TrainerCallback):
         return self._seconds_before + time.monotonic() - self._began
 
     def _tokens_read(self) -> int:
-        """Tokens that all processes have read since the run began. All must call it."""
+        """Tokens that all processes have read since the run began. All processes must call it."""
         tokens = self._tokens
         if self.accelerator.num_processes > 1:
             tokens = self.accelerator.gather(tokens[None]).sum()
@@ -299,7 +299,7 @@ class ResumableTrainer(Trainer, TrainerCallback):
     def evaluate(
         self, eval_dataset: Any = None, ignore_keys: list[str] | None = None, metric_key_prefix: str = "eval"
     ) -> dict[str, float]:
-        """The token-weighted loss on the validation examples, and exp of it, the perplexity."""
+        """The token-weighted loss on the validation examples, and its exponential, the perplexity."""
         examples = self.eval_dataset if eval_dataset is None else eval_dataset
         batches = validation.SharedBatches(
             len(examples),
@@ -318,7 +318,7 @@ class ResumableTrainer(Trainer, TrainerCallback):
         )
         if self.bar:
             self.bar.checked()
-        # exp overflows at 709.8; a loss beyond that is refused by `log` as infinite.
+        # exp overflows at 709.8; a loss near that is treated as infinite, which `log` refuses.
         perplexity = math.exp(loss) if loss < 700 else math.inf
         metrics = {
             "eval_loss": loss if math.isfinite(perplexity) else perplexity,
@@ -331,8 +331,8 @@ class ResumableTrainer(Trainer, TrainerCallback):
         return metrics
 
     def _judged(self) -> dict[str, float]:
-        """The judge's score in the first process, for all: they must agree on when patience ends, also
-        where a device does not compute twice the same."""
+        """The judge's score in the first process, for all: they must agree on early stopping, even where a
+        device does not compute the same twice."""
         scores = self.selection.judged(self.model)
         if self.accelerator.num_processes > 1:
             for name, value in scores.items():
@@ -341,7 +341,8 @@ class ResumableTrainer(Trainer, TrainerCallback):
         return scores
 
     def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
-        """Trainer's own; a new best model is saved whether or not a checkpoint is due, and patience ends."""
+        """As in Trainer, but save each new best model even if no checkpoint is due, and stop when patience is
+        exhausted."""
         best = super()._determine_best_metric(metrics, trial)
         over = self.selection.is_over(self.history.records)
         self.control.should_training_stop |= over
@@ -383,7 +384,7 @@ class ResumableTrainer(Trainer, TrainerCallback):
         checkpoints.keep_only(self.folder, checkpoints.steps_to_keep(self.folder, step))
 
     def _load_best_model(self) -> None:
-        """Trainer's own, wherever the folder of the run lies by now, and only as it was written."""
+        """As in Trainer, but even if the run was moved, and only if undamaged; else CheckpointError."""
         best = checkpoint_path(self.folder, self.state.best_global_step)
         if self.is_world_process_zero() and (damage := checkpoints.damage_of(best)):
             raise CheckpointError(f"{best}, the best of the run, is damaged: {damage}")
@@ -391,7 +392,7 @@ class ResumableTrainer(Trainer, TrainerCallback):
         super()._load_best_model()
 
     def _issue_warnings_after_load(self, load_result: Any) -> None:
-        """Trainer would warn of tied weights, and only warn of others."""
+        """Check the weights strictly: Trainer would warn of tied weights, and only warn of others."""
         check_loaded(self.model, missing=load_result.missing_keys, unexpected=load_result.unexpected_keys)
 
     def _load_rng_state(self, checkpoint: str | None) -> None:
@@ -401,7 +402,7 @@ class ResumableTrainer(Trainer, TrainerCallback):
     # ---- end
 
     def result(self) -> TrainingResult:
-        """What the run left behind. All processes must call it."""
+        """The result of the run. All processes must call it."""
         best = self.state.best_global_step or None
         return TrainingResult(
             best_checkpoint=checkpoint_path(self.folder, best) if best else None,
@@ -417,7 +418,7 @@ class ResumableTrainer(Trainer, TrainerCallback):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingResult:
-    """What a run left behind."""
+    """The result of a run."""
 
     # Folder of the checkpoint with the lowest validation perplexity, or of the one that the judge scored
     # best; `from_pretrained` takes it. None if the run was stopped before its first evaluation.
@@ -427,23 +428,23 @@ class TrainingResult:
     steps: int  # updates done; fewer than planned if patience ended
     interrupted: bool  # True if the run was stopped before its end; the same call goes on from there
     seconds: float  # time of the run, without the time between a stop and its resumption
-    tokens: int  # tokens read, or sentences of models that read these; padding not counted
+    tokens: int  # tokens read (sentences, for models of sentences), without padding
     history: tuple[Record, ...]  # the records, as in `history.jsonl`
 
 
 def train(
     job: TrainingJob, folder: Path, *, on_log: Callable[[Record], None] | None = None
 ) -> TrainingResult:
-    """Train, evaluate, keep best and last checkpoint, in this process or as one of torchrun's. The model of
-    the job ends as the best (stopped: as the last), sharded if its config has that.
+    """Train, evaluate, keep best and last checkpoint, in this process or as one of torchrun's. The job's
+    model ends as the best checkpoint (if stopped: the last), sharded if its config says so.
 
     `folder`: for `checkpoint-<step>` and `history.jsonl`. `on_log`: called in rank 0 with each record, when
-    resumed first with earlier ones; it replaces the bar.
+    resumed first with the earlier ones; it replaces the bar.
 
     Raises:
         ParameterError: a batch size that does not fit the processes; a precision the device does not have.
         ValueError: too few training examples; no validation examples, or none with a label.
-        CheckpointError: the last checkpoint has other settings; none is whole; the disk is full.
+        CheckpointError: the last checkpoint has other settings; all are damaged; the disk is full.
         FloatingPointError: a loss is nan or infinite.
     """
     _check_sizes(job)
@@ -454,8 +455,8 @@ def train(
 
 
 def training_arguments(config: TrainingConfig, folder: Path, *, judged: bool = False) -> TrainingArguments:
-    """The settings in the words of transformers; this also joins the processes that torchrun started.
-    `judged`: True = a judge decides which checkpoint is best. Raises ParameterError: as in `train`."""
+    """The settings in transformers' form, which also joins the processes that torchrun started. `judged`:
+    True = a judge picks the best checkpoint. ParameterError: a batch size or precision that does not fit."""
     cpu = not torch.accelerator.is_available()
     device = "cpu" if cpu else str(torch.accelerator.current_accelerator())
     workers = resolve_workers(config.workers, device=device, processes=processes_here())
@@ -475,16 +476,16 @@ def training_arguments(config: TrainingConfig, folder: Path, *, judged: bool = F
         save_strategy="steps",
         save_steps=config.save_every,
         report_to="none",
-        disable_tqdm=True,  # progress.py has a bar that is fit for logs
+        disable_tqdm=True,  # progress.py has a bar that also suits log files
         metric_for_best_model=JUDGED if judged else "eval_perplexity",
         greater_is_better=judged,
         ddp_find_unused_parameters=True,  # without global tokens the global projections have no gradient
         dataloader_pin_memory=device == "cuda",
         dataloader_num_workers=workers,
-        dataloader_multiprocessing_context="fork" if workers else None,  # examples need not be pickled
+        dataloader_multiprocessing_context="fork" if workers else None,  # examples need no pickling
         remove_unused_columns=False,
     )
-    if args.n_gpu > 1:  # Trainer would enlarge each micro-batch by their number and split it over them
+    if args.n_gpu > 1:  # Trainer would multiply micro-batches by their number and split them
         warnings.warn(f"of {args.n_gpu} devices one is used: start with torchrun to use all", stacklevel=3)
         args._n_gpu = 1
     args.gradient_accumulation_steps = config.accumulation(processes=args.world_size)
@@ -524,8 +525,8 @@ def _check_sizes(job: TrainingJob) -> None:
 
 
 def _starting_point(trainer: ResumableTrainer) -> Path | None:
-    """The checkpoint to go on from, after clearing away what a killed run left. Rank 0 chooses it, as that
-    takes reading all of its files."""
+    """The checkpoint to resume from, after removing what a killed run left. Rank 0 chooses it, since that
+    requires reading all of its files."""
     folder, step = trainer.folder, 0
     if trainer.is_world_process_zero():
         folder.mkdir(parents=True, exist_ok=True)

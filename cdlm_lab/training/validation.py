@@ -1,8 +1,8 @@
-"""The loss on the validation examples, which checkpoint is best, and when patience ends.
+"""The loss on the validation examples, the choice of the best checkpoint, and early stopping.
 
 The loss is a mean over masked tokens, not over batches, however many processes share it. A model whose loss
-is a sum of named parts, as of two pretraining tasks, names them in its attribute `loss_parts`; what its
-`forward` returns has `parts`, name -> (), detached and divided as the loss is, so that they add up to it.
+is a sum of named parts, such as two pretraining tasks, names them in its attribute `loss_parts`; the output
+of its `forward` has `parts`, name -> (), detached and divided like the loss, so that they add up to it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from cdlm_lab.training.history import Record
 
 
 def parts_of(model: nn.Module) -> tuple[str, ...]:
-    """Names of the parts of a model's loss; none of most models."""
+    """The names of the parts of a model's loss; empty for most models."""
     return tuple(getattr(model, "loss_parts", ()))
 
 
 class LossParts:
-    """The parts of the loss, summed by this process since the last record."""
+    """The parts of the training loss, summed by this process since the last record."""
 
     def __init__(self, names: Sequence[str], *, accelerator: Accelerator) -> None:
         self._names, self._accelerator = tuple(names), accelerator
@@ -34,13 +34,13 @@ class LossParts:
         self._last_step = 0
 
     def add(self, output: Mapping[str, Any]) -> None:
-        """Take in what a micro-batch gave."""
+        """Add the parts in the output of a micro-batch."""
         if self._names:
             self._sums += torch.stack([output["parts"][name].double() for name in self._names])
 
     def means(self, step: int) -> dict[str, float]:
-        """`loss_<name>` -> its mean over the steps since the last call; the sums begin anew. All processes
-        must call it."""
+        """`loss_<name>` -> mean over the steps since the last call; resets the sums. All processes must call
+        it."""
         steps, self._last_step = step - self._last_step, step
         of_processes = zip(*self.gathered(), strict=True)
         self._sums.zero_()
@@ -50,11 +50,11 @@ class LossParts:
         }
 
     def gathered(self) -> list[list[float]]:
-        """The sums of each process, for a checkpoint; empty without parts. All processes must call it."""
+        """Each process's sums, for a checkpoint; empty if there are no parts. All processes must call it."""
         return self._accelerator.gather(self._sums[None]).tolist() if self._names else []
 
     def restore(self, sums: list[list[float]], *, last_step: int) -> None:
-        """Take up the sums of a checkpoint, whose last record was of `last_step`."""
+        """Restore the sums from a checkpoint, whose last record was of `last_step`."""
         self._last_step, processes = last_step, self._accelerator.num_processes
         if sums:
             total = torch.tensor(sums, dtype=torch.float64)
@@ -64,11 +64,11 @@ class LossParts:
 
 
 class SharedBatches(Sampler[list[int]]):
-    """Batches of indices in order; of several processes each takes every n-th one, and none is taken twice.
+    """Batches of indices in order; with several processes each takes every n-th one, without repetitions.
 
-    Accelerate's own sharding repeats examples until all processes have equally many, which would count them
-    twice. `even`: True = who has fewer batches than others is given the first one again, which does not
-    count: processes that share out a model's weights can only compute together.
+    Accelerate's own sharding repeats examples until all processes have the same number, which would count
+    them twice. `even`: True = a process with fewer batches than others gets the first one again, which is not
+    counted: processes that share a model's weights can only compute together.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class SharedBatches(Sampler[list[int]]):
 
     @property
     def numbers(self) -> list[int | None]:
-        """The numbers, among all batches, of those that this process takes; None = it does not count."""
+        """The numbers, among all batches, of this process's batches; None = the batch is not counted."""
         return [number for number, _ in self._own]
 
     def __len__(self) -> int:
@@ -97,8 +97,8 @@ class SharedBatches(Sampler[list[int]]):
 def validation_loader(
     examples: Any, collate: Callable[..., Mapping[str, Tensor]], batches: SharedBatches, *, workers: int = 0
 ) -> DataLoader:
-    """A loader, with so many other processes that make examples. Its own generator keeps evaluations from
-    changing the dropout of training: a DataLoader draws from the global one at each pass."""
+    """A loader with that many worker processes. It has its own generator so that evaluations do not change
+    the dropout of training: a DataLoader draws from the global one at each pass."""
     return DataLoader(
         examples,
         batch_sampler=batches,
@@ -121,10 +121,10 @@ def validation_loss(
     """The mean loss over all masked tokens of all batches of all processes: (loss in nats, number of masked
     tokens, `eval_loss_<name>` -> the same mean of that part of the loss).
 
-    The sums of the batches are put in their order before they are added up (in float64), so several processes
-    give the same number as one, to the last bit. The `model`, put into evaluation mode, gives the mean loss
-    over the labels of a batch that are not -100; `loader`: this process's batches, from `validation_loader`.
-    Raises ValueError: no token of the validation examples is masked.
+    The sums of the batches are put in order before they are added up (in float64), so several processes give
+    the same number as one, to the last bit. The `model`, put into evaluation mode, returns the mean loss over
+    the labels of a batch that are not -100; `loader`: this process's batches, from `validation_loader`.
+    Raises ValueError if no token of the validation examples is masked.
     """
     batches = loader.batch_sampler
     assert isinstance(batches, SharedBatches)
@@ -160,15 +160,15 @@ class Selection:
     # The score of a model in evaluation mode on held-out data, higher is better, the same in every process.
     # None = the lowest validation perplexity is best.
     judge: Judge | None = None
-    patience: int = 0  # evaluations without a better one after which training ends; 0 = it goes to its end
+    patience: int = 0  # evaluations without a better one before early stopping; 0 = never
 
     @property
     def measure(self) -> str:
-        """Name of what decides, in records of evaluation."""
+        """The name of the deciding score in evaluation records."""
         return JUDGED if self.judge else "eval_perplexity"
 
     def judged(self, model: nn.Module) -> dict[str, float]:
-        """The judge's score, as a record has it; nothing without a judge."""
+        """The judge's score in the form of a record; empty without a judge."""
         if self.judge is None:
             return {}
         model.eval()
