@@ -14,8 +14,7 @@
 
 A wrong value raises a ParameterError of one line. Papermill turns a misspelt `-p lerning_rate 0.5` into an
 unused global and trains with the default, and `-y "learning_rate: 1e-4"` into the text "1e-4": so unknown
-names are refused, and nothing is coerced (but an int may stand for a float; a bool for neither; nan is
-refused).
+names are refused and nothing is coerced (an int may stand for a float, a bool for neither; nan is refused).
 """
 
 from __future__ import annotations
