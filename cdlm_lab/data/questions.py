@@ -169,9 +169,8 @@ class _Question(Fields):
 
 
 def read_hotpotqa(path: str | Path) -> list[MultihopQuestion]:
-    """Read the questions of a file, plain or compressed, in order. Duplicate supporting facts are kept once,
-    as the official scorer counts them; those that refer to no sentence of the context go to
-    `unknown_supporting`."""
+    """Read the questions of a file, plain or compressed, in order. Repeated supporting facts are kept once,
+    as the official scorer counts them; those that refer to no sentence are in `unknown_supporting`."""
     path, questions, numbers = Path(path), [], {}
     in_lines = files.plain_name(path).endswith(".jsonl")
     for number, raw in enumerate(files.read_json_lines(path) if in_lines else files.read_json_list(path)):

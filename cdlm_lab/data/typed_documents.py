@@ -136,9 +136,8 @@ def parse_marked_documents(text: str, *, kind: Kind, source: str = "text", needs
     Tokens are words with the punctuation inside them (O'Brien, 15-year-old, 3.5, 1,473, 10:30, U.S.),
     possessive endings and contracted verbs ('s, 're), as in the corpora, and every other visible character by
     itself. Tokens are also split where a mention starts or ends. An English sentence splitter and blank lines
-    end sentences, but never inside a mention. All sentences count as validated. Mentions all have the same
-    `kind`; their ids are "{document}:{number}", numbered from 0 in order of their spans, and each is a
-    cluster of its own.
+    end sentences, but never inside a mention. All sentences count as validated. Mentions are all of one
+    `kind`, have the ids "{document}:{number}", from 0 in order of their spans, and form singleton clusters.
     `needs_marks`: True = raise DataError if no mention is marked.
     """
     check_choice("kind", kind, KINDS)
@@ -159,9 +158,8 @@ def marked_texts(texts: Mapping[str, str], *, kind: Kind, needs_marks: bool = Tr
 
 
 def read_marked_documents(path: str | Path, *, kind: Kind, needs_marks: bool = True) -> Topic:
-    """Read a topic from a file of documents, or from a folder whose `*.txt` (or `*.TXT`) files are one
-    document each, without a heading, named after the file. `needs_marks`: True = raise DataError if no
-    mention is marked."""
+    """Read a topic from a file of documents, or a folder whose `*.txt` (or `*.TXT`) files are one document
+    each, named as the file, without a heading. `needs_marks`: True = raise DataError if nothing is marked."""
     check_choice("kind", kind, KINDS)
     path = Path(path)
     if not path.is_dir():
