@@ -148,7 +148,7 @@ def _next_line(stream: IO[bytes], path: Path, line: int, *, longest: int, left: 
 
 
 def _decode(raw: bytes, path: Path, *, line: int, start: int) -> str:
-    """Decode a line that starts at byte `start` of the (decompressed) file. Raises DataError for no text."""
+    """Decode a line that starts at byte `start` of the (decompressed) file; raises DataError if it cannot."""
     if (place := raw.find(b"\0")) >= 0:
         what = "a NUL byte, so this is a binary file"
         remedy = "save it as plain UTF-8 text (files in UTF-16 look like this too)"
@@ -502,7 +502,7 @@ def read_json_list(path: Path) -> Iterator[JsonRecord[object]]:
 def read_table(
     path: str | Path, *, columns: int, row: str, header: Sequence[str] = (), separator: str = "\t"
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and cells of each row of a file without quoting of cells; blank lines are skipped.
+    """Yield line number and cells of each row of a file whose cells contain no separator; skip blank lines.
 
     `row`: how to write a row, for messages. `header`: cells that the first line must have; it is not yielded.
     """

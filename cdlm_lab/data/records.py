@@ -401,10 +401,8 @@ def split_named(name: str) -> Split:
 
 
 def hashed_split(cluster_id: str) -> Split:
-    """The split of a cluster, by a hash of its id (90/5/5), for a corpus that defines no splits.
-
-    Adding or reordering clusters does not move other clusters to another split.
-    """
+    """The split of a cluster by a hash of its id (90/5/5), for corpora that define no splits: adding or
+    reordering clusters moves no other cluster to another split."""
     digest = hashlib.sha256(cluster_id.encode("utf-8")).digest()
     share = int.from_bytes(digest[:8], "big") / 2**64
     return "train" if share < _TRAIN else "validation" if share < _VALIDATION else "test"
@@ -415,9 +413,7 @@ _TOKEN = re.compile(r"\d+(?:[.,]\d+)+|\w+(?:[-'’]\w+)*|[^\w\s]")
 
 def token_spans(text: str, *, boundaries: Iterable[int] = ()) -> list[Span]:
     """Tokens of a text (words, numbers, punctuation) as character spans; "son's" and "62,689" are one token.
-
-    `boundaries`: offsets at which a token is split in two, so that mentions consist of whole tokens.
-    """
+    `boundaries`: offsets at which a token is split in two, so that mentions consist of whole tokens."""
     cuts = sorted(set(boundaries))
     spans: list[Span] = []
     for match in _TOKEN.finditer(text):
