@@ -73,9 +73,9 @@ def read_coreference_json(
     ".xml" is removed from ids; a mention with no `m_id`, or a repeated one, gets a number as id. The topic of
     a document is that of its mentions. If they have none, it is the document's id up to the first "_", if
     that is the topic of another document or the id is one of ECB+ (36_1ecb); else the name of the split. If
-    no mention at all has a topic, it is the id up to the first "_", if two documents share one. The sub-topic
-    is "36_ecb" for an id of ECB+, else the topic. A mention of separate tokens becomes the span from first to
-    last; sentences that it crosses are joined.
+    no mention at all has a topic, the first parts of ids are topics if any two documents share one. The
+    sub-topic is "36_ecb" for an id of ECB+, else the topic. A mention of separate tokens becomes the span
+    from first to last; sentences that it crosses are joined.
 
     Only files of `kinds` are read. `passed_over` counts mentions that cannot be used; None = raise DataError.
     """
