@@ -73,16 +73,14 @@ def read_storyworld_claims(
     The evidence (`evidence` sentences, best first) is retrieved by the words of the claim, without numbers:
     the score of a sentence is the sum of log(n / m) over the words that it shares with the claim, where m of
     the story's n sentences have the word; ties go to the earlier sentence. So labels play no part, and a true
-    claim and a false one retrieve the same sentences. Duplicate sentences are used once, headlines not at
-    all.
+    claim and a false one retrieve the same sentences. Duplicate sentences are used once, headlines never.
 
     Over 300 stories of train (seed 0), with 72 sentences on average, the five retrieved sentences include at
     least one that states the true number for 99.3% of the supported and 98.7% of the refuted claims, and 88%
     of all sentences that state it.
 
     The numbers of a story differ, and a false number is none of them. So a claim whose number is in the
-    evidence is supported; to tell refuted from not enough info, a system has to read what the numbers are
-    about.
+    evidence is supported; to tell refuted from not enough info takes reading what the numbers are about.
     """
     check_least(evidence=evidence)
     members = _Stories(split, stories, seed=seed, start=start)
@@ -181,7 +179,8 @@ def read_storyworld_pairs(
 ) -> Iterator[DocumentPair]:
     """Yield a related and an unrelated pair for each story, which is the cluster of both.
 
-    The related pair is two reports of the story, in random order. The unrelated one is the first of these and
+    The related pair is two reports of the story in random order; the unrelated pair is the first of them and,
+    depending on `unrelated`,
 
     - "random": a report of another one of the (at least two) stories;
     - "similar": a report of another story with the same type of event (a ferry that sank, a bridge that
