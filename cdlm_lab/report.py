@@ -310,6 +310,7 @@ class Run:
         Args:
             scores: rows of the score table, one for each number.
             data: name -> checksum, or another JSON value that identifies the data.
+            tables: name -> rows of a further table, each a mapping of column to value.
 
         Raises RunError if two scores have the same key, a value has no JSON type, or the folder holds a
         finished run with another name or other parameters.

@@ -60,7 +60,7 @@ class DocumentPair:
     id: str  # unique in the corpus
     first: PairDocument
     second: PairDocument
-    related: bool  # whether the relationship of interest holds
+    related: bool  # gold label: whether the relationship of interest holds
     # Indices of the sentences of `first` that belong to `second`, ascending; None if they are not known. It
     # is () or None for an unrelated pair.
     aligned: tuple[int, ...] | None

@@ -65,7 +65,7 @@ class MultihopQuestion:
     # predict them, and the official scores count them as missed.
     unknown_supporting: tuple[SupportingFact, ...] = ()
     kind: str = ""  # one of QUESTION_KINDS, or "" = not known
-    level: str = ""  # of difficulty, in the source's words, such as "hard"; or ""
+    level: str = ""  # of difficulty, in the source's words, such as "hard"; "" = not known
 
     @property
     def type(self) -> Literal["span", "yes", "no"] | None:

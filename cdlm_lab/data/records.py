@@ -149,7 +149,7 @@ class CoreferenceMention:
 
     id: str  # unique in the corpus
     document: str  # id of its document
-    tokens: TokenSpan  # its span, from the first to the last of its tokens
+    tokens: TokenSpan  # its span, from its first to its last token
     sentence: int
     kind: Kind
     cluster: str  # name of the event or entity in the whole corpus; a singleton has a cluster of its own

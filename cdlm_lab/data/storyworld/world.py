@@ -49,7 +49,7 @@ class Entity:
 
     @property
     def full_name(self) -> str:
-        """The name without an article."""
+        """The full name, without an article."""
         return " ".join(word for word, _ in self.name)
 
     @property
