@@ -132,7 +132,7 @@ class Report:
     figures: dict[str, str]  # name -> file, relative to the folder of the run; only older reports have any
     versions: dict[str, str]  # of Python and of the packages that matter
     hardware: dict[str, Any]  # processor, cores, memory, devices
-    # Wall time over all sessions of the run; a killed session counts up to the last time it wrote a file.
+    # Wall seconds over all sessions of the run; a killed session counts up to the last file that it wrote.
     seconds: float
     peak_memory: dict[str, int]  # {"cpu": bytes, "cuda": bytes} of this process in the last session
     git_commit: str | None  # of cdlm_lab, with "-dirty" if it was changed since; None where there is none
