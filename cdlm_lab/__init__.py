@@ -3,7 +3,7 @@
     import cdlm_lab
     model = cdlm_lab.load("storyworld/cdlm")
 
-What the names below need is imported when they are first used.
+The public names are imported lazily: what one of them needs is loaded when it is first used.
 """
 
 from importlib import import_module

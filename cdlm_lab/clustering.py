@@ -1,13 +1,13 @@
-"""Clusters of mentions from scores of their pairs, and groups of documents by their words.
+"""Clustering of mentions by the scores of their pairs, and of documents by their words.
 
-Mentions: every mention starts alone; the two clusters whose pairs score highest on average are joined, again
-and again, while that average is above the threshold (a score equal to it joins nothing, as in scikit-learn).
-One tree serves all thresholds. Ties depend on the order of the mentions and on nothing else: scipy's chain of
-nearest neighbours starts at the first. Labels are numbered from 0 in order of the first mention.
+Mentions: average linkage. Each mention starts as its own cluster; the two clusters whose pairs have the
+highest mean score are merged, as long as that mean is above the threshold (equal is not enough, as in
+scikit-learn). One tree serves all thresholds. Ties depend only on the order of the mentions: scipy's
+nearest-neighbour chain starts at the first. Labels are numbered from 0 by the first mention of a cluster.
 
-Documents (the topic level `predicted`): as Barhom et al. (2019) did for ECB+, vectors of TF-IDF over runs of
-one to three words without stop words, grouped by K-means; the number of groups is given or has the best
-silhouette. Cattan et al. (2020) and CDLM read such groups from a file, as `read_predicted_topics` does.
+Documents (the topic level `predicted`): as Barhom et al. (2019) did for ECB+, K-means on TF-IDF vectors of
+n-grams of one to three words without stop words; the number of groups is given or chosen by the silhouette.
+Cattan et al. (2020) and CDLM read such groups from a file, as `read_predicted_topics` does.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from cdlm_lab.data.files import DataError, read_json
 
 Item = TypeVar("Item", bound=Hashable)
 
-LONGEST_TERM = 3  # words
-# In a collection of some size, a term counts if it is in three documents or more and in half of them or
-# fewer, as in the code of Barhom et al.; a small one has no terms to spare.
+LONGEST_TERM = 3  # words of an n-gram, at most
+# In larger collections, only terms that occur in at least three documents and in at most half of them are
+# used, as in the code of Barhom et al.; a small collection keeps all its terms.
 FEWEST_FOR_LIMITS = 30  # documents
 FEWEST_WITH_TERM = 3
 LARGEST_SHARE_WITH_TERM = 0.5
-MOST_TRIED = 60  # numbers of groups, when the silhouette is to choose
-STARTS = 5  # of K-means; the best one counts
+MOST_TRIED = 60  # largest number of groups that is tried when the silhouette chooses
+STARTS = 5  # random initialisations of K-means, of which the best is kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdChoice:
-    """The best of several thresholds, its score, and (threshold, score) of all, lowest threshold first."""
+    """The best of several thresholds, its score, and (threshold, score) of all tried, in ascending order."""
 
     threshold: float
     score: float
@@ -55,8 +55,8 @@ class ThresholdChoice:
 
 
 def square_scores(scores: ArrayLike, *, mentions: int) -> np.ndarray:
-    """The scores (pairs,) of (0, 1), (0, 2), ..., (1, 2), ... as a symmetric float64 (mentions, mentions); a
-    mention with itself scores 1."""
+    """Turn the scores (pairs,) of (0, 1), (0, 2), ..., (1, 2), ... into a symmetric float64 matrix (mentions,
+    mentions) with ones on the diagonal. Raises ValueError if the number of scores does not fit."""
     scores, pairs = np.asarray(scores, dtype=np.float64), mentions * (mentions - 1) // 2
     if scores.shape != (pairs,):
         raise ValueError(f"{mentions} mentions have {pairs} pairs, but scores has shape {scores.shape}")
@@ -66,9 +66,9 @@ def square_scores(scores: ArrayLike, *, mentions: int) -> np.ndarray:
 
 
 def merge_tree(scores: ArrayLike) -> np.ndarray:
-    """The order in which clusters are joined by average linkage, whatever the threshold, from symmetric
-    probabilities to corefer (mentions, mentions): a linkage matrix as scipy has it, float64 (mentions - 1, 4)
-    of the two clusters joined, the distance between them (1 - score), and the number of their mentions."""
+    """Build the average-linkage tree, which serves every threshold, from symmetric coreference probabilities
+    (mentions, mentions). Returns scipy's linkage matrix, float64 (mentions - 1, 4): the two clusters merged,
+    their distance (1 - score) and their number of mentions. Raises ValueError if the scores are not valid."""
     square = np.array(scores, dtype=np.float64)
     if square.ndim != 2 or square.shape[0] != square.shape[1]:
         raise ValueError(f"scores has shape {square.shape}; it must be (mentions, mentions)")
@@ -88,26 +88,26 @@ def merge_tree(scores: ArrayLike) -> np.ndarray:
 
 
 def labels_at(tree: ArrayLike, threshold: float) -> np.ndarray:
-    """Clusters of mentions, as labels, int64 (mentions,): those of a `merge_tree` that are joined while the
-    score between them is above the threshold."""
+    """Cut a tree made by `merge_tree` at a threshold: two clusters are one if the score between them is above
+    it. Returns the cluster label of each mention, int64 (mentions,)."""
     tree = np.asarray(tree, dtype=np.float64)
     _check_threshold(threshold)
     if tree.ndim != 2 or tree.shape[1] != 4:
         raise ValueError(f"tree has shape {tree.shape}; it must be (mentions - 1, 4), as merge_tree gives it")
     if not len(tree):
         return np.zeros(1, dtype=np.int64)
-    below = np.nextafter(1 - threshold, -1)  # scipy joins at a distance of the limit itself, scikit-learn not
+    below = np.nextafter(1 - threshold, -1)  # scipy also merges at a distance equal to it, scikit-learn not
     labels = hierarchy.fcluster(tree, below, criterion="distance")
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first)).astype(np.int64)[inverse]
 
 
 def best_threshold(candidates: Iterable[float], score_of: Callable[[float], float]) -> ThresholdChoice:
-    """The candidate with the highest score, to be measured on dev and never on test.
+    """Choose the candidate with the highest score, which is to be measured on dev and never on test.
 
-    Neighbouring candidates often give the same clusters. Among those of the highest score, the longest run of
-    neighbours counts (of several, that of the lowest thresholds), and in it the middle, the lower of two: the
-    choice that is furthest from where the score drops. `score_of` is called once for each, the lowest first.
+    Neighbouring candidates often give the same clusters and so tie. Of the tied ones, the longest run of
+    neighbours is taken (the lowest, if several are as long) and its middle (the lower of two) chosen, which
+    is furthest from where the score drops. `score_of` is called once for each candidate, in ascending order.
     """
     thresholds = sorted({float(candidate) for candidate in candidates})
     if not thresholds:
@@ -126,7 +126,7 @@ def best_threshold(candidates: Iterable[float], score_of: Callable[[float], floa
 
 
 def clusters_of(items: Sequence[Item], labels: ArrayLike) -> list[tuple[Item, ...]]:
-    """Items of one label together, clusters and items in the order of the items."""
+    """Group items by label. Clusters are in the order of their first items; items keep their order."""
     labels = np.asarray(labels)
     if labels.shape != (len(items),):
         raise ValueError(f"there are {len(items)} items, but labels has shape {labels.shape}; one for each")
@@ -142,15 +142,15 @@ def _check_threshold(threshold: float) -> None:
 
 
 def predict_topics(texts: Mapping[str, str], *, clusters: int | None = None, seed: int = 0) -> dict[str, str]:
-    """Put documents into groups by their words: id -> name of its group, "predicted-1" being that of the
-    first id. The order of `texts` does not matter: documents are taken in the order of their ids.
+    """Group documents by their words. Returns id -> name of the group; the group of the first id is
+    "predicted-1". The order of `texts` does not matter, as documents are processed in the order of their ids.
 
     Args:
         texts: id -> text of each document.
-        clusters: how many groups. None: the number, from 2 to half of the documents (at most `MOST_TRIED`),
-            whose groups have the highest silhouette (Rousseeuw 1987), the lower of equals; fewer than four
-            different texts are one group, as the silhouette cannot tell.
-        seed: of K-means.
+        clusters: number of groups. None: the number from 2 to half of the different texts (at most
+            `MOST_TRIED`) with the highest silhouette (Rousseeuw 1987), the lowest in a tie; fewer than four
+            different texts form one group, as the silhouette cannot decide.
+        seed: random seed of K-means.
     """
     if not texts:
         raise ValueError("there are no documents to cluster; give at least one")
@@ -169,7 +169,7 @@ def predict_topics(texts: Mapping[str, str], *, clusters: int | None = None, see
 
 
 def _vectors(texts: list[str]) -> csr_matrix:
-    """(documents, terms), rows of length 1, or 0 where none of the terms occurs."""
+    """TF-IDF matrix (documents, terms); rows have the norm 1, or 0 if the document has none of the terms."""
     small = len(texts) < FEWEST_FOR_LIMITS
     vectoriser = TfidfVectorizer(
         ngram_range=(1, LONGEST_TERM),
@@ -186,7 +186,7 @@ def _vectors(texts: list[str]) -> csr_matrix:
 
 def _k_means(vectors: csr_matrix, clusters: int, seed: int) -> np.ndarray:
     with warnings.catch_warnings():
-        # Texts that differ in stop words alone are equal vectors; there can be fewer groups than asked for.
+        # Texts that differ only in stop words have equal vectors, so there can be fewer groups than asked.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return KMeans(clusters, n_init=STARTS, random_state=seed).fit_predict(vectors)
 
@@ -197,10 +197,10 @@ def _silhouette(vectors: csr_matrix, labels: np.ndarray) -> float:
 
 
 def read_predicted_topics(path: str | Path, *, documents: Iterable[str] | None = None) -> dict[str, str]:
-    """Groups of documents from a JSON file (also `.gz`, `.xz`), a list of lists of ids: id -> name of the
-    group, "predicted-1" being the first of the file.
+    """Read groups of documents from a JSON file (also `.gz`, `.xz`) that holds a list of lists of ids.
+    Returns id -> name of its group; the first group of the file is "predicted-1".
 
-    `documents`: ids of those that must be listed, and the only ones returned; None = all of the file.
+    `documents`: ids that must be in the file, and the only ones returned; None = all ids of the file.
     """
     _, groups = read_json(Path(path))
     if not isinstance(groups, list) or not groups:

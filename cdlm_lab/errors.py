@@ -1,6 +1,6 @@
-"""Errors whose message says all that a person needs: a notebook shows that line alone, without a traceback.
+"""Errors whose message says all that the user needs: a notebook shows it alone, without a traceback.
 
-Outside IPython they behave like any other exception, and `%debug` still goes to where they were raised.
+Outside IPython they behave like any other exception, and `%debug` still opens where they were raised.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ _OURS = __name__.partition(".")[0]
 
 
 class PlainError:
-    """Mixed into exceptions whose message says what is wrong, where, and what to do."""
+    """Mixin for exceptions whose message says what is wrong, where, and what to do about it."""
 
     def _render_traceback_(self) -> list[str]:
-        """Called by IPython in place of a traceback."""
+        """The lines that IPython shows instead of a traceback."""
         return [f"{type(self).__name__}: {self}"]
 
 
 class Stopped(PlainError, KeyboardInterrupt):
-    """Work was asked to stop; the message says what is kept, and how to go on."""
+    """Raised when a computation is interrupted; the message says what was kept and how to resume."""
 
     def _render_traceback_(self) -> list[str]:
         return [str(self)]
 
 
 def interrupts_in_one_line(message: str) -> None:
-    """In a running notebook, show the `message` in place of the traceback of an interrupt that falls into
-    work of the lab; other interrupts look as ever."""
+    """In a notebook, show `message` instead of a traceback when KeyboardInterrupt is raised while code of
+    cdlm_lab runs; other interrupts are shown as usual. Outside IPython this does nothing."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is None:
         return
@@ -47,8 +47,8 @@ def interrupts_in_one_line(message: str) -> None:
 
 
 def loading_line() -> None:
-    """In JupyterLab, whose kernels have this variable, say while a cell imports PyTorch what it waits for; at
-    the end of the cell the line goes."""
+    """In JupyterLab (recognised by the variable JPY_SESSION_NAME of its kernels), show that PyTorch is being
+    loaded until the cell that imports it ends. Does nothing if torch is imported already."""
     if "torch" in sys.modules or "IPython" not in sys.modules or "JPY_SESSION_NAME" not in os.environ:
         return
     from IPython import get_ipython
@@ -66,7 +66,7 @@ def loading_line() -> None:
 
 
 def _is_ours(traceback: TracebackType | None) -> bool:
-    """Whether a module of the lab was at work."""
+    """Whether any frame of the traceback runs code of cdlm_lab."""
     while traceback is not None:
         if str(traceback.tb_frame.f_globals.get("__name__")).partition(".")[0] == _OURS:
             return True
@@ -75,7 +75,7 @@ def _is_ours(traceback: TracebackType | None) -> bool:
 
 
 def check_choice(what: str, value: object, known: Iterable[object]) -> None:
-    """Raise ValueError, with the values there are, unless `value`, that of `what`, is one of them."""
+    """Raise ValueError, with the name `what` and the values allowed, unless `value` is one of `known`."""
     if value not in known:
         raise ValueError(f"{what} is {value!r}; choose one of {', '.join(map(str, known))}")
 
@@ -83,5 +83,5 @@ def check_choice(what: str, value: object, known: Iterable[object]) -> None:
 def check_least(least: int = 1, /, **values: float) -> None:
     """Raise ValueError for the first of the named numbers that is below `least`."""
     for name, value in values.items():
-        if not value >= least:  # nan neither
+        if not value >= least:  # true of nan as well
             raise ValueError(f"{name} is {value}; it must be at least {least}")

@@ -1,4 +1,4 @@
-"""Settings: typed, checked when they are made, and one list of a notebook's parameters.
+"""Settings classes: typed fields that are checked on construction and define a notebook's parameters.
 
     @settings
     class Training:
@@ -12,9 +12,9 @@
 
     given = read_settings(globals(), Training, "run_folder", "own_text")  # in a notebook
 
-A wrong value is a ParameterError of one line. Papermill passes a misspelt `-p lerning_rate 0.5` on as one
-more global name and the default trains, and `-y "learning_rate: 1e-4"` arrives as the text "1e-4": so unknown
-names are refused, and nothing is coerced (an int may stand for a float, a bool for neither; nan is no value).
+A wrong value raises a ParameterError of one line. Papermill turns a misspelt `-p lerning_rate 0.5` into an
+unused global and trains with the default, and `-y "learning_rate: 1e-4"` into the text "1e-4": so unknown
+names are refused and nothing is coerced (an int may stand for a float, a bool for neither; nan is refused).
 """
 
 from __future__ import annotations
@@ -37,31 +37,30 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from cdlm_lab.errors import PlainError
 
-# Of notebooks: by how many processes a run is made, not what it makes; a run may go on with other values.
+# Notebook parameters that set a number of processes but change no result; a run may be resumed with others.
 BY_HOW_MANY = ("parallel", "workers")
-# Of notebooks: what of a run is shown, and what its models are asked; the run is the same with other values.
+# Notebook parameters for what is shown of a run and what its models are asked; they do not change the run.
 SHOWN = (
     *("own_documents", "own_question", "own_text", "own_claim", "first_document", "second_document"),
     *("shown_model", "shown_system", "shown_pair", "compare", "explore", "explore_documents"),
 )
-RUN_FILE = "run.json"  # in the folder of a run, with the parameters
-# Words that may stand for a number, as which a parameter comes.
+RUN_FILE = "run.json"  # file in the folder of a run that records its name, parameters and sessions
+# Parameter -> the word that it accepts in place of a number.
 WORDS = {"attention_dropout": "checkpoint"}
 IPYTHON_NAMES = frozenset({"In", "Out", "exit", "quit", "get_ipython", "open"})
-_ADDED = "# Parameters"  # so the cell of papermill begins
+_ADDED = "# Parameters"  # first line of the cell that papermill injects
 _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True)
 
 Kind = TypeVar("Kind")
 
 
 class ParameterError(PlainError, ValueError):
-    """A parameter has an unknown name or a value that cannot be; the message says which, why, and what to
-    write."""
+    """A parameter has an unknown name or an invalid value; the message says which, why, and what to write."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(Field, dataclasses.field))
 def settings(kind: type[Kind]) -> type[Kind]:
-    """Make a class of typed fields a frozen dataclass that checks its values (see above)."""
+    """Make a class of typed fields a frozen dataclass that raises ParameterError for an invalid value."""
     checked = pydantic_dataclass(kind, frozen=True, kw_only=True, config=_STRICT)
     init = checked.__init__
 
@@ -77,47 +76,48 @@ def settings(kind: type[Kind]) -> type[Kind]:
 
 
 def read_settings(namespace: Mapping[str, Any], kind: type[Kind], *also: str) -> Kind:
-    """The settings that a notebook's parameters cell gives; `also` are its parameters that are no settings.
-    Raises ParameterError for unknown names and for wrong values."""
+    """Read settings from a notebook's globals, after changing to the top folder of the project. `also`:
+    parameters of the notebook that are not fields of `kind`. Raises ParameterError for unknown names and
+    invalid values."""
     start_at_the_top()
     refuse_unknown(namespace, (*parameter_names(kind), *also))
     return settings_of(kind, namespace)
 
 
 def start_at_the_top() -> None:
-    """Go from `notebooks/`, where JupyterLab starts a notebook, to the top of the project, so that a path
-    means the same there and in a terminal, and both share one `runs/`."""
+    """Change the working directory from `notebooks/`, where JupyterLab starts a notebook, to the top of the
+    project, so that relative paths mean the same as in a terminal and both share one `runs/` folder."""
     here = Path.cwd()
     if here.name == "notebooks" and (here.parent / "cdlm_lab" / "parameters.py").is_file():
         os.chdir(here.parent)
 
 
 def settings_of(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
-    """Settings with these values, and defaults elsewhere. Other names are left out."""
+    """Make settings from a mapping: missing fields get their defaults, other names are ignored."""
     return kind(**{name: values[name] for name in parameter_names(kind) if name in values})
 
 
 def parameter_names(kind: type[Any]) -> tuple[str, ...]:
-    """The names of the fields of settings."""
+    """The field names of a settings class, in order of declaration."""
     return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def parameters_of(settings: Any, *names: str) -> dict[str, Any]:
-    """The values of settings by name; `names`: of these alone."""
+    """The field values of `settings` by name: of all fields, or only of `names` if any are given."""
     return {name: getattr(settings, name) for name in names or parameter_names(type(settings))}
 
 
 def check_types(instance: object) -> None:
-    """Hold every field of a plain dataclass instance against its annotation; raises ParameterError."""
+    """Raise ParameterError if a field of a plain dataclass instance does not fit its type annotation."""
     for name, annotation in _hints(type(instance)).items():
         if hasattr(instance, name):
             _check(name, getattr(instance, name), annotation)
 
 
 def check_like(name: str, value: object, default: object) -> None:
-    """Hold a value against the type of a parameter's default. A default None takes anything, "auto" a number
-    too, a float a whole number, and a tuple a list; a parameter in `WORDS` takes its word. Raises
-    ParameterError."""
+    """Raise ParameterError unless a value fits the type of a parameter's default. The default None accepts
+    anything, "auto" also a number, a float also an int, and a tuple a list; a parameter in `WORDS` also
+    accepts its word."""
     if name in WORDS and value == WORDS[name]:
         return
     if default is None or (default == "auto" and isinstance(value, int | float)):
@@ -129,9 +129,9 @@ def check_like(name: str, value: object, default: object) -> None:
 
 
 def with_those_of_before(parameters: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """The parameters of a run, which may be older than some of `names` are, with what it had of these:
-    `dropout` was of attention weights too, and the checkpoint's where there was none; no run opened models of
-    another."""
+    """The parameters of a run, with values for those of `names` that did not exist yet when it was made.
+    Then, `dropout` also applied to attention weights (None meaning the checkpoint's value), `precision` was
+    always "auto", and no run loaded the models of another (`trained`)."""
     values = dict(parameters)
     if "attention_dropout" in names and "attention_dropout" not in values:
         given = values.get("dropout")
@@ -144,15 +144,15 @@ def with_those_of_before(parameters: Mapping[str, Any], names: Collection[str]) 
 
 def refuse_unknown(namespace: Mapping[str, object], allowed: Collection[str]) -> None:
     """Find misspelt notebook parameters, and those of the wrong type, from inside the notebook:
-    `refuse_unknown(globals(), allowed)`. Raises ParameterError: one line for each unknown name, with the
-    closest allowed one, or for the first value of another type than its default.
+    `refuse_unknown(globals(), allowed)`. Raises ParameterError with one line for each unknown name, which
+    proposes the closest allowed one, or for the first value whose type differs from its default's.
 
     Papermill injects parameters as plain globals, so any global that holds a simple literal and is not
-    allowed is an unknown parameter. Where IPython's record of the executed cells (`In`) is at hand, only
-    names count that a cell of nothing but literal assignments set, as a parameters cell is; so the loop
-    variables of later cells do no harm when a person runs the notebook a second time in the same kernel.
-    Papermill adds a cell of its own after the parameters cell; its values are held against the types of the
-    defaults above it, so that no cell computes with a value that cannot be.
+    allowed is an unknown parameter. Where IPython's history of executed cells (`In`) is available, only names
+    assigned by a cell that does nothing but assign literals, as a parameters cell does, are checked, so that
+    the loop variables of later cells do no harm when the notebook is run a second time in the same kernel.
+    Papermill injects its cell after the parameters cell; its values are checked against the types of the
+    defaults above it, so that no cell computes with an invalid value.
     """
     known = set(allowed) | IPYTHON_NAMES
     names = [name for name, value in namespace.items() if _is_simple(value)]
@@ -169,7 +169,7 @@ def refuse_unknown(namespace: Mapping[str, object], allowed: Collection[str]) ->
 
 
 def _defaults(cells: Sequence[str]) -> dict[str, object]:
-    """The values of the last cell of literals before a cell that papermill added; {} if it added none."""
+    """The values of the parameters cell, the last one of literals before papermill's; {} without that."""
     literal = [cell for cell in cells if _literal_assignments(cell)]
     added = [number for number, cell in enumerate(literal) if cell.startswith(_ADDED)]
     if not added or not added[-1]:
@@ -177,13 +177,13 @@ def _defaults(cells: Sequence[str]) -> dict[str, object]:
     defaults = {}
     for statement in ast.parse(literal[added[-1] - 1]).body:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            with contextlib.suppress(ValueError):  # arithmetic
+            with contextlib.suppress(ValueError):  # literal_eval refuses arithmetic
                 defaults[statement.targets[0].id] = ast.literal_eval(statement.value)
     return defaults
 
 
 def closest_name(name: str, allowed: Collection[str]) -> str:
-    """A hint for a name that is not among the allowed ones: "did you mean 'x'?", or the list of all."""
+    """A hint for a name that is not allowed: "did you mean 'x'?", or the list of all allowed names."""
     close = difflib.get_close_matches(name, sorted(allowed), n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(allowed))}"
 
@@ -202,7 +202,7 @@ def _is_simple(value: object) -> bool:
 
 
 def _literal_assignments(cell: str) -> list[str]:
-    """The names that a cell assigns, if it does nothing but assign literals; else none."""
+    """The names that a cell assigns, if it does nothing but assign literals; else an empty list."""
     try:
         statements = ast.parse(cell).body
     except SyntaxError:  # a cell with IPython magics is no parameters cell
@@ -250,10 +250,10 @@ def _check(where: str, value: Any, annotation: Any) -> None:
 
 
 def _parameter_error(error: ValidationError, kind: type) -> ParameterError:
-    """The first fault of settings, in one line."""
+    """The ParameterError for the first fault that pydantic found in settings, in one line."""
     faults = error.errors()
     first = faults[0]
-    if isinstance(own := first.get("ctx", {}).get("error"), ValueError):  # of a rule between fields
+    if isinstance(own := first.get("ctx", {}).get("error"), ValueError):  # raised by a rule between fields
         return own if isinstance(own, ParameterError) else ParameterError(str(own))
     if not first["loc"]:
         return ParameterError(f"{kind.__name__}: {first['msg']}")
@@ -291,7 +291,7 @@ _LIMITS = {
 
 
 def _line(faults: Sequence[Any], where: str, annotation: Any) -> str:
-    """What is wrong with a value: "factors[0][1] is the text 'b'; it must be a number"."""
+    """A message about an invalid value, such as "factors[0][1] is the text 'b'; it must be a number"."""
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         members = [member for member in typing.get_args(annotation) if member is not type(None)]
         beyond = [{**fault, "loc": ()} for fault in faults if fault["type"] in _LIMITS]
@@ -339,7 +339,7 @@ def _member_name(member: Any) -> str:
 
 
 def _text_for_number(where: str, text: str, *, whole: bool) -> str:
-    """Says that a number came as text; for 1e-4 also why, and how YAML wants it written."""
+    """A message about a number given as text; for 1e-4 also why that happens, and how to write it in YAML."""
     expected = f"{where} is the text {text!r}; it must be {'a whole number' if whole else 'a number'}"
     try:
         plain = format(Decimal(text), "f")

@@ -1,12 +1,12 @@
-"""One progress bar for terminals, notebooks and logs.
+"""A text progress bar for terminals, notebooks and logs, and helpers for work in several processes.
 
-`tqdm.auto` draws a widget in a notebook, of which nothing reaches the log of a run without a person in front
-of it (papermill). This one is text everywhere. On a terminal it moves ten times a second. Elsewhere every
-picture of it stays in the log; so there it is drawn every second at first, and then whenever a sixtieth of
-the time so far has passed: a day leaves about 500 lines.
+In a notebook `tqdm.auto` draws a widget, which leaves nothing in the log of an unattended run (papermill).
+This bar is always text. On a terminal it is redrawn ten times a second. Elsewhere every redraw stays in the
+log, so it is redrawn once a second at first, and later whenever another sixtieth of the elapsed time has
+passed: a day leaves about 500 lines.
 
-Which of the processes that torchrun started this one is, alone the first; processes that end with the one
-that started them; and work shared out among some of these.
+The helpers give the rank of this process under torchrun (0 without it), end a process together with its
+parent, and apply a function to items in worker processes.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from tqdm import tqdm
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
-PAUSE = 0.5  # seconds between two looks at a process
-_AT_ONCE = 32  # items that travel together to another process
-_IN_WORK = 3  # of these packets, for each process
+PAUSE = 0.5  # seconds between two checks of whether a process is alive
+_AT_ONCE = 32  # items in a packet that is sent to a worker process
+_IN_WORK = 3  # packets that may wait or be in work for each worker process
 _THREADS_OF_TOKENIZERS = "TOKENIZERS_PARALLELISM"
-_shared: Callable[[Any], Any] | None = None  # what a process that shares out work does with an item
+_shared: Callable[[Any], Any] | None = None  # in a worker process: the function to apply
 
 
 _unseen: ContextVar[float] = ContextVar("seconds until a bar is drawn", default=0.0)
@@ -41,7 +41,7 @@ _unseen: ContextVar[float] = ContextVar("seconds until a bar is drawn", default=
 
 @contextmanager
 def bars_after(seconds: float) -> Iterator[None]:
-    """Within, no bar is drawn before so many seconds of its work have passed; infinity = never."""
+    """In this context a bar is drawn only after it has been running for `seconds`; infinity = never."""
     before = _unseen.set(max(seconds, _unseen.get()))
     try:
         yield
@@ -50,8 +50,8 @@ def bars_after(seconds: float) -> Iterator[None]:
 
 
 class Progress(tqdm):
-    """tqdm's bar with the pace described above; off a terminal it goes to standard output, which notebooks
-    do not paint red. Arguments as of tqdm; count with `update`, or iterate with `tracked`."""
+    """A tqdm bar. Off a terminal it is redrawn more rarely the longer it runs, and written to standard
+    output, which notebooks do not show in red. Takes tqdm's keyword arguments; advance it with `update`."""
 
     def __init__(self, **arguments: Any) -> None:
         arguments.setdefault("delay", _unseen.get())
@@ -63,14 +63,14 @@ class Progress(tqdm):
         super().__init__(file=sys.stderr if self._live else sys.stdout, **pace, **arguments)
 
     def update(self, n: float | None = 1) -> bool | None:
-        """Count `n` more; draw when it is time."""
+        """Advance by `n`, and redraw if the time for that has come."""
         if not self._live:
             self.mininterval = max(1.0, (time.monotonic() - self._began) / 60)
         return super().update(n)
 
 
 def tracked(items: Iterable[Item], **arguments: Any) -> Iterator[Item]:
-    """The items, with a bar beside them. `total`: how many there are, if they do not say (0 = unknown)."""
+    """Yield the items while a bar counts them. `total`: their number, if they have no `len` (0 = unknown)."""
     total = arguments.pop("total", None) or (len(items) if hasattr(items, "__len__") else None)
     with Progress(total=total, **arguments) as bar:
         for item in items:
@@ -79,27 +79,27 @@ def tracked(items: Iterable[Item], **arguments: Any) -> Iterator[Item]:
 
 
 def rank() -> int:
-    """The number of this process among all, from 0."""
+    """The rank of this process among those that torchrun started, from 0; 0 without torchrun."""
     return int(os.environ.get("RANK", "0"))
 
 
 def processes_here() -> int:
-    """How many of them are on this machine."""
+    """The number of processes that torchrun started on this machine; 1 without torchrun."""
     return int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
 
 def is_first() -> bool:
-    """Whether this process is the one that writes what all have in common."""
+    """True in the process of rank 0, which writes the files that all processes share."""
     return rank() == 0
 
 
 def usable_cores() -> int:
-    """How many this process may use."""
+    """The number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def end_with_parent() -> None:
-    """Kill this process as soon as its parent is gone, from a thread that looks twice a second."""
+    """Kill this process as soon as its parent has ended, from a daemon thread that checks twice a second."""
     parent = os.getppid()
 
     def watch() -> None:
@@ -112,7 +112,7 @@ def end_with_parent() -> None:
 
 @contextmanager
 def forking() -> Iterator[None]:
-    """Within, processes may be forked: tokenizers uses no threads, and says nothing of it."""
+    """In this context processes may be forked: `tokenizers` uses no threads, and does not warn of forks."""
     before = os.environ.get(_THREADS_OF_TOKENIZERS)
     os.environ[_THREADS_OF_TOKENIZERS] = "false"
     try:
@@ -126,15 +126,15 @@ def forking() -> Iterator[None]:
 def shared_out(
     function: Callable[[Item], Made], items: Iterable[Item], *, processes: int, alone: int = 256
 ) -> Iterator[Made]:
-    """`function` of each item, in order, as `map` gives it, computed by several processes.
+    """Apply a function to each item in worker processes, and yield the results in order, as `map` does.
 
     Args:
-        function: of an item alone; what it takes and gives must be fit to be sent.
-        items: read by this process, little ahead of what was given.
-        processes: 1 = this one computes all.
-        alone: of the first so many, this one does too: for a few items others are not worth their start.
+        function: takes an item; items and results must be picklable.
+        items: read in this process, only a little ahead of the results.
+        processes: number of workers; with 1 this process computes everything itself.
+        alone: number of first items computed in this process, as workers do not pay off for a few items.
 
-    Raises what the items raise, or the function; BrokenProcessPool if a process was killed.
+    Raises what iterating over `items` or the function raises; BrokenProcessPool if a worker was killed.
     """
     items = iter(items)
     yield from map(function, items if processes < 2 else islice(items, alone))
@@ -145,7 +145,7 @@ def shared_out(
     pool = ProcessPoolExecutor(processes, fork, initializer=_begin_sharing, initargs=(function,))
     waiting: deque[Future[list[Made]]] = deque()
     try:
-        with forking():  # of all of them, at the first packet
+        with forking():  # the first packet starts all workers
             waiting.append(pool.submit(_of_packet, packet))
         while waiting:
             if packet := list(islice(items, _AT_ONCE)):
@@ -157,7 +157,7 @@ def shared_out(
 
 
 def _begin_sharing(function: Callable[[Any], Any]) -> None:
-    """In a process that shares out work; an interrupt is the affair of the one that started it."""
+    """Initialise a worker process; it ignores interrupts, which its parent handles."""
     global _shared
     _shared = function
     signal.signal(signal.SIGINT, signal.SIG_IGN)

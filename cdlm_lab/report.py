@@ -1,13 +1,12 @@
-"""What a run leaves behind: a folder of its own, and `report.json`, from which tables are made.
+"""The folder of a run and its `report.json`, from which tables of results are made.
 
-The folder is taken before any work, held by one process, and finished by its report; all files are written
-whole or not at all. A run that was interrupted is taken up again by the same command; a finished one is
-opened by it, to be looked at, and never written over. Under torchrun (RANK in the environment) only rank 0
-looks at the folder and writes.
+A run claims its folder before any work, locks it for one process, and is finished by its report; all files
+are written atomically. The same command resumes an interrupted run; a finished run it opens for display and
+never overwrites. Under torchrun (RANK in the environment) only rank 0 reads and writes the folder.
 
 An experiment writes its scores as rows, `run.write_report(scores=[Score(system="cdlm", split="test",
-metric="f1", value=0.5, low=0.4, high=0.6, n=120, seed=0), ...])`; who reads a report takes `report.rows`, or
-`report.frame`.
+metric="f1", value=0.5, low=0.4, high=0.6, n=120, seed=0), ...])`. They are read back from a report as
+`report.rows`, or as the pandas DataFrame `report.frame`.
 """
 
 from __future__ import annotations
@@ -52,12 +51,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 REPORT_FILE, LOCK_FILE = "report.json", ".lock"
-ASIDE = ".old-"  # in the name of a folder that another run has taken the place of, as grids put them aside
-FORMAT = 2  # raised when a field changes its meaning
+ASIDE = ".old-"  # part of the name of a run's folder that a grid has moved aside for another run
+FORMAT = 2  # of report.json; raise it when a field changes its meaning
 PACKAGES = ("torch", "transformers", "accelerate", "datasets", "tokenizers", "numpy", "scipy")
-# What papermill and schedulers put into the folder before the notebook begins.
+# Endings of files that papermill and schedulers put into the folder before the notebook begins.
 _NOT_OURS = (".ipynb", ".log", ".out", ".err")
-_DEEPEST, _LONGEST = 50, 200  # levels of values; characters of what is said of them
+_DEEPEST, _LONGEST = 50, 200  # levels of nesting in a report; characters of a message about its values
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _EMPTY: Mapping[str, Any] = {}
 
@@ -70,9 +69,9 @@ class RunError(PlainError, RuntimeError):
 
 
 def plain(value: Any, where: str) -> Any:
-    """The value as JSON has it: tuples become lists, paths text, scalars and arrays of NumPy plain numbers.
-    Raises RunError: nan, infinity, a number of more than 64 bits, text that UTF-8 cannot hold, a key that is
-    not text, or something that JSON has not; it names the place."""
+    """Convert a value to JSON types: tuples become lists, paths strings, NumPy scalars and arrays plain
+    numbers. Raises RunError, which names the place (`where`), for nan, infinity, integers of more than 64
+    bits, strings that UTF-8 cannot encode, keys that are not strings, and types that JSON does not have."""
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str) or _HALF_PAIR.search(key):
@@ -97,7 +96,7 @@ def plain(value: Any, where: str) -> Any:
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Whole or not at all."""
+    """Write a JSON file atomically: if writing fails, an existing file stays as it was."""
     with replaced_file(path) as file:
         json.dump(values, file, indent=2, ensure_ascii=False, allow_nan=False)
         file.write("\n")
@@ -105,8 +104,8 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
 
 @contextmanager
 def kept(path: Path) -> Iterator[None]:
-    """Says what to do if a file of a run cannot be written within: raises RunError if the disk is full, or
-    the file may not be written."""
+    """Context for writing a file of a run: an OSError, such as of a full disk or missing permissions, is
+    raised as a RunError that says what to do."""
     try:
         yield
     except OSError as error:
@@ -125,15 +124,15 @@ class Report:
     """The contents of `report.json`."""
 
     name: str  # of the experiment
-    parameters: dict[str, Any]  # all of the run
-    seed: int | None  # the parameter of that name, or None
-    rows: list[Score]  # of the score table, "scores" in the file: one for each number
+    parameters: dict[str, Any]  # all parameters of the run
+    seed: int | None  # the parameter `seed`, or None if the run has none
+    rows: list[Score]  # of the score table ("scores" in the file), one for each number
     data: dict[str, Any]  # name -> checksum, or what else identifies the data
     tables: dict[str, list[dict[str, Any]]]  # name -> rows, each a mapping of column to value
-    figures: dict[str, str]  # name -> file, relative to the folder of the run; older reports have some
+    figures: dict[str, str]  # name -> file, relative to the folder of the run; only older reports have any
     versions: dict[str, str]  # of Python and of the packages that matter
     hardware: dict[str, Any]  # processor, cores, memory, devices
-    # Wall time, over all resumptions; of a session that was killed, up to its last sign of life.
+    # Wall seconds over all sessions of the run; a killed session counts up to the last file that it wrote.
     seconds: float
     peak_memory: dict[str, int]  # {"cpu": bytes, "cuda": bytes} of this process in the last session
     git_commit: str | None  # of cdlm_lab, with "-dirty" if it was changed since; None where there is none
@@ -146,12 +145,12 @@ class Report:
         return frame_of(self.rows)
 
 
-_FIELDS = tuple("scores" if one.name == "rows" else one.name for one in fields(Report))  # of the file
+_FIELDS = tuple("scores" if one.name == "rows" else one.name for one in fields(Report))  # in the file
 
 
 def read_report(path: str | os.PathLike[str]) -> Report:
-    """Read a `report.json`, or the one in a folder. Raises RunError: there is none, it is not JSON, it lacks
-    a field, or one holds what no report has."""
+    """Read a `report.json`, given by its path or its folder. Raises RunError if there is none, it is not JSON
+    or of an unknown format, or a field is missing or invalid."""
     file = Path(path)
     file = file / REPORT_FILE if file.is_dir() and file.name != REPORT_FILE else file
     try:
@@ -184,7 +183,7 @@ def read_report(path: str | os.PathLike[str]) -> Report:
 
 
 def _is_deeper(values: Any, most: int) -> bool:
-    """Whether lists and mappings lie in each other more than so deep."""
+    """Whether lists and mappings are nested more than `most` levels deep."""
     level = [values]
     for _ in range(most):
         holders = [one for one in level if isinstance(one, dict | list)]
@@ -193,8 +192,8 @@ def _is_deeper(values: Any, most: int) -> bool:
 
 
 def _checked(values: dict[str, Any], *, of_names: bool) -> Report:
-    """A report of plain values; `of_names`: its scores have names, as in format 1. Raises RunError,
-    ParameterError: a value that no report has."""
+    """Make a report of plain JSON values; `of_names`: its scores are a mapping from names, as in format 1.
+    Raises RunError or ParameterError if a value is invalid."""
     scores = values.pop("scores")
     report = Report(**values, rows=[])
     check_types(report)
@@ -219,11 +218,11 @@ def _checked(values: dict[str, Any], *, of_names: bool) -> Report:
         raise RunError(f"not as its notebook writes it ({error!r})") from None
 
 
-# ---- what it ran on ----
+# ---- software and hardware ----
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, cdlm_lab and those of PACKAGES that are installed."""
+    """Name -> version of Python, cdlm_lab, and each of PACKAGES that is installed."""
     installed = {"python": platform.python_version(), "cdlm_lab": cdlm_lab.__version__}
     for package in PACKAGES:
         with suppress(metadata.PackageNotFoundError):
@@ -232,8 +231,7 @@ def versions() -> dict[str, str]:
 
 
 def hardware() -> dict[str, Any]:
-    """Processor, cores (of the machine, and those that the process may use), bytes of memory, CUDA
-    devices."""
+    """Processor, CPU cores (all, and those this process may use), memory in bytes, system, CUDA devices."""
     lines: list[str] = []
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
@@ -250,8 +248,8 @@ def hardware() -> dict[str, Any]:
 
 
 def peak_memory() -> dict[str, int]:
-    """The most bytes that this process held: "cpu" resident, and "cuda" allocated by torch on its busiest
-    device."""
+    """Peak memory of this process in bytes: "cpu" (resident) and, where torch uses CUDA, "cuda" (allocated by
+    torch on the device with the highest peak)."""
     unit = 1 if sys.platform == "darwin" else 1024
     peak = {"cpu": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
     if cuda := _cuda():
@@ -260,14 +258,14 @@ def peak_memory() -> dict[str, int]:
 
 
 def _cuda() -> Any:
-    """torch.cuda if torch was used and sees a device, else None."""
+    """torch.cuda if torch has been imported and sees a device, else None."""
     torch = sys.modules.get("torch")
     return torch.cuda if torch is not None and torch.cuda.is_available() else None
 
 
 def git_commit() -> str | None:
-    """The commit of the checkout that cdlm_lab runs from, with "-dirty" if it was changed since; None without
-    one."""
+    """The commit hash of the git checkout that cdlm_lab runs from, followed by "-dirty" if tracked files
+    differ from it; None outside a checkout."""
     source = Path(__file__).resolve()
 
     def git(*command: str) -> str:
@@ -288,14 +286,14 @@ def git_commit() -> str | None:
 
 @dataclass(kw_only=True)
 class Run:
-    """A folder held for the life of the process; made by `open_run`."""
+    """The folder of a run, locked until `close` or the end of the process; made by `open_run`."""
 
-    folder: Path  # anything may be written there
+    folder: Path  # the experiment may write any files there
     name: str  # of the experiment
-    parameters: dict[str, Any]  # as JSON has them (tuples are lists)
-    resumed: bool  # True if an interrupted run is taken up (known in rank 0 only)
+    parameters: dict[str, Any]  # in JSON types (tuples are lists)
+    resumed: bool  # True if an earlier run is resumed or opened again (known in rank 0 only)
     writer: bool  # False in ranks other than 0, which write nothing
-    finished: Report | None = field(default=None, repr=False)  # of a finished run that is opened again
+    finished: Report | None = field(default=None, repr=False)  # report of a finished run, opened again
     _sessions: list[dict[str, Any]] = field(default_factory=list, repr=False)
     _lock: int | None = field(default=None, repr=False)
 
@@ -306,15 +304,16 @@ class Run:
         data: Mapping[str, Any] = _EMPTY,
         tables: Mapping[str, Sequence[Mapping[str, Any]]] = _EMPTY,
     ) -> Report:
-        """Finish the run: write `report.json` in one go and let go of the folder. A finished one keeps its
-        report, which is returned.
+        """Finish the run: write `report.json` atomically and unlock the folder. If the run was finished
+        before, its report is kept and returned.
 
         Args:
-            scores: one for each number that somebody may read.
-            data: name -> checksum or other JSON value.
+            scores: rows of the score table, one for each number.
+            data: name -> checksum, or another JSON value that identifies the data.
+            tables: name -> rows of a further table, each a mapping of column to value.
 
-        Raises RunError: two scores that nothing tells apart, a value that JSON has not; another run was
-        finished in the folder.
+        Raises RunError if two scores have the same key, a value has no JSON type, or the folder holds a
+        finished run with another name or other parameters.
         """
         if made := self.finished or (self.writer and _finished(self.folder, self.name, self.parameters)):
             return made
@@ -349,7 +348,7 @@ class Run:
         return report
 
     def close(self) -> None:
-        """Let go of the folder; otherwise that happens when the process ends, however it ends."""
+        """Unlock the folder; without this call it is unlocked when the process ends, however it ends."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -358,17 +357,17 @@ class Run:
 def open_run(
     folder: str | os.PathLike[str], *, name: str, parameters: Mapping[str, Any], anew: bool = False
 ) -> Run:
-    """Take a folder for a run, before any work is done.
+    """Claim and lock a folder for a run, before any work is done.
 
     Args:
-        folder: is made if it does not exist. Notebooks and logs in it do not count as used.
+        folder: created if missing. It may already contain notebooks and logs.
         name: of the experiment.
-        parameters: all parameters, JSON values; the same again take up an interrupted run, and open a
-            finished one. Those in `BY_HOW_MANY` and `SHOWN` may be others, and the folder may have moved.
-        anew: True = a run of this name is made again in its place, whatever its parameters.
+        parameters: all parameters, as JSON values. The same ones resume an interrupted run and open a
+            finished one; those in `BY_HOW_MANY` and `SHOWN` may differ, and the folder may have been moved.
+        anew: True = overwrite a run of this name in the folder, whatever its parameters.
 
-    Raises RunError: the folder holds other files, a run with another name or parameters, or a live one; the
-    disk is full.
+    Raises RunError if the folder holds other files, a run with another name or other parameters, or a run
+    that a live process has locked, or if the disk is full.
     """
     path, values = Path(folder), plain(parameters, "parameters")
     if not is_first():
@@ -401,7 +400,7 @@ def open_run(
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Raises RunError for a folder that is no run's and has files that somebody may miss."""
+    """Raise RunError if a folder holds no run but other files than notebooks, logs and hidden files."""
     if folder.is_dir() and not any((folder / file).exists() for file in (RUN_FILE, REPORT_FILE)):
         names = sorted(path.name for path in folder.iterdir() if path.suffix not in _NOT_OURS)
         if foreign := [name for name in names if not name.startswith(".")]:
@@ -410,8 +409,9 @@ def refuse_foreign(folder: Path) -> None:
 
 
 def _finished(folder: Path, name: str, parameters: Mapping[str, Any]) -> Report | None:
-    """The report of this run, None if it has not finished. Raises RunError: it is that of another one, or
-    damaged. What was no parameter when the run was made, or is none any more, tells no two runs apart."""
+    """The report of the run in a folder, None if it has not finished. Raises RunError if the report is
+    damaged, or its name or parameters differ. Parameters that only the run or only this version has are not
+    compared."""
     if not (folder / REPORT_FILE).exists():
         return None
     try:
@@ -429,8 +429,7 @@ def _finished(folder: Path, name: str, parameters: Mapping[str, Any]) -> Report 
 def _refuse_other(
     folder: Path, what: str, old: tuple[str, Mapping[str, Any]], new: tuple[str, Mapping[str, Any]]
 ) -> None:
-    """Raises RunError if the run in a folder has another name or other parameters than the one that is asked
-    for."""
+    """Raise RunError if the name or parameters of the run in a folder (`old`) differ from those asked for."""
     if old[0] != new[0]:
         raise RunError(f"{folder} holds a run of {old[0]!r}, not of {new[0]!r}: choose another run_folder")
     if changed := _changes(old[1], new[1]):
@@ -439,7 +438,7 @@ def _refuse_other(
 
 
 def is_held(folder: Path) -> bool:
-    """True if a live process holds the folder of a run, as far as locks tell here."""
+    """True if a live process has locked the folder of a run; False also where file locks do not work."""
     try:
         number = os.open(folder / LOCK_FILE, os.O_RDWR)
     except OSError:
@@ -456,8 +455,9 @@ def is_held(folder: Path) -> bool:
 
 
 def _take_lock(folder: Path, session: Mapping[str, Any]) -> int | None:
-    """Hold the folder until the process ends, and say in the lock file who does; None if this process holds
-    it already, or locks do not work here."""
+    """Lock the folder until the process ends, and name the holder in the lock file. Returns its file
+    descriptor, or None if this process holds the lock already or file locks do not work. Raises RunError if
+    another holds it."""
     with kept(folder / LOCK_FILE):
         number = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
     try:
@@ -465,7 +465,7 @@ def _take_lock(folder: Path, session: Mapping[str, Any]) -> int | None:
     except BlockingIOError:
         os.close(number)
         holder = _holder(folder)
-        # A cell that is run a second time in the same kernel goes on with what the kernel holds.
+        # A cell that is run a second time in the same kernel goes on with the lock that the kernel holds.
         if (holder.get("pid"), holder.get("host")) == (os.getpid(), socket.gethostname()):
             return None
         who = "process {pid} on {host}, started {started}" if holder else "another process, just started"
@@ -477,15 +477,15 @@ def _take_lock(folder: Path, session: Mapping[str, Any]) -> int | None:
         remedy = "see to it that no other run uses it"
         warnings.warn(f"{folder}: cannot be locked ({error}); {remedy}", stacklevel=3)
         return None
-    with suppress(OSError):  # on a full disk it holds all the same
+    with suppress(OSError):  # on a full disk the lock is valid all the same
         os.ftruncate(number, 0)
         os.write(number, json.dumps(session).encode())
     return number
 
 
 def _holder(folder: Path) -> dict[str, Any]:
-    """Who holds the lock: `pid`, `host`, `started`; {} if that is not known, as in the moment between taking
-    it and writing that down, when the file may still name the one before."""
+    """The holder of the lock: `pid`, `host`, `started`; {} if unknown, as in the moment between taking the
+    lock and writing the file, which may still name the previous holder."""
     try:
         values = json.loads((folder / LOCK_FILE).read_text(encoding="utf-8"))
         holder = {name: values[name] for name in ("pid", "host", "started")}
@@ -496,14 +496,14 @@ def _holder(folder: Path) -> dict[str, Any]:
 
 
 def _earlier_sessions(folder: Path, *, name: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
-    """The sessions of the interrupted run in the folder, none if it is new; see `open_run` for what is
-    refused."""
+    """The sessions so far of the interrupted run in a folder, [] for a new one. Raises RunError if its name
+    or parameters differ."""
     if not (folder / RUN_FILE).exists():
         return []
     old_name, old, sessions = read_run_file(folder)
     before = with_those_of_before(old, parameters)
     _refuse_other(folder, "an interrupted", (old_name, before), (name, parameters))
-    if sessions[-1]["seconds"] is None:  # it was killed, about when a file of the run was last written
+    if sessions[-1]["seconds"] is None:  # killed, about when a file of the run was last written
         files = (path for path in folder.rglob("*") if path.suffix not in _NOT_OURS and path.is_file())
         last = max(path.stat().st_mtime for path in files if path.name != LOCK_FILE)
         killed = datetime.fromtimestamp(last, UTC).isoformat()
@@ -512,7 +512,7 @@ def _earlier_sessions(folder: Path, *, name: str, parameters: dict[str, Any]) ->
 
 
 def read_run_file(folder: Path) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
-    """Name, parameters and sessions of a run that has begun; raises RunError if its `run.json` is damaged."""
+    """Read name, parameters and sessions of a run. Raises RunError if its `run.json` cannot be read."""
     try:
         values = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
         name, parameters, sessions = str(values["name"]), dict(values["parameters"]), list(values["sessions"])
@@ -533,7 +533,7 @@ def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         before, now = old.get(name), new.get(name)
         words = [repr(side[name]) if name in side else "not given" for side in (old, new)]
         numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (before, now))
-        equal = before == now if numbers else words[0] == words[1]  # 4 is 4.0
+        equal = before == now if numbers else words[0] == words[1]  # 4 equals 4.0
         if not equal:
             changed.append(f"{name} is {words[1]}, in the run {words[0]}")
     return changed

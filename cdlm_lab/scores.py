@@ -1,8 +1,8 @@
-"""The one table of scores that every report holds, in long form: a row for each number.
+"""The table of scores that every report holds, in long form: one row for each number.
 
-An experiment hands its rows to `Run.write_report`; who reads a report takes `report.frame`, a pandas frame
-with a column for each field of `Score`. Before format 2 every experiment named its scores in its own way:
-`NAMINGS` knows these names, and is the only place that does.
+An experiment passes its rows to `Run.write_report`; `report.frame` returns them as a pandas DataFrame with a
+column for each field of `Score`. In reports of format 1, every experiment named its scores in its own way;
+`NAMINGS` is the only place that knows these names.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ Count = Annotated[int, _of_numpy]
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class Score:
-    """One number of a report. What tells two rows apart: system, split, group, metric and seed."""
+    """One number of a report. Its key (system, split, group, metric, seed) is unique within the report."""
 
     system: str = ""  # what was measured, such as a model; "" = the run itself
-    split: str = ""  # `train`, `dev`, `test`, or the name of another test set; "" = there is but one
-    group: str = ""  # the part or setting that is measured, such as `event` and `entity`; "" = all
-    metric: str  # `f1`, `conll/f1`, `perplexity`
+    split: str = ""  # `train`, `dev`, `test`, or the name of another test set; "" = there is only one
+    group: str = ""  # the subset or setting that is measured, such as `event` or `entity`; "" = all
+    metric: str  # such as `f1`, `conll/f1`, `perplexity`
     value: Number  # in [0, 1] unless the metric has another scale
     low: Number | None = None  # low, high: bounds of the 95% interval
     high: Number | None = None
     deviation: Number | None = None  # standard deviation over the seeds
-    n: Count | None = None  # how many items it is measured on
-    clusters: Count | None = None  # of how many groups of items the interval draws
-    # Of the one training measured; None = the row is of all, or nothing was trained.
+    n: Count | None = None  # number of items measured
+    clusters: Count | None = None  # number of groups of items that the interval resamples
+    # Seed of the one training run that is measured; None = the row covers all, or nothing was trained.
     seed: Count | None = None
-    seeds: Count | None = None  # of how many trainings it is the mean
-    # Two-sided, corrected for the number of tests (Holm), against the system `against`.
+    seeds: Count | None = None  # number of training runs whose mean this is
+    # Two-sided p-value of the test against the system `against`, Holm-corrected for the number of tests.
     p: Number | None = None
     against: str = ""
-    chance: Number | None = None  # what guessing reaches
-    note: str = ""  # anything else that belongs to it, as text
+    chance: Number | None = None  # value that guessing reaches
+    note: str = ""  # anything else about the number, as text
 
     def __post_init__(self) -> None:
         if (self.low is None) is not (self.high is None) or (self.low is not None and self.low > self.high):
@@ -57,7 +57,7 @@ class Score:
 
     @property
     def key(self) -> tuple[str, str, str, str, int | None]:
-        """What tells it from the other rows of its report."""
+        """(system, split, group, metric, seed), by which a row is unique in its report."""
         return self.system, self.split, self.group, self.metric, self.seed
 
 
@@ -66,8 +66,8 @@ COLUMNS = tuple(_DEFAULTS)
 
 
 def checked_rows(rows: object) -> list[Score]:
-    """Rows as JSON has them, or as they are; ValueError with the number of a row that is none, or a second
-    one of the same key."""
+    """Check rows, given as `Score` or as JSON mappings. Raises ValueError, with the index of the row, if one
+    is invalid or has the same key as an earlier row."""
     if not isinstance(rows, Sequence) or isinstance(rows, str):
         raise ValueError(f"scores is {rows!r} ({type(rows).__name__}); it must be a list of rows")
     checked: dict[tuple, Score] = {}
@@ -92,14 +92,14 @@ def _row(row: object, where: str) -> Score:
 
 
 def json_of(rows: Iterable[Score]) -> list[dict[str, Any]]:
-    """The rows as mappings, without the columns that say nothing of a row."""
+    """The rows as JSON mappings, without the columns in which a row has the default value."""
     return [
         {name: value for name in COLUMNS if (value := getattr(row, name)) != _DEFAULTS[name]} for row in rows
     ]
 
 
 def frame_of(rows: Iterable[Score]) -> pd.DataFrame:
-    """A pandas frame with a column for each field; a number that a row lacks is nan."""
+    """The rows as a pandas DataFrame with a column for each field of `Score`; missing numbers are nan."""
     import pandas as pd
 
     frame = pd.DataFrame([[getattr(row, name) for name in COLUMNS] for row in rows], columns=list(COLUMNS))
@@ -108,23 +108,23 @@ def frame_of(rows: Iterable[Score]) -> pd.DataFrame:
 
 
 def plain_name(row: Score) -> str:
-    """`cdlm/test/f1`: all that tells a row apart, for people."""
+    """A readable name of a row, made of its key: `cdlm/test/f1`."""
     seed = "" if row.seed is None else f"seed {row.seed}"
     return "/".join(filter(None, (row.system, row.group, row.split, row.metric, seed)))
 
 
-# ---- how scores were named before there were rows ----
+# ---- names of scores in reports of format 1 ----
 
 
 @dataclass(frozen=True, kw_only=True)
 class Naming:
     """How the reports of an experiment named their scores in format 1."""
 
-    name: str = "{metric}"  # the form of the names; a name of fewer parts is a metric of the run itself
-    # key of a score -> column, where it is not the same word
+    name: str = "{metric}"  # pattern of the names; a name with fewer parts is a metric of the run itself
+    # key of a score -> column of `Score`, where they differ
     columns: Mapping[str, str] = field(default_factory=lambda: {"label": "note"})
-    group: str = ""  # the parameter that is the group of all rows
-    # a row of the table of comparisons -> the row of scores that its p belongs to, and against what
+    group: str = ""  # parameter whose value is the group of all rows
+    # row of the table of comparisons -> key columns of the row that its p-value belongs to, and `against`
     test: Callable[[Mapping[str, Any]], dict[str, str]] | None = None
 
 
@@ -181,8 +181,8 @@ def rows_of_names(
     parameters: Mapping[str, Any],
     tables: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> list[Score]:
-    """The rows of a report of format 1: name -> {"value": ..., and what belongs to it}; KeyError, TypeError
-    or ValueError if it is not as its notebook wrote it."""
+    """Convert the scores of a report of format 1, name -> {"value": ..., other keys}, to rows. Raises
+    KeyError, TypeError or ValueError if they are not in the form that the experiment's notebook wrote."""
     naming = NAMINGS.get(experiment, Naming())
     tests = {}
     for row in tables.get("comparisons", ()) if naming.test else ():
@@ -202,7 +202,7 @@ def rows_of_names(
 
 
 def _place(naming: Naming, name: str) -> dict[str, str]:
-    """The columns that a name says."""
+    """The columns that are encoded in the name of a score."""
     form = naming.name.replace("{metric}", "(?P<metric>.+)")
     match = re.fullmatch(re.sub(r"{(\w+)}", r"(?P<\1>[^/]*)", form), name, re.DOTALL)
     place = match.groupdict() if match else {"metric": name}
@@ -212,7 +212,7 @@ def _place(naming: Naming, name: str) -> dict[str, str]:
 
 
 def _columns(naming: Naming, score: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, Number]]]:
-    """The columns of a score, and further numbers that have none."""
+    """The columns of a score, and (key, value) of its further numbers, for which there is no column."""
     columns, further, notes = {}, [], []
     for key, value in score.items():
         column = naming.columns.get(key, key)

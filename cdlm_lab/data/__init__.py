@@ -1,1 +1,1 @@
-"""Records, readers and the embedded corpus: no torch, no transformers."""
+"""Records, corpus readers and the embedded corpus; nothing here imports torch or transformers."""

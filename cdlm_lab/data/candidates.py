@@ -1,8 +1,8 @@
 """Answer sentence selection: questions with candidate answers from WikiQA, TREC-QA and ASNQ.
 
-A question none of whose candidates is right, or all of whose are, ranks the same under every model: the clean
-setting leaves it out of dev and test (MSPP paper, section 4.1 and appendix A), which cuts WikiQA to 857, 122
-and 237 questions, TREC-QA to 65 and 68.
+A question whose candidates are all right or all wrong scores the same under every model, so the clean setting
+leaves it out of dev and test (MSPP paper, section 4.1 and appendix A), which cuts WikiQA to 857, 122 and 237
+questions, TREC-QA to 65 and 68.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _SPLITS = ("train", "dev", "test")
 _LABELS = {"0": False, "1": True}
 _ASNQ_LABELS = {"1": False, "2": False, "3": False, "4": True}
 
-Parts = dict[str, tuple[Path, ...]]  # train, dev, test: those that a folder has -> arguments of the reader
-_Row = tuple[int, str, str, str, str]  # line; id, question, candidate and label, unchecked
+Parts = dict[str, tuple[Path, ...]]  # split (train, dev, test) that a folder has -> arguments of the reader
+_Row = tuple[int, str, str, str, str]  # line number; id, question, candidate and label, not yet checked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateCounts:
-    """The size of a list of sets; `right` are candidates, `without_right` and `without_wrong` questions."""
+    """Counts over candidate sets: `right` of candidates, `without_right` and `without_wrong` of questions."""
 
     questions: int
     candidates: int
@@ -45,7 +45,7 @@ class CandidateCounts:
 
 
 class _Question(NamedTuple):
-    """A question, unchecked; `candidates`: line, text, label."""
+    """A question that is not yet checked; `candidates`: line number, text and label of each."""
 
     line: int
     id: str
@@ -54,19 +54,19 @@ class _Question(NamedTuple):
 
 
 def read_candidate_sets(folder: str | Path, split: str) -> list[CandidateSet]:
-    """The questions of train, dev or test in a folder, in order; not only the clean ones."""
+    """Read the questions of a split (train, dev or test) in a folder, in order; not only the clean ones."""
     form, parts = _parts(folder, split)
     return list(_READERS[form][1](*parts))
 
 
 def format_of(folder: str | Path) -> str:
-    """The data set that a folder has: "wikiqa", "trecqa" or "asnq"."""
+    """The name of the data set in a folder: "wikiqa", "trecqa" or "asnq"; raises DataError if none."""
     return _format_and_parts(folder)[0]
 
 
 def checksum_of(folder: str | Path, split: str) -> str:
-    """SHA-256 (hexadecimal) that names what `read_candidate_sets` gives: over the names and bytes of the
-    split's files, wherever the folder lies."""
+    """SHA-256 (hexadecimal) that identifies what `read_candidate_sets` returns: over the names and bytes of
+    the split's files, wherever the folder lies."""
     form, parts = _parts(folder, split)
     values = [form, READERS_VERSION, split_named(split)]
     for part in parts:
@@ -98,17 +98,17 @@ def _format_and_parts(folder: str | Path) -> tuple[str, Parts]:
 
 
 def is_clean(candidates: CandidateSet) -> bool:
-    """True if the question has a right candidate and a wrong one."""
+    """True if the question has at least one right and at least one wrong candidate."""
     return any(candidates.correct) and not all(candidates.correct)
 
 
 def clean_sets(sets: Iterable[CandidateSet]) -> list[CandidateSet]:
-    """The clean ones, in order."""
+    """The sets with at least one right and at least one wrong candidate, in order."""
     return list(filter(is_clean, sets))
 
 
 def counts_of(sets: Iterable[CandidateSet]) -> CandidateCounts:
-    """Questions and candidates of `sets`, which are gone through once."""
+    """Count the questions and candidates of `sets`, which is iterated over once."""
     labels = [one.correct for one in sets]
     return CandidateCounts(
         questions=len(labels),
@@ -120,7 +120,7 @@ def counts_of(sets: Iterable[CandidateSet]) -> CandidateCounts:
 
 
 def read_wikiqa(path: str | Path) -> Iterator[CandidateSet]:
-    """WikiQA (Yang, Yih and Meek 2015) in its official files, one question at a time; `id` is the QuestionID.
+    """Yield the questions of an official WikiQA file (Yang, Yih and Meek 2015); `id` is the QuestionID.
 
         QuestionID  Question        DocumentID  DocumentTitle  SentenceID  Sentence                Label
         Q1          what is a kiln  D1          Kiln           D1-0        A kiln is an oven ...   1
@@ -134,20 +134,20 @@ def read_wikiqa(path: str | Path) -> Iterator[CandidateSet]:
 
 
 def wikiqa_files(folder: Path) -> Parts:
-    """The `WikiQA-{split}.tsv` of a folder."""
+    """Split -> the file `WikiQA-{split}.tsv`, for the splits that a folder has."""
     return _present({split: files.present_file(folder, f"WikiQA-{split}.tsv") for split in _SPLITS})
 
 
 def read_asnq(path: str | Path, listed: str | Path | None = None) -> Iterator[CandidateSet]:
-    """ASNQ (Garg, Vu and Moschitti 2020): question, sentence and label, tabs between; one question at a time.
+    """Yield the questions of an ASNQ file (Garg, Vu and Moschitti 2020); a line is question, sentence, label.
 
         who wrote the iron heel     The Iron Heel is a novel by Jack London.     4
 
-    Labels say whether the sentence stands in the long answer of Natural Questions, and whether the short
-    answer stands in the sentence: 1 neither, 2 the second, 3 the first, 4 both. Only 4 is right. Neighbouring
-    lines of one question are a set, called "{file}:{number}", counting from 0, whether it is listed or not.
+    Labels say whether the sentence is in the long answer of Natural Questions, and whether it contains the
+    short answer: 1 neither, 2 only the latter, 3 only the former, 4 both. Only 4 is right. Consecutive lines
+    of one question are a set with the id "{file}:{number}", counted from 0 over all, listed or not.
 
-    `listed`: a file with a question on each line; only these are read, and others are not even checked.
+    `listed`: a file with a question on each line; other questions are neither read nor checked.
     """
     path = Path(path)
     wanted = None if listed is None else {text.strip() for _, text in read_lines(listed)}
@@ -167,8 +167,9 @@ def _asnq_rows(path: Path, wanted: set[str] | None) -> Iterator[_Row]:
 
 
 def asnq_files(folder: Path) -> Parts:
-    """`train.tsv`, `dev.tsv` and `test.tsv`, which the release has not: `unique.dev` and `unique.test` beside
-    dev.tsv list its questions that are dev and test (Soldaini and Moschitti 2020, as in the MSPP paper)."""
+    """Split -> `train.tsv`, `dev.tsv`, `test.tsv` of a folder. The release has no test.tsv: there,
+    `unique.dev` and `unique.test` list the questions of dev.tsv for dev and test (Soldaini and Moschitti
+    2020; MSPP paper)."""
     parts = _present({split: files.present_file(folder, f"{split}.tsv") for split in _SPLITS})
     lists = _present({split: files.present_file(folder, f"unique.{split}") for split in ("dev", "test")})
     if "test" not in parts and "dev" in parts and len(lists) == 2:
@@ -180,7 +181,7 @@ _TAGS = {"positive": "1", "negative": "0"}
 _QUESTION = re.compile(r"<QApairs id=(?P<quote>['\"])(?P<id>.+)(?P=quote)>")
 _OPENING = {f"<{name}>": name for name in ("question", *_TAGS)}
 _CLOSED = "</QApairs>"
-# The larger training set and the clean questions are what the MSPP paper used, and come first.
+# In order of preference: the MSPP paper used the larger training set and the clean questions.
 _FOLDERS = {
     "train": ("train-all", "train"),
     "dev": ("clean-dev", "raw-dev"),
@@ -190,10 +191,10 @@ _FILES = {"train": ("TRAIN-ALL.xml", "TRAIN.xml"), "dev": ("DEV.xml",), "test": 
 
 
 def read_trecqa(path: str | Path) -> Iterator[CandidateSet]:
-    """TREC-QA (Wang, Smith and Mitamura 2007, as prepared by Yao et al. 2013), one question at a time.
+    """Yield questions of TREC-QA (Wang, Smith and Mitamura 2007, as prepared by Yao et al. 2013).
 
-    `path`: a folder of token files, in lower case, whose lines belong together, or an XML file with the same
-    pairs in their case. It is no true XML ("&" stands bare); of an element the first line is its tokens:
+    `path`: a folder of parallel token files, in lower case, or an XML file with the same pairs in their
+    original case. It is not valid XML ("&" is not escaped); the first line of an element holds its tokens:
 
         clean-test/a.toks     who wrote blue mill ?        <QApairs id='32.1'>
         clean-test/b.toks     blue mill has 300 pages .    <question>
@@ -201,7 +202,7 @@ def read_trecqa(path: str | Path) -> Iterator[CandidateSet]:
         clean-test/id.txt     32.1                         </question>
                                                            <negative> ... </negative></QApairs>
 
-    Tokens are joined by spaces and stay what they are ("-lrb-" for a bracket). Questions without candidates,
+    Tokens are joined by spaces and not changed ("-lrb-" stays for a bracket). Questions without candidates,
     of which the XML files have 1, 1 and 5, are left out.
     """
     path = Path(path)
@@ -212,13 +213,13 @@ def read_trecqa(path: str | Path) -> Iterator[CandidateSet]:
 
 
 def trecqa_files(folder: Path) -> Parts:
-    """A folder of token files for each split, or an XML file if there are no such folders. The XML files hold
-    the raw questions, of which the same 65 and 68 are clean."""
+    """Split -> folder of token files, or XML file if there are no such folders at all. The XML files hold the
+    raw questions, of which the same 65 and 68 are clean."""
     tokens = {
         split: next((folder / name for name in names if (folder / name / "a.toks").is_file()), None)
         for split, names in _FOLDERS.items()
     }
-    # Never some of each: a model would be trained on lower case and tested on capitals.
+    # Never a mixture: a model would be trained on lower-case text and tested on text with capitals.
     xml = {split: files.present_file(folder, *names) for split, names in _FILES.items()}
     return _present(tokens if any(tokens.values()) else xml)
 
@@ -236,8 +237,8 @@ def _token_rows(places: dict[str, Path]) -> Iterator[_Row]:
 
 
 def _xml_questions(path: Path) -> Iterator[_Question]:
-    current: _Question | None = None  # that is not closed yet
-    tag, opened, tokens = "", 0, None  # of the element that is not closed yet
+    current: _Question | None = None  # the question that is not closed yet
+    tag, opened, tokens = "", 0, None  # tag, line and tokens of the element that is not closed yet
     for line, raw in read_lines(path):
         text = raw.strip()
         begun = _QUESTION.fullmatch(text)
@@ -289,7 +290,7 @@ def _present(paths: Mapping[str, Path | None]) -> Parts:
 
 
 def _neighbours(rows: Iterable[_Row]) -> Iterator[_Question]:
-    """Questions of rows: those that follow each other with the same id and question are one."""
+    """Group rows into questions: consecutive rows with the same id and question are one."""
     for (name, question), members in groupby(rows, key=lambda row: row[1:3]):
         candidates = [(line, text, label) for line, _, _, text, label in members]
         yield _Question(candidates[0][0], name, question, candidates)
@@ -298,9 +299,9 @@ def _neighbours(rows: Iterable[_Row]) -> Iterator[_Question]:
 def _checked(
     questions: Iterable[_Question], *, places: Path | Mapping[str, Path], labels: Mapping[str, bool] = _LABELS
 ) -> Iterator[CandidateSet]:
-    """The set of each question. A candidate that is given twice stays twice, as in published numbers.
+    """Check questions and yield their sets. Duplicate candidates are kept, as published numbers count them.
 
-    `places`: where everything stands, or the file of each field; `labels`: how they write wrong and right.
+    `places`: the file of all fields, or of each field; `labels`: label in the file -> whether it means right.
     """
     file_of = places if isinstance(places, Mapping) else dict.fromkeys(TOKEN_FILES, places)
     lines: dict[str, int] = {}

@@ -1,15 +1,15 @@
-"""Claims to verify by their evidence, from files of the FEVER family (MSPP paper, section 3.1).
+"""Readers of claims with evidence for fact verification: FEVER and relatives (MSPP paper, section 3.1).
 
-A folder may hold, compressed or not (a plain file goes before a compressed one of the same name):
+A folder may hold, compressed or not (a plain file is preferred to a compressed one of the same name):
 
 - FEVER with KGAT's evidence: `bert_dev.json`, `bert_test.json` and, if it is there, `bert_train.json`;
 - or else FM2: `fm2_dev.jsonl`, `fm2_test.jsonl` and `fm2_train.jsonl`, or the same without `fm2_`;
 - FeverSymmetric, which is a test set of its own, "symmetric": `fever_symmetric_test.jsonl` (version 0.2) or,
   without that, `fever_symmetric_full.jsonl` (version 0.1), both also with `v0.2_` or `v0.1_` before it.
 
-Without a training file, a fifth of the pages of the dev file is dev, the others are train. A single file of
-FEVER or FM2, recognised by its first record, is divided into train, dev and test, the last two a fifth of the
-pages each; one of FeverSymmetric is "symmetric".
+Without a training file, the claims of a fifth of the pages of the dev file are dev and the others train. A
+single file of FEVER or FM2, recognised by its first record, is divided into train, dev and test, with a fifth
+of the pages for each of the last two; a single file of FeverSymmetric is "symmetric".
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FeverLabel = Literal["SUPPORTS", "REFUTES", "NOT ENOUGH INFO"]
 Evidence = Literal["retrieved", "gold"]
 LABELS = ("supported", "refuted", "not enough info")
 SETS = ("train", "dev", "test", "symmetric")
-HELD_OUT = 0.2  # share of the pages for each split that is divided off a file
+HELD_OUT = 0.2  # share of the pages for each split but the first, where a file is divided into splits
 READERS_VERSION = "1"  # part of every checksum; raise it when a reader makes other claims of the same files
 
 _LABELS = dict(zip(get_args(FeverLabel), LABELS, strict=True))
@@ -54,15 +54,15 @@ _LOOKED_FOR = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidencedClaim:
-    """A claim and the sentences by which it is to be judged."""
+    """A claim and the evidence sentences by which it is to be verified."""
 
     id: str  # unique within its source
     text: str
-    # In the source's order, "title. sentence" where it knows titles; () = nothing was retrieved.
+    # In the source's order, "title. sentence" where titles are known; () = no evidence was retrieved.
     evidence: tuple[str, ...]
-    # One of LABELS, by the evidence there is, not by what was retrieved of it; None = not known.
+    # One of LABELS, by all evidence that exists, not only what was retrieved of it; None = not known.
     label: str | None
-    # A page or story that claims share: they are in one split, and confidence intervals resample groups.
+    # Page or story: claims of one group are in the same split, and confidence intervals resample groups.
     group: str
 
 
@@ -106,15 +106,15 @@ class _Symmetric(_Labelled):
 
 
 def read_fever(path: str | Path, *, most_evidence: int = 5) -> Iterator[EvidencedClaim]:
-    """Claims of FEVER (Thorne et al. 2018) with KGAT's evidence (Liu et al. 2020), one at a time.
+    """Yield claims of FEVER (Thorne et al. 2018) with KGAT's evidence (Liu et al. 2020), one at a time.
 
         {"id": 91198, "claim": "Ann Lee wrote Blue Mill.", "label": "SUPPORTS",
          "evidence": [["Blue_Mill", 0, "Blue Mill LRB 1999 RRB is a novel by Ann Lee .", 0.97], ...]}
 
-    Evidence is page, number of the sentence there, sentence, and a score that is not read. The first
-    `most_evidence` filled sentences count: KGAT's own script put the annotated ones of train and dev first,
-    not those of test, which flatters dev (the paper's Table 3: 81.2 for dev, 74.4 for test). The group of a
-    claim is the page of its first evidence.
+    A row of evidence is a page, the number of a sentence there, the sentence, and a score that is not read.
+    The first `most_evidence` non-empty sentences are used: KGAT's own script put the annotated (gold) ones
+    first in train and dev, but not in test, which makes dev easier (the MSPP paper's Table 3: 81.2 for dev,
+    74.4 for test). The group of a claim is the page of its first evidence, or its id if it has none.
     """
     for record in read_json_lines(path, _Fever, unique="id"):
         fields = record.fields
@@ -127,16 +127,16 @@ def read_fever(path: str | Path, *, most_evidence: int = 5) -> Iterator[Evidence
 def read_fm2(
     path: str | Path, *, evidence: Evidence = "retrieved", most_evidence: int = 5
 ) -> Iterator[EvidencedClaim]:
-    """Claims of FM2 (Eisenschlos et al. 2021), which players wrote to mislead each other, one at a time.
+    """Yield claims of FM2 (Eisenschlos et al. 2021), which players wrote to mislead each other.
 
         {"id": "01EI", "text": "Filming of Gandhi was delayed.", "label": "SUPPORTS",
          "wikipedia_page": "Gandhi (film)", "gold_evidence": [{"section_header": "Production", "text":
          "..."}], "retrieved_evidence": [{"section_header": "Plot", "text": "..."}, ...]}
 
-    "retrieved" evidence is the result of a search, ten sentences of the page, and behind these the gold ones
-    that it missed; "gold" is what the author chose. Of 2,549 claims of dev and test, the first five retrieved
-    sentences hold all gold ones for 42% and one of them for 52%, the first ten for 59% and 69%. The first
-    `most_evidence` filled sentences count. The group of a claim is its page.
+    "retrieved" evidence is ten sentences of the page that a search found, followed by the gold ones that it
+    missed; "gold" evidence is what the author chose. Of 2,549 claims of dev and test, the first five
+    retrieved sentences include all gold ones for 42% and one of them for 52%, the first ten for 59% and 69%.
+    The first `most_evidence` non-empty sentences are used. The group of a claim is its page.
     """
     for record in read_json_lines(path, _Retrieved if evidence == "retrieved" else _Gold, unique="id"):
         page = record.fields.wikipedia_page
@@ -145,13 +145,13 @@ def read_fm2(
 
 
 def read_fever_symmetric(path: str | Path) -> Iterator[EvidencedClaim]:
-    """Claims of FeverSymmetric (Schuster et al. 2019), each with its one sentence, one at a time.
+    """Yield claims of FeverSymmetric (Schuster et al. 2019), each with its one evidence sentence.
 
         {"id": "111897", "claim": "...", "evidence_sentence": "...", "label": "REFUTES"}
 
-    Of four pairs of a claim and a sentence two are supported and two refuted, so that the claim alone tells
-    nothing. Version 0.2 calls the sentence `evidence`. The ids of the added pairs are those of the first with
-    0000002, 0000003 or 0000004 behind; the group of a claim is the id of the first.
+    Of each four pairs of a claim and a sentence, two are supported and two refuted, so that the claim alone
+    does not predict the label. Version 0.2 names the sentence `evidence`. The id of an added pair is that of
+    the original pair followed by 0000002, 0000003 or 0000004; the group of a claim is the original's id.
     """
     for record in read_json_lines(path, _Symmetric, unique="id"):
         fields = record.fields
@@ -160,20 +160,21 @@ def read_fever_symmetric(path: str | Path) -> Iterator[EvidencedClaim]:
 
 
 def plain_text(text: str) -> str:
-    """FEVER's tokenised text with plain brackets and quotes: "-LRB- born 1950 -RRB-" is "( born 1950 )"."""
+    """Restore brackets and quotes in FEVER's tokenised text: "-LRB- born 1950 -RRB-" is "( born 1950 )"."""
     for pattern, plain in _ESCAPES:
         text = pattern.sub(plain, text)
     return text.replace("``", '"').replace("''", '"')
 
 
 def plain_title(title: str) -> str:
-    """Name of a page as it is read: "Soul_Food_-LRB-film-RRB-" is "Soul Food (film)"."""
+    """Readable title of a Wikipedia page: "Soul_Food_-LRB-film-RRB-" is "Soul Food (film)"."""
     return _COLON.sub(":", plain_text(title.replace("_", " ")))
 
 
 def split_claims(claims: Iterable[EvidencedClaim], into: Sequence[str]) -> dict[str, list[EvidencedClaim]]:
-    """Claims by split, where the source has none: each but the first gets about the share HELD_OUT of the
-    groups, by a hash of their names, so that adding or reordering claims moves no others."""
+    """Divide claims of a source without splits into the splits `into`. Each but the first gets about the
+    share HELD_OUT of the groups, by a hash of their names, so that adding or reordering claims moves no
+    others."""
     splits: dict[str, list[EvidencedClaim]] = {name: [] for name in into}
     for claim in claims:
         digest = hashlib.sha256(f"claims/0/{claim.group}".encode()).digest()
@@ -183,7 +184,7 @@ def split_claims(claims: Iterable[EvidencedClaim], into: Sequence[str]) -> dict[
 
 
 class _Part(NamedTuple):
-    """Where the claims of a set are. `into`: the splits that its file is divided into; () = it is not."""
+    """The file of a set, and its format. `into`: splits that the file is divided into; () = it is not."""
 
     path: Path
     format: str
@@ -193,8 +194,8 @@ class _Part(NamedTuple):
 def read_claims(
     path: str | Path, split: str, *, evidence: Evidence = "retrieved", most_evidence: int = 5
 ) -> list[EvidencedClaim]:
-    """The claims of one of SETS in a folder or file, in its order. `evidence` is for FM2; FEVER has no gold
-    evidence, and FeverSymmetric one sentence, the same for both."""
+    """Read the claims of one of SETS from a folder or file, in its order. `evidence` matters for FM2: FEVER
+    has no gold evidence (a DataError), and FeverSymmetric one sentence, which serves as both."""
     check_choice("evidence", evidence, get_args(Evidence))
     check_least(most_evidence=most_evidence)
     file, form, into = _part(Path(path), split)
@@ -216,13 +217,13 @@ def read_claims(
 
 
 def claim_sets(path: str | Path) -> tuple[str, ...]:
-    """Those of SETS that a folder or file has, at least one."""
+    """The names of SETS that a folder or file has. Raises DataError if it has none."""
     return tuple(name for name in SETS if name in _parts(Path(path)))
 
 
 def checksum_of(path: str | Path, split: str) -> str:
-    """SHA-256 (hexadecimal) that names the claims of a set: over name and bytes of its file, and how it is
-    divided. Where the folder lies does not matter."""
+    """SHA-256 (hexadecimal) that identifies the claims of a set: over the name and bytes of its file,
+    wherever the folder lies, and the rule by which the file is divided."""
     file, form, into = _part(Path(path), split)
     rule = [*into, str(HELD_OUT)] if into else []
     words = [READERS_VERSION, form, split, *rule, file.name, files.sha256_of_file(file)]
@@ -239,7 +240,7 @@ def _part(path: Path, split: str) -> _Part:
 
 
 def _parts(path: Path) -> dict[str, _Part]:
-    """What is there, by set; never empty."""
+    """Set -> its file, for all sets that are there. Raises DataError if there is none."""
     if not path.exists():
         raise DataError(path, "no such file or folder", _LOOKED_FOR, field="claims")
     parts = _parts_of_folder(path) if path.is_dir() else _parts_of_file(path)

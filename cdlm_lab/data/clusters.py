@@ -1,8 +1,8 @@
-"""Clusters of related documents for pre-training: the embedded corpus by name, others by their path.
+"""Readers of clusters of related documents for pre-training: the embedded corpus by name, others by path.
 
-The format of a path is recognised by its names, its entries or its first record; SHAPES lists them. Where a
-corpus has no splits, a hash of the clusters' ids decides (90/5/5). Clusters keep the order of the files.
-Clusters of one document and empty documents pass: they are dropped and counted when the corpus is tokenised.
+The format of a path is recognised by file names, folder entries or the first record; SHAPES lists all. Where
+a corpus has no splits, a hash of each cluster's id decides (90/5/5). Clusters keep the order of the files.
+Clusters of one document and empty documents are yielded; tokenising the corpus drops and counts them.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ SHAPES = (
     "a folder with CL-SciSumm or ScisummNet (cl_scisumm_2018.tar.xz, scisummnet_2019.tar.xz, or unpacked)",
 )
 READERS_VERSION = "1"  # part of every checksum; raise it when a reader makes other texts of the same files
-LEAST_CHARACTERS = 20  # of a sentence in a paragraph
+LEAST_CHARACTERS = 20  # minimum length of a sentence in a paragraph
 _SHARES = "where a corpus has no splits, 1 cluster in 20 is for validation and 1 in 20 for test"
 
 
 class CorpusFormat(NamedTuple):
-    """How to read a path: (path, split=) -> its clusters, or the files these come from, (path) -> those of
-    all splits; and the files of a folder that are not read and look as if they were meant to be."""
+    """How to read a path: `read(path, split=)` yields clusters, `files(path, split=)` the files they come
+    from (without split, of all splits), and `others(path)` the files of a folder that are ignored, perhaps by
+    mistake."""
 
     name: str
     read: Callable[..., Iterator[Cluster]]
@@ -55,15 +56,16 @@ class CorpusFormat(NamedTuple):
 def open_corpus(
     corpus: str, *, split: Split, size: int = 0, seed: int = 0, by_topic: bool = False
 ) -> Iterator[Cluster]:
-    """Clusters of one split, one at a time.
+    """Yield the clusters of one split, one at a time.
 
-    `corpus`: "storyworld", or a path to one of SHAPES. `size`: at most so many, the first ones; 0 = all
+    `corpus`: "storyworld", or a path to one of SHAPES. `size`: only so many clusters, the first ones; 0 = all
     (storyworld has no end and needs a number). `seed`: of storyworld; files are read in their own order.
-    `by_topic`: of storyworld the digest of each story, not its reports.
-    Raises DataError for no such path, or none of SHAPES; and, while reading, for faults and an empty split.
+    `by_topic`: of storyworld, yield a digest of each story, with a paragraph per topic, and not its reports.
+    Raises DataError if there is no such path or it is none of SHAPES; and, while reading, if a file is faulty
+    or the split empty.
     """
     _check(corpus, split, size)
-    if corpus == STORYWORLD:  # imported here: the word stock is large
+    if corpus == STORYWORLD:  # imported here, as its word stock is large
         from cdlm_lab.data.storyworld.stories import digest, stories
 
         if by_topic:
@@ -76,8 +78,8 @@ def open_corpus(
 def corpus_checksum(
     corpus: str, *, split: Split, size: int = 0, seed: int = 0, by_topic: bool = False
 ) -> str:
-    """SHA-256 (hexadecimal) that names what `open_corpus` yields for the same arguments: over the bytes and
-    names of the split's files, wherever the folder lies, or storyworld's generator version and seed."""
+    """SHA-256 (hexadecimal) that identifies what `open_corpus` yields for the same arguments: over names and
+    bytes of the split's files, wherever the folder lies, or over storyworld's generator version and seed."""
     _check(corpus, split, size)
     if corpus == STORYWORLD:
         from cdlm_lab.data.storyworld.stories import GENERATOR_VERSION
@@ -93,8 +95,7 @@ def corpus_checksum(
 
 
 def passed_over(corpus: str) -> list[str]:
-    """Files in a folder of clusters that are not read, by their paths in it: no texts, or outside
-    clusters."""
+    """Relative paths of files in a folder of clusters that are not read: no texts, or outside clusters."""
     if corpus == STORYWORLD:
         return []
     path = _path(corpus)
@@ -102,7 +103,7 @@ def passed_over(corpus: str) -> list[str]:
 
 
 def detect_format(corpus: str | Path) -> CorpusFormat:
-    """The format of a path. Raises DataError if there is no such path, or it is none of SHAPES."""
+    """The format of a path. Raises DataError if the path does not exist or has none of SHAPES."""
     path = _path(corpus)
     if not path.exists():
         raise DataError(path, "no such file or folder", f"give {' | '.join(SHAPES)}", field="corpus")
@@ -155,12 +156,12 @@ def _read(path: Path, form: CorpusFormat, split: Split, size: int) -> Iterator[C
 
 
 def read_cluster_folder(path: Path, split: Split) -> Iterator[Cluster]:
-    """Clusters of a folder, in order of their names.
+    """Yield the clusters of a folder, in order of their names.
 
         my_corpus/flood_in_the_valley/daily.txt, evening_post.txt, radio.txt
         my_corpus/harbour_strike/a.txt, b.txt
 
-    Files end in `.txt` or `.TXT`, plain or compressed; an empty one beside a filled one is an empty document.
+    Files end in `.txt` or `.TXT`, plain or compressed; an empty one beside others is an empty document.
     Clusters are split by a hash of their names, unless they lie in folders `train`, `validation` and `test`.
     """
     seen: dict[str, Path] = {}
@@ -173,14 +174,14 @@ def read_cluster_folder(path: Path, split: Split) -> Iterator[Cluster]:
 
 
 def cluster_files(path: Path, split: Split | None = None) -> Iterator[Path]:
-    """The texts of the clusters of `split` (None: of all), in order."""
+    """The text files of the clusters of `split` (None = of all splits), in order."""
     for own_split, cluster in _cluster_folders(path):
         if split in (None, own_split):
             yield from _texts(cluster)
 
 
 def other_files(path: Path) -> list[Path]:
-    """Files, and folders within clusters, that are not read: no texts, or texts beside the clusters."""
+    """What is not read: all files beside the clusters, and within clusters everything that is no text."""
     clusters = [folder for _, folder in _cluster_folders(path)]
     above = dict.fromkeys([path, *(folder.parent for folder in clusters)])
     beside = (entry for folder in above for entry in entries(folder) if not entry.is_dir())
@@ -206,7 +207,7 @@ def _read_cluster(folder: Path) -> Cluster:
 
 
 def _cluster_folders(path: Path) -> Iterator[tuple[Split, Path]]:
-    """(split, folder) of every cluster, in order of names."""
+    """Yield (split, folder) of every cluster, in the order of the names."""
     for folder in filter(Path.is_dir, entries(path)):
         split = SPLIT_NAMES.get(files.checked_path(folder).name)
         if split is None or _texts(folder):  # a cluster may be called "test"
@@ -260,20 +261,20 @@ class _Event(_Cluster):
 
 
 def read_cluster_jsonl(path: Path, split: Split) -> Iterator[Cluster]:
-    """Clusters of a user's own file, one a line, in order.
+    """Yield the clusters of a user's own JSON-lines file, one on each line, in order.
 
         {"id": "flood", "split": "test",
          "documents": ["Text.", {"id": "b", "title": "Title", "text": "Text."}]}
 
     A title becomes the first line of what the model reads. Documents without an id are numbered from 0.
-    Without "split" it is a hash of the id.
+    Without "split", a hash of the id decides.
     """
     return _read_records(path, split, _Cluster, otherwise=hashed_split)
 
 
 def read_allsides(path: Path, split: Split) -> Iterator[Cluster]:
-    """Full news articles from AllSides, one event a line; a file without splits (`allsides_weak_clusters`) is
-    all for training.
+    """Yield clusters of full news articles from AllSides, one event per line; records without a split (those
+    of `allsides_weak_clusters`) belong to train.
 
         {"cluster_id": "a", "split": "train", "docs": [{"id": "b", "title": "Title", "text": "Text."}]}
     """
@@ -283,7 +284,7 @@ def read_allsides(path: Path, split: Split) -> Iterator[Cluster]:
 def _read_records(
     path: Path, split: Split, kind: type[_Cluster], *, otherwise: Callable[[str], Split]
 ) -> Iterator[Cluster]:
-    """`otherwise`: the split of a cluster, by its id, if its record has none."""
+    """Yield the clusters of a split. `otherwise`: id of a cluster -> its split, if the record has none."""
     field = kind.model_fields["documents"].alias or "documents"
     for record in files.read_json_lines(path, kind, unique="id"):
         documents: dict[str, Document] = {}
@@ -300,19 +301,19 @@ def _read_records(
 
 
 def _headed(title: str | None, body: str) -> str:
-    """The title as first line; neither part leaves a blank line if it is empty."""
+    """The text with the title as its first line; an empty title or body leaves no blank line."""
     return "\n".join(part for part in (title, body) if part)
 
 
 def read_news_clusters(folder: Path, split: Split) -> Iterator[Cluster]:
-    """Clusters of all files of a folder, in order: AllSides (`allsides_*.jsonl`) or NeuS."""
+    """Yield the clusters of all files of a folder, in order: AllSides (`allsides_*.jsonl`) or NeuS."""
     for file in news_files(folder, split=split):
         yield from (read_neus if _is_neus(file) else read_allsides)(file, split)
 
 
 def news_files(folder: Path, split: Split | None = None) -> list[Path]:
-    """The files of a folder that may hold clusters of `split` (None: of any), sorted. Of a folder with both
-    these are its AllSides files alone, since NeuS has parts of the same texts."""
+    """The files of a folder that may hold clusters of `split` (None = of any), sorted. If it has files of
+    both corpora, only those of AllSides, since NeuS consists of parts of the same texts."""
     present = [path for path in entries(folder) if path.is_file()]
     if full_texts := [path for path in present if re.match(r"allsides_.*\.jsonl$", plain_name(path))]:
         return full_texts
@@ -324,7 +325,7 @@ def _is_neus(path: Path) -> bool:
 
 
 def read_neus(path: Path, split: Split) -> Iterator[Cluster]:
-    """Openings of news articles (Lee et al. 2022, "NeuS") from `neus_<split>.source`, one event a line.
+    """Yield openings of news articles (Lee et al. 2022, "NeuS") of `neus_<split>.source`, one event per line.
 
         TITLE=> Title ARTICLE=> Text. [SEP] TITLE=> Title ARTICLE=> Text.
 
@@ -366,9 +367,9 @@ def read_multi_news(path: Path, split: Split) -> Iterator[Cluster]:
     """Multi-News (Fabbri et al. 2019): a folder with `train.txt.src`, `val.txt.src` and `test.txt.src` (or
     `.src.cleaned`), or one such file, whose clusters are split by a hash of their ids (`train-0`).
 
-    One cluster a line, documents separated by `|||||` or `story_separator_special_tag`; one more separator at
-    the end of a line begins no document (in the released CDLM code it does). NEWLINE_CHAR tokens become line
-    breaks. Empty documents and blank lines are kept, as summaries count the lines of a published file.
+    Each line is a cluster; `|||||` or `story_separator_special_tag` separates its documents. A separator at
+    the end of a line begins no further document (in the released CDLM code it does). NEWLINE_CHAR tokens
+    become line breaks. Empty documents and blank lines are kept, as the summaries go by line number.
     """
     if not path.is_dir():
         yield from (cluster for cluster in _read_file(path) if hashed_split(cluster.id) == split)
@@ -384,7 +385,7 @@ def _is_multi_news(path: Path) -> bool:
 
 
 def multi_news_files(folder: Path, split: Split | None = None) -> list[Path]:
-    """The files of a folder with the clusters of `split` (None: of all), by name; [] if there are none."""
+    """The files of a folder with the clusters of `split` (None = of all), by name; [] if there are none."""
     present: dict[Split, Path] = {}
     for path in entries(folder):
         own_split = SPLIT_NAMES.get(files.plain_stem(path))
@@ -415,7 +416,7 @@ def _read_file(path: Path) -> Iterator[Cluster]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paragraphed:
-    """A document as paragraphs of sentences, both in order; no paragraph is empty, but there may be none."""
+    """A document as paragraphs of sentences, both in order. No paragraph is empty; there may be none."""
 
     id: str
     paragraphs: tuple[tuple[str, ...], ...]
@@ -424,19 +425,18 @@ class Paragraphed:
 def paragraph_documents(
     corpus: str, split: Split, *, size: int = 0, seed: int = 0, by_topic: bool = False
 ) -> Iterator[Paragraphed]:
-    """The documents of the clusters that `open_corpus` yields, one at a time, those without paragraphs
-    too."""
+    """Yield the paragraphs of each document of the clusters of `open_corpus`, even if it has none."""
     clusters = open_corpus(corpus, split=split, size=size, seed=seed, by_topic=by_topic)
     return (paragraphed(document) for cluster in clusters for document in cluster.documents)
 
 
 def paragraphed(document: Document) -> Paragraphed:
-    """The paragraphs of a text, for pre-training (MSPP paper, section 3.4), white space made single.
+    """Divide a text into paragraphs for pre-training (MSPP paper, section 3.4), with single white space.
 
-    A paragraph ends at a line break (the paper's code cuts at blank lines, of which many corpora have none,
-    and drops paragraphs under 60 characters and documents under 200). Sentences are the source's, else
-    sentencex's; one over a line break stays where it starts, and one of fewer than `LEAST_CHARACTERS` is
-    dropped. A title is no paragraph, if the text begins with it as a line of its own.
+    A paragraph ends at a line break (the paper's code splits at blank lines, which many corpora do not have,
+    and drops paragraphs under 60 characters and documents under 200). Sentences are the source's, else those
+    of sentencex; one that crosses a line break belongs to the paragraph where it starts, and one of fewer
+    than `LEAST_CHARACTERS` is dropped. A title that is the first line of the text is no paragraph.
 
     Example:
         >>> text = "Fire in mill\\nA mill burned down. Nobody was hurt in it.\\n\\nToo short.\\n"
@@ -445,7 +445,7 @@ def paragraphed(document: Document) -> Paragraphed:
     """
     title, text = document.title, document.text
     start = len(title) if title and (text == title or text.startswith(f"{title}\n")) else 0
-    # At "\n" alone: news texts hold U+2028 and U+0085 within sentences.
+    # Split at "\n" alone: news texts have U+2028 and U+0085 within sentences.
     lines: Iterable[list[str]] = map(split_sentences, text[start:].split("\n"))
     if document.sentences:
         breaks = [place for place, character in enumerate(text) if character == "\n"]

@@ -1,4 +1,4 @@
-"""Coreference data in the JSON files of the paper's code, and in CoNLL-2012, which the scorers read."""
+"""Coreference data in the JSON files of Cattan et al.'s code and in CoNLL-2012, which the scorers read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ECB_NAME = re.compile(r"\d+_\d+(ecb|ecbplus)")
 
 
 def _number(value: object) -> object:
-    """A number from 0, written as such or in quotes."""
+    """A whole number from 0, given as a number or a string of digits. Raises FieldFault for anything else."""
     if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value):
         return int(value)
     if type(value) is not int or value < 0:
@@ -45,7 +45,7 @@ class _Mention(files.Fields):
 
 @dataclass(slots=True, kw_only=True)
 class _Text:
-    """A document as far as it was read. `places`: token id -> (sentence, position), None for a token without
+    """A document that is being read. `places`: token id -> (sentence, position), None for a token without
     text; `mentions`: id -> (span, kind, cluster)."""
 
     tokens: list[str] = field(default_factory=list)
@@ -63,21 +63,21 @@ def read_coreference_json(
     kinds: Sequence[Kind] = records.KINDS,
     passed_over: PassedOver | None = None,
 ) -> list[Topic]:
-    """The topics of a split, in order of their first document, in the format of `cross_encoder` and `coref`
-    of Cattan et al.: a folder with
+    """Read the topics of a split, ordered by first document, in the format of `cross_encoder` and `coref` of
+    Cattan et al.: a folder with
 
         {split}.json            document id -> [[sentence id, token id, text, validated], ...]
         {split}_events.json     [{"doc_id", "m_id", "tokens_ids": [token id], "cluster_id", "topic"}, ...]
         {split}_entities.json   the same for entities
 
-    Ids lose their ".xml"; a mention without `m_id`, or with one that was there before, is numbered. The topic
-    of a document is that of its mentions. If they have none, it is its id up to the first "_", where that is
-    the topic of another document or the id one of ECB+ (36_1ecb); else they are of one topic, named as the
-    split. The sub-topic is "36_ecb" if the id is of ECB+, else the topic. A mention of separate tokens is
-    the span from the first to the last; two sentences with a mention across them are one.
+    ".xml" is removed from ids; a mention with no `m_id`, or a repeated one, gets a number as id. The topic of
+    a document is that of its mentions. If they have none, it is the document's id up to the first "_", if
+    that is the topic of another document or the id is one of ECB+ (36_1ecb); else the name of the split. If
+    no mention at all has a topic, the first parts of ids are topics if any two documents share one. The
+    sub-topic is "36_ecb" for an id of ECB+, else the topic. A mention of separate tokens becomes the span
+    from first to last; sentences that it crosses are joined.
 
-    Of other `kinds` the files may be missing. `passed_over` counts mentions that cannot be used; None = they
-    are refused.
+    Only files of `kinds` are read. `passed_over` counts mentions that cannot be used; None = raise DataError.
     """
     kinds = tuple(dict.fromkeys(kinds))
     if not kinds or not set(kinds) <= set(records.KINDS):
@@ -108,7 +108,7 @@ def read_coreference_json(
 
 
 def has_mentions(folder: str | Path, split: str, kind: Kind) -> bool:
-    """Whether the file with the mentions of a kind is there."""
+    """Whether the folder has the file with a split's mentions of a kind."""
     return _mention_file(folder, split, kind).is_file()
 
 
@@ -126,7 +126,7 @@ def _read_texts(path: Path) -> dict[str, _Text]:
     texts: dict[str, _Text] = {}
     line, place, start = 1, 0, 0
     for name, rows in value.items():
-        if start >= 0:  # one that is written in another way is searched for to the end, but no second one
+        if start >= 0:  # a key with other escapes is not found; then stop, as each search reads to the end
             start = source.find(json.dumps(name, ensure_ascii=source.isascii()), place)
             line, place = line + source.count("\n", place, max(place, start)), max(place, start)
         record = JsonRecord(path=path, line=line, fields={name: rows})
@@ -217,7 +217,7 @@ def _topics(texts: Mapping[str, _Text], split: str) -> list[Topic]:
 def write_conll(
     path: str | Path, topics: Iterable[Topic], clusters: Mapping[str, Iterable[CoreferenceMention]]
 ) -> None:
-    """Write clusters over the documents of `topics`: a key (`gold_clusters`) or a system's response.
+    """Write clusters of mentions in the documents of `topics` as CoNLL: a gold key or a system's response.
 
         #begin document (corpus); part 000
         36_1ecb<tab>36_ecb<tab>0<tab>Police<tab>(1)
@@ -226,10 +226,10 @@ def write_conll(
 
         #end document
 
-    A line is a token: document, sub-topic, number in the sentence, word and, last, the mentions that start
-    and end at it; clusters are numbered from 1. All sentences and singletons are written, so that key and
-    response fit each other. Raises ValueError for mentions that do not fit the documents, are in two
-    clusters, or cross or repeat each other in one, and for names or tokens with a tab or a line break.
+    A line is a token: document, sub-topic, index in the sentence, word and the mentions that start and end at
+    it; clusters are numbered from 1. All sentences and singletons are written, so that key and response
+    match. Raises ValueError for mentions that do not fit the documents, are in two clusters, or cross or
+    repeat each other in one, and for names or tokens that are empty or have a tab or a line break.
     """
     documents = [document for topic in topics for document in topic.documents]
     by_id = {document.id: document for document in documents}
@@ -245,7 +245,7 @@ def write_conll(
 def _by_document(
     clusters: Mapping[str, Iterable[CoreferenceMention]], documents: Mapping[str, CoreferenceDocument]
 ) -> dict[str, list[tuple[CoreferenceMention, str]]]:
-    """Document -> its mentions with the names of their clusters, in order of start, the longer first."""
+    """Document -> its (mention, name of cluster), by start and, for equal starts, longest first."""
     members: dict[str, list[tuple[CoreferenceMention, str]]] = {}
     places: dict[str, str] = {}
     for name, mentions in clusters.items():
@@ -264,7 +264,7 @@ def _by_document(
 
 
 def _check_nesting(named: Iterable[tuple[CoreferenceMention, str]]) -> None:
-    """Mentions of one cluster must be told apart by their brackets alone."""
+    """Raise ValueError if mentions of one cluster cross or coincide, as brackets cannot tell these apart."""
     around: dict[str, list[CoreferenceMention]] = {}
     for mention, name in named:
         still_open = around.setdefault(name, [])
@@ -282,7 +282,7 @@ def _check_nesting(named: Iterable[tuple[CoreferenceMention, str]]) -> None:
 def _rows(
     document: CoreferenceDocument, named: Iterable[tuple[CoreferenceMention, str]], numbers: dict[str, int]
 ) -> Iterator[str]:
-    """Lines of a document. Clusters that are new get their `numbers`."""
+    """Yield the lines of a document. Clusters that are not in `numbers` yet get the next number there."""
     starts: dict[int, list[str]] = {}
     ends: dict[int, list[str]] = {}
     for mention, name in named:
@@ -311,23 +311,23 @@ def _plain(text: str, what: str) -> str:
 
 _BEGIN, _END = re.compile(r"#\s*begin document\s*(.*)"), re.compile(r"#\s*end document")
 _HEADER = re.compile(r"\(?(.*?)\)?; part (\d{1,9})")
-# The name of a chain holds neither brackets, bars nor white space: 7, PRK-Misc_ACTOR. There is one way to
-# read each piece, lest a cell takes hours.
+# The name of a chain holds neither brackets, bars nor white space: 7, PRK-Misc_ACTOR. Each piece matches in
+# one way only, so that no cell takes hours of backtracking.
 _PIECE = re.compile(r"\(([^()|\s]++)\)|\(([^()|\s]++)(?!\))|([^()|\s]++)\)")
 _COLUMN = re.compile(rf"-|_|\*|({_PIECE.pattern})(\s*+(?:\|\s*+)?({_PIECE.pattern}))*+")
 _WORD, _FIVE = 3, 5  # CoNLL-2012 has the word in the fourth column, if there are five or more
-_SHARED_TASK = 10  # so many columns or more are those of CoNLL-2012, whose chains end with the document
-_MOST_SENTENCES = 2  # that a mention may go across
+_SHARED_TASK = 10  # rows of at least so many columns are CoNLL-2012's, whose chains end with the document
+_MOST_SENTENCES = 2  # most sentences that a mention may span
 _OTHERS: dict[Kind, set[str]] = {"event": {"entity", "entities"}, "entity": {"event", "events"}}
 
 
 @dataclass(slots=True, kw_only=True)
 class _Draft:
-    """A document as far as it was read.
+    """A document that is being read.
 
-    `topic`, `subtopic`: from its rows, or ""; `chains`: the scope in which names of chains mean the same;
-    `mark`: the sentence as its rows name it; `still_open`: chain -> (first token, line) of mentions to be
-    ended; `mentions`: (start, end, chain).
+    `topic`, `subtopic`: from its rows, or ""; `chains`: scope in which equal names mean the same chain;
+    `mark`: id of the current sentence in the rows; `still_open`: chain -> (first token, line) of mentions
+    that have not ended yet; `mentions`: (start, end, chain).
     """
 
     id: str
@@ -341,13 +341,13 @@ class _Draft:
     mentions: set[tuple[int, int, str]] = field(default_factory=set)
 
     def end_sentence(self) -> None:
-        """The next token begins another sentence."""
+        """End the current sentence, if it has tokens: the next token begins another one."""
         start = self.sentences[-1][1] if self.sentences else 0
         if start < len(self.tokens):
             self.sentences.append((start, len(self.tokens)))
 
     def document(self, kind: Kind) -> CoreferenceDocument:
-        """The finished document."""
+        """Make the finished document, with mentions of a kind."""
         return records.document_of_spans(
             [
                 (f"{self.id}:{start}-{end}:{chain}", (start, end), kind, f"{self.chains}:{chain}")
@@ -363,7 +363,7 @@ class _Draft:
 
 
 class _Section:
-    """The rows between "#begin document" and "#end document". `names`: documents of the file so far."""
+    """The rows between "#begin document" and "#end document". `names`: ids of documents read so far."""
 
     def __init__(self, path: Path, line: int, header: str, names: set[str], passed_over: PassedOver) -> None:
         match = _HEADER.fullmatch(header)
@@ -378,11 +378,11 @@ class _Section:
             raise DataError(path, "a document without a name", remedy, line=line, field="#begin")
 
     def count(self, reason: str, line: int) -> None:
-        """Something that cannot be used."""
+        """Count something that cannot be used, with its line."""
         self.passed_over.add(reason, f"{self.path}:{line}")
 
     def add(self, text: str, line: int) -> None:
-        """A line of it: a token, or the end of a sentence."""
+        """Read a line: the row of a token, or a blank line, which ends the sentence."""
         if not text.strip():
             if self.drafts:
                 self.drafts[-1].end_sentence()
@@ -425,7 +425,7 @@ class _Section:
         return self.drafts[-1]
 
     def _add_mentions(self, draft: _Draft, cell: str, line: int) -> None:
-        """As the scorers do: mentions of one token, then starts, then ends, each of the latest start."""
+        """As scorers do, read mentions of one token, then starts, then ends, which close the latest start."""
         last = len(draft.tokens) - 1
         pieces = _PIECE.findall(cell)
         for single, _, _ in pieces:
@@ -453,15 +453,15 @@ class _Section:
                 self.count("mention across two sentences, which were joined", line)
 
     def end(self) -> None:
-        """No more rows of the latest document; its mentions that are open are passed over."""
+        """Finish the latest document; its mentions that are still open are dropped and counted."""
         if self.drafts:
             self.drafts[-1].end_sentence()
             for _, line in (start for starts in self.drafts[-1].still_open.values() for start in starts):
                 self.count("mention that does not end", line)
 
     def place(self, *, again: bool) -> None:
-        """Give the documents topics and sub-topics ("" if nothing tells them yet), and the scope of their
-        chains ("" for the topic). `again`: there was a section of this name before."""
+        """Set the topic and sub-topic of each document ("" if not known yet), and the scope of its chains (""
+        for the topic). `again`: an earlier section has the same name."""
         name = f"{self.name} at line {self.line} of {self.path.name}" if again else self.name
         several = len(self.drafts) > 1 or self.drafts[0].id != self.name
         for draft in self.drafts:
@@ -475,8 +475,8 @@ class _Section:
 
 
 def _read_sections(path: Path, passed_over: PassedOver) -> Iterator[_Section]:
-    """Sections, each once all of it was read. Rows outside of a section are one, named as the file; a section
-    without end goes as far as the next one."""
+    """Yield each section when all of it has been read. Rows outside sections form one that is named after the
+    file; a section without end reaches to the next one."""
     section: _Section | None = None
     names: set[str] = set()
     for line, text in files.read_lines(path):
@@ -501,21 +501,21 @@ def _read_sections(path: Path, passed_over: PassedOver) -> Iterator[_Section]:
 def read_conll_corpus(
     paths: Sequence[str | Path], *, kind: Kind, name: str, passed_over: PassedOver
 ) -> list[Topic]:
-    """The topics of a cross-document corpus, whatever its files mark as a "document": the corpus, a topic, or
-    a document; mentions and rows that cannot be used are counted in `passed_over`.
+    """Read the topics of a cross-document corpus, whether "#begin document" in its files marks the corpus, a
+    topic, or a document; mentions and rows that cannot be used are counted in `passed_over`.
 
-    Reads what `write_conll` writes, CoNLL-2012 files (a part other than 0 is added to the names, as in
-    "bc/cctv_0001/2"), files of two to four columns (words become "_"), and the eight columns of the paper's
-    code (topic, sub-topic, document, sentence, token, word, flag, mentions). All sentences count as
-    validated; two with a mention across them are one. `paths` are those of one split; a document that is in
-    two of them counts once. `kind` is that of the mentions.
+    Reads the files of `write_conll`, CoNLL-2012 files (a part other than 0 is added to the names, as in
+    "bc/cctv_0001/2"), files of two to four columns (words become "_"), and the eight columns of Cattan et
+    al.'s code (topic, sub-topic, document, sentence, token, word, flag, mentions). All sentences count as
+    validated; sentences that a mention crosses are joined. `paths`: the files of one split; a document that
+    is in two of them is used once. `kind`: of all mentions.
 
-    The topic of a document is, whichever there is first: that of its rows (eight columns); the name of the
-    section, if it holds several documents or has another name; the parts of its name before the last "/"
-    ("0/221/0_news_119" is of topic 0 and sub-topic 0/221); its name up to the first "_", if that puts any two
-    documents together; and else all are of one topic, `name`. Names of chains mean the same within a section
-    of several documents; where each section is one document, within the topic; in rows of CoNLL-2012 (ten
-    columns or more, or parts), which know no other documents, within the section alone, which is a topic.
+    The topic of a document is the first of these that exists: the topic in its rows (eight columns); the name
+    of its section, if that holds several documents or is named differently; the parts of its name before the
+    last "/" ("0/221/0_news_119" has topic 0 and sub-topic 0/221); its name up to the first "_", if that
+    groups at least two documents; else `name`. Equal chain names are the same chain within a section of
+    several documents; where each section is one document, within the topic; in rows of CoNLL-2012 (ten or
+    more columns, or parts), whose chains end with the document, only within the section, which is a topic.
     """
     check_choice("kind", kind, records.KINDS)
     drafts: dict[str, _Draft] = {}
@@ -546,11 +546,11 @@ def read_conll_corpus(
 
 
 def find_conll(corpus: str | Path, kind: Kind) -> dict[str, list[Path]]:
-    """The CoNLL files of a corpus, by split: train, dev, test, or "" for files of which nothing names it.
+    """The CoNLL files of a corpus, by split: train, dev, test, or "" for files whose split no name tells.
 
-    A folder with the name of a split, or a file name that begins or ends with one, names it
-    ("val/topic_3.conll", "dev_events_topic_level.conll", "key-test.conll"); a CoNLL file ends in `.conll` or
-    `_conll`. Files named for the other kind of mentions are left out.
+    The split is named by a folder or by the start or end of a file name ("val/topic_3.conll",
+    "dev_events_topic_level.conll", "key-test.conll"); a CoNLL file ends in `.conll` or `_conll`. Files named
+    for the other kind of mentions are left out.
     """
     corpus = Path(corpus)
     by_split: dict[str, list[Path]] = {}

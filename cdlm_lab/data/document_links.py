@@ -1,6 +1,4 @@
-"""Links between documents of a collection, and pairs made of them: each link is a related pair, and documents
-that are not linked make unrelated ones.
-"""
+"""Document pairs made from links in a collection: links are related pairs, unlinked documents unrelated."""
 
 from __future__ import annotations
 
@@ -20,18 +18,18 @@ from cdlm_lab.data.files import DataError, FieldFault, Fields, FilledText, JsonR
 from cdlm_lab.errors import check_choice, check_least
 
 Hardness = Literal["random", "similar"]
-Candidates = Callable[[str, set[str], Random], list[str]]  # first document, those to avoid -> in order of use
+Candidates = Callable[[str, set[str], Random], list[str]]  # first document, ids to avoid, rng -> drawn ids
 SIMILAR_AMONG = 20  # documents most similar to the first one, among which a "similar" one is drawn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentLink:
-    """One document points to another, as a citing paper does."""
+    """A link from the document `first` to `second`, such as a citation."""
 
     first: str
     second: str
-    source: str  # the data set it is from
-    in_first: tuple[int, ...] | None = None  # sentences of `first` that point, ascending; None = not known
+    source: str  # name of the data set that it is from
+    in_first: tuple[int, ...] | None = None  # indices of the linking sentences, ascending; None = not known
 
     def __post_init__(self) -> None:
         if self.first == self.second:
@@ -44,7 +42,7 @@ class DocumentLink:
 
     @property
     def id(self) -> str:
-        """ "first>second"."""
+        """The id of the link, "first>second"."""
         return f"{self.first}>{self.second}"
 
     @property
@@ -62,15 +60,16 @@ def pairs_from_links(
     hard: Hardness = "random",
     known: Iterable[DocumentLink] = (),
 ) -> Iterator[DocumentPair]:
-    """Related pairs of the links, in order, each followed by unrelated pairs with the same first document.
+    """Yield the related pair of each link, in order, followed by its unrelated pairs with the same first one.
 
-    The second document of an unrelated pair is the second one of another link, never one that is linked with
-    the first in either direction, and no two unrelated pairs of a link have the same. Were any document
-    drawn, to be cited at all would give the related pairs away; so "random" draws each as often as it is
-    cited, and "similar" among the SIMILAR_AMONG candidates whose words resemble those of the first document
-    most (cosine of TF-IDF vectors). The pair of a link is called "citing>cited", its unrelated ones
+    The second document of an unrelated pair is the second document of another link, is not linked with the
+    first in either direction, and differs between the unrelated pairs of a link. If any document could be
+    drawn, being cited at all would reveal the related pairs; so "random" draws each as often as it is cited,
+    and "similar" draws from the SIMILAR_AMONG candidates that are most similar to the first document (cosine
+    of TF-IDF vectors). The id of a related pair is "citing>cited", that of its unrelated ones
     "citing>other#citing>cited". Draws depend on the seed, the link and the documents, not on the order of the
-    links. `known`: more links whose documents are not to be taken for unrelated.
+    links. `known`: further links, whose documents must not form unrelated pairs. Raises ValueError if too few
+    documents are left to draw from.
     """
     check_choice("hard", hard, get_args(Hardness))
     check_least(0, negatives_per_positive=negatives_per_positive)
@@ -108,7 +107,7 @@ def _check_links(papers: Mapping[str, PairDocument], links: Sequence[DocumentLin
 
 
 def _random_candidates(links: Sequence[DocumentLink]) -> Candidates:
-    cited = sorted(link.second for link in links)  # as often as it is cited
+    cited = sorted(link.second for link in links)  # each document as often as it is cited
 
     def drawn(first: str, avoided: set[str], rng: Random) -> list[str]:
         return list(dict.fromkeys(other for other in rng.sample(cited, len(cited)) if other not in avoided))
@@ -117,7 +116,7 @@ def _random_candidates(links: Sequence[DocumentLink]) -> Candidates:
 
 
 def _similar_candidates(papers: Mapping[str, PairDocument], links: Sequence[DocumentLink]) -> Candidates:
-    """The most similar ones, shuffled."""
+    """Candidates drawn from the SIMILAR_AMONG cited documents most similar to the first one, shuffled."""
     from sklearn.feature_extraction.text import TfidfVectorizer  # here: it takes two seconds to load
 
     cited, citing = sorted({link.second for link in links}), sorted({link.first for link in links})
@@ -128,7 +127,7 @@ def _similar_candidates(papers: Mapping[str, PairDocument], links: Sequence[Docu
 
     def drawn(first: str, avoided: set[str], rng: Random) -> list[str]:
         likeness = np.asarray((ours[place[first]] @ theirs.T).todense()).ravel()
-        order = np.argsort(-likeness, kind="stable")  # equals stay in the order of their ids
+        order = np.argsort(-likeness, kind="stable")  # ties stay in the order of ids
         nearest = [cited[number] for number in order if cited[number] not in avoided][:SIMILAR_AMONG]
         rng.shuffle(nearest)
         return nearest
@@ -162,20 +161,20 @@ class _Link(Fields):
 
 
 def is_linked_collection(folder: str | Path) -> bool:
-    """True if the folder holds documents in the form of `read_linked_collection`."""
+    """True if the folder holds a user's own collection, that is a `documents.jsonl`, plain or compressed."""
     return files.present_file(folder, DOCUMENTS) is not None
 
 
 def read_linked_collection(folder: str | Path) -> tuple[dict[str, PairDocument], tuple[DocumentLink, ...]]:
-    """A user's own collection: documents by id, and links, in the order of two files, plain or compressed.
+    """Read a user's own collection, documents by id and links, from two files, plain or compressed.
 
         documents.jsonl   {"id": "a", "text": "We follow B. It is new."}
                           {"id": "b", "sentences": ["A title", "An earlier work."]}
         links.jsonl       {"first": "b", "second": "a", "sentences": [1]}
                           {"first": "a", "second": "b"}
 
-    `sentences` of a link are the numbers, from 0, of the sentences of the first document that point to the
-    second, if they are known; that document must then be given as sentences, so that the numbers are sure.
+    `sentences` of a link are the indices, from 0, of the sentences of the first document that link to the
+    second, if known; the document must then be given as sentences, so that the indices are unambiguous.
     """
     paths = {name: files.present_file(folder, name) for name in (DOCUMENTS, LINKS)}
     for name, path in paths.items():
@@ -222,13 +221,13 @@ def _link(record: JsonRecord[_Link], documents: dict[str, PairDocument], counted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitingPassages:
-    """Passages and openings in place of papers, ready for `pairs_from_links`."""
+    """Passages of citing papers and openings of cited ones, with their links, for `pairs_from_links`."""
 
-    # By id: passages, called "C04-1089[12:24]" after the paper and its sentences, and openings, under the ids
-    # of their papers.
+    # By id: passages, such as "C04-1089[12:24]" after the paper and its sentences, and openings, which have
+    # the ids of their papers.
     documents: Mapping[str, PairDocument]
-    links: tuple[DocumentLink, ...]  # from passages to openings, in the order of the links they were made of
-    known: tuple[DocumentLink, ...]  # from the passages to all other papers that theirs is linked with
+    links: tuple[DocumentLink, ...]  # from passages to openings, in the order of the original links
+    known: tuple[DocumentLink, ...]  # from passages to all other papers that their papers are linked with
     paper_of: Mapping[str, str]  # id of a passage -> id of its paper
 
 
@@ -241,13 +240,13 @@ def citing_passages(
     seed: int,
     known: Sequence[DocumentLink] = (),
 ) -> CitingPassages:
-    """A passage in place of a paper for each link whose citing sentences are known, as S2ORC's pairs have a
-    section that cites (Zhou et al. 2020, section 4): they fit models that read both documents at once.
+    """For each link whose citing sentences are known, replace the citing paper by a passage, as S2ORC's pairs
+    have the citing section (Zhou et al. 2020, section 4): it fits models that read both documents at once.
 
     A passage is a run of `length` sentences (all if the paper is shorter). One of the citing sentences is
-    drawn, then its place in the passage, all being equally likely as far as the paper reaches, lest it gives
-    the sentence away. Draws depend on the seed and the link alone. `opening`: sentences from the start of the
-    cited paper; 0 = all of it. `known`: more links of these papers, such as those of other splits.
+    drawn, then its position in the passage, uniformly as far as the paper's ends permit, lest the position
+    reveal it. Draws depend on the seed and the link alone. `opening`: number of sentences from the start of
+    the cited paper; 0 = all of them. `known`: more links of these papers, such as those of other splits.
     """
     if length < 1 or opening < 0:
         remedy = "a passage has at least 1 sentence, an opening 0 (= the whole paper) or more"

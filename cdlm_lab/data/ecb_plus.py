@@ -31,7 +31,7 @@ TOPICS: dict[Split, frozenset[int]] = {
 CSV_NAME = "ECBplus_coreference_sentences.csv"
 _FILE_NAME = re.compile(r"(\d+)_(\d+)(ecb|ecbplus)\.xml")
 _SENTENCE_NUMBER = re.compile(r"[0-9]{1,9}")
-# Columns of the list of validated sentences: what the cells of a line must be, and an example.
+# Columns of the list of validated sentences: name, pattern that the cells must match, and an example.
 _COLUMNS = (
     ("Topic", re.compile(r"[0-9]{1,2}"), "36"),
     ("File", re.compile(r"[0-9]+(ecb|ecbplus)"), "1ecbplus"),
@@ -52,13 +52,13 @@ class _Xml:
     root: Element
 
     def error(self, field: str, what: str, remedy: str, *, at: Element | None = None) -> DataError:
-        """A message, to be raised, about the line in which the number of an element first stands."""
+        """The DataError to raise, with the line where the id of the element `at` first occurs."""
         place = -1 if at is None else self.source.find(_mark(at))
         line = self.source.count("\n", 0, max(0, place)) + 1
         return DataError(self.path, what, remedy, line=line, field=field)
 
     def sentence(self, token: Element) -> int:
-        """Number of the sentence that a token belongs to."""
+        """The number of the sentence that a token belongs to; raises DataError if that is invalid."""
         number, mark = token.get("sentence", ""), _mark(token)
         if _SENTENCE_NUMBER.fullmatch(number):
             return int(number)
@@ -66,7 +66,7 @@ class _Xml:
         raise self.error("sentence", what, 'write the number from 0, as in sentence="3"', at=token)
 
     def section(self, name: str) -> Element:
-        """The markables or the relations."""
+        """The element `name` of the file, Markables or Relations. Raises DataError if it is missing."""
         section = self.root.find(name)
         if section is None:
             raise self.error(name, f"there is no <{name}>", _RELEASE)
@@ -74,13 +74,13 @@ class _Xml:
 
 
 def _mark(element: Element) -> str:
-    """How the file writes the number of a token, markable or relation: m_id="3"."""
+    """The attribute by which the file identifies a token, markable or relation, such as m_id="3"."""
     name = next((name for name in ("t_id", "m_id", "r_id") if name in element.attrib), "")
     return f'{name}="{element.get(name)}"' if name else f"<{element.tag}>"
 
 
 def _parse(path: Path) -> _Xml:
-    """A file, without expanding or fetching anything."""
+    """Parse a file without expanding entities or fetching anything; raises DataError if it is not XML."""
     source = read_text(path)
     try:
         return _Xml(path=path, source=source, root=fromstring(source))
@@ -95,7 +95,7 @@ def _parse(path: Path) -> _Xml:
 
 
 def ecb_plus_files(path: str | Path, *, split: Split | None = None) -> list[Path]:
-    """The XML files of the topics of `split` (None: of all) in order of topic, half and number."""
+    """The XML files of a split's topics (None = all), sorted by topic, half ("ecb", "ecbplus") and number."""
     below = (Path(path) / name for name in ("ECB+", "ECB+_LREC2014/ECB+"))
     root = next((folder for folder in below if folder.is_dir()), Path(path))
     keys = {
@@ -111,7 +111,7 @@ def ecb_plus_files(path: str | Path, *, split: Split | None = None) -> list[Path
 
 
 def _key(file: Path) -> tuple[int, str, int]:
-    """(topic, half, number) of a file."""
+    """(topic, half, number) of a file, from its name. Raises DataError if that is not a name of ECB+."""
     match = _FILE_NAME.fullmatch(file.name)
     topic = int(match[1]) if match else 0
     if not match or match[1] != file.parent.name or not any(topic in topics for topics in TOPICS.values()):
@@ -123,10 +123,10 @@ def _key(file: Path) -> tuple[int, str, int]:
 
 
 def read_ecb_plus_topics(path: str | Path, *, split: Split | None = None) -> Iterator[Cluster]:
-    """Clusters of plain text for pre-training, in order of topic; `split` None for those of every split.
+    """Yield clusters of plain text for pre-training, in order of topic; `split`: None = all splits.
 
     A cluster is a sub-topic, "1ecb" or "1ecbplus": the two halves of a topic describe different events of the
-    same kind. Tokens are joined by spaces, one sentence a line.
+    same kind. Tokens are joined by spaces, and sentences by line breaks.
     """
     files = ecb_plus_files(path, split=split)
     if not files:
@@ -158,19 +158,19 @@ def _plain_document(file: Path) -> records.Document:
 
 
 def read_ecb_plus(root: str | Path, split: str) -> Iterator[Topic]:
-    """The topics of a split (train, dev or test), in order, one at a time.
+    """Yield the topics of a split (train, dev or test), in order, one at a time.
 
-    What counts is what the literature counts: the mentions of validated sentences, in the documents that have
-    such sentences. Markables whose tag starts with ACTION or NEG_ACTION are events, all others entities. A
-    mention of separate tokens (52 in validated sentences) becomes the span from the first to the last.
-    U+FFFD, which stands in some words for a lost character, is taken out of them.
+    As in the literature, only documents with validated sentences are read, and of these only the mentions in
+    validated sentences. Markables whose tag starts with ACTION or NEG_ACTION are events, all others entities.
+    A mention of separate tokens (52 in validated sentences) becomes the span from the first to the last.
+    U+FFFD, which replaces a lost character in some words, is removed.
 
-    A cross-document cluster is named by its instance ("HUM17642391151298735"). Seven instances occur in two
-    topics; each stays one cluster (`gold_clusters` can cut it). A cluster within a document is named by its
-    relation and the kind of its mentions, as four such relations link an event to an entity; a mention
-    without relations, by itself.
+    A cross-document cluster is named by its instance id ("HUM17642391151298735"). Seven instances occur in
+    two topics; each stays one cluster (`gold_clusters` can divide it). A cluster within a document is named
+    by its relation and the kind of its mentions, as four such relations link an event to an entity; a mention
+    without relations is a cluster of its own.
 
-    `root`: the folder that holds `ECB+` and the list of validated sentences, or the one around it.
+    `root`: the folder that holds `ECB+` and the list of validated sentences, or its parent folder.
     """
     name = records.split_named(split)
     folder = _corpus_folder(Path(root))
@@ -210,7 +210,7 @@ def _corpus_folder(root: Path) -> Path:
 def _read_validated(
     csv: Path, files: Mapping[str, Path], *, topics: frozenset[int]
 ) -> dict[str, dict[int, int]]:
-    """Document -> number of a validated sentence -> line that lists it, for the documents of `topics`."""
+    """Document -> {number of a validated sentence: line that lists it}, for the documents of `topics`."""
     validated: dict[str, dict[int, int]] = {}
     header = [column for column, _, _ in _COLUMNS]
     for line, cells in read_table(csv, columns=3, row="it as 36,1ecbplus,3", header=header, separator=","):
@@ -232,8 +232,8 @@ def _read_validated(
 
 @dataclass(slots=True, kw_only=True)
 class _Text:
-    """Tokens of a file: `places` has sentence number and index (None: no text) of each t_id, `sentences` the
-    spans by sentence number."""
+    """The tokens of a file. `places`: t_id -> (number of the sentence, index of the token, or None if it has
+    no text); `sentences`: number of a sentence -> its span of tokens."""
 
     tokens: list[str] = field(default_factory=list)
     places: dict[str, tuple[int, int | None]] = field(default_factory=dict)
@@ -300,7 +300,7 @@ def _read_mentions(
     clusters = _read_relations(xml, markables)
     mentions, tags = [], {}
     for identifier, markable in markables.items():
-        if "RELATED_TO" in markable.attrib:  # it names an instance, and stands nowhere in the text
+        if "RELATED_TO" in markable.attrib:  # it defines an instance, and has no place in the text
             continue
         places = _anchors(xml, markable, text)
         sentence, positions = places[0][0], [position for _, position in places]
@@ -316,7 +316,7 @@ def _read_mentions(
 
 
 def _anchors(xml: _Xml, markable: Element, text: _Text) -> list[tuple[int, int | None]]:
-    """Sentence number and index of the tokens of a mention."""
+    """(number of the sentence, index) of each token of a mention, the index None for a token without text."""
     anchors = [anchor.get("t_id", "") for anchor in markable]
     missing = [anchor for anchor in anchors if anchor not in text.places]
     if missing or not anchors:
@@ -326,7 +326,7 @@ def _anchors(xml: _Xml, markable: Element, text: _Text) -> list[tuple[int, int |
 
 
 def _read_relations(xml: _Xml, markables: Mapping[str, Element]) -> dict[str, str]:
-    """Mention -> name of its cluster, for the mentions that are in a relation."""
+    """m_id of a mention -> name of its cluster, for the mentions that are in a relation."""
     clusters: dict[str, str] = {}
     for relation in xml.section("Relations"):
         name = f"the relation {_mark(relation)}"

@@ -1,9 +1,9 @@
-"""Checked opening of corpus files: what is wrong, in which line, and what to do about it.
+"""Read corpus files with checks; errors say what is wrong, in which line, and what to do about it.
 
 Files are UTF-8 text, plain or compressed (`.gz`, `.xz`). Lines end at "\n" and nowhere else: news text holds
-U+2028 and U+0085, at which `str.splitlines` would break a record in two. A line has a greatest length, and a
-compressed file a greatest size, so that no file of a few kilobytes can fill the memory. JSON is checked by
-pydantic, strictly: each format states its fields as a class of `Fields`.
+U+2028 and U+0085, at which `str.splitlines` would break a record in two. The length of lines and the unpacked
+size of compressed files are limited, so that no file of a few kilobytes can fill the memory. JSON is checked
+strictly by pydantic: each format declares its fields as a subclass of `Fields`.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from cdlm_lab.progress import tracked
 
 COMPRESSED = (".gz", ".xz")
 LONGEST_LINE = 1 << 26  # bytes of a line; the longest cluster of Multi-News has half a million
-LONGEST_TEXT = 1 << 30  # of a line of a file read as a whole; HotpotQA's training set is one of 0.6 GB
-_MOST_UNPACKED = 200  # times its size on the disk, once that is more than LONGEST_LINE; text has 3 to 20
+LONGEST_TEXT = 1 << 30  # the same in a file read as a whole; HotpotQA's training set is one line of 0.6 GB
+_MOST_UNPACKED = 200  # times the packed size, or LONGEST_LINE bytes if that is more; text has 3 to 20 times
 _LONGEST_NOTE = 400  # characters of a part of a message, which may quote a file
-_NAMED = 5  # of the things that are passed over
+_NAMED = 5  # number of skipped files that a message names
 _DAMAGED = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
 
 
@@ -70,8 +70,8 @@ def _cut(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """A text on one line that every terminal and file takes: white space as spaces; control characters and
-    what is no character in UTF-8, as in the names of some files, as escapes."""
+    """Make a text printable on one line of any terminal or file: white space becomes spaces; control
+    characters and what UTF-8 cannot encode, as in the names of some files, become escapes."""
     return "".join(
         character if character.isprintable() else " " if character.isspace() else ascii(character)[1:-1]
         for character in text
@@ -79,7 +79,7 @@ def printable(text: str) -> str:
 
 
 def named(places: Sequence[str]) -> str:
-    """How many there are, and the first few of them: "3: a.md, b/c.html, d.pdf", or "none"."""
+    """The number of places and the first few of them: "3: a.md, b/c.html, d.pdf"; "none" without any."""
     if not places:
         return "none"
     more = f" and {len(places) - _NAMED:,} more" if len(places) > _NAMED else ""
@@ -106,12 +106,12 @@ def present_file(folder: str | Path, *names: str) -> Path | None:
 def read_lines(
     path: str | Path, *, allow_empty: bool = False, longest: int = LONGEST_LINE
 ) -> Iterator[tuple[int, str]]:
-    """Lines of a text file with their numbers from 1, without line ends, one at a time.
+    """Yield the lines of a text file with their numbers from 1, without line ends, one at a time.
 
-    A byte order mark and the carriage returns of Windows are dropped. `longest`: bytes that a line may have.
-    Raises DataError: the file is missing, a folder, a pipe or a device, unreadable, damaged, empty (unless
-    `allow_empty`; white space counts as nothing), binary (has a NUL byte) or not UTF-8; a line is too long; a
-    compressed file unpacks to more than text does.
+    A byte order mark and the carriage returns of Windows are removed. `longest`: most bytes of a line.
+    Raises DataError if the file is missing, a folder, a pipe or a device, unreadable, damaged, empty or blank
+    (unless `allow_empty`), binary (has a NUL byte) or not UTF-8, if a line is too long, or if a compressed
+    file unpacks to more than text does.
     """
     path = Path(path)
     filled, number, start = allow_empty, 0, 0
@@ -130,7 +130,7 @@ def read_lines(
 
 
 def _next_line(stream: IO[bytes], path: Path, line: int, *, longest: int, left: int) -> bytes:
-    """At most `longest` bytes, and no more than are `left` to the file."""
+    """Read a line. Raises DataError if it has more bytes than `longest`, or than are `left` for the file."""
     try:
         raw = stream.readline(min(longest, left) + 1)
     except _DAMAGED as error:
@@ -148,7 +148,7 @@ def _next_line(stream: IO[bytes], path: Path, line: int, *, longest: int, left: 
 
 
 def _decode(raw: bytes, path: Path, *, line: int, start: int) -> str:
-    """Text of one line that starts at byte `start` of the (decompressed) file."""
+    """Decode a line that starts at byte `start` of the (decompressed) file; raises DataError if it cannot."""
     if (place := raw.find(b"\0")) >= 0:
         what = "a NUL byte, so this is a binary file"
         remedy = "save it as plain UTF-8 text (files in UTF-16 look like this too)"
@@ -167,12 +167,13 @@ def _unreadable(path: str | Path, error: OSError, *, line: int = 1) -> DataError
 
 
 def read_text(path: str | Path, *, allow_empty: bool = False) -> str:
-    """The whole of a text file, lines joined by "\n". Raises as `read_lines`; lines may be longer."""
+    """The text of a whole file, lines joined by "\n", each of at most LONGEST_TEXT bytes. Raises DataError if
+    the file cannot be read, is empty (unless `allow_empty`), or is not UTF-8 text."""
     return "\n".join(line for _, line in read_lines(path, allow_empty=allow_empty, longest=LONGEST_TEXT))
 
 
 def open_bytes(path: str | Path, *, packed: bool = False) -> IO[bytes]:
-    """A file opened for reading, decompressed by its name, or `packed` as it lies on the disk."""
+    """Open a file for reading bytes, decompressed according to its name or, if `packed`, as it is on disk."""
     path = checked_path(path)
     try:
         mode = path.stat().st_mode
@@ -191,7 +192,7 @@ def open_bytes(path: str | Path, *, packed: bool = False) -> IO[bytes]:
 
 
 def checked_path(path: str | Path) -> Path:
-    """A path that can be written down in reports and messages: UTF-8, and without a NUL."""
+    """Return a path that reports and messages can show. Raises DataError if it has a NUL or is not UTF-8."""
     if "\0" in str(path):
         raise DataError(path, "a path cannot hold a NUL", "check the spelling of the path", field="path")
     if not _is_whole(str(path)):
@@ -201,7 +202,7 @@ def checked_path(path: str | Path) -> Path:
 
 
 def home_path(path: str | Path) -> Path:
-    """A checked path in which a "~" at the start means a home folder."""
+    """A path with a "~" at its start expanded to the home folder. Raises DataError if that is impossible."""
     try:
         return checked_path(path).expanduser()
     except RuntimeError:
@@ -210,7 +211,7 @@ def home_path(path: str | Path) -> Path:
 
 
 def entries(folder: str | Path) -> list[Path]:
-    """What is in a folder, by name, without hidden files (".name")."""
+    """The entries of a folder, sorted by name, without hidden ones (".name")."""
     try:
         return sorted(path for path in Path(folder).iterdir() if not path.name.startswith("."))
     except (FileNotFoundError, NotADirectoryError):
@@ -221,8 +222,8 @@ def entries(folder: str | Path) -> list[Path]:
 
 @contextmanager
 def replaced_file(path: Path, *, binary: bool = False) -> Iterator[IO]:
-    """A file to write that takes the place of `path` once all of it is on the disk; if anything fails,
-    `path` stays as it was. Text is UTF-8 with line feeds."""
+    """Open a file for writing that replaces `path` once it is completely on disk; if anything fails, `path`
+    stays as it was. Text is written as UTF-8 with line feeds."""
     if not path.parent.is_dir():
         raise DataError(path, "there is no such folder to write to", "make it first", field="folder")
     temporary = path.with_name(f".{path.name}.unfinished")
@@ -240,8 +241,7 @@ def replaced_file(path: Path, *, binary: bool = False) -> Iterator[IO]:
 
 @contextmanager
 def replaced_folder(path: Path) -> Iterator[Path]:
-    """A new folder to fill, which takes the place of `path` at the end; if anything fails, `path` stays as it
-    was."""
+    """Yield a new folder to fill, which then replaces `path`; if filling fails, `path` stays as it was."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".unfinished", dir=path.parent))
     try:
@@ -263,17 +263,17 @@ def sha256_of_file(path: str | Path) -> str:
 
 
 def sha256_of_parts(parts: Sequence[str]) -> str:
-    """Hexadecimal SHA-256 of texts, each with its length, so that no two lists give the same bytes."""
+    """Hexadecimal SHA-256 of texts, each preceded by its length, so that different lists differ in bytes."""
     return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode("utf-8")).hexdigest()
 
 
 # ---- JSON ----
 
 _LONE_REMEDY = "remove the lone \\ud... escape"
-# A text, with what makes it a key, or the border of an object; what is matched is never given up again.
+# A JSON string with the colon that makes it a key, or a brace of an object; possessive, against backtracking.
 _KEY_OR_BORDER = re.compile(r'(?P<text>"[^"\\]*+(?:\\.[^"\\]*+)*+")(?P<colon>\s*+:)?|[{}]', re.DOTALL)
 _KINDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
-# pydantic's types of errors -> what belongs there, how to write it
+# pydantic's error types -> what belongs there, how to write it
 _WANTED = {
     "string_type": ("a text", "put it in quotes"),
     "list_type": ("a list", "write it as [...]"),
@@ -288,11 +288,11 @@ Other = TypeVar("Other")
 
 
 class _FaultyKeyError(Exception):
-    """An object has a key twice, or one that is not UTF-8."""
+    """Raised for a JSON object that has a key twice, or one that is not UTF-8."""
 
 
 class FieldFault(ValueError):
-    """What is wrong with the value of a field, and what to do; for the validators of `Fields`."""
+    """Raised by validators of `Fields`: what is wrong with the value of a field, and what to do about it."""
 
     def __init__(self, what: str, remedy: str) -> None:
         super().__init__(f"{what}; {remedy}")
@@ -300,16 +300,16 @@ class FieldFault(ValueError):
 
 
 class Fields(BaseModel):
-    """Fields of a JSON object, of exactly the declared types; other fields are ignored.
+    """Base class for the fields of a JSON object, of exactly the declared types; others are ignored.
 
-    The `description` of a field says how to write it; it is the remedy in messages about its value.
+    The `description` of a field says how to write it; messages about its value give it as advice.
     """
 
     model_config = ConfigDict(strict=True, frozen=True)
 
 
 def _is_whole(text: str) -> bool:
-    """Whether all surrogates are in pairs; JSON can name each half by itself."""
+    """Whether a text has no lone surrogates, which UTF-8 cannot encode but JSON escapes can produce."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -334,16 +334,16 @@ def _name(value: object) -> object:
     return str(value) if type(value) is int else value
 
 
-Text = Annotated[str, AfterValidator(_whole)]  # can be written as UTF-8: JSON can name half a surrogate pair
+Text = Annotated[str, AfterValidator(_whole)]  # UTF-8 can encode it: JSON can escape half a surrogate pair
 FilledText = Annotated[Text, AfterValidator(_filled)]
 Name = Annotated[Text, BeforeValidator(_name)]  # a text or a whole number
-FROM_LIST = Strict(False)  # Annotated[tuple[Text, int], FROM_LIST]: a tuple, which JSON writes as a list
+FROM_LIST = Strict(False)  # Annotated[tuple[Text, int], FROM_LIST]: a tuple that JSON writes as a list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonRecord(Generic[Kind]):
-    """A JSON value of a file: `path` and `line` where it stands, `fields` what it holds, and `within`, the
-    way to it from the line: "documents[2]." for the third of a list, "" for the line itself."""
+    """A JSON value of a file: `path` and `line` say where it is, `fields` is its content, and `within` its
+    place in the value of the line: "documents[2]." for the third of a list, "" for the whole value."""
 
     path: Path
     line: int
@@ -351,12 +351,12 @@ class JsonRecord(Generic[Kind]):
     within: str = ""
 
     def error(self, field: str, what: str, remedy: str) -> DataError:
-        """A message about one of its fields, to be raised."""
+        """The DataError to raise about one of its fields."""
         return DataError(self.path, what, remedy, line=self.line, field=f"{self.within}{field}")
 
     def checked(self, kind: type[Other], *, remedy: str = "") -> JsonRecord[Other]:
-        """The record with `fields` as a class of `Fields`, or another type that pydantic checks; `remedy`
-        goes for the description of all its fields."""
+        """The record with `fields` validated as a subclass of `Fields` or another type that pydantic checks.
+        Raises DataError at the first fault. `remedy`: advice in place of the descriptions of the fields."""
         try:
             fields = _adapter(kind).validate_python(self.fields)
         except ValidationError as error:
@@ -379,7 +379,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _fault(error: Any) -> tuple[str, str, str]:
-    """The field of an error of pydantic, what is wrong there, and what to do."""
+    """The field that an error of pydantic is about, what is wrong there, and what to do."""
     kind, value, loc = error["type"], error["input"], list(error["loc"])
     if kind == "missing" and isinstance(loc[-1], str):
         what, remedy = "missing", f'add "{loc[-1]}" to the record'
@@ -388,7 +388,7 @@ def _fault(error: Any) -> tuple[str, str, str]:
     elif kind == "too_short" and value == "":
         what, remedy = "it is empty", "fill it in"
     elif kind in ("missing", "too_short"):
-        loc = loc[:-1] if kind == "missing" else loc  # of a tuple pydantic names the value that is missing
+        loc = loc[:-1] if kind == "missing" else loc  # for a tuple, loc ends with the index that is missing
         what = f"a list of {len(value)}, too short" if value else "an empty list"
         remedy = "add what is missing, or delete the record"
     elif kind == "value_error":
@@ -410,9 +410,9 @@ def kind_of(value: object) -> str:
 def read_json_lines(
     path: str | Path, kind: type[Kind] = dict, *, unique: str = ""
 ) -> Iterator[JsonRecord[Kind]]:
-    """The checked objects of a JSON-lines file, one at a time; blank lines are skipped.
+    """Yield the objects of a JSON-lines file, validated as `kind`, one at a time; blank lines are skipped.
 
-    `unique`: a field of which each value may occur once; only these values are kept in memory.
+    `unique`: a field whose values must differ between records; only these values are kept in memory.
     """
     lines: dict[object, int] = {}
     complete = "write one complete JSON object on each line"
@@ -431,10 +431,10 @@ def read_json_lines(
 def parse_json(
     source: str, path: str | Path, *, line: int = 1, field: str = "file", remedy: str = "complete the file"
 ) -> object:
-    """The value of a JSON text whose first line in the file is `line`. Every reader parses here.
+    """Parse a JSON text whose first line in the file is `line`. Every reader parses JSON with this.
 
-    Raises DataError for what is not JSON, with `field` and `remedy`, and for an object that has a key twice
-    (of which Python takes the last) or one that is not UTF-8.
+    Raises DataError, with `field` and `remedy`, for invalid JSON, and for an object with a key that occurs
+    twice (Python would take the last) or is not UTF-8.
     """
     try:
         return json.loads(source, object_pairs_hook=_fields)
@@ -458,8 +458,7 @@ def _fields(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _faulty_key(source: str) -> tuple[str, int, str, str]:
-    """The first key that its object has already, or that is not UTF-8; where it stands, what is wrong, what
-    to do."""
+    """The first key that its object has twice or that is not UTF-8; its place, what is wrong, what to do."""
     objects: list[set[str]] = []
     for match in _KEY_OR_BORDER.finditer(source):
         if match[0] == "{":
@@ -477,13 +476,13 @@ def _faulty_key(source: str) -> tuple[str, int, str, str]:
 
 
 def read_json(path: Path) -> tuple[str, object]:
-    """The text of a file, decompressed, and its value."""
+    """The (decompressed) text of a JSON file, and its parsed value."""
     source = read_text(path)
     return source, parse_json(source, path)
 
 
 def read_json_list(path: Path) -> Iterator[JsonRecord[object]]:
-    """Each element of a file that holds one list, unchecked, with the line at which it starts."""
+    """Yield each element of a JSON file that holds one list, not validated, with the line where it starts."""
     source, value = read_json(path)
     if not isinstance(value, list):
         raise DataError(path, f"{kind_of(value)} where a list belongs", "write it as [{...}, ...]")
@@ -503,9 +502,9 @@ def read_json_list(path: Path) -> Iterator[JsonRecord[object]]:
 def read_table(
     path: str | Path, *, columns: int, row: str, header: Sequence[str] = (), separator: str = "\t"
 ) -> Iterator[tuple[int, list[str]]]:
-    """Line number and cells of each row of a file whose cells hold no separator; blank lines are skipped.
+    """Yield line number and cells of each row of a file whose cells contain no separator; skip blank lines.
 
-    `row`: how to write one, for messages. `header`: the cells of the first line, which is not yielded.
+    `row`: how to write a row, for messages. `header`: cells that the first line must have; it is not yielded.
     """
     for line, text in read_lines(path):
         cells = text.split(separator)
@@ -524,18 +523,18 @@ def read_table(
 
 
 _HEADER = re.compile(r"([0-9]+) ([0-9]+)")
-_LONGEST_NUMBER = 9  # digits in it
+_LONGEST_NUMBER = 9  # digits of a number in the header
 _FRACTION = re.compile(r"[-+]?[0-9]*\.[0-9]+([eE][-+]?[0-9]+)?")
 _WORD_REMEDY = "write a word and its values, with single spaces between them"
 
 
 def read_word_vectors(path: str | Path) -> tuple[tuple[str, ...], np.ndarray]:
-    """Words and their vectors, float32 (words, size), of a file as GloVe's: one word a line, frequent ones
-    first.
+    """Read words and their vectors, float32 (words, size), from a file in GloVe's format: one word per line,
+    frequent words first.
 
     A word may hold spaces ("at name@domain.com", in GloVe 840B) and Unicode's white space, so values are
-    counted from the right. The first line says how many values there are, by its own or as word2vec's header
-    of two numbers, words and values. Of a repeated word the first vector counts.
+    counted from the right. The first line determines the size, by its number of values or as word2vec's
+    header of two numbers, words and size. If a word is repeated, its first vector is used.
     """
     words: dict[str, None] = {}
     values, size, expected, count = array("f"), 0, 0, 0
@@ -565,7 +564,7 @@ def read_word_vectors(path: str | Path) -> tuple[tuple[str, ...], np.ndarray]:
 
 def _word_vector(text: str, size: int, *, path: str | Path, line: int) -> tuple[str, array]:
     word, *pieces = text.rsplit(" ", size)
-    # A value too many looks like a word with a space; but none in GloVe ends in a space and a fraction.
+    # One value too many looks like a word with a space; but no word of GloVe ends in a space and a fraction.
     extra = " " in word and _FRACTION.fullmatch(word.rpartition(" ")[2])
     if not word or word != word.strip(" ") or len(pieces) != size or extra:
         what = f"not a word and a vector of size {size}"

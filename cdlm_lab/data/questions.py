@@ -7,9 +7,9 @@ HotpotQA (Yang et al. 2018) in its official files:
       "context": [["Blue Mill", ["Blue Mill is a novel by Ann Lee.", " It was her first."]], ...]}, ...]
 
 A supporting fact is the title of a paragraph and the number of a sentence in it, from 0. `answer`, `type`,
-`level` and `supporting_facts` may be missing or null, as in a test set. The hub's form is read too: `id` for
-`_id`, and columns for pairs, `"supporting_facts": {"title": [...], "sent_id": [...]}` and `"context":
-{"title": [...], "sentences": [[...], ...]}`; and files `.jsonl`, with a record on each line.
+`level` and `supporting_facts` may be missing or null, as in a test set. Also read are the form of the Hugging
+Face hub, with `id` for `_id` and columns for pairs, `"supporting_facts": {"title": [...], "sent_id": [...]}`
+and `"context": {"title": [...], "sentences": [[...], ...]}`, and `.jsonl` files with one record per line.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from cdlm_lab.parameters import ParameterError
 SPLITS = ("train", "dev", "test")
 QuestionKind = Literal["bridge", "comparison"]
 QUESTION_KINDS = get_args(QuestionKind)
-SupportingFact = tuple[str, int]  # title of a paragraph, number of the sentence in it from 0
-# Number of the paragraph; first character and end in its title or in `Paragraph.text`.
+SupportingFact = tuple[str, int]  # title of a paragraph, index of the sentence in it
+# Index of the paragraph, and the span in characters of its title or of `Paragraph.text`.
 Place = tuple[int, Literal["title", "body"], int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paragraph:
-    """A paragraph of a document, whose title is unique within a question. The sentences include the spaces
-    between them, so that they join to `text`; those of blanks alone keep their numbers."""
+    """A paragraph, with a title that is unique within a question. The sentences include the spaces between
+    them, so that they concatenate to `text`; blank sentences are kept, so that the numbering stays valid."""
 
     title: str
     sentences: tuple[str, ...]
@@ -61,28 +61,28 @@ class MultihopQuestion:
     answer: str | None = None  # "yes", "no", or words of the paragraphs; None = not known
     # The sentences that are needed for the answer, in the source's order.
     supporting: tuple[SupportingFact, ...] = ()
-    # Facts of the source that name no sentence of the paragraphs, as a few of HotpotQA do; nobody can find
-    # them, and the official scores count them as missed.
+    # Facts of the source that refer to no sentence of the paragraphs, as a few of HotpotQA do. No system can
+    # predict them, and the official scores count them as missed.
     unknown_supporting: tuple[SupportingFact, ...] = ()
     kind: str = ""  # one of QUESTION_KINDS, or "" = not known
-    level: str = ""  # of difficulty, in the source's words, such as "hard"; or ""
+    level: str = ""  # of difficulty, in the source's words, such as "hard"; "" = not known
 
     @property
     def type(self) -> Literal["span", "yes", "no"] | None:
-        """Of its answer; None = the answer is not known."""
+        """Type of the answer; None if the answer is not known."""
         return self.answer if self.answer in ("yes", "no", None) else "span"
 
     @property
     def gold_paragraphs(self) -> tuple[int, ...]:
-        """Numbers of the paragraphs that supporting facts name, ascending."""
+        """Indices of the paragraphs that supporting facts refer to, ascending."""
         titles = {title for title, _ in self.supporting + self.unknown_supporting}
         return tuple(number for number, one in enumerate(self.paragraphs) if one.title in titles)
 
 
 def asked_by_its_clue(question: MultihopQuestion) -> MultihopQuestion | None:
-    """A bridge question with one step left: the supporting sentences of the paragraph without the answer,
-    which hold the clue, stand in its place, and that paragraph is left out. None if there is not one such
-    paragraph of two."""
+    """Reduce a bridge question to its second hop: its text becomes the clue, the supporting sentences of the
+    gold paragraph that do not contain the answer, and that paragraph is removed. None unless the supporting
+    facts lie in two paragraphs and those of exactly one lack the answer."""
     if question.kind != "bridge" or question.answer is None:
         return None
     facts: dict[str, list[str]] = {}
@@ -103,8 +103,7 @@ def asked_by_its_clue(question: MultihopQuestion) -> MultihopQuestion | None:
 
 
 def check_question(question: MultihopQuestion, *, where: str) -> None:
-    """Raises ValueError for a question that no system could be scored on; `where` it was read, for
-    messages."""
+    """Raise ValueError for a question that no system can be scored on; `where`: its place, for messages."""
     if problem := _problem(question):
         raise ValueError(f"{where}: question {question.id!r}: {problem}")
 
@@ -135,7 +134,7 @@ def _problem(question: MultihopQuestion) -> str:
 
 
 def _rows(second: str, value: object) -> object:
-    """The hub's two columns, "title" and `second`, as a list of pairs; anything else as it is."""
+    """Make the hub's two columns, "title" and `second`, a list of pairs; anything else stays as it is."""
     if not isinstance(value, dict):
         return value
     for name in ("title", second):
@@ -170,8 +169,8 @@ class _Question(Fields):
 
 
 def read_hotpotqa(path: str | Path) -> list[MultihopQuestion]:
-    """The questions of a file, plain or compressed, in order. A fact that is given twice is kept once, as the
-    official scorer counts it; those that name no sentence of the context are `unknown_supporting`."""
+    """Read the questions of a file, plain or compressed, in order. Repeated supporting facts are kept once,
+    as the official scorer counts them; those that refer to no sentence are in `unknown_supporting`."""
     path, questions, numbers = Path(path), [], {}
     in_lines = files.plain_name(path).endswith(".jsonl")
     for number, raw in enumerate(files.read_json_lines(path) if in_lines else files.read_json_list(path)):
@@ -209,8 +208,8 @@ def _made(fields: _Question) -> MultihopQuestion:
 
 
 def hotpot_record(question: MultihopQuestion) -> dict[str, Any]:
-    """A question in the form of the official files and scorer. What is not known is left out; facts that name
-    no sentence are not."""
+    """A question as a record of the official files and scorer. Unknown fields are left out; supporting facts
+    that refer to no sentence are included."""
     facts = [[title, sentence] for title, sentence in question.supporting + question.unknown_supporting]
     record = {
         "_id": question.id,
@@ -227,7 +226,7 @@ def hotpot_record(question: MultihopQuestion) -> dict[str, Any]:
 def write_predictions(
     path: Path, answers: Mapping[str, str], supporting: Mapping[str, Sequence[SupportingFact]]
 ) -> None:
-    """The official prediction file: text of the answer, and supporting facts, by question."""
+    """Write the official prediction file: the text of the answer and the supporting facts, by question id."""
     facts = {name: [[title, int(sentence)] for title, sentence in one] for name, one in supporting.items()}
     with files.replaced_file(path) as file:
         json.dump({"answer": dict(answers), "sp": facts}, file)
@@ -237,12 +236,12 @@ def write_predictions(
 def answer_occurrences(
     answer: str | None, paragraphs: Sequence[Paragraph], *, gold: Sequence[int]
 ) -> list[Place]:
-    """Every place where an answer stands in the `gold` paragraphs, as nobody marked the one that was meant.
+    """All occurrences of an answer in the `gold` paragraphs, as the data does not mark the one that is meant.
 
-    Whole words in the same case; only if there are none in any gold paragraph, whole words in any case; then
-    parts of words, in the same case, then in any. White space matches any; occurrences may overlap and run
-    over several sentences. In the order of `gold`, in each paragraph the title first (CDLM's released code
-    prefers supporting sentences, then bodies); none for yes, no, and an answer that is not known.
+    Whole words in the same case are matched; if no gold paragraph has any, whole words in any case; then
+    parts of words, first in the same case, then in any. All white space is equal; occurrences may overlap and
+    cross sentences. They are in the order of `gold`, in each paragraph the title first (CDLM's released code
+    prefers supporting sentences, then bodies). Empty for yes, no, and an answer that is not known.
     """
     words = (answer or "").split()
     if not words or answer in ("yes", "no"):
@@ -253,7 +252,7 @@ def answer_occurrences(
         for number in gold
         for part, text_of in (("title", paragraphs[number].title), ("body", paragraphs[number].text))
     ]
-    for pattern in (rf"(?<!\w)(?=({text})(?!\w))", rf"(?=({text}))"):  # looking ahead, as they may overlap
+    for pattern in (rf"(?<!\w)(?=({text})(?!\w))", rf"(?=({text}))"):  # look-ahead, as they may overlap
         for flags in (re.NOFLAG, re.IGNORECASE):
             if places := [
                 (number, part, *match.span(1))
@@ -267,9 +266,9 @@ def answer_occurrences(
 def read_question_folder(
     folder: str | Path, *, dev_from_train: int = 0, seed: int = 0
 ) -> dict[str, list[MultihopQuestion]]:
-    """Questions of `train.json`, `dev.json` and `test.json`. `dev_from_train`: so many questions, drawn of
-    train by `seed`, are dev and not train; 0 = `dev.json`. Raises ParameterError for a file that is not there
-    or has a question without gold, and for one question in two splits."""
+    """Read the questions of `train.json`, `dev.json` and `test.json` by split. `dev_from_train`: number of
+    train questions, drawn with `seed`, that are used as dev and not for train; 0 = read `dev.json`. Raises
+    ParameterError if a file is missing, a question has no gold, or two splits share a question."""
     paths = {split: _split_file(folder, split) for split in SPLITS if split != "dev" or not dev_from_train}
     read = {split: _with_gold(path) for split, path in paths.items()}
     if dev_from_train:

@@ -1,8 +1,8 @@
-"""What readers yield, frozen: documents, clusters of related documents, topics with coreference, and gold.
+"""Immutable records that readers yield: documents, clusters of documents, coreference topics, gold labels.
 
-Spans are half-open [start, end): of characters in a `Document`, of tokens in a `CoreferenceDocument`.
-Documents of a cluster and sentences of a document are named by their index. Coreference records check
-themselves: whatever they hold fits together, or they are not made. Splits are named here, and nowhere else.
+Spans are half-open [start, end), in characters of a `Document` and in tokens of a `CoreferenceDocument`.
+Documents of a cluster and sentences of a document are referred to by index. Coreference records check on
+construction that they are consistent, else they raise ValueError. Only this module defines names of splits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """Characters that state a fact. One `id` in two documents = the same fact in the same words."""
+    """A span that states a fact; facts with the same `id` in two documents are the same in the same words."""
 
     start: int
     end: int
@@ -59,7 +59,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """Words that name an entity or an event; mentions of one `chain` corefer, across documents."""
+    """Words that name an entity or an event; mentions with the same `chain` corefer, across documents too."""
 
     document: int
     start: int
@@ -145,11 +145,11 @@ class Story:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreferenceMention:
-    """Words that name an event or an entity. Mentions of one `cluster` corefer, across documents."""
+    """Words that name an event or an entity; mentions with one `cluster` corefer, across documents too."""
 
     id: str  # unique in the corpus
     document: str  # id of its document
-    tokens: TokenSpan  # its span, from the first to the last of its tokens
+    tokens: TokenSpan  # its span, from its first to its last token
     sentence: int
     kind: Kind
     cluster: str  # name of the event or entity in the whole corpus; a singleton has a cluster of its own
@@ -170,7 +170,7 @@ class CoreferenceMention:
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """(document, start, end), by which scorers recognise it."""
+        """(document id, start, end) in tokens, by which scorers identify the mention."""
         return self.document, *self.tokens
 
 
@@ -178,7 +178,7 @@ class CoreferenceMention:
 class CoreferenceDocument:
     """A tokenised text with its mentions, in order of their spans; `sentences` cover all the tokens.
 
-    `validated`: indices of the sentences whose annotation was checked; readers give mentions in no other.
+    `validated`: indices of the sentences whose annotation was checked; readers yield no mentions in others.
     """
 
     id: str
@@ -221,7 +221,7 @@ class CoreferenceDocument:
 
 
 def check_mention(mention: CoreferenceMention, document: CoreferenceDocument) -> None:
-    """Raises ValueError for a mention that is not in the document, or not in the sentence that it names."""
+    """Raise ValueError if a mention does not lie in the document, or in the sentence that it refers to."""
     start, end = mention.tokens
     if mention.document != document.id:
         raise ValueError(f"{mention.name} stands in the list of document {document.id}")
@@ -263,17 +263,17 @@ class Topic:
 
 @dataclass(slots=True)
 class PassedOver:
-    """What a reader could not use, or had to change: reason -> (how often, where first, as "file:line")."""
+    """Counts of what a reader skipped or had to change: reason -> (count, first place, as "file:line")."""
 
     counts: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def add(self, reason: str, place: str) -> None:
-        """Count one more."""
+        """Count one more case of `reason`; `place` is kept if it is the first."""
         count, first = self.counts.get(reason, (0, place))
         self.counts[reason] = (count + 1, first)
 
     def lines(self) -> list[str]:
-        """A line for each reason."""
+        """One line for each reason, with its count and the first place."""
         return [f"{reason}: {count:,} (first: {first})" for reason, (count, first) in self.counts.items()]
 
 
@@ -288,8 +288,8 @@ def document_of_spans(
     validated: Collection[int],
     tags: Mapping[str, str] = MappingProxyType({}),
 ) -> CoreferenceDocument:
-    """A document whose mentions are given as (id, span, kind, cluster); sentences that one crosses are
-    joined. `tags`: those of mentions, by id."""
+    """Make a document from mentions given as (id, span, kind, cluster); sentences that a mention crosses are
+    joined. `tags`: id of a mention -> its tag."""
     ordered = sorted(mentions, key=lambda mention: mention[1])
     starts = [start for start, _ in sentences]
     inside = {
@@ -321,15 +321,15 @@ def document_of_spans(
 
 
 def topics_by_name(documents: Collection[str], *, otherwise: str) -> dict[str, str]:
-    """Topics from the names of documents: up to the first "_" (36_1ecb) if that groups any two of them, else
-    all are of the topic `otherwise`."""
+    """Document -> topic: the part of its name up to the first "_" ("36" of 36_1ecb), provided that at least
+    two documents share one; else `otherwise` for all."""
     starts = {name: name.partition("_")[0] for name in documents}
     return starts if len(set(starts.values())) < len(starts) else dict.fromkeys(starts, otherwise)
 
 
 def without_repeats(topics: Iterable[Topic], passed_over: PassedOver) -> list[Topic]:
-    """Topics in which a place has one mention of a kind, the first, as scorers require; others are
-    counted."""
+    """Keep only the first of several mentions of one kind with the same span, as scorers require; the others
+    are counted in `passed_over`."""
 
     def first_only(document: CoreferenceDocument) -> CoreferenceDocument:
         first: dict[tuple[Kind, TokenSpan], CoreferenceMention] = {}
@@ -343,7 +343,7 @@ def without_repeats(topics: Iterable[Topic], passed_over: PassedOver) -> list[To
 
 
 def mentions_of(topics: Iterable[Topic], *, kind: Kind | None = None) -> Iterator[CoreferenceMention]:
-    """All mentions (of one kind) of all documents, in order."""
+    """Yield the mentions of all documents in order; `kind`: only those of this kind."""
     for topic in topics:
         for document in topic.documents:
             yield from (mention for mention in document.mentions if kind in (None, mention.kind))
@@ -352,9 +352,10 @@ def mentions_of(topics: Iterable[Topic], *, kind: Kind | None = None) -> Iterato
 def gold_clusters(
     topics: Iterable[Topic], *, kind: Kind | None = None, by_topic: bool = False
 ) -> dict[str, tuple[CoreferenceMention, ...]]:
-    """Mentions (of one kind) by cluster, in order of the first mention; singletons are clusters too.
+    """Cluster -> its mentions (of one `kind`), in order of the first mention; singletons are included.
 
-    `by_topic`: clusters across several topics are cut at their borders, and named "38/HUM1".
+    `by_topic`: clusters that span topics are divided by topic; all names are then like "38/HUM1".
+    Raises ValueError for a cluster with mentions of both kinds.
     """
     clusters: dict[str, list[CoreferenceMention]] = {}
     for topic in topics:
@@ -379,8 +380,8 @@ _TRAIN, _VALIDATION = 0.90, 0.95  # cumulative shares: 90% train, 5% validation,
 
 
 def gold_names(documents: Iterable[CoreferenceDocument]) -> dict[str, str]:
-    """Gold cluster -> the words of its first mention, numbered where others begin with the same: corpora name
-    clusters for machines."""
+    """Gold cluster -> a readable name, as corpora name clusters by codes: the words of its first mention,
+    with a number, "fire (2)", if an earlier cluster has the same words."""
     names: dict[str, str] = {}
     used: Counter[str] = Counter()
     for document in documents:
@@ -393,17 +394,15 @@ def gold_names(documents: Iterable[CoreferenceDocument]) -> dict[str, str]:
 
 
 def split_named(name: str) -> Split:
-    """The split that goes by one of SPLIT_NAMES. Raises ValueError for any other name."""
+    """The split that a name of SPLIT_NAMES, such as "dev", stands for. Raises ValueError for other names."""
     if name not in SPLIT_NAMES:
         raise ValueError(f"split is {name!r}; choose one of train, dev, test")
     return SPLIT_NAMES[name]
 
 
 def hashed_split(cluster_id: str) -> Split:
-    """Split of a cluster whose corpus has none: 90/5/5 by a hash of its id.
-
-    Adding or reordering clusters moves none of the others.
-    """
+    """The split of a cluster by a hash of its id (90/5/5), for corpora that define no splits: adding or
+    reordering clusters moves no other cluster to another split."""
     digest = hashlib.sha256(cluster_id.encode("utf-8")).digest()
     share = int.from_bytes(digest[:8], "big") / 2**64
     return "train" if share < _TRAIN else "validation" if share < _VALIDATION else "test"
@@ -413,10 +412,8 @@ _TOKEN = re.compile(r"\d+(?:[.,]\d+)+|\w+(?:[-'’]\w+)*|[^\w\s]")
 
 
 def token_spans(text: str, *, boundaries: Iterable[int] = ()) -> list[Span]:
-    """Words, numbers and punctuation of a text, as spans of characters; "son's" and "62,689" are one each.
-
-    `boundaries`: characters at which a token is cut in two, so that mentions consist of whole tokens.
-    """
+    """Tokens of a text (words, numbers, punctuation) as character spans; "son's" and "62,689" are one token.
+    `boundaries`: offsets at which a token is split in two, so that mentions consist of whole tokens."""
     cuts = sorted(set(boundaries))
     spans: list[Span] = []
     for match in _TOKEN.finditer(text):

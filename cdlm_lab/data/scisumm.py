@@ -1,19 +1,19 @@
 """CL-SciSumm 2018 and ScisummNet 2019: papers of the ACL Anthology that cite each other, as full texts.
 
-A folder with `cl_scisumm_2018.tar.xz`, `scisummnet_2019.tar.xz` and `scisummnet_citation_pairs.tsv`, or with
-the unpacked folders instead of the archives; made from https://github.com/WING-NUS/scisumm-corpus, CC BY 4.0.
-Archives are streamed; nothing is written to the disk, so that no member can end up anywhere. Links are of
-three sources:
+Reads a folder with `cl_scisumm_2018.tar.xz`, `scisummnet_2019.tar.xz` and `scisummnet_citation_pairs.tsv`, or
+with unpacked folders instead of archives; made from https://github.com/WING-NUS/scisumm-corpus, CC BY 4.0.
+Archives are streamed and never unpacked to disk, so that no member can be written outside a folder. Links
+come from three sources:
 
     cl-scisumm-train  a paper in Citance_XML cites the reference paper of its folder. Annotators gave the
-                      sentences of the passage that cites (Citation Offset; its context may be among them).
-                      Those of the cited paper that are meant are left out: no task reads them.
+                      sentences of the citing passage (Citation Offset, perhaps with its context). Their
+                      sentences of the cited paper are not read, as no task uses them.
     cl-scisumm-test   the same, by three or four annotators; sentences that any of them gave are kept. They
-                      quote the text that cites without its place, so that it is located by its letters.
+                      quote the citing text without its position, so it is located by matching its letters.
     scisummnet        pairs of the TSV, both papers of which are there. The citing text is located in the same
                       way.
 
-Sentences are those of the release, without empty ones; there are errors of character recognition in them.
+Sentences are those of the release, without empty ones; they contain errors of character recognition (OCR).
 """
 
 from __future__ import annotations
@@ -50,36 +50,36 @@ TRAINING, TEST, GOLD = "Training-Set-2018", "Test-Set-2018", "Test-Set-2018-Gold
 PAIRS = "scisummnet_citation_pairs.tsv"
 SOURCES = ("cl-scisumm-train", "cl-scisumm-test", "scisummnet")
 Place = tuple[str, str]  # set of data, name of a reference paper's folder in it
-Member = tuple[str, Place, str, bytes | None]  # name, place, kind, contents; None: a link, or no file
+Member = tuple[str, Place, str, bytes | None]  # name, place, kind, contents (None = a link, or no file)
 
 _TAG = re.compile(r"<(/?)(S|SECTION|ABSTRACT|PAPER)(\s[^<>]*)?>")
 _SID = re.compile(r"""\bsid\s*=[\s"']*(\d{1,9})""")
-# Without the tag's end, which a heading such as "a < b" would hide.
+# Matched without the end of the tag, which a heading such as "a < b" would hide.
 _SECTION = re.compile(r"(?=</?(?:ABSTRACT|(?:SUB)?SECTION)\b)")
 _ANTHOLOGY_ID = re.compile(r"([A-Z]\d\d-\d{4})(?:-PARSCIT\d*)?", re.IGNORECASE)
 _NOT_A_LETTER = re.compile(r"[\W_]+")
-_LEAST = 20  # letters and digits of a passage that can be told from others
-_SAME_START = 100  # letters after the title by which a paper under another name is known again
+_LEAST = 20  # minimum of letters and digits by which a passage can be located
+_SAME_START = 100  # minimum of letters after the title by which a paper under another name is recognised
 
 
 @dataclass(frozen=True, kw_only=True)
 class Paper:
-    """One text of a paper, as it stands in one file, without empty sentences."""
+    """One text of a paper (one file), without empty sentences."""
 
     id: str
     source: str
-    numbers: tuple[int | None, ...]  # of the sentences, from their "sid"; None where there is none
+    numbers: tuple[int | None, ...]  # "sid" of each sentence; None where there is none
     sentences: tuple[str, ...]
 
     @cached_property
     def _letters_and_ends(self) -> tuple[str, list[int]]:
-        """Letters and digits of all sentences, without gaps, and where in them each sentence ends."""
+        """The letters and digits of all sentences as one text, and the offset in it where each one ends."""
         letters = [letters_of(sentence) for sentence in self.sentences]
         return "".join(letters), list(accumulate(map(len, letters)))
 
     def containing(self, passage: str) -> list[int]:
-        """Sentences over which a passage extends, by its letters and digits alone; [] if it is not there, in
-        several places, or too short to tell."""
+        """The indices of the sentences that a passage spans, located by its letters and digits alone; [] if
+        it is not found, is found in several places, or is too short."""
         (letters, ends), wanted = self._letters_and_ends, letters_of(passage)
         start = letters.find(wanted)
         if len(wanted) < _LEAST or start < 0 or letters.find(wanted, start + 1) >= 0:
@@ -89,7 +89,7 @@ class Paper:
 
 
 def parse_paper(identifier: str, source: str) -> Paper | None:
-    """The sentences of a file, entities resolved; None if it has none."""
+    """Parse the sentences of a file, with entities resolved; None if it has no sentences."""
     sentences = numbered_sentences(source)
     if not sentences:
         return None
@@ -98,11 +98,11 @@ def parse_paper(identifier: str, source: str) -> Paper | None:
 
 
 def numbered_sentences(source: str) -> list[tuple[int | None, str]]:
-    """The "sid" and the text of each filled sentence."""
+    """The "sid" (None without one) and the text of each non-empty sentence."""
     tags = list(_TAG.finditer(source))
     ends = [*(tag.start() for tag in tags[1:]), len(source)]
     sentences = []
-    # A sentence ends at the next tag, of whatever kind: some are not closed.
+    # A sentence ends at the next tag of any kind, as some are not closed.
     for tag, end in zip(tags, ends, strict=False):
         if tag[2] == "S" and not tag[1] and (sentence := plain_text(source[tag.end() : end])):
             sid = _SID.search(tag[3] or "")
@@ -111,24 +111,24 @@ def numbered_sentences(source: str) -> list[tuple[int | None, str]]:
 
 
 def plain_text(source: str) -> str:
-    """Text without tags, entities (some are written twice: &amp;lt;) and superfluous white space."""
+    """Remove tags and superfluous white space, and resolve entities (some are escaped twice: &amp;lt;)."""
     return " ".join(html.unescape(html.unescape(_TAG.sub(" ", source))).split())
 
 
 def letters_of(text: str) -> str:
-    """Lower-case letters and digits alone."""
+    """The letters and digits of a text, in lower case, without anything else."""
     return _NOT_A_LETTER.sub("", text).lower()
 
 
 def paper_id(name: str, reference: str) -> str:
-    """Id of the paper in a file of the folder of a reference paper: that of the ACL Anthology, if the file is
-    named so, or else "C04-1089/file", for such names mean nothing elsewhere."""
+    """The id of the paper in a file of a reference paper's folder: its id in the ACL Anthology, if the file
+    is named by that, else "C04-1089/file", after the folder, outside of which such names mean nothing."""
     match = _ANTHOLOGY_ID.fullmatch(plain := file_stem(name))
     return match[1].upper() if match else f"{reference}/{plain.lower().replace('_', '-')}"
 
 
 def file_stem(name: str) -> str:
-    """Name of a file in an annotation, without folders, ".xml" and ".txt"."""
+    """The name of a file that an annotation gives, without folders, ".xml" and ".txt"."""
     return re.sub(r"\.(?:xml|txt)$", "", name.strip().rpartition("/")[2], flags=re.IGNORECASE)
 
 
@@ -137,7 +137,7 @@ _MAX_TOTAL = 1 << 31
 _MAX_MEMBERS = 200_000
 _AGAIN = "copy or download it again"
 _PAPERS = ("Reference_XML", "Citance_XML")
-_FORMS = tuple(  # collection, where its files stand and what they are
+_FORMS = tuple(  # collection, pattern of the paths of files in it, and their kind
     (collection, re.compile(form), kind)
     for collection, form, kind in (
         (NET, r"(?P<paper>[^/]+)/Reference_XML/[^/]*\.xml", _PAPERS[0]),
@@ -152,7 +152,7 @@ _FORMS = tuple(  # collection, where its files stand and what they are
 
 
 def _role(collection: str, name: str) -> tuple[Place, str] | None:
-    """The set of data and reference paper that a file belongs to, and its kind; None for what is not read."""
+    """The data set and reference paper that a file belongs to, and its kind; None if it is not to be read."""
     for owner, form, kind in _FORMS:
         if owner == collection and (match := form.fullmatch(name)):
             return (NET if owner == NET else match.groupdict().get("set", TEST), match["paper"]), kind
@@ -160,8 +160,8 @@ def _role(collection: str, name: str) -> tuple[Place, str] | None:
 
 
 def read_collection(root: Path, collection: str) -> Iterator[Member] | None:
-    """The files of a collection that have a role, named as "Test-Set-2018/A00-2018/...": of its archive in
-    the order there or, if that is missing, of its folder by name; None if there is neither."""
+    """The relevant files of a collection, with names such as "Test-Set-2018/A00-2018/...": from its archive,
+    in archive order, or, if that is missing, from its folder, sorted by name; None if there is neither."""
     archive, folder = root / f"{collection}.tar.xz", root / collection
     if archive.is_file():
         return _from_archive(archive, collection)
@@ -170,7 +170,7 @@ def read_collection(root: Path, collection: str) -> Iterator[Member] | None:
 
 def _from_archive(archive: Path, collection: str) -> Iterator[Member]:
     try:
-        # Of a stream that it opens itself, tarfile takes a cut for the end.
+        # If tarfile opens the stream itself, it takes a truncated archive for a complete one.
         with open_bytes(archive) as packed:
             stream = _Bounded(packed, archive)
             with tarfile.open(fileobj=stream, mode="r|") as members:  # type: ignore[call-overload]
@@ -190,14 +190,14 @@ def _from_archive(archive: Path, collection: str) -> Iterator[Member]:
 
 
 class _Bounded:
-    """A stream that ends before an archive can ask for more memory, as by a name of gigabytes."""
+    """A stream that limits the bytes read from an archive, as a name of gigabytes would fill the memory."""
 
     def __init__(self, stream: IO[bytes], archive: Path) -> None:
         self.stream, self.archive = stream, archive
         self.total = self.since_last = 0
 
     def read(self, size: int) -> bytes:
-        """The next bytes. Raises DataError if there are too many of them."""
+        """Read up to `size` bytes. Raises DataError if too many were read since the last file, or in all."""
         data = self.stream.read(size)
         self.total, self.since_last = self.total + len(data), self.since_last + len(data)
         if self.total > _MAX_TOTAL or self.since_last > 2 * _MAX_FILE:
@@ -238,12 +238,12 @@ _RELEASE = "copy the file again from the official release"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citance:
-    """A passage of a citing paper that cites, as annotated."""
+    """An annotated passage of a citing paper in which it cites the reference paper."""
 
     citing: str  # name of the citing paper's file, without ending
     where: str  # file:line of the annotation
-    sentences: tuple[int, ...] = ()  # "sid" of the sentences of the passage, if the annotation has some
-    passages: tuple[str, ...]  # the text itself, as it stands in the paper and cleaned, either may be missing
+    sentences: tuple[int, ...] = ()  # "sid" of the sentences of the passage, if the annotation gives any
+    passages: tuple[str, ...]  # the text of the passage, as in the paper and cleaned; either may be missing
 
 
 class _CitingSentence(Fields):
@@ -253,7 +253,7 @@ class _CitingSentence(Fields):
 
 
 def line_citances(file: str, text: str) -> Iterator[Citance]:
-    """Those of a file of the training set, lines of "Field: value | Field: value"."""
+    """Yield the citances of a file of the training set, with lines of "Field: value | Field: value"."""
     if not text.strip():
         raise DataError(file, "no annotation in it", _RELEASE)
     for line, row in enumerate(text.split("\n"), start=1):
@@ -268,8 +268,8 @@ def line_citances(file: str, text: str) -> Iterator[Citance]:
 
 
 def csv_citances(file: str, text: str) -> Iterator[Citance]:
-    """Those of a CSV of the test set, one for each annotator, with answers or without. Its "Citation Offset"
-    is 0 throughout, so that `sentences` is empty."""
+    """Yield the citances of a CSV of the test set; there is one for each annotator, with answers or without.
+    Their "Citation Offset" is always 0, so that `sentences` is empty."""
     rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
         _check_fields(file, 1, rows.fieldnames or ())
@@ -284,7 +284,7 @@ def csv_citances(file: str, text: str) -> Iterator[Citance]:
 
 
 def json_citances(file: str, text: str) -> Iterator[Citance]:
-    """Those of a `citing_sentences.json` of ScisummNet: [{"citing_paper_id": "...", "raw_text": "..."}]."""
+    """Yield the citances of a `citing_sentences.json`: [{"citing_paper_id": "...", "raw_text": "..."}]."""
     items = parse_json(text, file, remedy=_RELEASE)
     for number, item in enumerate(items if isinstance(items, list) else [None]):
         record = JsonRecord(path=Path(file), line=1, fields=item, within=f"[{number}].")
@@ -296,7 +296,7 @@ def json_citances(file: str, text: str) -> Iterator[Citance]:
 def _citance(file: str, line: int, fields: Mapping[str, str], *, cleaned: str) -> Citance:
     _check_fields(file, line, fields)
     passages = dict.fromkeys(plain_text(fields.get(name, "")) for name in ("Citation Text", cleaned))
-    # Numbers are listed in many ways, such as "['53', '61']" or "17'"; none in "NA".
+    # Numbers are written in many ways, such as "['53', '61']" or "17'"; "NA" has none.
     return Citance(
         citing=file_stem(fields["Citing Article"]),
         where=f"{file}:{line}",
@@ -310,7 +310,7 @@ def _check_fields(file: str, line: int, fields: Collection[str]) -> None:
         raise DataError(file, "the field is missing", _RELEASE, line=line, field=missing[0])
 
 
-# All repeats are bounded, so that no text takes long.
+# All repetitions are bounded, so that matching takes long on no text.
 _YEAR = r"(?:1[89]|20)\d\d[a-z]?"
 _NAME = r"(?:(?:[Vv]an|[Vv]on|[Dd]er?|[Dd]en|[Ll]a|[Ll]e|[Dd]i)\s){0,2}[^\W\d_a-z][\w'’-]{0,40}"
 _AND = r"\s?,?\s(?:and|&)\s"
@@ -328,13 +328,13 @@ _GAP = re.compile(r"\s+([.,;:!?)])")
 
 
 def without_citations(sentence: str) -> str:
-    """A sentence without its citations, so that whoever looks for the citing sentence has to understand it;
-    "." if nothing else is in it, so that it keeps its number.
+    """Remove the citations of a sentence, so that finding the citing sentence takes understanding it; "." if
+    nothing else is left, so that sentences keep their numbers.
 
-    Taken out are brackets that hold a name and a year, (see Brill, 1995; Wu et al., 2004) or [Brill, 1995]; a
+    Removed are brackets that hold a name and a year, (see Brill, 1995; Wu et al., 2004) or [Brill, 1995]; a
     year in brackets together with the names before it, as in Brill and Wu (2004); and numbers in square
-    brackets, [3, 5-7]. This leaves citations without brackets, those cut in two by the end of a sentence and
-    names that stand apart ("Brill's tagger"), and it takes some other brackets, such as (Monday, 1995).
+    brackets, [3, 5-7]. Citations without brackets, those split by the end of a sentence, and names that stand
+    apart ("Brill's tagger") remain; some other brackets, such as (Monday, 1995), are removed too.
     """
     bare = _GAP.sub(r"\1", " ".join(_CITATION.sub(" ", sentence).split()))
     return bare if any(character.isalnum() for character in bare) else "."
@@ -342,10 +342,10 @@ def without_citations(sentence: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SciSumm:
-    """Papers by id, in order, and links from citing to cited ones.
+    """Papers by id, sorted, and links from citing to cited papers.
 
-    `replaced`: file -> how many byte sequences in it were not UTF-8. `unplaced`: annotations (file:line)
-    whose citing passage was not located in the text of the paper. `passed_over`: files and annotations (path:
+    `replaced`: file -> number of its byte sequences that were not UTF-8. `unplaced`: annotations (file:line)
+    whose citing passage was not found in the text of the paper. `passed_over`: files and annotations (path:
     why) that cannot be used: links, papers without sentences, annotations of missing papers.
     """
 
@@ -357,13 +357,13 @@ class SciSumm:
 
 
 def read_scisumm(root: str | Path) -> SciSumm:
-    """All papers and links; each of the two collections may be missing.
+    """Read all papers and links; one of the two collections may be missing.
 
-    A paper of which there are several texts is kept once, by preference as a reference paper; sentence
-    numbers that refer to another text of it are mapped by the letters of the sentence. A paper without an id
-    of the Anthology is called "C04-1089/name", after the folder it is in, unless another paper begins with
-    the same text, which is it then. Citations are taken out of all sentences; taken out of those known to
-    cite alone, as in Zhou et al. 2020, their absence gives these away.
+    Of a paper with several texts one is kept, preferably that of a reference paper; sentence numbers of its
+    other texts are mapped by the letters of the sentence. A paper without an id of the Anthology is named
+    "C04-1089/name", after its folder, unless it begins with the same text as another paper and so is that
+    paper. Citations are removed from all sentences: removed only from those known to cite, as in Zhou et al.
+    2020, their absence would reveal these sentences.
     """
     release = _Release(Path(root))
     merged: dict[tuple[str, str], DocumentLink] = {}
@@ -388,10 +388,10 @@ def _union(*numbers: Iterable[int] | None) -> tuple[int, ...] | None:
 
 
 class _Release:
-    """What the archives or folders hold, and what could not be used of it, as in `SciSumm`.
+    """The contents of the archives or folders, and what of them could not be used.
 
-    `kept`: papers by id, those with an id of the Anthology first, of them reference papers. `texts`: all
-    texts of papers by place and by their id there. `annotations`: path and text of files by place.
+    `kept`: papers by id, those with an id of the Anthology first, and among these reference papers first.
+    `texts`: (place, id there) -> text of a paper. `annotations`: place -> (path, text) of its files.
     """
 
     def __init__(self, root: Path) -> None:
@@ -412,7 +412,7 @@ class _Release:
         self._keep(papers)
 
     def _read(self, folder: Path, members: Iterable[Member]) -> list[tuple[Place, str, str, str]]:
-        """Place, name, kind and text of the papers of a collection; annotations are put down."""
+        """Place, name, kind and text of the papers of a collection; annotations go to `annotations`."""
         papers = []
         for name, place, kind, content in members:
             where = str(folder / name)
@@ -440,7 +440,7 @@ class _Release:
                 what = f"no sentences in {PurePosixPath(name).name}"
                 self.passed_over.append(f"{self._folder_of(place)}: {what}")
         starts: dict[str, str] = {}
-        # A paper that a folder names in its own way may be one with an id of the Anthology.
+        # A paper with a name of the folder's own may be the same as one with an id of the Anthology.
         for place, paper in sorted(parsed, key=lambda one: "/" in one[1].id):
             name, start = paper.id, letters_of(" ".join(paper.sentences[2:4]))
             known = starts.setdefault(start, name) if len(start) >= _SAME_START else name
@@ -452,7 +452,7 @@ class _Release:
         return self.root / (NET if place[0] == NET else f"{TASK}/{place[0]}") / place[1]
 
     def task_links(self) -> Iterator[DocumentLink]:
-        """Links of CL-SciSumm: each paper of a folder cites its reference paper, annotated or not."""
+        """Yield the links of CL-SciSumm: each paper cites its folder's reference paper, annotated or not."""
         kinds = (TRAINING, SOURCES[0], line_citances), (TEST, SOURCES[1], csv_citances)
         for dataset, source, read in kinds:
             annotated = (place for place in self.annotations if place[0] == dataset)
@@ -472,8 +472,8 @@ class _Release:
                         yield self._link(paper, cited, citances.get(identifier, []), source)
 
     def _check_place(self, place: Place, citances: Mapping[str, list[Citance]]) -> None:
-        """Refuse a folder without a reference paper, as all its links would be lost; note what else is
-        missing."""
+        """Raise DataError for a folder without a reference paper, as all its links would be lost; record
+        other missing things in `passed_over`."""
         folder = self._folder_of(place)
         if (place, place[1]) not in self.texts:
             what = f"no Reference_XML/{place[1]}.xml in it, or no sentences in that"
@@ -485,7 +485,7 @@ class _Release:
                 self.passed_over += (f"{one.where}: no text of {identifier}" for one in annotated)
 
     def net_links(self) -> Iterator[DocumentLink]:
-        """Links of ScisummNet: the pairs of the TSV."""
+        """Yield the links of ScisummNet, the pairs of the TSV. Raises DataError for a row that is no pair."""
         if not any(place[0] == NET for place, _ in self.texts):
             return
         path, citances = self.root / PAIRS, {}
@@ -519,7 +519,7 @@ class _Release:
         return DocumentLink(first=citing.id, second=cited.id, source=source, in_first=_union(sentences))
 
     def _places(self, paper: Paper, sids: Iterable[int]) -> list[int]:
-        """Places in the kept text of the first sentences that have these numbers in `paper`."""
+        """The indices, in the kept text, of the first sentence of `paper` with each of these numbers."""
         kept, places = self.kept[paper.id], []
         for number in (paper.numbers.index(sid) for sid in sids if sid in paper.numbers):
             places += [number] if kept is paper else kept.containing(paper.sentences[number])
@@ -527,8 +527,8 @@ class _Release:
 
 
 def scisumm_files(folder: str | Path, *, split: Split | None = None) -> list[Path]:
-    """The archives of a folder, or the papers' XML where unpacked, sorted; [] if it has neither. Any of them
-    may hold papers of any split."""
+    """The archives of a folder, or the XML files of papers if it is unpacked, sorted; [] if it has neither.
+    `split` is ignored, as each file may hold papers of any split."""
     files: list[Path] = []
     for name in (TASK, NET):
         archive, unpacked = Path(folder) / f"{name}.tar.xz", Path(folder) / name
@@ -537,19 +537,19 @@ def scisumm_files(folder: str | Path, *, split: Split | None = None) -> list[Pat
 
 
 def read_scisumm_corpus(folder: str | Path, *, split: Split) -> Iterator[Cluster]:
-    """Clusters of plain text for pre-training, reference papers first.
+    """Yield clusters of plain text for pre-training, reference papers first.
 
-    A cluster is one paper by itself, each paper once, as clusters of a paper and those that cite it would
-    overlap. The text is the title, and then a line for the abstract and for each section, without headings.
-    One sentence before the abstract or first section is the title; more of them (62 papers of ScisummNet are
-    without sections) are a line of their own. Papers are split by a hash of their ids (90/5/5).
+    A cluster is a single paper, each paper once, as clusters of a paper and those that cite it would overlap.
+    The text is the title, followed by one line each for the abstract and the sections, without headings. A
+    single sentence before the abstract or first section is the title; several (62 papers of ScisummNet have
+    no sections) form a line of their own. A hash of a paper's id decides its split (90/5/5).
     """
     for identifier, paper in _Release(Path(folder)).kept.items():
         if hashed_split(identifier) != split:
             continue
         # The text before the first section, and then each section.
         parts = [[text for _, text in numbered_sentences(part)] for part in _SECTION.split(paper.source)]
-        lengths = [len(sentence) + 1 for sentence in chain(*parts)]  # with the blank or line break behind it
+        lengths = [len(sentence) + 1 for sentence in chain(*parts)]  # with the space or line break after it
         document = Document(
             id=identifier,
             text="\n".join(" ".join(part) for part in parts if part),

@@ -1,6 +1,6 @@
-"""Documents whose words are tagged, in part, for document-attentive tagging (Joerke et al. 2020, "Doc-ARC").
+"""Partly labelled documents for document-attentive tagging of words (Joerke et al. 2020, "Doc-ARC").
 
-A folder has three splits, in whichever form they lie there; all but the standoff may be compressed:
+A folder has three splits, each in one of these forms; all but the standoff may be compressed:
 
     train/*.tsv           Doc-ARC's, or LitBank's own with several tags a word
     train.conll           in columns, as CoNLL's and OntoNotes'; or train/*.conll
@@ -10,9 +10,9 @@ A folder has three splits, in whichever form they lie there; all but the standof
 and so `dev` and `test`. Only Doc-ARC's form has sentences without labels; in the others the context of a
 document is the rest of its labelled sentences.
 
-A tag is `O`, or `B-` or `I-` and a label. In IOB2 every span starts with `B-`, in IOB1 only one that follows
-another of its label at once; an `I-` that follows no span of its label starts one, as in conlleval, and is
-counted.
+A tag is `O`, or `B-` or `I-` and a label. In IOB2 every span starts with `B-`, in IOB1 only a span that
+immediately follows another one with its label. A stray `I-`, which follows no span with its label, starts a
+span, as in conlleval, and is counted.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ OUTSIDE = "O"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedSentence:
-    """A sentence in words, as the source separates them, and a tag in IOB2 for each. `tags` None: the
-    sentence is context, nobody labelled it."""
+    """A sentence as words, tokenised by the source, with an IOB2 tag for each. `tags` is None for context, a
+    sentence that nobody labelled."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...] | None = None
@@ -45,8 +45,8 @@ class TaggedSentence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedDocument:
-    """A document in sentences, labelled ones and context, in the order of the source; `id` is unique in its
-    split. Distances are counted in indices of its sentences."""
+    """A document as labelled and context sentences, in the order of the source; `id` is unique in its split.
+    Distances between sentences are differences of their indices."""
 
     id: str
     sentences: tuple[TaggedSentence, ...]
@@ -59,7 +59,7 @@ class TaggedDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagSpan:
-    """Words `first` to `stop` of a sentence, `stop` not included, with the label of the span they form."""
+    """A labelled span: the words of a sentence with indices from `first` up to, not including, `stop`."""
 
     label: str
     first: int
@@ -67,7 +67,7 @@ class TagSpan:
 
 
 def spans_of(tags: Sequence[str]) -> tuple[TagSpan, ...]:
-    """The spans of a sentence, in order; an `I-` that follows no span of its label starts one."""
+    """Decode the tags of a sentence into spans, in order; an `I-` after no span of its label starts one."""
     spans: list[TagSpan] = []
     first, label = 0, ""
     for place, tag in enumerate((*tags, OUTSIDE)):
@@ -81,7 +81,7 @@ def spans_of(tags: Sequence[str]) -> tuple[TagSpan, ...]:
 
 
 def outermost(spans: Iterable[TagSpan]) -> tuple[TagSpan, ...]:
-    """The spans that lie in no other, in order; of equal ones the first. Crossing spans are all kept."""
+    """The spans that lie within no other, in order; of identical spans the first. Crossing spans are kept."""
     outer: list[TagSpan] = []
     for span in sorted(spans, key=lambda span: (span.first, -span.stop)):
         if not outer or span.stop > outer[-1].stop:
@@ -90,8 +90,8 @@ def outermost(spans: Iterable[TagSpan]) -> tuple[TagSpan, ...]:
 
 
 def tags_of(spans: Iterable[TagSpan], length: int) -> tuple[str, ...]:
-    """IOB2 tags of a sentence of `length` words, the inverse of `spans_of`. Raises ValueError for a span
-    without words or outside of the sentence, and for two that share a word."""
+    """Encode spans as the IOB2 tags of a sentence of `length` words, the inverse of `spans_of`. Raises
+    ValueError for a span that is empty or outside the sentence, and for two that share a word."""
     tags = [OUTSIDE] * length
     for span in spans:
         if not 0 <= span.first < span.stop <= length:
@@ -104,8 +104,8 @@ def tags_of(spans: Iterable[TagSpan], length: int) -> tuple[str, ...]:
 
 
 def tagged_sentence(text: str, place: Span, names: Iterable[TagSpan]) -> TaggedSentence:
-    """The words of a sentence of a text, cut where one of its names begins or ends, and their tags. `place`
-    and `names` are in characters of the text. Raises ValueError for names that share a word."""
+    """Tokenise and tag a sentence of a text; words are also split where a name begins or ends. `place` (of
+    the sentence) and `names` are in characters of the text. Raises ValueError if names share a word."""
     start, end = place
     inside = [name for name in names if start <= name.first < end]
     cuts = [cut - start for name in inside for cut in (name.first, name.stop)]
@@ -120,14 +120,14 @@ def tagged_sentence(text: str, place: Span, names: Iterable[TagSpan]) -> TaggedS
 
 
 def labels_of(documents: Iterable[TaggedDocument]) -> tuple[str, ...]:
-    """The labels of all spans, sorted."""
+    """The labels that occur in the documents, sorted."""
     sentences = chain.from_iterable(document.sentences for document in documents)
     tags = set(chain.from_iterable(sentence.tags or () for sentence in sentences))
     return tuple(sorted({tag.partition("-")[2] for tag in tags if tag != OUTSIDE}))
 
 
 def tag_set(labels: Iterable[str]) -> tuple[str, ...]:
-    """All tags of IOB2 with these labels: `O` first, then `B-` and `I-` of each."""
+    """All IOB2 tags of these labels: `O` first, then `B-` and `I-` of each label."""
     return (OUTSIDE, *(f"{prefix}-{label}" for label in labels for prefix in "BI"))
 
 
@@ -136,12 +136,12 @@ Stray = Literal["accept", "refuse"]
 
 @dataclass(slots=True, kw_only=True)
 class TagReading:
-    """What a reader does about an `I-` that follows no span of its label, and what it met; several readers
-    may count into one."""
+    """How readers treat a stray `I-`, which follows no span of its label, and counts of what they changed;
+    several readers may share one object."""
 
     stray: Stray = "accept"  # read as `B-` and counted, which IOB1 needs; "refuse" = a DataError at its line
-    mended: int = 0  # how many stray tags were read as `B-` so far
-    divided: int = 0  # how many sentences of a split of one document were made documents so far
+    mended: int = 0  # number of stray tags read as `B-` so far
+    divided: int = 0  # number of sentences made documents so far, where a split was a single document
 
     def __post_init__(self) -> None:
         check_choice("stray", self.stray, get_args(Stray))
@@ -155,14 +155,14 @@ class Line(NamedTuple):
     text: str
 
     def error(self, field: str, what: str, remedy: str) -> DataError:
-        """A fault in it, to be raised."""
+        """The DataError to raise about this line."""
         return DataError(self.path, what, remedy, line=self.number, field=field)
 
     def columns(self, count: int | None = None, *, tabs: bool = True) -> list[str]:
-        """Its columns without white space around them, the first of them a word.
+        """The columns of the line, stripped; the first is a word. Raises DataError if they are not valid.
 
-        `count`: how many there must be; None: two or more. `tabs`: they are separated by tabs, so that a word
-        may hold a space; False: by any white space.
+        `count`: required number of columns; None = two or more. `tabs`: True = they are separated by tabs, so
+        that a word may hold a space; False = by any white space.
         """
         columns = [column.strip() for column in self.text.split("\t")] if tabs else self.text.split()
         if len(columns) < 2 or (count and len(columns) != count):
@@ -180,10 +180,10 @@ Block = list[Line]  # lines of a sentence
 def iob2_tags(
     column: Iterable[tuple[Line, str]], reading: TagReading, *, labels: Sequence[str] | None = None
 ) -> tuple[str, ...]:
-    """The tags of a sentence, every span starting with `B-`. `labels`: those of the corpus, if it names
-    them."""
+    """Convert the tags of a sentence to IOB2. Raises DataError for a tag that is invalid, has none of
+    `labels` (if given), or is a stray `I-` that `reading` refuses."""
     tags: list[str] = []
-    before = ""  # label of the span that may go on
+    before = ""  # label of the span that the next tag may continue
     for line, tag in column:
         prefix, _, label = tag.partition("-")
         if tag != OUTSIDE and (prefix not in ("B", "I") or not label):
@@ -202,8 +202,8 @@ def iob2_tags(
 
 
 def marked_parts(path: Path, *, mark: str | None = None) -> Iterator[tuple[Line, list[Block]]]:
-    """The line that begins each document of a file, by its start `mark`, and the sentences up to the next,
-    between blank lines. Lines before the first mark are a part too, whose first line has no text."""
+    """Yield each document of a file: the line that begins it, which starts with `mark`, and its sentences,
+    separated by blank lines. Lines before the first mark are a document too, with an empty first line."""
     head, blocks, apart = Line(path, 1, ""), [], True
     for line in (Line(path, *numbered) for numbered in read_lines(path)):
         if mark and line.text.startswith(mark):
@@ -228,17 +228,17 @@ def _filled(head: Line, blocks: list[Block]) -> list[Block]:
 
 
 def line_blocks(path: Path) -> list[Block]:
-    """The sentences of a file that is one document."""
+    """The sentences, as lists of lines, of a file that is a single document."""
     return next(marked_parts(path))[1]
 
 
 def _rows(block: Block, count: int | None = None) -> list[tuple[Line, list[str]]]:
-    """The lines of a sentence in `count` columns, or in CoNLL's, two or more."""
+    """Each line of a sentence with its columns: `count` tab-separated ones, or two or more as in CoNLL."""
     return [(line, line.columns(count, tabs=bool(count) or "\t" in line.text)) for line in block]
 
 
 def _words(rows: Iterable[tuple[Line, Sequence[str]]]) -> tuple[str, ...]:
-    # A book has few words, many times each: every word is kept once.
+    # Interned, as a book repeats few different words many times: each is kept in memory once.
     return tuple(sys.intern(row[0]) for _, row in rows)
 
 
@@ -249,7 +249,7 @@ def _labelled(block: Block, reading: TagReading, *, count: int | None = None) ->
     return TaggedSentence(words=_words(rows), tags=iob2_tags(column, reading))
 
 
-CONTEXT = "NULL"  # the tag of words that nobody labelled
+CONTEXT = "NULL"  # the tag of words that nobody labelled, in Doc-ARC's files
 Chosen = Callable[[int], Iterable[int]]
 _SUFFIXES = tuple(f".tsv{suffix}" for suffix in ("", *COMPRESSED))
 
@@ -257,8 +257,7 @@ _SUFFIXES = tuple(f".tsv{suffix}" for suffix in ("", *COMPRESSED))
 def read_docarc_split(
     folder: str | Path, split: str, *, reading: TagReading | None = None, chosen: Chosen | None = None
 ) -> Iterator[TaggedDocument]:
-    """The documents of a split (train, dev or test) in Doc-ARC's format, a file each, in the order of their
-    names, read one at a time.
+    """Yield the documents of a split (train, dev or test) in Doc-ARC's format, one per file, sorted by name.
 
         Sir<tab>B-PER
         Walter<tab>I-PER
@@ -266,9 +265,9 @@ def read_docarc_split(
         He<tab>NULL
 
     A blank line ends a sentence. `NULL` is the tag of context: sentences that nobody labelled. A word may
-    hold white space ("4 1/2", ". . ."), as in the released books. Labels are those of the list of tags
-    (`*.tagset`), if there is one. `chosen`: from the number of documents to the numbers, from 0, of those to
-    be read.
+    hold white space ("4 1/2", ". . ."), as in the released books. If the folder has a list of tags
+    (`*.tagset`), other labels raise DataError. `chosen`: gets the number of documents and returns the indices
+    of those to read; None = all.
     """
     files, labels = docarc_files(folder, split), docarc_labels(folder)
     reading = reading or TagReading()
@@ -277,7 +276,7 @@ def read_docarc_split(
 
 
 def docarc_files(folder: str | Path, split: str | None = None) -> list[Path]:
-    """The documents of a split, in the order of their names; None: of all, [] if there are none."""
+    """The .tsv files of a split, in order of their names; `split` None = of all splits, perhaps []."""
     wanted = split and split_named(split)
     names = [name for name, meant in SPLIT_NAMES.items() if wanted in (None, meant)]
     inner = [Path(folder) / name for name in names if (Path(folder) / name).is_dir()]
@@ -297,8 +296,7 @@ def docarc_files(folder: str | Path, split: str | None = None) -> list[Path]:
 
 
 def docarc_labels(folder: str | Path) -> tuple[str, ...] | None:
-    """The labels of the list of tags in a folder (`*.tagset`: `B-PER<tab>1`), in its order; None if there is
-    none."""
+    """The labels in the tag list of a folder (`*.tagset`: `B-PER<tab>1`), in order; None without a list."""
     lists = [file for file in entries(folder) if file.suffix == ".tagset"]
     if len(lists) > 1:
         what = f"several lists of tags ({', '.join(file.name for file in lists)})"
@@ -306,13 +304,13 @@ def docarc_labels(folder: str | Path) -> tuple[str, ...] | None:
     if not lists:
         return None
     lines = chain.from_iterable(line_blocks(lists[0]))
-    # no sentence: an I- may stand anywhere
+    # this is not a sentence: an I- may stand anywhere
     tags = iob2_tags(((line, line.text.partition("\t")[0].strip()) for line in lines), TagReading())
     return tuple(dict.fromkeys(tag.partition("-")[2] for tag in tags if tag != OUTSIDE))
 
 
 def docarc_id(path: Path) -> str:
-    """The id of the document of a file."""
+    """The id of the document in a file: its name without ".tsv"."""
     return plain_name(path).removesuffix(".tsv")
 
 
@@ -338,15 +336,15 @@ DOCUMENT_START = "-DOCSTART-"
 
 
 def read_jnlpba_iob2(path: Path, reading: TagReading) -> Iterator[TaggedDocument]:
-    """The abstracts of a JNLPBA file (Collier and Kim 2004) in the IOB2 of the shared task, one at a time.
+    """Yield the abstracts of a JNLPBA file (Collier and Kim 2004) in the IOB2 format of the shared task.
 
         ###MEDLINE:90092414
 
         glucocorticoid<tab>B-protein
         receptors<tab>I-protein
 
-    What stands above the first mark is called by the file; some files have no marks. Two abstracts of the
-    test part occur twice, with other annotations: the second is called "98281994-2", as in the standoff.
+    Text above the first mark is a document named after the file; some files have no marks. Two abstracts of
+    test occur twice, with different annotation: the second gets the id "98281994-2", as in the standoff.
     """
     seen: dict[str, int] = {}
     for head, blocks in marked_parts(path, mark=MARK):
@@ -359,16 +357,16 @@ def read_jnlpba_iob2(path: Path, reading: TagReading) -> Iterator[TaggedDocument
 
 
 def read_ner_conll(path: Path, reading: TagReading) -> Iterator[TaggedDocument]:
-    """The documents of a file in columns, one at a time, called by the file and their number ("eng.train:0").
+    """Yield the documents of a file in columns; ids are the file's name and a number ("eng.train:0").
 
         -DOCSTART- -X- -X- O
 
         Sir NNP B-NP B-PER
         slept VBD B-VP O
 
-    As in CoNLL-2003 and in OntoNotes converted to it. The first column is the word, the last its tag; they
-    are separated by tabs if the line holds one, by white space if not. Files without `-DOCSTART-` are one
-    document.
+    This is the form of CoNLL-2003 and of OntoNotes converted to it. The first column is the word, the last
+    its tag; columns are separated by tabs if the line has any, else by white space. A file without
+    `-DOCSTART-` is one document.
     """
     for number, (_, blocks) in enumerate(marked_parts(path, mark=DOCUMENT_START)):
         sentences = tuple(_labelled(block, reading) for block in blocks)
@@ -376,14 +374,14 @@ def read_ner_conll(path: Path, reading: TagReading) -> Iterator[TaggedDocument]:
 
 
 def read_litbank(path: Path, reading: TagReading) -> TaggedDocument:
-    """The document of a file in LitBank's own form, `entities/tsv` (Bamman et al. 2019), with nested spans.
+    """Read the document of a file in LitBank's own form, `entities/tsv` (Bamman et al. 2019; nested spans).
 
         the<tab>O<tab>B-PER<tab>O<tab>O<tab>
         daughter<tab>O<tab>I-PER<tab>O<tab>O<tab>
 
     Each column of tags is a layer of spans. The outermost spans are kept, whatever their layer, as in Doc-ARC
     ("all annotations nested within another are removed", section 3), whose files have the same spans; of two
-    in one place the one whose column is first.
+    identical spans, that of the first column is kept.
     """
     sentences = []
     for block in line_blocks(path):
@@ -412,14 +410,13 @@ _SPACE = re.compile(r"\s")
 
 
 def read_jnlpba_standoff(folder: Path) -> Iterator[TaggedDocument]:
-    """The abstracts of a folder with JNLPBA in brat's standoff, in the order of their names, read one at a
-    time.
+    """Yield the abstracts of a folder with JNLPBA in brat's standoff format, in the order of their names.
 
         90092414.txt      Number of glucocorticoid receptors in lymphocytes ...
         90092414.ann      T1<tab>protein 10 34<tab>glucocorticoid receptors
 
-    Sentences are those of `split_sentences` in each line (the title is the first), joined where a name
-    crosses their border; words those of `token_spans`, cut where a name begins or ends. Of nested names the
+    Each line (the first is the title) is split by `split_sentences`; sentences that a name crosses are
+    joined. Words are those of `token_spans`, also split where a name begins or ends. Of nested names the
     outermost is kept.
     """
     texts = [file for file in entries(folder) if file.suffix == ".txt"]
@@ -445,7 +442,7 @@ def _standoff(path: Path) -> TaggedDocument:
 
 
 def _names(path: Path, text: str) -> list[TagSpan]:
-    """The names of an .ann file in characters of `text`; relations, events and notes are passed over."""
+    """The names of an .ann file, in characters of `text`; relations, events and notes are skipped."""
     names = []
     for line in (Line(path, *numbered) for numbered in read_lines(path, allow_empty=True)):
         if not line.text.strip() or _OTHER.fullmatch(line.text):
@@ -462,8 +459,8 @@ def _names(path: Path, text: str) -> list[TagSpan]:
 
 
 def _sentence_spans(text: str, names: tuple[TagSpan, ...]) -> list[Span]:
-    """Characters of the sentences, none of which ends within a name."""
-    plain = _SPACE.sub(" ", text)  # as the splitter has it
+    """The character spans of the sentences of a text; no sentence ends within a name."""
+    plain = _SPACE.sub(" ", text)  # as the sentence splitter normalises it
     spans: list[Span] = []
     place = 0
     for sentence in chain.from_iterable(split_sentences(line) for line in text.split("\n")):
@@ -480,11 +477,12 @@ _FORMS = (".tsv", ".conll", ".iob2", ".ann")
 def read_tagged_split(
     folder: str | Path, split: str, *, reading: TagReading | None = None, chosen: Chosen | None = None
 ) -> Iterator[TaggedDocument]:
-    """The documents of a split (train, dev or test), one at a time.
+    """Yield the documents of a split (train, dev or test), one at a time, from any of the forms of a folder.
 
-    Where a split in columns is a single document, as tweets without `-DOCSTART-`, each sentence is one by
-    itself. `chosen`: from the number of documents to the numbers, from 0, of those that are wanted. `reading`
-    counts stray tags of all documents that are read, in forms other than Doc-ARC's also of the others.
+    If a split in columns is a single document, as of tweets without `-DOCSTART-`, each sentence becomes a
+    document. `chosen`: gets the number of documents and returns the indices of those to yield; None = all.
+    `reading` counts stray tags of the documents yielded; in forms other than Doc-ARC's, also of those not
+    chosen.
     """
     form, files = _form_of(Path(folder), split)
     reading = reading or TagReading()
@@ -504,7 +502,7 @@ def read_tagged_split(
 
 
 def _form_of(folder: Path, split: str) -> tuple[str, list[Path]]:
-    """The ending of the files of a split, and these in the order of their names."""
+    """The ending of the files of a split, and these, sorted. Raises DataError unless they have one ending."""
     inner = folder / split
     present = [file for file in entries(folder) if file.name.startswith(f"{split}.")]
     present += entries(inner) if inner.is_dir() else []
@@ -524,7 +522,7 @@ def _has_several_tags(file: Path) -> bool:
 
 
 def _divided(documents: Iterator[TaggedDocument], reading: TagReading) -> Iterator[TaggedDocument]:
-    """The documents; of a single one each sentence, which is counted."""
+    """Yield the documents; if there is only one, its sentences as documents, counted in `reading`."""
     first = list(islice(documents, 2))
     if len(first) != 1 or len(first[0].sentences) == 1:
         yield from chain(first, documents)
@@ -538,12 +536,12 @@ PASSAGE_WORDS = 80
 
 
 def read_docarc_passages(folder: str | Path, split: str) -> Iterator[Cluster]:
-    """Clusters of plain text for task-adaptive pre-training on all sentences, labelled or not (Joerke et al.
-    2020, section 4.1), read one sentence at a time.
+    """Yield clusters of plain text for task-adaptive pre-training on all sentences, labelled or not.
 
-    A cluster is one passage of one document, "document/1": consecutive sentences of at most `PASSAGE_WORDS`
-    words. 80 words are 100 WordPiece pieces of a biomedical paper and 70 of a novel on average: they fit the
-    128 tokens of the paper's Table 9. In JNLPBA an abstract stands in the files twice, and does here too.
+    See Joerke et al. 2020, section 4.1. A cluster is a passage of a document, "document/1": consecutive
+    sentences of at most `PASSAGE_WORDS` words in all. 80 words have 100 WordPiece tokens in a biomedical
+    paper and 70 in a novel on average, to fit the 128 tokens of the paper's Table 9. Abstracts that JNLPBA
+    has twice are yielded twice.
     """
     for file in docarc_files(folder, split):
         for number, words in enumerate(_passages(file), start=1):
@@ -552,13 +550,13 @@ def read_docarc_passages(folder: str | Path, split: str) -> Iterator[Cluster]:
 
 
 def _passages(file: Path) -> Iterator[list[str]]:
-    """Runs of whole sentences; one of more words than a passage may have is cut."""
+    """Yield the words of each passage: whole sentences, but one longer than a passage is split."""
     passage: list[str] = []
     for block in line_blocks(file):
         words = [word for _, (word, _) in _rows(block, 2)]
         for start in range(0, len(words), PASSAGE_WORDS):
             part = words[start : start + PASSAGE_WORDS]
-            if len(passage) + len(part) > PASSAGE_WORDS:  # never of an empty passage
+            if len(passage) + len(part) > PASSAGE_WORDS:  # never true of an empty passage
                 yield passage
                 passage = []
             passage = passage + part

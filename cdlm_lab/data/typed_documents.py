@@ -1,4 +1,4 @@
-"""A few documents typed into a box, one below the other, plain or with marked mentions.
+"""Parse documents that a user types or pastes as one text, plain or with marked mentions.
 
     == police report ==
     A <m>fire</m> broke out in the <m>old mill</m> on Monday. Nobody was hurt.
@@ -7,8 +7,8 @@
     The <m>blaze at the <m>mill</m></m> was put out after three hours.
 
 A line that starts with "==" is a heading and begins a document; a text without headings is one document,
-"document 1". Mentions stand between `<m>` and `</m>` (or `<M>` and `</M>`) and may hold others; they end
-before a blank line. All else is text, other angle brackets too.
+"document 1". Mentions stand between `<m>` and `</m>` (or `<M>` and `</M>`), may be nested, and must end
+before the next blank line. Everything else is text, including other angle brackets.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ _HALF_A_CHARACTER = re.compile(r"[\ud800-\udfff]")
 
 
 class Section(NamedTuple):
-    """Lines of one document, which begins in `line`."""
+    """The lines of one document; `line` is the number of the line in which it begins."""
 
     title: str
     line: int
     lines: Sequence[Line]
 
     def no_text(self, source: str | Path) -> DataError:
-        """That it has no text, to be raised."""
+        """The DataError to raise if the document has no text."""
         what, remedy = f"the document {self.title} has no text", "write some, or leave the document out"
         return DataError(source, what, remedy, line=self.line, field="text")
 
 
 def pasted_documents(text: str, *, source: str = "documents") -> list[tuple[str, str]]:
-    """Title and text of each document, in order: titles without "==" and with single spaces, "" where there
-    is no heading; texts without white space around them. `source`: the text's name in messages."""
+    """Title and text of each document, in order. Titles come without "==" and with single spaces, "" if the
+    text has no headings; texts are stripped. `source`: name of the text in error messages."""
     lines = lines_of(text, source=source, remedy="write or paste a document")
     documents, titled = [], any(_is_heading(line) for _, line in lines)
     for section in sections_of(source, lines):
@@ -57,8 +57,8 @@ def pasted_documents(text: str, *, source: str = "documents") -> list[tuple[str,
 
 
 def lines_of(text: str, *, source: str, remedy: str) -> list[Line]:
-    """The numbered lines of what somebody typed, without a byte order mark. Raises DataError for an empty
-    text, with `remedy`, and for half a character (a lone surrogate)."""
+    """The lines of a typed text with their numbers from 1, without a byte order mark. Raises DataError for an
+    empty text, with the advice `remedy`, and for half a character (a lone surrogate)."""
     text = text.removeprefix("\ufeff")
     if not text.strip():
         raise DataError(source, "the text is empty", remedy, field="text")
@@ -69,14 +69,13 @@ def lines_of(text: str, *, source: str, remedy: str) -> list[Line]:
 
 
 def filled_lines(text: str, *, source: str, remedy: str) -> list[str]:
-    """The lines that are not empty, without white space at their ends. Raises DataError as `lines_of`
-    does."""
+    """The non-empty lines, stripped. Raises DataError if there are none, or one has a lone surrogate."""
     return [line.strip() for _, line in lines_of(text, source=source, remedy=remedy) if line.strip()]
 
 
 def first_and_others(text: str, *, source: str, first: str, other: str) -> tuple[str, str]:
-    """The first line that is not empty, and the lines after it as one text. `first` and `other` name these
-    lines in messages: "a question", "candidate"."""
+    """The first non-empty line, and the other ones as one text. Raises DataError if one of the two is
+    missing. `first` and `other` name them in error messages, such as "a question" and "candidate"."""
     remedy = f"write {first} on the first line and one {other} on each line below"
     line, *others = filled_lines(text, source=source, remedy=remedy)
     if not others:
@@ -85,7 +84,7 @@ def first_and_others(text: str, *, source: str, first: str, other: str) -> tuple
 
 
 def sections_of(source: str | Path, lines: Sequence[Line]) -> list[Section]:
-    """The lines below each heading; all as "document 1" if there is none."""
+    """Divide lines into documents at their headings; all lines are "document 1" if there is no heading."""
     starts = [place for place, (_, line) in enumerate(lines) if _is_heading(line)]
     if not starts:
         return [Section(UNNAMED, 1, lines)]
@@ -109,7 +108,7 @@ def sections_of(source: str | Path, lines: Sequence[Line]) -> list[Section]:
 
 
 def _is_heading(line: str) -> bool:
-    """Whether a line begins a document, its heading finished or not."""
+    """Whether a line begins a document by "==", even if the "==" at its end is missing."""
     return line.lstrip().startswith("==")
 
 
@@ -117,10 +116,10 @@ TOPIC = "own documents"
 _Marked = tuple[int, int, int]  # start and end of a mention in characters, line of its <m>
 
 _MARK = re.compile(r"(</?m>)", re.IGNORECASE)
-_NEARLY_A_MARK = re.compile(r"</?m>|\[/?m\]|&lt;/?m&gt;", re.IGNORECASE)  # spaces are gone by then
+_NEARLY_A_MARK = re.compile(r"</?m>|\[/?m\]|&lt;/?m&gt;", re.IGNORECASE)  # in joined tokens, without spaces
 _ENDING = r"['’](?:s|m|d|re|ve|ll)(?!\w)"
-# Characters that belong to the one before: accents (U+0300-036F), how to draw an emoji (U+FE00-FE0F), and the
-# soft hyphen (U+00AD), which no token keeps.
+# Characters that belong to the preceding one: combining accents (U+0300-036F), variation selectors of emoji
+# (U+FE00-FE0F), and the soft hyphen (U+00AD), which is removed from tokens.
 _IN_WORD = r"[\w\u0300-\u036f\xad]*"
 _TOKEN = re.compile(
     rf"""(?:[^\W\d_]\.){{2,}}(?!\w)
@@ -132,14 +131,14 @@ _TOKEN = re.compile(
 
 
 def parse_marked_documents(text: str, *, kind: Kind, source: str = "text", needs_marks: bool = True) -> Topic:
-    """The documents of a text, in its order, as one topic named "own documents".
+    """Parse the documents of a text, in order, into one topic named "own documents".
 
-    Tokens are words, with what stands inside them (O'Brien, 15-year-old, 3.5, 1,473, 10:30, U.S.),
-    possessives and short verbs ('s, 're), as in the corpora, and any other visible character by itself. A
-    mention starts and ends with a token. An English sentence splitter ends sentences, and so does a blank
-    line; nothing ends one inside a mention. All sentences are validated. Mentions, all of one `kind`, are
-    called "{document}:{number}", in order of their spans, from 0, and each is a cluster by itself.
-    `needs_marks`: False = plain texts will do.
+    Tokens are words with the punctuation inside them (O'Brien, 15-year-old, 3.5, 1,473, 10:30, U.S.),
+    possessive endings and contracted verbs ('s, 're), as in the corpora, and every other visible character by
+    itself. Tokens are also split where a mention starts or ends. An English sentence splitter and blank lines
+    end sentences, but never inside a mention. All sentences count as validated. Mentions are all of one
+    `kind`, have the ids "{document}:{number}", from 0 in order of their spans, and form singleton clusters.
+    `needs_marks`: True = raise DataError if no mention is marked.
     """
     check_choice("kind", kind, KINDS)
     remedy = "write a document with marked mentions" if needs_marks else "write a document"
@@ -148,8 +147,8 @@ def parse_marked_documents(text: str, *, kind: Kind, source: str = "text", needs
 
 
 def marked_texts(texts: Mapping[str, str], *, kind: Kind, needs_marks: bool = True) -> Topic:
-    """The documents of texts by their names, as `parse_marked_documents` reads them; a line of one that looks
-    like a heading is text. `needs_marks`: False = plain texts will do."""
+    """Parse texts, given by name, into one topic, each as one document with mentions in <m> and </m>; a line
+    that looks like a heading is text. `needs_marks`: True = raise DataError if no mention is marked."""
     check_choice("kind", kind, KINDS)
     documents = []
     for name, text in texts.items():
@@ -159,8 +158,8 @@ def marked_texts(texts: Mapping[str, str], *, kind: Kind, needs_marks: bool = Tr
 
 
 def read_marked_documents(path: str | Path, *, kind: Kind, needs_marks: bool = True) -> Topic:
-    """The documents of a file, or of a folder, each of whose `*.txt` (or `*.TXT`) files is one document
-    without a heading, named as the file. `needs_marks`: False = plain texts will do."""
+    """Read a topic from a file of documents, or a folder whose `*.txt` (or `*.TXT`) files are one document
+    each, named as the file, without a heading. `needs_marks`: True = raise DataError if nothing is marked."""
     check_choice("kind", kind, KINDS)
     path = Path(path)
     if not path.is_dir():
@@ -178,7 +177,7 @@ def read_marked_documents(path: str | Path, *, kind: Kind, needs_marks: bool = T
 
 
 def nearly_a_mark(documents: Iterable[CoreferenceDocument]) -> str:
-    """The first text that looks like a mark and is none, such as `< m>` or `[m]`; "" if there is none."""
+    """The first piece of text that resembles a mark but is none, as `< m>` or `[m]`; "" if there is none."""
     match = _NEARLY_A_MARK.search("".join("".join(document.tokens) for document in documents))
     return match[0] if match else ""
 
@@ -215,7 +214,7 @@ def _whole_file(path: Path) -> Section:
 
 def _document(source: str | Path, section: Section, kind: Kind) -> CoreferenceDocument:
     tokens: list[str] = []
-    ends: list[int] = []  # of the sentences, in tokens
+    ends: list[int] = []  # end of each sentence, in tokens
     mentions: list[TokenSpan] = []
     for filled, lines in groupby(section.lines, key=lambda line: bool(line[1].strip())):
         if filled:
@@ -263,7 +262,7 @@ def _add_paragraph(
 
 
 def _without_marks(source: str | Path, lines: Iterable[Line]) -> tuple[str, list[_Marked]]:
-    """The text of a paragraph, and where its mentions stand in that."""
+    """The text of a paragraph without marks, and the mentions in it, each with the line of its <m>."""
     pieces: list[str] = []
     opened: list[tuple[int, int]] = []
     marked: list[_Marked] = []
@@ -289,18 +288,18 @@ def _without_marks(source: str | Path, lines: Iterable[Line]) -> tuple[str, list
 
 
 def _inside(spans: Iterable[TokenSpan]) -> set[int]:
-    """Numbers of the tokens in spans, their first ones excepted: no sentence may begin there."""
+    """Indices of the tokens inside spans, except the first token of a span: no sentence may begin there."""
     inside: set[int] = set()
     reached = 0
     for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
-        if end > reached:  # what lies in a span that was looked at adds nothing, however deep the nesting
+        if end > reached:  # a span inside an earlier one adds nothing, however deep the nesting is
             inside.update(range(start + 1, end))
             reached = end
     return inside
 
 
 def _tokens(text: str, start: int, end: int) -> Iterator[str]:
-    """Those of text[start:end], without control characters and such that only change the layout."""
+    """The tokens of text[start:end], without control characters and format characters (Unicode Cc, Cf)."""
     for match in _TOKEN.finditer(text, start, end):
         if unicodedata.category(match[0][0]) not in ("Cc", "Cf"):
             yield match[0].replace("\xad", "")

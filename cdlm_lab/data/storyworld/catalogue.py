@@ -1,8 +1,8 @@
-"""All that storyworld can write, read once from the YAML files of `texts/`.
+"""The templates, nouns and syllables that storyworld writes with, read once from the YAML files of `texts/`.
 
-A file for each kind of event (its nouns, plain words, cast, numbers and sentences); `shared.yaml` (what every
-kind of event has); `angles.yaml` (ways to report); `names.yaml` (syllables of invented names). Each line of a
-block is one wording, in the language of `grammar`. The order of everything is part of the stories.
+There is a file for each type of event (its nouns, plain words, cast, numbers and sentences), `shared.yaml`
+(what all types have), `angles.yaml` (ways to report) and `names.yaml` (syllables of invented names). Each
+line of a block is one wording, in the template language of `grammar`. Changing any order changes the stories.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast whe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """`vocabulary`: the words of templates and casts, in lower case; no invented name is one of them."""
+    """The contents of the YAML files. `vocabulary`: lower-case words of templates and casts, never names."""
 
     events: tuple[EventType, ...]
     angles: tuple[Angle, ...]
@@ -34,7 +34,7 @@ class Catalogue:
 
 @cache
 def catalogue() -> Catalogue:
-    """What the files hold; read at the first call."""
+    """The contents of the YAML files, which are read at the first call and then cached."""
     angles = tuple(Angle(**row) for row in _read("angles").values())
     leads = [template for angle in angles for template in angle.leads]
     shared = _read("shared")
@@ -75,8 +75,8 @@ def _bridge(slot: str, row: Mapping[str, str]) -> Bridge:
 
 
 def _trimmed(event: EventType, leads: Iterable[Template]) -> EventType:
-    """Without the cast and the numbers that none of its texts can use, so that "not enough info" claims are
-    about numbers which another cluster of the type does state."""
+    """The event type without the cast and the numbers that none of its texts can use, so that claims with
+    "not enough info" are about numbers that other clusters of the type do state."""
     used = {key for template in (*event.templates(), *leads) for key in template.keys}
     cast = {slot: part for slot, part in event.cast.items() if slot in used}
     numbers = {slot: number for slot, number in event.numbers.items() if slot in used}

@@ -1,4 +1,4 @@
-"""From written reports to records: facts, mentions, tags, alignments, questions, candidates and claims."""
+"""Makes records of written reports: facts, mentions, tags, alignments, questions, candidates and claims."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from cdlm_lab.data.storyworld.plan import Draft, Plan
 from cdlm_lab.data.storyworld.world import World, draw
 from cdlm_lab.data.storyworld.writer import Writer
 
-CANDIDATES = 8  # at most, in one set
+CANDIDATES = 8  # of a candidate set, at most
 SETS = 3  # candidate sets of a cluster, at most
-CLAIMS = 2  # of each label, at most
+CLAIMS = 2  # claims of each label for a cluster, at most
 PIECES = re.compile(r"[a-z]+|[0-9][0-9,]*[0-9]|[0-9]")
 
 
 def story_of(identifier: str, world: World, drafts: list[Draft], plan: Plan, *, rng: Random) -> Story:
-    """The records of a cluster of written reports. `rng` draws which questions and claims are made."""
+    """Make the records of a cluster of written reports. `rng` draws which questions and claims are made."""
     writers = [draft.writer for draft in drafts]
     documents = tuple(
         records.Document(
@@ -54,7 +54,7 @@ def story_of(identifier: str, world: World, drafts: list[Draft], plan: Plan, *, 
 
 
 def _facts(writers: list[Writer]) -> list[tuple[records.Fact, ...]]:
-    """Invented words and numbers that stand once in their report and, as such, in another one."""
+    """The facts of each report: invented words and numbers that occur once in it, and once in another one."""
     single: list[list[tuple[int, int, str]]] = []
     reports: Counter[str] = Counter()
     for writer in writers:
@@ -70,7 +70,7 @@ def _facts(writers: list[Writer]) -> list[tuple[records.Fact, ...]]:
 
 
 class _Asker:
-    """Asks about one story. `holders`: for every number, the sentences that state it, headlines apart."""
+    """Makes the tasks of one story. `holders`: slot of a number -> sentences with it, except headlines."""
 
     def __init__(self, identifier: str, world: World, writers: list[Writer], rng: Random) -> None:
         self.identifier, self.world, self.writers, self.rng = identifier, world, writers, rng
@@ -82,7 +82,7 @@ class _Asker:
                     self.holders.setdefault(slot, []).append(ref)
 
     def alignments(self) -> tuple[records.SentenceAlignment, ...]:
-        """Pairs of sentences of two reports that state the same number of the event."""
+        """Pairs of sentences from different reports that state the same number of the event."""
         pairs = {
             (first.document, first.sentence, second.document, second.sentence): (first, second)
             for slot, refs in self.holders.items()
@@ -93,12 +93,12 @@ class _Asker:
         return tuple(records.SentenceAlignment(source=first, target=second) for first, second in ordered)
 
     def questions(self, plan: Plan) -> tuple[Question, ...]:
-        """Bridge questions (the answer's report lacks the clue) and a comparison (a choice, or yes or no)."""
+        """Bridge questions (clue and answer are in two reports) and a comparison (a choice, or yes or no)."""
         made = [self._bridge_question(number, *dealt) for number, dealt in enumerate(plan.bridges)]
         return (*made, self._comparison_question(len(made), *plan.compared))
 
     def candidate_sets(self) -> tuple[CandidateSet, ...]:
-        """Questions about numbers with sentences of one report; those that state the number are correct."""
+        """Questions about numbers, with sentences of one report: those that state the number are correct."""
         numbers = self.world.type.numbers
         slots = [slot for slot, quantity in numbers.items() if quantity.question and slot in self.holders]
         self.rng.shuffle(slots)
@@ -121,7 +121,7 @@ class _Asker:
         return tuple(made)
 
     def claims(self) -> tuple[Claim, ...]:
-        """Claims with the true number (supported), a wrong one (refuted), and about what no report states."""
+        """Claims with the true number (supported) or a wrong one (refuted), and on what no report states."""
         slots = [slot for slot, quantity in self.world.type.numbers.items() if quantity.claim]
         stated = [slot for slot in slots if slot in self.holders]
         silent = [slot for slot in slots if slot not in self.holders]
@@ -155,7 +155,7 @@ class _Asker:
         raise LookupError(f"report {document} has no sentence for unit {unit.key!r}")
 
     def _spans(self, slot: str, at: SentenceRef) -> tuple[tuple[int, int, int], ...]:
-        """Where the name of `slot` stands in a sentence."""
+        """(document, start, end) of each place where the full name of `slot` occurs in a sentence."""
         writer, length = self.writers[at.document], len(self.world.entities[slot].full_name)
         sentence = writer.sentences[at.sentence]
         return tuple(
@@ -196,7 +196,7 @@ class _Asker:
         )
 
     def _wrong(self, slot: str) -> str:
-        """A number that no report can state."""
+        """Draw a number in the range of `slot` that is not a number of the story."""
         quantity, known = self.world.type.numbers[slot], set(self.world.numbers.values())
         while True:
             value = quantity.low + int(self.rng.random() * (quantity.high - quantity.low + 1))

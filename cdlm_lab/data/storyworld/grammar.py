@@ -1,4 +1,4 @@
-"""The little language in which storyworld's sentences are written, and the shape of its tables.
+"""The template language in which storyworld's sentences are written, and the schema of its tables.
 
     [a|b|]        one of the alternatives, which may nest and may be empty
     {mayor}       an entity: named and introduced at first, then described, called by surname or by pronoun
@@ -10,7 +10,7 @@
     <fell~main>   words that name the event `main`
     {ev}          a noun for the main event, marked as its mention
 
-A template without a final stop is a clause: it can be attributed, joined or opened with a connective.
+A template without a final stop is a clause, which can be attributed, joined, or opened with a connective.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KEY = re.compile(r"\{(?!ev\})(\w+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """A compiled template. `keys`: all slots it may use; `clause`: it has no final stop."""
+    """A compiled template. `keys`: all slots that it may use; `clause`: whether it lacks a final stop."""
 
     text: str
     nodes: tuple[Node, ...]
@@ -38,7 +38,7 @@ class Template:
 
 
 def compile_template(text: str) -> Template:
-    """Parse `text`. Raises ValueError: brackets do not match; the message shows where."""
+    """Parse a template. Raises ValueError, which says where, if its brackets do not match."""
     nodes, end = _sequence(text, 0, stops="")
     if end != len(text):
         raise ValueError(f"stray {text[end]!r} at character {end} of template {text!r}; remove it")
@@ -47,7 +47,7 @@ def compile_template(text: str) -> Template:
 
 
 def _sequence(text: str, at: int, *, stops: str) -> tuple[tuple[Node, ...], int]:
-    """What stands from `at` up to one of `stops` or a closing bracket, and where that is."""
+    """Parse from `at` up to one of `stops` or a closing bracket; return the nodes and the place of that."""
     nodes: list[Node] = []
     while at < len(text) and text[at] not in f"{stops}]}}>":
         if text[at] == "{":
@@ -113,13 +113,13 @@ Wordings = Annotated[tuple[Template, ...], BeforeValidator(_wordings)]
 
 
 class Table(BaseModel):
-    """Rows of the YAML files, made from the texts that stand there."""
+    """Base class of the rows of the YAML files, whose texts are parsed by the fields' validators."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Phonology(Table):
-    """Parts of the words of one invented language; a word is made of two to four syllables."""
+    """The syllable parts of one invented language; a word is made of two to four syllables."""
 
     onsets: tuple[str, ...]
     vowels: tuple[str, ...]
@@ -131,8 +131,8 @@ class Phonology(Table):
 
 
 class Part(Table):
-    """A part in the cast. `label`: its entity tag; `nouns`: what it can be, one is drawn; `name`: names, with
-    @ for an invented word; `definite`: there is only one ("the mayor")."""
+    """A part in the cast. `label`: its entity tag; `nouns`: nouns, of which one is drawn; `name`: patterns of
+    names, with @ for an invented word; `definite`: whether there is only one ("the mayor")."""
 
     label: str
     nouns: Options
@@ -141,7 +141,7 @@ class Part(Table):
 
 
 class Quantity(Table):
-    """A number of the story: its range, a question about it, and a claim before and after the number."""
+    """A number of the story: its range, a question about it, and a claim, as texts before and after it."""
 
     low: int
     high: int
@@ -151,7 +151,7 @@ class Quantity(Table):
 
 
 class Unit(Table):
-    """One thing to report, in several wordings. `topic` decides which angles like it."""
+    """One thing to report, in several wordings. `topic`: decides which angles prefer it."""
 
     key: str
     topic: str
@@ -159,8 +159,8 @@ class Unit(Table):
 
 
 class Bridge(Table):
-    """A question over two documents whose answer is the name of `slot`: the clue, `link`, stands in one of
-    them and `reply` in the other."""
+    """A question over two documents whose answer is the name of `slot`: the clue `link` is stated in one
+    document, and `reply` in the other."""
 
     slot: str
     link: Unit
@@ -169,7 +169,7 @@ class Bridge(Table):
 
 
 class Comparison(Table):
-    """Two statements of the same kind in two documents; slots place_a/count_a and place_b/count_b."""
+    """Two statements of the same kind in two documents, with slots place_a/count_a and place_b/count_b."""
 
     units: tuple[Unit, Unit]
     which: Wording
@@ -178,7 +178,7 @@ class Comparison(Table):
     @model_validator(mode="before")
     @classmethod
     def _sides(cls, row: Mapping[str, str]) -> dict[str, Any]:
-        """PLACE and COUNT in its statements become the slots of either side."""
+        """Make a unit for each side, with PLACE and COUNT in the statements replaced by its slots."""
         units = []
         for side in "ab":
             text = row["statements"].replace("PLACE", f"place_{side}").replace("COUNT", f"count_{side}")
@@ -187,10 +187,10 @@ class Comparison(Table):
 
 
 class EventType(Table):
-    """All that is written about one kind of event.
+    """All texts about one type of event.
 
-    `texts`: headlines, leads, and fragments: "what" (a clause that tells the event) and "after" (a noun
-    phrase for it). `units`: its own before those that every kind of event has.
+    `texts`: headlines, leads, and the fragments "what" (a clause that tells the event) and "after" (a noun
+    phrase for it). `units`: its own, followed by those that all types of event share.
     """
 
     name: str
@@ -205,11 +205,11 @@ class EventType(Table):
 
     @property
     def core(self) -> list[Unit]:
-        """What every report may be expected to say."""
+        """The units that every report may be expected to state."""
         return [unit for unit in self.units if unit.topic == "core"]
 
     def templates(self) -> Iterator[Template]:
-        """All wordings of its reports."""
+        """Yield all wordings that reports of this type can use."""
         halves = [half for bridge in self.bridges for half in (bridge.link, bridge.reply)]
         for unit in (*self.units, *halves, *self.comparison.units):
             yield from unit.templates
@@ -217,8 +217,8 @@ class EventType(Table):
 
 
 class Angle(Table):
-    """A way to report. `likes`: topic to weight; `words`: least and most of a report; `leads`: openings, the
-    event type's own if there are none."""
+    """A way to report. `likes`: topic -> weight; `words`: range of a report's length in words; `leads`:
+    openings; if there are none, those of the event type are used."""
 
     likes: dict[str, float]
     words: tuple[int, int]

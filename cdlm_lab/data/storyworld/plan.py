@@ -1,8 +1,8 @@
-"""Which report says what, in what order and in which wording: from a world to the reports of a cluster.
+"""Plans and writes the reports of a cluster: which report says what, in which order and which wording.
 
-Every report is an inverted pyramid: a lead of its angle, the core of the event, then details by topic. All
-reports of a cluster weigh the details by one common importance and by their own angle, so they overlap most
-where they begin.
+Every report is an inverted pyramid: a lead of its angle, the core of the event, then details by topic. The
+reports of a cluster rank the details by a common importance and by their own angle, so they overlap most at
+the beginning.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from cdlm_lab.data.storyworld.writer import Writer
 
 DOCUMENTS = (3, 3, 3, 4, 4, 4, 5, 5, 6)
 OPENERS = ("Meanwhile, ", "Separately, ", "At the same time, ", "In addition, ", "It also emerged that ")
-ATTRIBUTED = ("core", "official", "after", "people")  # topics whose clauses a source may vouch for
+ATTRIBUTED = ("core", "official", "after", "people")  # topics whose clauses may be attributed to a source
 JOINTS = (", and ", ", while ", "; ", ", and ")
-UNIT_WORDS = 16  # of a sentence, about
-POOL_SPARE = 3  # details that the longest report leaves to others
+UNIT_WORDS = 16  # approximate words of a sentence
+POOL_SPARE = 3  # details of the cluster that even the longest report leaves out
 LEAST, MOST = 6.1 * 176, 6.1 * 545  # characters of a report; a last sentence may still follow
 
 
 @dataclass(slots=True, kw_only=True)
 class Draft:
-    """One report on its way. `units`: planned, in order; `spare`: more, in case those are too short."""
+    """A report in the making. `units`: those planned, in order; `spare`: more, if the report is too short."""
 
     angle: Angle
     words: int
@@ -45,7 +45,7 @@ class Plan(NamedTuple):
 
 
 def write_reports(world: World, rng: Random) -> tuple[list[Draft], Plan]:
-    """Plan and write all reports of a cluster; `rng` makes all choices."""
+    """Plan and write all reports of a cluster; all random choices are drawn from `rng`."""
     drafts = _drafts(world, rng)
     _deal(world, rng, drafts)
     bridges, compared = list(world.type.bridges), world.type.comparison
@@ -75,7 +75,7 @@ def _drafts(world: World, rng: Random) -> list[Draft]:
 
 
 def _deal(world: World, rng: Random, drafts: list[Draft]) -> None:
-    """Deal core units (each to two reports at least) and details (the most important to nearly all)."""
+    """Distribute core units, each to at least two reports, and details, the most important to nearly all."""
     for unit in world.type.core:
         chosen = [draft for draft in drafts if rng.random() < 0.85]
         while len(chosen) < 2:
@@ -84,7 +84,7 @@ def _deal(world: World, rng: Random, drafts: list[Draft]) -> None:
                 chosen.append(extra)
         for draft in chosen:
             draft.units.append(unit)
-    # Of a report's sentences, the lead, the core and one more are no details.
+    # All sentences of a report but the lead, the core and one more are details.
     wants = [max(3, round(draft.words / UNIT_WORDS - len(draft.units) - 2)) for draft in drafts]
     pool = [unit for unit in world.type.units if unit.topic != "core"]
     rng.shuffle(pool)
@@ -102,7 +102,7 @@ def _deal(world: World, rng: Random, drafts: list[Draft]) -> None:
 
 
 def _by_topic(units: list[Unit], rng: Random, likes: dict[str, float]) -> list[Unit]:
-    """Group details by topic, the angle's favourite topics first, voices between them."""
+    """Group details by topic, the topics that the angle likes first; units of "voice" go anywhere."""
     topics = dict.fromkeys(unit.topic for unit in units)
     rank = {topic: likes.get(topic, 0.0) + 0.6 * rng.random() for topic in topics}
     ordered = sorted((unit for unit in units if unit.topic != "voice"), key=lambda unit: -rank[unit.topic])
@@ -113,7 +113,7 @@ def _by_topic(units: list[Unit], rng: Random, likes: dict[str, float]) -> list[U
 
 
 def _insert(rng: Random, drafts: list[Draft], halves: tuple[Unit, Unit]) -> tuple[int, int]:
-    """Put the halves somewhere after the core of two reports; which they are."""
+    """Insert each half at a random place after the core of a report; return the two reports' indices."""
     count = len(drafts)
     first = int(rng.random() * count)
     second = (first + 1 + int(rng.random() * (count - 1))) % count
@@ -130,7 +130,7 @@ def _write(draft: Draft, rng: Random, *, headline: Template, order: dict[str, li
     writer.write(headline)
     writer.end(stop="")
     draft.title = writer.text
-    writer.introduced.clear()  # the body names again whom the headline named
+    writer.introduced.clear()  # the body introduces again whom the headline named
     writer.begin_paragraph()
     leads = draft.angle.leads if draft.angle.leads and rng.random() < 0.6 else own
     _sentence(writer, draw(rng, leads), "lead", rng=rng, wrap=False)
@@ -159,7 +159,7 @@ def _write(draft: Draft, rng: Random, *, headline: Template, order: dict[str, li
 
 
 def _wording(unit: Unit, writer: Writer, rng: Random, *, order: dict[str, list[Template]]) -> Template | None:
-    """The next wording in this cluster that repeats no number of this report, if any."""
+    """The next wording of the unit in this cluster that repeats no number of this report; None if none."""
     if unit.key not in order:
         order[unit.key] = list(unit.templates)
         rng.shuffle(order[unit.key])
@@ -175,7 +175,7 @@ def _wording(unit: Unit, writer: Writer, rng: Random, *, order: dict[str, list[T
 def _partner(
     unit: Unit, template: Template, pending: list[Unit], writer: Writer, rng: Random
 ) -> Template | None:
-    """A clause of the next unit to join on, sometimes, when both are clauses and of one topic."""
+    """Sometimes a clause of the next unit, to be joined on if both are clauses of one topic; else None."""
     if not template.clause or not pending or rng.random() > 0.14:
         return None
     other, stated = pending[0], writer.numbers | template.keys
@@ -185,7 +185,7 @@ def _partner(
 
 
 def _sentence(writer: Writer, template: Template, unit: str, *, rng: Random, wrap: bool) -> None:
-    """Write one sentence; a clause may be attributed or opened with a connective."""
+    """Write a sentence; with `wrap`, a clause may be attributed to a source or opened with a connective."""
     writer.begin(unit)
     kind = writer.world.type
     chance = rng.random() if wrap and template.clause else 1.0

@@ -1,7 +1,7 @@
 """The embedded corpus: clusters of related news reports of invented events, with gold for every task.
 
-A story is a pure function of (seed, split, index) and of `GENERATOR_VERSION`. Its facts - invented names and
-numbers - are drawn from spaces so large that a masked one can be recovered from another report of its cluster
+A story is a pure function of (seed, split, index) and of `GENERATOR_VERSION`. Its facts (invented names and
+numbers) are drawn from spaces so large that a masked one can be recovered from another report of its cluster
 and from nothing else; `Document.facts` marks exactly those.
 """
 
@@ -24,8 +24,8 @@ GENERATOR_VERSION = "1"  # part of every story's seed; raise it when any text ch
 
 
 def story(*, seed: int, split: Split, index: int) -> Story:
-    """Story number `index` (from 0), the same on every machine; splits share no facts. Raises ValueError:
-    `split` is unknown or `index` negative."""
+    """Make story number `index` (from 0), which is the same on every machine; splits share no facts. Raises
+    ValueError if `split` is unknown or `index` negative."""
     rng, event_type = _begun(seed=seed, split=split, index=index)
     world = build_world(rng, event_type)
     drafts, plan = write_reports(world, rng)
@@ -33,8 +33,8 @@ def story(*, seed: int, split: Split, index: int) -> Story:
 
 
 def contradicting_story(*, seed: int, split: Split, index: int, reports: tuple[int, int]) -> Story:
-    """The story of that number told wrongly: the names and numbers that both of two reports state stand in
-    each other's places. It is written like the true one, by the same random numbers."""
+    """Make a false version of a story, in which the names and the numbers that both of two `reports` state
+    are exchanged with each other. It is written like the true one, with the same random numbers."""
     rng, event_type = _begun(seed=seed, split=split, index=index)
     world, before = build_world(rng, event_type), rng.getstate()
     writers = [draft.writer for draft in write_reports(world, rng)[0]]
@@ -46,8 +46,8 @@ def contradicting_story(*, seed: int, split: Split, index: int, reports: tuple[i
 
 
 def recurring_story(*, seed: int, split: Split, index: int) -> Story:
-    """Another event of the kind: the names of the story of that number, and other numbers. It is written like
-    the true one, by the same random numbers."""
+    """Make a story of another event of the same type, with the names of story number `index` but other
+    numbers. It is written like that story, with the same random numbers."""
     rng, event_type = _begun(seed=seed, split=split, index=index)
     name = f"storyworld-{seed}-{split}-{index}-recurring"
     world = recurring(build_world(rng, event_type), Random(name))
@@ -56,9 +56,9 @@ def recurring_story(*, seed: int, split: Split, index: int) -> Story:
 
 
 def digest(*, seed: int, split: Split, index: int) -> Document:
-    """All sentences of the reports of story number `index`, headlines apart, as one text in paragraphs: the
-    core of the event with the leads, each topic of its details, and each statement that a question over two
-    reports turns on. In a paragraph they stand in the order of the reports."""
+    """Join all sentences of a story's reports, except headlines, into one text. It has paragraphs for the
+    core of the event with the leads, for each topic of its details, and for each statement that a question
+    over two reports turns on. Within a paragraph, sentences are in the order of the reports."""
     rng, event_type = _begun(seed=seed, split=split, index=index)
     topics = {unit.key: unit.topic for unit in event_type.units} | {"lead": "core"}
     paragraphs: dict[str, list[str]] = {}
@@ -79,12 +79,12 @@ def digest(*, seed: int, split: Split, index: int) -> Document:
 
 
 def event_type_of(*, seed: int, split: Split, index: int) -> str:
-    """Name of the type of event that a story is about, without writing the story."""
+    """The name of the type of event that a story is about, found without writing the story."""
     return _begun(seed=seed, split=split, index=index)[1].name
 
 
 def _begun(*, seed: int, split: Split, index: int) -> tuple[Random, EventType]:
-    """The story's own random numbers, and what is drawn first."""
+    """The story's own random generator, and the type of event, which is drawn first."""
     check_choice("split", split, SPLITS)
     if index < 0:
         raise ValueError(f"index is {index}; stories are numbered from 0")
@@ -96,6 +96,6 @@ def _begun(*, seed: int, split: Split, index: int) -> tuple[Random, EventType]:
 def stories(
     *, seed: int = 0, split: Split = "train", start: int = 0, stop: int | None = None
 ) -> Iterator[Story]:
-    """Stories `start` to `stop` (without end if None), one at a time."""
+    """Yield the stories from `start` up to, not including, `stop` (without end if None)."""
     for index in count(start) if stop is None else range(start, stop):
         yield story(seed=seed, split=split, index=index)

@@ -1,7 +1,7 @@
-"""Storyworld as the data set of each task: readers that yield a record at a time, the same on every machine.
+"""Storyworld as the data set of each task: readers that yield one record at a time, alike on every machine.
 
-`split` is train, dev or test (they share no facts), `stories` how many, `start` the number of the first one;
-ranges of stories that do not overlap share no documents.
+`split` is train, dev or test (they share no facts), `stories` the number of stories, `start` the number of
+the first one; ranges of stories that do not overlap share no documents.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _WORD = re.compile(r"[^\W\d_]+")  # letters alone, so that numbers are no words
 
 
 class _Stories:
-    """Some stories of a split by their numbers; the latest 128 are kept in memory. Raises ValueError for an
-    unknown split, and for numbers that are too small: `two_for` says what takes two stories."""
+    """A range of stories of a split; the latest 128 are kept in memory. Raises ValueError for an unknown
+    split and for numbers that are too small; `two_for`: what needs two stories, for the message."""
 
     def __init__(self, split: str, stories: int, *, seed: int, start: int, two_for: str = "") -> None:
         self.seed, self.split = seed, records.split_named(split)
@@ -51,7 +51,7 @@ class _Stories:
 def read_storyworld_candidates(
     split: str, stories: int, *, seed: int = 0, start: int = 0
 ) -> Iterator[records.CandidateSet]:
-    """Questions about numbers with sentences of one report, of which those that state the number are right.
+    """Yield questions about numbers, with sentences of one report, of which those with the number are right.
 
     A story has up to three sets of up to eight candidates, in the order of the report, without the headline.
     """
@@ -65,22 +65,22 @@ def read_storyworld_candidates(
 def read_storyworld_claims(
     split: str, stories: int, *, evidence: int = 5, seed: int = 0, start: int = 0
 ) -> Iterator[EvidencedClaim]:
-    """Claims about numbers, with sentences of the story's reports as evidence; their group is the story.
+    """Yield claims about numbers, with sentences of the story's reports as evidence; a story is a group.
 
     A story has up to six, two of each label: with the true number (supported), with another (refuted), and
     about what no report of the story states (not enough info).
 
-    The evidence (so many sentences, best first) is retrieved by the words of the claim, numbers left out: a
-    sentence scores the sum of log(n / m) over the words that it shares with the claim, m of the story's n
-    sentences having that word; equal scores go to the earlier sentence. So labels play no part, and a true
-    claim and a false one fetch the same sentences. Equal sentences count once, headlines not at all.
+    The evidence (`evidence` sentences, best first) is retrieved by the words of the claim, without numbers:
+    the score of a sentence is the sum of log(n / m) over the words that it shares with the claim, where m of
+    the story's n sentences have the word; ties go to the earlier sentence. So labels play no part, and a true
+    claim and a false one retrieve the same sentences. Duplicate sentences are used once, headlines never.
 
-    Over 300 stories of train (seed 0), of 72 sentences on average: among five sentences retrieved is at least
-    one that states the true number for 99.3% of the supported claims and 98.7% of the refuted ones, and of
-    all sentences that state it 88% are.
+    Over 300 stories of train (seed 0), with 72 sentences on average, the five retrieved sentences include at
+    least one that states the true number for 99.3% of the supported and 98.7% of the refuted claims, and 88%
+    of all sentences that state it.
 
-    Numbers of a story differ, and a false one is none of them. So a claim whose number stands in the evidence
-    is supported; to tell refuted claims from those without evidence takes reading what a number is about.
+    The numbers of a story differ, and a false number is none of them. So a claim whose number is in the
+    evidence is supported; to tell refuted from not enough info takes reading what the numbers are about.
     """
     check_least(evidence=evidence)
     members = _Stories(split, stories, seed=seed, start=start)
@@ -97,10 +97,10 @@ def _claims(member: Story, most: int) -> Iterator[EvidencedClaim]:
 
 
 def _retrieved(text: str, sentences: Sequence[str]) -> tuple[str, ...]:
-    """All sentences, best first."""
+    """All sentences, sorted by their retrieval score for a text, best first."""
     query, *words = (set(_WORD.findall(each.lower())) for each in (text, *sentences))
     holders = Counter(chain.from_iterable(words))
-    # fsum is exact, so that the order in which a set yields its words moves no score.
+    # fsum is exact, so that no score depends on the order in which a set yields its words.
     scores = [fsum(log(len(words) / holders[word]) for word in query & present) for present in words]
     return tuple(sentences[place] for place in sorted(range(len(words)), key=lambda at: -scores[at]))
 
@@ -115,10 +115,10 @@ def _sentences(report: Document) -> list[str]:
 def read_storyworld_topics(
     split: str, stories: int, *, seed: int = 0, start: int = 0, stories_per_topic: int = 3
 ) -> Iterator[Topic]:
-    """Coreference: a story is a sub-topic, several make a topic (the last may have fewer), so that reports of
-    different events have to be told apart, as in ECB+.
+    """Yield topics for coreference. A story is a sub-topic, several form a topic (the last may have fewer),
+    so that reports of different events have to be distinguished, as in ECB+.
 
-    Names are invented anew for each story, but the nouns that stand for them ("the city") recur.
+    Names are invented anew for each story, but the nouns used for them ("the city") recur.
     `stories_per_topic`: 1 for topics in which all documents report the same event.
     """
     check_least(stories_per_topic=stories_per_topic)
@@ -177,23 +177,24 @@ Unrelated = Literal["random", "similar", "recurring", "contradicting"]
 def read_storyworld_pairs(
     split: str, stories: int, *, seed: int = 0, start: int = 0, unrelated: Unrelated = "similar"
 ) -> Iterator[DocumentPair]:
-    """A related and an unrelated pair for each story, the cluster of both.
+    """Yield a related and an unrelated pair for each story, which is the cluster of both.
 
-    Related are two reports of the story, in a drawn order. Unrelated are the first of these and, with
+    The related pair is two reports of the story in random order; the unrelated pair is the first of them and,
+    depending on `unrelated`,
 
-    - "random", a report of another of the (at least two) stories;
-    - "similar", the same of one with the same type of event (a ferry that sank, a bridge that fell), unless
-      the type occurs once;
-    - "recurring", the second report as it would tell of another such event: the same people at the same
-      places, other numbers. Counting common words does not go far (of 300 pairs TF-IDF has 84% right that
-      knows 150 stories, and 62% that knows 24,000: numbers are no rare words then);
-    - "contradicting", the second report with names and numbers, as far as both state them, in each other's
-      places (TF-IDF: 50%); which of the two tellings is taken for the true one is drawn.
+    - "random": a report of another one of the (at least two) stories;
+    - "similar": a report of another story with the same type of event (a ferry that sank, a bridge that
+      fell), or of any other story if there is none;
+    - "recurring": the second report as if written about another event of this type, with the same people and
+      places but other numbers. Counting common words does not suffice (of 300 pairs, TF-IDF gets 84% right if
+      fitted on 150 stories, and 62% if on 24,000, where numbers are no rare words);
+    - "contradicting": the second report after an exchange of the names and of the numbers that both reports
+      state (TF-IDF: 50%); which of the two versions of the story serves as the true one is random.
 
     A sentence of the first report is `aligned` if it states a number of the event (18 killed, 329 injured)
-    that a sentence of the second report states too, in whatever words. Numbers of a person or a thing (an
-    age, the people a firm employs) do not count, nor what is told without numbers: other sentences may have
-    to do with the second report as well. The first sentence is the headline.
+    that a sentence of the second report states too, in any wording. Numbers of a person or a thing (an age,
+    the employees of a firm) do not count, nor do facts without numbers: so other sentences may be about the
+    contents of the second report as well. The first sentence is the headline.
     """
     members = _Stories(split, stories, seed=seed, start=start, two_for="unrelated reports")
     check_choice("unrelated", unrelated, get_args(Unrelated))
@@ -228,7 +229,7 @@ def _pairs(members: _Stories, unrelated: Unrelated) -> Iterator[DocumentPair]:
 
 
 def _aligned(member: Story) -> Mapping[tuple[int, int], tuple[int, ...]]:
-    """Two reports of a story, in order -> sentences of the first that state a number of the second."""
+    """(first report, second report) -> indices of the first's sentences with a number that both state."""
     aligned: dict[tuple[int, int], set[int]] = {}
     for alignment in member.alignments:
         both = (alignment.source, alignment.target)
@@ -267,32 +268,32 @@ def read_storyworld_questions(
     paragraphs: int = 4,
     withheld: bool = False,
 ) -> Iterator[MultihopQuestion]:
-    """Questions over several paragraphs, each of which takes two reports of one (of at least two) stories.
+    """Yield questions over several paragraphs that need two reports of a story, from at least two stories.
 
     A story has one or two bridge questions ("Where did the person grow up who opened the gates?": one report,
-    the clue, tells who did; another, the reply, where that person grew up) and one comparison of two reports'
-    numbers (which of two places has more, or yes or no).
+    the clue, says who did; another, the reply, where that person grew up) and one comparison of the numbers
+    in two reports (which of two places has more, or yes or no).
 
-    A paragraph is a run of sentences of a report, never its first sentence, under its headline (numbered
-    where another paragraph has the same: "The gap in the road (2)"). Two paragraphs hold a supporting
-    sentence each, at a drawn place in the run; the others are drawn runs of other reports of the story, then
-    of other stories: of the same type of event first, each from the next story on. A bridge question takes
-    first, if the range has one, another story's reply to a question of the same wording, then reports of that
-    story and of its own in turn: else the one sentence that tells where somebody grew up, or that of the
-    story which most paragraphs are from, would be the answer, clue or not. The names that a question turns on
-    stand in none but the two paragraphs, and another story's clue to the same wording in none. The order is
-    drawn. How many stories there are changes the other paragraphs alone, and only where the range ends before
-    they do.
+    A paragraph is a run of sentences of a report, without the first one, the headline, which is its title
+    (with a number if another paragraph has the same: "The gap in the road (2)"). Two paragraphs have a
+    supporting sentence each, at a random position. The others, distractors, are random runs of other reports
+    of the story, then of other stories: first those of the same type of event, each time from the next story
+    on. For a bridge question, the first distractor is another story's reply to a question of the same
+    wording, if the range has one, and reports of that story and of its own alternate from there. Otherwise
+    the answer could be found without the clue, as the only sentence that says where somebody grew up, or as
+    that of the story with most paragraphs. The names that a question turns on occur only in the two
+    supporting paragraphs, and another story's clue to the same wording in none. The order is random. The
+    number of stories affects only the distractors, and only if the range ends before there are enough.
 
-    Raises ValueError, while reading, where the reports of the range do not suffice.
+    Raises ValueError, while reading, if the range has too few reports.
 
     Args:
-        sentences: of a paragraph; fewer if the report has fewer.
-        paragraphs: of a question; at least 2.
-        withheld: what a system can score that sees one of the two documents: the clue of a bridge question,
-            or one of the two sentences compared, drawn, is not in the context. In its paragraph's place is
-            another run of the same report, or, if that is too short, of a further one; all else is the same
-            but `supporting`, which has only the sentence that is left.
+        sentences: number of sentences of a paragraph; fewer if the report has fewer.
+        paragraphs: number of paragraphs of a question; at least 2.
+        withheld: for what a system can score that sees only one of the two documents: the clue of a bridge
+            question, or a random one of the two sentences compared, is not in the context. Its paragraph is
+            replaced by another run of the same report or, if that is too short, of a further one; all else is
+            the same but `supporting`, which has only the sentence that is left.
     """
     check_least(sentences=sentences)
     check_least(2, paragraphs=paragraphs)
@@ -305,7 +306,7 @@ def read_storyworld_questions(
 
 
 class _Run(NamedTuple):
-    """Sentences `first` to `stop` of a report, `stop` not included."""
+    """A run of sentences of a report: those with indices from `first` up to, not including, `stop`."""
 
     report: Document
     first: int
@@ -313,24 +314,24 @@ class _Run(NamedTuple):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Each with the space or new line that follows it; not so the last."""
+        """The texts of the sentences, each but the last with the space or line break that follows it."""
         spans = self.report.sentences[self.first : self.stop]
         ends = (*(start for start, _ in spans[1:]), spans[-1][1])
         return tuple(self.report.text[start:end] for (start, _), end in zip(spans, ends, strict=True))
 
     def holds(self, sentence: int) -> bool:
-        """Whether it has that sentence of the report."""
+        """Whether the run includes the sentence of the report with that index."""
         return self.first <= sentence < self.stop
 
     def states(self, names: Collection[str]) -> bool:
-        """Whether one of `names` stands in it or in its headline."""
+        """Whether one of `names` occurs in the run or in the headline of its report."""
         text = f"{self.report.title}\n{''.join(self.sentences)}"
         return any(name in text for name in names)
 
 
 class _Context:
-    """The paragraphs of one question. `names`: those that it turns on, of a bridge question the link and the
-    answer, of a comparison both places."""
+    """Makes the paragraphs of one question. `names`: the names that it turns on, which are the link and the
+    answer of a bridge question, and both places of a comparison."""
 
     def __init__(self, members: _Stories, number: int, question: Question, sentences: int) -> None:
         self.members, self.number, self.question, self.sentences = members, number, question, sentences
@@ -339,9 +340,9 @@ class _Context:
         self.rng = Random(f"questions/{question.id}")
 
     def filled(self, paragraphs: int, *, withheld: bool) -> MultihopQuestion:
-        """The question with so many paragraphs."""
+        """The question with a number of paragraphs; `withheld`: without one of the supporting sentences."""
         runs, facts = [], []
-        for at in self.question.supporting:  # whose names stand nowhere else in the story
+        for at in self.question.supporting:  # their names occur nowhere else in the story
             every = self._runs(_report(self.story, at))
             runs.append(self.rng.choice([run for run in every if run.holds(at.sentence)]))
             facts.append(at.sentence - runs[-1].first)
@@ -353,7 +354,7 @@ class _Context:
         for which in order:
             titles[which] = _unlike(str(runs[which].report.title), titles.values())
         supporting = [(titles[which], fact) for which, fact in enumerate(facts)]
-        if withheld:  # drawn last, so that all else is as without
+        if withheld:  # drawn last, so that all else is the same as without it
             lost = 0 if self.question.hops == "bridge" else self.rng.randrange(2)
             silent = self._silent(runs[lost].report, self.names)
             runs[lost] = self.rng.choice(silent) if silent else next(distractors)
@@ -369,7 +370,7 @@ class _Context:
         )
 
     def _distractors(self) -> Iterator[_Run]:
-        """Runs of reports that do not support the answer, each of another report."""
+        """Yield runs of reports that do not support the answer, each from a different report."""
         used = {_report(self.story, at).id for at in self.question.supporting}
         rival, replies = self._rival()
         if replies:
@@ -388,7 +389,7 @@ class _Context:
         )
 
     def _runs_of(self, number: int, used: set[str]) -> Iterator[_Run]:
-        """Of each report of a story that is not used, in drawn order."""
+        """Yield a random run of each report of a story that is not in `used`, in random order."""
         other = self.members.story(number)
         # Another story's clue would make the question one about that story as well.
         alike = [one for one in other.questions if self.link and _link(other, one) == self.link]
@@ -400,8 +401,8 @@ class _Context:
                 yield self.rng.choice(runs)
 
     def _rival(self) -> tuple[int, list[_Run]]:
-        """Another story with a question of the same wording, and the runs that hold its reply; -1 and none if
-        there is no such story, or this is a comparison."""
+        """The number of another story with a question of the same wording, and the runs that hold its reply;
+        (-1, []) if there is no such story, or this is a comparison."""
         for number in self._others() if self.link else ():
             other = self.members.story(number)
             for question in other.questions:
@@ -413,7 +414,7 @@ class _Context:
         return -1, []
 
     def _others(self) -> Iterator[int]:
-        """All other stories, those of the same type of event first, each from the next one on."""
+        """Yield the numbers of all other stories, same type of event first, each from the next one on."""
         numbers, type_of = self.members.numbers, self.members.type_of
         here = self.number - numbers.start
         turned = (*numbers[here + 1 :], *numbers[:here])
@@ -421,7 +422,7 @@ class _Context:
         yield from (other for other in turned if type_of(other) != type_of(self.number))
 
     def _runs(self, report: Document) -> list[_Run]:
-        """All of that length, or the whole report without its headline, which is the first sentence."""
+        """All runs of that many sentences, or the whole report if shorter; never the headline, the first."""
         stop = len(report.sentences)
         length = min(self.sentences, stop - 1)
         return [_Run(report, first, first + length) for first in range(1, stop - length + 1)]
@@ -435,7 +436,7 @@ def _report(member: Story, at: SentenceRef) -> Document:
 
 
 def _named(member: Story, at: SentenceRef) -> dict[str, str]:
-    """Part in the story -> name, of all whom a sentence names."""
+    """Slot in the story -> name, for all entities that a sentence mentions."""
     report = _report(member, at)
     start, end = report.sentences[at.sentence]
     inside = (m for m in member.mentions if m.document == at.document and start <= m.start and m.end <= end)
@@ -447,14 +448,14 @@ def _names(member: Story, question: Question) -> set[str]:
 
 
 def _link(member: Story, question: Question) -> str:
-    """The part in the story that both supporting sentences name; it tells how the question is worded. "" in a
-    comparison."""
+    """The slot in the story that both supporting sentences mention, which determines the wording of the
+    question; "" for a comparison."""
     first, second = (_named(member, at).keys() for at in question.supporting)
     return "".join(sorted(first & second))
 
 
 def _unlike(title: str, taken: Collection[str]) -> str:
-    """The title, with the least number from 2 that makes it differ from those taken."""
+    """The title, followed by the lowest number from 2, "title (2)", that makes it unique if it is taken."""
     numbered = chain((title,), (f"{title} ({number})" for number in count(2)))
     return next(one for one in numbered if one not in taken)
 
@@ -465,11 +466,11 @@ def _unlike(title: str, taken: Collection[str]) -> str:
 def read_storyworld_tags(
     split: str, stories: int, *, seed: int = 0, start: int = 0
 ) -> Iterator[TaggedDocument]:
-    """Tagging: a document for each story, its reports one after the other, the first of them labelled.
+    """Yield tagged documents, one for each story: its reports one after the other, the first one labelled.
 
-    That one is drawn; the others follow in their order and are context, where the invented names occur again.
-    Words are those of `token_spans`; in the labelled report they are also cut where a name begins or ends:
-    "Orn's" is one word of the context, though the labelled report may have "Orn" and "'s".
+    The labelled report is drawn at random. The others follow in order as context, where the invented names
+    occur again. Words are those of `token_spans`, in the labelled report also split where a name begins or
+    ends: "Orn's" is one word of the context, though the labelled report may have "Orn" and "'s".
     """
     return map(_tagged_document, _Stories(split, stories, seed=seed, start=start))
 
@@ -484,7 +485,7 @@ def _tagged_document(member: Story) -> TaggedDocument:
 
 def _tagged_sentences(member: Story, number: int, *, labelled: bool) -> Iterator[TaggedSentence]:
     report = member.cluster.documents[number]
-    # The tags of context are not even looked at: text without labels must not profit from annotation.
+    # The tags of context are not used at all: text without labels must not profit from annotation.
     gold = [tag for tag in member.tags if labelled and tag.document == number]
     names = [TagSpan(label=tag.label, first=tag.start, stop=tag.end) for tag in gold]
     for place in report.sentences:

@@ -1,8 +1,8 @@
-"""The facts of one story: who, where, how many. Everything that its reports may state is drawn here, once.
+"""Draws the facts of one story (who, where, how many), once for everything that its reports may state.
 
 Names are invented, from the syllables of six phonologies: more than a million words of each kind. A name is
-drawn for one story and never again, so a model cannot know it: it has to read it in another report of the
-same cluster.
+drawn for one story and never again, so that a model cannot know it but has to read it in another report of
+the same cluster.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import TypeVar
 from cdlm_lab.data.storyworld.catalogue import catalogue
 from cdlm_lab.data.storyworld.grammar import EventType, Part, Phonology
 
-# Ages by trade: (words of the noun, youngest, oldest); the last line is for everybody else.
+# Ages by occupation: (words in the noun, youngest, oldest); the last line is for everybody else.
 AGES = (
     (("student", "apprentice", "trainee", "courier", "violinist", "striker", "winger", "goalkeeper"), 18, 29),
     (("retired", "former", "pensioner", "widow", "sexton"), 64, 89),
     (("daughter",), 26, 44),
     ((), 31, 66),
 )
-# A painter is long dead, and "a rival party founded in" is no English.
+# Nouns without such a number: a painter is long dead, and "a rival party founded in" is not English.
 NUMBERLESS = ("painter", "visiting club", "rival party")
 VILLAGE, TOWN, CITY = (213, 4876), (4213, 48760), (51204, 98760)
 POPULATIONS = dict.fromkeys(("village", "parish", "hamlet", "island", "suburb"), VILLAGE) | {"city": CITY}
@@ -35,8 +35,8 @@ Option = TypeVar("Option")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """A member of the cast. `name`: (word, invented?) in order; `article`: the name takes "the".
-    `echo`: another entity has the same noun, so this one is called by name."""
+    """A member of the cast. `name`: (word, whether it is invented) in order; `article`: the name takes "the";
+    `echo`: an earlier entity has the same noun, so this one is called by its name."""
 
     slot: str
     label: str
@@ -49,19 +49,19 @@ class Entity:
 
     @property
     def full_name(self) -> str:
-        """The name without an article."""
+        """The full name, without an article."""
         return " ".join(word for word, _ in self.name)
 
     @property
     def short_noun(self) -> str:
-        """The noun by which it is called later: "town" for "market town"; of persons and bodies the whole."""
+        """The noun for later mentions: "town" for "market town"; of persons and bodies the whole noun."""
         return _short(self.noun, self.label)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What is true in one story. `numbers`: slot to digits; `words`: plain words such as the currency;
-    `newsworthy`: entities whose age, population, staff or founding year the reports like to give."""
+    """The facts of one story. `numbers`: slot -> digits; `words`: slot -> plain word, such as the currency;
+    `newsworthy`: slots of entities whose age, population, staff or founding year reports tend to give."""
 
     type: EventType
     entities: dict[str, Entity]
@@ -71,7 +71,7 @@ class World:
 
 
 def draw(rng: Random, options: Sequence[Option]) -> Option:
-    """One of the options, evenly; `random.choice` with an algorithm that no Python version may change."""
+    """Draw an option uniformly; unlike `random.choice`, by an algorithm that no Python version can change."""
     return options[int(rng.random() * len(options))]
 
 
@@ -93,9 +93,9 @@ def build_world(rng: Random, event_type: EventType) -> World:
 
 
 def exchanged(world: World, rng: Random, *, among: Collection[str]) -> World:
-    """The same names and numbers in other places, as far as `among` has the slots: where several of them are
-    persons of one sex, places, or other bodies, each gets the name of another, and so do numbers of the event
-    with as many digits. Ages and the like stay: they go with the office."""
+    """Exchange names and numbers among the slots of `among`. Of several persons of one sex, places, or other
+    bodies, each gets the name of another one, and of several numbers of the event that are equally long, each
+    gets the value of another. Ages and the like stay, as they belong to the office."""
     alike: dict[tuple[str, bool, int], list[str]] = {}
     for slot, entity in world.entities.items():
         words = sum(invented for _, invented in entity.name)
@@ -117,12 +117,12 @@ def exchanged(world: World, rng: Random, *, among: Collection[str]) -> World:
 
 
 def recurring(world: World, rng: Random) -> World:
-    """The facts of another event of the kind, in the same places and with the same people: other numbers."""
+    """The facts of another event of the same type, at the same places with the same people: new numbers."""
     return replace(world, numbers=_numbers(rng, world.type, world.entities))
 
 
 def _renamed(entity: Entity, other: Entity) -> Entity:
-    """With the invented words of another one's name."""
+    """The entity, with the invented words of its name replaced by those of another's."""
     words = iter([word for word, invented in other.name if invented])
     return replace(entity, name=tuple((next(words) if new else word, new) for word, new in entity.name))
 
@@ -134,7 +134,7 @@ def _short(noun: str, label: str) -> str:
 def _entity(
     rng: Random, slot: str, part: Part, *, phonology: Phonology, taken: set[str], nouns: set[str]
 ) -> Entity:
-    """A member of the cast; adds its words to `taken` and its noun to `nouns`."""
+    """Draw a member of the cast, and add its words to `taken` and its noun to `nouns`."""
     female = rng.random() < 0.5
     noun = draw(rng, tuple(noun for noun in part.nouns if noun not in nouns) or part.nouns)
     short = _short(noun, part.label)
@@ -164,7 +164,7 @@ def _entity(
 
 
 def name_word(rng: Random, phonology: Phonology, *, endings: tuple[str, ...], taken: set[str]) -> str:
-    """A capitalised invented word that is not in `taken` (lower case); adds it there."""
+    """Invent a capitalised word that is not in `taken` (lower case), and add it there."""
     while True:
         onset, vowel = draw(rng, phonology.onsets), draw(rng, phonology.vowels)
         middle, ending = draw(rng, phonology.middles), draw(rng, endings)
@@ -173,7 +173,7 @@ def name_word(rng: Random, phonology: Phonology, *, endings: tuple[str, ...], ta
             word += draw(rng, phonology.vowels)
             if rng.random() < 0.4:
                 word += draw(rng, phonology.onsets) + draw(rng, phonology.vowels)
-        elif rng.random() < 0.88:  # the short words are only some ten thousands
+        elif rng.random() < 0.88:  # there are only some ten thousand short words
             word += draw(rng, phonology.vowels) + draw(rng, phonology.onsets)
         word = (word + ending).replace("yy", "y").replace("iii", "ii").replace("ww", "w")
         if 5 <= len(word) <= 12 and word not in taken:
@@ -182,7 +182,7 @@ def name_word(rng: Random, phonology: Phonology, *, endings: tuple[str, ...], ta
 
 
 def _numbers(rng: Random, event_type: EventType, entities: dict[str, Entity]) -> dict[str, str]:
-    """Digits for every slot; no group of digits is used for two slots, but two people may be of one age."""
+    """Draw the digits of each slot. No two slots share a group of digits, but two people may share an age."""
     taken: set[str] = set()
     numbers = {
         slot: _number(rng, quantity.low, quantity.high, taken=taken, year=quantity.year)
@@ -201,7 +201,8 @@ def _numbers(rng: Random, event_type: EventType, entities: dict[str, Entity]) ->
 
 
 def _number(rng: Random, low: int, high: int, *, taken: set[str], year: bool = False) -> str:
-    """A number in [low, high] in digits, by thousands if it is no year; no group of digits is taken twice."""
+    """Draw a number in [low, high] as digits, with thousands separators unless it is a year; its groups of
+    digits are not in `taken`, and are added there."""
     for _ in range(1000):
         value = low + int(rng.random() * (high - low + 1))
         text = str(value) if year else f"{value:,}"
@@ -213,7 +214,7 @@ def _number(rng: Random, low: int, high: int, *, taken: set[str], year: bool = F
 
 
 def _age(rng: Random, noun: str, *, taken: set[str]) -> str:
-    """An age that fits the trade and is no number of the event."""
+    """Draw an age that fits the occupation and is not a number of the event."""
     youngest, oldest = next(
         (low, high) for words, low, high in AGES if not words or any(word in noun for word in words)
     )

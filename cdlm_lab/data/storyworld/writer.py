@@ -1,7 +1,7 @@
-"""Renders templates into the text of one report and notes where everything stands.
+"""Renders templates into the text of a report, and records the spans of mentions, tags and facts.
 
-It decides how an entity is called: by name and office when it first appears, with age, population or staff in
-varied order, and afterwards by description, surname or pronoun, so that most names stand in a report once.
+It chooses how an entity is referred to: at first by name and office, with age, population or staff in varied
+order, later by description, surname or pronoun, so that most names occur only once in a report.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PRONOUNS = {"he": ("she", "he"), "his": ("her", "his")}
 
 @dataclass(slots=True, kw_only=True)
 class Sentence:
-    """A written sentence: its span, and the units and numbers it states."""
+    """A written sentence: its span in characters, and the units and numbers (slots) that it states."""
 
     start: int
     end: int = 0
@@ -29,13 +29,13 @@ class Sentence:
 
 
 class Writer:
-    """Writes one report of `world`; `rng` makes all choices of wording.
+    """Writes one report of `world`; all choices of wording are drawn from `rng`.
 
     Attributes:
-        mentions: (start, end, kind, chain), in characters of the report; so are the next two.
-        tags: (start, end, label).
-        stated: (start, end, fact): invented words and numbers.
-        introduced, numbers: entities and numbers that the report has named.
+        mentions: (start, end, kind, chain), where start and end are characters of the report, as below.
+        tags: (start, end, label) of named entities, dates and numbers.
+        stated: (start, end, fact) of invented words and numbers.
+        introduced, numbers: slots of the entities and of the numbers that the report has given so far.
     """
 
     def __init__(self, world: World, rng: Random) -> None:
@@ -50,13 +50,13 @@ class Writer:
         self.numbers: set[str] = set()
         self._parts: list[str] = []
         self._capital = True
-        self._before: list[str] = []  # persons of the sentence before
-        self._now: list[str] = []  # persons of this sentence so far
-        self._pronoun_last = False  # the last entity was called by a pronoun; avoids a run of them
+        self._before: list[str] = []  # persons in the previous sentence
+        self._now: list[str] = []  # persons in this sentence so far
+        self._pronoun_last = False  # the last entity was a pronoun; avoids several in a row
 
     @property
     def text(self) -> str:
-        """All that has been written."""
+        """The text written so far."""
         return "".join(self._parts)
 
     def begin_paragraph(self) -> None:
@@ -73,12 +73,12 @@ class Writer:
         self.sentences.append(Sentence(start=self.length, units=list(units)))
 
     def end(self, *, stop: str = ".") -> None:
-        """End the sentence with `stop`, or with what it ends with already."""
+        """End the sentence with `stop`; "" leaves the end as it is."""
         self.put(stop)
         self.sentences[-1].end = self.length
 
     def put(self, text: str) -> None:
-        """Append `text`; a stop swallows a comma before it, the first letter of a sentence is raised."""
+        """Append `text`; a stop replaces a comma before it; a sentence starts with a capital letter."""
         if not text:
             return
         if text[0] in STOPS and self._parts and self._parts[-1].endswith(","):
@@ -95,7 +95,7 @@ class Writer:
         self.length += len(text)
 
     def write(self, template: Template) -> None:
-        """Append the template's text."""
+        """Render a template and append its text."""
         self._nodes(template.nodes)
 
     def _nodes(self, nodes: tuple[Node, ...]) -> None:
@@ -151,7 +151,7 @@ class Writer:
             self.sentences[-1].numbers.append(key)
 
     def _name(self, entity: Entity, *, surname_only: bool = False) -> None:
-        """Write the name and note each invented word of it."""
+        """Write the name of an entity, and record each invented word, the mention and the tag."""
         words = list(enumerate(entity.name))[-1 if surname_only else 0 :]
         if entity.article and not surname_only:
             self.put("the ")
@@ -182,7 +182,7 @@ class Writer:
         self._pronoun_last = False
 
     def _again(self, entity: Entity, form: str) -> None:
-        """A later mention: pronoun if only this person can be meant, age if it is news, surname or noun."""
+        """Write a later mention: a pronoun if unambiguous, the age if newsworthy, surname or noun."""
         chance = self.rng.random()
         if entity.label != "PER":
             if chance < 0.08 or entity.echo:
@@ -207,8 +207,8 @@ class Writer:
             self._describe(entity)
 
     def _introduce(self, entity: Entity) -> None:
-        """Write the first mention: @ is the name, # a number. Office or unit mostly stand beside the invented
-        word, so that it can be recovered from another report."""
+        """Write the first mention, in whose pattern @ is the name and # a number. Mostly, office or unit
+        stand beside the invented word, so that it can be recovered from another report."""
         text, detail = "@", ""
         if entity.label == "PER":
             text, detail = self._person(entity), "age"
@@ -226,7 +226,7 @@ class Writer:
                 self.put(piece)
 
     def _gives(self, entity: Entity, detail: str) -> bool:
-        """Whether to give a number with the name; reports of a cluster mostly agree on whose are news."""
+        """Whether to give a number with the name; reports of a cluster mostly agree on whose they give."""
         fresh = f"{entity.slot}:{detail}" not in self.numbers
         return fresh and entity.slot in self.world.newsworthy and self.rng.random() < 0.85
 
@@ -257,7 +257,7 @@ class Writer:
 
 
 def article(word: str) -> str:
-    """`a` or `an`, by the first letter or the first digits of `word`."""
+    """The indefinite article, `a` or `an`, that fits the first letter or the first digits of `word`."""
     if word[0].isdigit():
         # 8, 80 to 89, 11 and 18; 1,100 is read "one thousand"
         return "an" if word.startswith("8") or word in ("11", "18") else "a"
