@@ -375,7 +375,8 @@ def open_run(
     if path.exists() and not path.is_dir():
         raise RunError(f"{path} is a file; a run needs a folder")
     refuse_foreign(path)
-    if anew and (path / RUN_FILE).exists() and read_run_file(path)[0] == name and not is_held(path):
+    free = not is_held(path) or _is_own(_holder(path))
+    if anew and free and (path / RUN_FILE).exists() and read_run_file(path)[0] == name:
         for file in (REPORT_FILE, RUN_FILE):
             (path / file).unlink(missing_ok=True)
     if made := _finished(path, name, values):
@@ -466,7 +467,7 @@ def _take_lock(folder: Path, session: Mapping[str, Any]) -> int | None:
         os.close(number)
         holder = _holder(folder)
         # A cell that is run a second time in the same kernel goes on with the lock that the kernel holds.
-        if (holder.get("pid"), holder.get("host")) == (os.getpid(), socket.gethostname()):
+        if _is_own(holder):
             return None
         who = "process {pid} on {host}, started {started}" if holder else "another process, just started"
         raise RunError(
@@ -481,6 +482,11 @@ def _take_lock(folder: Path, session: Mapping[str, Any]) -> int | None:
         os.ftruncate(number, 0)
         os.write(number, json.dumps(session).encode())
     return number
+
+
+def _is_own(holder: Mapping[str, Any]) -> bool:
+    """True if the holder of a lock is this process."""
+    return (holder.get("pid"), holder.get("host")) == (os.getpid(), socket.gethostname())
 
 
 def _holder(folder: Path) -> dict[str, Any]:

@@ -241,16 +241,21 @@ def replaced_file(path: Path, *, binary: bool = False) -> Iterator[IO]:
 
 @contextmanager
 def replaced_folder(path: Path) -> Iterator[Path]:
-    """Yield a new folder to fill, which then replaces `path`; if filling fails, `path` stays as it was."""
+    """Yield a new folder to fill, which then replaces `path`; if anything fails, `path` stays as it was."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".unfinished", dir=path.parent))
+    old = unfinished.with_suffix(".replaced")
     try:
         yield unfinished
         unfinished.chmod(0o755)
-        shutil.rmtree(path, ignore_errors=True)
+        if path.exists():
+            path.rename(old)
         unfinished.rename(path)
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        if old.exists() and not path.exists():
+            old.rename(path)
+        for left in (unfinished, old):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def sha256_of_file(path: str | Path) -> str:

@@ -463,3 +463,18 @@ def test_the_card_of_the_claims_has_the_real_checksums_and_counts(real_data, car
     supported = [sum(claim.label == "supported" for claim in of_split) for of_split in splits.values()]
     pages = [len({claim.group for claim in of_split}) for of_split in splits.values()]
     assert (supported, pages) == ([494, 102, 681, 356], [168, 41, 234, 178])
+
+
+def test_a_folder_stays_where_a_new_one_cannot_take_its_place(tmp_path, monkeypatch):
+    (tmp_path / "kept").mkdir()
+    rename = Path.rename
+
+    def failing(path: Path, to: Path) -> Path:
+        if path.suffix == ".unfinished":
+            raise OSError(errno.ENOSPC, "full")
+        return rename(path, to)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises(OSError, match="full"), files.replaced_folder(tmp_path / "kept"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]

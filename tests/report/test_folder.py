@@ -86,6 +86,8 @@ def test_what_takes_seconds_is_made_anew_in_its_place(tmp_path: Path):
     run = open_run(tmp_path, name="x", parameters={"steps": 4}, anew=True)
     assert (run.finished, run.resumed) == (None, False)
     assert run.write_report(scores=[]).rows == read_report(tmp_path).rows == []
+    open_run(tmp_path, name="x", parameters={"steps": 5}, anew=True)  # ended by an error, in this process
+    assert not open_run(tmp_path, name="x", parameters={"steps": 6}, anew=True).resumed
     with pytest.raises(RunError, match="a run of 'x', not of 'y'"):
         open_run(tmp_path, name="y", parameters={}, anew=True)
 
