@@ -418,7 +418,7 @@ LIGHT_ARROWS = (
 
 
 def view_html(name: str, body: str, *, width: int = 960, style: str = "") -> str:
-    """Wrap a view's HTML in an element of class `cdlm-NAME`; `style`: CSS in addition to that of all views."""
+    """Wrap a view's HTML in an element of class `cdlm-NAME`; `style`: CSS beyond that of all views."""
     look = f"font-size:13.5px;line-height:1.5;max-width:{width}px;overflow-x:auto"
     styles = f"<style>{_VIEW_STYLE}{style}</style>"
     return f'<div class="cdlm-view cdlm-{name}" style="{look}">{styles}{body}</div>'

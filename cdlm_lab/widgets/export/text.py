@@ -69,7 +69,7 @@ def latex_table(
 ) -> str:
     r"""Return a `tabular` with booktabs rules, from cells that are already LaTeX.
 
-    `sides`: the alignment of each column, `l` or `r`; `comments`: texts that stand above it, each after a %."""
+    `sides`: the alignment of each column, `l` or `r`; `comments`: texts that stand above it, after a %."""
     lines = [f"% {' '.join(visible(text).split())}" for text in comments if text]
     body = [rf"{' & '.join(row)} \\" for row in rows]
     return "\n".join(
