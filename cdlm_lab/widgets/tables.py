@@ -469,8 +469,7 @@ def published_numbers() -> Mapping[tuple[str, str], Mapping[tuple[str, str, str]
 def published_rows(
     paper: str, table: str, dataset: str, labels: Mapping[str, str] | None = None
 ) -> list[SystemRow]:
-    """Return rows of a paper's table, given in per cent, to show with ours. `labels`: row -> name to show,
-    for the rows wanted; None = all."""
+    """Return rows of a paper's table in per cent; `labels`: row -> name of those to show, None = all."""
     rows: dict[str, dict[str, Score]] = {}
     for (of_dataset, row, column), number in published_numbers()[paper, table].items():
         if of_dataset == dataset:
