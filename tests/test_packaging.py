@@ -1,4 +1,4 @@
-"""What a stranger meets first agrees with itself: pyproject, environment.yml, README, Makefile, set-up."""
+"""What new users see first is consistent: pyproject, environment.yml, README, Makefile, set-up."""
 
 import ast
 import os
@@ -37,7 +37,7 @@ def requirements() -> list[Requirement]:
 
 
 def project_files() -> list[Path]:
-    """Files of the project as git would have them: nothing ignored, nothing generated."""
+    """Return the files of the project that git would track: no ignored and no generated ones."""
     skipped = {".git", ".venv", "runs", "build", "dist", "__pycache__", ".cache", ".ipynb_checkpoints"}
     skipped |= {".hypothesis"}
     found = []
@@ -57,7 +57,7 @@ def tracked_files() -> list[str]:
 
 
 def strays(paths: list[str]) -> set[str]:
-    """What stands at the top of the repository besides TOP and dotfiles."""
+    """Return the names at the top of the repository other than TOP and dotfiles."""
     return {name for name in (path.partition("/")[0] for path in paths) if name[0] != "."} - TOP
 
 

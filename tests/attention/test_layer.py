@@ -25,7 +25,7 @@ def huggingface_model(**changes) -> LongformerForMaskedLM:
 
 
 def batch_of(globals_: float = 0.2) -> dict[str, Tensor]:
-    """Three rows: some globals, padding, no global at all."""
+    """Make a batch of three rows: the second has padding, the third has no global token."""
     generator = torch.Generator().manual_seed(1)
     input_ids = torch.randint(2, VOCABULARY, (3, LENGTH), generator=generator)
     attention_mask = torch.ones(3, LENGTH, dtype=torch.long)
@@ -230,7 +230,7 @@ def encoder(**changes) -> LongformerModel:
 
 
 def read_globals(model: LongformerModel, batch: dict[str, Tensor]) -> tuple[Tensor, list[Tensor | None]]:
-    """All last states, and gradients of a sum that reads those of global tokens alone."""
+    """Return the last states, and the gradients of a sum that reads only those of global tokens."""
     states = model(**batch).last_hidden_state
     weights = torch.linspace(-1, 1, states.shape[-1]) * batch["global_attention_mask"][..., None]
     (states * weights).sum().backward()

@@ -41,7 +41,7 @@ def claim_of(id, text, evidence, label, group):
 
 
 def of_pages(*pages, first=""):
-    """Two claims of FM2 for each page."""
+    """Make two claims of FM2 for each page."""
     return [fm2(id=f"{first}{page}-{n}", wikipedia_page=page) for page in pages for n in range(2)]
 
 

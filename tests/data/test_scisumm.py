@@ -106,7 +106,7 @@ def add(tar: tarfile.TarFile, name: str, content: str | bytes = b"", **attribute
 
 
 def pack(root: Path, files: Mapping[str, str | bytes]) -> Path:
-    """The files of each collection as an archive."""
+    """Write the files of each collection as a tar archive."""
     root.mkdir(exist_ok=True)
     for collection in {name.partition("/")[0] for name in files if not name.endswith(".tsv")}:
         with tarfile.open(root / f"{collection}.tar.xz", "w:xz") as tar:
@@ -118,7 +118,7 @@ def pack(root: Path, files: Mapping[str, str | bytes]) -> Path:
 
 @pytest.fixture
 def build(tmp_path: Path, write: Callable[..., Path]) -> Callable[..., Path]:
-    """build(changes, archives=...): a folder with the releases; a file changed to None is left out."""
+    """`build(changes, archives=...)` writes the releases to a folder; files changed to None are omitted."""
 
     def _build(changes: dict[str, str | bytes | None] | None = None, *, archives: bool = True) -> Path:
         files = {name: data for name, data in (FILES | (changes or {})).items() if data is not None}

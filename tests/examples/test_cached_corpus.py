@@ -81,7 +81,7 @@ def long_paragraphs(n: int) -> Paragraphed:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of corpus: how it is made and read, some records, the nth of many, of many long ones."""
+    """A kind of corpus: how it is made and read, some records, the nth of many, and of many long ones."""
 
     make: Callable[..., Any]
     counts: Callable[..., Any]
@@ -114,7 +114,7 @@ def kind(request) -> Kind:
 
 @pytest.fixture
 def build(tokenizer, tmp_path) -> Callable[..., Any]:
-    """build(...): a corpus of CLUSTERS."""
+    """`build(...)` makes a corpus of CLUSTERS."""
     return lambda *given, **options: KINDS["clusters"].build(tokenizer, tmp_path, *given, **options)
 
 
@@ -406,7 +406,7 @@ def test_bad_input(kind, tokenizer, build, tmp_path):
 
 
 class Slow(PythonBackend):
-    """The least of a tokenizer written in Python."""
+    """The minimum of a tokenizer written in Python."""
 
     def get_vocab(self) -> dict[str, int]:
         return {"[PAD]": 0}

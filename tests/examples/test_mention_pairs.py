@@ -34,7 +34,7 @@ from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 def document(
     name: str, events: str, *, entities: str = "", topic: str = "1", part: str = ""
 ) -> CoreferenceDocument:
-    """A mention of one word for each letter, in a cluster of that letter; then a word `w9`."""
+    """Make a document with a one-word mention per letter, in the letter's cluster, then a word `w9`."""
     letters = [(letter, "event") for letter in events] + [(letter, "entity") for letter in entities]
     mentions = tuple(
         CoreferenceMention(
@@ -55,7 +55,7 @@ def document(
 
 @pytest.fixture(scope="module")
 def topics() -> list[Topic]:
-    """Topic 1 has the sub-topics 1x (documents a and c) and 1y (b); topic 2 has d, which no entity is in."""
+    """Topic 1 has sub-topics 1x (documents a and c) and 1y (b); topic 2 has document d, without entities."""
     first = (
         document("a", "PQ", entities="E", part="x"),
         document("b", "PR", part="y"),
@@ -228,7 +228,7 @@ def test_bad_samples(changes, message):
 
 @pytest.fixture(scope="module")
 def made(tokenizer):
-    """Build a data set of the documents of some topics."""
+    """Function that builds a data set from the documents of some topics."""
     marked = copy.deepcopy(tokenizer)
     marked.add_tokens([MENTION_START, MENTION_END], special_tokens=True)
 

@@ -49,7 +49,7 @@ def corpus_of(tokenizer, tmp_path: Path) -> Callable[[list[Paragraphed]], Datase
 
 @pytest.fixture
 def tasks(corpus_of, special) -> Callable[..., ParagraphTasks]:
-    """tasks(sizes or documents, k=..., ...): examples of that corpus."""
+    """`tasks(sizes or documents, k=..., ...)` makes the examples of that corpus."""
 
     def _tasks(made=SIZES, *, k=(1, 2, 2), length: int = 8, **changes) -> ParagraphTasks:
         made = made if isinstance(made[0], Paragraphed) else documents(made)
@@ -62,7 +62,7 @@ def tasks(corpus_of, special) -> Callable[..., ParagraphTasks]:
 
 @pytest.fixture
 def place(tokenizer) -> Callable[[np.ndarray], Place]:
-    """Where a sentence is from, by its tokens."""
+    """Function that returns where a sentence is from, according to its tokens."""
 
     def _place(tokens: np.ndarray) -> Place:
         document, paragraph, sentence = (int(word[1:]) for word in tokenizer.decode(tokens).split())

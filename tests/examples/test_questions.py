@@ -30,7 +30,7 @@ def with_marks(tokenizer):
 
 
 def without_prefix():
-    """Byte-level as RoBERTa's, but it puts no space in front of a text, and does not trim offsets."""
+    """A byte-level tokenizer as RoBERTa's, but it adds no space in front of a text and trims no offsets."""
     made = byte_level_tokenizer(iter(["the fire the mayor New York the the fire"]), vocabulary=320)
     made.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.backend_tokenizer.post_processor = None
@@ -108,7 +108,7 @@ TEXTS = st.lists(st.sampled_from(SIGNS), max_size=9).map("".join)
 
 
 def assert_offsets_are_of_the_tokens(tokens: list[bytes], text: str, offsets: np.ndarray) -> None:
-    """In order, no white space around, each with the bytes of its token, and no character forgotten."""
+    """Check that offsets ascend, have no white space around, match their tokens, and cover all text."""
     starts, ends = offsets.T
     assert (np.diff(starts) >= 0).all()
     assert ((starts >= 0) & (starts <= ends) & (ends <= len(text))).all()
@@ -165,7 +165,7 @@ X = NO_SENTENCE
 
 @pytest.fixture(scope="module")
 def write(question_tokenizer, sequence_of):
-    """The sequence of a question, its paragraphs given as (title, sentences)."""
+    """Function that makes the sequence of a question with paragraphs (title, sentences)."""
 
     def write(text: str, *paragraphs: tuple[str, list[str]], max_length: int = 512) -> QuestionSequence:
         return sequence_of(question(*paragraphs, text=text, name="q7"), question_tokenizer, max_length)
@@ -175,7 +175,7 @@ def write(question_tokenizer, sequence_of):
 
 @pytest.fixture(scope="module")
 def words(question_tokenizer):
-    """The tokens of ids, as one string."""
+    """Function that returns the tokens of ids as one string."""
     return lambda ids: " ".join(question_tokenizer.convert_ids_to_tokens(np.asarray(ids).tolist()))
 
 

@@ -25,7 +25,7 @@ from cdlm_lab.examples.tagging import (
 
 
 def letters(words: tuple[str, ...]) -> list[int]:
-    """A word has as many pieces as letters."""
+    """Return as many subwords for each word as it has letters."""
     return [len(word) for word in words]
 
 
@@ -152,14 +152,14 @@ def test_what_is_refused(call, message: str):
 
 
 def texts(*sentences: str) -> TaggedDocument:
-    """Sentences that end in `*` are labelled."""
+    """Make a document; sentences that end in `*` are labelled."""
     plain = [text.removesuffix("*") for text in sentences]
     tags = ["O " * len(text.split()) if text.endswith("*") else None for text in sentences]
     return document(*map(sentence, plain, tags))
 
 
 def slow(source: TaggedDocument, *, most: int, target: bool) -> list[list[tuple[int, int, int]]]:
-    """The definition: (distance, sentence, word) of all occurrences of each word, sorted, the first K."""
+    """Compute by definition the first K of each word's sorted occurrences, (distance, sentence, word)."""
     result = []
     for here in source.labelled:
         for place, word in enumerate(source.sentences[here].words):
@@ -174,7 +174,7 @@ def slow(source: TaggedDocument, *, most: int, target: bool) -> list[list[tuple[
 
 
 def rows(result: Occurrences) -> list[list[tuple[int, int, int]]]:
-    """The same of a result; what is not there must be -1 everywhere and stand last."""
+    """Return a result as (distance, sentence, word); absent occurrences must be last, and -1 everywhere."""
     made = []
     for places, distances in zip(result.places.tolist(), result.distances.tolist(), strict=True):
         row = [(distance, *place) for distance, place in zip(distances, places, strict=True)]
@@ -234,7 +234,7 @@ def test_occurrences_are_as_the_definition_says(sentences: list[TaggedSentence],
 
 
 def book(words: int, *, labelled: int, seed: int = 0) -> TaggedDocument:
-    """Words as often as Zipf says, in sentences of 5 to 34; the first `labelled` sentences are labelled."""
+    """Make a book of Zipf-distributed words in sentences of 5 to 34; the first `labelled` are labelled."""
     chance = np.random.default_rng(seed)
     drawn = [f"w{number}" for number in np.minimum(chance.zipf(1.2, size=words), 20_000)]
     edges = np.cumsum(chance.integers(5, 35, size=words // 5))
@@ -373,7 +373,7 @@ def test_context_and_words_read(examples):
 
 
 def sized(sizes: list[int]) -> TagExamples:
-    """As many labelled sentences in each document."""
+    """Make examples of documents with these numbers of labelled sentences."""
     documents = [
         split(f"d{n}", sentence("x"), *[sentence("Ann", "O")] * size) for n, size in enumerate(sizes)
     ]

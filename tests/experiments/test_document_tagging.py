@@ -355,7 +355,7 @@ def unlabelled(*words: str) -> str:
 
 
 def write(folder: Path, split: str, *texts: str) -> None:
-    """Documents 00.tsv, 01.tsv, ..."""
+    """Write documents as 00.tsv, 01.tsv, ..."""
     (folder / split).mkdir(exist_ok=True)
     for number, text in enumerate(texts):
         (folder / split / f"{number:02}.tsv").write_text(text)

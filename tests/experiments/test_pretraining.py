@@ -152,7 +152,7 @@ def test_where_the_encoder_of_a_variant_is(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def encoders(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A folder of encoders whose global projections differ from the local ones, as those of others may."""
+    """Folder of encoders whose global projections differ from the local ones, as external models' may."""
     folder, parts = tmp_path_factory.mktemp("encoders"), load_encoder("storyworld/cdlm", **SHORT)
     for name in ("longformer", "cdlm"):
         saved(folder / name, *parts)
@@ -163,7 +163,7 @@ SHORT = {"max_length": 64, "window": 8}
 
 
 def scoring(encoders: str, name: str, reset: bool) -> nn.Module:
-    """Notebook 03 is given a single model, whatever its name: it resets what it is asked to."""
+    """Load a pair scorer as notebook 03 does from one model; `reset`: reset globals of a Longformer."""
     return load_pair_scorer(
         checkpoint_of(encoders, name), **SHORT, reset_globals=reset and name == "longformer"
     )[0]
@@ -294,7 +294,7 @@ def test_perplexity_in_bfloat16_is_that_of_float32(small: Settings, cache: Path)
 
 
 def worked_losses(*values: float) -> ClusterLosses:
-    """Two clusters of 2 and 6 masked tokens, no cross-document ones."""
+    """Make losses of two clusters with 2 and 6 masked tokens and without cross-document ones."""
     tokens, nothing = np.array([2.0, 6.0]), np.zeros(2)
     return ClusterLosses(loss=np.array(values), tokens=tokens, cross_loss=nothing, cross_tokens=nothing)
 

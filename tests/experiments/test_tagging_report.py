@@ -74,8 +74,8 @@ def report_of(run: TaggingRun, **given: tuple[str, str]) -> Report:
 
 
 def predicted(run: TaggingRun, split: str, tags: str, *, training: TagTraining) -> TagPredictions:
-    """Tags as given. Weights: of Sul in c 0.5 for itself and 0.25 for the two nearest in the context; with
-    seed 1 and other K something else, which the report must not look at."""
+    """Make predictions with these tags. Weights: Sul in c gives 0.5 to itself and 0.25 to each of the two
+    nearest occurrences; with seed 1 and other K different ones, which the report must not use."""
     documents = run.corpus.documents[split]
     splits = [SplitDocument(document=one, origin=tuple(range(len(one.sentences)))) for one in documents]
     names, weights = run.taggers.tags, None
@@ -308,7 +308,7 @@ DOCUMENT = tagged("a", *SENTENCES)
 
 @dataclass(frozen=True, kw_only=True)
 class UntrainedRun(TaggingRun):
-    """Nothing is trained, and all words are tagged as `tag`."""
+    """A run without training, whose taggers tag all words as `tag`."""
 
     tag: str
 
@@ -331,7 +331,7 @@ SHARES = [[0.5, 0.25, 0.25], [0.75, 0.25, 0], [0.25, 0.5, 0.25], [0.125, 0.25, 0
 def predictions_of(
     document: TaggedDocument, tags: list[int], shares: list[list[float]] | None = None
 ) -> TagPredictions:
-    """1 = a person; with shares K = 3."""
+    """Make predictions; tag 1 = a person; with `shares`, the attention weights, K is 3."""
     split = SplitDocument(document=document, origin=tuple(range(len(document.sentences))))
     return TagPredictions(
         examples=TagExamples([split], tag_set(["PER"]), most=3 if shares else 0),

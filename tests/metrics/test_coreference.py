@@ -34,7 +34,7 @@ MEASURES = ("muc", "b_cubed", "ceaf_e", "lea")
 
 
 def letters(text: str) -> list[list[str]]:
-    """Clusters of letters: "ab c" is [[a, b], [c]]."""
+    """Make clusters of letters: "ab c" is [[a, b], [c]]."""
     return [list(word) for word in text.split()]
 
 

@@ -31,7 +31,7 @@ CANDIDATES = st.lists(st.tuples(st.integers(-1, 2), st.booleans()), min_size=1, 
 
 
 def ranked(scores, relevant) -> RankedList:
-    """`relevant`: of 0 and 1, for short."""
+    """Make a ranked list; `relevant` has 0 and 1, for brevity."""
     return RankedList(scores=scores, relevant=np.array(relevant, dtype=bool))
 
 
@@ -53,7 +53,7 @@ def mean_of_precisions(order) -> Fraction:
 
 
 def expected(candidates, measure) -> float:
-    """Mean of a measure over every order of the candidates in which no score is higher than one before it."""
+    """Return the mean of a measure over all orders of the candidates in which scores do not increase."""
     values = []
     for order in permutations(candidates):
         if all(before[0] >= after[0] for before, after in pairwise(order)):
@@ -198,8 +198,8 @@ def test_the_released_code_scores_unrelated_pairs_too():
 
 
 def slowly_released(pairs, *, n: int, reading: str) -> tuple[Fraction, Fraction]:
-    """MRR and P@N by counting, as the released scripts do; pairs: is it related, was it called so, and
-    whether each sentence is true, the first ranked one first."""
+    """Compute MRR and P@N by counting, as the released scripts do. `pairs`: (is the pair related, was it
+    called so, whether each sentence is true in the order of the ranking)."""
     mrr = hits = out_of = Fraction(0)
     for related, called, order in pairs:
         if related and called:

@@ -54,7 +54,7 @@ def sequence_of(paragraph, sentence, offsets, *, paragraphs, sentences, names) -
 
 @pytest.fixture
 def sequence() -> QuestionSequence:
-    """The sequence of QUESTION if each word and each full stop were a token."""
+    """Make the sequence of QUESTION as if each word and each full stop were one token."""
     names = [[0, 0], [0, 1], [1, 0], [2, 0]]
     count = len(TOKENS)
     form = {"paragraphs": [5, 25, 37], "sentences": [9, 18, 28, 40], "names": names}
@@ -79,7 +79,7 @@ def sequence() -> QuestionSequence:
 
 
 def logits_of(**values: dict[int, float]) -> dict[str, np.ndarray]:
-    """Logits of QUESTION: -9 everywhere but at the given places; the type is "span"."""
+    """Make logits for QUESTION: -9 everywhere except at the given positions; the answer type is "span"."""
     sizes = {"start": len(TOKENS), "end": len(TOKENS), "sentence": 4, "paragraph": 3}
     made = {name: np.full(size, -9.0) for name, size in sizes.items()} | {"type": np.array([1.0, 0.0, 0.0])}
     for name, places in values.items():
@@ -143,7 +143,7 @@ def test_ties_go_to_the_first(sequence: QuestionSequence):
 
 
 def slow_best_spans(start, end, sequence, *, count, most_tokens):
-    """The definition, word by word."""
+    """Return the best spans by a direct implementation of the definition."""
     text = [n for n in range(len(TOKENS)) if sequence.sentence[n] != NO_SENTENCE]
     starts = sorted(text, key=lambda n: (-start[n], n))[:count]
     ends = sorted(text, key=lambda n: (-end[n], n))[:count]

@@ -21,7 +21,7 @@ RECORD = 16 + 8  # bytes of a key with the number of rows
 
 
 def rows_of(texts: Iterable[str]) -> list[np.ndarray]:
-    """A row for each letter: its code and its place, (letters, 2)."""
+    """Return for each text a row per letter, (letters, 2): the letter's code and its position."""
     return [np.array([[ord(letter), n] for n, letter in enumerate(text)], dtype=np.float32) for text in texts]
 
 
@@ -254,7 +254,7 @@ def test_a_folder_that_was_deleted_meanwhile_is_not_written_to(tmp_path: Path):
 
 
 class Letters:
-    """Stands for a `SentenceEncoder`: a sentence's vector is its length, its first letter and 0.5."""
+    """Replaces a `SentenceEncoder`: a sentence's vector is its length, its first letter's code and 0.5."""
 
     size, fingerprint = 3, "abc"
 
@@ -267,7 +267,7 @@ class Letters:
 
 
 class WordLetters:
-    """Stands for a `WordEncoder`: a word's vector is its length, its first letter and a third."""
+    """Replaces a `WordEncoder`: a word's vector is its length, its first letter's code and 1/3."""
 
     size, fingerprint = 3, "abc"
 

@@ -39,15 +39,15 @@ def word_encoder(bert) -> WordEncoder:
 
 
 def alone(encoder: SentenceEncoder, *tokens: int) -> np.ndarray:
-    """The mean of the states of a text that is given as token ids, ends included."""
+    """Return the mean of the last states of a text given as token ids, including [CLS] and [SEP]."""
     with torch.no_grad():
         states = encoder.model(torch.tensor([tokens])).last_hidden_state
     return states[0].mean(0).numpy()
 
 
 class KnownLayers(nn.Module):
-    """As an encoder of three layers would, but layer n gives the token's id times 10 ** n, and its column in
-    the batch."""
+    """Replaces an encoder of three layers: the state in layer n is the token's id times 10 ** n, and the
+    token's column in the batch."""
 
     config = SimpleNamespace(hidden_size=2, num_hidden_layers=3, attention_window=[4])
     device = torch.device("cpu")

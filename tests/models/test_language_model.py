@@ -19,7 +19,7 @@ from cdlm_lab.parameters import ParameterError
 
 
 def batch_of(rows: int = 3, length: int = 32) -> dict[str, Tensor]:
-    """Random tokens, the second row padded from 20 on, about a fifth masked; masked tokens are global."""
+    """Make a batch of random tokens: the second row is padded from 20 on; a fifth is masked and global."""
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(5, 55, (rows, length), generator=generator)
     present = torch.ones(rows, length, dtype=torch.long)
@@ -138,7 +138,7 @@ def test_a_model_computes_in_the_wanted_precision_and_a_head_in_float32():
 
 
 def assert_chosen_on(device: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `auto` means, with the reason."""
+    """Check what the precision `auto` means on a device, and the reason that is shown."""
     for module in (precision, estimate):
         monkeypatch.setattr(module, "default_device", lambda: device)
     chosen = shown.partition(":")[0]
@@ -291,7 +291,7 @@ def test_training_operations_and_memory_are_near_what_is_measured(
 
 
 def kept_bytes(model: CrossDocumentLM, batch: dict[str, Tensor], dtype: torch.dtype) -> int:
-    """Storages that autograd keeps, weights aside, and the logits with their gradient."""
+    """Return the bytes that autograd keeps, without weights, plus those of logits and their gradient."""
     own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     kept = {}
 

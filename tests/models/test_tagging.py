@@ -22,7 +22,7 @@ static_with_context = of_cases(*(f"static tagger {kind}" for kind in ("bilstm", 
 
 
 def attended(attention: torch.nn.Module, encodings: list[torch.Tensor], buckets: list[int]) -> torch.Tensor:
-    """c of one word by equations 1 to 3, one occurrence after the other."""
+    """Compute c of one word by equations 1 to 3, one occurrence after the other."""
     weights = attention.distances.weight
     vectors = [torch.cat([one, weights[bucket]]) for one, bucket in zip(encodings, buckets, strict=True)]
     shares = [math.exp(attention.score.weight[0].detach() @ one) for one in vectors]
@@ -31,17 +31,17 @@ def attended(attention: torch.nn.Module, encodings: list[torch.Tensor], buckets:
 
 
 def encoded(tagger: StaticTagger, words: torch.Tensor) -> torch.Tensor:
-    """f_c of words in a row, (words, 2 * hidden_size)."""
+    """Compute f_c of a sequence of words, (words, 2 * hidden_size)."""
     read = tagger.context_encoder(words[None])
     return (read if isinstance(read, torch.Tensor) else read[0])[0]
 
 
 def slow_occurrences(tagger: StaticTagger, batch: Batch, row: int) -> dict[tuple[int, int], torch.Tensor]:
-    """f_c of each occurrence of the words of a sentence, by number of the word and k.
+    """Compute f_c of each occurrence of the words of a sentence, as {(index of the word, k): f_c}.
 
-    Equation 5: e_c(x)^(k) = f_c(e_c(x_1)^(k), ..., e_c(x_n)^(k)), for each k one reading of the sentence
-    itself, in which the k-th occurrence of each word stands for the word; 0 stands for one that is not there.
-    With the context order "sentence" each sentence of the context is read instead.
+    Equation 5: e_c(x)^(k) = f_c(e_c(x_1)^(k), ..., e_c(x_n)^(k)). For each k the sentence is read once with
+    each word replaced by its k-th occurrence, or by 0 if there is none. With the context order "sentence",
+    each sentence of the context is read instead.
     """
     places = batch["places"][row][batch["attention_mask"][row]]
     if tagger.config.context_order == "sentence":
@@ -58,7 +58,7 @@ def slow_occurrences(tagger: StaticTagger, batch: Batch, row: int) -> dict[tuple
 
 
 def slow_logits(tagger: StaticTagger, batch: Batch, row: int) -> torch.Tensor:
-    """The logits of one sentence, (words, tags), by equations 1 to 5: word by word."""
+    """Compute the logits of one sentence, (words, tags), by equations 1 to 5, word by word."""
     states = encoded(tagger, batch["targets"][row][batch["attention_mask"][row]])
     if tagger.attention is not None:
         actual, read = slow_occurrences(tagger, batch, row), []
@@ -150,7 +150,7 @@ def test_a_word_of_the_context_is_as_if_there_were_one_for_each_occurrence(model
 
 
 def assert_alike(model: torch.nn.Module, once: Batch, often: Batch) -> None:
-    """The same logits and gradients."""
+    """Check that both batches give the same logits and gradients."""
     twin = copy.deepcopy(model)
     outputs = model(**once), twin(**often)
     torch.testing.assert_close(outputs[0].logits, outputs[1].logits, rtol=1e-4, atol=1e-5)
@@ -297,7 +297,7 @@ of_context = pytest.mark.parametrize("case", ["dynamic tagger context"], indirec
 
 
 def slow_dynamic_logits(model: DynamicTagger, batch: Batch, row: int) -> torch.Tensor:
-    """The logits of one sentence, (words, tags): each sequence through the encoder by itself, as often as a
+    """Compute the logits of one sentence, (words, tags), with each sequence encoded separately, as often as a
     word attends to it."""
 
     def encoded(number: int) -> list[torch.Tensor]:

@@ -17,7 +17,7 @@ WORDS = ("Police", "made", "two", "arrests", ".", "They", "left")
 def document(
     *mentions: tuple[int, int, str], name: str = "a", topic: str = "36", tokens: tuple[str, ...] = WORDS
 ) -> CoreferenceDocument:
-    """Sentences of five and two tokens; mentions as (start, end, cluster)."""
+    """Make a document with sentences of five and two tokens; mentions are (start, end, cluster)."""
     return CoreferenceDocument(
         id=name,
         topic=topic,
@@ -45,19 +45,19 @@ def topics(*documents: CoreferenceDocument) -> list[Topic]:
 
 
 def places(topics: list[Topic]) -> dict[str, set[tuple[str, int, int]]]:
-    """Name of a cluster -> where its mentions are."""
+    """Return name of a cluster -> places of its mentions."""
     return {name: {mention.place for mention in members} for name, members in gold_clusters(topics).items()}
 
 
 def of_corpus(*files: Path, kind: str = "entity") -> tuple[list[Topic], dict[str, int]]:
-    """Topics, and how often what was passed over."""
+    """Read a corpus; return its topics, and how often each kind of thing was ignored."""
     passed_over = PassedOver()
     corpus = read_conll_corpus(files, kind=kind, name="train", passed_over=passed_over)
     return corpus, {reason: count for reason, (count, _) in passed_over.counts.items()}
 
 
 def rows(name: str, *sentences: str, form: str = "{name}\t{sentence}\t{token}\t{word}\t{mentions}\n") -> str:
-    """Rows of a document: words with their mentions after a slash, an empty line after each sentence."""
+    """Write rows of a document: words with their mentions after a slash; an empty line ends each sentence."""
     text = ""
     for sentence, words in enumerate(sentences):
         for token, word in enumerate(words.split()):
@@ -196,7 +196,7 @@ JOINED = "mention across two sentences, which were joined"
 
 
 def eight(topic: int, name: str, *sentences: str) -> str:
-    """As in CD2CR: topics in the first column, no empty lines."""
+    """Write rows as in CD2CR: topics in the first column, no empty lines."""
     return rows(name, *sentences, form=EIGHT.replace("{topic}", str(topic))).replace("\n\n", "\n")
 
 

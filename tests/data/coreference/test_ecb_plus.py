@@ -14,7 +14,7 @@ HEADER = "Topic,File,Sentence Number\n"
 
 
 def xml(*sentences: str, markables: str = "", relations: str = "") -> str:
-    """A file: tokens are numbered from 1, one a line from line 2; sentences from 0."""
+    """Write an ECB+ file: tokens are numbered from 1, one per line from line 2; sentences from 0."""
     words = [(number, word) for number, words in enumerate(sentences) for word in words.split(" ")]
     tokens = "\n".join(
         f'<token t_id="{place}" sentence="{sentence}" number="0">{word}</token>'

@@ -114,7 +114,7 @@ def columns(rows: list[bytes], rng: Chance) -> None:
 
 
 def somewhere(pattern: bytes, change: Callable[[bytes, Chance], bytes]) -> Callable[[bytes, Chance], bytes]:
-    """Changes one of the places that match."""
+    """Return a damage that changes one random match of a pattern."""
 
     def _changed(data: bytes, rng: Chance) -> bytes:
         if not (places := list(re.finditer(pattern, data))):
@@ -149,7 +149,7 @@ RAW_JSON = ("[" * 100_000, '{"a":' * 3000, "9" * 5000, "NaN", '"\\ud83d"', "'x'"
 
 
 def in_json(data: bytes, rng: Chance) -> bytes:
-    """One value of a JSON file, or of a line of it, is of another type, gone, there twice, or no JSON."""
+    """Change a value of a JSON file or of one of its lines: of another type, removed, twice, or invalid."""
     text = data.decode("utf-8", "replace")
     rows = [text]
     try:
@@ -197,7 +197,7 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def in_archive(data: bytes, rng: Chance) -> bytes:
-    """The members of an archive under other names, as links, without contents, or with a false size."""
+    """Change members of an archive: other names, links, without contents, or with a wrong size."""
     try:
         with tarfile.open(fileobj=io.BytesIO(data)) as tar:
             members = [(member, tar.extractfile(member).read()) for member in tar.getmembers()]  # type: ignore[union-attr]
@@ -268,7 +268,7 @@ OF_NAMES = (name, no_file, more_files)
 
 
 def damaged(folder: Path, files: Files, rng: Chance) -> list[str]:
-    """Damage one of the files in one or two ways; which ones, for messages."""
+    """Damage one of the files in one or two ways; return file and kinds of damage, for messages."""
     chosen = rng.choice(sorted(files))
     path = folder / chosen
     if rng.random() < 0.12:
@@ -283,7 +283,7 @@ def damaged(folder: Path, files: Files, rng: Chance) -> list[str]:
 
 
 def outcome(reader: Reader, folder: Path, seed: str) -> str:
-    """What came of one round: one of OUTCOMES."""
+    """Run one round and return its outcome, one of OUTCOMES."""
     rng = random.Random(seed)
     files = reader.files(rng)
     expected, before = reader.read(folder_of(folder, files))
@@ -306,7 +306,7 @@ def outcome(reader: Reader, folder: Path, seed: str) -> str:
 
 @contextmanager
 def hang_guard(what: str) -> Iterator[None]:
-    """Raise after minutes."""
+    """Raise TimeoutError after HANGING seconds."""
 
     def _raise(*_: object) -> None:
         raise TimeoutError(f"no end: {what}")

@@ -69,7 +69,7 @@ def test_arguments_out_of_range(name, arguments, message):
 
 @pytest.fixture
 def given(monkeypatch) -> Callable[..., None]:
-    """given(story, ...): from now on these are the stories 0, 1, ..."""
+    """`given(story, ...)` makes these stories the stories 0, 1, ... from now on."""
 
     def _given(*made: Story) -> None:
         monkeypatch.setattr(task_sets, "story", lambda *, seed, split, index: made[index])
@@ -247,7 +247,7 @@ NUMBER = re.compile(r"\d[\d,]*\d|\d")
 
 
 def numbers_of(pair) -> list[int]:
-    """The stories of both documents."""
+    """Return the numbers of the stories of both documents."""
     return [int(name.split("-")[3]) for name in pair.documents]
 
 
