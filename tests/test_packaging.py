@@ -150,7 +150,7 @@ def test_ci_calls_the_command_of_the_readme():
 
 @pytest.mark.parametrize(("failing", "code"), [("nothing", 0), ("lint", 1), ("test", 1), ("setup", 1)])
 def test_ci_says_how_long_each_stage_took(failing: str, code: int, tmp_path: Path):
-    """And ends with pytest's own line. With a `make` that only says what it was asked."""
+    """The output ends with pytest's own line. A fake `make` only prints its argument."""
     for name, text in {"make": f'echo "== $1: 1 passed =="; [ "$1" != {failing} ]', "python3": ":"}.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
@@ -250,7 +250,7 @@ def test_what_is_installed_is_compiled(tmp_path: Path):
 
 
 def test_python_keeps_what_it_compiled():
-    """Also where it is told not to: else each kernel of a test would compile PyTorch."""
+    """Even if the environment disables bytecode: else each kernel of a test would compile PyTorch."""
     rule = 'shown:\n\t@echo "[$$PYTHONDONTWRITEBYTECODE]"'
     command = ["make", "--no-print-directory", "--eval", rule, "shown"]
     environ = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}

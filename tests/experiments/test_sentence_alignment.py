@@ -209,7 +209,7 @@ def test_every_system_ranks_the_sentences_of_every_pair_with_true_ones(finished)
 
 
 def test_joint_and_released_scores_count_decisions(finished) -> None:
-    """Joint scores are those of the pairs that were detected; released ones count the unrelated pairs too."""
+    """Joint scores are over the detected pairs only; released ones count the unrelated pairs too."""
     run, aligned, written = finished
     oracle, joint = values(written, "oracle"), values(written, "joint")
     for way, row in joint.items():

@@ -1,8 +1,8 @@
-"""What a redesign of the library must leave as it is, measured once and kept in frozen.json.
+"""Results that a redesign of the library must not change, measured once and kept in frozen.json.
 
 Stories and task sets of storyworld, logits of the shipped checkpoints, parameters of notebooks, parameter
-files and grids, numbers of the README's tables, of data/results and of the small grid. What is new may be
-added; what was there must stay. After a wanted change write the file anew, and say in the commit why:
+files and grids, numbers of the README's tables, of data/results and of the small grid. New entries may be
+added; existing ones must stay. After an intended change, write the file anew and say why in the commit:
 
     python tests/frozen/test_frozen.py --write
     python tests/frozen/test_frozen.py --write-grid runs/small    # the small grid, after it has run
@@ -263,7 +263,7 @@ def test_recorded_results_lose_no_number(frozen: dict):
 
 @pytest.mark.slow  # half an hour
 def test_the_small_grid_gives_the_same_scores(frozen: dict, tmp_path: Path):
-    """On another processor trainings end elsewhere: there the runs and how many numbers they have count."""
+    """On another processor training ends differently: there only the runs and how many numbers count."""
     (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
     command = [sys.executable, "-m", "cdlm_lab.batch.command", "run", "notebooks/grids/small.yaml"]
     surroundings = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}

@@ -1,4 +1,4 @@
-"""Coreference scores: worked fractions, the published cases of the scorers, topics added up, input that is
+"""Coreference scores: worked fractions, published test cases of the scorers, sums over topics, input that is
 refused, the best alignment in little memory."""
 
 import random

@@ -1,4 +1,4 @@
-"""Counts and their scores: worked fractions, seqeval, second definitions, what is refused."""
+"""Counts and their scores: worked fractions, seqeval, direct implementations, input that is refused."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Decoding of answers: which spans may be one, what is cut from the text, which sentences are support."""
+"""Decoding of answers: which spans are allowed, the text of a span, which sentences are support."""
 
 import dataclasses
 import itertools
@@ -162,7 +162,7 @@ def slow_best_spans(start, end, sequence, *, count, most_tokens):
 
 @pytest.mark.parametrize(("count", "most_tokens"), [(1, 30), (2, 2), (4, 3), (8, 1), (20, 30), (99, 6)])
 def test_the_best_spans_are_the_definition(sequence: QuestionSequence, count: int, most_tokens: int):
-    """Minus infinity where no answer can be, and filling behind the sequence, change nothing."""
+    """Logits of minus infinity where no answer can be, and padding after the sequence, change nothing."""
     rng, limits = np.random.default_rng(count), {"count": count, "most_tokens": most_tokens}
     for high in (3, 1000):  # many ties; few
         for _ in range(20):
@@ -276,7 +276,7 @@ def test_what_cannot_be_decoded(sequence: QuestionSequence, settings: dict, mess
 
 
 def test_words_of_a_real_tokenizer_come_back_as_they_were_written():
-    """Every word, title or sentence, alone and with the next."""
+    """Every word, title or sentence, alone and with the next one, is decoded unchanged."""
     question = question_of(
         (" Café  Zürich", ("The\n fire, in  MALMÖ!", "  It's 漢字 [s] now. ")), ("B", ("No <t> more.",))
     )

@@ -1,4 +1,4 @@
-"""Loading encoders: what is added, what comes from the seed, what is refused; conversion of BERT and RoBERTa,
+"""Loading encoders: what is added, what the seed determines, what is refused; conversion of BERT and RoBERTa,
 the small model from scratch, and dropout."""
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def test_positions_start_as_sinusoids(trained_once: None) -> None:
 
 
 def test_a_token_attends_first_to_those_like_it(trained_once: None) -> None:
-    """With keys as queries the product of a token with itself is its squared length."""
+    """With keys as queries, the product of a token with itself is its squared length."""
     largest = {}
     for alike in (True, False):
         model, _ = load_language_model(

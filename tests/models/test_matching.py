@@ -1,5 +1,5 @@
-"""The pair classifier, the matchers and the pair scorer: heads, levels, alignments and losses are the papers'
-equations."""
+"""The pair classifier, the matchers and the pair scorer: heads, levels, alignments and losses equal the
+papers' equations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def scorer(tiny: Path) -> PairScorer:
 
 
 def test_the_classifier_is_that_of_transformers(classifier: PairClassifier):
-    """Names, head and logits; whose last layer computes every token."""
+    """Names, head and logits are those of transformers, whose last layer computes every token."""
     batch = cases.classified()
     theirs = LongformerForSequenceClassification(classifier.config).eval()
     theirs.load_state_dict(classifier.state_dict())

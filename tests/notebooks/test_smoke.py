@@ -239,7 +239,7 @@ def test_notebook_runs(name: str, shared_folder: Path):
 def test_run_all_again_shows_the_finished_run(
     name: str, shared_folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """As in a kernel, but in this process, where no model can learn."""
+    """The cells run as in a kernel, but in this process, in which any training step fails the test."""
     folder = run_small(name, shared=shared_folder)
     written = (folder / "report.json").read_bytes()
     monkeypatch.setattr(ResumableTrainer, "training_step", pytest.fail)
@@ -271,7 +271,7 @@ def settle(name: str, parameters: dict) -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_misspelt_parameter_stops_the_settings_cell(name: str, tmp_path: Path):
-    """And nothing is done before it, which is a rule of test_contract.py. No run stays in the tree."""
+    """A rule of test_contract.py ensures that nothing is done before it. No run remains in the tree."""
     given = SMALL[name].parameters | {RUN_FOLDER: str(tmp_path / "run")}
     settle(name, given)
     with pytest.raises(ParameterError, match="unknown parameter lerning_rate"):

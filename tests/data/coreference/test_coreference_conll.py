@@ -1,4 +1,4 @@
-"""CoNLL files: what is written, that it comes back, files of other makers, and what is counted."""
+"""CoNLL files: written files are read unchanged, files of other sources, and what is counted."""
 
 import os
 import re
@@ -73,7 +73,7 @@ def section(name: str, rows: str) -> str:
 
 
 def test_what_is_written_comes_back(tmp_path):
-    """Nested in one cluster, crossing and equal spans of different clusters, singletons, two topics."""
+    """Nested spans of one cluster, crossing and equal spans of different clusters, singletons, two topics."""
     one = document((0, 1, "P"), (1, 4, "x"), (2, 4, "P"), (0, 2, "y"), (2, 4, "z"), (1, 5, "x"), (5, 6, "P"))
     two = document((6, 7, "alone"), name="b", topic="37")
     made, path = topics(one, two), tmp_path / "key.conll"
@@ -256,7 +256,7 @@ def test_files_of_other_makers(write, text, documents, clusters, counted):
 
 
 def test_words_of_other_makers(write):
-    """Those of CoNLL-2012 and of the paper's code; without them "_"."""
+    """Words of CoNLL-2012 and of the paper's code; files without words give "_"."""
     shared = f"#begin document x\n{PARTS}#end document"
     own = "#begin document x\n3\t3_0\ta\t3\t41\tFire\tTrue\t(7)\n3\t3_0\ta\t3\t42\tbroke out\tFalse\t-\n"
     for text, words in (

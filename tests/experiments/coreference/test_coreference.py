@@ -182,8 +182,8 @@ def storyworld_pairs(settings: Settings, tokenizer, split: str, stories: int) ->
 
 
 def test_decisions_in_bfloat16_are_those_of_float32(pair_settings: Settings):
-    """Of a trained scorer. What may change a decision is a score nearer to the threshold than the rounding of
-    scores, 0.001 on average: of this small one, whose scores lie everywhere between 0 and 1, that is about
+    """Decisions of a trained scorer. Only a score closer to the threshold than the rounding of scores, 0.001
+    on average, can change a decision: of this small scorer, whose scores lie anywhere between 0 and 1, about
     one pair in 700; of MiniLM on ECB+ one in 2,900."""
     model, tokenizer = load_pair_scorer("storyworld/cdlm", max_length=128, window=32)
     examples = storyworld_pairs(pair_settings, tokenizer, "train", 6)
