@@ -1,4 +1,4 @@
-"""Percentile ranks, their chance level and their means: fractions by hand, second definitions in loops,
+"""Percentile ranks, their chance level and their means: fractions by hand, direct implementations with loops,
 symmetries, what is refused, and what the released notebook computes instead."""
 
 import math
@@ -170,7 +170,7 @@ def test_rank_of_one_token_only_knows_the_order(scores, data):
 
 @examples(st.lists(WHOLE, min_size=2))
 def test_chance_is_exactly_fifty(scores):
-    """The mean rank over all targets of one token, whatever the scores and their ties."""
+    """The mean rank over all one-token targets is 50, whatever the scores and their ties."""
     scores = np.array(scores)
     places = [mask(len(scores), place) for place in range(len(scores))]
     assert np.mean([target_rank(scores, place, ~place) for place in places]) == pytest.approx(50)
@@ -438,7 +438,7 @@ def test_released_scores_are_of_one_direction():
 
 
 def test_released_scores_are_not_exponentiated():
-    """The mean of exponentials is not the exponential of the mean: targets of several tokens differ."""
+    """The mean of exponentials is not the exponential of the mean, so targets of several tokens differ."""
     total = [0, 0, 0, 0, 0, 2.0, 0.0, 1.2]  # target 5 and 6: (e^2 + 1) / 2 = 4.2, above e^1.2 = 3.3
     scores = source_scores(one_head(total), one_head(np.zeros(8)))
     assert target_rank(scores, mask(8, 5, 6), mask(8, 4, 7)) == 100

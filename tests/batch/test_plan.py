@@ -1,4 +1,4 @@
-"""What is to be done for each run and why: fingerprints, what a run needs here, how long it will take."""
+"""The plan for each run and its reasons: fingerprints, what a run needs here, how long it will take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exported explorer in a real browser: what a click, a drag, a key and a hostile document do."""
+"""The exported explorer in a real browser: clicks, drags, keys, and a malicious document."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -83,7 +83,7 @@ def test_a_file(written, write):
 
 
 def test_facts_that_name_no_sentence_are_kept_apart_and_scored(written):
-    """The official script looks at titles and numbers alone: such a fact is one that nobody predicts."""
+    """The official script compares only titles and numbers, so such a fact is one that no system predicts."""
     unknown = [["Blue Mill", 3], ["Blue Mill", -1], ["blue mill", 0], ["Ann Lee", 2]]
     facts = [unknown[0], ["Ann Lee", 0], *unknown[1:], ["Rain", 0]]
     records = [BRIDGE, {**COMPARISON, "supporting_facts": facts}]
@@ -187,7 +187,7 @@ def test_what_python_will_not_parse_is_a_complaint_too(written, content):
 
 
 def test_a_number_that_is_no_place(written):
-    """Of so many digits as Python still reads; and one that it takes for infinity."""
+    """A number with as many digits as Python still reads, and one that it reads as infinity."""
     changed = json.dumps([{**BRIDGE, "supporting_facts": [["Rain", "X"]]}])
     (question,) = read_hotpotqa(written(changed.replace('"X"', "9" * 4000)))
     assert question.unknown_supporting == (("Rain", 10**4000 - 1),)

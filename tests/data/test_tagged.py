@@ -310,7 +310,7 @@ def test_forms(folder, files, expected):
 
 
 def test_a_split_of_one_document_is_read_sentence_by_sentence(folder):
-    """As tweets are published: no line says where a document begins."""
+    """Tweets are published like this: no line marks where a document begins."""
     path, reading = folder({"train.conll": "Orn B-PER\nslept O\n\nDram B-LOC\n\nHe O\n"}), TagReading()
     tags = [("B-PER", "O")], [("B-LOC",)], [("O",)]
     assert read(path, reading=reading) == {f"train.conll:0:{n}": one for n, one in enumerate(tags)}

@@ -125,7 +125,7 @@ def test_two_documents(build, marked):
     ],
 )
 def test_one_document_stands_there_once(build, text, first, second, expected):
-    """In whatever order they are given; `mention_mask` keeps that order."""
+    """In either order of the mentions, whose order `mention_mask` keeps."""
     for spans in ((first, second), (second, first)):
         pair, size = build(*((0, *span) for span in spans))
         assert text(pair.input_ids) == f"[CLS] ( {expected} ) [SEP]"
@@ -268,7 +268,7 @@ def pairs(draw):
 
 @given(pairs())
 def test_whatever_fits_is_there(build, text, drawn):
-    """Mentions are whole, marks balanced, words in order, no room is wasted, and counts add up."""
+    """Mentions are whole, marks balanced, words in order; no space is wasted, and counts add up."""
     (first, second), settings = drawn
     words = [set(range(SECOND * d + start, SECOND * d + end)) for d, start, end in (first, second)]
     frames = len({first[0], second[0]})
@@ -334,7 +334,7 @@ def test_marks_of_a_tokenizer(tokenizer, marked):
 
 @pytest.mark.parametrize("kind", [np.array, torch.tensor])
 def test_global_tokens_of_a_batch(kind):
-    """Both mentions, and 2, 8 and 9 wherever they stand."""
+    """Both mentions are global, and tokens 2, 8 and 9 wherever they are."""
     input_ids = kind([[2, 8, 5, 9, 8, 6, 9, 3], [2, 5, 8, 6, 6, 9, 3, 1]])
     mentions = kind(
         [

@@ -248,7 +248,7 @@ def book(words: int, *, labelled: int, seed: int = 0) -> TaggedDocument:
 
 
 def test_a_document_of_several_blocks():
-    """More labelled words than are looked for at once; the ends and a draw of the rest."""
+    """More labelled words than are processed at once; the ends and a sample of the rest are checked."""
     source = book(18_000, labelled=10_000)
     result = nearest_occurrences(source, most=5)
     assert result.starts[-1] == 18_000
@@ -265,7 +265,7 @@ def test_a_document_of_several_blocks():
 
 
 def test_a_whole_book():
-    """Quadratic work over the most frequent word alone would be 25,000 x 25,000, and would never end."""
+    """Work quadratic in the most frequent word alone would be 25,000 x 25,000, and take far too long."""
     result = nearest_occurrences(book(150_000, labelled=100_000), most=25)
     assert result.places.shape == (150_000, 25, 2)
 
@@ -353,7 +353,7 @@ def test_a_document_is_searched_once_and_only_when_read(monkeypatch):
 
 
 def test_only_occurrences_of_labelled_words_are_kept():
-    """9 bytes for each of K, and little more; 20,000 words of context would be 160 kB in int64."""
+    """Memory is 9 bytes for each of K and little more; 20,000 words of context would be 160 kB in int64."""
     labelled = [sentence("Ann saw Ann", "O O O")] * 100
     context = [sentence(" ".join(["Ann"] * 50))] * 400
     examples = TagExamples([split("long", *labelled, *context)], TAGS, most=20)

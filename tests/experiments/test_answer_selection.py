@@ -1,5 +1,5 @@
-"""Notebook 09's experiment: questions, systems, groups and scores by hand; then on a handful of questions
-trained, ranked, ranked anew, timed, resumed and shown."""
+"""Notebook 09's experiment: questions, systems, groups and scores by hand; then a small run that is trained,
+ranked, reranked, timed, resumed and shown."""
 
 import json
 from collections.abc import Mapping

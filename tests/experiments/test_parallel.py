@@ -328,7 +328,7 @@ def test_two_processes_train_as_one(settings: Pretraining, alone: Path, tmp_path
 
 @pytest.mark.slow
 def test_killed_it_leaves_nobody_and_goes_on(settings: Pretraining, alone: Path, tmp_path: Path) -> None:
-    """First the process that waits is killed, then one of the two that train, then it is interrupted."""
+    """First the waiting process is killed, then one of the two that train, then the run is interrupted."""
     folder = tmp_path / "run"
     parent = start(settings, folder, by="ddp 2")
     until(lambda: (folder / "training" / "checkpoint-6").is_dir(), of=parent)

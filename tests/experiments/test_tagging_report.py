@@ -1,5 +1,5 @@
-"""Notebook 07 on tags written by hand: its report, whose numbers can all be worked out from them; figures,
-sentences as they were tagged, and a text of one's own."""
+"""Notebook 07 with tags written by hand: its report, all of whose numbers follow from them; figures, tagged
+sentences, and a text of the user's own."""
 
 import json
 from dataclasses import dataclass, replace
@@ -191,7 +191,7 @@ def test_the_report_says_what_was_tagged(written) -> None:
 
 @pytest.mark.parametrize(("reading", "f1"), [("seqeval", 1), ("strict", 6 / 7), ("released", 4 / 7)])
 def test_the_reading_of_spans_is_that_of_the_settings(tmp_path: Path, reading: str, f1: float) -> None:
-    """The span of b starts with an I-. `released` also lets it go on with the span at the end of a."""
+    """The span of b starts with an I-. `released` also lets the span at the end of a continue with it."""
     run = run_of(tmp_path, reading=reading)
     stray = RIGHT.replace("B-LOC O  O", "I-LOC O  O")
     assert stray.split().count("I-LOC") == 1
@@ -203,8 +203,8 @@ def test_the_reading_of_spans_is_that_of_the_settings(tmp_path: Path, reading: s
 
 
 def test_gains_are_of_words(written) -> None:
-    """Word-level F1 of the 5 words in spans. bert-lstm: with seed 0 right are Orn, Dram and Sul, Nobody is
-    wrong, 6/9; with seed 1 all but Sul, 8/9. doc-arc: 1, and without the Dram of b 8/9."""
+    """Word-level F1 of the 5 words in spans. bert-lstm: with seed 0 Orn, Dram and Sul are right and Nobody is
+    wrong, 6/9; with seed 1 all but Sul are right, 8/9. doc-arc: 1, and without the Dram of b 8/9."""
     _, by_hand = written
     rows = {row["words"]: row for row in by_hand.tables["gains"]}
     assert list(rows) == ["all words", "top 10%", "top 5%", "top 1%"]

@@ -1,4 +1,4 @@
-"""Intervals and paired tests: enumeration, slow second definitions, invariants, error rates, messages."""
+"""Intervals and paired tests: enumeration, direct implementations, invariants, error rates, messages."""
 
 import math
 import re

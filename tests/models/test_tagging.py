@@ -99,7 +99,7 @@ def test_a_bucket_that_is_nowhere_is_not_learnt(model: StaticTagger, batch: Batc
 
 @torch.no_grad()
 def test_words_that_are_nobodys_occurrence_change_nothing():
-    """Equation 5 reads the occurrences of the words of the sentence, and none of the words around them."""
+    """Equation 5 reads occurrences of the words of the sentence, not the words around these occurrences."""
     batch = encoded_words("bilstm")
     batch["context"] = nn.functional.pad(batch["context"], (0, 0, 0, 3))
     changed = batch | {"context": batch["context"].clone()}
@@ -114,7 +114,7 @@ def test_words_that_are_nobodys_occurrence_change_nothing():
 
 @torch.no_grad()
 def test_the_other_words_of_the_sentence_are_read_with_a_words_occurrence():
-    """Equation 5 is no map of each word by itself: what stands for x_1 matters in c(x_2)."""
+    """Equation 5 does not treat each word separately: the occurrence in place of x_1 affects c(x_2)."""
     batch = encoded_words("bilstm")
     places = torch.full_like(batch["places"], -1)
     places[0, :2, 0] = torch.tensor([4, 7])
@@ -130,7 +130,7 @@ def test_the_other_words_of_the_sentence_are_read_with_a_words_occurrence():
 
 
 def test_k_rows_of_the_length_of_the_sentence_are_computed():
-    """One for each k of which any word has an occurrence, none for the others."""
+    """One row for each k for which any word has an occurrence, none for the others."""
     tagger, batch, sizes = cases.static_tagger("bilstm")[0], encoded_words("bilstm"), []
     tagger.context_encoder.register_forward_hook(lambda _, given, __: sizes.append(len(given[0][0])))
     tagger(**batch)
@@ -142,7 +142,7 @@ def test_k_rows_of_the_length_of_the_sentence_are_computed():
 
 @of_cases("static tagger bilstm", "static tagger linear")
 def test_a_word_of_the_context_is_as_if_there_were_one_for_each_occurrence(model, batch: Batch):
-    """Against a copy of its own for each occurrence of each word, as in the released code."""
+    """Compared with a separate copy for each occurrence of each word, as in the released code."""
     present = batch["places"] >= 0
     row = batch["places"][present]
     copies = batch["places"].masked_scatter(present, torch.arange(len(row)))
@@ -180,7 +180,7 @@ def test_words_without_any_occurrence(empty: str, model: StaticTagger | DynamicT
 
 
 def test_context_tells_apart_what_a_sentence_does_not():
-    """The same sentence twice, with two tags; what the word is elsewhere decides."""
+    """The same sentence twice with different tags, which only other occurrences of the word determine."""
     one = torch.randn(1, 3, SIZE, generator=torch.Generator().manual_seed(0))
     labels = torch.tensor([[0, 1, 0], [0, 2, 0]])
     batch = {"targets": one.expand(2, 3, SIZE), "attention_mask": labels >= 0, "labels": labels}
@@ -216,7 +216,7 @@ def test_context_must_be_given_to_a_tagger_with_it_alone(bert: Path):
 
 @every_static
 def test_the_form_of_a_tagger_is_saved(model: StaticTagger, tmp_path: Path):
-    """Those in older run folders, of before the order was written down, read sentences."""
+    """Models in older run folders, from before the order was saved, read whole sentences."""
     with pytest.raises(CheckpointError, match=r"no config\.json"):
         tagging.load_static_tagger(tmp_path)
     model.save_pretrained(tmp_path)
@@ -340,7 +340,7 @@ def test_the_dynamic_tagger_equals_the_equations_in_loops(model: DynamicTagger, 
 
 @of_context
 def test_the_encoder_learns_from_the_context_too(model: DynamicTagger, batch: Batch):
-    """One pass over all sequences; the tokens of those that are only attended to get gradients."""
+    """One pass over all sequences; tokens of sequences that are only attended to get gradients."""
     passes = []
     model.longformer.register_forward_hook(lambda _, given, __: passes.append(tuple(given[0].shape)))
     model(**batch).loss.backward()
@@ -354,7 +354,7 @@ def test_the_encoder_learns_from_the_context_too(model: DynamicTagger, batch: Ba
 
 @of_context
 def test_a_sequence_once_is_a_sequence_for_each_word(model: DynamicTagger, batch: Batch):
-    """Against duplicates, as in the paper."""
+    """Compared with duplicated sequences, as in the paper."""
     present = batch["places"][..., 0] >= 0
     row, word = batch["places"][present].T
     every = torch.cat([batch["target_rows"], row])

@@ -1,5 +1,4 @@
-"""Choosing items and leafing through them: which are chosen, how many, what each list says, and what is not
-lost."""
+"""Filtering and browsing items: which pass, how many, what each list shows, and that no choice is lost."""
 
 from dataclasses import replace
 

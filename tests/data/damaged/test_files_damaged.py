@@ -1,10 +1,10 @@
 """Damaged files: every reader reads them, or refuses them in one line that names the file; nothing else.
 
-Each round writes a small valid input, damages it in a way that fits its format (cut, wrong types, keys and
-lines twice, other encodings, deep nesting, missing fields, huge numbers, swapped columns, odd names, pipes)
-and reads it. What came of it is counted: `equal`, `counted` (less was read, and the reader says what),
-`other` (another text was read, as of a line that is gone and that nobody can miss) and `refused`. Another
-error than DataError is a fault.
+Each round writes a small valid input, damages it in a way that fits its format (truncation, wrong types,
+duplicate keys and lines, other encodings, deep nesting, missing fields, huge numbers, swapped columns, odd
+names, pipes) and reads it. The outcome is counted: `equal`, `counted` (less was read, and the reader reports
+it), `other` (another text was read, as if a line was deleted, which no reader can notice) and `refused`. Any
+other error than DataError is a failure.
 
 CDLM_LAB_FUZZ_ROUNDS=5000 makes more rounds, CDLM_LAB_FUZZ_SEED=wikiqa/17 repeats one.
 """
@@ -376,6 +376,6 @@ except ValueError as error:
 
 
 def test_time_grows_with_the_length_of_a_text_and_not_with_its_square(tmp_path: Path) -> None:
-    """A tenth of a second; with patterns that look at each space once for each other, an hour."""
+    """This takes a tenth of a second; patterns that compare all pairs of spaces would take an hour."""
     program = [sys.executable, "-c", SPACES, str(tmp_path / "train.txt.src")]
     subprocess.run(program, check=True, timeout=600)
