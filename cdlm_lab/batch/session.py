@@ -245,7 +245,7 @@ class Session:
     command: str  # the command line, to be repeated to continue
 
     def show(self) -> int:
-        """Print what would be done, how long it takes and what is missing; change nothing; the exit code."""
+        """Print what would be done, how long it takes and what is missing, but start nothing; exit code."""
         grid = read_grid(self.grid, variables=self.variables)
         steps, left_out, gpus = self._plan(grid)
         _print_plan(steps, left_out)

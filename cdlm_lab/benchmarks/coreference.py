@@ -54,7 +54,7 @@ WAYS = ("huggingface", "ours")
 def storyworld_pairs(
     tokenizer: PreTrainedTokenizerBase, *, stories: int, context: str, max_length: int, most: int = 0
 ) -> MentionPairExamples:
-    """Return pairs of event mentions of storyworld's test stories: all, or `most` of them, evenly spaced."""
+    """Return pairs of event mentions of storyworld's test stories: all, or at most `most`, evenly spaced."""
     topics = list(read_storyworld_topics("test", stories))
     groups = mention_pairs.group_mentions(topics, "event", "topic")
     pairs = mention_pairs.pairs_within(groups)

@@ -177,7 +177,7 @@ def question_browser(reads: Sequence[ReadQuestion]) -> Leafing:
 
 
 def verdict_browser(reads: Sequence[ReadClaim], *, shares: str) -> Leafing:
-    """Browse claims by verdict, gold and predicted label; `shares`: what the legend calls shares."""
+    """Browse claims by verdict, gold and predicted label; `shares`: the legend's text for sentence shares."""
     labels = list(dict.fromkeys(label for read in reads for label in read.probabilities))
     of_labels = {
         name: {visible(label): _is(name, label) for label in labels} for name in ("gold", "predicted")

@@ -148,7 +148,7 @@ def tokens_html(marked: MarkedTokens, positions: Sequence[int]) -> str:
     """Return the tokens at `positions` (ascending, of one document) as HTML; all texts are escaped."""
 
     def alike(i: int) -> object:
-        # Each masked token has its own tag, so that masks can be counted; equal neighbours share a tag.
+        # Each masked token has its own tag, so that masks can be counted; other neighbours of a kind share.
         if marked.masked[i]:
             return i
         return marked.tokens[i] if marked.special[i] else bool(marked.cross_document[i])

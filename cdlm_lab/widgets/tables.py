@@ -102,7 +102,7 @@ class ScoreTable:
     columns: Sequence[Heading]  # columns of texts come before those of numbers
     rows: Sequence[Sequence[Cell]]  # each as long as `columns`
     note: str = ""  # shown below the table; "" = none
-    # One line for each report that the numbers are from, and for each that was ignored.
+    # Lines that name the reports that the numbers are from, and what was ignored.
     sources: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -436,7 +436,7 @@ def _cells(
         cells.append(cell)
     values = [column.value(row) if column.value and not row.published else None for row in rows]
     known = [(value, cell.text) for value, cell in zip(values, cells, strict=True) if value is not None]
-    best = max(known)[1] if len(known) > 1 and max(known)[0] else None  # no best if all are 0
+    best = max(known)[1] if len(known) > 1 and max(known)[0] else None  # a value of 0 is never the best
     return [
         replace(cell, best=value is not None and cell.text == best)
         for value, cell in zip(values, cells, strict=True)
