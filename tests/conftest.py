@@ -1,5 +1,5 @@
-"""What all tests share: no network, a reason for every test that cannot run, and the real data where somebody
-has them."""
+"""Setup of all tests: no network access, skips with a reason for tests that cannot run here, and the real
+data where they are installed."""
 
 import gc
 import hashlib
@@ -14,22 +14,22 @@ import pytest
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 
-# Before anything imports transformers or datasets, which read these once.
+# Set before anything imports transformers or datasets, which read these variables at import.
 for _name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"):
     os.environ[_name] = "1"
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-# What a shell starts in the background ignores Ctrl-C from the beginning; the tests of interrupts need it.
+# Background processes of a shell ignore SIGINT from the start, but the tests of interrupts need it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 try:
     from hypothesis import settings
-except ModuleNotFoundError:  # the tests that use it will say so themselves
+except ModuleNotFoundError:  # tests that need hypothesis fail with their own message
     pass
 else:
-    # No deadline: a loaded machine is not a fault. The same examples everywhere: a failure can be repeated.
+    # No deadline, as slow machines are no failure; the same examples everywhere, so that failures reproduce.
     settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
     settings.load_profile("repeatable")
 
@@ -45,12 +45,12 @@ def _has_browser() -> bool:
 
 
 def pytest_collection_finish() -> None:
-    """What the imports made stays: collections of garbage, of which each training does one, pass it over."""
+    """Exclude all objects made by imports from garbage collection, of which each training does one."""
     gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a marked test where it cannot run, once it was asked for (the default run deselects it)."""
+    """Skip tests whose mark cannot be met on this machine (by default such tests are deselected anyway)."""
     if item.get_closest_marker("gpu") and not _has_cuda():
         pytest.skip("needs a CUDA device: skipped until the machine has one")
     if item.get_closest_marker("browser") and not _has_browser():
@@ -59,7 +59,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def real_data() -> Callable[[str], Path]:
-    """real_data("ecbplus"): a folder of real data; skips the test where there is none."""
+    """`real_data("ecbplus")` returns a folder of real data, or skips the test if that is missing."""
     folder = Path(os.environ.get("CDLM_LAB_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 
     def _real_data(name: str) -> Path:
@@ -72,7 +72,7 @@ def real_data() -> Callable[[str], Path]:
 
 @dataclass
 class Card:
-    """The block of data/<name>/README.md: `count train clusters: 2712`, `sha256 x.jsonl.xz: 3354...`."""
+    """The card data/<name>/README.md, with `count train clusters: 2712`, `sha256 x.jsonl.xz: 3354...`."""
 
     fields: dict[str, str]
     counts: dict[str, int]
@@ -80,7 +80,7 @@ class Card:
     text: str
 
     def present(self, folder: Path) -> list[str]:
-        """Names of its files that are in a folder; each has the checksum of the card."""
+        """Return those files of the card that are in a folder, after checking their checksums."""
         present = [name for name in self.checksums if (folder / name).is_file()]
         for name in present:
             assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == self.checksums[name], name
@@ -89,7 +89,7 @@ class Card:
 
 @pytest.fixture(scope="session")
 def card() -> Callable[[str], Card]:
-    """card("wikiqa"): what the card of a data set says of it."""
+    """`card("wikiqa")` returns the data card of a data set."""
 
     def _card(name: str) -> Card:
         _, block, text = (DATA / name / "README.md").read_text(encoding="utf-8").split("---\n", 2)

@@ -28,7 +28,7 @@ THRESHOLD = st.floats(0, 1)
 
 
 def matrix(mentions, scores):
-    """{(i, j): score}, all other pairs 0, as a symmetric matrix."""
+    """Return {(i, j): score} as a symmetric matrix, in which all other pairs have 0."""
     square = np.zeros((mentions, mentions))
     for (i, j), score in scores.items():
         square[i, j] = square[j, i] = score
@@ -52,7 +52,7 @@ def score_matrices(draw, ties=True):
 
 
 def slow_average_linkage(square, threshold):
-    """Join the two clusters of the highest average score while it is above the threshold."""
+    """Merge the two clusters of the highest average score, as long as it is above the threshold."""
     clusters = [[i] for i in range(len(square))]
     while len(clusters) > 1:
         highest, a, b = max(
@@ -231,7 +231,7 @@ def story(topic, number):
 
 
 def stories(each, topics=WORDS):
-    """Texts of several topics, ids in such an order that neighbours are of different topics."""
+    """Make texts on several topics, with ids whose order alternates between topics."""
     return {f"{number}-{topic}": story(topic, number) for number in range(each) for topic in topics}
 
 

@@ -1,4 +1,4 @@
-"""What a stranger meets first agrees with itself: pyproject, environment.yml, README, Makefile, set-up."""
+"""What new users see first is consistent: pyproject, environment.yml, README, Makefile, set-up."""
 
 import ast
 import os
@@ -37,7 +37,7 @@ def requirements() -> list[Requirement]:
 
 
 def project_files() -> list[Path]:
-    """Files of the project as git would have them: nothing ignored, nothing generated."""
+    """Return the files of the project that git would track: no ignored and no generated ones."""
     skipped = {".git", ".venv", "runs", "build", "dist", "__pycache__", ".cache", ".ipynb_checkpoints"}
     skipped |= {".hypothesis"}
     found = []
@@ -57,7 +57,7 @@ def tracked_files() -> list[str]:
 
 
 def strays(paths: list[str]) -> set[str]:
-    """What stands at the top of the repository besides TOP and dotfiles."""
+    """Return the names at the top of the repository other than TOP and dotfiles."""
     return {name for name in (path.partition("/")[0] for path in paths) if name[0] != "."} - TOP
 
 
@@ -150,7 +150,7 @@ def test_ci_calls_the_command_of_the_readme():
 
 @pytest.mark.parametrize(("failing", "code"), [("nothing", 0), ("lint", 1), ("test", 1), ("setup", 1)])
 def test_ci_says_how_long_each_stage_took(failing: str, code: int, tmp_path: Path):
-    """And ends with pytest's own line. With a `make` that only says what it was asked."""
+    """The output ends with pytest's own line. A fake `make` only prints its argument."""
     for name, text in {"make": f'echo "== $1: 1 passed =="; [ "$1" != {failing} ]', "python3": ":"}.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
@@ -250,7 +250,7 @@ def test_what_is_installed_is_compiled(tmp_path: Path):
 
 
 def test_python_keeps_what_it_compiled():
-    """Also where it is told not to: else each kernel of a test would compile PyTorch."""
+    """Even if the environment disables bytecode: else each kernel of a test would compile PyTorch."""
     rule = 'shown:\n\t@echo "[$$PYTHONDONTWRITEBYTECODE]"'
     command = ["make", "--no-print-directory", "--eval", rule, "shown"]
     environ = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}

@@ -1,1 +1,1 @@
-"""Grids of notebook runs, here or on a cluster: read, checked, planned, and handed to Snakemake."""
+"""Grids of notebook runs, on this machine or a cluster: read, checked, planned, and executed by Snakemake."""

@@ -1,8 +1,8 @@
-"""`cdlm-lab run grid.yaml`, and `cdlm-lab show runs/x`, the card of a run: what was asked, of what, with
-which result, and the command that repeats it.
+"""The command line `cdlm-lab`: `run grid.yaml`; `show runs/x`, the card of a run with its parameters, data,
+results and the command that repeats it; `apply` and `ship`.
 
-Exit codes: 0 all is done, 1 a run failed, 2 nothing was started since something is wrong or missing, 130 and
-143 it was stopped (Ctrl-C, SIGTERM).
+Exit codes: 0 everything is done; 1 a run failed; 2 nothing was started because something is wrong or missing;
+130 and 143 stopped (Ctrl-C, SIGTERM).
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _FORMS = """each line holds, by the sort of model (and an "id", which comes back
 
 The same command goes on where it was stopped. A line that the model cannot read has an "error"; the exit
 code is 1 then. A line that is malformed stops the command before it begins."""
-_NAMES = ("system", "split", "group", "metric", "value", "low", "high")  # and what follows of a score
+_NAMES = ("system", "split", "group", "metric", "value", "low", "high")  # shown before the other fields
 
 
 def run_card(folder: str | os.PathLike[str]) -> str:
-    """Everything that a run left to say about itself, as text; also of one that was interrupted. Raises
-    RunError: there is no run in the folder, or its files cannot be read."""
+    """Return everything that a run recorded about itself as text, even if it was interrupted. Raises RunError
+    if the folder holds no run or its files cannot be read."""
     path = Path(folder)
     path = path.parent if path.name == report.REPORT_FILE else path
     if (path / report.REPORT_FILE).exists():
@@ -69,7 +69,7 @@ def run_card(folder: str | os.PathLike[str]) -> str:
         parts.append("  it was interrupted, and went on with other code than it began with")
     parts.append(_part("to repeat it", _commands(path, parameters, stamp)))
     text = "\n".join(part for part in parts if part)
-    # Names and scores may come from anywhere: nothing may move the cursor.
+    # Names and scores are untrusted: control characters that move the cursor are replaced.
     return "".join(sign if sign.isprintable() or sign == "\n" else "\ufffd" for sign in text)
 
 
@@ -92,17 +92,17 @@ def _finished(made: report.Report) -> list[str]:
 
 
 def _commands(folder: Path, parameters: Mapping[str, Any], stamp: Mapping[str, Any] | None) -> list[str]:
-    """By the grid that made the run, and by papermill alone."""
+    """Return the commands that repeat a run: by the grid that made it, if any, and by papermill alone."""
     # A notebook may report fewer parameters than it has.
     known = stamp["fingerprint"]["parameters"] if stamp else parameters
     given = {name: value for name, value in known.items() if name != "run_folder"}
-    # Flow style on one line; in YAML, unlike JSON, 1.0e-05 is a number.
+    # YAML in flow style, on one line; as YAML, unlike as JSON, 1.0e-05 is read as a number.
     text = yaml.safe_dump(given, default_flow_style=True, width=10**6, sort_keys=False).strip()
     notebook, new = str(stamp["notebook"]) if stamp else "NOTEBOOK.ipynb", f"{folder}-again"
     alone = shlex.join(["papermill", notebook, f"{new}.ipynb", "-y", text, "-p", "run_folder", new])
     if not stamp or not stamp.get("grid") or stamp.get("name") != folder.name:
         return [alone]
-    option = "--rerun" if (folder / report.REPORT_FILE).exists() else "--only"  # which goes on with it
+    option = "--rerun" if (folder / report.REPORT_FILE).exists() else "--only"  # which resumes it
     return [f"cdlm-lab run {shlex.quote(str(stamp['grid']))} {option} {folder.name}", alone]
 
 
@@ -125,7 +125,7 @@ def _values(values: Mapping[str, Any]) -> list[str]:
 
 
 def _score(row: Score) -> str:
-    """`0.712 [0.690, 0.731] n=40`."""
+    """Write a score, such as `0.712 [0.690, 0.731] n=40`."""
     interval = [] if row.low is None else [f"[{_number(row.low)}, {_number(row.high)}]"]
     (values,) = json_of([row])
     more = [f"{name}={_number(value)}" for name, value in values.items() if name not in _NAMES]
@@ -137,7 +137,7 @@ def _number(value: Any) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; its exit code."""
+    """Run a command of `cdlm-lab` and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     own, more = (given[: given.index("--")], given[given.index("--") + 1 :]) if "--" in given else (given, [])
     chosen = _parser().parse_args(own)
@@ -155,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(chosen, tuple(more), shlex.join(["cdlm-lab", *given]))
     except (GridError, report.RunError, DataError) as error:
         print(error, file=sys.stderr)
-    except KeyboardInterrupt:  # while it plans; later it is heeded in `session`
+    except KeyboardInterrupt:  # while planning; later `session` handles it
         return 128 + signal.SIGINT
     except OSError as error:
         print(f"{error.filename or 'cdlm-lab'}: {error.strerror or error}", file=sys.stderr)
@@ -163,14 +163,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _as_files(chosen: argparse.Namespace) -> int:
-    """By a process of its own: the names of systems come from modules that load torch."""
+    """Export runs in a separate process, as the names of systems come from modules that import torch."""
     ways = {f"--{name}": getattr(chosen, name) for name in ("html", "export", "tensorboard")}
     given = [part for way, path in ways.items() if path for part in (way, path)]
     return subprocess.run([sys.executable, "-m", "cdlm_lab.results.page", *chosen.folders, *given]).returncode
 
 
 def _apply(chosen: argparse.Namespace) -> int:
-    from cdlm_lab.applied.lines import apply_lines  # torch takes seconds, see above
+    from cdlm_lab.applied.lines import apply_lines  # imports torch, which takes seconds
 
     try:
         applied = apply_lines(chosen.model, chosen.input, chosen.output, system=chosen.system)
@@ -186,7 +186,7 @@ def _apply(chosen: argparse.Namespace) -> int:
 
 
 def _ship(folder: str, name: str) -> Path:
-    from cdlm_lab.training.trained import ship_run  # torch takes seconds, which the other commands do without
+    from cdlm_lab.training.trained import ship_run  # imports torch, which takes seconds
 
     try:
         return ship_run(folder, name)
@@ -203,7 +203,7 @@ def _run(chosen: argparse.Namespace, more: tuple[str, ...], command: str) -> int
         if not mark:
             raise GridError(f"--set {text}: it must look like name=value")
         variables[name] = value
-    # A profile may name an executor; without either the runs are made here.
+    # A profile may name an executor; without either the runs are made on this machine.
     executor = chosen.executor or (None if chosen.profile else LOCAL)
     session = Session(
         grid=chosen.grid,

@@ -1,24 +1,24 @@
-"""Snakemake underneath: what it is given, how it is started, and how it is ended with all that it started.
+"""Execution by Snakemake: its input, how it is started, and how it is stopped with all of its processes.
 
-Everything that belongs to the tool and not to a run lies in `.grid` in the folder of runs:
+All files that belong to the grid and not to a run are in the folder `.grid` in the folder of runs:
 
     lock            held while the grid runs
-    jobs.json       all that Snakefile and runs need to know; only runs that are to be made
-    notebooks/      a copy of each task's notebook, so that it may be edited meanwhile
-    parameters/     what each run's notebook is given
-    state/          how each run stands
-    jupyter/        a kernel that is this very interpreter
-    checksums.json  of data
-    snakemake.log   all that Snakemake said
+    jobs.json       all data that the Snakefile and the runs need; lists only the runs to be made
+    notebooks/      a copy of each task's notebook, so that the original can be edited meanwhile
+    parameters/     the parameters of each run's notebook
+    state/          the current state of each run
+    jupyter/        a kernel specification of this Python interpreter
+    checksums.json  checksums of data
+    snakemake.log   the output of Snakemake
 
-Whatever makes the runs must see this folder, the working folder and the project where they are here: on a
-cluster a shared file system, with Kubernetes a volume. A run leaves more than its report, and the next run
-reads it there.
+The machines that make the runs must have this folder, the working folder and the project at the same paths as
+here: on a cluster by a shared file system, with Kubernetes by a volume. A run writes more than its report,
+and later runs read it there.
 
-For each run Snakemake calls `python -m cdlm_lab.batch.engine`: papermill with a notebook, watched. It ends
-with papermill's exit code if the notebook left a `report.json`, else with another than 0. What happened
-stands in its state file, its output in `run.log`, its cells in `executed.ipynb`. When it is told to stop, or
-what started it is gone, it takes papermill and the kernel with it: nothing is left behind that computes.
+For each run Snakemake calls `python -m cdlm_lab.batch.engine`, which executes a notebook by papermill and
+monitors it. Its exit code is papermill's if the notebook wrote a `report.json`, else not 0. The outcome is in
+its state file, the output in `run.log`, the cells in `executed.ipynb`. When it is told to stop, or the
+process that started it has ended, it ends papermill and the kernel too, so that no process remains.
 """
 
 from __future__ import annotations
@@ -56,27 +56,27 @@ LOG_FILE, EXECUTED_FILE = "run.log", "executed.ipynb"
 GRID_FOLDER, JOBS_FILE, STATE_FOLDER, ENGINE_LOG_FILE = ".grid", "jobs.json", "state", "snakemake.log"
 RUNNING, DONE, FAILED, STOPPED = "running", "done", "failed", "stopped"
 LOCAL = "local"
-_POLL, _GRACE = 0.5, 5.0  # seconds between two looks; until what was asked to end is killed
-_PATIENCE = 60.0  # seconds until Snakemake is killed
+_POLL, _GRACE = 0.5, 5.0  # seconds between two checks; seconds from asking a process to end to killing it
+_PATIENCE = 60.0  # seconds from asking Snakemake to end to killing it
 _THREADS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux
-_DEAD_KERNEL = ("DeadKernelError", "Kernel died")  # in the log, where a kernel did not end by itself
-# A kernel of the usual name that is this interpreter, whatever kernels the machine has. At a lower level of
-# its log each begins with a warning that the loopback line is plain.
+_DEAD_KERNEL = ("DeadKernelError", "Kernel died")  # texts in the log if a kernel was killed
+# Arguments of a kernel that runs this interpreter under the usual name, whatever kernels the machine has. At
+# a lower log level each kernel first warns that its loopback connection is not encrypted.
 _KERNEL = ["-m", "ipykernel_launcher", "--IPKernelApp.log_level=40", "-f", "{connection_file}"]
 _SNAKEFILE = Path(__file__).with_name("Snakefile")
-_CLUSTER_JOBS, _CLUSTER_LATENCY = 100, 60  # runs handed over at once; seconds that a file may take to appear
+_CLUSTER_JOBS, _CLUSTER_LATENCY = 100, 60  # most runs submitted at once; seconds until a file may appear
 
 
 # ---- one run ----
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """`python -m cdlm_lab.batch.engine JOBS_FILE NAME`: its exit code."""
+    """Execute `python -m cdlm_lab.batch.engine JOBS_FILE NAME` and return its exit code."""
     jobs_file, name = sys.argv[1:] if arguments is None else arguments
     plan = json.loads(Path(jobs_file).read_text(encoding="utf-8"))
     os.chdir(plan["folder"])
-    # Made before anything else: who is gone later has ended.
+    # Created first, so that a process that is missing later must have ended meanwhile.
     watch = Watch(plan["starter"])
     run = OneRun(plan, name)
     try:
@@ -88,8 +88,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 class Watch:
-    """Knows when to stop: after a signal, or when the process that started this one, or the grid, is gone.
-    `starter`: (process, its start) of `cdlm-lab run` if it is on this machine, else None."""
+    """Decides when a run must stop: after a signal, or when the parent process or `cdlm-lab run` has ended.
+    `starter`: [process id, start time] of `cdlm-lab run` if that is on this machine, else None."""
 
     def __init__(self, starter: list[Any] | None) -> None:
         self.reason: str | None = None
@@ -98,7 +98,7 @@ class Watch:
             signal.signal(number, self._stop)
 
     def over(self) -> bool:
-        """True from the moment on when the run has to end."""
+        """Return whether the run must stop; once True, it stays True."""
         if self.reason is None and os.getppid() != self._parent:
             self.reason = "what had started it is gone"
         if self.reason is None and self._starter and not is_alive(self._starter):
@@ -110,7 +110,7 @@ class Watch:
 
 
 class OneRun:
-    """One run of a plan, as `write_jobs` writes it."""
+    """One run of the jobs file that `write_jobs` writes."""
 
     def __init__(self, plan: Mapping[str, Any], name: str) -> None:
         self._plan, self._job = plan, plan["jobs"][name]
@@ -123,12 +123,12 @@ class OneRun:
         self._state |= {"pid": os.getpid(), "host": socket.gethostname()}
 
     def execute(self, watch: Watch) -> int:
-        """Run the notebook to its end, or until `watch` says so; the exit code."""
+        """Execute the notebook to its end, or until `watch` stops it; return the exit code."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self.note(RUNNING)
         self._stamp()
         executed = self._folder / EXECUTED_FILE
-        if executed.exists() and executed.stat().st_size:  # an earlier attempt's stays beside the new one
+        if executed.exists() and executed.stat().st_size:  # keep the notebook of an earlier attempt
             executed.rename(_free(executed.with_name(f"{executed.stem}.{n}.ipynb") for n in count(1)))
         command = [sys.executable, "-m", "papermill", self._job["notebook"], str(executed)]
         command += ["-f", self._job["parameters"], "--kernel", "python3", "--log-output", "--no-progress-bar"]
@@ -158,12 +158,12 @@ class OneRun:
         return 0 if state == DONE else code or 1
 
     def note(self, state: str, **more: Any) -> None:
-        """Say in the state file how it stands; a full disk is no reason to fail here."""
+        """Write the run's state to its state file; errors such as a full disk are ignored."""
         with suppress(OSError):
             write_json(self._state_file, {**self._state, "state": state, "noted": time.time(), **more})
 
     def _stamp(self) -> None:
-        """Note what the run is made of, as it is now: code may have changed since the plan was made."""
+        """Record the current fingerprint of the run, as code may have changed since the plan was made."""
         planned = self._job["fingerprint"]
         fingerprint = {
             **planned,
@@ -173,12 +173,12 @@ class OneRun:
         stamp = {"name": self._name, "grid": self._plan["grid"], "notebook": self._job["notebook_name"]}
         stamp["fingerprint"] = fingerprint
         before = read_stamp(self._folder)
-        if before is not None:  # it goes on, maybe with other code than it began with
+        if before is not None:  # resumed, perhaps with other code than it began with
             stamp["began_with"] = before.get("began_with", before["fingerprint"])
         write_stamp(self._folder, stamp)
 
     def _take_devices(self, watch: Watch) -> dict[str, IO[str]]:
-        """The GPUs that this run has to itself, each with its lock; none where a scheduler sees to it."""
+        """Wait for the GPUs that this run needs to itself; return their locks. {} on clusters."""
         taken: dict[str, IO[str]] = {}
         wanted = 0 if self._plan["gpus"] is None else self._job["gpus"]
         while len(taken) < wanted and not watch.over():
@@ -195,7 +195,7 @@ class OneRun:
         return taken
 
     def _outcome(self, code: int, watch: Watch) -> tuple[str, str | None]:
-        """(state, why)."""
+        """Return (state, reason) of the run after papermill has ended; no reason if it is done."""
         if code == 0 and (self._folder / REPORT_FILE).exists():
             return DONE, None
         if watch.reason:
@@ -215,7 +215,7 @@ def _wait(child: subprocess.Popen, watch: Watch) -> int:
             return child.wait(timeout=_POLL)
         except subprocess.TimeoutExpired:
             if watch.over():
-                # The kernel is in a session of its own: it is a descendant, but not in the group.
+                # The kernel has a session of its own: it is a descendant, but not in the process group.
                 parent = psutil.Process(child.pid)
                 end_all([parent, *parent.children(recursive=True)])
                 return child.wait()
@@ -226,12 +226,12 @@ def _now() -> str:
 
 
 def _free(paths: Iterable[Path]) -> Path:
-    """The first path at which nothing is."""
+    """Return the first path that does not exist."""
     return next(path for path in paths if not path.exists())
 
 
 def last_lines(path: Path, count: int) -> str:
-    """The end of a text file; "" if there is none."""
+    """Return at most the last `count` lines of a text file; "" if it cannot be read."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - 400 * count))
@@ -245,7 +245,7 @@ def last_lines(path: Path, count: int) -> str:
 
 
 def is_alive(process: list[Any]) -> bool:
-    """True if a process given as [number, its start] is there and no other has taken its number."""
+    """Return whether a process, [process id, start time], is alive and its id was not given to another."""
     try:
         known = psutil.Process(process[0])
         return abs(known.create_time() - process[1]) < 1 and known.status() != psutil.STATUS_ZOMBIE
@@ -254,8 +254,8 @@ def is_alive(process: list[Any]) -> bool:
 
 
 def die_with_parent(number: int) -> Callable[[], None]:
-    """For `preexec_fn`: on Linux the process gets a signal when the one that started it dies, however it
-    does; and it heeds interrupts, also where the shell ignores them for what runs in the background."""
+    """Return a `preexec_fn` for subprocesses. On Linux the process gets the signal `number` when its parent
+    dies, however that happens. It also reacts to SIGINT, which shells make background processes ignore."""
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
 
     def prepare() -> None:
@@ -267,7 +267,7 @@ def die_with_parent(number: int) -> Callable[[], None]:
 
 
 def end_all(processes: list[psutil.Process]) -> None:
-    """Ask processes to end, and kill those that do not."""
+    """Terminate processes, and kill those that do not end in time."""
     for process in processes:
         with suppress(psutil.Error):
             process.terminate()
@@ -277,7 +277,7 @@ def end_all(processes: list[psutil.Process]) -> None:
 
 
 def start(command: Sequence[str], log: IO[str]) -> subprocess.Popen:
-    """Start Snakemake in a session of its own; it is interrupted when this process dies, however it does."""
+    """Start Snakemake in its own session; it is interrupted when this process dies, however that happens."""
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -289,7 +289,7 @@ def start(command: Sequence[str], log: IO[str]) -> subprocess.Popen:
 
 
 def stop(engine: subprocess.Popen, *, local: bool) -> None:
-    """End Snakemake and what it started: runs on this machine directly, those of a cluster through it."""
+    """Stop Snakemake and its runs: those on this machine directly, those on a cluster through Snakemake."""
     deadline = time.monotonic() + _PATIENCE
     with suppress(ProcessLookupError):
         os.kill(engine.pid, signal.SIGINT)
@@ -317,23 +317,23 @@ def _children(number: int) -> list[psutil.Process]:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where runs are made."""
+    """Where runs are executed."""
 
-    # "local", "slurm", "kubernetes" or another of Snakemake's; None = the profile says.
+    # "local", "slurm", "kubernetes" or another executor of Snakemake; None = the one of the profile.
     executor: str | None = LOCAL
     profile: str | None = None  # a folder with a profile of Snakemake, or None
-    jobs: int | None = None  # at most so many runs at once; None = as many as fit, on a cluster 100
-    more: tuple[str, ...] = ()  # options that are handed on to Snakemake
+    jobs: int | None = None  # most runs at the same time; None = as many as fit, on a cluster 100
+    more: tuple[str, ...] = ()  # further options for Snakemake
 
     @property
     def local(self) -> bool:
-        """True if the runs are made by this machine."""
+        """Whether the runs are executed on this machine."""
         return self.executor == LOCAL
 
 
 def take_grid(runs: Path) -> IO[str]:
-    """Hold the folder of runs until the file is closed, or the process ends. Raises GridError: another
-    process holds it."""
+    """Lock the folder of runs until the returned file is closed or the process ends. Raises GridError if
+    another process has locked it."""
     folder = runs / GRID_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     lock = (folder / "lock").open("a+", encoding="utf-8")
@@ -344,7 +344,7 @@ def take_grid(runs: Path) -> IO[str]:
         holder = lock.read().strip() or "another process"
         lock.close()
         raise GridError(f"{runs} is in use by {holder}: wait for it, or end it") from None
-    except OSError:  # no locks on this file system
+    except OSError:  # this file system has no locks
         return lock
     lock.truncate(0)
     lock.write(f"process {os.getpid()}")
@@ -353,8 +353,8 @@ def take_grid(runs: Path) -> IO[str]:
 
 
 def put_aside(steps: Mapping[str, Step]) -> list[tuple[Path, Path]]:
-    """Rename the folders of runs that are made anew, to runs/x.old-20261122-090400; nothing is deleted.
-    (before, after) of each."""
+    """Rename the folders of runs that are repeated, as in runs/x.old-20261122-090400; nothing is deleted.
+    Return the old and the new path of each."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     moved = []
     for folder in (step.job.folder for step in steps.values() if step.state == AGAIN):
@@ -366,7 +366,7 @@ def put_aside(steps: Mapping[str, Step]) -> list[tuple[Path, Path]]:
 
 
 def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Sequence[str]) -> Path:
-    """Write what Snakefile and runs need to know into the folder of the grid; the path of jobs.json."""
+    """Write all data that the Snakefile and the runs need to the grid's folder; return jobs.json's path."""
     folder = grid.runs / GRID_FOLDER
     shutil.rmtree(folder / STATE_FOLDER, ignore_errors=True)
     kernel = folder / "jupyter" / "kernels" / "python3" / "kernel.json"
@@ -384,7 +384,7 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
             shutil.copyfile(task.notebook.path, copy)
             alike = [one.job.resources for one in steps.values() if one.runs and one.job.task is task]
             most = max(alike, key=lambda one: one.gpus)
-            # `runs` is ours, for --jobs.
+            # `runs` is our own resource, which implements --jobs.
             limits = {"mem_mb": round(most.memory_gb * 1000), "runtime": max(1, round(most.minutes))}
             limits |= {"runs": 1} | ({"gpu": most.gpus} if most.gpus else {})
             tasks[task.name] = {"names": [], "cores": most.cores, "retries": most.retries}
@@ -413,12 +413,12 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
 
 
 def snakemake_command(grid: Grid, *, place: Place, gpus: int) -> list[str]:
-    """The command that makes the runs of jobs.json. Raises GridError: Snakemake, or its plugin for the
-    executor, is not installed."""
+    """Return the command that makes the runs of jobs.json. Raises GridError if Snakemake, or its plugin for
+    the executor, is not installed."""
     _require("snakemake", "pip install 'cdlm_lab[cluster]'")
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(_SNAKEFILE)]
     command += ["--directory", str(grid.runs), "--config", f"jobs={GRID_FOLDER}/{JOBS_FILE}"]
-    # The lock is ours; and nothing is to be made twice, so there is nothing to compare times of.
+    # The grid has its own lock; and as only runs to be made are listed, no file times need to be compared.
     command += ["--nolock", "--rerun-incomplete", "--keep-going", "--scheduler", "greedy"]
     command += ["--rerun-triggers", "mtime", "--nocolor"]
     if place.local:
@@ -444,7 +444,7 @@ def _require(package: str, remedy: str) -> None:
 
 
 def _has_accounting() -> bool:
-    """False where Slurm keeps no accounts; then `sacct` would be asked for ever, and `squeue` knows."""
+    """Return whether Slurm has accounting. Without it `sacct` would be polled forever; `squeue` works."""
     try:
         return subprocess.run(["sacct", "--allocations"], capture_output=True, timeout=20).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
@@ -452,7 +452,7 @@ def _has_accounting() -> bool:
 
 
 def read_states(runs: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """name -> what the run noted last; those that noted nothing are left out."""
+    """Return the last state that each run has written, by name; runs without a state are omitted."""
     states = {}
     for name in names:
         path = runs / GRID_FOLDER / STATE_FOLDER / f"{name}.json"

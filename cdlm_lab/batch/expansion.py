@@ -1,12 +1,12 @@
-"""From tasks to runs: the cross product of the axes, and what stands in braces.
+"""Expansion of tasks to runs: the Cartesian product of the axes, and references in braces.
 
 In any text of a task's parameters and needs:
 
-- `{pretrain}` is the run folder of another task's run: of the one that agrees with this run in all axes that
-  both have, the seed among them. `{pretrain:variant=cdlm}` says which where that is not enough,
-  `{pretrain:variant=*}` means all of them, their folders separated by spaces. This run then waits for those.
+- `{pretrain}` is the run folder of another task's run: of the one with the same values as this run on all
+  axes that both have, including the seed. `{pretrain:variant=cdlm}` selects one if there are several,
+  `{pretrain:variant=*}` stands for all, their folders separated by spaces. This run then waits for them.
 - `{data}` is a variable of the grid, `{runs}` its folder of runs, `{variant}` the value of this run's axis.
-- `{{name}}` is the text `{name}`; anything else in braces (JSON) stays as it is.
+- `{{name}}` is the text `{name}`; anything else in braces (JSON) is kept unchanged.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from cdlm_lab.parameters import closest_name
 _BRACES = re.compile(r"\{(\{[A-Za-z]\w*(?::[^{}]*)?\})\}|\{([A-Za-z]\w*)(?::([^{}]*))?\}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
 _PROCESSES = re.compile(r"\s*(?:ddp|fsdp) (\d+)")
-_LONGEST = 120  # of a name, which is that of a folder
-_MOST = 100_000  # runs of a task
+_LONGEST = 120  # characters of a run's name, which is also that of its folder
+_MOST = 100_000  # most runs of a task
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """One run of one task."""
 
-    name: str  # and that of its folder: "pretrain-cdlm-s0"
+    name: str  # name of the run and of its folder, such as "pretrain-cdlm-s0"
     task: Task
     folder: Path
     labels: Mapping[str, str]  # axis -> name of its value
-    parameters: Mapping[str, Any]  # that the grid gives, references resolved, without `run_folder`
+    parameters: Mapping[str, Any]  # parameters set by the grid, references resolved, without `run_folder`
     needs: Mapping[str, str]  # name -> path or hub:NAME
-    after: tuple[str, ...]  # names of the runs it waits for
+    after: tuple[str, ...]  # names of the runs that it waits for
 
     @property
     def effective(self) -> dict[str, Any]:
-        """All parameters of the notebook but `run_folder`: its defaults, and what is given over them."""
+        """All parameters of the notebook except `run_folder`: its defaults, overridden by the grid's."""
         values = {**self.task.notebook.defaults, **self.parameters}
         values.pop("run_folder", None)
         return values
 
     @property
     def resources(self) -> Resources:
-        """Those of its task; where that asks for a GPU, one for each process that `parallel` starts."""
+        """Resources of its task; if that asks for GPUs, at least one per process that `parallel` starts."""
         of_task = self.task.resources
         several = _PROCESSES.match(str(self.effective.get("parallel", "")))
         if not of_task.gpus or not several:
@@ -60,10 +60,10 @@ class Job:
 
 
 def expand(grid: Grid) -> dict[str, Job]:
-    """All runs of a grid by their names, each after those it waits for. Raises GridError for too many runs,
-    two of one name, references to nothing or to several, and circles."""
+    """Return all runs of a grid by name, each after those that it waits for. Raises GridError for too many
+    runs, two of the same name, unknown or ambiguous references, and circular dependencies."""
     runs: dict[str, tuple[Task, Mapping[str, str]]] = {}
-    taken: set[str] = set()  # in small letters, as some file systems have names
+    taken: set[str] = set()  # names in lower case, as some file systems ignore case
     for task in grid.tasks.values():
         place, shorter = f"{task.where}: task {task.name}", "write the axis as name: {parameter: value}"
         if (count := math.prod(map(len, task.axes.values()))) > _MOST:
@@ -133,7 +133,7 @@ def _resolved(grid: Grid, name: str, task: Task, labels: Mapping[str, str]) -> J
 
 
 def _names(task: Task, wanted: Mapping[str, str]) -> list[str]:
-    """The runs of a task that have these values; of an axis that is not among them, or has a star, all."""
+    """Return the runs of a task with these values of axes; axes not given, or given as `*`, match all."""
     labels = [
         list(points) if wanted.get(axis, "*") == "*" else [wanted[axis]] for axis, points in task.axes.items()
     ]
@@ -141,7 +141,7 @@ def _names(task: Task, wanted: Mapping[str, str]) -> list[str]:
 
 
 def _referred(grid: Grid, labels: Mapping[str, str], match: re.Match[str], place: str) -> list[str]:
-    """The runs that a reference in braces means, one unless it has a star."""
+    """Return the runs that a reference in braces stands for: a single one unless it has a `*`."""
     _, name, choices = match.groups()
     if name not in grid.tasks:
         hint = closest_name(name, [*grid.tasks, *grid.variables, *labels])
@@ -166,7 +166,7 @@ def _referred(grid: Grid, labels: Mapping[str, str], match: re.Match[str], place
 
 
 def _choices(text: str, task: Task, place: str) -> Iterator[tuple[str, str]]:
-    """(axis, label) of "variant=cdlm,seed=0"."""
+    """Yield the (axis, label) pairs of a text such as "variant=cdlm,seed=0"."""
     for piece in filter(None, (piece.strip() for piece in text.split(","))):
         axis, mark, label = (part.strip() for part in piece.partition("="))
         if not mark:
@@ -178,10 +178,10 @@ def _choices(text: str, task: Task, place: str) -> Iterator[tuple[str, str]]:
 
 
 def _in_order(jobs: Mapping[str, Job]) -> list[str]:
-    """Names of the runs, each after those it waits for, else in the order of the file."""
+    """Sort the runs topologically: each after those it waits for, otherwise in the order of the file."""
     order: dict[str, None] = {}
     for name in jobs:
-        path = {name: iter(jobs[name].after)}  # each waits for the next; what else it waits for
+        path = {name: iter(jobs[name].after)}  # each waits for the next; its other dependencies
         while path:
             last = next(reversed(path))
             other = next((other for other in path[last] if other not in order), None)

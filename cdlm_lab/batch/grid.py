@@ -1,9 +1,9 @@
-"""`grid.yaml`: which notebooks run with which parameters, how often, on what, and after which others.
+"""`grid.yaml`: which notebooks run with which parameters and seeds, on what resources, and in which order.
 
     runs: runs/small                     # the folder of all run folders
     seeds: [0, 1]                        # every task whose notebook has the parameter `seed` runs with each
-    variables: {data: data}              # names for texts; `cdlm-lab run --set data=FOLDER` says otherwise
-    defaults: {minutes: 10}              # of `resources`
+    variables: {data: data}              # names of values; `cdlm-lab run --set data=FOLDER` overrides one
+    defaults: {minutes: 10}              # defaults of `resources`
     tasks:
       pretrain:
         notebook: 01_pretraining         # of notebooks/, or a path
@@ -18,15 +18,15 @@
       read: {apply: {model: "{coreference}", texts: "{data}/reports.jsonl"}}
       results: {notebook: 12_results, seeds: false, after: [perplexity]}
 
-An axis is a list of values for the parameter of its name, or a mapping of names to parameters
-(`data: {wikiqa: {corpus: ...}, trecqa: {corpus: ...}}`). `apply` in place of a notebook lets a model answer
-each line of a file, as the command of that name does, into `answers.jsonl`; it may name a `system`. Relative
-paths start where the command is called, as with papermill. What stands in braces is explained in
+An axis is a list of values for the parameter of the same name, or a mapping of names to parameters
+(`data: {wikiqa: {corpus: ...}, trecqa: {corpus: ...}}`). `apply` in place of a notebook applies a model to
+each line of a file, as the command `apply` does, and writes `answers.jsonl`; it may name a `system`. Relative
+paths are relative to the working directory, as with papermill. References in braces are explained in
 expansion.py.
 
-Of a notebook a grid needs its parameters with their defaults, and when its code changed. Both are read from
-the file, nothing is executed. The parameters are those of the one code cell tagged `parameters`, which holds
-nothing but literals: papermill would run a notebook without such a cell with its defaults and exit code 0.
+A grid reads a notebook's parameters with their defaults, and its code to detect changes. Both are read from
+the file; nothing is executed. The parameters are those of the only code cell tagged `parameters`, which must
+contain only literals: papermill would run a notebook without such a cell with its defaults and exit code 0.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from pydantic import Field
 from cdlm_lab.batch.marked_yaml import Given, GridError, Section, read_section, read_yaml
 from cdlm_lab.parameters import ParameterError, check_like, closest_name, settings
 
-RUN_FOLDER = "run_folder"  # the parameter, of every notebook, that says where results go
+RUN_FOLDER = "run_folder"  # the parameter of every notebook that names the folder of the results
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,13 +60,13 @@ class Notebook:
 
     @property
     def code(self) -> str:
-        """SHA-256 of the code cells but the parameters; neither outputs, nor metadata, nor prose count."""
+        """SHA-256 of the code cells without the parameters; ignores outputs, metadata and Markdown."""
         return hashlib.sha256(json.dumps(list(self.sources)).encode()).hexdigest()
 
 
 def find_notebook(name: str, *, where: str) -> Path:
-    """The file of a notebook: a path that ends in .ipynb, or a name in `notebooks/` of this folder or of the
-    checkout. `where` begins the message of the GridError."""
+    """Return the file of a notebook: `name` is a path that ends in .ipynb, or a name in `notebooks/` of the
+    working directory or of the checkout. Raises GridError, whose message begins with `where`, without one."""
     checkout = Path(__file__).resolve().parents[2]
     places = [folder / "notebooks" / f"{name}.ipynb" for folder in (Path(), checkout)]
     places = [Path(name)] if name.endswith(".ipynb") else places
@@ -79,7 +79,7 @@ def find_notebook(name: str, *, where: str) -> Path:
 
 
 def read_notebook(path: Path) -> Notebook:
-    """Parameters and code of a notebook; GridError if it is none that a grid can run."""
+    """Read parameters and code of a notebook. Raises GridError if a grid cannot run it."""
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         codes = [cell for cell in cells if cell["cell_type"] == "code"]
@@ -106,8 +106,8 @@ def read_notebook(path: Path) -> Notebook:
 
 
 def check_given(notebook: Notebook, given: Mapping[str, Given]) -> None:
-    """Refuse parameters that the notebook lacks, values of another type than its defaults, and `run_folder`,
-    which is the grid's to choose."""
+    """Raise GridError for parameters that the notebook does not have, values of another type than the
+    default, and `run_folder`, which the grid sets itself."""
     for name, item in given.items():
         if name == RUN_FOLDER:
             raise GridError(f"{item.where}: the grid chooses {RUN_FOLDER}: leave it out")
@@ -130,22 +130,22 @@ _SCALAR = bool | int | float | str | None
 
 @settings
 class Resources:
-    """What one run of a task asks for."""
+    """Resources that one run of a task requests."""
 
-    gpus: int = Field(default=0, ge=0)  # to itself; where its `parallel` starts more processes, one for each
-    cores: int = Field(default=1, ge=1)  # and as many threads
-    memory_gb: float = Field(default=4.0, gt=0)  # at most, in 10^9 bytes
-    minutes: float = Field(default=30.0, gt=0)  # at most on a cluster; here it only serves the forecast
-    retries: int = Field(default=0, ge=0)  # after a failure
+    gpus: int = Field(default=0, ge=0)  # exclusive GPUs; if `parallel` starts more processes, one for each
+    cores: int = Field(default=1, ge=1)  # CPU cores, and as many threads
+    memory_gb: float = Field(default=4.0, gt=0)  # most memory, in 10^9 bytes
+    minutes: float = Field(default=30.0, gt=0)  # limit on a cluster; here only used for time estimates
+    retries: int = Field(default=0, ge=0)  # how often a failed run is repeated
 
 
-# Of an axis: the names of its values, and the parameters that each sets.
+# The values of an axis: name of a value -> the parameters that it sets.
 Points = Mapping[str, Mapping[str, Given]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One notebook and how it runs; `where` is the line of its name. Values may hold references in braces."""
+    """One notebook and how it runs; `where`: the `file:line` of its name. Values may have references."""
 
     name: str
     where: str
@@ -159,7 +159,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """A grid as it was written, checked; tasks are in the order of the file."""
+    """A grid as written in its file, and checked; tasks are in the order of the file."""
 
     path: Path
     runs: Path  # the folder of all run folders
@@ -168,8 +168,8 @@ class Grid:
 
 
 def read_grid(path: str | os.PathLike[str], *, variables: Mapping[str, str] | None = None) -> Grid:
-    """Read and check a grid; `variables` (name -> value as YAML writes it) stand in place of the file's.
-    Raises GridError, with file and line, for whatever is wrong in it, a file of parameters or a notebook."""
+    """Read and check a grid; `variables` (name -> value in YAML) override those of the file. Raises
+    GridError, with file and line, for any error in it, in a file of parameters or in a notebook."""
     top = read_section(path, name="the grid")
     top.allow(_TOP)
     tasks = top.section("tasks") if "tasks" in top else None
@@ -192,7 +192,7 @@ def read_grid(path: str | os.PathLike[str], *, variables: Mapping[str, str] | No
 
 
 def _variables(top: Section, given: Mapping[str, str], runs: str) -> dict[str, Any]:
-    """The variables of the file with those of the command line in their place, and `runs`."""
+    """Return the variables of the file, overridden by those of the command line, and `runs`."""
     values = {name: item.value for name, item in top.mapping("variables").items()}
     for name, value in values.items():
         if name == "runs" or not _NAME.fullmatch(name) or not isinstance(value, _SCALAR):
@@ -203,7 +203,7 @@ def _variables(top: Section, given: Mapping[str, str], runs: str) -> dict[str, A
         if name not in values:
             hint = closest_name(name, values) if values else "it has none"
             raise GridError(f"{option}: {top.file} has no such variable: {hint}")
-        # What is text in the file stays text: a folder may be called 2024.
+        # If the value in the file is text, the new one is too: a folder may be called 2024.
         value = text if isinstance(values[name], str) else read_yaml(text, where=option)
         if not isinstance(value, _SCALAR):
             raise GridError(f"{option}: {value!r} is no single value: write it in quotes if it is text")
@@ -215,7 +215,7 @@ def _task(section: Section, name: str, top: Section, variables: Mapping[str, Any
     section.allow(_TASK)
     notebook, applied = _notebook(section, name), section.mapping("apply")
     parameters = _checked(notebook, applied, variables)
-    for file in _texts(section, "files"):  # later ones over earlier ones
+    for file in _texts(section, "files"):  # later files override earlier ones
         if not Path(file.value).is_file():
             raise GridError(f"{file.where}: {section.name}: there is no file {file.value}")
         given = read_section(file.value, name="parameters").all()
@@ -243,7 +243,7 @@ def _task(section: Section, name: str, top: Section, variables: Mapping[str, Any
 
 
 def _notebook(section: Section, name: str) -> Notebook:
-    """That of a task, or the one that applies a model to texts."""
+    """Return the notebook of a task, or for `apply` the one that applies a model to texts."""
     if "apply" not in section:
         written = section.take("notebook", str)
         return read_notebook(find_notebook(written, where=f"{section.where('notebook')}: task {name}"))
@@ -257,14 +257,14 @@ def _notebook(section: Section, name: str) -> Notebook:
 
 
 def _own_needs(applied: Mapping[str, Given], variables: Mapping[str, Any]) -> dict[str, Given]:
-    """The file of texts, unless a task of the grid makes it."""
+    """Return the file of texts of an `apply` task as a need, unless a task of the grid creates it."""
     texts = {name: given for name, given in applied.items() if name == "texts"}
     made = [name for given in texts.values() for name in _REFERENCE.findall(str(given.value))]
     return {} if set(made) - set(variables) else texts
 
 
 def _texts(section: Section, key: str) -> tuple[Given, ...]:
-    """A list of texts, each with the place of the list."""
+    """Return a list of texts, each with the `file:line` of the list."""
     items = section.take(key, list, [])
     for item in items:
         if not isinstance(item, str):
@@ -275,7 +275,7 @@ def _texts(section: Section, key: str) -> tuple[Given, ...]:
 def _checked(
     notebook: Notebook, given: Mapping[str, Given], variables: Mapping[str, Any]
 ) -> dict[str, Given]:
-    """Parameters that the notebook takes; a text that is nothing but a variable has the variable's value."""
+    """Check parameters against the notebook. A text that is only a variable becomes the variable's value."""
     known = {f"{{{name}}}": value for name, value in variables.items()}
     checked = dict(given)
     for name, item in given.items():
@@ -286,7 +286,7 @@ def _checked(
 
 
 def _points(axes: Section, axis: str, notebook: Notebook, variables: Mapping[str, Any]) -> Points:
-    """The values of an axis; a list gives values of the parameter of its name."""
+    """Return the values of an axis; a list holds values of the parameter of the same name."""
     if not _NAME.fullmatch(axis):
         raise axes.fault(axis, f"{axis!r} is no name of an axis: a letter, then letters, digits and _")
     if isinstance(axes.given(axis).value, Mapping):
@@ -306,7 +306,7 @@ def _points(axes: Section, axis: str, notebook: Notebook, variables: Mapping[str
 
 
 def _seeds(section: Section, top: Section, notebook: Notebook) -> Points | None:
-    """The axis of seeds: the task's own, else the grid's if the notebook has the parameter."""
+    """Return the axis of seeds: the task's own, or the grid's if the notebook has the parameter; or None."""
     own = "seeds" in section
     holder = section if own else top
     if "seeds" not in holder or (own and section.given("seeds").value is False):
@@ -324,7 +324,7 @@ def _seeds(section: Section, top: Section, notebook: Notebook) -> Points | None:
 
 
 def _refuse_set_twice(section: Section, axes: Mapping[str, Points]) -> None:
-    """One parameter, one place that says what it is; only files may be overruled."""
+    """Raise GridError if two axes, or an axis and `parameters`, set one parameter; files may be overruled."""
     by: dict[str, str] = dict.fromkeys(section.mapping("parameters"), "parameters")
     for axis, points in axes.items():
         for name in sorted({name for parameters in points.values() for name in parameters}):
@@ -335,7 +335,7 @@ def _refuse_set_twice(section: Section, axes: Mapping[str, Points]) -> None:
 
 
 def _resources(section: Section, top: Section) -> Resources:
-    """Those of the task over the grid's defaults over those of `Resources`."""
+    """Return the resources of a task, which override the grid's defaults and those of `Resources`."""
     names = [field.name for field in dataclasses.fields(Resources)]
     values: dict[str, Any] = {}
     for holder, key in ((top, "defaults"), (section, "resources")):

@@ -1,9 +1,9 @@
-"""YAML 1.2 whose every key knows its line, so that a fault in a grid can be named by file and line.
+"""YAML 1.2 that records the line of every key, so that errors in a grid are reported with file and line.
 
-It holds what JSON has, and no more: a date, a tag, a key that is no text and a number without end are faults,
-as is a key that stands twice. Anchors and `<<` may be used, as long as what they make is not vast.
+Only values that JSON has are allowed: dates, tags, keys other than text and infinite numbers are errors, as
+are duplicate keys. Anchors and `<<` are allowed, as long as their expansion is not too large.
 
-YAML 1.1, by which papermill reads the files of its `-f`, understands some values otherwise: there 1e-4 is
+YAML 1.1, by which papermill reads the files of its `-f`, interprets some values differently: there 1e-4 is
 text, 012 is 10, 1:30 is 90, and yes is True.
 """
 
@@ -27,32 +27,32 @@ from cdlm_lab.parameters import closest_name
 
 _KINDS = {dict: "a mapping (name: value)", list: "a list", str: "text"}
 _MISSING = object()
-_DEEPEST, _MOST = 50, 100_000  # levels; values, with all that aliases stand for
-_LONGEST = 40  # characters of a value that are shown
+_DEEPEST, _MOST = 50, 100_000  # most nested levels; most values, with aliases expanded
+_LONGEST = 40  # characters of a value that a message shows
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class GridError(ValueError):
-    """A grid cannot be run as it is written; one line says where, what is wrong, and what to do."""
+    """A grid cannot be run as written. The message, one line, says where, what is wrong and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Given:
-    """A value with the place where somebody wrote it, `file:line`."""
+    """A value, and `where` it was written, as `file:line`."""
 
     value: Any
     where: str
 
 
 class _Marked(dict):
-    """A mapping, with its line and those of its keys."""
+    """A mapping with its own line number and those of its keys."""
 
     def __init__(self, line: int) -> None:
         self.line, self.lines = line, dict[str, int]()
 
 
 class _Constructor(SafeConstructor):
-    """Makes `_Marked` of mappings, and of scalars nothing that JSON has not."""
+    """Constructs `_Marked` from mappings, and from scalars only values that JSON has."""
 
     yaml_constructors = SafeConstructor.yaml_constructors | dict.fromkeys(
         (f"tag:yaml.org,2002:{name}" for name in ("binary", "timestamp", "omap", "pairs", "set")),
@@ -60,10 +60,10 @@ class _Constructor(SafeConstructor):
     )
 
     def construct_yaml_map(self, node: MappingNode) -> Iterator[_Marked]:
-        """A mapping; what `<<` brings in has the lines where it stands."""
+        """Construct a mapping; keys merged by `<<` have the lines where they are written."""
         marked = _Marked(node.start_mark.line + 1)
         yield marked
-        self.flatten_mapping(node)  # what `<<` brings in
+        self.flatten_mapping(node)  # merges the mappings of `<<`
         for key, _ in node.value:
             name = self.construct_object(key) if isinstance(key, ScalarNode) else None
             if not isinstance(name, str):
@@ -72,7 +72,7 @@ class _Constructor(SafeConstructor):
         marked.update(self.construct_mapping(node))
 
     def construct_non_recursive_object(self, node: Node, tag: str | None = None) -> Any:
-        """Any value."""
+        """Construct a value; errors, non-finite or too large numbers and unwritable texts are refused."""
         try:
             value = super().construct_non_recursive_object(node, tag)
         except (ValueError, LookupError) as error:  # `!!bool maybe`, a number of 5,000 digits
@@ -88,7 +88,7 @@ class _Constructor(SafeConstructor):
         return value
 
     def construct_undefined(self, node: Node) -> None:
-        """A value that JSON has not."""
+        """Refuse a value that JSON does not have."""
         remedy = "write it in quotes if it is text" if isinstance(node, ScalarNode) else "leave the tag out"
         raise _fault(node, f"YAML reads {_shown(node)} as a {_kind(node)}: {remedy}")
 
@@ -98,8 +98,8 @@ _Constructor.add_constructor(None, _Constructor.construct_undefined)
 
 
 class Section:
-    """A mapping of a YAML file: values, and the lines they stand on. Messages call it by its name; `place`:
-    `file:line` of that, if it has one."""
+    """A mapping of a YAML file with its values and their line numbers. `name`: what messages call it;
+    `place`: the `file:line` of this name, if it has one."""
 
     def __init__(self, file: Path, values: object, *, name: str, place: str = "") -> None:
         self.file, self.name = file, name
@@ -112,21 +112,21 @@ class Section:
         return iter(self._values)
 
     def where(self, key: str | None = None) -> str:
-        """`file:line` of a key, or of the mapping itself, which is that of its name."""
+        """Return the `file:line` of a key, or, without one, of the mapping's own name."""
         return self._place if key is None else f"{self.file}:{self._values.lines[key]}"
 
     def fault(self, key: str | None, what: str) -> GridError:
-        """An error about a key: `file:line: task pretrain: what`."""
+        """Return an error about a key, with the message `file:line: task pretrain: what`."""
         return GridError(f"{self.where(key)}: {self.name}: {what}")
 
     def allow(self, keys: Collection[str]) -> None:
-        """Refuse all other keys."""
+        """Raise GridError if the mapping has other keys than these."""
         for key in self:
             if key not in keys:
                 raise self.fault(key, f"nothing is called {key!r} here: {closest_name(key, keys)}")
 
     def take(self, key: str, kind: type, default: Any = _MISSING) -> Any:
-        """The value of a key, which must be of a kind; `default`, if any, where the key is not there."""
+        """Return the value of a key, of type `kind`, or the default for a missing key; else GridError."""
         if key not in self and default is _MISSING:
             raise self.fault(None, f"{key!r} is missing")
         if key not in self:
@@ -137,25 +137,25 @@ class Section:
         return value
 
     def given(self, key: str) -> Given:
-        """The value of a key, with its place."""
+        """Return the value of a key with its `file:line`."""
         return Given(value=self._values[key], where=self.where(key))
 
     def all(self) -> dict[str, Given]:
-        """All keys with their values."""
+        """Return all keys with their values and places."""
         return {key: self.given(key) for key in self}
 
     def section(self, key: str, *, name: str = "") -> Section:
-        """The mapping under a key; anything else is refused."""
+        """Return the mapping under a key. Raises GridError if the value is no mapping."""
         called = name or f"{self.name}: {key}"
         return Section(self.file, self._values[key], name=called, place=self.where(key))
 
     def mapping(self, key: str) -> dict[str, Given]:
-        """What the mapping under a key holds; {} if the key is not there."""
+        """Return the values of the mapping under a key; {} if the key is missing."""
         return self.section(key).all() if key in self else {}
 
 
 def read_section(path: str | os.PathLike[str], *, name: str) -> Section:
-    """The mapping that a YAML file holds; GridError if it holds something else, or cannot be read."""
+    """Read a YAML file that holds a mapping. Raises GridError if it holds another value or is unreadable."""
     file = Path(path)
     try:
         values = read_yaml(read_text(file), where=str(file))
@@ -167,8 +167,8 @@ def read_section(path: str | os.PathLike[str], *, name: str) -> Section:
 
 
 def read_yaml(text: str, *, where: str) -> Any:
-    """What a text in YAML says; None if nothing. Raises GridError if it is not YAML, or says what JSON could
-    not; `where` begins the message, before the line."""
+    """Parse a text in YAML; None if it is empty. Raises GridError if it is not YAML or has values that JSON
+    does not have; the message begins with `where` and the line."""
     yaml = YAML(typ="safe", pure=True)
     yaml.Constructor, yaml.max_depth = _Constructor, _DEEPEST
     root = None
@@ -186,7 +186,7 @@ def read_yaml(text: str, *, where: str) -> Any:
         way = "".join(f"{key}: " for key in _way_to(root, mark)) if root else "not YAML: "
         what, twice, _ = str(error.problem or error.context).partition(" with value ")
         what += ": leave one out" if twice else ""
-    except YAMLError as error:  # a character that may not stand in YAML
+    except YAMLError as error:  # a character that YAML does not allow
         line, way = text.count("\n", 0, getattr(error, "position", 0)) + 1, "not YAML: "
         what = str(error).partition("\n")[0]
     except (ValueError, LookupError, ArithmeticError, AssertionError) as error:  # %YAML 1.3, "\U99999999"
@@ -195,8 +195,8 @@ def read_yaml(text: str, *, where: str) -> Any:
 
 
 def _check_aliases(root: Node) -> None:
-    """Refuse aliases that hold themselves, and those that make a vast deal of little."""
-    sizes: dict[int, tuple[int, int]] = {}  # id of a node -> values, levels; 0 while it is looked at
+    """Refuse aliases that contain themselves, and those that expand to too many values or levels."""
+    sizes: dict[int, tuple[int, int]] = {}  # id of a node -> (values, levels); (0, 0) while it is measured
 
     def measure(node: Node) -> tuple[int, int]:
         if (known := sizes.get(id(node))) is not None:
@@ -220,8 +220,8 @@ def _check_aliases(root: Node) -> None:
 
 
 def _way_to(node: Node, mark: StreamMark) -> Iterator[str]:
-    """The keys that lead to a place."""
-    for _ in range(_DEEPEST):  # a node may hold itself
+    """Yield the keys on the path from the root to a place in the text."""
+    for _ in range(_DEEPEST):  # limited, as a node may contain itself
         if not isinstance(node, CollectionNode) or not node.value or node.start_mark.index >= mark.index:
             return
         pairs = node.value if isinstance(node, MappingNode) else [(item, item) for item in node.value]

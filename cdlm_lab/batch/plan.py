@@ -1,15 +1,15 @@
-"""What is to be done for every run of a grid, why, and for how long, before anything is touched.
+"""The plan of a grid, made before anything is changed: what to do for every run, why, and how long it takes.
 
-A run needs files, folders, models and GPUs. A path to a `config.json` means a model: weights and tokenizer
-must lie beside it, in files that can be read, and its checksum is that of all of them.
+A run needs files, folders, models and GPUs. A path to a `config.json` stands for a model: weights and
+tokenizer must be beside it, in readable files, and its checksum covers all of these files.
 
-What the result of a run depends on is its fingerprint, plain JSON:
+The fingerprint of a run holds everything that its result depends on, as plain JSON:
 
     {"notebook": sha256 of its code cells, "parameters": {name: value}, "code": {file: sha256},
      "data": {name: checksum, or None = not known here}, "runs": {name: when that run was finished}}
 
-`code` holds the modules of cdlm_lab that the notebook imports, and those that they import, wherever in the
-file the import stands, with the other files of their folders. So a change to the tagger repeats no run of
+`code` covers the modules of cdlm_lab that the notebook imports, directly or indirectly and wherever in a file
+the import is, with the other files of their folders. So a change to the tagger does not repeat runs of
 coreference.
 """
 
@@ -44,8 +44,8 @@ HUB = "hub:"
 
 
 class Checksums:
-    """Checksums of files and folders, remembered as long as size and time of a file stay, in the file
-    `memory`, which need not exist."""
+    """Checksums of files and folders, cached in the file `memory`, which need not exist. A cached checksum is
+    used as long as size and modification time of the file are the same."""
 
     def __init__(self, memory: Path) -> None:
         self._memory = memory
@@ -56,15 +56,15 @@ class Checksums:
         self._known = known if isinstance(known, dict) else {}
 
     def of(self, need: str) -> str:
-        """The checksum of a path (of a model: of all files in its folder), or the revision of a checkpoint of
-        the hub. Raises DataError: a file may not be read."""
+        """Return the checksum of a path (for a model, of all files in its folder), or the revision of a
+        checkpoint of the Hugging Face hub. Raises DataError if a file cannot be read."""
         if need.startswith(HUB):
             return f"revision {_revision(need)}"
         path = Path(need)
         if path.is_file() and path.name != CONFIG_FILE:
             return self._of_file(path)
         digest = hashlib.sha256()
-        if path.name == CONFIG_FILE:  # the same config may lie beside other weights
+        if path.name == CONFIG_FILE:  # the same config may be beside other weights
             path, inside = path.parent, path.parent.iterdir()
         else:
             inside = path.rglob("*")
@@ -73,7 +73,7 @@ class Checksums:
         return digest.hexdigest()
 
     def save(self) -> None:
-        """Remember."""
+        """Write the cache to its file."""
         report.write_json(self._memory, self._known)
 
     def _of_file(self, path: Path) -> str:
@@ -86,7 +86,7 @@ class Checksums:
 
 
 def missing_need(need: str) -> str | None:
-    """Why something is not there, and what to do; None if it is."""
+    """Return why a file, folder or model is missing, and what to do about it; None if it is there."""
     if need.startswith(HUB):
         name, revision = need.removeprefix(HUB), _revision(need)
         if revision is None:
@@ -101,7 +101,7 @@ def missing_need(need: str) -> str | None:
 
 
 def local_gpus(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """The NVIDIA devices that this machine has, or that CUDA_VISIBLE_DEVICES leaves of them."""
+    """Return the ids of this machine's NVIDIA GPUs, or those that CUDA_VISIBLE_DEVICES lists."""
     if "CUDA_VISIBLE_DEVICES" in environ:
         return [device for device in environ["CUDA_VISIBLE_DEVICES"].split(",") if device.strip()]
     try:
@@ -123,7 +123,7 @@ def _cached(need: str) -> Path:
 
 
 def _revision(need: str) -> str | None:
-    """The commit of a checkpoint in the hub's cache; None if it is not there."""
+    """Return the commit of a checkpoint in the hub's cache; None if it is not cached."""
     folder = _cached(need)
     try:
         revision = (folder / "refs" / "main").read_text(encoding="utf-8").strip()
@@ -135,17 +135,17 @@ def _revision(need: str) -> str | None:
 # ---- fingerprints ----
 
 
-STAMP_FILE = ".grid.json"  # in the folder of a run; `open_run` passes over names that begin with a dot
+STAMP_FILE = ".grid.json"  # in the folder of a run; `open_run` ignores names that begin with a dot
 _LIBRARY = Path(cdlm_lab.__file__).parent
-_PARTS = ("notebook", "parameters", "code", "data", "runs")  # of a fingerprint
-_DIGITS = 16  # of a checksum of code
-_SHOWN = 3  # files of code that a reason names
+_PARTS = ("notebook", "parameters", "code", "data", "runs")  # keys of a fingerprint
+_DIGITS = 16  # length of a checksum of code
+_SHOWN = 3  # most files of code that a reason names
 
 
-@functools.cache  # the runs of a task have the same
+@functools.cache  # all runs of a task have the same code
 def code_of(sources: tuple[str, ...]) -> Mapping[str, str]:
-    """file -> checksum of the parts of cdlm_lab that cells of code import, directly or not. Cells that are
-    not plain Python (IPython magics) could import anything: then it is the whole library."""
+    """Return {file: checksum} for the parts of cdlm_lab that the code cells import, directly or indirectly.
+    If a cell is not plain Python (IPython magics), it could import anything: then for the whole library."""
     try:
         wanted = [name for source in sources for name in _imports(source)]
     except SyntaxError:
@@ -166,7 +166,7 @@ def code_of(sources: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def checksums_of(files: Sequence[str]) -> dict[str, str]:
-    """file of the library -> the beginning of its SHA-256; "" for one that is gone."""
+    """Return {file of the library: beginning of its SHA-256}; "" for a file that no longer exists."""
     checksums = {}
     for file in files:
         try:
@@ -178,7 +178,7 @@ def checksums_of(files: Sequence[str]) -> dict[str, str]:
 
 @functools.cache  # several tasks import the same modules
 def _imports(source: str) -> tuple[str, ...]:
-    """Dotted names of whatever of cdlm_lab is imported anywhere in some code; no import is relative."""
+    """Return the dotted names that code imports from cdlm_lab, anywhere in it; no import is relative."""
     names: list[str] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -189,7 +189,7 @@ def _imports(source: str) -> tuple[str, ...]:
 
 
 def _files(name: str) -> Iterator[Path]:
-    """The files that importing a dotted name reads: the module, and the packages it lies in."""
+    """Yield the files that Python reads to import a dotted name: the module, and the packages around it."""
     place = _LIBRARY.parent
     for part in name.split("."):
         place = place / part
@@ -200,8 +200,8 @@ def _files(name: str) -> Iterator[Path]:
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any], *, ignore_code: bool = False) -> list[str]:
-    """What differs between the fingerprint of a run and that of the run as it would be made now, in words;
-    [] if nothing does. `ignore_code`: changes to notebook and library do not count."""
+    """Describe the differences between the fingerprint of an existing run (`old`) and of the same run if made
+    now (`new`); [] if there are none. `ignore_code`: True = changes to notebook and library do not count."""
     words = []
     for name in sorted((old["parameters"].keys() | new["parameters"].keys()) - set(BY_HOW_MANY)):
         sides = (old["parameters"], new["parameters"])
@@ -216,7 +216,7 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any], *, ignore_code: bool
         if files := sorted(file for file in before | now if before.get(file, "") != now.get(file, "")):
             more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
             words.append(f"code: {', '.join(files[:_SHOWN])}{more} changed")
-    for name, now in sorted(new["data"].items()):  # what is no longer asked for does no harm
+    for name, now in sorted(new["data"].items()):  # data that are no longer needed are ignored
         if now is not None and old["data"].get(name) not in (None, now):
             words.append(f"data: {name} changed")
     for name, finished in new["runs"].items():
@@ -232,8 +232,8 @@ def _cut(text: str) -> str:
 
 
 def read_stamp(folder: Path) -> dict[str, Any] | None:
-    """What the grid noted in a run folder: {"fingerprint", "began_with", "notebook", "grid", "name"}; None if
-    there is nothing that can be read."""
+    """Return what a grid recorded in a run folder: {"fingerprint", "began_with", "notebook", "grid", "name"};
+    None if there is no readable record."""
     try:
         stamp = json.loads((folder / STAMP_FILE).read_text(encoding="utf-8"))
         return stamp if all(part in stamp["fingerprint"] for part in _PARTS) else None
@@ -242,7 +242,7 @@ def read_stamp(folder: Path) -> dict[str, Any] | None:
 
 
 def write_stamp(folder: Path, stamp: Mapping[str, Any]) -> None:
-    """Note in a run folder what the run is made of; whole or not at all."""
+    """Record in a run folder what the run is made of; the file is written whole or not at all."""
     report.write_json(folder / STAMP_FILE, stamp)
 
 
@@ -257,34 +257,34 @@ class Step:
     """What is to be done for one run."""
 
     job: Job  # the run
-    # "done" (it stays as it is), "new", "goes on" (it was interrupted), "again" (what is there is put aside
-    # first).
+    # "done" (kept as it is), "new", "goes on" (resumed after an interruption), "again" (repeated after the
+    # existing folder is renamed).
     state: str
-    # Why it runs again; why what is there cannot go on; what changed under a run that goes on.
+    # Why the run is repeated, why it cannot be resumed, or what changed since a resumed run began.
     reasons: tuple[str, ...]
-    missing: tuple[str, ...]  # what it needs and this machine lacks, in words
-    fingerprint: Mapping[str, Any]  # of the run as it would be made now; `runs` of those that are finished
-    seconds: float | None = None  # that the finished run took; None if it is not done
+    missing: tuple[str, ...]  # what the run needs and this machine does not have, in words
+    fingerprint: Mapping[str, Any]  # of the run if it were made now; None in `runs` for unfinished ones
+    seconds: float | None = None  # duration of the finished run; None if it is not done
 
     @property
     def runs(self) -> bool:
-        """True if there is work to do."""
+        """Whether the run has to be made, repeated or resumed."""
         return self.state != DONE
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What the user asks for beyond the grid."""
+    """Options of the user beyond the grid."""
 
-    only: tuple[str, ...] = ()  # names of tasks or runs: these and what they need; empty means all
-    rerun: tuple[str, ...] = ()  # names of tasks or runs that run in any case, from the beginning
-    ignore_code: bool = False  # changes to notebooks and library do not count
-    gpus: int | None = None  # that this machine has; None = it is a cluster's affair
+    only: tuple[str, ...] = ()  # tasks or runs to make, with the runs that they need; () = all
+    rerun: tuple[str, ...] = ()  # tasks or runs to repeat from the beginning even if they are finished
+    ignore_code: bool = False  # True = changes to notebooks and library do not count
+    gpus: int | None = None  # number of GPUs of this machine; None = the runs are made on a cluster
 
 
 def make_plan(jobs: Mapping[str, Job], *, choice: Choice, checksums: Checksums) -> dict[str, Step]:
-    """A step for every run that was asked for, in an order in which they could be made. Raises GridError:
-    `only` or `rerun` names nothing; a folder holds something that is no run, or is in use."""
+    """Return a step for every requested run, in a possible order of execution. Raises GridError if `only` or
+    `rerun` names no task or run, or if a folder of a run has other contents or is in use."""
     rerun = _named(jobs, choice.rerun, "--rerun")
     wanted = _named(jobs, choice.only, "--only") | rerun if choice.only else set(jobs)
     for name in reversed(list(jobs)):
@@ -298,7 +298,7 @@ def make_plan(jobs: Mapping[str, Job], *, choice: Choice, checksums: Checksums) 
 
 
 def without_missing(steps: Mapping[str, Step]) -> tuple[dict[str, Step], list[str]]:
-    """(the steps that need nothing that is missing; the names of the others and of what waits for them)."""
+    """Return (steps that lack nothing, names of the runs that lack something or depend on such a run)."""
     left: list[str] = []
     for name, step in steps.items():
         if step.runs and (step.missing or any(other in left for other in step.job.after)):
@@ -307,7 +307,7 @@ def without_missing(steps: Mapping[str, Step]) -> tuple[dict[str, Step], list[st
 
 
 def _named(jobs: Mapping[str, Job], names: Collection[str], option: str) -> set[str]:
-    """The runs that names of runs or tasks mean."""
+    """Return the runs of the tasks or runs that are named. Raises GridError for an unknown name."""
     runs: set[str] = set()
     for name in names:
         meant = {job.name for job in jobs.values() if name in (job.name, job.task.name)}
@@ -330,7 +330,7 @@ def _step(job: Job, steps: Mapping[str, Step], choice: Choice, checksums: Checks
         "data": {
             name: None if missing_need(need) else checksums.of(need) for name, need in job.needs.items()
         },
-        # A run that is yet to be made was not finished at any time.
+        # None for a run that is still to be made: it has no time at which it was finished.
         "runs": {
             name: None if steps[name].runs else finished_at(steps[name].job.folder) for name in job.after
         },
@@ -356,7 +356,7 @@ def _step(job: Job, steps: Mapping[str, Step], choice: Choice, checksums: Checks
 
 
 def finished_at(folder: Path) -> str | None:
-    """When a run was finished; None if it is not."""
+    """Return when a run was finished; None if it is not."""
     try:
         return report.read_report(folder).finished
     except report.RunError:
@@ -364,8 +364,8 @@ def finished_at(folder: Path) -> str | None:
 
 
 def _old_fingerprint(job: Job, made: report.Report | None) -> dict[str, Any]:
-    """Of the run that is there, finished or interrupted. If no grid made it, its parameters are all that is
-    known, and a run may report fewer than its notebook has."""
+    """Return the fingerprint of the existing run, finished or interrupted. If no grid made it, only its
+    parameters are known, perhaps not all of them: a run may report fewer than its notebook has."""
     if stamp := read_stamp(job.folder):
         return stamp["fingerprint"]
     try:
@@ -383,7 +383,7 @@ def _old_fingerprint(job: Job, made: report.Report | None) -> dict[str, Any]:
 
 
 def _refuse_taken(job: Job) -> None:
-    """A folder that `open_run` would refuse, found before anything starts."""
+    """Raise GridError before anything starts if `open_run` would refuse the folder of the run."""
     if job.folder.exists() and not job.folder.is_dir():
         raise GridError(f"{job.folder} is a file; the run {job.name} needs a folder of this name")
     try:
@@ -399,7 +399,7 @@ def _refuse_taken(job: Job) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Remaining:
-    """Work that is left of one run: seconds, cores and GPUs that it takes, runs that it waits for."""
+    """Remaining work of one run: its seconds, cores and GPUs, and the runs that it depends on."""
 
     seconds: float
     cores: int
@@ -408,9 +408,9 @@ class Remaining:
 
 
 def expected_seconds(steps: Mapping[str, Step], measured: Mapping[str, float]) -> dict[str, float]:
-    """How long each run will take: the median of the runs of its task that are finished; else of the runs of
-    its notebook; else the minutes that the grid allows. `measured`: name -> seconds of runs that were
-    finished since the plan was made."""
+    """Estimate the seconds that each run takes: the median over finished runs of its task, else over those of
+    its notebook, else the minutes that the grid allows. `measured`: name -> seconds of the runs that were
+    finished after the plan was made."""
     known: dict[str, list[float]] = {}
     for name, step in steps.items():
         seconds = measured.get(name, step.seconds)
@@ -428,15 +428,15 @@ def expected_seconds(steps: Mapping[str, Step], measured: Mapping[str, float]) -
 def seconds_left(
     todo: Mapping[str, Remaining], *, cores: float, at_once: float, gpus: float = math.inf
 ) -> float:
-    """When the last of some runs will be finished, in seconds, if each starts as soon as it can.
+    """Estimate the seconds until the last of some runs is finished, if each starts as soon as it can.
 
     Args:
-        todo: name -> what is left, in an order in which they could be made; what they wait for and is not
-            among them is finished.
-        cores: of the machine, or infinity; a run that asks for more gets all.
-        at_once: so many runs at most, or infinity.
-        gpus: as cores. Runs that need one where there is none will not be made; their time is given as if one
-            were made after the other.
+        todo: name -> remaining work, in a possible order of execution; runs that are not among them, but that
+            others depend on, are finished.
+        cores: cores of the machine, or infinity; a run that asks for more gets all.
+        at_once: most runs at the same time, or infinity.
+        gpus: GPUs of the machine, or infinity; a run that asks for more gets all. Without GPUs, runs that
+            need one cannot be made; they are counted as if they ran one after the other.
     """
     ended: dict[str, float] = {}
     running: list[tuple[float, str, float, float]] = []
@@ -449,7 +449,7 @@ def seconds_left(
                 heapq.heappush(running, (now + run.seconds, name, taken, devices))
                 free, free_gpus = free - taken, free_gpus - devices
                 del waiting[name]
-        if not running:  # what is left waits for something that will not come
+        if not running:  # the rest waits for runs that will never be finished
             return now
         now, name, taken, devices = heapq.heappop(running)
         ended[name] = now

@@ -1,6 +1,6 @@
-"""One call of `cdlm-lab run`: read, plan, say what will be done, do it, say what came of it.
+"""One call of `cdlm-lab run`: read the grid, plan, report the plan, execute it, report the results.
 
-What a person sees while a grid runs: a live table on a terminal, else a line for each event.
+While a grid runs, progress is shown as a live table on a terminal, else as one line per event.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from cdlm_lab.batch.plan import Choice, Step
 
 WAITING = "waiting"
 FAILED, WRONG = 1, 2  # exit codes
-_SUMMARY_EVERY = 300.0  # seconds between two lines of summary without a terminal
+_SUMMARY_EVERY = 300.0  # seconds between two summary lines if there is no terminal
 _STYLES = {"running": "bold", "done": "green", "failed": "red", "stopped": "yellow", "waiting": "dim"}
 _VANISHED = "it vanished: killed from outside, or its node was lost"
 _ENDED = (engine.DONE, engine.FAILED, engine.STOPPED)
-_POLL, _SETTLE = 1.0, 15.0  # seconds between two looks at the state files; until they are the last
-_LOG_LINES = 15  # of a failed run's log
+_POLL, _SETTLE = 1.0, 15.0  # seconds between two reads of the state files; seconds until they are final
+_LOG_LINES = 15  # lines of a failed run's log that are shown
 
 
 class Progress:
-    """How the runs of a plan stand. `log`: of Snakemake, which knows of runs that could note nothing
-    themselves; `cores`, `gpus`: of the machine, infinity on a cluster; `at_once`: so many runs at most."""
+    """The state of a plan's runs. `log`: Snakemake's log, which reports runs that failed before they could
+    write a state; `cores`, `gpus`: of this machine, infinity on a cluster; `at_once`: most runs at a time."""
 
     def __init__(
         self,
@@ -59,10 +59,10 @@ class Progress:
         self._lost: dict[str, tuple[str, int | None]] = {}
 
     def update(self, states: Mapping[str, dict[str, Any]]) -> list[tuple[str, str]]:
-        """Take in what the runs noted; (name, its new state) of those that changed."""
+        """Update from the states that the runs wrote; return (name, new state) of those that changed."""
         changed = []
         for name, why in self._errors.new():
-            # What is said of one attempt does not hold for the next.
+            # An error of one attempt does not hold for the next.
             self._lost[name] = (why, states.get(name, {}).get("attempt"))
         for name, before in self.states.items():
             now = dict(states.get(name, {"state": WAITING}))
@@ -77,16 +77,16 @@ class Progress:
         return changed
 
     def close(self) -> None:
-        """Snakemake has ended: what still says that it runs does not, or is no longer of this grid."""
+        """Mark runs that still run after Snakemake's end as failed: they are dead, or not this grid's."""
         for name in self.named(engine.RUNNING):
             self.states[name] |= {"state": engine.FAILED, "reason": _VANISHED}
 
     def named(self, state: str) -> list[str]:
-        """The runs in a state."""
+        """Return the names of the runs in a state."""
         return [name for name, now in self.states.items() if now["state"] == state]
 
     def seconds_of(self, name: str) -> float | None:
-        """How long a run runs, or ran; None if it has not begun."""
+        """Return for how many seconds a run has been running, or ran; None if it has not begun."""
         state = self.states[name]
         if "started" not in state:
             return None
@@ -94,7 +94,7 @@ class Progress:
         return max(end - state["started"], 0.0)
 
     def left(self) -> tuple[dict[str, float], float]:
-        """(name -> seconds that a run which is not finished still takes, seconds until all are)."""
+        """Return (name -> estimated remaining seconds of each unfinished run, seconds until all are done)."""
         measured = {name: self.seconds_of(name) or 0.0 for name in self.named(engine.DONE)}
         expected = planning.expected_seconds(self._all, measured)
         blocked, each, todo = self.blocked(), {}, {}
@@ -106,7 +106,7 @@ class Progress:
         return each, planning.seconds_left(todo, **self._limits)
 
     def blocked(self) -> dict[str, str]:
-        """Runs that will not begin -> the run at which it began, which failed or was stopped."""
+        """Return {run that cannot begin: the failed or stopped run that it directly or indirectly needs}."""
         failed = {*self.named(engine.FAILED), *self.named(engine.STOPPED)}
         blocked: dict[str, str] = {}
         for name in self.named(WAITING):
@@ -116,20 +116,20 @@ class Progress:
         return blocked
 
     def summary(self) -> str:
-        """One line: how many wait, run, are done, and how long it will take."""
+        """Return one line with the number of runs in each state, and the estimated time left."""
         counts = [f"{len(self.named(state))} {state}" for state in ("running", "done", "failed", "waiting")]
         kept = f" ({self.kept} finished before)" if self.kept else ""
         return f"{', '.join(counts)}{kept}; about {shown_time(self.left()[1])} left"
 
 
 class _Errors:
-    """Reads from Snakemake's log which runs ended badly, and what is said of them."""
+    """Reads from Snakemake's log which runs failed, and its message about each."""
 
     def __init__(self, log: Path) -> None:
         self._log, self._place, self._block = log, 0, None
 
     def new(self) -> Iterator[tuple[str, str]]:
-        """(name, what was said) of runs of which it was said since the last call."""
+        """Yield (name, message) of the failures that were logged since the last call."""
         try:
             with self._log.open("rb") as file:
                 file.seek(self._place)
@@ -144,7 +144,7 @@ class _Errors:
             elif self._block is not None:
                 key, _, value = line.strip().partition(": ")
                 self._block[key] = value
-                # The last thing that matters; `log` stands there for a cluster's job, after `output`.
+                # The last relevant line of a block; `log`, for a job on a cluster, comes after `output`.
                 run = re.match(r"(\S+)/report\.json", self._block.get("output", ""))
                 if key == "shell:" and run:
                     message = self._block.get("message", "None").partition(". ")[0]
@@ -154,18 +154,18 @@ class _Errors:
 
 
 def _is_gone(state: Mapping[str, Any]) -> bool:
-    """True if a run of this machine says that it is running, and is not."""
+    """Return whether the process of a run stated to be running on this machine no longer exists."""
     return state.get("host") == socket.gethostname() and not psutil.pid_exists(state.get("pid", 0))
 
 
 class Lines:
-    """A line for each change, and now and then one for all; for logs."""
+    """Progress for logs: one line for each change, and regularly a summary."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress, self._summarised = progress, time.monotonic()
 
     def show(self, changed: list[tuple[str, str]]) -> None:
-        """Print what changed."""
+        """Print one line for each run whose state changed."""
         for name, state in changed:
             seconds = self._progress.seconds_of(name)
             took = f" after {shown_time(seconds)}" if state in _ENDED and seconds is not None else ""
@@ -177,7 +177,7 @@ class Lines:
 
 
 class Table:
-    """A table that stands still on the terminal and changes."""
+    """Progress for terminals: a table that is updated in place."""
 
     def __init__(self, progress: Progress) -> None:
         from rich.live import Live
@@ -194,7 +194,7 @@ class Table:
         self._live.__exit__(*error)
 
     def show(self, changed: list[tuple[str, str]]) -> None:
-        """Draw it anew."""
+        """Redraw the table."""
         self._live.update(self._drawn(), refresh=True)
 
     def _drawn(self) -> Any:
@@ -217,7 +217,7 @@ class Table:
         return Group(table, self._progress.summary())
 
     def _chosen(self) -> list[str]:
-        """What fits the window: failed and running runs first, the rest in order."""
+        """Return the runs that fit the window, in order: failed, running and waiting ones are preferred."""
         rank = {engine.FAILED: 0, engine.RUNNING: 1, WAITING: 2}
         states = self._progress.states
         ordered = sorted(states, key=lambda name: rank.get(states[name]["state"], 3))
@@ -226,7 +226,7 @@ class Table:
 
 
 def shown_time(seconds: float) -> str:
-    """75 -> "1:15", 7260 -> "2:01 h"."""
+    """Write a duration in seconds: 75 -> "1:15", 7260 -> "2:01 h"."""
     whole = round(seconds)
     if whole >= 3600:
         return f"{whole // 3600}:{whole % 3600 // 60:02d} h"
@@ -235,21 +235,21 @@ def shown_time(seconds: float) -> str:
 
 @dataclass(kw_only=True)
 class Session:
-    """What the user asked for."""
+    """One call of `cdlm-lab run`, with the user's arguments."""
 
-    grid: str  # file
-    variables: Mapping[str, str]  # of the grid, name -> text
+    grid: str  # path of the grid's file
+    variables: Mapping[str, str]  # variables of the grid, name -> text
     place: engine.Place  # where the runs are made
-    choice: Choice  # which of them
-    leave_out: bool  # go on without those that need something that is missing
-    command: str  # to say again to go on
+    choice: Choice  # which runs are made
+    leave_out: bool  # True = leave out runs for which something is missing
+    command: str  # the command line, to be repeated to continue
 
     def show(self) -> int:
-        """Say what would be done, for how long, and what is missing; touch nothing."""
+        """Print what would be done, how long it takes and what is missing, but start nothing; exit code."""
         grid = read_grid(self.grid, variables=self.variables)
         steps, left_out, gpus = self._plan(grid)
         _print_plan(steps, left_out)
-        # What several runs lack, once: the list of what is to be had before the grid can run.
+        # A list of everything that must be provided before the grid can run, each item once.
         lacking = Counter(line for step in steps.values() if step.runs for line in step.missing)
         if any(count > 1 for count in lacking.values()):
             print("missing in all:")
@@ -265,7 +265,7 @@ class Session:
         return WRONG if _missing(steps) else 0
 
     def run(self) -> int:
-        """Make the runs; the exit code."""
+        """Execute the plan; return the exit code. Raises GridError if a run lacks something."""
         grid = read_grid(self.grid, variables=self.variables)
         with engine.take_grid(grid.runs):
             steps, left_out, gpus = self._plan(grid)
@@ -285,14 +285,14 @@ class Session:
             return self._make(grid, self._progress(grid, steps, gpus), command)
 
     def _plan(self, grid: Grid) -> tuple[dict[str, Step], list[str], list[str]]:
-        """What is to be done, the names of runs that are left out, and the GPUs of this machine."""
+        """Return the steps, the names of runs that are left out, and the GPUs of this machine."""
         jobs = expand(grid)
         gpus = planning.local_gpus() if self.place.local else []
         checksums = planning.Checksums(grid.runs / engine.GRID_FOLDER / "checksums.json")
         choice = replace(self.choice, gpus=len(gpus) if self.place.local else None)
         steps = planning.make_plan(jobs, choice=choice, checksums=checksums)
         if (grid.runs / engine.GRID_FOLDER).is_dir():
-            with suppress(OSError):  # what it remembers only saves time
+            with suppress(OSError):  # the cache only saves time
                 checksums.save()
         kept, left_out = planning.without_missing(steps) if self.leave_out else (steps, [])
         return kept, left_out, gpus
@@ -315,7 +315,7 @@ class Session:
             finally:
                 if running.poll() is None:
                     engine.stop(running, local=self.place.local)
-        # Runs whose Snakemake was killed need a moment to notice.
+        # After Snakemake was killed, its runs need a moment to notice and to write their states.
         end = time.monotonic() + _SETTLE
         progress.update(engine.read_states(grid.runs, list(progress.steps)))
         while progress.named(engine.RUNNING) and time.monotonic() < end:
@@ -333,7 +333,7 @@ class Session:
 
 
 class _Signals:
-    """Notes that the user, or the system, wants an end, in place of ending at once."""
+    """Context that records SIGINT, SIGTERM and SIGHUP, so that the program can end in an orderly way."""
 
     def __init__(self) -> None:
         self.number: int | None = None
@@ -341,7 +341,7 @@ class _Signals:
 
     def __enter__(self) -> _Signals:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            # `nohup` and the shell's `&` have some of them ignored, and so it stays.
+            # Signals that are ignored because of `nohup` or the shell's `&` remain ignored.
             if signal.getsignal(number) != signal.SIG_IGN:
                 self._before[number] = signal.signal(number, self._note)
         return self
@@ -355,7 +355,7 @@ class _Signals:
 
 
 def _follow(running: subprocess.Popen, progress: Progress, runs: Path, signals: _Signals) -> None:
-    """Show how the runs stand until Snakemake ends, or a signal comes."""
+    """Show the progress of the runs until Snakemake ends or a signal arrives."""
     with Table(progress) if sys.stdout.isatty() else nullcontext(Lines(progress)) as view:
         while running.poll() is None and signals.number is None:
             view.show(progress.update(engine.read_states(runs, list(progress.steps))))
@@ -370,7 +370,7 @@ def _missing(steps: Mapping[str, Step]) -> list[str]:
 
 
 def _print_plan(steps: Mapping[str, Step], left_out: list[str]) -> None:
-    """A line for every run that is not simply kept."""
+    """Print a line for every run that is made or left out, and the number of those that are kept."""
     expected = planning.expected_seconds(steps, {})
     words = {planning.NEW: "will run", planning.AGAIN: "will run again", planning.RESUMED: "will go on"}
     for name, step in steps.items():
@@ -387,7 +387,7 @@ def _print_plan(steps: Mapping[str, Step], left_out: list[str]) -> None:
 
 
 def _result(grid: Grid, progress: Progress, code: int, log: Path) -> int:
-    """Say what came of it: failed runs with the end of their logs."""
+    """Print the results, failed runs with the end of their logs, and return the exit code."""
     done = progress.named(engine.DONE)
     unfinished = [name for name in progress.steps if name not in done]
     if not unfinished and code == 0:
@@ -414,5 +414,5 @@ def _result(grid: Grid, progress: Progress, code: int, log: Path) -> int:
 
 
 def _quoted(log: Path) -> str:
-    """The end of a log, indented."""
+    """Return the last lines of a log, indented."""
     return "\n".join(f"    | {line}" for line in engine.last_lines(log, _LOG_LINES).splitlines())

@@ -1,1 +1,1 @@
-"""Measurements against the peer in the same run: `python -m cdlm_lab.benchmarks.NAME`."""
+"""Benchmarks of our implementation against a baseline, in one run: `python -m cdlm_lab.benchmarks.NAME`."""

@@ -1,16 +1,15 @@
-"""Our attention layer against Hugging Face's, forward + backward, with projections: time, memory, fraction of
-peak.
+"""Our attention layer against Hugging Face's, forward and backward, with projections: time, memory, fraction
+of the peak rate.
 
     python -m cdlm_lab.benchmarks.attention         # the table of the README: 2 CPU cores or a GPU
     python -m cdlm_lab.benchmarks.attention --lengths 1024 --globals 15% 0 --repeats 5 --json out.json
 
-Both layers share their weights and run in turn in one process (A B A B ...), so that a machine whose speed
-drifts drifts for both; the ratio is the median of the ratios pair by pair. Peak memory is taken in a fresh
-process a case and layer: the growth of the resident set over the inputs (CPU), or the allocator's peak over
-the inputs (CUDA). "of peak" = useful floating-point operations (the pairs the definition asks for and the
-projections they need, nothing masked or thrown away) per second, over the rate of a large matrix product
-measured in the same run.
-"""
+Both layers have equal weights and take turns in one process (A B A B ...), so that drifts in the machine's
+speed affect both; the ratio is the median of the ratios of each round. Peak memory is measured in a fresh
+process per case and layer: the growth of the resident set (CPU), or of the allocator's peak (CUDA), above the
+inputs. "of peak" = useful floating-point operations (the query-key pairs of the definition and the
+projections that they need, nothing masked or discarded) per second, divided by the rate of a large matrix
+product measured in the same run."""
 
 from __future__ import annotations
 
@@ -40,15 +39,15 @@ COLUMNS = {
 
 
 def number_of_globals(text: str, length: int) -> int:
-    """'15%' of `length`, or a plain number."""
+    """Return the number of global tokens for a share of `length`, such as '15%', or for a plain number."""
     return round(length * float(text[:-1]) / 100) if text.endswith("%") else int(text)
 
 
 def make_case(
     *, length: int, n_global: int, device: torch.device, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Hidden states (1, length, embed) that want a gradient, and Hugging Face's mask with globals spread
-    evenly."""
+    """Return hidden states (1, length, embed) that require gradients, and Hugging Face's mask, in which the
+    global tokens are evenly spaced."""
     generator = torch.Generator().manual_seed(0)
     hidden = torch.randn(1, length, HEADS * HEAD_SIZE, generator=generator).to(device, dtype).requires_grad_()
     mask = torch.zeros(1, length, device=device)
@@ -58,7 +57,7 @@ def make_case(
 
 
 def layers(*, device: torch.device, dtype: torch.dtype) -> dict[str, nn.Module]:
-    """Hugging Face's layer and ours, with equal weights."""
+    """Return Hugging Face's layer and ours, with equal weights."""
     from transformers import LongformerConfig
     from transformers.models.longformer.modeling_longformer import LongformerSelfAttention
 
@@ -75,7 +74,7 @@ def layers(*, device: torch.device, dtype: torch.dtype) -> dict[str, nn.Module]:
 
 
 def step(layer: nn.Module, hidden: Tensor, mask: Tensor) -> None:
-    """One forward and backward. The mask is copied so that our plan is made anew, as for a new batch."""
+    """Run forward and backward once. The mask is copied, so our plan is recomputed, as for a new batch."""
     mask, flags = mask.clone(), {}
     if not isinstance(layer, LocalGlobalSelfAttention):
         flags = {"is_index_masked": mask < 0, "is_index_global_attn": mask > 0}
@@ -86,10 +85,10 @@ def step(layer: nn.Module, hidden: Tensor, mask: Tensor) -> None:
 
 
 def useful_operations(plan: Plan) -> int:
-    """Multiply-adds x 2 of forward and backward: pairs (scores and values) and the projections they need.
+    """Return multiply-adds x 2 of forward and backward, for pairs (scores and values) and projections.
 
-    The backward of a product costs two products; of fused attention it costs five for the forward's two,
-    since scores are recomputed, but only the four that the definition needs are counted.
+    The backward pass of a product costs two products. That of fused attention costs five for the forward's
+    two, as scores are recomputed, but only the four that the definition needs are counted.
     """
     embed = HEADS * HEAD_SIZE
     n_tokens, n_local, n_global = len(plan.order), len(plan.local_order), len(plan.global_order)
@@ -98,7 +97,7 @@ def useful_operations(plan: Plan) -> int:
 
 
 def peak_memory(name: str, *, length: int, n_global: int, device: torch.device, dtype: torch.dtype) -> float:
-    """MiB above the inputs at the peak of one step, in this (fresh) process."""
+    """Return the peak memory of one step above the inputs in MiB; to be called in a fresh process."""
     layer = layers(device=device, dtype=dtype)[name]
     step(layer, *make_case(length=WINDOW, n_global=4, device=device, dtype=dtype))
     case = make_case(length=length, n_global=n_global, device=device, dtype=dtype)
@@ -108,12 +107,12 @@ def peak_memory(name: str, *, length: int, n_global: int, device: torch.device, 
 def measure(
     *, length: int, n_global: int, device: torch.device, dtype: torch.dtype, repeats: int, peak_rate: float
 ) -> dict[str, float]:
-    """One row of the table."""
+    """Return one row of the table; `peak_rate`: operations per second of a large matrix product."""
     form = {"length": length, "n_global": n_global, "device": device, "dtype": dtype}
     both = layers(device=device, dtype=dtype)
     hidden, mask = make_case(**form)
     works = {name: partial(step, layer, hidden, mask) for name, layer in both.items()}
-    for work in works.values():  # the warm-up
+    for work in works.values():  # warm-up
         work()
     desc = f"length {length}, {n_global} global"
     times = timing.take_turns(works, repeats=repeats, device=device, desc=desc)
@@ -134,7 +133,7 @@ def measure(
 
 
 def main() -> None:
-    """Parse the command line, measure, print."""
+    """Parse the command line, run the benchmark and print its results."""
     parser = timing.command_line(__doc__)
     parser.add_argument("--lengths", type=int, nargs="+", default=(1024, 2048, 4096))
     parser.add_argument(

@@ -1,19 +1,19 @@
-"""Pairs of mentions scored a second: one pair at a time through Hugging Face's Longformer, and our way.
+"""Pairs of mentions scored per second: one at a time by Hugging Face's Longformer, and in batches by ours.
 
     python -m cdlm_lab.benchmarks.coreference                          # 2 CPU cores or a GPU; minutes
     python -m cdlm_lab.benchmarks.coreference --context sentences --model base --json out.json
 
-The documents are storyworld's; their pairs are about as long as those of ECB+ (median of tokens: 890 and 840
-in documents, 80 and 75 in sentences). All pairs of their events are put into batches as `score_pairs` does;
-some of these batches, evenly spaced from the longest to the shortest, are scored. "One at a time" reads the
-same pairs without any padding of its own. Both ways have the same weights, drawn at random, build the
-sequences anew each time, and run in turn in one process (A B A B ...), so that a machine whose speed drifts
-drifts for both; the ratio is the median of the ratios run by run.
+The documents are from storyworld; their pairs are about as long as those of ECB+ (median tokens: 890 and 840
+with documents as context, 80 and 75 with sentences). All pairs of event mentions are put into batches as
+`score_pairs` does; a sample of these batches, evenly spaced from the longest to the shortest, is scored. "One
+at a time" reads the same pairs without padding of its own. Both models have the same random weights, build
+the sequences anew in each run, and take turns in one process (A B A B ...), so that drifts in the machine's
+speed affect both; the ratio is the median of the ratios of each round.
 
-"of peak" = useful floating-point operations (what the definition asks for: no padding, and of the last layer
-only what its global tokens need) per second, over the rate of a large matrix product measured in the same
-run. "padding" = share of the places computed by the first layer's feed-forward block that hold no token;
-Hugging Face's model pads every batch to a multiple of the window.
+"of peak" = useful floating-point operations (those of the definition, without padding, and in the last layer
+only those for the global tokens) per second, divided by the rate of a large matrix product measured in the
+same run. "padding" = proportion of the positions that the first layer's feed-forward block computes without a
+token; Hugging Face's model pads every batch to a multiple of the window.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from cdlm_lab.models.checkpoint import own_randomness
 from cdlm_lab.models.coreference import HIDDEN, PairScorer
 from cdlm_lab.models.encoder import TinySizes, load_tokenizer, tiny_config
 
-VOCABULARY = 4096  # words are then cut into about as many subwords as by the tokenizers of BERT and RoBERTa
+VOCABULARY = 4096  # splits words into about as many subwords as the tokenizers of BERT and RoBERTa do
 SIZES = {
     "tiny": TinySizes(vocabulary=VOCABULARY),
     "minilm": TinySizes(hidden_size=384, layers=6, heads=12, intermediate_size=1536, vocabulary=VOCABULARY),
@@ -54,7 +54,7 @@ WAYS = ("huggingface", "ours")
 def storyworld_pairs(
     tokenizer: PreTrainedTokenizerBase, *, stories: int, context: str, max_length: int, most: int = 0
 ) -> MentionPairExamples:
-    """Pairs of events of storyworld's test stories: all, or `most` of them, evenly spaced."""
+    """Return pairs of event mentions of storyworld's test stories: all, or at most `most`, evenly spaced."""
     topics = list(read_storyworld_topics("test", stories))
     groups = mention_pairs.group_mentions(topics, "event", "topic")
     pairs = mention_pairs.pairs_within(groups)
@@ -72,7 +72,7 @@ def storyworld_pairs(
 def scorers_and_examples(
     *, sizes: TinySizes, window: int, max_length: int, context: str, stories: int
 ) -> tuple[dict[str, PairScorer], MentionPairExamples]:
-    """The same scorer twice, with Hugging Face's attention and with ours, and all pairs of the documents."""
+    """Return one pair scorer with Hugging Face's attention and a copy with ours, and all pairs to score."""
     tokenizer = load_tokenizer("tiny", sizes=sizes)
     marks = [mention_pairs.MENTION_START, mention_pairs.MENTION_END]
     tokenizer.add_special_tokens({"extra_special_tokens": marks}, replace_extra_special_tokens=False)
@@ -85,7 +85,7 @@ def scorers_and_examples(
 
 
 def spaced_batches(examples: MentionPairExamples, *, batch_size: int, pairs: int) -> list[list[int]]:
-    """Of the batches in which all pairs would be scored so many that they hold about `pairs` pairs, evenly
+    """Put all pairs into batches by length; return about `pairs` / `batch_size` of these batches, evenly
     spaced from the longest to the shortest."""
     sizes = [examples.size_of(number) for number in range(len(examples))]
     lengths, global_counts = ([getattr(size, name) for size in sizes] for name in ("length", "global_count"))
@@ -102,7 +102,7 @@ def probabilities(
     *,
     dtype: torch.dtype,
 ) -> np.ndarray:
-    """Of the pairs of all batches, in their order; sequences are built, padded and read."""
+    """Build, pad and read the pairs of all batches; return their coreference probabilities, in order."""
     collate = Collate(pad_token_id=model.config.pad_token_id)
     of_batches = []
     for numbers in batches:
@@ -116,8 +116,8 @@ def probabilities(
 
 @contextmanager
 def counted_places(model: PairScorer) -> Iterator[list[int]]:
-    """Inside, the list grows by the number of places that each pass through the first feed-forward block
-    computes."""
+    """Context whose list gets, for each pass through the first feed-forward block, the number of positions
+    that it computes."""
     counts: list[int] = []
     block: nn.Module = model.longformer.encoder.layer[0].intermediate.dense
     hook = block.register_forward_pre_hook(lambda _, inputs: counts.append(inputs[0][..., 0].numel()))
@@ -128,17 +128,17 @@ def counted_places(model: PairScorer) -> Iterator[list[int]]:
 
 
 def useful_operations(config: LongformerConfig, example: dict[str, np.ndarray]) -> int:
-    """Multiply-adds x 2 that the probability of one pair needs.
+    """Return the floating-point operations (multiply-adds x 2) that the probability of one pair needs.
 
-    The MLP reads `[CLS]` and the mentions, all of them global: of the last layer that takes the global
-    queries, the keys and values for them, and the feed-forward block of global tokens.
+    The MLP reads `[CLS]` and the mentions, which are all global tokens. Of the last layer this needs only the
+    global queries, their keys and values, and the feed-forward block of global tokens.
     """
     width, inner = config.hidden_size, config.intermediate_size
     is_global = torch.from_numpy(example["global_attention_mask"])[None] == 1
     everything, window = torch.ones_like(is_global), config.attention_window[0]
     plan = make_plan(attention_mask=everything, global_mask=is_global, window=window)
     tokens, of_globals = len(plan.order), len(plan.global_order)
-    rest = 2 * width * (width + 2 * inner)  # of a token after its attention: output projection, feed-forward
+    rest = 2 * width * (width + 2 * inner)  # per token after attention: output projection, feed-forward
     layer = 2 * 5 * tokens * width * width + 4 * plan.pairs * width + tokens * rest
     last = 2 * (2 * tokens + of_globals) * width * width + 4 * of_globals * tokens * width + of_globals * rest
     return (config.num_hidden_layers - 1) * layer + last + 2 * HIDDEN * (4 * width + 1)
@@ -152,7 +152,7 @@ def measure(
     dtype: torch.dtype,
     repeats: int,
 ) -> dict[str, object]:
-    """Times and differences of the two ways; see `main` for the rest of the report."""
+    """Return speeds, padding, and differences between the probabilities of the two models."""
     numbers = [number for batch in batches for number in batch]
     work = {"huggingface": [[number] for number in numbers], "ours": batches}
     results: dict[str, np.ndarray] = {}
@@ -175,7 +175,7 @@ def measure(
 
 
 def described(row: dict[str, object]) -> str:
-    """The report: a Markdown table and a line below it."""
+    """Return the report as a Markdown table and a line below it."""
     columns = {"": "{title}", "pairs/s": "{pairs_per_second:.2f}", "padding": "{padding:.0%}"}
     columns["of peak"] = "{of_peak:.0%}"
     rows = [
@@ -192,7 +192,7 @@ def described(row: dict[str, object]) -> str:
 def sizes_of(
     config: LongformerConfig, examples: MentionPairExamples, numbers: Sequence[int]
 ) -> dict[str, object]:
-    """Of the pairs that are scored: how many, how long, how many global tokens, the work they need."""
+    """Return number, lengths, global tokens and useful operations (10^9 per pair) of the pairs to score."""
     sizes = [examples.size_of(number) for number in numbers]
     lengths, of_globals = ([getattr(size, name) for size in sizes] for name in ("length", "global_count"))
     operations = [useful_operations(config, examples[number]) for number in numbers]
@@ -205,7 +205,7 @@ def sizes_of(
 
 
 def main() -> None:
-    """Parse the command line, measure, print."""
+    """Parse the command line, run the benchmark and print its results."""
     parser = timing.command_line(__doc__)
     parser.add_argument("--model", choices=SIZES, default="minilm", help="sizes; weights are random")
     parser.add_argument("--window", type=int, default=512)

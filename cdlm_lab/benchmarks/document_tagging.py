@@ -1,13 +1,13 @@
-"""What attention to the rest of the document costs in training: an epoch of static Doc-ARC against one of its
+"""The training cost of attention to the rest of the document: an epoch of static Doc-ARC against one of its
 baseline, BERT + LSTM with as many parameters (Joerke et al. 2020, Table 11: 24 hours against 25 minutes).
 
-Both read the same batches in turn, with encodings from the store: lookup, forward, backward, update; the
-ratio is against the baseline in the same turn. `encoding again` is what the released code does: the time that
-the encoder takes for all sequences of an epoch, added to each epoch.
+Both take turns on the same batches, with cached encodings: lookup, forward, backward, update. The ratio is
+that to the baseline in the same round. `encoding again` adds to each epoch the time that the encoder takes
+for all its sequences, as in the released code.
 
-`predicted` is the ratio of multiply-adds: a biLSTM takes as many for a word as it has weights, and f_c reads
-a sentence once more for each k of which a word has an occurrence (equation 5), whereas `linear` reads the
-words that are attended to, each once in a batch.
+`predicted` is the ratio of multiply-adds: a biLSTM needs as many per word as it has weights, and f_c reads a
+sentence once more for each k for which a word has a k-th occurrence (equation 5), whereas `linear` reads
+only the words that are attended to, each once per batch.
 
     python -m cdlm_lab.benchmarks.document_tagging --corpus shared/jnlpba --encoder minilm --documents 20
 """
@@ -37,8 +37,8 @@ from cdlm_lab.models.tagging import (
     new_static_tagger,
 )
 
-BATCH = 16  # sentences (the paper's)
-MAX_TOKENS = 128  # of a sentence
+BATCH = 16  # sentences per batch, as in the paper
+MAX_TOKENS = 128  # most tokens of a sentence
 FORMS = ("baseline", "linear", "bilstm")
 COLUMNS = {
     "K": "{occurrences}",
@@ -51,7 +51,8 @@ COLUMNS = {
 
 
 class Epochs:
-    """The forms of the tagger on the same documents. `most`: K; `cache`: empty, since encoding is timed."""
+    """Training epochs of each form of the tagger on the same documents. `most`: K, the largest number of
+    occurrences attended to; `cache`: a folder, empty because encoding is timed."""
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class Epochs:
         self.batches = [order[start : start + BATCH].tolist() for start in range(0, len(order), BATCH)]
 
     def epoch(self, form: str) -> None:
-        """Learn from each batch once."""
+        """Train one form of the tagger on each batch once."""
         model, collate = self.models[form].train(), self.collates[form]
         optimiser = torch.optim.AdamW(model.parameters())
         for numbers in self.batches:
@@ -101,8 +102,8 @@ class Epochs:
             optimiser.step()
 
     def read(self) -> dict[str, int]:
-        """Words of an epoch: `targets`; `context`, the same once more for each k with an occurrence;
-        `attended`, those attended to, each once in a batch."""
+        """Count words per epoch: `targets`, those to tag; `context`, these again for each k with an
+        occurrence; `attended`, those attended to, each once per batch."""
         sizes = {"targets": 0, "context": 0, "attended": 0}
         collate = self.collates["bilstm"]
         for numbers in self.batches:
@@ -114,7 +115,7 @@ class Epochs:
         return sizes
 
     def multiply_adds(self, form: str, read: Mapping[str, int]) -> int:
-        """Of an epoch, forward."""
+        """Return the multiply-adds of the forward passes of an epoch; `read`: its counts of words."""
         model = self.models[form]
         matrices = (part.parameters() for part in (model.context_encoder, model.sequence_encoder))
         f_c, f_s = (sum(one.numel() for one in part if one.dim() > 1) for part in matrices)
@@ -123,7 +124,7 @@ class Epochs:
 
 
 def measure(epochs: Epochs, *, occurrences: int, repeats: int) -> list[dict[str, object]]:
-    """A row for each form."""
+    """Return a row of results for each form of the tagger."""
     works = {form: partial(epochs.epoch, form) for form in FORMS}
     times = timing.take_turns(works, repeats=repeats, device=epochs.device, desc=f"K = {occurrences}")
     read, rows = epochs.read(), []
@@ -144,7 +145,7 @@ def measure(epochs: Epochs, *, occurrences: int, repeats: int) -> list[dict[str,
 
 
 def main() -> None:
-    """Parse the command line, measure, print."""
+    """Parse the command line, run the benchmark and print its results."""
     parser = timing.command_line(__doc__)
     parser.add_argument("--corpus", default="storyworld", help="or a folder in Doc-ARC's format")
     parser.add_argument("--documents", type=int, default=20, help="to train on")

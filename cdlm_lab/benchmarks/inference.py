@@ -1,15 +1,14 @@
-"""What is read without learning: tokens a second of pair scoring (notebook 03), frozen encodings of words
-(07), sentence encodings (04) and candidate groups (09), in float32 and bfloat16, with and without batches by
-length.
+"""Inference speed: tokens per second of pair scoring (notebook 03), frozen word encodings (07), sentence
+encodings (04) and candidate groups (09), in float32 and bfloat16, with batches in file order and by length.
 
     python -m cdlm_lab.benchmarks.inference                  # tiny, storyworld
     python -m cdlm_lab.benchmarks.inference --encoder minilm --max-length 1024 --window 128 --json out.json
 
-All four ways read the same items in turn (A B C D A B C D ...), made into sequences, padded and read, so that
-a machine whose speed drifts drifts for all. Tokens are those of the texts, without padding. Heads are new.
-"of rate" = multiply-adds x 2 of the encoder's weights for these tokens, a second, over the rate of a large
-matrix product in the same precision, measured in the same run; attention itself is not counted, and what a
-last layer that reads global tokens only leaves out is.
+All four variants take turns to build, pad and read the sequences of the same items (A B C D A B C D ...), so
+that drifts in the machine's speed affect all. Tokens are those of the texts, without padding. Task heads are
+newly initialised. "of rate" = multiply-adds x 2 of the encoder's weights for these tokens, per second,
+divided by the rate of a large matrix product in the same precision, measured in the same run. Attention
+itself is not counted; what a last layer that reads only global tokens skips is counted nevertheless.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from cdlm_lab.models.precision import Precision, computing_in
 PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
 ORDERS = ("file", "length")
 SENTENCE_TOKENS = 128
-HEAD = JointHead(kind="ae_k", sentences=6, length=64)  # the paper's
+HEAD = JointHead(kind="ae_k", sentences=6, length=64)  # as in the MSPP paper
 COLUMNS = {
     "": "{task}",
     "precision": "{precision}",
@@ -54,43 +53,43 @@ Read = Callable[[Sequence[int]], object]
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Something that is read."""
+    """A task to measure: items, and the functions that read them."""
 
     name: str
     # lengths, global_counts: tokens of each item, and how many of them are global.
     lengths: Sequence[int]
     global_counts: Sequence[int]
-    batch_size: int  # items read at once
-    encoder: nn.Module  # whose weights read them
-    read: dict[Precision, Read]  # precision -> reads the items of these numbers as one batch
+    batch_size: int  # items in a batch
+    encoder: nn.Module  # encoder whose weights are counted
+    read: dict[Precision, Read]  # precision -> function that reads the items of given indices as one batch
 
     @property
     def device(self) -> torch.device:
-        """Where it is read."""
+        """Device of the encoder."""
         return next(self.encoder.parameters()).device
 
     def batches(self, order: str) -> list[list[int]]:
-        """Of all items, in the order of the file or by length."""
+        """Return the indices of all items in batches, in the order of the file or by length."""
         if order == "length":
             return batches_by_length(self.lengths, self.global_counts, self.batch_size)
         numbers = list(range(len(self.lengths)))
         return [numbers[first : first + self.batch_size] for first in numbers[:: self.batch_size]]
 
     def padding(self, order: str) -> float:
-        """Share of the places of all batches that hold no token."""
+        """Return the proportion of padding among the positions of all batches."""
         batches = ([self.lengths[number] for number in numbers] for numbers in self.batches(order))
         return 1 - sum(self.lengths) / sum(len(lengths) * max(lengths) for lengths in batches)
 
     @torch.inference_mode()
     def go(self, precision: Precision, order: str) -> None:
-        """Read everything once."""
+        """Read all items once."""
         with computing_in(precision, self.device):
             for numbers in self.batches(order):
                 self.read[precision](numbers)
 
 
 def pair_task(given: argparse.Namespace) -> Task:
-    """Pairs of events of storyworld, by whole documents."""
+    """Return the task of scoring pairs of storyworld's event mentions, with whole documents as context."""
     model, tokenizer = load_pair_scorer(given.encoder, max_length=given.max_length, window=given.window)
     form = {"stories": given.stories, "max_length": given.max_length, "most": given.items}
     examples = storyworld_pairs(tokenizer, context="documents", **form)
@@ -106,7 +105,7 @@ def pair_task(given: argparse.Namespace) -> Task:
 
 
 def candidate_task(given: argparse.Namespace) -> Task:
-    """Groups of candidates of storyworld's questions."""
+    """Return the task of scoring groups of candidate answers for storyworld's questions."""
     model, tokenizer = load_joint_model(given.encoder, head=HEAD)
     sets = list(read_storyworld_candidates("test", given.stories))
     examples = CandidateExamples(
@@ -128,7 +127,7 @@ def candidate_task(given: argparse.Namespace) -> Task:
 
 
 def _of_model(model: nn.Module, examples: Sequence, collate: Callable, device: str) -> dict[Precision, Read]:
-    """Sequences are built, padded and read; the precision is that of the context."""
+    """Return functions that build, pad and read a batch; the precision is that of the calling context."""
     model.to(device).eval()
 
     def read(numbers: Sequence[int]) -> torch.Tensor:
@@ -140,7 +139,7 @@ def _of_model(model: nn.Module, examples: Sequence, collate: Callable, device: s
 
 
 def encoding_tasks(given: argparse.Namespace) -> list[Task]:
-    """The sentences of storyworld's reports, as vectors of their words and as one vector each."""
+    """Return the tasks of encoding storyworld's sentences: one vector per word, and one per sentence."""
     documents = read_storyworld_tags("test", given.stories)
     words = [sentence.words for one in documents for sentence in one.sentences][: given.sentences]
     texts = [" ".join(sentence) for sentence in words]
@@ -172,9 +171,9 @@ def _encode(encoder: object, items: Sequence, numbers: Sequence[int]) -> object:
 
 
 def measure(task: Task, *, repeats: int, rates: dict[Precision, float]) -> list[dict[str, object]]:
-    """A row for each precision and order."""
+    """Return a row of results for each precision and order of batches."""
     works = {way: partial(task.go, *way) for way in product(PRECISIONS, ORDERS)}
-    # The first run of each is not counted, but for memory.
+    # The first run of each counts for memory only, not for time.
     peaks = {way: timing.peak_growth(work, task.device) for way, work in works.items()}
     times = timing.take_turns(works, repeats=repeats, device=task.device, desc=task.name)
     weights = sum(weight.numel() for weight in task.encoder.encoder.parameters() if weight.dim() > 1)
@@ -197,7 +196,7 @@ def measure(task: Task, *, repeats: int, rates: dict[Precision, float]) -> list[
 
 
 def main() -> None:
-    """Parse the command line, measure, print."""
+    """Parse the command line, run the benchmark and print its results."""
     parser = timing.command_line(__doc__)
     parser.add_argument("--encoder", default="storyworld/cdlm", help="as in every notebook: minilm, a folder")
     parser.add_argument("--max-length", type=int, default=512, help="of a pair of documents")

@@ -1,15 +1,15 @@
-"""The attention from and to a few chosen tokens, in every layer and head: our way and Hugging Face's.
+"""Time and memory for the attention from and to a few source tokens in all layers and heads: ours and Hugging
+Face's.
 
     python -m cdlm_lab.benchmarks.source_attention         # the table of the README: 2 CPU cores or a GPU
     python -m cdlm_lab.benchmarks.source_attention --lengths 1024 --model base --json out.json
 
-What the explorer does at each click and the attention analysis for each pair: three tokens in the middle of
+The explorer does this at each click, and the attention analysis for each pair: three tokens in the middle of
 the text become global, the model reads it, and their rows and columns of all attention matrices are kept.
 Hugging Face returns the attention of every token to its window (`output_attentions=True`), from which the
-same numbers are taken. Both ways have the same weights, drawn at random, and run in turn in one process (A B
-A B ...); the ratio is the median of the ratios run by run. Peak memory is taken in a fresh process: the
-growth of the resident set while the model reads (CPU), or the allocator's peak (CUDA).
-"""
+same numbers are taken. Both have the same random weights and take turns in one process (A B A B ...); the
+ratio is the median of the ratios of each round. Peak memory is measured in a fresh process: the growth of the
+resident set during the forward pass (CPU), or the allocator's peak (CUDA)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COLUMNS = {
 
 
 def models(*, sizes: TinySizes, window: int, max_length: int) -> dict[str, LongformerModel]:
-    """An encoder twice, with Hugging Face's attention and with ours."""
+    """Return one encoder with Hugging Face's attention, and a copy with ours."""
     tokenizer = load_tokenizer("tiny", sizes=sizes)
     with own_randomness(0):
         config = tiny_config(tokenizer, max_length=max_length, window=window, sizes=sizes)
@@ -51,7 +51,7 @@ def models(*, sizes: TinySizes, window: int, max_length: int) -> dict[str, Longf
 
 
 def text_of(length: int, model: LongformerModel) -> tuple[Tensor, np.ndarray]:
-    """Random tokens (seq,) and the positions of the source, in the middle."""
+    """Return random token ids (seq,) and the positions of the source tokens in the middle."""
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(10, model.config.vocab_size, (length,), generator=generator)
     return ids, np.arange(length // 2, length // 2 + SOURCE_TOKENS)
@@ -59,7 +59,7 @@ def text_of(length: int, model: LongformerModel) -> tuple[Tensor, np.ndarray]:
 
 @torch.inference_mode()
 def read(name: str, model: LongformerModel, ids: Tensor, source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What the source gives and receives, (layers, heads, source tokens, seq) each."""
+    """Return the attention from and to the source, each (layers, heads, source tokens, seq)."""
     if name == "ours":
         attended = attend_to_source(model, ids, source=source)
         return attended.given, attended.received
@@ -71,7 +71,7 @@ def read(name: str, model: LongformerModel, ids: Tensor, source: np.ndarray) -> 
         global_attention_mask=is_global,
         output_attentions=True,
     )
-    # The attentions of global tokens stand in a tensor of their own; their rows in the other hold zeros.
+    # The attentions of global tokens are in a separate tensor; their rows in the other one are zeros.
     given = torch.stack([layer[0].transpose(-1, -2)[..., : len(ids)] for layer in out.global_attentions])
     received = torch.stack([layer[0, :, :, : len(source)].transpose(-1, -2) for layer in out.attentions])
     received[..., source] = given[..., source].transpose(-1, -2)  # between global tokens
@@ -79,7 +79,7 @@ def read(name: str, model: LongformerModel, ids: Tensor, source: np.ndarray) -> 
 
 
 def peak_memory(name: str, *, sizes: TinySizes, window: int, length: int, device: str) -> float:
-    """MiB at the peak of reading a text, in this (fresh) process."""
+    """Return the peak memory of a forward pass in MiB; to be called in a fresh process."""
     model = models(sizes=sizes, window=window, max_length=length)[name].to(device)
     read(name, model, *text_of(window, model))
     return timing.peak_growth(partial(read, name, model, *text_of(length, model)), model.device)
@@ -88,10 +88,10 @@ def peak_memory(name: str, *, sizes: TinySizes, window: int, length: int, device
 def measure(
     both: dict[str, LongformerModel], *, length: int, repeats: int, memory: dict[str, float]
 ) -> dict[str, float]:
-    """One row of the table. `memory`: MiB of each way, measured elsewhere."""
+    """Return one row of the table. `memory`: peak memory of each model in MiB, measured elsewhere."""
     ids, source = text_of(length, both["ours"])
     works = {name: partial(read, name, model, ids, source) for name, model in both.items()}
-    results = {name: work() for name, work in works.items()}  # the warm-up
+    results = {name: work() for name, work in works.items()}  # warm-up
     times = timing.take_turns(works, repeats=repeats, device=both["ours"].device, desc=f"length {length}")
     pairs = zip(results["ours"], results["huggingface"], strict=True)
     return {
@@ -104,7 +104,7 @@ def measure(
 
 
 def main() -> None:
-    """Parse the command line, measure, print."""
+    """Parse the command line, run the benchmark and print its results."""
     parser = timing.command_line(__doc__)
     parser.add_argument("--lengths", type=int, nargs="+", default=(1024, 2048, 4096))
     parser.add_argument("--model", choices=SIZES, default="minilm", help="sizes; weights are random")

@@ -1,4 +1,4 @@
-"""What all benchmarks share: works that take turns, peak memory, the rate of a matrix product, tables."""
+"""Common functions of all benchmarks: timing in turns, peak memory, rate of a matrix product, tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TIMES_FASTER = "{times_faster:.1f} ({times_faster_min:.1f}-{times_faster_max:.1f
 
 
 def seconds(work: Work, device: torch.device) -> float:
-    """Wall time of `work`, the device's queue drained."""
+    """Return the wall time of `work` in seconds, with CUDA synchronised before and after it."""
     if device.type == "cuda":
         torch.cuda.synchronize()
     start = time.perf_counter()
@@ -37,7 +37,7 @@ def seconds(work: Work, device: torch.device) -> float:
 def take_turns(
     works: Mapping[Name, Work], *, repeats: int, device: torch.device, desc: str
 ) -> dict[Name, list[float]]:
-    """Seconds of works run in turn (A B A B ...), so that a machine whose speed drifts drifts for all."""
+    """Time functions in turn (A B A B ...), so that drifts in the machine's speed affect all; in seconds."""
     times: dict[Name, list[float]] = {name: [] for name in works}
     with Progress(total=repeats, desc=desc, unit=" rounds") as bar:
         for _ in range(repeats):
@@ -48,27 +48,27 @@ def take_turns(
 
 
 def ratio(name: str, upper: Sequence[float], lower: Sequence[float]) -> dict[str, float]:
-    """Median and range of the ratios round by round, as `name`, `name`_min and `name`_max."""
+    """Return median and range of the ratios of each round, as `name`, `name`_min and `name`_max."""
     ratios = [one / other for one, other in zip(upper, lower, strict=True)]
     return {name: statistics.median(ratios), f"{name}_min": min(ratios), f"{name}_max": max(ratios)}
 
 
 def matmul_rate(*, device: torch.device, dtype: torch.dtype, size: int = 2048) -> float:
-    """Floating-point operations a second of a size x size matrix product (median of 5)."""
+    """Return the floating-point operations per second of a size x size matrix product (median of 5)."""
     left = torch.randn(size, size, device=device).to(dtype)
     left @ left
     return 2 * size**3 / statistics.median(seconds(lambda: left @ left, device) for _ in range(5))
 
 
 def peak_growth(work: Work, device: torch.device) -> float:
-    """MiB above what is held now at the peak of `work`: of the resident set, or of the allocator on CUDA."""
+    """Return the peak memory of `work` above the current one in MiB: resident set, or CUDA's allocator."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         work()
         return (torch.cuda.max_memory_allocated() - before) / 2**20
     # not getrusage: its maximum is inherited from the parent process
-    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark falls back to what is resident now
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak to the current resident set
     before = _peak_resident_mib()
     work()
     return _peak_resident_mib() - before
@@ -82,29 +82,29 @@ def _peak_resident_mib() -> float:
 
 
 def fresh_process(*, preloaded: bool = False) -> ProcessPoolExecutor:
-    """A process in which nothing else has run, for what is submitted to it. `preloaded`: it begins with all
-    modules imported, which saves seconds; memory that the imports left free is then used without growth."""
+    """Return an executor with one fresh process. `preloaded`: True = it starts with all modules imported,
+    which saves seconds; but reuse of memory that the imports left free is then not measured as growth."""
     started = multiprocessing.get_context("forkserver" if preloaded else "spawn")
-    if preloaded:  # it imports all that is needed, and starts nothing
+    if preloaded:  # imports everything that is needed, and starts nothing
         started.set_forkserver_preload(["cdlm_lab.benchmarks.coreference"])
     return ProcessPoolExecutor(1, started, initializer=end_with_parent)
 
 
 def in_fresh_process(function: Callable[..., float], *arguments: object, **settings: object) -> float:
-    """What a function of a module gives in a process of its own."""
+    """Call a module-level function in a fresh process and return its result."""
     with fresh_process() as process:
         return process.submit(function, *arguments, **settings).result()
 
 
 def surroundings(device: torch.device) -> dict[str, Any]:
-    """Machine and versions."""
+    """Return the machine, and the versions of PyTorch and Transformers."""
     on_cpu = f"{torch.get_num_threads()} CPU threads"
     machine = torch.cuda.get_device_name() if device.type == "cuda" else on_cpu
     return {"machine": machine, "torch": torch.__version__, "transformers": transformers.__version__}
 
 
 def command_line(doc: str | None) -> argparse.ArgumentParser:
-    """A parser with the options that all benchmarks have."""
+    """Return a parser with the options common to all benchmarks."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default=default_device())
     parser.add_argument("--json", type=Path, help="also write the rows here")
@@ -112,18 +112,18 @@ def command_line(doc: str | None) -> argparse.ArgumentParser:
 
 
 def table(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> str:
-    """A Markdown table: `columns` = heading -> format of a row."""
+    """Return a Markdown table; `columns`: heading -> format string, which is filled in from a row."""
     cells = [list(columns), *([text.format(**row) for text in columns.values()] for row in rows)]
     head, *body = ("| " + " | ".join(line) + " |" for line in cells)
     return "\n".join([head, "|---" * len(columns) + "|", *body])
 
 
 def print_head(head: Mapping[str, Any]) -> None:
-    """Where and how it is measured, on one line."""
+    """Print machine, versions and settings on one line."""
     print("; ".join(f"{name} {value}" for name, value in head.items()) + "\n")
 
 
 def write_rows(path: Path | None, head: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write the rows with their head as JSON, if there is a path."""
+    """Write the rows with their head as JSON; `path`: None = do nothing."""
     if path:
         path.write_text(json.dumps({**head, "rows": rows}, indent=2) + "\n")

@@ -1,26 +1,26 @@
-"""Whole training steps, Hugging Face's Longformer against ours: tokens a second, memory, share of the matrix
-rate.
+"""Complete training steps of Hugging Face's Longformer and ours: tokens per second, memory, and fraction of
+the rate of a matrix product.
 
     python -m cdlm_lab.benchmarks.training                    # about 15 minutes on 2 CPU cores; or a GPU
     python -m cdlm_lab.benchmarks.training --full --json out.json        # five pairs of steps everywhere
     python -m cdlm_lab.benchmarks.training --parts minilm --lengths 1024 --globals 15% --precisions bfloat16
 
-A step is forward, backward, clipping and AdamW, as the trainer does them (autocast in bfloat16, weights in
-float32), on tokens drawn at random, 15% of them masked:
+A step is forward, backward, gradient clipping and AdamW, as in the trainer (autocast in bfloat16, weights in
+float32), on random tokens, 15% of them masked:
 
-    minilm   the masked language model of 12 layers, 384 wide, with RoBERTa's vocabulary; hidden dropout 0.1
-    tiny     the small model that comes with the project; no dropout, as it is trained
-    pairs    the pairwise scorer of coreference on minilm: whole documents, 9 global tokens ([CLS], two marked
+    minilm   a masked language model with 12 layers, hidden size 384, RoBERTa's vocabulary; hidden dropout 0.1
+    tiny     the small model that comes with the project; without dropout, as it is trained
+    pairs    the pairwise coreference scorer on minilm: whole documents, 9 global tokens ([CLS], two marked
              mentions); hidden dropout 0.1
 
-Both models have the same weights, dropout, precision and optimiser, and take turns (A B A B ...), so that a
-machine whose speed drifts drifts for both; the ratio is the median of the ratios pair by pair. After
-`--patience` seconds in one row no further pair of steps begins. Each has a process of its own, ours with
-`memory_kept`, as in every training of this library. Peak memory is that of its first step, above weights and
-tokens: activations, gradients, AdamW's averages; that step is not timed.
+Both models have the same weights, dropout, precision and optimiser, and take turns (A B A B ...), so that
+drifts in the machine's speed affect both; the ratio is the median of the ratios of each pair of steps. After
+`--patience` seconds on one row no further pair of steps begins. Each model has its own process, ours with
+`memory_kept`, as in every training of this library. Peak memory is measured in the first step, above weights
+and tokens: activations, gradients, AdamW's averages. The first step is not timed.
 
-"of rate" = useful floating-point operations (those of `cdlm_lab.models.estimate`) per second of ours, over
-the rate of a large matrix product in that precision, measured after each pair of steps.
+"of rate" = our useful floating-point operations (those of `cdlm_lab.models.estimate`) per second, divided by
+the rate of a large matrix product in the same precision, measured after each pair of steps.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ SIZES = {
     "tiny": TinySizes(),
 }
 WINDOWS = {1024: 128, 4096: 512}
-EXAMPLES = {1024: 2, 4096: 1}  # of a step of minilm
-TINY = {"length": 512, "window": 32, "examples": 4}  # as storyworld_tiny.yaml has it
-PAIRS = {"length": 1024, "window": 128, "examples": 4}  # documents as long as ECB+'s
+EXAMPLES = {1024: 2, 4096: 1}  # length -> batch size of minilm
+TINY = {"length": 512, "window": 32, "examples": 4}  # as in storyworld_tiny.yaml
+PAIRS = {"length": 1024, "window": 128, "examples": 4}  # documents as long as those of ECB+
 PAIR_GLOBALS = 9
 PARTS = ("minilm", "tiny", "pairs")
 GLOBALS = ("15%", "0")
@@ -84,24 +84,24 @@ COLUMNS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One row of the table."""
+    """Settings of one row of the table."""
 
-    part: str  # one of PARTS. length, window, examples: of a step; no padding.
-    length: int
-    window: int
-    examples: int
-    global_tokens: int  # of an example
+    part: str  # one of PARTS
+    length: int  # tokens of each example; there is no padding
+    window: int  # attention window
+    examples: int  # batch size
+    global_tokens: int  # global tokens of each example
     attention_dropout: float  # of both models
     precision: str  # of the forward pass
 
     @property
     def sizes(self) -> TinySizes:
-        """Of the model."""
+        """Sizes of the model."""
         return SIZES["tiny" if self.part == "tiny" else "minilm"]
 
     @property
     def config(self) -> LongformerConfig:
-        """Of both models."""
+        """Configuration of both models."""
         sizes = self.sizes
         return LongformerConfig(
             vocab_size=sizes.vocabulary,
@@ -119,7 +119,7 @@ class Case:
 
     @property
     def useful_operations(self) -> float:
-        """Of one step, forward and backward."""
+        """Useful floating-point operations of one step, forward and backward."""
         if self.part == "pairs":
             (is_global, *_) = self.batch()["global_attention_mask"].numpy()
             forward = coreference.useful_operations(self.config, {"global_attention_mask": is_global})
@@ -128,13 +128,13 @@ class Case:
         return self.examples * estimate(self.config, length=self.length, batch=1, **form).training_flops
 
     def model(self, way: str) -> PreTrainedModel:
-        """Either model in training mode; both have the same weights."""
+        """Return one of the two models in training mode; both have the same weights."""
         with own_randomness(0):
             if self.part == "pairs":
                 model = PairScorer(self.config)
             else:
                 model = (CrossDocumentLM if way == "ours" else LongformerForMaskedLM)(self.config)
-                torch.nn.init.zeros_(model.lm_head.bias)  # Hugging Face leaves it as the memory was
+                torch.nn.init.zeros_(model.lm_head.bias)  # Hugging Face leaves it uninitialised
         if way == "ours":
             replace_self_attention(model)
             if self.part == "pairs":
@@ -142,8 +142,8 @@ class Case:
         return model.train()
 
     def batch(self) -> dict[str, Tensor]:
-        """Tokens drawn at random; the masked ones lie anywhere, the mentions of pairs in the middle of each
-        half."""
+        """Return a batch of random tokens. Masked tokens are at random positions, the mentions of pairs at
+        the centre of each half."""
         generator = torch.Generator().manual_seed(0)
         shape = (self.examples, self.length)
         input_ids = torch.randint(5, self.sizes.vocabulary, shape, generator=generator)
@@ -167,7 +167,7 @@ class Case:
 
 
 class TrainingStep:
-    """One model at work (`way`: one of WAYS); call it for one step."""
+    """Training of one model (`way`: one of WAYS); each call makes one step."""
 
     def __init__(self, case: Case, way: str, *, device: torch.device) -> None:
         self.model = case.model(way).to(device)
@@ -176,7 +176,7 @@ class TrainingStep:
         self._optimizer = torch.optim.AdamW(self.model.parameters(), lr=3e-5, weight_decay=0.01, fused=True)
 
     def __call__(self) -> None:
-        """Forward, backward, clip, update."""
+        """Make one step: forward, backward, gradient clipping, update."""
         with torch.autocast(self.model.device.type, self._dtype, enabled=self._dtype != torch.float32):
             loss = self.model(**self.batch).loss
         loss.backward()
@@ -193,7 +193,7 @@ def cases(
     dropouts: Sequence[float] = DROPOUTS,
     precisions: Sequence[str] = PRECISIONS,
 ) -> Iterator[Case]:
-    """The rows that are given for, slowest part first. `shares`: of globals, those of "pairs" excepted."""
+    """Yield the rows to measure, the slowest part first. `shares`: global tokens, except for "pairs"."""
     for length in sorted(lengths, reverse=True) if "minilm" in parts else ():
         form = {"length": length, "window": WINDOWS[length], "examples": EXAMPLES[length]}
         for share, dropout, precision in product(shares, dropouts, precisions):
@@ -209,30 +209,30 @@ def cases(
         yield Case(part="tiny", **TINY, global_tokens=count, attention_dropout=0.0, precision=precision)
 
 
-_kept = ExitStack()  # until the process ends
-_step: TrainingStep | None = None  # of a process in which `begin` has made it
+_kept = ExitStack()  # contexts that stay open until the process ends
+_step: TrainingStep | None = None  # made by `begin` in a worker process
 
 
 def begin(case: Case, way: str, device: str) -> float:
-    """Make one model in this (fresh) process: MiB at the peak of its first step above weights and tokens."""
+    """Make a model in a fresh process; return the peak MiB of its first step above weights and tokens."""
     global _step
     place, length = torch.device(device), 2 * case.window
     first = replace(case, length=length, examples=1, global_tokens=min(case.global_tokens, length // 4))
     if way == "ours":
         _kept.enter_context(memory_kept())
-    # A step of another model comes first, so that what libraries load for themselves does not count.
+    # Another model makes a step first, so that memory that libraries allocate once is not counted.
     TrainingStep(replace(first, part="tiny"), way, device=place)()
     _step = TrainingStep(case, way, device=place)
     return timing.peak_growth(_step, place)
 
 
 def seconds_of_step() -> float:
-    """Of one more step of that model."""
+    """Make one more step with that model; return its duration in seconds."""
     return timing.seconds(_step, _step.model.device)
 
 
 def measure(case: Case, *, device: str, repeats: int, patience: float, bar: Progress) -> dict[str, object]:
-    """One row of the table; the bar moves by `repeats` + 1 shares of the case's useful operations."""
+    """Return one row of the table; the bar advances by `repeats` + 1 times the case's useful operations."""
     share, dtype = case.useful_operations, getattr(torch, case.precision)
     times: dict[str, list[float]] = {way: [] for way in WAYS}
     rates: list[float] = []
@@ -263,7 +263,7 @@ def measure(case: Case, *, device: str, repeats: int, patience: float, bar: Prog
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = timing.command_line(__doc__)
     parser.add_argument("--parts", choices=PARTS, nargs="+", default=PARTS)
     parser.add_argument("--lengths", type=int, choices=WINDOWS, nargs="+", default=tuple(WINDOWS))
@@ -286,7 +286,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Parse the command line, measure, print."""
+    """Run the benchmark and print its results."""
     given = arguments()
     form = {name: getattr(given, name) for name in ("parts", "lengths", "dropouts", "precisions")}
     chosen = list(cases(shares=given.globals, **form))

@@ -1,2 +1,2 @@
-"""What a person sees in JupyterLab: pictures and widgets from arrays and strings; no files, no models
-inside."""
+"""Figures and interactive widgets for JupyterLab. They are built from arrays and strings and hold neither
+files nor models."""

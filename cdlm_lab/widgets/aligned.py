@@ -1,8 +1,7 @@
-"""Which sentences of a document a matcher takes to be about another one, as in Figure 4 of the CDA paper
-(Zhou et al. 2020, appendix A.6).
+"""Which sentences of a document a matcher aligns with another document, as in Figure 4 of the CDA paper (Zhou
+et al. 2020, appendix A.6).
 
-The sentences stand one below the other; a number, a bar and the depth of a blue ground are the weight of
-each."""
+The sentences are listed in order; a number, a bar and the depth of a blue background show their weights."""
 
 from __future__ import annotations
 
@@ -23,11 +22,11 @@ RANDOM = "random"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlignedColumn:
-    """What one system gives the sentences."""
+    """The weights that one system gives to the sentences."""
 
-    name: str  # what to call the system
-    # One for each sentence, finite; the largest is drawn deepest, what is not above 0 without ground. Weights
-    # that add up to 1 are written in per cent.
+    name: str  # name of the system to show
+    # One finite weight per sentence; the largest is drawn deepest, those of 0 or below have no background.
+    # Weights that sum to 1 are written in per cent.
     weights: Sequence[float]
     decision: float | None = None  # probability that the documents are related; None = not shown
 
@@ -42,7 +41,7 @@ class AlignedColumn:
             html.check_between(name, self.decision)
 
     def cells(self, *, ground: bool) -> list[str]:
-        """The weight of each sentence as number and bar, on blue ground if wanted."""
+        """Return each sentence's weight as number and bar; `ground`: True = on a blue background."""
         in_per_cent = math.isclose(sum(self.weights), 1, abs_tol=1e-3) and min(self.weights) >= 0
         cells = []
         for weight, strength in zip(self.weights, self.strengths, strict=True):
@@ -53,7 +52,7 @@ class AlignedColumn:
 
     @property
     def strengths(self) -> list[float]:
-        """Each weight as a share of the largest, in [0, 1]; all 0 if none is above 0."""
+        """Each weight divided by the largest, in [0, 1]; negative ones are 0, all are if none is above 0."""
         largest = max(self.weights, default=0.0)
         return [max(weight, 0.0) / largest if largest > 0 else 0.0 for weight in self.weights]
 
@@ -71,11 +70,11 @@ def compared_alignments_html(
     other_title: str,
     other_sentences: Sequence[str],
 ) -> str:
-    """A row for each sentence of a document: the weight that each system gives it, on a scale of its own, and
-    its text. With one system the text stands on the blue of the weight, with several each weight does.
+    """Return a row for each sentence of a document: its weight by each system, each on its own scale, and its
+    text. With one system the text has the blue background, with several each weight has.
 
-    `sentences` and `title` are of the first document (untrusted, as all texts), the others of the second,
-    which is folded below; `gold`: numbers of the true sentences, from 0; () = none, or not known."""
+    `sentences` and `title` belong to the first document, `other_...` to the second, which is folded below;
+    all texts are untrusted. `gold`: indices of the gold sentences, from 0; () = none, or not known."""
     _check(sentences, columns, gold)
     numbers = [span(f"{place + 1}", SMALL) for place in range(max(len(sentences), len(other_sentences)))]
     titles = [name_html(name, "font-weight:600") for name in (title, other_title)]
@@ -116,7 +115,7 @@ def _check(sentences: Sequence[str], columns: Sequence[AlignedColumn], gold: Col
 
 
 def _sentence(sentence: str, strength: float, true: bool) -> str:
-    """A sentence on its ground; a true one has a line before it, an asterisk and words behind it."""
+    """Return a sentence with its background; a gold one has a line before, an asterisk and words after it."""
     words = f"<b>*</b> {span('the true sentence', SMALL)}"
     text = f"{escaped(sentence)} {span(words, 'white-space:nowrap')}" if true else escaped(sentence)
     line = f"border-left:3px solid {CROSS if true else 'transparent'};padding-left:8px"
@@ -124,35 +123,35 @@ def _sentence(sentence: str, strength: float, true: bool) -> str:
 
 
 def _head(column: AlignedColumn) -> str:
-    """The name of a system, and below it its decision."""
+    """Return the name of a system, and below it its probability that the documents are related."""
     related = "" if column.decision is None else f"related: {100 * column.decision:.1f}%"
     below = div(related, f"font-size:11px;font-weight:400;{MUTED}") if related else ""
     return div(f"{name_html(column.name)}{below}", "max-width:96px;margin-left:auto")
 
 
 _COLOURS = (html.GLOBAL, html.MASKED, CROSS, *html.OTHER_COLOURS)
-_PATTERNS = ("", "/", ".", "x")  # so that bars are told apart without their hue
+_PATTERNS = ("", "/", ".", "x")  # so that bars can be distinguished without their hue
 
 
 def alignment_figure(rows: Sequence[SystemRow]) -> go.Figure:
-    """The MRR of each system as a group of bars, one for each way of ranking, with 95% intervals; the groups
-    stand in the order of the rows, and those of the system `random` become a dashed line.
+    """Plot the MRR of each system as a group of bars, one for each way of ranking, with 95% intervals. Groups
+    are in the order of the rows; the system `random` is a dashed line.
 
-    `rows` are of systems and ways of ranking, `gru-han/cosine`, with labels of the systems alone. Raises
-    ValueError for no system, or one without MRR."""
+    `rows` are named by system and way of ranking, such as `gru-han/cosine`, and labelled by system. Raises
+    ValueError if there is no system, one is repeated, or one has no MRR."""
     groups: dict[str, list[SystemRow]] = {}
     for row in _checked_bars(rows):
         groups.setdefault(row.system.partition("/")[0], []).append(row)
     width = 0.7 / max(map(len, groups.values()))
-    ways: dict[str, list[tuple[float, SystemRow]]] = {}  # the bars and where they stand
+    ways: dict[str, list[tuple[float, SystemRow]]] = {}  # way of ranking -> (position, row) of its bars
     for place, group in enumerate(groups.values()):
         for number, row in enumerate(group):
-            at = place + (number - (len(group) - 1) / 2) * width  # fewer bars stand in the middle
+            at = place + (number - (len(group) - 1) / 2) * width  # groups of fewer bars are centred
             ways.setdefault(row.system.partition("/")[2], []).append((at, row))
     figure = go.Figure()
     for number, (way, bars) in enumerate(ways.items()):
         figure.add_trace(_bars(bars, number).update(width=0.92 * width, name=plain_text(way) or "all"))
-    names = [wrap(html.visible(group[0].label), 14) for group in groups.values()]  # short, so never turned
+    names = [wrap(html.visible(group[0].label), 14) for group in groups.values()]  # wrapped, so never rotated
     labels = ["<br>".join(map(plain_text, lines)) for lines in names]
     axis = charts.rows_of_an_axis(labels, room=(0.55, 0.55))
     for row in rows:
@@ -167,7 +166,7 @@ def alignment_figure(rows: Sequence[SystemRow]) -> go.Figure:
 
 
 def _bars(bars: Sequence[tuple[float, SystemRow]], number: int) -> go.Bar:
-    """The bars of one way of ranking, whose `number` chooses colour and pattern, at their places."""
+    """Return the bars, (position, row), of one way of ranking, whose `number` sets colour and pattern."""
     shape = _PATTERNS[number % len(_PATTERNS)]
     pattern = {"shape": shape, "fillmode": "overlay", "fgcolor": "white", "solidity": 0.15, "size": 7}
     scores = [row.scores["mrr"] for _, row in bars]
@@ -177,7 +176,7 @@ def _bars(bars: Sequence[tuple[float, SystemRow]], number: int) -> go.Bar:
     return go.Bar(
         x=[at for at, _ in bars],
         y=values,
-        # The lower end of an interval is seen behind the bar.
+        # Translucent, so that the lower end of an interval is visible behind the bar.
         marker={"color": _COLOURS[number % len(_COLOURS)], "opacity": 0.7, "pattern": pattern},
         error_y=charts.interval(values, lows, highs, color=html.TEXT, thickness=2, width=5),
         hovertext=[_in_words(row) for _, row in bars],
@@ -186,7 +185,7 @@ def _bars(bars: Sequence[tuple[float, SystemRow]], number: int) -> go.Bar:
 
 
 def _checked_bars(rows: Sequence[SystemRow]) -> list[SystemRow]:
-    """Those that are bars."""
+    """Return the rows that become bars, all but `random`; ValueError for invalid rows."""
     names = [row.system for row in rows]
     if repeated := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"two rows of {repeated[0]}; give each system once")
@@ -200,7 +199,7 @@ def _checked_bars(rows: Sequence[SystemRow]) -> list[SystemRow]:
 
 
 def _in_words(row: SystemRow) -> str:
-    """`GRU-HAN, attention: MRR 0.5430 (0.5200 to 0.5600)`."""
+    """Describe a row in words, such as `GRU-HAN, attention: MRR 0.5430 (0.5200 to 0.5600)`."""
     name, score = ", ".join(filter(None, (row.label, row.system.partition("/")[2]))), row.scores["mrr"]
     bounds = "" if score.low is None else f" ({score.low:.4f} to {score.high:.4f})"
     return plain_text(f"{name}: MRR {score.value:.4f}{bounds}")

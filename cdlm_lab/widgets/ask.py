@@ -1,7 +1,7 @@
-"""Boxes for texts of one's own, and a button that hands them to a model; its answer appears below.
+"""Text boxes for the user's own texts, and a button that passes them to a model, whose answer appears below.
 
-Boxes, buttons and sliders need a running kernel. Whatever a model cannot read is said in one line, in place
-of the answer before, which was to another text."""
+Boxes, buttons and sliders need a running kernel. If a model cannot read a text, a one-line message replaces
+the previous answer, which was for another text."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ HINT = "One document below the other, each under a line <code>== its {} ==</code
 
 
 class _LastLine(io.TextIOBase):
-    """A stream that shows the last line that was written, such as a bar, and nothing else."""
+    """A stream that shows only the last line written to it, such as a progress bar, in an HTML widget."""
 
-    encoding = "utf-8"  # bars are drawn with blocks, not with #
+    encoding = "utf-8"  # makes progress bars use block characters, not #
 
     def __init__(self, message: HTML) -> None:
         self._message = message
@@ -39,8 +39,8 @@ class _LastLine(io.TextIOBase):
 
 @contextlib.contextmanager
 def printed_in(message: HTML) -> Iterator[None]:
-    """Within, `message` shows the last line that is printed, so that a bar moves where a person looks; what a
-    click prints would go to JupyterLab's log. Afterwards it is empty."""
+    """Context in which `message` shows the last printed line, so that progress bars are visible: the output
+    of a click would go to JupyterLab's log. Afterwards `message` is empty."""
     message.value = "reading\u2026"
     try:
         with contextlib.redirect_stdout(_LastLine(message)):
@@ -51,8 +51,8 @@ def printed_in(message: HTML) -> Iterator[None]:
 
 @contextlib.contextmanager
 def asking(button: Button, message: HTML, *, clear: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Within, the button is off and `message` shows what is printed last; then the line of a ValueError, and
-    `clear` takes the answer before out of sight."""
+    """Context in which the button is disabled and `message` shows the last printed line. On ValueError, which
+    is not passed on, `message` then shows the error, and `clear` is called to remove the previous answer."""
     button.disabled, problem = True, ""
     try:
         with printed_in(message):
@@ -81,11 +81,11 @@ def _line_box(text: str, noun: str) -> ipywidgets.Text:
 
 
 class AnswerOnClick(VBox):
-    """Boxes with hints, a button, and below them the answer to what stands in the boxes. Nothing is asked
-    before a click, nor twice in a row.
+    """Widget of input boxes with hints, a button, and below them the answer. The model is asked on a click
+    only, and not again while the boxes are unchanged.
 
-    `answer` takes the values of the boxes and returns HTML; it may raise ValueError with a line for the
-    person who typed. `answered`: the answer to what stands in the boxes at first; "" = it is not known yet.
+    `answer` takes the values of the boxes and returns HTML; it may raise ValueError, whose one-line message
+    is shown to the user. `answered`: the answer to the initial values of the boxes; "" = not known yet.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class AnswerOnClick(VBox):
         self.boxes = [box for box in boxes if not isinstance(box, HTML)]
         self.button, self.message, self.answer = _button(description), HTML(), HTML(value=answered)
         self._answer_to = answer
-        self._answered = self._values() if answered else None  # what the answer in sight is the answer to
+        self._answered = self._values() if answered else None  # the values that the shown answer is for
         super().__init__([*boxes, self.button, self.message, self.answer])
         self.button.on_click(lambda button: self._on_click())
 
@@ -108,7 +108,7 @@ class AnswerOnClick(VBox):
 
     def _on_click(self) -> None:
         values = self._values()
-        if self.button.disabled or values == self._answered:  # the second of two clicks asks nothing new
+        if self.button.disabled or values == self._answered:  # such as the second of two clicks
             return
         with asking(self.button, self.message, clear=self._clear):
             self.answer.value = self._answer_to(*values)
@@ -126,7 +126,7 @@ def _filled(text: str, what: str, verb: str = "write one") -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnWords:
-    """What stands in the first box, what on each line of the second, and the description of the button."""
+    """Names of the text in the first box and of each line in the second, and the label of the button."""
 
     query: str
     candidate: str
@@ -145,7 +145,7 @@ def own_candidates_box(
     words: OwnWords = ANSWERS,
     answered: str = "",
 ) -> AnswerOnClick:
-    """A line for a question or a claim and a box for its candidates, one on each line that is not empty."""
+    """A line for a question or claim, and a box for its candidates, one per line; empty lines are skipped."""
 
     def find(query: str, candidates: str) -> str:
         query = _filled(query, words.query).strip()
@@ -165,8 +165,8 @@ def own_question_box(
     documents: str,
     answered: str = "",
 ) -> AnswerOnClick:
-    """A line for a question and a box for documents, each under a line with its title; `answer` takes the
-    question and (title, text) of each document."""
+    """Return a line for a question and a box for documents, each below a line with its title. `answer` takes
+    the question and a (title, text) pair for each document, and returns HTML."""
 
     def find(question: str, documents: str) -> str:
         return answer(_filled(question, "question"), pasted_documents(documents))
@@ -177,7 +177,7 @@ def own_question_box(
 
 
 def own_text_box(tag: Callable[[str], str], *, text: str, tagged: str = "") -> AnswerOnClick:
-    """A box for a text, such as a chapter, and its HTML by `tag`; `tagged` is that of the `text` at first."""
+    """A box for a text, such as a chapter, and its HTML by `tag`; `tagged`: HTML of the initial `text`."""
 
     def find(text: str) -> str:
         return tag(_filled(text, "text", "write or paste one"))
@@ -188,10 +188,10 @@ def own_text_box(tag: Callable[[str], str], *, text: str, tagged: str = "") -> A
 
 
 class ShownBelow:
-    """Controls, the button among them, and the answer to what they hold as ordinary output below them, which
-    stays in the notebook, or as `show` shows it. `answer` may raise ValueError with a line for the person."""
+    """Controls with a button, and the answer, as output below them that stays in the notebook or in `show`.
+    `answer` may raise ValueError, whose one-line message is shown to the user."""
 
-    keeps = False  # True = an answer stays in sight when the next one cannot be given
+    keeps = False  # True = the previous answer stays visible when the next one fails
 
     def __init__(
         self,
@@ -207,8 +207,8 @@ class ShownBelow:
         button.on_click(lambda button: self._on_click())
 
     def show(self) -> None:
-        """Show the controls and, below them, the answer to what is in them; a ValueError of that is raised,
-        so that a run without a person stops."""
+        """Display the controls and, below them, the answer for their initial values. Its ValueError is
+        raised, so that an unattended run stops."""
         display(self.box)
         with printed_in(self.message):
             answer = self._answer()
@@ -221,9 +221,9 @@ class ShownBelow:
 
 
 class OwnDocuments(ShownBelow):
-    """A box for documents with marked mentions, and the clusters that come of them; a slider puts the same
-    mentions together more or less readily. `find` takes the text and returns a function from a threshold, in
-    (0, 1), to the HTML of the clusters."""
+    """A box for documents with marked mentions, and the predicted coreference clusters; a slider sets the
+    clustering threshold for the same mentions. `find` takes the text and returns a function from a threshold,
+    in (0, 1), to the HTML of the clusters."""
 
     def __init__(
         self,
@@ -253,7 +253,7 @@ class OwnDocuments(ShownBelow):
         self.threshold.observe(lambda change: self._draw(), names="value")
 
     def _clusters(self) -> str:
-        self._clusters_at = None  # so that the slider draws nothing of a text before
+        self._clusters_at = None  # so that the slider draws no previous text's clusters
         self._clusters_at = self._find(self.text.value)
         return self._clusters_at(self.threshold.value)
 
@@ -263,13 +263,13 @@ class OwnDocuments(ShownBelow):
 
 
 class OwnPair(ShownBelow):
-    """Boxes for two documents, side by side where there is room, and what a matcher makes of the pair."""
+    """Boxes for two documents, side by side where there is room; `compare` returns the HTML of the result."""
 
     def __init__(
         self, first: str, second: str, *, compare: Callable[[str, str], str], show: Show | None = None
     ) -> None:
         layout = {"flex": "1 1 380px", "width": "auto", "flex_flow": "column", "align_items": "stretch"}
-        style = {"description_width": "fit-content"}  # a wider label would have its text at the right
+        style = {"description_width": "fit-content"}  # in a wider label the text would be on the right
         self.first, self.second = (
             _text_box(text, rows=10, description=name, layout=Layout(**layout), style=style)
             for text, name in ((first, "first document"), (second, "second document"))
@@ -285,8 +285,8 @@ DIRECTIONS = {"from the chosen words": "from", "to the chosen words": "to"}
 
 
 class ChosenSentences(ShownBelow):
-    """Lists of models, views and directions, and a button that draws what is chosen in the explorer: `draw`
-    takes the name of a model, `head` or `model`, `from` or `to`, and returns HTML."""
+    """Lists of models, views and directions, and a button that draws the explorer's selection in bertviz.
+    `draw` takes the name of a model, the view `head` or `model`, and `from` or `to`, and returns HTML."""
 
     keeps = True
 
@@ -302,11 +302,11 @@ class ChosenSentences(ShownBelow):
         super().__init__(lambda: draw(*(one.value for one in lists)), [row], button=button, show=show)
 
     def offer(self, models: Sequence[str]) -> None:
-        """List other models."""
+        """Replace the list of models, and select the last one."""
         self.model.options, self.model.value = list(models), models[-1]
 
     def show(self) -> None:
-        """Show the controls and, below them, the view of what is chosen, or a line on what to do."""
+        """Display the controls and, below them, the view of the selection, or a line that says what to do."""
         display(self.box)
         try:
             self._show(self._answer())

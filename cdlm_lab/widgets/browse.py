@@ -1,6 +1,6 @@
-"""Items to leaf through: lists to choose some of them, a list of those chosen, arrows, and the chosen one
-below. The controls need a running kernel; each task has a page that does without, such as
-`questions.questions_page`."""
+"""Widgets to browse items: filters, a list of the items that pass them, buttons for the previous and the next
+item, and the current item below. The controls need a running kernel; each task also has a page that works
+without one, such as `questions.questions_page`."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from cdlm_lab.widgets.rankings import OUTCOMES, ReadRanking, ranking_html
 from cdlm_lab.widgets.tagged import ReadSentence, labels_of_reads, tagged_sentence_html
 from cdlm_lab.widgets.verdicts import ReadClaim, verdict_html
 
-LONGEST = 90  # characters of an item in the list
-LONGEST_PART = 40  # characters of a word or of the name of a document in their lists
-# Name of a list -> its entries, before which stands "all" -> whether an item is left by the entry.
+LONGEST = 90  # characters of an item in the list of items
+LONGEST_PART = 40  # characters of a word, or of a document's name, in their lists
+# Name of a filter -> its entries, to which "all" is added -> whether an item passes that entry.
 Filters = Mapping[str, Mapping[str, Callable[[Any], bool]]]
 
 
 class Leafing(VBox):
-    """The controls and what they show.
+    """Widget that filters items and shows one of them.
 
-    An entry of a list of `filters` says how many items it would leave, given the other lists. The item that
-    is seen stays as long as it is among those chosen, and comes back after a choice without items.
+    Each entry of a filter shows how many items would pass it, given the other filters. The current item stays
+    as long as it passes all filters, and is restored after a choice that left no items.
 
     Args:
-        noun: what an item is, such as "question".
-        text, right: what `picker`, the list of items, says of one: a text, and whether the model was right.
-        html: an item as HTML, for `view`.
-        wide: lists that need more room -> width of the list, and of its name.
+        noun: what an item is called, such as "question".
+        text, right: what `picker`, the list of items, shows of one: a text, and whether the model was right.
+        html: renders an item as HTML, for `view`.
+        wide: filters that need more room -> width of the filter and of its name, in CSS.
     """
 
     def __init__(
@@ -50,10 +50,10 @@ class Leafing(VBox):
         check_some(items, noun)
         super().__init__()
         self._items, self._noun, self._text, self._right, self._html = items, noun, text, right, html
-        self._chosen: list[int] = []  # numbers of the items that all lists leave
-        self._last = 0  # number of the item that is seen, or was seen last
-        self._seen: int | None = -1  # number of the item that is seen; -1 = nothing was shown yet
-        self._filling = False  # True while lists are filled anew, which is no choice of the person's
+        self._chosen: list[int] = []  # indices of the items that pass all filters
+        self._last = 0  # index of the current item, or of the last one if none is shown now
+        self._seen: int | None = -1  # index of the current item; None = none, -1 = nothing was shown yet
+        self._filling = False  # True while lists are refilled, so that this is not taken for a user's choice
         self.filters = {
             name: _list(name, ["all", *entries], *(wide or {}).get(name, ("205px", "56px")))
             for name, entries in filters.items()
@@ -76,7 +76,7 @@ class Leafing(VBox):
         self.next.on_click(lambda button: self._step(1))
 
     def choose_by(self, filters: Filters) -> None:
-        """Take other meanings for the entries of the lists; what is chosen and seen stays, if it can."""
+        """Redefine the filters; their names and entries stay. Choices and current item stay if they can."""
         every = dict(enumerate(self._items))
         self._left = {
             name: {"all": frozenset(every)}
@@ -90,12 +90,12 @@ class Leafing(VBox):
         self._choose()
 
     def show_item(self, item: Any | None) -> None:
-        """Show an item; None = none is left."""
+        """Show an item; None = no item passes the filters."""
         none = f'No {self._noun} is like that; choose "all" in one of the lists above.'
         self.view.value = div(none, MUTED) if item is None else self._html(item)
 
     def _choose(self) -> None:
-        """Fill all lists anew; go on with the item that was seen, or with the first of those chosen."""
+        """Refill all lists; show the last item again, or the first one that passes if that does not."""
         if self._filling:
             return
         self._filling = True
@@ -117,7 +117,7 @@ class Leafing(VBox):
         self._pick()
 
     def _pick(self) -> None:
-        """Show the item that the list of items names, if any."""
+        """Show the item that is chosen in the list of items, if any."""
         if self._filling:
             return
         number, count = self.picker.value, len(self._chosen)
@@ -132,7 +132,7 @@ class Leafing(VBox):
 
     def _step(self, by: int) -> None:
         place = -1 if self.picker.value is None else self._chosen.index(self.picker.value) + by
-        if 0 <= place < len(self._chosen):  # a second click may come before the button is seen to be off
+        if 0 <= place < len(self._chosen):  # a second click may come before the button is disabled
             self.picker.value = self._chosen[place]
 
 
@@ -142,11 +142,11 @@ def _list(name: str, entries: Sequence[Any], width: str, description_width: str)
 
 
 def fill_list(part: Dropdown, entries: Sequence[tuple[str, object]], value: object) -> None:
-    """New entries for a list; the browser learns of them and of the value at once."""
+    """Replace the entries and the value of a list; the browser receives both in one message."""
     with part.hold_sync():
         if list(part.options) != list(entries):
-            part.options = list(entries)  # this chooses the first
-        if value is None:  # as a value None chooses nothing, also where an entry has it
+            part.options = list(entries)  # ipywidgets then selects the first
+        if value is None:  # the value None would select nothing, even if an entry has this value
             part.index = next((place for place, entry in enumerate(entries) if entry[1] is None), None)
         else:
             part.value = value
@@ -161,7 +161,7 @@ def _right_or_wrong(attribute: str) -> dict[str, Callable[[Any], bool]]:
 
 
 def question_browser(reads: Sequence[ReadQuestion]) -> Leafing:
-    """Questions, by answer, support and kind; right is what matches exactly."""
+    """Return a browser of questions, filtered by answer, support and kind; right means an exact match."""
     return Leafing(
         reads,
         noun="question",
@@ -177,7 +177,7 @@ def question_browser(reads: Sequence[ReadQuestion]) -> Leafing:
 
 
 def verdict_browser(reads: Sequence[ReadClaim], *, shares: str) -> Leafing:
-    """Claims, by verdict, gold and predicted label; `shares` is what the shares of sentences are."""
+    """Browse claims by verdict, gold and predicted label; `shares`: the legend's text for sentence shares."""
     labels = list(dict.fromkeys(label for read in reads for label in read.probabilities))
     of_labels = {
         name: {visible(label): _is(name, label) for label in labels} for name in ("gold", "predicted")
@@ -193,15 +193,15 @@ def verdict_browser(reads: Sequence[ReadClaim], *, shares: str) -> Leafing:
     )
 
 
-# Entry of the list -> how many candidates, from and to; a group of the paper has five.
+# Entry of the filter -> least and greatest number of candidates; a group of the MSPP paper has five.
 _SIZES = {"up to 5": (1, 5), "6 to 10": (6, 10), "11 to 20": (11, 20), "more than 20": (21, math.inf)}
 
 
 class RankingBrowser(Leafing):
-    """Questions with the candidates as each `system` of a list ranks them (`beside` is its last), by what
-    became of them and by how many candidates there are: "repaired" leaves the questions on which the system
-    put a right answer on top and `beside` did not, "broken" the opposite. All questions need scores of the
-    same systems, `beside` among them."""
+    """Browser of questions whose candidates are ranked by a `system`, which is chosen in a list and compared
+    with `beside`, the last in it. Filters: outcome and number of candidates; "repaired" passes questions
+    whose first candidate is right by the system and wrong by `beside`, "broken" the opposite. Raises
+    ValueError unless all questions have scores of the same systems, `beside` among them."""
 
     def __init__(self, reads: Sequence[ReadRanking], *, beside: str) -> None:
         check_some(reads, "question")
@@ -241,11 +241,11 @@ class RankingBrowser(Leafing):
 
 
 class TaggedBrowser(Leafing):
-    """Sentences, by how they were tagged and by document, and a list of the `words` of the one that is seen,
-    whose value is the number of one, None = none is chosen; below them that sentence with the occurrences of
-    the word. The list is off where the model attended to no occurrences. A sentence is right if exactly its
-    gold spans were predicted; "with entities" leaves those with a span, gold or predicted. `labels`: those
-    that have a colour, in their order; () = those of the sentences."""
+    """Browser of tagged sentences, filtered by correctness and document. The list `words` has the words of
+    the current sentence; its value is a word's index, None = none. Below is the sentence with the occurrences
+    of that word. The list is disabled if the model attended to no occurrences. A sentence is right if exactly
+    its gold spans were predicted; "with entities" passes those with a gold or predicted span. `labels`: those
+    with a colour, in order; () = those of the sentences."""
 
     def __init__(self, reads: Sequence[ReadSentence], *, labels: Sequence[str] = ()) -> None:
         self._read: ReadSentence | None = None
@@ -258,7 +258,7 @@ class TaggedBrowser(Leafing):
             noun="sentence",
             filters={
                 "show": tagged | {"with entities": lambda read: bool(read.predicted or read.gold)},
-                # Numbered, so that names are unlike all others and unlike "all".
+                # Numbered, so that names differ from each other and from "all".
                 "document": {f"{n}. {one_line(d, LONGEST_PART)}": _is("document", d) for n, d in documents},
             },
             text=lambda read: joined(word.word for word in read.words),
@@ -270,8 +270,8 @@ class TaggedBrowser(Leafing):
         self.words.observe(lambda change: self._choose_word(), names="value")
 
     def show_item(self, item: ReadSentence | None) -> None:
-        """Another sentence, with the words of its own."""
-        self._read = None  # while words are listed anew nothing is drawn
+        """Show another sentence and list its words; None = no sentence passes the filters."""
+        self._read = None  # nothing is drawn while the list of words is refilled
         entries, first, words = [], None if item is None else item.first_choice, item.words if item else ()
         if item is not None and first is None:
             entries.append(("choose a word", None))

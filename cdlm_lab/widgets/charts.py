@@ -1,8 +1,8 @@
-"""The one style that all plotly figures of the lab have, and figures of pretraining and of attention:
-perplexities, losses, ranks of attended words, heads.
+"""The common style of all plotly figures, and the figures of pretraining and of attention: perplexities,
+losses, percentile ranks of attended words, heads.
 
-A picture in a saved notebook cannot know the theme it will be opened in: grounds are transparent, text and
-grid are middle greys, and every colour is backed by a symbol, a line or a word."""
+A figure in a saved notebook cannot know whether it will be opened in a light or a dark theme: backgrounds are
+transparent, text and grid are middle greys, and every colour is accompanied by a symbol, a line or a word."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from cdlm_lab.widgets.live_curve import smoothed, thinned, ticks
 from cdlm_lab.widgets.score_tables import RANK_CELLS, pairs_in_words
 from cdlm_lab.widgets.tables import PERPLEXITY
 
-SORTS = ("positive", "negative")  # the two mentions of a pair corefer, or they do not
+SORTS = ("positive", "negative")  # pairs of mentions that corefer, and pairs that do not
 KIND_NAMES = {"event": "events", "entity": "entities"}
-LONGEST_NAME = 24  # characters
+LONGEST_NAME = 24  # characters of a name where space is limited
 SYMBOLS = tuple(html.VARIANT_SYMBOLS.values())
 
 _AXIS = {
@@ -55,7 +55,7 @@ TEMPLATE = go.layout.Template(
         "hoverlabel": {"font": {"family": html.FONT}},
         "hovermode": "closest",
         "annotationdefaults": {"font": {"color": TEXT}},
-        # Upright, beside the title; plotly's own ground is half black, as it takes clear paper for black.
+        # Vertical, beside the title; plotly's default background is half black on transparent paper.
         "modebar": {
             "orientation": "v",
             "bgcolor": "rgba(0,0,0,0)",
@@ -70,8 +70,8 @@ TEMPLATE = go.layout.Template(
 def lay_out(
     figure: go.Figure, *, title: str, x: str = "", y: str = "", height: int = 420, **layout: Any
 ) -> go.Figure:
-    """The look of a figure; `title` is plain text, `x` and `y` name axes in markup, `layout` is plotly's."""
-    save_as_svg()  # here, as what it loads takes a second
+    """Style a figure. `title`: plain text; `x`, `y`: axis titles in markup; `layout`: plotly's options."""
+    save_as_svg()  # called here, because what it loads takes a second
     if x:
         figure.update_xaxes(title_text=x)
     if y:
@@ -81,18 +81,18 @@ def lay_out(
 
 
 def rows_of_an_axis(labels: Sequence[str], *, room: tuple[float, float] = (0.5, 0.5)) -> dict[str, Any]:
-    """An axis with labels (markup) at the places 0, 1, ..., and room before the first and after the last."""
+    """Axis options with labels (markup) at 0, 1, ..., and `room` before the first and after the last."""
     ends = [-room[0], len(labels) - 1 + room[1]]
     return {"tickvals": list(range(len(labels))), "ticktext": labels, "range": ends, "showgrid": False}
 
 
 def plain_text(text: str) -> str:
-    """Text in which plotly finds none of the tags it would draw, and no invisible characters."""
+    """Escape text so that plotly interprets none of it as markup; invisible characters become visible."""
     return escape(html.visible(text), quote=False)
 
 
 def short_name(name: str) -> str:
-    """A name where room is short; hovering shows the whole of it."""
+    """Return a name, truncated for places of limited space; the full name appears on hovering."""
     return plain_text(shortened(name, LONGEST_NAME))
 
 
@@ -101,18 +101,18 @@ def _named(variant: str) -> str:
 
 
 def small(text: str) -> str:
-    """A second line of a label, in small print; `text` is markup."""
+    """Return a second line for a label, in small type; `text` is plotly's markup."""
     return f'<br><span style="font-size:11px;font-weight:normal">{text}</span>'
 
 
 def faded(colour: str, opacity: float) -> str:
-    """A colour `#rrggbb` as rgba."""
+    """Convert a colour `#rrggbb` to rgba with the given opacity."""
     red, green, blue = bytes.fromhex(colour[1:])
     return f"rgba({red},{green},{blue},{opacity})"
 
 
 def line_style(place: int) -> dict[str, Any]:
-    """How a line of several is drawn; no two have one colour and one symbol up to 40 lines."""
+    """Return the style of the line of index `place`; up to 40 lines differ in colour or symbol."""
     colour, symbol = HUES[place % len(HUES)], SYMBOLS[place % len(SYMBOLS)]
     marker = {"color": colour, "symbol": symbol, "size": 9}
     return {"mode": "lines+markers", "line": {"color": colour, "width": 2}, "marker": marker}
@@ -121,7 +121,7 @@ def line_style(place: int) -> dict[str, Any]:
 def interval(
     values: Sequence[float], lows: Iterable[float], highs: Iterable[float], *, color: str, **layout: Any
 ) -> dict[str, Any]:
-    """Error bars from `lows` to `highs`, without ends unless `layout` says so."""
+    """Return error bars from `lows` to `highs`, without caps unless `layout` sets a `width`."""
     array = [round(high - value, 6) for value, high in zip(values, highs, strict=True)]
     below = [round(value - low, 6) for value, low in zip(values, lows, strict=True)]
     bars = {"color": color, "thickness": 2.5, "width": 0} | layout
@@ -129,7 +129,7 @@ def interval(
 
 
 def marks(x: Sequence[Any], y: Sequence[Any], words: str | Sequence[str] = "", **style: Any) -> go.Scatter:
-    """Points, lines or texts; `words` appear on hovering, and without them nothing does."""
+    """Return a trace of points, lines or texts; `words` appear on hovering, "" = nothing appears."""
     hover = {"hovertext": words, "hoverinfo": "text"} if words else {"hoverinfo": "skip"}
     return go.Scatter(x=x, y=y, **hover, **style)
 
@@ -137,8 +137,8 @@ def marks(x: Sequence[Any], y: Sequence[Any], words: str | Sequence[str] = "", *
 def checked_array(
     name: str, values: Any, *, shape: str, low: float, high: float, gaps: bool = True
 ) -> np.ndarray:
-    """Numbers as an array of the axes that `shape` names, such as `(pairs,)`, between `low` and `high`;
-    `gaps`: True = it may have NaN, for what was not measured, but no axis is empty."""
+    """Return a float array; ValueError unless it has the axes of `shape`, such as `(pairs,)`, and lies in
+    [low, high]. `gaps`: True = NaN (not measured) is allowed, but an empty array is not."""
     array = np.asarray(values, dtype=float)
     if array.ndim != len(shape.strip("(),").split(",")) or (gaps and not array.size):
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
@@ -148,10 +148,10 @@ def checked_array(
 
 
 def perplexity_figure(scores: Iterable[Score], *, title: str = "") -> go.Figure:
-    """Dot and 95% interval for each variant, in paper order, on a logarithmic axis; lower is better.
+    """Plot perplexity (lower is better) and 95% interval per variant, in the paper's order, on a log axis.
 
-    A second panel with the cross-document tokens is added where any variant has them. `scores`: rows of a
-    report. Raises ValueError: there is no perplexity.
+    A second panel with the perplexity of cross-document tokens is added if any variant has it. `scores`: rows
+    of a report. Raises ValueError if no row is a perplexity.
     """
     named = {(score.metric, score.system): score for score in scores}
     ordered = paper_order(system for metric, system in named if metric == "perplexity")
@@ -181,7 +181,7 @@ def perplexity_figure(scores: Iterable[Score], *, title: str = "") -> go.Figure:
             col=column,
         )
     names = [_named(variant) for variant in ordered][::-1]
-    # There is room for the number above the topmost dot.
+    # Leave room for the number above the topmost dot.
     ends = [-0.6, len(ordered) - 0.35]
     figure.update_yaxes(categoryorder="array", categoryarray=names, range=ends, showgrid=False, ticks="")
     figure.update_yaxes(tickfont_size=14)
@@ -208,8 +208,8 @@ def _dot(score: Score, colour: str) -> go.Scatter:
 
 
 def logarithmic_ticks(low: float, high: float) -> list[float]:
-    """Round numbers in [low, high] for a logarithmic axis: 1, 2, 5 times powers of ten over a decade or more,
-    evenly spaced round numbers over less."""
+    """Return round numbers in [low, high] for a logarithmic axis: 1, 2, 5 times powers of ten over a decade
+    or more (powers of ten alone over three), evenly spaced numbers over less."""
     if not 0 < low < high:
         raise ValueError(f"a logarithmic axis needs 0 < low < high, got {low} and {high}")
     if high / low < 10:
@@ -220,13 +220,13 @@ def logarithmic_ticks(low: float, high: float) -> list[float]:
 
 
 class LearningCurve(NamedTuple):
-    """The losses of one training on validation, and how many tokens were read before each."""
+    """The validation losses of one training run, and how many training tokens were read before each."""
 
     variant: str
     name: str  # of the run
     seed: int
     tokens: Sequence[int]
-    losses: Sequence[float]  # nats for each masked token
+    losses: Sequence[float]  # in nats per masked token
 
 
 _DASHES = ("solid", "dash", "dot", "dashdot")
@@ -234,9 +234,9 @@ _COMPARED_WITH = "local-cdlm"
 
 
 def learning_figure(curves: Sequence[LearningCurve], *, title: str = "") -> go.Figure:
-    """The loss on validation by tokens read, a line for each training, in the colour of its variant and
-    dashed by its seed. Below, the loss of those that go on from a base minus that of Local CDLM of the same
-    seed, if there is one of each: where a line crosses zero, it passes Local CDLM."""
+    """Plot validation loss by training tokens, one line per training run, coloured by variant and dashed by
+    seed. A second panel shows the loss of each variant that continues from a base model minus that of Local
+    CDLM of the same seed, if there is exactly one: below zero a variant is better than Local CDLM."""
     seeds = sorted({curve.seed for curve in curves})
     dashes = {seed: _DASHES[place % len(_DASHES)] for place, seed in enumerate(seeds)}
     colours = variant_colours(paper_order(curve.variant for curve in curves))
@@ -256,7 +256,7 @@ def learning_figure(curves: Sequence[LearningCurve], *, title: str = "") -> go.F
         figure.update_yaxes(title_text="the same, minus Local CDLM", row=2, col=1)
         figure.add_hline(y=0, row=2, col=1, line={"color": colours[_COMPARED_WITH], "width": 2})
     x, height = "million tokens read", 720 if further else 460
-    # room for two rows of the legend
+    # leave room for two rows of the legend
     return lay_out(figure, title=title, x=x, height=height, margin_t=108).update_xaxes(rangemode="tozero")
 
 
@@ -274,19 +274,19 @@ def _learning_line(curve: LearningCurve, line: Mapping[str, Any], more: str) -> 
 
 
 def _against_local(curve: LearningCurve, curves: Sequence[LearningCurve]) -> LearningCurve | None:
-    """A training minus the one of Local CDLM that has its seed, as far as both went; None if it is that, or
-    a base, or there is none or several."""
+    """Subtract the losses of Local CDLM of the same seed, where both have tokens. None for Local CDLM and
+    Longformer themselves, unless just one curve of Local CDLM has this seed, or without overlap."""
     local = [one for one in curves if (one.variant, one.seed) == (_COMPARED_WITH, curve.seed)]
     if len(local) != 1 or curve.variant in (_COMPARED_WITH, "longformer"):
         return None
     tokens = np.asarray(curve.tokens)
-    # Batches are not all equally full: the last looks of two trainings lie some hundred tokens apart.
+    # Batches are not equally full, so the last validations of two trainings are some hundred tokens apart.
     both = (tokens >= 0.99 * local[0].tokens[0]) & (tokens <= 1.01 * local[0].tokens[-1])
     losses = np.asarray(curve.losses) - np.interp(tokens, local[0].tokens, local[0].losses)
     return curve._replace(tokens=tokens[both].tolist(), losses=losses[both].tolist()) if any(both) else None
 
 
-# loss -> what it is of, and its unit
+# loss -> its title and its unit
 _LOSSES = {
     "mlm": ("masked words (MLM)", "nats for each masked token"),
     "mspp": ("candidates of the same paragraph (MSPP)", "nats for each candidate"),
@@ -294,13 +294,13 @@ _LOSSES = {
 
 
 def pretraining_losses_figure(records: Sequence[Mapping[str, Any]], *, right: float) -> go.Figure:
-    """The losses of masked words and of which sentences share a paragraph (Di Liello et al. 2022, section
-    3.4): lines are training, smoothed; diamonds are validation; dashed is where MSPP would be if the share
-    `right` of candidates of the same paragraph, such as k_1 / k, were all that the model knew. The loss of
-    masked words is left out where none were masked, so that it is 0 throughout.
+    """Plot the MLM loss and the MSPP loss, which predicts the sentences of the same paragraph (Di Liello et
+    al. 2022, section 3.4). Lines: training, smoothed; diamonds: validation; dashed: the MSPP loss of a model
+    that always predicts the probability `right`, the proportion of candidates of the same paragraph, such as
+    k_1 / k. The MLM loss is omitted if nothing was masked, so that it is 0 throughout.
 
     `records` of a run have `step` with `loss_mlm` and `loss_mspp`, or with `eval_loss_mlm` and
-    `eval_loss_mspp`; what is missing or None is passed over."""
+    `eval_loss_mspp`; missing values and None are ignored. ValueError: neither loss has values."""
     if not 0 < right < 1:
         raise ValueError(f"right is {right}; the share of right candidates lies in (0, 1)")
     courses = {
@@ -324,7 +324,7 @@ def pretraining_losses_figure(records: Sequence[Mapping[str, Any]], *, right: fl
             ("validation", validation, validated),
         ):
             hover = f"{loss.upper()}, {kind.split(',')[0]}<br>step %{{x:,}}: %{{y:.3f}}<extra></extra>"
-            in_legend = {"name": kind, "legendgroup": kind, "showlegend": row == 1}  # which is of both losses
+            in_legend = {"name": kind, "legendgroup": kind, "showlegend": row == 1}  # one for both losses
             y = [round(float(value), 4) for value in y]
             figure.add_scatter(x=x, y=y, hovertemplate=hover, row=row, col=1, **in_legend, **style)
         figure.update_yaxes(title_text=_LOSSES[loss][1], row=row, col=1)
@@ -343,17 +343,17 @@ def _course(records: Iterable[Mapping[str, Any]], key: str) -> tuple[list[int], 
 
 
 PANELS_A_ROW = 3
-_GRID = np.arange(101.0)  # a density is known at the ranks 0, 1, ..., 100
-# Vermilion to blue, both from Okabe and Ito; around zero the ground shows through, be it light or dark.
+_GRID = np.arange(101.0)  # densities are computed at the ranks 0, 1, ..., 100
+# Vermilion to blue, both from Okabe and Ito; nearly transparent around zero, for light and dark pages.
 _DIVERGING = ("213,94,0,1", "222,130,50,0.62", "128,128,128,0.16", "70,145,205,0.62", "20,115,195,1")
 
 
 def density(ranks: np.ndarray) -> np.ndarray:
-    """The smoothed distribution of (pairs,) percentile ranks at 0, 1, ..., 100, per rank; its integral is 1.
+    """Estimate the density of (pairs,) percentile ranks at 0, 1, ..., 100; its integral is 1.
 
-    A Gaussian kernel density over ranks rounded to whole ones; its mass beyond the ends is mirrored back. The
-    width of the kernel follows Silverman's rule, `0.9 min(sd, IQR / 1.34) n^(-1/5)` (Density Estimation,
-    1986, eq. 3.31), held between 2.5 and 12 ranks."""
+    A Gaussian kernel density of the ranks, rounded to integers; mass beyond the ends is mirrored back. The
+    bandwidth follows Silverman's rule, `0.9 min(sd, IQR / 1.34) n^(-1/5)` (Density Estimation, 1986, eq.
+    3.31), clipped to 2.5 to 12 ranks."""
     if not len(ranks):
         raise ValueError("no ranks have no density")
     lower, upper = np.percentile(ranks, [25, 75])
@@ -367,12 +367,12 @@ def density(ranks: np.ndarray) -> np.ndarray:
 
 
 def rank_distributions(ranks: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "") -> go.Figure:
-    """How percentile ranks spread over pairs: a row for each variant, a panel for each kind.
+    """Plot the distribution of percentile ranks over pairs: one row per variant, one panel per kind.
 
-    Above the line of a row stand the pairs that corefer, below it those that do not. All areas are equal, and
-    one scale of heights holds for the whole figure. A tick marks each mean, which is written at the right.
-    `ranks`: variant -> name of RANK_CELLS -> (pairs,) percentile ranks of the targets, 0 to 100; missing and
-    empty ones are left out."""
+    The density of pairs that corefer is above the line of a row, that of the others below. All areas are
+    equal and all heights have the same scale. A tick marks each mean, whose value is on the right. `ranks`:
+    variant -> name of RANK_CELLS -> (pairs,) percentile ranks of the targets, 0 to 100; missing and empty
+    ones are omitted."""
     shown = {variant: _checked_ranks(variant, ranks[variant]) for variant in paper_order(ranks)}
     measured = {cell for cells in shown.values() for cell in cells}
     kinds = [kind for kind in KIND_NAMES if any(f"{sort}/{kind}" in measured for sort in SORTS)]
@@ -383,7 +383,7 @@ def rank_distributions(ranks: Mapping[str, Mapping[str, np.ndarray]], *, title: 
     figure = make_subplots(**panels, shared_xaxes=True, column_titles=titles)
     curves = {(v, cell): density(values) for v, cells in shown.items() for cell, values in cells.items()}
     highest = max(float(curve.max()) for curve in curves.values())
-    colours, deepest = variant_colours(shown), 0.5  # half the height is room enough for a number
+    colours, deepest = variant_colours(shown), 0.5  # half the height leaves enough room for a number
     for (variant, cell), curve in curves.items():
         sort, _, kind = cell.partition("/")
         above = sort == "positive"
@@ -398,7 +398,7 @@ def rank_distributions(ranks: Mapping[str, Mapping[str, np.ndarray]], *, title: 
         figure.add_traces(half, rows=list(shown).index(variant) + 1, cols=kinds.index(kind) + 1)
     upper, lower = "above the line: same event or entity", "below it: different"
     legend = {"triangle-up": upper, "triangle-down": lower, "line-ns-open": "tick and number: mean"}
-    for symbol, name in legend.items():  # entries of the legend alone
+    for symbol, name in legend.items():  # traces without points, for the legend
         marker = {"symbol": symbol, "size": 9, "color": TEXT}
         figure.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=name, row=1, col=1)
     _lay_out_distributions(figure, list(shown), title, deepest)
@@ -415,7 +415,7 @@ def _checked_ranks(variant: str, cells: Mapping[str, np.ndarray]) -> dict[str, n
 
 
 def _column_title(kind: str, variants: Collection[Mapping[str, np.ndarray]]) -> str:
-    """The kind, and under it how many pairs of each sort there are."""
+    """Return the title of a panel: its kind, and below it the numbers of pairs that corefer or do not."""
     counts = []
     for sort in SORTS:
         lengths = [len(cells[f"{sort}/{kind}"]) for cells in variants if f"{sort}/{kind}" in cells]
@@ -424,8 +424,8 @@ def _column_title(kind: str, variants: Collection[Mapping[str, np.ndarray]]) -> 
 
 
 def _half_violin(ranks: np.ndarray, *, heights: np.ndarray, colour: str, name: str) -> list[go.Scatter]:
-    """The area under one density (`heights` below zero for the lower half), the tick at the mean, and the
-    mean in figures at the right; `name` begins the words shown on hovering, in plotly's markup."""
+    """Return the traces of one density: its area (`heights` are negative for the lower half), the tick at the
+    mean, and the mean's value on the right. `name` (plotly's markup) begins the text shown on hovering."""
     mean, side = float(ranks.mean()), 1 if heights.max() > 0 else -1
     words = f"mean {mean:.1f}, median {float(np.median(ranks)):.1f}, {pairs_in_words([len(ranks)])}"
     words, height = f"{name}<br>{words}", round(float(np.interp(mean, _GRID, heights)), 3)
@@ -440,7 +440,7 @@ def _half_violin(ranks: np.ndarray, *, heights: np.ndarray, colour: str, name: s
 
 def _lay_out_distributions(figure: go.Figure, variants: Sequence[str], title: str, deepest: float) -> None:
     above, below, room = 96 if title else 60, 112, 78 * len(variants)
-    # The axis ends where there is room for the means.
+    # The axis is extended to the right to leave room for the means.
     figure.update_xaxes(range=[0, 111], tickvals=[0, 25, 50, 75, 100], showticklabels=False, ticks="")
     figure.update_xaxes(showticklabels=True, ticks="outside", title_text="percentile rank", row=len(variants))
     line = {"showgrid": False, "zeroline": True, "ticklabelstandoff": 6}
@@ -455,10 +455,10 @@ def _lay_out_distributions(figure: go.Figure, variants: Sequence[str], title: st
 
 
 def head_maps(maps: Mapping[str, np.ndarray], *, title: str = "") -> go.Figure:
-    """Which heads rank coreferring targets higher than others: a panel for each variant, one scale for all.
+    """Plot which heads rank coreferring targets above others: a heat map per variant, with a common scale.
 
-    `maps`: variant -> (layers, heads) mean rank of the targets that corefer minus that of those that do not,
-    in percentage points; NaN = not measured, drawn as a small cross."""
+    `maps`: variant -> (layers, heads), mean percentile rank of targets that corefer minus that of targets
+    that do not, in percentage points; NaN = not measured, drawn as a small cross."""
     form = {"shape": "(layers, heads)", "low": -100, "high": 100}
     shown = {
         variant: checked_array(f"{variant}: differences of ranks", maps[variant], **form)
@@ -477,7 +477,7 @@ def head_maps(maps: Mapping[str, np.ndarray], *, title: str = "") -> go.Figure:
         for trace in _map_traces(variant, values):
             figure.add_trace(trace, **where)
         layers, heads = values.shape
-        below = "head" if place + columns >= len(shown) else None  # no panel stands under this one
+        below = "head" if place + columns >= len(shown) else None  # there is no panel below this one
         figure.update_xaxes(tickvals=_numbers(heads), range=[0.5, heads + 0.5], title_text=below, **where)
         side = "layer" if where["col"] == 1 else None
         figure.update_yaxes(tickvals=_numbers(layers), range=[0.5, layers + 0.5], title_text=side, **where)
@@ -495,7 +495,7 @@ def head_maps(maps: Mapping[str, np.ndarray], *, title: str = "") -> go.Figure:
 
 
 def _map_traces(variant: str, values: np.ndarray) -> list[go.Heatmap | go.Scatter]:
-    """The map of one variant, and crosses where nothing was measured."""
+    """Return the heat map of one variant, and crosses where nothing was measured."""
     where = f"{_named(variant)}<br>layer %{{y}}, head %{{x}}: "
     squares = {"x0": 1, "dx": 1, "y0": 1, "dy": 1, "xgap": 1, "ygap": 1}
     measured = go.Heatmap(
@@ -516,7 +516,7 @@ def _map_traces(variant: str, values: np.ndarray) -> list[go.Heatmap | go.Scatte
 
 
 def _difference_in_words(difference: float) -> str:
-    """12.34 -> `12.3 points higher`, -3 -> `3.0 points lower`."""
+    """Write a difference of ranks: 12.34 -> `12.3 points higher`, -3 -> `3.0 points lower`; NaN -> ""."""
     if math.isnan(difference):
         return ""
     size = f"{abs(difference):.1f}"
@@ -535,6 +535,6 @@ def _difference_axis(largest: float) -> dict[str, Any]:
 
 
 def _numbers(count: int) -> list[int]:
-    """Numbers of some layers or heads, first and last among them if they can be: 12 -> 1, 3, 6, 9, 12."""
+    """Choose ticks for layers or heads, with the first and, if possible, the last: 12 -> 1, 3, 6, 9, 12."""
     step = 1 if count <= 6 else math.ceil(count / 4)
     return sorted({1, *range(step, count + 1, step)})

@@ -1,10 +1,10 @@
-"""What a coreference system made: its clusters as cards, the pairs of mentions that it got wrong, and the
-tree of the order in which mentions were joined.
+"""Views of a coreference system's output: its predicted clusters as cards, the pairs of mentions that it got
+wrong, and a dendrogram of its agglomerative clustering.
 
-In a card, the gold cluster with most of the mentions is the one that the card is about; a mention of another
-gold cluster gets a dashed line, a sign and a name. Ten mentions merged with ten others by mistake are a
-hundred wrong pairs that say the same: of the pairs between the same two gold clusters (of one, if it was
-split) the worst is shown and the others are counted."""
+The main gold cluster of a card is the one with most of its mentions; a mention of another gold cluster gets a
+dashed line, a sign and the cluster's name. Ten mentions wrongly merged with ten others make a hundred wrong
+pairs with the same cause, so of all wrong pairs between the same two gold clusters (or within one that was
+split) only the worst is shown, and the others are counted."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from cdlm_lab.widgets import charts, html
 from cdlm_lab.widgets.charts import marks, plain_text
 from cdlm_lab.widgets.html import GLOBAL, MUTED, UNKNOWN, ShownMention, counted, div, escaped, gold_chip, span
 
-IN_SIGHT = 5  # mentions of the main gold cluster, and as many others, that a card shows unfolded
-IN_FOLD = 80  # mentions below its fold
-LONGEST_TITLE = 48  # characters
-CHIPS = 8  # gold clusters that the head of a card names
-MOST_CLUSTERS = 40  # of several mentions, and as many of one
-MOST_PAIRS = 20  # rows of wrong pairs in each of two tables
+IN_SIGHT = 5  # most mentions of the main gold cluster, and most others, that a card shows unfolded
+IN_FOLD = 80  # most further mentions that a card shows when it is unfolded
+LONGEST_TITLE = 48  # characters of a card's title
+CHIPS = 8  # most gold clusters that are named at the top of a card
+MOST_CLUSTERS = 40  # most clusters of several mentions that are shown, and most singletons
+MOST_PAIRS = 20  # most rows of wrong pairs in each of the two tables
 Colours = Mapping[str | None, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCluster:
-    """Mentions that a system put together, in the order to show them; no two clusters share a name."""
+    """A predicted cluster: its mentions in the order to show them, and a name that no other cluster has."""
 
     name: str
     mentions: tuple[ShownMention, ...]
@@ -45,13 +45,13 @@ class ShownCluster:
 
     @property
     def golds(self) -> Counter[str | None]:
-        """How many of the mentions each gold cluster has, most first, ties in the order of the mentions."""
+        """Number of mentions from each gold cluster, largest first; ties are in the order of the mentions."""
         return Counter(dict(Counter(mention.gold for mention in self.mentions).most_common()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairError:
-    """Two mentions and the probability, in [0, 1], that the scorer gives them to corefer."""
+    """A wrongly clustered pair of mentions, and the scorer's probability, in [0, 1], that they corefer."""
 
     first: ShownMention
     second: ShownMention
@@ -62,16 +62,16 @@ class PairError:
 
 
 def clusters_html(clusters: Sequence[ShownCluster]) -> str:
-    """The clusters as one block of HTML, largest first, at most MOST_CLUSTERS of them; clusters of one
-    mention, as many at most, are a folded list at the end. `clusters`: all that a system made, so that the
-    page can say where the rest of a gold cluster is."""
+    """Return the predicted clusters as one block of HTML, largest first, at most MOST_CLUSTERS, then a folded
+    list of at most as many singletons. `clusters`: all predicted clusters, so that the view can say which
+    others hold the rest of a gold cluster. Raises ValueError if two of them have the same name."""
     names = Counter(cluster.name for cluster in clusters)
     if repeated := [name for name, times in names.items() if times > 1]:
         raise ValueError(f"two clusters are called {repeated[0]!r}; name them apart")
     ordered = sorted(clusters, key=lambda cluster: -len(cluster.mentions))
     several = [cluster for cluster in ordered if len(cluster.mentions) > 1]
     single = ordered[len(several) :]
-    holders: dict[str | None, list[str]] = {}  # the clusters with mentions of each gold cluster
+    holders: dict[str | None, list[str]] = {}  # gold cluster -> predicted clusters with parts of it
     for cluster in ordered:
         for gold in cluster.golds:
             holders.setdefault(gold, []).append(cluster.name)
@@ -98,15 +98,15 @@ def clusters_html(clusters: Sequence[ShownCluster]) -> str:
 
 
 def _others(gold: str | None, cluster: ShownCluster, holders: Mapping[str | None, Sequence[str]]) -> str:
-    """`others in A, B and elsewhere`, HTML; "" if the gold cluster lies in `cluster` alone or is unknown."""
+    """Return `others in A, B and elsewhere` as HTML; "" if `gold` is unknown or all in `cluster`."""
     names = [] if gold is None else [name for name in holders[gold] if name != cluster.name]
     shown = ", ".join(f"<bdi>{escaped(html.shortened(name, 20))}</bdi>" for name in names[:4])
     return f"others in {shown}{' and elsewhere' if len(names) > 4 else ''}" if names else ""
 
 
 def _card(cluster: ShownCluster, colours: Colours, holders: Mapping[str | None, Sequence[str]]) -> str:
-    """Name, most frequent text, counts and gold clusters; then the mentions, of which those of the main gold
-    cluster come first, and the wrong ones are never all below the fold."""
+    """Return a card: name, most frequent text, counts and gold clusters, then the mentions. Those of the main
+    gold cluster come first; of the others some are always shown unfolded."""
     main, golds = next(iter(cluster.golds)), cluster.golds
     texts = Counter(mention.text.lower() for mention in cluster.mentions)
     title = escaped(html.shortened(texts.most_common(1)[0][0], LONGEST_TITLE))
@@ -138,7 +138,7 @@ def _card(cluster: ShownCluster, colours: Colours, holders: Mapping[str | None, 
 
 
 def _mention(mention: ShownMention, colours: Colours, *, main: str | None, before: str = "") -> str:
-    """A mention of a card or of the list of single ones, where `before` (HTML) stands before it."""
+    """Return a mention of a card, or of the list of singletons, where `before` (HTML) precedes it."""
     colour, wrong = colours[mention.gold], mention.gold != main
     line = f"border-left:3px {'dashed' if wrong else 'solid'} {colour};padding:1px 0 1px 10px;margin:6px 0"
     sign = f'<span style="color:{colour}">\u2260</span>&ensp;{gold_chip(mention.gold, colour)}'
@@ -159,10 +159,10 @@ def _left_out(count: int, noun: str, which: str = "") -> str:
 
 
 def errors_html(merged: Sequence[PairError], split: Sequence[PairError], *, threshold: float) -> str:
-    """Two tables of pairs of at most MOST_PAIRS rows, each with its score and both mentions in their
-    sentences: the merged pairs, put into one cluster though they do not corefer, by falling score, the split
-    ones, which do, by rising score, so that the surest mistakes of the scorer come first. Pairs on the right
-    side of the threshold are named: they were misled by other pairs."""
+    """Return two tables of wrong pairs, of at most MOST_PAIRS rows, each with its score and both mentions in
+    context: merged pairs, in one cluster though they do not corefer, by descending score, and split pairs,
+    which do corefer, by ascending score, so that the scorer's most confident errors come first. Pairs whose
+    own score is on the correct side of the threshold are marked: other pairs caused these errors."""
     merged = sorted(merged, key=lambda pair: -pair.score)
     split = sorted(split, key=lambda pair: pair.score)
     body = ""
@@ -173,7 +173,7 @@ def errors_html(merged: Sequence[PairError], split: Sequence[PairError], *, thre
         head = f"{name}: {counted(len(pairs), 'pair')}"
         body += div(head, "font-size:16px;font-weight:600;margin-top:14px")
         body += html.muted(f"{meaning} score first")
-        # Pairs of the same two gold clusters together, in the order of the first; pairs without gold alone.
+        # Pairs of the same two gold clusters share a row, in the order of the first; unknown ones do not.
         rows: dict[object, list[PairError]] = {}
         for place, pair in enumerate(pairs):
             golds = frozenset((pair.first.gold, pair.second.gold))
@@ -198,7 +198,7 @@ def _in_sentence(mention: ShownMention, colours: Colours) -> str:
 
 
 def _score(score: float, note: str, alike: int) -> str:
-    """A score with its bar, and below it the note and how many pairs are like this one."""
+    """Return a score with a bar, and below it the note and the number of similar pairs (`alike`)."""
     bar = html.share_bar(score, span(f"{score:.3f}", "font-weight:600"), width=72)
     small = (note, f"and {counted(alike, 'more pair')} like this" if alike else "")
     below = "".join(html.muted(text, size=11.5) for text in small if text)
@@ -211,11 +211,11 @@ SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "star")
 def dendrogram_figure(
     tree: ArrayLike, mentions: Sequence[ShownMention], *, threshold: float, title: str = ""
 ) -> go.Figure:
-    """The tree with its leaves on the left, as wide as the scores go down from 1 to 0.
+    """Return the dendrogram, with its leaves on the left and scores falling from 1 to 0 towards the right.
 
-    A branch has the colour of a gold cluster if all mentions below it are of that cluster, and is grey
-    otherwise; grey bands hold the clusters that the threshold, a line, leaves. Gold clusters of one mention,
-    and unknown ones, are hollow grey dots. The figure grows with the mentions: 200 of them are legible.
+    A branch has the colour of a gold cluster if all mentions below it belong to that cluster, and is grey
+    otherwise. A line marks the threshold, grey bands the resulting clusters. Mentions of gold singletons and
+    of unknown clusters are hollow grey dots. The figure's height grows with the mentions: 200 are legible.
     `tree`: (mentions - 1, 4), of `clustering.merge_tree`; `mentions`: the leaves, in the order of its scores.
     """
     tree = np.asarray(tree, dtype=np.float64)
@@ -244,20 +244,20 @@ def dendrogram_figure(
 
 
 def leaf_order(tree: np.ndarray) -> list[int]:
-    """Leaves from top to bottom, so that no branches cross; of two branches, that with the first mention."""
+    """Return the leaves from top to bottom: no branches cross, the branch with the first mention is above."""
     if not len(tree):
         return [0]
-    ordered, first = tree.copy(), list(range(len(tree) + 1))  # the first mention below each node
+    ordered, first = tree.copy(), list(range(len(tree) + 1))  # `first`: first mention below each node
     for row in ordered:
         row[:2] = sorted(row[:2], key=lambda node: first[int(node)])
         first.append(first[int(row[0])])
-    return leaves_list(ordered).tolist()  # scipy's `dendrogram` recurses, which long chains of joins forbid
+    return leaves_list(ordered).tolist()  # scipy's `dendrogram` recurses, too deep for long chains of merges
 
 
 def _marks(golds: Sequence[str | None]) -> tuple[dict[str | None, str], dict[str | None, str]]:
-    """Colour and symbol of each gold cluster of several mentions, by order on the page; grey for others."""
+    """Return colour and symbol of each gold cluster, by order in the figure; grey circles for singletons."""
     several = [gold for gold in dict.fromkeys(golds) if gold is not None and golds.count(gold) > 1]
-    # Neighbours on the page get different colours, as far as there are enough.
+    # Neighbours in the figure get different colours, as far as there are enough.
     nearby = [several[place : place + 8] for place in range(max(1, len(several) - 7))]
     colours = dict.fromkeys(golds, UNKNOWN) | html.gold_colours(nearby)
     symbols = dict.fromkeys(golds, "circle-open")
@@ -268,9 +268,9 @@ def _marks(golds: Sequence[str | None]) -> tuple[dict[str | None, str], dict[str
 def _branches(
     tree: np.ndarray, order: Sequence[int], golds: Sequence[str | None], colours: Colours
 ) -> list[go.Scatter]:
-    """One trace of lines for each colour: an elbow for each join."""
+    """Return one trace of lines for each colour, with an elbow for each merge."""
     places = [(1.0, float(row)) for row in np.argsort(order)]  # score and row of each node
-    below: list[str | None] = list(golds)  # the one gold cluster below each node, None if there are more
+    below: list[str | None] = list(golds)  # the only gold cluster below each node, None if there are several
     lines: dict[str, tuple[list, list]] = {}
     for left, right, distance, _ in tree:
         (x_a, y_a), (x_b, y_b) = places[int(left)], places[int(right)]
@@ -293,9 +293,9 @@ def _hover(mention: ShownMention) -> str:
 
 
 def _draw_clusters(figure: go.Figure, labels: Sequence[int], threshold: float) -> None:
-    """A band for each cluster of several mentions, and the line of the threshold; `labels` from the top."""
+    """Add a band for each cluster of several mentions, and the threshold line; `labels` are from the top."""
     for label in dict.fromkeys(labels):
-        rows = [row for row, other in enumerate(labels) if other == label]  # a run: branches do not cross
+        rows = [row for row, other in enumerate(labels) if other == label]  # adjacent: branches do not cross
         if len(rows) > 1:
             corners = {"x0": 1.012, "x1": threshold, "y0": rows[0] - 0.45, "y1": rows[-1] + 0.45}
             look = {"fillcolor": "rgba(128,128,128,0.13)", "line_width": 0, "layer": "below"}

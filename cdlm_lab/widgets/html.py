@@ -1,9 +1,9 @@
 """Text, numbers, tables, mentions and pages as HTML that is safe wherever a notebook is opened.
 
-JupyterLab strips `<style>`, `<script>` and `<svg>` from untrusted outputs, while plain tags, most inline
-styles and images from data addresses stay: those carry the meaning. Headings would join the notebook's table
-of contents, so none is used. The hues are Okabe and Ito's; every colour is backed by a symbol, a line or a
-word.
+JupyterLab strips `<style>`, `<script>` and `<svg>` from untrusted outputs but keeps plain tags, most inline
+styles and images with data addresses, so these carry the meaning. Headings are not used, because they would
+appear in the notebook's table of contents. The hues are Okabe and Ito's; every colour is accompanied by a
+symbol, a line or a word.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ VARIANTS = tuple(_VARIANTS)
 VARIANT_NAMES = {variant: name for variant, (name, _, _) in _VARIANTS.items()}
 VARIANT_COLOURS = {variant: colour for variant, (_, colour, _) in _VARIANTS.items()}
 VARIANT_SYMBOLS = {variant: symbol for variant, (_, _, symbol) in _VARIANTS.items()}
-OTHER_COLOURS = ("#d55e00", "#56b4e9", "#b8a700", "#8c6bb1")  # for names that are none of the five
-HUES = (*list(VARIANT_COLOURS.values())[:0:-1], *OTHER_COLOURS)  # all but grey, which means: gold not known
+OTHER_COLOURS = ("#d55e00", "#56b4e9", "#b8a700", "#8c6bb1")  # for names other than these five variants
+HUES = (*list(VARIANT_COLOURS.values())[:0:-1], *OTHER_COLOURS)  # without grey, which means: gold not known
 
 MASKED, CROSS, WRONG = "#e69f00", "#009e73", OTHER_COLOURS[0]
-GLOBAL = "#3b8ed0"  # Okabe-Ito blue, lightened until it reads on a dark page
-DEEPEST = 0.5  # opacity of the blue of the largest weight; text reads on it on light and on dark pages
+GLOBAL = "#3b8ed0"  # Okabe-Ito blue, lightened until it is legible on a dark page
+DEEPEST = 0.5  # opacity of the blue for the largest weight; text on it is legible on light and dark pages
 TEXT = "#7a7a7a"  # contrast 4.3 on white, 4.4 on JupyterLab's #111111
 UNKNOWN = "#8c8c8c"
 
@@ -48,7 +48,7 @@ SIGNS = {True: "\u2713", False: "\u2717", None: "\u00b7"}  # right, wrong, not k
 PREDICTED = f'<span style="color:{GLOBAL}">\u25cf</span> predicted'
 GOLD = f'<span style="color:{CROSS}">\u25c6</span> gold'
 
-# Characters that turn the direction of the text around them. Natural right-to-left letters need none of them.
+# Characters that change the direction of the text around them. Right-to-left scripts do not need them.
 _DIRECTION_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
@@ -60,27 +60,27 @@ def _visible(character: str) -> str:
         return chr(0x2400 + code)  # the Unicode picture of the control character
     if code == 0x7F:
         return "\u2421"
-    # Lone surrogates cannot be written as UTF-8.
+    # Unpaired surrogates cannot be encoded as UTF-8.
     return "\ufffd" if 0x80 <= code <= 0x9F or 0xD800 <= code <= 0xDFFF else character
 
 
 def visible(text: str) -> str:
-    """`text` with control characters replaced by visible ones; for where text cannot be taken for markup."""
+    """Replace control characters by visible ones, for places where text is not interpreted as markup."""
     return "".join(map(_visible, text))
 
 
 def escaped(text: str) -> str:
-    """`text` as HTML text or attribute value, where nothing is markup, invisible, or turns the direction."""
+    """Escape `text` for HTML text and attributes; control characters and direction changes become visible."""
     return html.escape(visible(text), quote=True)
 
 
 def text_of(markup: str) -> str:
-    """What HTML says, as one line of text."""
+    """Return the text content of HTML as one line."""
     return " ".join(html.unescape(_BLOCK.sub(" ", _INLINE.sub("", markup))).split())
 
 
 def lines_of(markup: str) -> list[str]:
-    """What HTML says, with a line for each block and each row of a table."""
+    """Return the text content of HTML, with one line for each block and each table row; none is empty."""
     parts = re.split(r"</(?:div|tr|p|li|summary|h\d)>|<br\s*/?>|<style>.*?</style>", markup, flags=re.DOTALL)
     return [line for part in parts if (line := text_of(part))]
 
@@ -89,18 +89,18 @@ _INLINE, _BLOCK = re.compile(r"</?(?:b|i|bdi|sub|sup|code)(?:\s[^>]*)?>"), re.co
 
 
 def counted(count: int, noun: str) -> str:
-    """(1, "word") -> `1 word`, (4096, "word") -> `4,096 words`."""
+    """Write a count with its noun: (1, "word") -> `1 word`, (4096, "word") -> `4,096 words`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def points_in_words(share: float) -> str:
-    """A difference of shares in percentage points: 0.0312 -> `+3.1`."""
+    """Write a difference of proportions in percentage points: 0.0312 -> `+3.1`."""
     text = f"{100 * share:+.1f}".replace("-", "\u2212")
     return "0.0" if text[1:] == "0.0" else text
 
 
 def bytes_in_words(size: float) -> str:
-    """2_130_000_000 -> `2.1 GB` (powers of ten, as disks and cards are sold)."""
+    """Write a size in bytes: 2_130_000_000 -> `2.1 GB` (powers of ten, as disks and GPUs are sold)."""
     amount, unit = float(size), "B"
     for larger in ("kB", "MB", "GB", "TB"):
         if amount < 999.5:
@@ -110,7 +110,7 @@ def bytes_in_words(size: float) -> str:
 
 
 def seconds_in_words(seconds: float) -> str:
-    """0.25 -> `0.25 s`, 95 -> `1 min 35 s`, 7260 -> `2 h 1 min`, 100000 -> `1 d 3 h`."""
+    """Write a duration: 0.25 -> `0.25 s`, 95 -> `1 min 35 s`, 7260 -> `2 h 1 min`, 100000 -> `1 d 3 h`."""
     if seconds < 9.95:
         return "0 s" if seconds < 0.01 else f"{seconds:.2g} s"
     whole = round(seconds)
@@ -122,115 +122,115 @@ def seconds_in_words(seconds: float) -> str:
 
 
 def check_between(name: str, number: float, low: float = 0, high: float = 1) -> None:
-    """Raise a ValueError that begins with `name` for a number outside [low, high]."""
+    """Raise a ValueError, whose message begins with `name`, if a number lies outside [low, high]."""
     if not low <= number <= high:
         raise ValueError(f"{name} is {number}; it must lie in [{low:g}, {high:g}]")
 
 
 def check_some(items: Sequence[object], noun: str) -> None:
-    """Raise a ValueError if there is no item, which `noun` names, to show."""
+    """Raise a ValueError if `items` is empty; `noun` is what the message calls an item."""
     if not items:
         raise ValueError(f"there is no {noun} to show: reads is empty")
 
 
 def variant_name(variant: str) -> str:
-    """The paper's name for a variant (`prefix-cdlm` is `Prefix CDLM`), or the string itself."""
+    """Return the CDLM paper's name of a variant (`prefix-cdlm`: `Prefix CDLM`), or another name as it is."""
     return VARIANT_NAMES.get(variant, variant)
 
 
 def paper_order(variants: Iterable[str]) -> list[str]:
-    """The variants in the order of the paper's Table 1; names the paper lacks follow in the order given."""
+    """Sort variants as in the CDLM paper's Table 1, without duplicates; other names follow in given order."""
     places = {variant: place for place, variant in enumerate(VARIANTS)}
     return sorted(dict.fromkeys(variants), key=lambda variant: places.get(variant, len(places)))
 
 
 def variant_colours(variants: Iterable[str]) -> dict[str, str]:
-    """One colour for each variant, the same in every picture; other names take the spare hues in turn."""
+    """Return a colour for each variant, the same in every figure; other names take the spare hues in turn."""
     others = [variant for variant in paper_order(variants) if variant not in VARIANTS]
     return VARIANT_COLOURS | {name: OTHER_COLOURS[i % len(OTHER_COLOURS)] for i, name in enumerate(others)}
 
 
 def image_from_svg(svg: str, *, description: str) -> str:
-    """An `<img>` that carries the picture, which needs the xmlns attribute, in its own address: scripts never
-    run in an image, and untrusted notebooks keep it, unlike inline `<svg>`."""
+    """Return an `<img>` whose address contains the SVG, which needs the xmlns attribute. Scripts never run in
+    an image, and untrusted notebooks keep it, unlike inline `<svg>`."""
     data = base64.b64encode(svg.encode("utf-8")).decode("ascii")
     look = "width:100%;max-width:100%;display:block"
     return f'<img alt="{escaped(description)}" src="data:image/svg+xml;base64,{data}" style="{look}">'
 
 
 def div(body: str, style: str) -> str:
-    """A block of HTML in a style."""
+    """Wrap HTML in a `<div>` with inline CSS."""
     return f'<div style="{style}">{body}</div>'
 
 
 def span(body: str, style: str) -> str:
-    """A piece of HTML in a style."""
+    """Wrap HTML in a `<span>` with inline CSS."""
     return f'<span style="{style}">{body}</span>'
 
 
 def document_name(name: str, first_sentence: str) -> str:
-    """What to call a document: a report of storyworld by its headline, which is its first sentence, any other
-    by its name."""
+    """Return the title to show for a document: for a storyworld report its headline, which is its first
+    sentence, for any other document its name."""
     return name if shown_id(name) else one_line(first_sentence, LONGEST_HEADLINE)
 
 
 def shown_id(name: str) -> str:
-    """The name of an item as its corpus has it; "" for those that storyworld counts, and for one's own."""
+    """Return an item's id in its corpus; "" for storyworld's running numbers and for the user's own texts."""
     return "" if name.startswith("storyworld-") or name == "own" else name
 
 
 def name_html(text: str, style: str = "overflow-wrap:anywhere") -> str:
-    """An untrusted name, which does not turn the direction of what stands around it."""
+    """Return an untrusted name as HTML that cannot change the direction of the text around it."""
     return f'<bdi style="{style}">{escaped(text)}</bdi>'
 
 
 def muted(text: str, *, size: float = 12) -> str:
-    """A line of small print; `text` is HTML already."""
+    """Return a muted line in small type; `text` is HTML."""
     return div(text, f"font-size:{size}px;{MUTED}")
 
 
 def text_box(text: str, style: str) -> str:
-    """A text, HTML already, in a box of its own that may have a ground and a frame."""
+    """Return a text, which is HTML, in a box of its own; `style` may add a background and a border."""
     look = f"line-height:1.5;overflow-wrap:anywhere;border-radius:3px;{style}"
     return f'<div style="{look}" dir="auto">{text}</div>'
 
 
 def headline(text: str) -> str:
-    """An untrusted text above everything that is said of it."""
+    """Return an untrusted text as the headline of a view."""
     return f'<div style="font-size:16px;font-weight:600" dir="auto">{escaped(text)}</div>'
 
 
 def legend(parts: Iterable[str]) -> str:
-    """What marks and grounds mean, as items (HTML) side by side; nothing if there are none."""
+    """Return a legend of marks and backgrounds, from items (HTML) side by side; "" without items."""
     items = "".join(span(part, "display:inline-block;margin:1px 16px 1px 0") for part in parts)
     return f'<div class="cdlm-legend" style="font-size:12px;margin:2px 0 7px">{items}</div>' if items else ""
 
 
 def fold(summary: str, body: str) -> str:
-    """HTML that opens on a click on `summary`, which is HTML too."""
+    """Return HTML that is folded until a click on `summary`, which is HTML too."""
     return f'<details style="margin:6px 0"><summary>{summary}</summary>{body}</details>'
 
 
 def tile(name: str, value: str, note: str = "") -> str:
-    """A number of a headline, its name above it and a note below."""
+    """Return a number in large type, with its name above it and a note below."""
     number = div(value, "font-size:19px;font-weight:600;line-height:1.25")
     place = "display:inline-block;vertical-align:top;margin:0 20px 8px 0"
     return div(f"{muted(name)}{number}{muted(note) if note else ''}", place)
 
 
 def card(body: str) -> str:
-    """A frame around one of several things of a view."""
+    """Return HTML with a border around it, for one of several items of a view."""
     return f'<div class="cdlm-card" style="{FRAME};border-radius:8px;padding:10px 14px 12px">{body}</div>'
 
 
 def right_or_wrong(right: bool) -> str:
-    """A green tick and "right", or a red cross and "wrong"."""
+    """Return a green tick and "right", or a red cross and "wrong", as HTML."""
     colour, word = (CROSS, "right") if right else (WRONG, "wrong")
     return f'<b style="color:{colour}">{SIGNS[right]}</b> {word}'
 
 
 def share_bar(share: float, text: str = "", *, width: int = 40) -> str:
-    """A number in [0, 1] in per cent, or `text`, and below it a bar of `width` pixels."""
+    """Return a bar of `width` pixels, filled to `share`, in [0, 1], below its percentage or below `text`."""
     bar = div("", f"height:3px;width:{100 * share:.0f}%;background:{GLOBAL}")
     number = text or f"{100 * share:.0f}%"
     track = div(bar, f"height:3px;background:{RULE}")
@@ -238,12 +238,12 @@ def share_bar(share: float, text: str = "", *, width: int = 40) -> str:
 
 
 def blue_ground(share: float) -> str:
-    """CSS of a ground that is the deeper the larger the share, in [0, 1]; text reads on all of them."""
+    """Return CSS for a blue background, deeper for a larger share, in [0, 1]; text stays legible on it."""
     return f"background:{GLOBAL}{round(255 * DEEPEST * share):02x}"
 
 
 def swatches() -> str:
-    """The blue grounds of 0, 50 and 100%, for a legend."""
+    """Return samples of the blue backgrounds for 0, 50 and 100%, for a legend."""
     return "".join(
         span(f"{100 * share:.0f}%", f"{blue_ground(share)};padding:1px 7px") for share in (0, 0.5, 1)
     )
@@ -252,8 +252,8 @@ def swatches() -> str:
 def table_html(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: Sequence[int] = (0,)
 ) -> str:
-    """A table from headings and cells that are HTML already; `text_columns`, by number, are set flush left,
-    the others hold numbers and are set flush right."""
+    """Return a table from headings and cells that are HTML. Columns whose index is in `text_columns` are
+    aligned left, the others, which hold numbers, right. Raises ValueError for a row of another length."""
     if wrong := [i for i, row in enumerate(rows) if len(row) != len(columns)]:
         counts = f"{len(rows[wrong[0]])} cells, but there are {len(columns)} columns"
         raise ValueError(f"row {wrong[0]} has {counts}")
@@ -275,7 +275,7 @@ def table_html(
 
 
 def bare_table(rows: Iterable[Sequence[str]], *, head: Sequence[str] = (), align: str = "baseline") -> str:
-    """A table without lines from cells that are HTML already, all flush left."""
+    """Return a table without rules from cells that are HTML, all aligned left."""
     look = f"text-align:left;white-space:normal;padding:2px 8px 2px 0;vertical-align:{align}"
     heads = "".join(f'<th style="{look};font-weight:400;{SMALL}">{name}</th>' for name in head)
     lines = ("".join(f'<td style="{look}">{cell}</td>' for cell in row) for row in rows)
@@ -290,29 +290,29 @@ def _table(head: str, body: str, style: str) -> str:
 
 LONGEST_CONTEXT = 160  # characters on either side of a mention
 LONGEST_NAME = 28  # characters of the name of a gold cluster
-NAME_START = 7  # of which so many from its start: names of one corpus begin alike
-LONGEST_HEADLINE = 60  # characters of a headline in place of a name
+NAME_START = 7  # how many of them are from its start; names of one corpus begin alike
+LONGEST_HEADLINE = 60  # characters of a headline that is shown in place of a name
 LONGEST_TEXT = 300  # characters of a mention
-_LONGEST_WORD = 20  # characters that may be given up so as not to cut a word in two
+_LONGEST_WORD = 20  # most characters that are dropped to cut between words
 
 _CLOSING = re.compile(r"\s+([,.;:!?%)\]}\u2019\u201d]|'s\b|n't\b|'')")
 _OPENING = re.compile(r"([(\[{$\u2018\u201c]|``)\s+")
 
 
 def joined(tokens: Iterable[str]) -> str:
-    """Tokens with the spaces that print has: `He did n't , she said .` -> `He didn't, she said.`"""
+    """Join tokens with the spaces of running text: `He did n't , she said .` -> `He didn't, she said.`"""
     return _OPENING.sub(r"\1", _CLOSING.sub(r"\1", " ".join(tokens)))
 
 
 def gap_between(left: str, right: str) -> str:
-    """The space that print has between two words or other parts of a text, or nothing."""
+    """Return the space that running text has between two words or other parts of a text; "" for none."""
     pair = (left.split() or [""])[-1], (right.split() or [""])[0]
     return " " if left and right and joined(pair) != "".join(pair) else ""
 
 
 def shortened(text: str, longest: int, *, at_start: bool = False) -> str:
-    """At most `longest` characters of a text, an ellipsis where it was cut (at its start or its end), which
-    is between words unless the next space is far."""
+    """Truncate a text to `longest` characters, at its start or its end, and put an ellipsis where it was cut.
+    The cut is between words unless the next space is more than 20 characters away."""
     if len(text) <= longest:
         return text
     if at_start:
@@ -325,25 +325,25 @@ def shortened(text: str, longest: int, *, at_start: bool = False) -> str:
 
 
 def one_line(text: str, longest: int) -> str:
-    """A text as an entry of a list, which shows it as it is: on one line, cut, nothing invisible in it."""
+    """Return a text as an entry of a list of plain texts: on one line, truncated, all characters visible."""
     return shortened(visible(" ".join(text.split())), longest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownMention:
-    """A mention in its sentence, as texts (untrusted)."""
+    """A mention in its sentence, as untrusted texts."""
 
     text: str  # the words of the mention
     before: str = ""  # the start of its sentence
     after: str = ""  # the rest of its sentence
-    document: str = ""  # where it stands
-    gold: str | None = None  # name of its gold cluster; None = not known, as in documents of one's own
+    document: str = ""  # name of its document
+    gold: str | None = None  # name of its gold cluster; None = not known, as in the user's own documents
 
     @classmethod
     def from_tokens(
         cls, tokens: Sequence[str], span: tuple[int, int], *, document: str = "", gold: str | None = None
     ) -> ShownMention:
-        """From the tokens of a sentence and the half-open `span` of the mention in them."""
+        """Make a mention from a sentence's tokens and its half-open `span` in them; ValueError outside."""
         start, end = span
         if not 0 <= start < end <= len(tokens):
             raise ValueError(f"{span} is no span of the {len(tokens)} tokens of the sentence")
@@ -352,12 +352,12 @@ class ShownMention:
 
     @property
     def sentence(self) -> str:
-        """The whole sentence."""
+        """The whole sentence as text."""
         return joined([part for part in (self.before, self.text, self.after) if part])
 
 
 def sentence_html(mention: ShownMention, colour: str) -> str:
-    """The sentence, cut to some words around the mention, which is marked; then its document, muted."""
+    """Return the sentence with the mention marked, its context truncated, then the document's name, muted."""
     before = escaped(shortened(mention.before, LONGEST_CONTEXT, at_start=True))
     after = escaped(shortened(mention.after, LONGEST_CONTEXT))
     mark = f"background:{colour}42;color:inherit;border-radius:3px;padding:1px 3px;font-weight:600"
@@ -368,7 +368,7 @@ def sentence_html(mention: ShownMention, colour: str) -> str:
 
 
 def gold_chip(gold: str | None, colour: str, note: str = "") -> str:
-    """A dot in the colour of a gold cluster and its name, cut if it is long; `note` (HTML) follows, muted."""
+    """Return a dot in a gold cluster's colour and its name, shortened if long; `note` (HTML) is muted."""
     name, title = "gold not known", ""
     if gold is not None:
         long = len(gold) > LONGEST_NAME  # then shown without its middle
@@ -380,10 +380,10 @@ def gold_chip(gold: str | None, colour: str, note: str = "") -> str:
 
 
 def gold_colours(together: Iterable[Iterable[str | None]]) -> dict[str | None, str]:
-    """A colour for each gold cluster; grey for None.
+    """Return a colour for each gold cluster; grey for None.
 
-    There are more gold clusters than colours that people tell apart, so colours are used again, but if
-    possible not twice among the names of one item of `together`, which are seen side by side.
+    There are more gold clusters than distinguishable colours, so colours are reused, but if possible not
+    within one item of `together`, which holds the names of clusters that are shown side by side.
     """
     beside: dict[str, set[str]] = {}
     for names in together:
@@ -409,7 +409,7 @@ div.cdlm-card>details>summary,div.cdlm-clusters>details>summary,div.cdlm-aligned
  {margin-top:6px;color:var(--jp-content-link-color,inherit)}
 """
 
-# ipywidgets draws the arrow of its lists in black, in a dark notebook too.
+# ipywidgets draws the arrow of its selection lists in black, even in a dark notebook.
 LIGHT_ARROWS = (
     '<style>[data-jp-theme-light=false]{--jp-widgets-dropdown-arrow:url("data:image/svg+xml,'
     "%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 18 18'%3E%3Cpath fill='%23bbb' "
@@ -418,7 +418,7 @@ LIGHT_ARROWS = (
 
 
 def view_html(name: str, body: str, *, width: int = 960, style: str = "") -> str:
-    """What a view shows, in an element of the class `cdlm-NAME`; `style` is CSS beyond that of all views."""
+    """Wrap a view's HTML in an element of class `cdlm-NAME`; `style`: CSS beyond that of all views."""
     look = f"font-size:13.5px;line-height:1.5;max-width:{width}px;overflow-x:auto"
     styles = f"<style>{_VIEW_STYLE}{style}</style>"
     return f'<div class="cdlm-view cdlm-{name}" style="{look}">{styles}{body}</div>'
@@ -436,8 +436,8 @@ STILL_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 def whole_page(
     body: str, *, title: str, policy: str, style: str, name: str = "", scripts: Sequence[str] = ()
 ) -> str:
-    """A document that loads what `policy` allows and runs nothing but the `scripts` at its end, by their
-    checksums. `title` is untrusted; `name` is the class of the body."""
+    """Return an HTML document with the content security policy `policy`, which runs no scripts but `scripts`,
+    at its end, by their checksums. `title` is untrusted text; `name` is the class of the body."""
     if scripts:
         sums = (base64.b64encode(hashlib.sha256(one.encode("utf-8")).digest()).decode() for one in scripts)
         policy += "; script-src " + " ".join(f"'sha256-{one}'" for one in sums)
@@ -452,9 +452,9 @@ def whole_page(
 
 
 def still_page(body: str, *, title: str, note: str, style: str = "", scripts: Sequence[str] = ()) -> str:
-    """A page of its own around HTML that is safe already: it runs nothing but the `scripts` at its end, loads
-    nothing, and is light or dark as its reader likes. `title` and `note`, below it, are untrusted; `style` is
-    CSS beyond that of all pages."""
+    """Return a page around HTML that is already safe. The page runs no scripts but `scripts`, at its end,
+    loads nothing, and is light or dark as the browser prefers. `title`, and `note` below it, are untrusted
+    texts; `style` is CSS in addition to that of all pages."""
     policy = f"{STILL_POLICY}; img-src data: blob:" if scripts else STILL_POLICY
     head = div(f"<bdi>{escaped(title)}</bdi>", "font-size:20px;font-weight:600")
     head += div(muted(escaped(note), size=13), "margin:2px 0 16px")
@@ -467,7 +467,7 @@ Read = TypeVar("Read")
 def page_of(
     reads: Sequence[Read], show: Callable[[Read], str], *, noun: str, facts: Iterable[str], title: str
 ) -> str:
-    """A page of its own with all `reads`, called `noun`; below the title are their number and `facts`."""
+    """Return a page with all `reads`; below its title stand their number, with `noun`, and the `facts`."""
     check_some(reads, noun)
     style = "div.cdlm-view{border-top:1px solid rgba(128,128,128,0.4);padding:14px 0 22px}"
     note = "; ".join([counted(len(reads), noun), *facts])
@@ -475,6 +475,6 @@ def page_of(
 
 
 def right_of_known(rights: Iterable[bool | None], words: str) -> list[str]:
-    """(True, None, False), "{} of {} right" -> [`1 of 2 right`]; [] if nothing is known."""
+    """Count what is right: (True, None, False), "{} of {} right" -> [`1 of 2 right`]; [] if all are None."""
     known = [right for right in rights if right is not None]
     return [words.format(f"{sum(known):,}", f"{len(known):,}")] if known else []

@@ -1,10 +1,10 @@
-"""A training run to watch: a curve that redraws itself in its place, and a line of text now and then.
+"""Live training curves: a curve that is redrawn in place, and occasional lines of text.
 
-In JupyterLab the curve is an output that is replaced at most once a second; what is saved with the notebook
-is the last picture alone, about 15 kB. The lines of text are for `papermill --log-output` and for logs, and
-are not printed where a person watches the curve. They come every ten seconds at first and, after ten minutes,
-whenever a sixtieth of the time so far has passed: a run of a day leaves 360. Loss and perplexity share one
-scale, a validation perplexity p being drawn at the height of ln p."""
+In JupyterLab the curve is an output that is replaced at most once a second; only the last picture, about 15
+kB, is saved with the notebook. The lines of text are for `papermill --log-output` and other logs, and are not
+printed where a user watches the curve. They appear every ten seconds at first and, after ten minutes,
+whenever a sixtieth of the time so far has passed: a run of one day prints 360. Loss and perplexity share one
+scale: a validation perplexity p is drawn at the height of ln p."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ import pandas as pd
 from cdlm_lab.widgets import html
 from cdlm_lab.widgets.html import GLOBAL, MASKED, div, span
 
-POINTS = 220  # most points a line is drawn with
+POINTS = 220  # most points per line
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 300, 54, 58, 12, 40
 
 
-Points = Sequence[tuple[float, float]]  # optimiser step and value, steps ascending
+Points = Sequence[tuple[float, float]]  # (optimiser step, value), in ascending order of steps
 
 
 def smoothed(values: Sequence[float]) -> np.ndarray:
-    """The exponential moving average over about a sixtieth of the values, a span of at least 4 and at most
-    100, unbiased at the start; NaN and infinity are passed over.
+    """Return the exponential moving average, without bias at the start. The span is a sixtieth of the number
+    of values, but at least 4 and at most 100; NaN and infinity are ignored.
 
     `average_t = sum_i (1 - 1/span)^(t - i) value_i / sum_i (1 - 1/span)^(t - i)` over the finite values i <=
     t."""
@@ -41,12 +41,12 @@ def smoothed(values: Sequence[float]) -> np.ndarray:
 
 
 def thinned(count: int) -> list[int]:
-    """Numbers of at most POINTS of `count` points, evenly spaced, first and last among them."""
+    """Return the indices of at most POINTS of `count` points, evenly spaced, including first and last."""
     return sorted({round(i) for i in np.linspace(0, count - 1, min(count, POINTS)).tolist()})
 
 
 def ticks(low: float, high: float, *, about: int) -> list[float]:
-    """Round numbers (1, 2 or 5 times a power of ten apart) in [low, high], roughly `about` of them."""
+    """Return roughly `about` round numbers in [low, high], 1, 2 or 5 times a power of ten apart."""
     if not high > low:
         return [low]
     rough = (high - low) / about
@@ -59,9 +59,9 @@ def ticks(low: float, high: float, *, about: int) -> list[float]:
 def curve_svg(
     losses: Points, perplexities: Points, *, total_steps: float | None = None, perplexity: bool = True
 ) -> str:
-    """Training loss in nats (faint: as reported; strong: smoothed) and validation perplexity over optimiser
-    steps, as far as the run goes if that is known; or the losses alone for tasks in which perplexity means
-    nothing."""
+    """Draw training loss in nats (faint: as reported; strong: smoothed) and validation perplexity against
+    optimiser steps, up to `total_steps` if known. `perplexity`: False = without the perplexity scale, for
+    tasks in which perplexity has no meaning."""
     steps, reported = np.array(losses, dtype=float).reshape(-1, 2).T
     eval_steps, validated = np.array(perplexities, dtype=float).reshape(-1, 2).T
     average = smoothed(reported)
@@ -81,7 +81,7 @@ def curve_svg(
         return _TOP + (high - loss) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
 
     def line(steps: Sequence[int], values: np.ndarray, style: str) -> str:
-        """A path that is broken where a value is not finite."""
+        """Return an SVG path that is interrupted where a value is not finite."""
         moves, pen = [], "M"
         for i in thinned(len(steps)):
             finite = math.isfinite(values[i])
@@ -106,11 +106,11 @@ def curve_svg(
     )
 
 
-Scale = Callable[[float], float]  # from a value to its place in the picture
+Scale = Callable[[float], float]  # maps a value to its coordinate in the picture
 
 
 def _axes(losses: Sequence[float], steps: Sequence[float], x: Scale, y: Scale, perplexity: bool) -> str:
-    """Losses at the left with lines, perplexities at the right, steps below."""
+    """Draw the axes: losses on the left with grid lines, perplexities on the right, steps below."""
 
     def text(left: float, top: float, anchor: str, words: str) -> str:
         return f'<text x="{left:.1f}" y="{top:.1f}" text-anchor="{anchor}">{words}</text>'
@@ -132,23 +132,23 @@ def _axes(losses: Sequence[float], steps: Sequence[float], x: Scale, y: Scale, p
 Measure = Literal["perplexity", "loss"]
 REDRAW_SECONDS = 1.0  # least time between two pictures
 TEXT_SECONDS = 10.0  # least time between two lines of text
-RECENT = 50  # reports from which the speed is taken
+RECENT = 50  # number of last records that the speed is computed from
 _KEYS = ("step", "loss", "learning_rate", "eval_perplexity", "seconds", "total_steps")
 
 
 class LiveCurve:
-    """Call it with each record of a run; use it as a context manager so that the last picture stays whatever
-    happens.
+    """Live curve of one training run: call it with each record of the run. As a context manager, it shows the
+    last state at the end, even after an error.
 
-    A record is a mapping. Keys that count, all but `step` optional and None where nothing is known: `step`
-    (optimiser updates done), `loss` (mean over masked tokens, nats), `learning_rate`, `eval_perplexity`,
-    `seconds` (since the run began), `total_steps`. Other keys are passed over.
+    A record is a mapping with the keys `step` (number of optimiser updates), `loss` (mean over masked tokens,
+    in nats), `learning_rate`, `eval_perplexity`, `seconds` (since the run began) and `total_steps`. All but
+    `step` may be missing or None; other keys are ignored.
 
     Args:
-        measure: what validation is shown as, `perplexity`, or `loss` (its logarithm) for tasks in which
-            perplexity means nothing.
-        write: where lines of text go; None = they are printed, but not below a curve in JupyterLab.
-        show: called with the HTML of each picture; None = it is the notebook's output, if there is one.
+        measure: how validation is reported: `perplexity`, or `loss` (its logarithm) for tasks in which
+            perplexity has no meaning.
+        write: called with each line of text; None = print it, but not below a curve in JupyterLab.
+        show: called with the HTML of each picture; None = show it as the notebook's output, if there is one.
     """
 
     def __init__(
@@ -163,15 +163,15 @@ class LiveCurve:
         if measure not in get_args(Measure):
             raise ValueError(f"measure is {measure!r}; choose perplexity or loss")
         self.title, self.measure = title, measure
-        self.records: list[dict[str, float | None]] = []  # all keys that count, seconds known
+        self.records: list[dict[str, float | None]] = []  # with the keys of `_KEYS`; `seconds` is never None
         self._write = write or _print_unwatched
         self._show, self._clock = show or ReplacedOutput(), clock
         self._began = clock()
         self._drawn = self._written = -math.inf
-        self._unwritten = False  # True = something was reported since the last line of text
+        self._unwritten = False  # True = a record came after the last line of text
 
     def __call__(self, record: Mapping[str, object]) -> None:
-        """Take in one record; redraw and write when it is time."""
+        """Add one record; redraw the curve and write a line of text if it is time to."""
         values = self.remember(record)
         now = self._clock()
         self._unwritten = True
@@ -187,8 +187,8 @@ class LiveCurve:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Show and write the last state, if any; the picture then also survives in a notebook that is not
-        trusted."""
+        """Show and write the last state, if any. This final picture is an image, which notebooks keep even if
+        they are not trusted."""
         if self.is_empty:
             return
         self._show(self.html())
@@ -197,7 +197,7 @@ class LiveCurve:
             self._write(self.line())
 
     def remember(self, record: Mapping[str, object]) -> dict[str, float | None]:
-        """Take in one record and show nothing; its values that count."""
+        """Add one record without showing it; return its values. ValueError: invalid, or an earlier step."""
         values = {key: _number(record, key) for key in _KEYS}
         if values["step"] is None:
             raise ValueError(
@@ -213,21 +213,21 @@ class LiveCurve:
         return values
 
     def known(self, key: str) -> list[tuple[float, float]]:
-        """Step and value of all records that have one."""
+        """Return (step, value) of all records that have a value for `key`."""
         return [(record["step"], record[key]) for record in self.records if record[key] is not None]
 
     def last(self, key: str) -> float | None:
-        """The last value that a record has; None = none has one."""
+        """Return the last known value of `key`; None = no record has one."""
         return next((record[key] for record in reversed(self.records) if record[key] is not None), None)
 
     @property
     def is_empty(self) -> bool:
-        """True = there is nothing to draw."""
+        """Whether there is nothing to draw."""
         return all(self.last(key) is None for key in ("loss", "eval_perplexity", "total_steps"))
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds to the end at the speed of the last reports; None while that is not known."""
+        """Estimated seconds until the end, from the speed of the last records; None while it is not known."""
         total, recent = self.last("total_steps"), self.records[-RECENT - 1 :]
         if not total or len(recent) < 2:
             return None
@@ -237,7 +237,7 @@ class LiveCurve:
         return max(total - recent[-1]["step"], 0) * seconds / steps
 
     def facts(self) -> list[tuple[str, str]]:
-        """(name, value) of what is worth reading now: step, loss, perplexity, learning rate, time."""
+        """Return (name, value) pairs of the current state: step, losses, learning rate, time."""
         total, step, seconds = (self.last(key) or 0 for key in ("total_steps", "step", "seconds"))
         rows = [("step", f"{step:,.0f}" + (f" of {total:,.0f} ({step / total:.0%})" if total else ""))]
         if losses := [loss for _, loss in self.known("loss")]:
@@ -257,12 +257,12 @@ class LiveCurve:
         return rows
 
     def line(self) -> str:
-        """The facts as one line of text."""
+        """Return the current state as one line of text."""
         return " | ".join(f"{name} {value}" for name, value in self.facts())
 
     def html(self, *, final: bool = True) -> str:
-        """The facts and the curve as HTML. While a run goes on the picture is inline, so that it does not
-        flicker; the final one is an image, which notebooks keep even where they are not trusted."""
+        """Return the current state and the curve as HTML. During a run the SVG is inline, so that it does not
+        flicker; the final one is an image, which notebooks keep even if they are not trusted."""
         form = {"total_steps": self.last("total_steps"), "perplexity": self.measure == "perplexity"}
         picture = curve_svg(self.known("loss"), self.known("eval_perplexity"), **form)
         if final:
@@ -284,9 +284,9 @@ class LiveCurve:
 
 
 class LiveCurves:
-    """The curves of one training after the other, in one place: that of the last below those before it,
-    each of which is one line that opens on a click. `measure`: what validation is shown as; `write`, `show`:
-    where lines of text and pictures go, None = into the log and the notebook."""
+    """Live curves of several training runs, one after the other, in one output: the current one is shown
+    below the previous ones, each of which is folded into one line. `measure`: how validation is reported;
+    `write`, `show`: called with lines of text and with pictures; None = into the log and the notebook."""
 
     def __init__(
         self,
@@ -297,18 +297,18 @@ class LiveCurves:
     ) -> None:
         self.measure, self._write, self._show_all = measure, write, show or ReplacedOutput()
         self._before: list[str] = []
-        self._last = ("", "")  # of the last curve its line, and the whole of it; HTML
+        self._last = ("", "")  # the last curve folded and unfolded, as HTML
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[LiveCurve]:
-        """Within, the curve of the training of this name (a variant has that of the paper) is drawn."""
+        """Context that draws the curve of one training run; variants of CDLM get their name in the paper."""
         curve = self._begin(name, write=self._write)
         with curve:
             yield curve
         self._ended(curve)
 
     def add(self, name: str, records: Iterable[Mapping[str, object]]) -> None:
-        """Show a training that ended before."""
+        """Show the records of a training run that has already ended."""
         curve = self._begin(name, write=lambda text: None)
         for record in records:
             curve.remember(record)
@@ -345,31 +345,31 @@ def _number(record: Mapping[str, object], key: str) -> float | None:
 
 
 def in_notebook() -> bool:
-    """Whether this is a kernel, whose outputs are shown or kept."""
+    """Return whether this code runs in a Jupyter kernel, whose outputs are shown or saved."""
     from IPython import get_ipython
 
     return hasattr(get_ipython(), "kernel")
 
 
 def _print_unwatched(text: str) -> None:
-    """For logs; a person in front of JupyterLab, whose kernels have this variable, sees the curve."""
+    """Print for logs, but not in kernels of JupyterLab, which set this variable: there the curve is seen."""
     if not (in_notebook() and "JPY_SESSION_NAME" in os.environ):
         print(text, flush=True)
 
 
 def _with_text(markup: str) -> dict[str, str]:
-    """HTML for the page, and its words for a log."""
+    """Return a MIME bundle with the HTML and, for logs, its text."""
     return {"text/html": markup, "text/plain": " ".join(html.lines_of(markup))}
 
 
 class ReplacedOutput:
-    """Shows HTML in the running notebook, each time in place of the last; elsewhere it shows nothing."""
+    """Shows HTML in the running notebook, each time replacing the last; outside notebooks it does nothing."""
 
     def __init__(self) -> None:
         self._output = None
 
     def __call__(self, text: str) -> None:
-        """Show it."""
+        """Show HTML in place of what was shown before."""
         from IPython.display import display
 
         if not in_notebook():

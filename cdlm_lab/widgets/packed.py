@@ -1,8 +1,8 @@
-"""What a person checks before training: packed examples, token by token, with their masks, global tokens and
-losses of text, and examples of paragraph pretraining (Di Liello et al. 2022, section 3.4), sentence by
-sentence.
+"""Views to check training data before training: packed examples, token by token, with their masks, global
+tokens and truncated text, and examples of paragraph pretraining (Di Liello et al. 2022, section 3.4),
+sentence by sentence.
 
-Each property of a token has its own place, so that all can meet on one token and none depends on hue alone:
+Each property has its own style, so that one token can show all of them and none depends on hue alone:
 
 | property | tag | with our stylesheet | without it (untrusted notebook) |
 |---|---|---|---|
@@ -26,12 +26,12 @@ import numpy as np
 from cdlm_lab.widgets import html
 from cdlm_lab.widgets.html import CROSS, GLOBAL, MASKED, MUTED, div, escaped, muted, table_html
 
-SWAPPED_SIGN = "\u2192"  # an arrow, then the word that stands in place
+SWAPPED_SIGN = "\u2192"  # an arrow, which the replacing word follows
 KEPT_SIGN = "="
-LONGEST_SPECIAL_RUN = 3  # more equal special tokens in a row (padding) are shown once, with their number
-SHOWN_WHOLE = 700  # tokens up to which an example is shown without folding
-SHOWN_OF_EACH = 110  # tokens of each document that stay in sight when it is folded
-CHARACTERS_OF_EACH = 4000  # and, folded or not, no more characters than this: one token may hold thousands
+LONGEST_SPECIAL_RUN = 3  # a longer run of equal special tokens (padding) is shown once, with its length
+SHOWN_WHOLE = 700  # most tokens of an example that is shown without folding
+SHOWN_OF_EACH = 110  # tokens of each document that remain visible when it is folded
+CHARACTERS_OF_EACH = 4000  # most visible characters of a document, folded or not: a token may have thousands
 LONGEST_TITLE = 110  # characters
 MIDDOT = " \u00b7 "
 _TOKEN_STYLE = f"""
@@ -50,20 +50,20 @@ div.cdlm-packed small{{font:11px/1 ui-monospace,SFMono-Regular,Menlo,'DejaVu San
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MarkedTokens:
-    """The tokens of one example and what each is; every field has one entry per token.
+    """The tokens of one example with their properties; every field but `mask_token` has one entry per token.
 
-    A ValueError for a field of another length, and flags that are not bool.
+    Raises ValueError if a field has another length, or flags are not bool.
     """
 
-    # Token texts (untrusted), joining signs such as `##` or a leading space already taken off.
+    # Token texts (untrusted), without subword markers such as `##` or a leading space.
     tokens: Sequence[str]
-    # What the model reads in place of a masked token, which it must give back: `mask_token`, another word, or
-    # the token itself; None = the token is not masked.
+    # The model's input in place of a masked token, which it must predict: `mask_token`, another word, or the
+    # token itself; None = the token is not masked.
     replacement: Sequence[str | None]
     global_: np.ndarray  # bool (seq,), True = attends to every token and is attended to by every token
-    special: np.ndarray  # bool (seq,), True = a mark of the tokenizer, not text
-    starts_word: np.ndarray  # bool (seq,), True = a space stands before the token
-    # Bool (seq,), True = part of a fact that another document of the example states too; None = not known.
+    special: np.ndarray  # bool (seq,), True = a special token of the tokenizer, not text
+    starts_word: np.ndarray  # bool (seq,), True = the token is preceded by a space
+    # Bool (seq,), True = part of a fact that another document of the example also states; None = not known.
     cross_document: np.ndarray | None = None
     mask_token: str  # the text of the mask token
 
@@ -83,11 +83,11 @@ class MarkedTokens:
 
     @cached_property
     def masked(self) -> np.ndarray:
-        """bool (seq,), True = the model must give this token back."""
+        """bool (seq,), True = the token is masked, and the model must predict it."""
         return np.array([instead is not None for instead in self.replacement], dtype=bool)
 
     def replaced_by(self, i: int) -> str | None:
-        """What became of token `i`: `hidden`, `swapped`, `kept`, or None if it is not masked."""
+        """Return how token `i` is masked: `hidden`, `swapped` (another word), `kept`; None = not masked."""
         instead = self.replacement[i]
         if instead in (None, self.mask_token):
             return "hidden" if instead else None
@@ -96,7 +96,7 @@ class MarkedTokens:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentLoss:
-    """How many text tokens of a document (its untrusted title or id) the packing cut, and why."""
+    """Number of a document's text tokens that packing truncated, and why; `title`: untrusted title or id."""
 
     title: str
     cut: int = 0
@@ -109,16 +109,16 @@ class DocumentLoss:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PackedPreview(MarkedTokens):
-    """A packed training example that shows itself as the last value of a notebook cell.
+    """A packed training example, which a notebook displays as the last value of a cell.
 
-    A ValueError also for a document that is not in `documents`.
+    Raises ValueError also if `document` has an index that is not in `documents`.
     """
 
     document: np.ndarray  # int (seq,), index into `documents`; -1 = belongs to none (`[CLS]`, `[SEP]`)
-    # One record for each document, also for those of which nothing was kept.
+    # One record for each document, including those of which nothing was kept.
     documents: Sequence[DocumentLoss]
-    title: str  # a line above everything, such as the variant and the corpus
-    memory_bytes: float  # estimated peak of one training step
+    title: str  # headline, such as the variant and the corpus
+    memory_bytes: float  # estimated peak memory of one training step
     step_seconds: float | None = None  # estimated time of one training step; None = not shown
 
     def __post_init__(self) -> None:
@@ -132,7 +132,7 @@ class PackedPreview(MarkedTokens):
 
     @cached_property
     def kept(self) -> list[int]:
-        """How many text tokens of each document are in the sequence."""
+        """Number of text tokens of each document in the sequence."""
         of_text = self.document[~self.special & (self.document >= 0)]
         return np.bincount(of_text, minlength=len(self.documents)).tolist()
 
@@ -145,10 +145,10 @@ class PackedPreview(MarkedTokens):
 
 
 def tokens_html(marked: MarkedTokens, positions: Sequence[int]) -> str:
-    """The tokens at `positions` (in order, of one document) as HTML; every text in it is escaped."""
+    """Return the tokens at `positions` (ascending, of one document) as HTML; all texts are escaped."""
 
     def alike(i: int) -> object:
-        # A masked token stands alone, so that masks can be counted; other neighbours of one kind share a tag.
+        # Each masked token has its own tag, so that masks can be counted; other neighbours of a kind share.
         if marked.masked[i]:
             return i
         return marked.tokens[i] if marked.special[i] else bool(marked.cross_document[i])
@@ -162,10 +162,10 @@ def tokens_html(marked: MarkedTokens, positions: Sequence[int]) -> str:
 
 
 def _piece(marked: MarkedTokens, run: list[int]) -> tuple[bool, str]:
-    """(whether a space stands before, HTML) of tokens that are alike."""
+    """Return (is a space before it, HTML) for a run of tokens with the same properties."""
     first = run[0]
     if marked.special[first] and not marked.masked[first]:
-        # Direction given, so that a document whose own text runs right to left is still recognised as such.
+        # With explicit direction, so that `dir="auto"` still recognises a document of right-to-left text.
         tablet = f'<small dir="ltr">{escaped(marked.tokens[first])}</small>'
         many = len(run) > LONGEST_SPECIAL_RUN
         return True, f"{tablet} \u00d7 {len(run):,}" if many else " ".join([tablet] * len(run))
@@ -181,12 +181,12 @@ def _piece(marked: MarkedTokens, run: list[int]) -> tuple[bool, str]:
 
 
 def _spaced(pieces: Iterable[tuple[bool, str]]) -> str:
-    """Pieces in a row, with a space before each that asks for one, except the first."""
+    """Concatenate pieces, (is a space before it, HTML); the first gets no space."""
     return "".join((" " if spaced and i else "") + body for i, (spaced, body) in enumerate(pieces))
 
 
 def _mask_entries(marked: MarkedTokens) -> list[tuple[str, str, int]]:
-    """Sample, meaning and count of each thing that can stand in place of a masked token."""
+    """Return legend entries (sample, meaning, count) for each way in which a token can be masked."""
     became = [marked.replaced_by(i) for i in np.flatnonzero(marked.masked)]
     hidden = f"hidden behind {escaped(marked.mask_token)}: the word to give back"
     swapped = f"<mark>word<i>{SWAPPED_SIGN}other</i></mark>"
@@ -210,17 +210,17 @@ def _title(text: str) -> str:
     return f"<bdi>{escaped(html.shortened(text, LONGEST_TITLE))}</bdi>"
 
 
-BINS = 240  # bars a lane: fine enough to see a prefix end, coarse enough for 10 kB
+BINS = 240  # bars per lane: fine enough to see where a prefix ends, coarse enough for 10 kB
 _LEFT, _WIDTH, _LANE, _GAP = 132, 856, 17, 7
 
 
 def overview_svg(document: np.ndarray, lanes: Sequence[tuple[str, np.ndarray, str]]) -> str:
-    """A sequence as a picture 1,000 units wide with a lane of documents and one lane for each property.
+    """Draw a sequence as an SVG 1,000 units wide, with a lane of documents and one lane for each property.
 
-    The height of a bar is the share of the tokens in its place that have the property, the fullest place of a
-    lane being full height (with masks at 15% nothing would be seen otherwise). `document`: int (seq,), number
-    of the document a token belongs to; -1 = none. `lanes`: (label, bool (seq,), colour), from top to bottom.
-    """
+    The height of a bar is the proportion of its tokens that have the property, scaled so that the highest bar
+    of a lane has full height (otherwise 15% of masks would hardly be visible). `document`: int (seq,), index
+    of each token's document; -1 = none. `lanes`: (label, bool (seq,), colour), from top to bottom. Raises
+    ValueError for a lane of another length."""
     tops = [row * (_LANE + _GAP) + 2 for row in range(len(lanes) + 1)]
     labels = ["documents", *(label for label, _, _ in lanes)]
     parts = [f'<text x="0" y="{top + 13}">{label}</text>' for label, top in zip(labels, tops, strict=True)]
@@ -246,7 +246,7 @@ def overview_svg(document: np.ndarray, lanes: Sequence[tuple[str, np.ndarray, st
 
 
 def _bars(flags: np.ndarray, bottom: int, colour: str) -> str:
-    """One path for the lane: a bar wherever any token of the bin has the property."""
+    """Return one SVG path for a lane: a bar for each bin in which any token has the property."""
     bins = min(BINS, max(len(flags), 1))
     edges = np.linspace(0, len(flags), bins + 1).astype(int)
     counts = np.diff(np.concatenate([[0], np.cumsum(flags)])[edges])
@@ -260,8 +260,8 @@ def _bars(flags: np.ndarray, bottom: int, colour: str) -> str:
 
 
 def packed_example_html(preview: PackedPreview) -> str:
-    """The example as one block of HTML: headline numbers, overview, legend, documents, and what was cut."""
-    entries = _mask_entries(preview) if preview.masked.any() else []  # sequences of tasks mask nothing
+    """Return the example as HTML: headline numbers, overview, legend, documents, and what was truncated."""
+    entries = _mask_entries(preview) if preview.masked.any() else []  # downstream tasks mask nothing
     lanes = [("masked", preview.masked, MASKED)] if preview.masked.any() else []
     sees = "global: sees every token, and is seen by every token"
     entries.append(("<u>word</u>", sees, int(preview.global_.sum())))
@@ -305,20 +305,20 @@ def _headline(preview: PackedPreview) -> str:
 
 
 def _documents(preview: PackedPreview) -> str:
-    """Cards side by side in the order of the sequence, and between them the tokens of no document."""
+    """Return the documents as cards in the order of the sequence, with the tokens between documents."""
     blocks = []
     for number, run in groupby(range(len(preview.tokens)), lambda i: int(preview.document[i])):
         positions = list(run)
         text = f'<div class="cdlm-text" style="grid-column:1/-1">{tokens_html(preview, positions)}</div>'
         blocks.append(text if number < 0 else _card(preview, number, positions))
-    # Three or six documents stand three abreast, others two; fewer where the page is narrow.
+    # 3, 6, 9, ... documents are in rows of three, others in rows of two; fewer on a narrow page.
     narrowest = 290 if sum(kept > 0 for kept in preview.kept) % 3 == 0 else 340
     columns = f"grid-template-columns:repeat(auto-fit,minmax({narrowest}px,1fr));gap:12px;align-items:start"
     return div("".join(blocks), f"display:grid;{columns}")
 
 
 def _card(preview: PackedPreview, number: int, positions: list[int]) -> str:
-    """A document: its title, how much of it was kept, and its tokens, of which the last may be folded."""
+    """Return a document as a card: title, number of kept tokens, and the tokens, the last perhaps folded."""
 
     def masked(places: list[int], before: str) -> str:
         return f"{before}{int(preview.masked[places].sum()):,} masked" if preview.masked.any() else ""
@@ -340,7 +340,7 @@ def _card(preview: PackedPreview, number: int, positions: list[int]) -> str:
 
 
 def _tokens_in_sight(preview: PackedPreview, positions: list[int]) -> int:
-    """How many tokens of a document stand outside the fold."""
+    """Return how many tokens of a document are shown unfolded."""
     characters = np.cumsum([len(preview.tokens[i]) + 1 for i in positions])
     fitting = int(np.searchsorted(characters, CHARACTERS_OF_EACH, side="right"))
     few_left = len(positions) <= SHOWN_OF_EACH + 20  # a fold for a line or two is more bother than it saves
@@ -364,13 +364,13 @@ _LABELS = {None: "", 0: "0", 1: _RIGHT}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSentence:
-    """A sentence of an example of paragraph pretraining."""
+    """A sentence of a paragraph pretraining example."""
 
-    source: str  # where it comes from, seen from s_0, for people
+    source: str  # where the sentence comes from, relative to s_0, in words
     document: str  # id of its document
-    label: int | None  # 1 = of one paragraph with s_0, 0 = not; None = it is s_0
-    cut: int = 0  # tokens of it that are not read
-    probability: float | None = None  # that the model gives label 1, in [0, 1]; None = it was not asked
+    label: int | None  # 1 = from the same paragraph as s_0, 0 = not; None = it is s_0 itself
+    cut: int = 0  # number of its tokens that were truncated
+    probability: float | None = None  # predicted probability of label 1, in [0, 1]; None = not predicted
 
     def __post_init__(self) -> None:
         if self.label not in _LABELS:
@@ -383,14 +383,14 @@ class TaskSentence:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ParagraphExampleView:
-    """An example of paragraph pretraining that shows itself as the last value of a notebook cell: what the
-    signs mean, then a row for each sentence with where it comes from, its label, its probability if any
-    sentence has one, and its words."""
+    """A paragraph pretraining example, which a notebook displays as the last value of a cell: a legend, then
+    a row for each sentence with its source, its label, its predicted probability if any sentence has one, and
+    its words."""
 
     marked: MarkedTokens  # the tokens of the sequence, and which of them are masked
-    sentence: np.ndarray  # int (tokens,), which sentence each token is of, from 0
-    sentences: Sequence[TaskSentence]  # s_0 ... s_k.
-    title: str  # a line above (untrusted text)
+    sentence: np.ndarray  # int (tokens,), index of each token's sentence, from 0
+    sentences: Sequence[TaskSentence]  # s_0 ... s_k
+    title: str  # headline (untrusted text)
 
     def __post_init__(self) -> None:
         lengths = len(self.marked.tokens), len(self.sentence)

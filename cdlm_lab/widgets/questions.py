@@ -1,5 +1,5 @@
-"""One question as a model read it: its paragraphs in order, how surely each sentence supports the answer, and
-the answer marked in its place.
+"""A multihop question and a model's prediction: the paragraphs in order, the probability that each sentence
+supports the answer, and the answer span marked in the text.
 
 Every shade has a number and a bar beside it, every mark a word or a line; all texts are untrusted.
 """
@@ -23,24 +23,24 @@ _PALE = "opacity:0.55"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadQuestion:
-    """A question, what a model made of it, and what it should have made of it."""
+    """A question with its paragraphs, a model's predictions for it, and the gold answer and sentences."""
 
     id: str
     question: str
     kind: str  # such as "bridge"; "" = not known
     gold_answer: str | None  # None = not known
-    answer: str  # the predicted one
-    # Of the predicted answer: number of the paragraph, "title" or "body", and the half-open span in
-    # characters of the title or of `Paragraph.text`; None = nowhere, as of yes and no.
+    answer: str  # the predicted answer
+    # Where the predicted answer stands: index of the paragraph, "title" or "body", and the half-open span of
+    # characters of the title or of `Paragraph.text`; None = it is no span, as for yes and no.
     place: Place | None
     paragraphs: tuple[Paragraph, ...]
-    # Of supporting the answer, by (paragraph, sentence); what is missing did not fit into the model.
+    # (paragraph, sentence) -> probability that it supports the answer; truncated sentences are missing.
     sentence_probabilities: Mapping[tuple[int, int], float]
-    paragraph_probabilities: tuple[float, ...]  # of being needed, one for each paragraph
+    paragraph_probabilities: tuple[float, ...]  # probability that each paragraph is needed for the answer
     supporting: frozenset[tuple[int, int]]  # the predicted supporting sentences, as (paragraph, sentence)
     gold_supporting: frozenset[tuple[int, int]] | None  # the gold ones; None = not known
     answer_f1: float | None  # in [0, 1]; None = not measured
-    answer_em: bool | None  # True = predicted exactly; None = not measured
+    answer_em: bool | None  # exact match; None = not measured
     support_em: bool | None
     support_f1: float | None
 
@@ -74,18 +74,18 @@ class ReadQuestion:
 
     @property
     def shown_paragraphs(self) -> frozenset[int]:
-        """Numbers of the paragraphs with a gold or a predicted sentence, or with the predicted answer."""
+        """Indices of the paragraphs with a gold or a predicted sentence, or with the predicted answer."""
         named = {number for number, _ in self.supporting | (self.gold_supporting or frozenset())}
         return frozenset(named | ({self.place[0]} if self.place else set()))
 
 
 def question_html(read: ReadQuestion) -> str:
-    """The question and both answers, then the paragraphs in order.
+    """Return the question with the predicted and the gold answer, then the paragraphs in order.
 
-    Sentences stand on the blue of their probability to support the answer; predicted and gold ones are named
-    so, the predicted answer is marked in its place, and sentences that did not fit are struck out. The gold
-    answer is underlined wherever a model is trained to find it: in titles and in all sentences of paragraphs
-    with a gold sentence. Paragraphs outside `shown_paragraphs` open on a click."""
+    The blue behind a sentence is deeper for a higher probability of supporting the answer. Predicted and gold
+    sentences are labelled, the predicted answer span is marked, and truncated sentences are struck out. The
+    gold answer is underlined wherever models are trained to find it: in the titles and all sentences of
+    paragraphs with a gold sentence. Paragraphs outside `shown_paragraphs` are folded."""
     gold_paragraphs = sorted({number for number, _ in read.gold_supporting or ()})
     gold = answer_occurrences(read.gold_answer, read.paragraphs, gold=gold_paragraphs)
     parts = []
@@ -99,19 +99,19 @@ def question_html(read: ReadQuestion) -> str:
 
 
 def questions_page(reads: Sequence[ReadQuestion], *, title: str) -> str:
-    """A page of its own with all questions in the order given."""
+    """Return a page with all questions, in the order given."""
     facts = html.right_of_known((read.answer_em for read in reads), "{} of {} answers right")
     return html.page_of(reads, question_html, noun="question", facts=facts, title=title)
 
 
 def _head(read: ReadQuestion) -> str:
-    """The question; a table of what was predicted beside what is gold."""
+    """Return the question, and a table of predicted against gold answer and supporting sentences."""
 
     def shown(text: str | None) -> str:
         return name_html(text) if text else NONE
 
     def verdict(exact: bool | None, f1: float | None) -> str:
-        """Right or wrong, in words; how near it came if it is not exact."""
+        """Return "right" or "wrong", and F1 unless the prediction is exact."""
         near = "" if f1 is None or exact else f" {span(f'F1 {f1:.2f}', SMALL)}"
         return near if exact is None else span(f"{html.right_or_wrong(exact)}{near}", "white-space:nowrap")
 
@@ -133,7 +133,7 @@ def _head(read: ReadQuestion) -> str:
 
 
 def _legend(read: ReadQuestion, gold: Sequence[Place]) -> str:
-    """What ground and marks mean; of the marks those alone that are on the page."""
+    """Return a legend of the background and of those marks that occur in this view."""
     names = PREDICTED if read.gold_supporting is None else f"{PREDICTED}, {GOLD}"
     ground = f"{html.swatches()} probability that the sentence supports the answer"
     parts = [ground, f"supporting sentence: {names}"]
@@ -147,11 +147,11 @@ def _legend(read: ReadQuestion, gold: Sequence[Place]) -> str:
 
 
 def _paragraph(read: ReadQuestion, number: int, gold: Sequence[Place]) -> tuple[str, str]:
-    """A paragraph: its title with its probability, and a table of its sentences."""
+    """Return a paragraph as its title with the paragraph's probability, and a table of its sentences."""
     paragraph, predicted = read.paragraphs[number], [read.place] if read.place else []
 
     def marked(text: str, part: str, start: int = 0) -> str:
-        """Some text of the title or the body, from the character `start` on."""
+        """Mark the answers in `text`, which begins at character `start` of the title or the body."""
         of_both = (
             [(first - start, last - start) for *where, first, last in places if where == [number, part]]
             for places in (predicted, gold)
@@ -178,7 +178,7 @@ def _paragraph(read: ReadQuestion, number: int, gold: Sequence[Place]) -> tuple[
 
 
 def _marked(text: str, marked: Sequence[tuple[int, int]], underlined: Sequence[tuple[int, int]]) -> str:
-    """Text as HTML with some spans marked and others underlined; spans may reach beyond the text."""
+    """Return text as HTML, with some spans marked and others underlined; spans may extend beyond the text."""
     ends = {min(max(place, 0), len(text)) for ends in (*marked, *underlined) for place in ends}
     pieces = []
     for start, end in pairwise(sorted({0, len(text)} | ends)):

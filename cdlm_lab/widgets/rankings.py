@@ -1,7 +1,7 @@
-"""A question with its candidates in the order of one system, beside the places that another one gave them, as
-in Table 4 of the MSPP paper (Di Liello et al. 2022); figures of scores and of speed.
+"""A question with its candidates as one system ranks them, next to their ranks by another system, as in Table
+4 of the MSPP paper (Di Liello et al. 2022); figures of scores and of speed.
 
-Every bar has a number, every ground and every frame a word or a sign; all texts are untrusted.
+Every bar has a number, every background and frame a word or a sign; all texts are untrusted.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from cdlm_lab.widgets import charts, html
 from cdlm_lab.widgets.charts import lay_out, marks, plain_text, short_name, small
 from cdlm_lab.widgets.html import CROSS, GLOBAL, HUES, MUTED, SIGNS, SMALL, TEXT, WRONG, div, escaped, span
 
-# (right answer on top by the system beside, by the system) -> what became of the question.
+# (first candidate of the system compared with is right, that of the system itself is) -> outcome.
 OUTCOMES = {
     (False, True): "repaired",
     (True, False): "broken",
     (True, True): "both right",
     (False, False): "both wrong",
 }
-OPEN = 10  # places that are always shown
+OPEN = 10  # number of top ranks that are always shown
 UNREAD = "not read"
-_BESIDE = "width:66px"  # of the place by the other system
+_BESIDE = "width:66px"  # of the column with the ranks by the other system
 _GROUND = f"background:{CROSS}30"
 _RIGHT = f'<b style="color:{CROSS}">{SIGNS[True]}</b>'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRanking:
-    """A question, its candidates, and the scores that systems gave them."""
+    """A question, its candidates, and the scores that systems predicted for them."""
 
-    id: str  # "" = none, as of a question of one's own
+    id: str  # "" = none, as for the user's own questions
     question: str
-    candidates: tuple[str, ...]  # in an order that knows nothing of labels: those of equal scores keep it
+    candidates: tuple[str, ...]  # in an order that is independent of the labels, because it breaks ties
     right: tuple[bool, ...] | None  # True = the candidate answers the question; None = not known
-    # Name of a system -> for each candidate the log-odds that it is right. None = the system has not read it,
-    # as what a cascade leaves out; of each system at least one is read.
+    # Name of a system -> for each candidate the log-odds that it is right. None = the system has not read the
+    # candidate, as when a cascade drops it; each system must have read at least one.
     scores: Mapping[str, Sequence[float | None]]
 
     def __post_init__(self) -> None:
@@ -71,8 +71,8 @@ class ReadRanking:
                     yield f"{system}: a score is {score}; it must be finite, or None = not read"
 
     def order(self, system: str, *, beside: str | None = None) -> tuple[int, ...]:
-        """Numbers of the candidates, the highest score first, ties in the order of `candidates`. What the
-        system has not read stands below all that it has, in the order of `beside`."""
+        """Return the candidates' indices by descending score, ties in the order of `candidates`. Those that
+        the system has not read follow all that it has, in the order of the system `beside`."""
         scores = self.scores_of(system)
         read = [number for number, score in enumerate(scores) if score is not None]
         others = range(len(scores)) if beside in (None, system) else self.order(beside)
@@ -80,21 +80,21 @@ class ReadRanking:
         return (*sorted(read, key=lambda number: -scores[number]), *unread)
 
     def probabilities(self, system: str) -> list[float | None]:
-        """Of each candidate the probability that it is right, in [0, 1]; None = not read."""
-        # 1 / (1 + e^-score), without overflow
+        """Return the probability, in [0, 1], that each candidate is right; None = not read."""
+        # The logistic function 1 / (1 + e^-score), without overflow.
         return [None if score is None else (1 + math.tanh(score / 2)) / 2 for score in self.scores_of(system)]
 
     def right_on_top(self, system: str) -> bool | None:
-        """True = the first candidate of `order` is right; None = not known."""
+        """Return whether the system's first candidate is right (P@1 of this question); None = not known."""
         first = self.order(system)[0]
         return None if self.right is None else self.right[first]
 
     def outcome(self, system: str, *, beside: str) -> str | None:
-        """What became of the question between two systems, one of OUTCOMES; None = not known."""
+        """Compare `system` with `beside` by their first candidates: one of OUTCOMES; None = not known."""
         return OUTCOMES.get((self.right_on_top(beside), self.right_on_top(system)))
 
     def scores_of(self, system: str) -> Sequence[float | None]:
-        """The scores of a system, which must be one of those known."""
+        """Return the scores of a system. Raises ValueError if there are none of that name."""
         if system not in self.scores:
             known, name = ", ".join(self.scores), self.id or self.question
             raise ValueError(f"question {name!r}: no scores of {system!r}; it has {known}")
@@ -102,17 +102,17 @@ class ReadRanking:
 
 
 def ranking_html(read: ReadRanking, *, system: str, beside: str) -> str:
-    """The question, what became of it, and the candidates with their probabilities, the best one first.
+    """Return the question, its outcome, and the candidates with their probabilities, ranked by `system`.
 
-    Beside the order of `system` stand the places by `beside`, such as "pairwise", whose first candidate is
-    framed, if it is another one. Below the first OPEN places only right candidates and the first one of
-    `beside` are shown, the others open on a click."""
+    If `beside` is another system, such as "pairwise", its ranks are shown next to those of `system`, and its
+    first candidate is framed. Below rank OPEN only right candidates and the first one of `beside` are shown;
+    the others unfold on a click."""
     other = None if beside == system else beside
     before = {number: place for place, number in enumerate(read.order(other), 1)} if other else {}
     head = ["", "probability", '<span style="padding-left:6px">candidate</span>']
     if other is not None:
         head.insert(2, div(f"<bdi>{escaped(other)}</bdi>", f"{_BESIDE};overflow-wrap:anywhere"))
-    lines = []  # (whether it is in sight, place, cells) of each candidate
+    lines = []  # (is it shown unfolded, rank, cells) of each candidate
     for place, number in enumerate(read.order(system, beside=other), start=1):
         in_sight = place <= OPEN or before.get(number) == 1 or bool(read.right and read.right[number])
         lines.append((in_sight, place, _cells(read, number, place, read.probabilities(system), before)))
@@ -134,7 +134,7 @@ def _cells(
     probabilities: Sequence[float | None],
     before: Mapping[int, int],
 ) -> list[str]:
-    """Place, probability, place by the other system and how far up or down it moved, and the candidate."""
+    """Return the cells of a candidate: rank, probability, rank by the other system and difference, text."""
     probability, right = probabilities[number], bool(read.right and read.right[number])
     bar = span(UNREAD, SMALL) if probability is None else html.share_bar(probability)
     cells = [div(f"{place}", f"width:20px;font-size:12px;{MUTED}"), div(bar, "width:62px")]
@@ -149,13 +149,13 @@ def _cells(
 
 
 def _frame(right: bool | None) -> str:
-    """The frame around what the other system put on top: is it right?"""
+    """Return the CSS of the frame around the other system's first candidate; `right`: whether it is right."""
     colour = {True: CROSS, False: WRONG, None: GLOBAL}[right]
     return f"border:1px solid {colour};padding:0 5px"
 
 
 def rankings_page(reads: Sequence[ReadRanking], *, system: str, beside: str, title: str) -> str:
-    """A page of its own with all questions, and how often each of both systems put a right answer on top."""
+    """Return a page with all questions, which begins with the number of right first candidates by system."""
     facts = []
     for name in dict.fromkeys((system, beside)):
         rights = [read.right_on_top(name) for read in reads]
@@ -168,7 +168,7 @@ def rankings_page(reads: Sequence[ReadRanking], *, system: str, beside: str, tit
 
 
 def _head(read: ReadRanking, system: str, beside: str | None) -> str:
-    """The question, and which systems put a right answer on top."""
+    """Return the question, and whether each system's first candidate is right."""
     head = f"{html.muted(escaped(html.shown_id(read.id)))}{html.headline(read.question)}"
     if read.right is None:
         return head
@@ -184,7 +184,7 @@ def _head(read: ReadRanking, system: str, beside: str | None) -> str:
 
 
 def _legend(read: ReadRanking, system: str, beside: str | None) -> str:
-    """What ground and frame mean; of the marks those alone that are on the page."""
+    """Return a legend of the background, the frame and those signs that occur in this view."""
     parts, box, other = [], "border-radius:3px;padding:0 6px", f"<bdi>{escaped(beside or '')}</bdi>"
     if any(read.right or ()):
         parts.append(span(f"{_RIGHT} right answer", f"{_GROUND};{box}"))
@@ -197,10 +197,10 @@ def _legend(read: ReadRanking, system: str, beside: str | None) -> str:
 
 
 def accuracy_by_place_figure(systems: Mapping[str, JointDiagnosis]) -> go.Figure:
-    """At each place, which share of the candidates a system calls as they are, a line for each system; dashed
-    the accuracy of calling each candidate wrong, dotted the share of right candidates. A collapsed model has
-    the dashed line, or another accuracy at each place. All systems must have read the same candidates at the
-    same places."""
+    """Plot the accuracy of each system at each position of the sequence: the proportion of candidates there
+    whose predicted label is the gold one. Dashed: accuracy of predicting wrong for every candidate; dotted:
+    proportion of right candidates. A collapsed model follows the dashed line, or its accuracy depends on the
+    position. Raises ValueError unless all systems read the same candidates at the same positions."""
     if not systems:
         raise ValueError("there is nothing to show: systems is empty")
 
@@ -209,7 +209,7 @@ def accuracy_by_place_figure(systems: Mapping[str, JointDiagnosis]) -> go.Figure
         return charts.checked_array(f"{name}: {measure}", values, shape="(k,)", low=0, high=1)
 
     def per_cent(values: np.ndarray) -> list[float | None]:
-        """None, where a line is broken, for nan."""
+        """Convert to per cent; NaN becomes None, where plotly breaks the line."""
         return [None if math.isnan(value) else round(100 * value, 3) for value in values.tolist()]
 
     first = next(iter(systems))
@@ -238,15 +238,15 @@ def accuracy_by_place_figure(systems: Mapping[str, JointDiagnosis]) -> go.Figure
 
 
 BINS = 40
-HIGHEST = 0.85  # part of a row that an area fills
+HIGHEST = 0.85  # height of an area, as a proportion of the height of its row
 
 
 def score_spread_figure(spreads: Mapping[str, Sequence[float]]) -> go.Figure:
-    """How far the scores of each system lie apart within groups of candidates, a row for each: an area as
-    high as its fullest bin, and a line at the median. Near 0 a system says the same of all candidates of a
-    group.
+    """Plot the spread of each system's scores within groups of candidates: one row per system, with an area
+    that is a histogram scaled to its fullest bin, and a line at the median. With a spread near 0, a system
+    gives all candidates of a group the same score.
 
-    `spreads`: name of a system -> of each group the standard deviation of its log-odds; from top to bottom.
+    `spreads`: name of a system -> standard deviation of the log-odds in each group; rows from top to bottom.
     """
     shown = {name: np.asarray(values, dtype=float) for name, values in spreads.items() if len(values)}
     if not shown:
@@ -270,7 +270,7 @@ def score_spread_figure(spreads: Mapping[str, Sequence[float]]) -> go.Figure:
 
 
 def _ridge(values: np.ndarray, edges: np.ndarray, *, base: int, colour: str) -> list[go.Scatter]:
-    """The ground line of a row, the area above it, and the line at the median."""
+    """Return the traces of a row: its base line, the area above it, and the line at the median."""
     share = np.histogram(values, bins=edges)[0] / len(values)
     median, heights = float(np.median(values)), base + HIGHEST * np.repeat(share / share.max(), 2)
     ground = marks([0, float(edges[-1])], [base, base], line={"color": colour, "width": 0})
@@ -290,7 +290,7 @@ def _ridge(values: np.ndarray, edges: np.ndarray, *, base: int, colour: str) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """How many seconds a system takes for one question: median, fastest and slowest of its runs."""
+    """Seconds that a system takes for one question: median, minimum and maximum over its runs."""
 
     system: str
     seconds: float
@@ -308,8 +308,8 @@ class Latency:
 
 
 def latency_figure(latencies: Sequence[Latency], *, against: str) -> go.Figure:
-    """A bar for each system up to the median of its runs, with a whisker from the fastest to the slowest, and
-    how many times as long as the system `against` it takes."""
+    """Plot a bar for each system up to the median time of its runs, with a whisker from the fastest to the
+    slowest run, and the ratio of its median to that of the system `against`."""
     seconds = {one.system: one.seconds for one in latencies}
     if not seconds or len(seconds) < len(latencies):
         raise ValueError("give each system once, and at least one")
@@ -338,7 +338,7 @@ def latency_figure(latencies: Sequence[Latency], *, against: str) -> go.Figure:
     )
     style = {"mode": "text", "textposition": "middle right", "textfont": {"size": 12.5}}
     figure = go.Figure([bars, marks(slowest, places, text=texts, **style)])
-    figure.update_xaxes(range=[0, 1.35 * max(slowest)])  # room for the numbers at the right
+    figure.update_xaxes(range=[0, 1.35 * max(slowest)])  # leave room for the numbers on the right
     names = [short_name(one.system) for one in latencies]
     ends = [len(latencies) - 0.4, -0.6]
     figure.update_yaxes(charts.rows_of_an_axis(names), range=ends, ticks="")
@@ -347,5 +347,5 @@ def latency_figure(latencies: Sequence[Latency], *, against: str) -> go.Figure:
 
 
 def _milliseconds(seconds: float) -> str:
-    """0.0814 -> `81.4 ms`, 2.5 -> `2,500 ms`."""
+    """Write seconds as milliseconds: 0.0814 -> `81.4 ms`, 2.5 -> `2,500 ms`."""
     return f"{1000 * seconds:,.1f} ms" if seconds < 0.1 else f"{1000 * seconds:,.0f} ms"

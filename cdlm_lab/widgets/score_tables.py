@@ -1,4 +1,4 @@
-"""The tables of scores that notebooks show: which columns each experiment has, and on how much it measured.
+"""The score tables that notebooks show: the columns of each experiment, and the size of its test set.
 
 `score_table(report)` makes the table of any report; a new experiment adds its `Layout` to `LAYOUTS`.
 """
@@ -28,18 +28,18 @@ RANK_GAPS = {"gap/event": "gap, events", "gap/entity": "gap, entities"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """How the scores of an experiment stand in a table."""
+    """The layout of an experiment's score table."""
 
-    shown: Sequence[Column]  # those of the papers last
-    # Report, split and group -> on how much was measured: a number, to tell the larger of two, and in words.
+    shown: Sequence[Column]  # columns; those with the papers' numbers come last
+    # (report, split, group) -> size of the data that was measured: a number for comparison, and in words.
     size: Callable[[Report, str, str], tuple[int, str]]
-    note: str  # what the columns are
-    paper: str = ""  # of what the papers' numbers are
-    split: str = "test"  # that is shown; "" = the reports have none
-    first: str = "system"  # heading of the systems
+    note: str  # explanation of the columns
+    paper: str = ""  # explanation of the papers' numbers
+    split: str = "test"  # the split that is shown; "" = the reports have no splits
+    first: str = "system"  # heading of the column of systems
 
     def columns(self, group: str) -> list[Column]:
-        """The columns of a group of scores."""
+        """Return the columns that are shown with a group of scores."""
         return [column for column in self.shown if column.group in ("", group)]
 
 
@@ -53,16 +53,16 @@ def score_table(
     others: Sequence[SystemRow] = (),
     experiment: str = "",
 ) -> ScoreTable:
-    """The table of a report: a row for each system, and beside it what the papers have.
+    """Return the score table of a report: one row per system, and next to it the papers' numbers.
 
     Args:
-        labels: system -> what to call it, in the order of the rows; None = all as they are called,
-            variants of CDLM as in the paper and in its order.
-        group: the part or setting that is shown; a ValueError if it has no scores.
-        split: None = that of the experiment; beside others there are no numbers of papers.
-        caption: what was measured; the size is added.
+        labels: system -> name to show, in the order of the rows; None = all systems under their own names,
+            variants of CDLM with the names and in the order of the CDLM paper.
+        group: the group of scores to show. Raises ValueError if there are none.
+        split: None = the split of the experiment's layout; other splits have no numbers of papers.
+        caption: what was measured; the size of the test set is appended.
         others: rows below ours, such as those of a paper.
-        experiment: of whose columns the table is; "" = that of the report.
+        experiment: name of the experiment whose layout is used; "" = that of the report.
     """
     layout = LAYOUTS[experiment or report.name]
     wanted = layout.split if split is None else split
@@ -78,12 +78,12 @@ def score_table(
 
 
 def split_in_words(split: str) -> str:
-    """test_one_document -> "test, one document"."""
+    """Write the name of a split in words: test_one_document -> "test, one document"."""
     return split.replace("_", ", ", 1).replace("_", " ")
 
 
 def _each(names: Mapping[str, str], form: Form = PER_CENT) -> list[Column]:
-    """A column of ours for each metric, by its heading; p stands in the cells."""
+    """Return one column of our scores, with p-values, for each metric; `names`: metric -> heading."""
     return [measured(heading, metric, form, with_p=True) for metric, heading in names.items()]
 
 
@@ -107,7 +107,7 @@ def _coreference_size(report: Report, split: str, _: str) -> tuple[int, str]:
 
 
 def _size(what: str, of: str) -> Callable[[Report, str, str], tuple[int, str]]:
-    """`766 pairs in 214 clusters`, by what the report says of its data, of a split or of all."""
+    """Return a `size` that writes `766 pairs in 214 clusters` from a report's counts of a split or of all."""
 
     def size(report: Report, split: str, _: str) -> tuple[int, str]:
         count, groups = (report.data[name][split] if split else report.data[name] for name in (what, of))
@@ -133,7 +133,7 @@ _MATCHED = {"columns": ("accuracy", "f1"), "below": "paper: Acc / F1", "decimals
 _ANSWERS = {"columns": tuple(ANSWER_MEASURES), "below": "paper: P@1 / MAP / MRR", "deviations": True}
 _ANSWER_SETS = ("ASNQ", "WikiQA", "TREC-QA")
 _ALIGNED = ("mrr", "at_10", "at_5", "at_1")
-# CDA's numbers stand beside `released` alone, which scores unrelated pairs as its code does.
+# CDA's numbers are shown with the group `released` only, which scores unrelated pairs as CDA's code does.
 _RELEASED = {"decimals": (4, 1, 1, 1), "group": "released"}
 
 LAYOUTS: Mapping[str, Layout] = {
@@ -274,7 +274,7 @@ LAYOUTS: Mapping[str, Layout] = {
     "attention analysis": Layout(
         shown=[
             *_each(_COREFERRING, tables.POINTS),
-            *(replace(one, value=None) for one in _each(_OTHERS, tables.POINTS)),  # none is the best
+            *(replace(one, value=None) for one in _each(_OTHERS, tables.POINTS)),  # none is bold
             *_each(RANK_GAPS, tables.POINTS),
             seeds(),
             published("ECB+", ("cdlm", "6"), columns=tuple(RANK_CELLS), below="paper: the first four"),

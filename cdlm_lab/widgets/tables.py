@@ -1,8 +1,8 @@
-"""Tables of scores: ours beside the papers', as HTML for notebooks, as Markdown and as plain text.
+"""Tables of scores, ours next to the papers', as HTML for notebooks, as Markdown and as plain text.
 
-A `ScoreTable` is texts in rows and columns; `table_of` makes one of rows of scores and of columns that say
-what is shown of them. The papers' numbers are read from `results/published.csv`. Which columns each
-experiment has stands in `score_tables`.
+A `ScoreTable` holds texts in rows and columns; `table_of` makes one from rows of scores, and from columns
+that define what is shown of a row. The papers' numbers are read from `results/published.csv`. The columns of
+each experiment are defined in `score_tables`.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from cdlm_lab.widgets.export.text import csv_text, download_links, latex_cell, l
 from cdlm_lab.widgets.html import MUTED, div, escaped, lines_of, table_html, text_of, visible
 
 NONE, NOT_RUN = "\u2013", "not run"
-MOST_LINES = 40  # of a view in a log
-DEV = "dev "  # before the name of a metric: the same on dev
+MOST_LINES = 40  # most lines of a view that are written to a log
+DEV = "dev "  # prefix of a metric's name: the same metric on the dev split
 PUBLISHED = Path(__file__).resolve().parents[1] / "results" / "published.csv"
 _SMALL = f"font-size:11px;font-weight:400;white-space:nowrap;{MUTED}"
-# Of a test: broken into lines, so that the name of the other system does not widen the column.
+# Style of a test result: wrapped, so that the name of the other system does not widen the column.
 _TEST = f"font-size:11px;white-space:normal;min-width:92px;max-width:130px;margin-left:auto;{MUTED}"
-# What Markdown would take for markup; an underscore within a word it leaves alone.
+# What Markdown would interpret as markup; underscores within words are not interpreted.
 _MARKDOWN = re.compile(r"[\\`*|]|(?<!\w)_|_(?!\w)|\[(?=[^\]]*\]\()|<(?=[A-Za-z/!?])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """What stands in one place of a table; plain text throughout."""
+    """One cell of a table; all of its strings are plain text."""
 
     text: str = ""  # the number or name
-    # What belongs to it, such as deviation and interval: in small type below it, in Markdown behind it.
+    # Details such as deviation and interval: in small type below the number, in Markdown after it.
     below: str = ""
-    test: str = ""  # p, and against what: in small type below that
-    source: str = ""  # where the number is from, shown when one points at it
-    published: bool = False  # a number of a paper: muted, in Markdown italic
-    missing: bool = False  # not measured, where it could be: muted
-    best: bool = False  # bold in HTML
+    test: str = ""  # p-value, and the system compared with: in small type below that
+    source: str = ""  # where the number is from; shown on hovering
+    published: bool = False  # True = a number of a paper: muted, in Markdown italic
+    missing: bool = False  # True = it could be measured but was not: muted
+    best: bool = False  # True = bold in HTML
 
     @property
     def html(self) -> str:
@@ -63,7 +63,7 @@ class Cell:
 
     @property
     def small(self) -> str:
-        """What stands in small type, as one line of text."""
+        """What is shown in small type, as one line of text."""
         return " ".join(filter(None, (self.below, self.test)))
 
     @property
@@ -75,7 +75,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
-    """The heading of a column of texts (flush left) or numbers, and what is small below it."""
+    """The heading of a column of texts (aligned left) or numbers (right), with a line in small type below."""
 
     name: str
     below: str = ""
@@ -96,13 +96,13 @@ class Heading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreTable:
-    """A table that Jupyter displays as HTML, and as text where there is no HTML."""
+    """A table that Jupyter displays as HTML, or as text where HTML cannot be shown."""
 
-    caption: str  # what it is, above it; "" = none
-    columns: Sequence[Heading]  # texts before numbers
-    rows: Sequence[Sequence[Cell]]  # as long as `columns`
-    note: str = ""  # below it; "" = none
-    # The reports that the numbers are from, and what was passed over, each a line.
+    caption: str  # shown above the table; "" = none
+    columns: Sequence[Heading]  # columns of texts come before those of numbers
+    rows: Sequence[Sequence[Cell]]  # each as long as `columns`
+    note: str = ""  # shown below the table; "" = none
+    # Lines that name the reports that the numbers are from, and what was ignored.
     sources: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -113,7 +113,7 @@ class ScoreTable:
             raise ValueError(f"{self.caption or 'a table'}: a row has {counts}")
 
     def html(self) -> str:
-        """The table with its caption, and note and sources below it."""
+        """Return the table as HTML with caption, note, sources and links that save it."""
         texts = [number for number, column in enumerate(self.columns) if column.is_text]
         rows = [[cell.html for cell in row] for row in self.rows]
         table = table_html([column.html for column in self.columns], rows, text_columns=texts)
@@ -127,7 +127,7 @@ class ScoreTable:
         )
 
     def csv(self) -> str:
-        """The rows as CSV: numbers stand alone, and what is small below them in a column of its own."""
+        """Return the rows as CSV, with the details in small type in separate columns from the numbers."""
         small = [any(row[number].small for row in self.rows) for number in range(len(self.columns))]
         heads = [(one.line, f"{one.line} (\u00b1, interval, p)") for one in self.columns]
         rows = [heads, *([(cell.text, cell.small) for cell in row] for row in self.rows)]
@@ -137,14 +137,14 @@ class ScoreTable:
         )
 
     def latex(self) -> str:
-        """The table for a paper, with the rules of booktabs; caption and note stand as comments above it."""
+        """Return a LaTeX table with booktabs rules; caption, note and sources are comments above it."""
         sides = "".join("l" if column.is_text else "r" for column in self.columns)
         heads = [latex_cell(one.name, one.below) for one in self.columns]
         rows = [[latex_cell(cell.text, cell.small, bold=cell.best) for cell in row] for row in self.rows]
         return latex_table(heads, rows, sides=sides, comments=[self.caption, self.note, *self.sources])
 
     def markdown(self) -> str:
-        """The rows in GitHub's Markdown, without caption, note, sources and a line break at the end."""
+        """Return the rows as GitHub Markdown, without caption, note, sources and final newline."""
         names = [markdown_text(column.line) for column in self.columns]
         pairs = list(zip(names, self.columns, strict=True))
         heads = " | ".join(f"*{name}*" if column.published else name for name, column in pairs)
@@ -153,7 +153,7 @@ class ScoreTable:
         return "\n".join([f"| {heads} |", f"|{rules}|", *rows])
 
     def text(self) -> str:
-        """The table in columns of spaces, with its caption, note and sources."""
+        """Return the table as plain text, its columns padded with spaces, with caption, note and sources."""
         lines = [[visible(one.line) for one in line] for line in (self.columns, *self.rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = [
@@ -173,8 +173,8 @@ class ScoreTable:
 def text_table(
     columns: Sequence[str], rows: Iterable[Sequence[str | Cell]], *, texts: int = 1, caption: str = ""
 ) -> ScoreTable:
-    """A table of plain texts, of which the first `texts` columns are words and the others numbers; without
-    rows it says so."""
+    """Return a table of plain texts. The first `texts` columns hold words, the others numbers; a table
+    without rows shows one row that says "none"."""
     cells = [[one if isinstance(one, Cell) else Cell(text=one) for one in row] for row in rows]
     nothing = [[Cell(text="none", missing=True), *[Cell()] * (len(columns) - 1)]]
     heads = [Heading(name=name, is_text=number < texts) for number, name in enumerate(columns)]
@@ -182,8 +182,8 @@ def text_table(
 
 
 class Shown(HTML):
-    """HTML that is text where there is no HTML, as in the log of an unattended run; `text`: "" = the first
-    lines of what the HTML says."""
+    """HTML with a plain-text version for places without HTML, such as the log of an unattended run. `text`:
+    "" = the first lines of the HTML's own text."""
 
     def __init__(self, html: str, text: str = "") -> None:
         super().__init__(html)
@@ -198,20 +198,20 @@ class Shown(HTML):
 
 
 def html_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int = 1) -> Shown:
-    """A table of headings and cells that are HTML already, of which the first `texts` columns are words."""
+    """Return a table from headings and cells that are HTML; the first `texts` columns hold words."""
     lines = [[text_of(cell) for cell in row] for row in rows]
     plain = text_table([text_of(column) for column in columns], lines, texts=texts)
     return Shown(table_html(columns, rows, text_columns=range(texts)), plain.text())
 
 
 def markdown_text(text: str) -> str:
-    """Plain text as Markdown in a cell: nothing in it is markup, and it is one line."""
+    """Escape plain text for a Markdown cell and put it on one line."""
     return _MARKDOWN.sub(r"\\\g<0>", " ".join(visible(text).split()))
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a value and its bounds are written, all of a cell alike, and between which the values lie."""
+    """Number format of a cell's value and its bounds, and the range in which values are valid."""
 
     write: Callable[[Sequence[float]], list[str]]
     least: float
@@ -219,7 +219,7 @@ class Form:
 
 
 def _perplexities(values: Sequence[float]) -> list[str]:
-    """As many decimals as suit the first: (4.835, 4.69) -> 4.84, 4.69; (100.6, 94.13) -> 100.6, 94.1"""
+    """Write all with the decimals of the first: (4.835, 4.69) -> 4.84, 4.69; (100.6, 94.13) -> 100.6, 94.1"""
     decimals = 2 if values[0] < 100 else 1 if values[0] < 1000 else 0
     return [f"{value:,.{decimals}f}" for value in values]
 
@@ -231,19 +231,19 @@ PERPLEXITY = Form(_perplexities, 1, float("inf"))
 
 
 def p_text(p: float) -> str:
-    """0.0123 -> `0.012`, 0.0001 -> `< 0.001`."""
+    """Write a p-value: 0.0123 -> `0.012`, 0.0001 -> `< 0.001`."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _interval(score: Score) -> tuple[float, ...]:
-    """Its bounds, if there are any: one cluster, drawn again and again, is always the same."""
+    """Return the bounds, if any; none for a single cluster, whose bootstrap samples are all the same."""
     return () if score.low is None or score.clusters == 1 else (score.low, score.high)
 
 
 def number_cell(score: Score | None, form: Form, *, with_p: bool = False, against: str = "") -> Cell:
-    """A score with its deviation and interval, and with p if that is asked for, of the test against the row
-    with the label `against`; no score is an empty cell. A ValueError for a value that the form has not, such
-    as a share above 1."""
+    """Return the cell of a score with its deviation and interval, and, if `with_p`, the p-value of the test
+    against the system whose label is `against`. None makes an empty cell. Raises ValueError for a value
+    outside the range of `form`, such as a proportion above 1."""
     if score is None:
         return Cell()
     if not form.least <= score.value <= form.most:
@@ -261,27 +261,27 @@ def number_cell(score: Score | None, form: Form, *, with_p: bool = False, agains
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemRow:
-    """A row of a table."""
+    """A row of a table: a system and its scores."""
 
-    group: str = ""  # of the scores
-    system: str  # its name in the report, or in the tables of a paper
-    label: str  # what to call it
-    checkpoint: str = ""  # the pretrained encoder that it is made of; "" = none, or not known
-    # By metric; those on dev under `DEV` and the metric.
+    group: str = ""  # group that the scores are of
+    system: str  # the system's name in the report, or in the tables of a paper
+    label: str  # the name to show
+    checkpoint: str = ""  # the pretrained encoder that the system uses; "" = none, or not known
+    # Metric -> score; those on the dev split have the key `DEV` + metric.
     scores: Mapping[str, Score] = field(default_factory=dict)
-    published: bool = False  # only a paper has it
+    published: bool = False  # True = the row has only numbers of a paper
 
 
 def system_rows(
     scores: Iterable[Score], *, split: str = "test", group: str = "", labels: Mapping[str, str] | None = None
 ) -> list[SystemRow]:
-    """The means over seeds in a report, a row for each system.
+    """Return one row per system with the means over seeds in a report.
 
     Args:
-        split: its scores, and those on dev under `DEV` if it is another one; "" = the report has no splits.
-        group: a system that has no score of it has those of the group `all`.
-        labels: system -> what to call it, in the order of the rows; systems without a label are left out.
-            None = all as they are called.
+        split: of the scores; unless it is dev, dev scores are added, prefixed by `DEV`. "" = no splits.
+        group: group of the scores; a system without scores of this group gets those of the group `all`.
+        labels: system -> name to show, in the order of the rows; systems without a label are left out.
+            None = all systems, under their own names.
     """
     means = [score for score in scores if score.system and score.seed is None]
     of_group = {score.system for score in means if score.group == group}
@@ -303,14 +303,14 @@ def system_rows(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column: its heading, and what it shows of a row."""
+    """A column: its heading, and the function that makes the cell of each row."""
 
     heading: Heading
-    # Row and the labels of all systems -> what stands there.
+    # Takes a row, and the label of each system; returns the cell.
     cell: Callable[[SystemRow, Mapping[str, str]], Cell]
-    # Of a row, of which the highest is bold; None = no value is.
+    # Takes a row, returns the value whose maximum is bold; None = nothing in this column is bold.
     value: Callable[[SystemRow], float | None] | None = None
-    group: str = ""  # of the scores that it stands beside; "" = of all
+    group: str = ""  # the group of scores that this column is shown with; "" = all groups
 
 
 def measured(
@@ -322,8 +322,8 @@ def measured(
     with_p: bool = False,
     lower: bool = False,
 ) -> Column:
-    """A column of scores; what a row lacks is an empty cell. `bare`: the value alone, without deviation and
-    interval; `lower`: the lowest is the best."""
+    """Return a column of scores, with empty cells for rows without the metric. `bare`: True = the value
+    alone, without deviation and interval; `lower`: True = the lowest value is the best."""
 
     def cell(row: SystemRow, labels: Mapping[str, str]) -> Cell:
         score = row.scores.get(metric)
@@ -340,12 +340,12 @@ def measured(
 
 
 def _texts(name: str, text: Callable[[SystemRow], str]) -> Column:
-    """A column of plain texts."""
+    """Return a column of plain texts."""
     return Column(heading=Heading(name=name), cell=lambda row, labels: Cell(text=text(row)))
 
 
 def p_of(metric: str) -> Column:
-    """A column of p-values; empty where nothing was tested."""
+    """Return a column of p-values; cells without a test are empty."""
 
     def text(row: SystemRow) -> str:
         score = row.scores.get(metric)
@@ -355,7 +355,7 @@ def p_of(metric: str) -> Column:
 
 
 def seeds() -> Column:
-    """Of how many trainings a row is; empty where nothing was trained."""
+    """Return a column with the number of training seeds of each row; empty where nothing was trained."""
 
     def text(row: SystemRow) -> str:
         count = max((score.seeds or 0 for score in row.scores.values()), default=0)
@@ -365,7 +365,7 @@ def seeds() -> Column:
 
 
 def counted(name: str, metric: str) -> Column:
-    """On how many items a score was measured."""
+    """Return a column with the number of items that a score was measured on."""
 
     def text(row: SystemRow) -> str:
         count = row.scores[metric].n if metric in row.scores else None
@@ -375,7 +375,7 @@ def counted(name: str, metric: str) -> Column:
 
 
 def threes(name: str, metric: str) -> Column:
-    """Recall, precision and F1 in one cell."""
+    """Return a column with recall, precision and F1 in one cell."""
 
     def cell(row: SystemRow, _: Mapping[str, str]) -> Cell:
         scores = [row.scores.get(f"{metric}/{part}") for part in ("recall", "precision", "f1")]
@@ -399,12 +399,12 @@ def table_of(
     sources: Mapping[str, str] | None = None,
     lines: Sequence[str] = (),
 ) -> ScoreTable:
-    """A table with a row for each system, its label in front; the best of each column is bold, ties all.
-    Columns that nothing stands in are left out. The cells of a row without scores say that it was not run,
-    unless only a paper has it.
+    """Return a table with one row per system, which begins with its label. The best of each column is bold,
+    of ties all. Empty columns are omitted. Cells of a row without scores say "not run", unless the row is of
+    a paper only.
 
-    `first`: heading of the labels; `sources`: system -> where its numbers are from; `lines` stand below the
-    table. A ValueError for no rows, or two of one system."""
+    `first`: heading of the labels; `sources`: system -> where its numbers are from; `lines`: lines below the
+    table. Raises ValueError if there are no rows, or two of the same system."""
     names = [row.system for row in rows if not row.published]
     if repeated := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"two rows of {repeated[0]}; give each system once")
@@ -436,7 +436,7 @@ def _cells(
         cells.append(cell)
     values = [column.value(row) if column.value and not row.published else None for row in rows]
     known = [(value, cell.text) for value, cell in zip(values, cells, strict=True) if value is not None]
-    best = max(known)[1] if len(known) > 1 and max(known)[0] else None  # nobody is best with nothing
+    best = max(known)[1] if len(known) > 1 and max(known)[0] else None  # a value of 0 is never the best
     return [
         replace(cell, best=value is not None and cell.text == best)
         for value, cell in zip(values, cells, strict=True)
@@ -444,7 +444,7 @@ def _cells(
 
 
 def explained(rows: Iterable[SystemRow]) -> str:
-    """What stands in the cells of a table of these rows."""
+    """Return a note that explains the cells of a table with these rows."""
     shown = [row for row in rows if not row.published]
     scores = [score for row in shown for score in row.scores.values()]
     parts = ["Brackets: 95% interval."] if any(map(_interval, scores)) else []
@@ -457,7 +457,7 @@ def explained(rows: Iterable[SystemRow]) -> str:
 
 @cache
 def published_numbers() -> Mapping[tuple[str, str], Mapping[tuple[str, str, str], str]]:
-    """(paper, table) -> (dataset, row, column) -> the number as it is printed."""
+    """Return the papers' numbers: (paper, table) -> (dataset, row, column) -> the number as printed."""
     numbers: dict[tuple[str, str], dict[tuple[str, str, str], str]] = {}
     with PUBLISHED.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
@@ -469,7 +469,7 @@ def published_numbers() -> Mapping[tuple[str, str], Mapping[tuple[str, str, str]
 def published_rows(
     paper: str, table: str, dataset: str, labels: Mapping[str, str] | None = None
 ) -> list[SystemRow]:
-    """The rows of a paper's table of per cents, to stand among ours; `labels`: of which rows, None = all."""
+    """Return rows of a paper's table in per cent; `labels`: row -> name of those to show, None = all."""
     rows: dict[str, dict[str, Score]] = {}
     for (of_dataset, row, column), number in published_numbers()[paper, table].items():
         if of_dataset == dataset:
@@ -489,16 +489,16 @@ def published(
     gaps: bool = True,
     group: str = "",
 ) -> Column:
-    """A column of a paper's numbers, several of them in a cell.
+    """Return a column with a paper's numbers, several of them in one cell.
 
     Args:
-        tables: (paper, table); each number is of the first that has it.
-        columns: of the table.
-        dataset: "" = it is called as the column.
-        decimals: to how many each is rounded; None = as printed.
-        deviations: with those that the paper reports, in parentheses.
-        gaps: a number that the paper lacks is a dash; False = it is passed over.
-        group: of our scores that it stands beside; "" = of all.
+        tables: (paper, table) pairs; each number is taken from the first table that has it.
+        columns: columns of these tables, whose numbers make up a cell.
+        dataset: name of the dataset in the tables; "" = the same as `name`.
+        decimals: decimals to which each number is rounded; None = as printed.
+        deviations: True = add the standard deviations that the paper reports, in parentheses.
+        gaps: True = a number that the paper lacks is shown as a dash; False = it is omitted.
+        group: the group of our scores that the column is shown with; "" = all groups.
     """
 
     def cell(row: SystemRow, _: Mapping[str, str]) -> Cell:

@@ -1,8 +1,8 @@
-"""Sentences as a model tagged them, and for one word of each where else in the document it stands, nearest
-first, with the attention that each occurrence got (Joerke et al. 2020, equation 3); the figures of tagging.
+"""Tagged sentences, and for one word of each its other occurrences in the document, nearest first, with the
+attention weight of each occurrence (Joerke et al. 2020, equation 3); the figures of tagging.
 
-Predicted spans stand on a ground with their label behind them, gold spans that were missed are underlined and
-named. Every colour has a word beside it; all texts are untrusted.
+Predicted spans have a coloured background and are followed by their label; missed gold spans are underlined
+and labelled. Every colour has a word beside it; all texts are untrusted.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from cdlm_lab.widgets import charts, html
 from cdlm_lab.widgets.charts import lay_out, marks, plain_text, small
 from cdlm_lab.widgets.html import HUES, SIGNS, SMALL, UNKNOWN, counted, escaped
 
-_SLACK = 1e-3  # a weight may lie so far above 1: half precision
+_SLACK = 1e-3  # tolerance for weights above 1, which half precision may produce
 _CHIP = "font-size:10.5px;font-weight:700;white-space:nowrap;letter-spacing:0.02em"
 _CHOSEN = "font-weight:700;border:1px solid;border-radius:3px;padding:0 2px"
 _MARK = "color:inherit;border-radius:3px;padding"
-# A word is a check box: clicked, it shows its list, without a kernel and without a script.
+# A word is the label of a check box: a click shows its occurrences, without a kernel and without a script.
 _CLICK = """
 div.cdlm-tagged .cdlm-o{display:none}
 div.cdlm-tagged label{cursor:pointer;border-bottom:1px dotted}
@@ -39,11 +39,11 @@ div.cdlm-tagged label input{position:absolute;opacity:0;width:0;height:0;margin:
 class ReadOccurrence:
     """An occurrence of a word that the model attended to when it tagged the word."""
 
-    words: tuple[str, ...]  # of the sentence it stands in
-    place: int  # its number in them
-    distance: int  # in sentences, as the model counts them; 0 = in the same sentence
-    weight: float  # the attention it got, in [0, 1]
-    sentence: int  # number of that sentence in the document, from 0
+    words: tuple[str, ...]  # words of the sentence that contains the occurrence
+    place: int  # index of the occurrence in `words`
+    distance: int  # distance in sentences, as the model counts them; 0 = in the same sentence
+    weight: float  # attention weight of the occurrence, in [0, 1]
+    sentence: int  # index of that sentence in the document, from 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.place < len(self.words):
@@ -61,13 +61,13 @@ class ReadWord:
     word: str
     gold: str | None  # its gold tag, such as "B-PER" or "O"; None = not known
     predicted: str  # its predicted tag
-    # Those that the model attended to, itself among them if it may; () for a model that attends to none.
+    # The occurrences that the model attended to, possibly this word itself; () = it attends to none.
     occurrences: tuple[ReadOccurrence, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadSentence:
-    """A sentence of a document (its number counts from 0), whose words all have a gold tag, or none has."""
+    """A tagged sentence, at index `number` of its document; all of its words have gold tags or none has."""
 
     document: str
     number: int
@@ -93,12 +93,12 @@ class ReadSentence:
 
     @property
     def right(self) -> bool | None:
-        """True = exactly the gold spans were predicted; None = these are not known."""
+        """Whether exactly the gold spans were predicted; None = the gold spans are not known."""
         return None if self.gold is None else self.predicted == self.gold
 
     @property
     def notable(self) -> tuple[int, ...]:
-        """Numbers of the words that are worth a look: predicted to be in a span, or tagged wrongly."""
+        """Indices of the words that are predicted to be in a span, or tagged wrongly."""
         return tuple(
             number
             for number, word in enumerate(self.words)
@@ -107,8 +107,8 @@ class ReadSentence:
 
     @property
     def first_choice(self) -> int | None:
-        """Of those words that with the most occurrences, of several the longest (frequent words all have as
-        many as a model may attend to, "of" and names alike); None = there are none."""
+        """Index of the notable word with the most occurrences, of ties the longest (all frequent words, "of"
+        and names alike, have as many as a model may attend to); None = no word is notable."""
 
         def size(number: int) -> tuple[int, int]:
             return len(self.words[number].occurrences), len(self.words[number].word)
@@ -116,36 +116,36 @@ class ReadSentence:
         return max(self.notable, key=size, default=None)
 
     def is_itself(self, occurrence: ReadOccurrence, number: int) -> bool:
-        """Whether an occurrence of word `number` is that word."""
+        """Return whether an occurrence of the word of index `number` is that word itself."""
         place = occurrence.distance, occurrence.sentence, occurrence.place
         return place == (0, self.number, number)
 
     def elsewhere(self, number: int) -> int:
-        """How many occurrences of word `number` were attended to, the word itself left out."""
+        """Return how many occurrences of word `number` were attended to, not counting the word itself."""
         return sum(not self.is_itself(one, number) for one in self.words[number].occurrences)
 
 
 def labels_of_reads(reads: Iterable[ReadSentence]) -> tuple[str, ...]:
-    """The labels of all spans of sentences, gold and predicted, sorted."""
+    """Return the labels of all gold and predicted spans of the sentences, sorted."""
     return tuple(sorted({span.label for read in reads for span in (*read.predicted, *(read.gold or ()))}))
 
 
 def tagged_sentence_html(
     read: ReadSentence, *, labels: Sequence[str], chosen: int | None = None, every: bool = False
 ) -> str:
-    """The sentence with its spans, and the occurrences of one word, nearest first: that with the number
-    `chosen`, None = `ReadSentence.first_choice`. Other notable words (`every`: all words) that stand
-    elsewhere too show theirs when they are clicked. `labels`: all those of the documents, in the order of
-    their colours, so that a label has the same colour in all sentences."""
+    """Return the sentence with its spans, and the occurrences of one word, nearest first. `chosen`: index of
+    that word; None = `first_choice` of the sentence. A click on another notable word (`every`: on any word)
+    with other occurrences shows these. `labels`: all labels of the documents in the order of their colours,
+    so that a label has the same colour in all sentences. Raises ValueError if `chosen` is no word's index."""
     if chosen is not None and not 0 <= chosen < len(read.words):
         raise ValueError(f"chosen is {chosen}; the sentence has words 0 to {len(read.words) - 1}")
     return _whole(read, read.first_choice if chosen is None else chosen, _colours(labels), every=every)
 
 
 def tagged_page(reads: Sequence[ReadSentence], *, title: str, labels: Sequence[str] = ()) -> str:
-    """A page of its own with all sentences in the order given; `labels`: those that have a colour, in their
-    order, () = those of the sentences. Of each the occurrences of `first_choice` are
-    shown, those of its other notable words, if they stand elsewhere too, after a click on them."""
+    """Return a page with all sentences, in the order given. `labels`: the labels that have a colour, in
+    order; () = those of the sentences. The occurrences of each sentence's `first_choice` are shown, those of
+    other notable words after a click on the word, if there are any elsewhere."""
     colours = _colours(labels or labels_of_reads(reads))
     facts = html.right_of_known((read.right for read in reads), "{} of {} right")
     return html.page_of(
@@ -162,8 +162,8 @@ def _colours(labels: Sequence[str]) -> dict[str, str]:
 
 
 def _whole(read: ReadSentence, chosen: int | None, colours: Mapping[str, str], *, every: bool = False) -> str:
-    """Head, sentence, legend, and the occurrences of the chosen word and of those that can be clicked;
-    without any of it, no word is marked as chosen."""
+    """Return head, sentence, legend, and the occurrences of the chosen word and of the words that can be
+    clicked. Without occurrences to show, no word is marked as chosen."""
     lists = "" if chosen is None else _occurrences(read, chosen, colours)
     numbers = range(len(read.words)) if every else read.notable
     others = [number for number in numbers if number != chosen and read.elsewhere(number)]
@@ -183,8 +183,8 @@ def _whole(read: ReadSentence, chosen: int | None, colours: Mapping[str, str], *
 def _marked(
     read: ReadSentence, chosen: int | None, colours: Mapping[str, str], others: Sequence[int]
 ) -> Iterator[str]:
-    """The sentence as HTML, piece by piece. Predicted spans are `mark`, missed gold ones `u`, of each word
-    and each space by itself, because they may end inside a predicted span."""
+    """Yield the sentence as pieces of HTML. Predicted spans are `mark` elements; missed gold spans are `u`
+    elements around each word and each space separately, because they may end inside a predicted span."""
     missed = _by_word([span for span in read.gold or () if span not in read.predicted])
     predicted = _by_word(read.predicted)
     for number, word in enumerate(read.words):
@@ -216,7 +216,7 @@ def _underlined(text: str, colour: str) -> str:
 
 
 def _legend(read: ReadSentence, chosen: int | None, others: Sequence[int]) -> str:
-    """What the marks mean; of the marks those alone that are in the sentence."""
+    """Return a legend of those marks that occur in the sentence."""
     parts = []
     if read.predicted:
         signs = "" if read.gold is None else f": {SIGNS[True]} right, {SIGNS[False]} wrong"
@@ -231,9 +231,9 @@ def _legend(read: ReadSentence, chosen: int | None, others: Sequence[int]) -> st
 
 
 def _occurrences(read: ReadSentence, number: int, colours: Mapping[str, str]) -> str:
-    """The word, how it is tagged and how often it stands elsewhere, and below that a row for each occurrence:
-    where it is, its weight as number and bar, and its sentence, cut to some words around the occurrence;
-    nothing if the model attends to none at all."""
+    """Return a word with its tags and its number of other occurrences, then a row for each occurrence: its
+    place, its weight as number and bar, and its sentence, truncated around the occurrence. "" if the model
+    attends to no occurrences in the whole sentence."""
     if not any(word.occurrences for word in read.words):
         return ""
     word, span = read.words[number], _by_word(read.predicted).get(number)
@@ -258,9 +258,9 @@ def _occurrences(read: ReadSentence, number: int, colours: Mapping[str, str]) ->
     return html.div(f"<div>{heading}</div>{table}", "margin:8px 0")
 
 
-# ---- figures of the tables of a report of notebook 07 ----
+# ---- figures from the tables in a report of notebook 07 ----
 
-Rows = Sequence[Mapping[str, Any]]  # of a table, as the report has them
+Rows = Sequence[Mapping[str, Any]]  # rows of a table, as in the report
 
 
 def _refuse_empty(rows: Rows, table: str) -> None:
@@ -269,7 +269,7 @@ def _refuse_empty(rows: Rows, table: str) -> None:
 
 
 def shares_by_tf_idf_figure(corpus: str, shares: Rows) -> go.Figure:
-    """Figure 2: the share of words of a corpus with an entity label, by TF-IDF."""
+    """Plot the share of a corpus's words with an entity label by TF-IDF (Joerke et al. 2020, Figure 2)."""
     _refuse_empty(shares, "shares")
     ends = [(row["start"], row["stop"]) for row in shares]
     figure = go.Figure()
@@ -292,8 +292,8 @@ def shares_by_tf_idf_figure(corpus: str, shares: Rows) -> go.Figure:
 
 
 def gain_by_tf_idf_figure(gains: Rows, *, system: str, other: str) -> go.Figure:
-    """Figure 3: by how much `system` tags words better than `other`, over all words and over entities of high
-    TF-IDF; dots with 95% intervals and their numbers, above zero where `system` is better."""
+    """Plot word F1 of `system` minus that of `other`, over all words and over entities of high TF-IDF, with
+    95% intervals (Joerke et al. 2020, Figure 3). Above zero `system` is better."""
     _refuse_empty(gains, "gains")
     places = list(range(len(gains)))
     bounds = ("difference", "low", "high")
@@ -319,9 +319,9 @@ def gain_by_tf_idf_figure(gains: Rows, *, system: str, other: str) -> go.Figure:
 
 
 def weights_by_distance_figure(weights: Rows, *, buckets: Sequence[str], title: str) -> go.Figure:
-    """Figure 4: attention weights by distance; `buckets`: names of the distances that the rows number, such
-    as "4-7". A box reaches from the 25th to the 75th percentile with a line at the median, its whiskers from
-    the 5th to the 95th; a diamond is the mean. There are no single weights."""
+    """Plot attention weights by distance (Joerke et al. 2020, Figure 4). `buckets`: names of the ranges of
+    distances that the rows index, such as "4-7". Boxes reach from the 25th to the 75th percentile with a line
+    at the median, whiskers from the 5th to the 95th; diamonds are means. Single weights are not drawn."""
     _refuse_empty(weights, "weights")
     places = [row["bucket"] for row in weights]
     names = ("lowerfence", "q1", "median", "q3", "upperfence")
@@ -354,9 +354,9 @@ def weights_by_distance_figure(weights: Rows, *, buckets: Sequence[str], title: 
 
 
 def sweep_figure(name: str, sweep: Rows) -> go.Figure:
-    """Figure 5: mean F1 over the seeds, of a corpus or system on development documents, by the number K of
-    occurrences that a word may attend to, with a band of one standard deviation on either side; the best K
-    has its number written."""
+    """Plot the mean F1 over seeds of a corpus or system on development documents, by the number K of
+    occurrences that a word may attend to, with a band of one standard deviation on either side (Joerke et al.
+    2020, Figure 5). The best mean is labelled with its value."""
     _refuse_empty(sweep, "sweep")
     of_seeds = pd.DataFrame(sweep).groupby("occurrences")["f1"].agg(["mean", "std", "count"])
     style, figure = charts.line_style(0), go.Figure()

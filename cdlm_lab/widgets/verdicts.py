@@ -1,7 +1,7 @@
-"""A claim with its evidence and what a model makes of it: the probability of each label, and the share that
-each sentence has in the verdict (Di Liello et al. 2022, section 3.1, "Fact Verification").
+"""A claim with its evidence and a model's verdict: the probability of each label, and each sentence's share
+in the verdict (Di Liello et al. 2022, section 3.1, "Fact Verification").
 
-Every ground and every bar has a number, every mark a word; all texts are untrusted.
+Every background and every bar has a number, every mark a word; all texts are untrusted.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from cdlm_lab.widgets.html import GOLD, MUTED, PREDICTED, SMALL, div, escaped, s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadClaim:
-    """A claim and what a model made of it."""
+    """A claim with its evidence, and a model's prediction for it."""
 
-    id: str  # "" = none, as of a claim of one's own
+    id: str  # "" = none, as for the user's own claims
     claim: str
-    evidence: tuple[str, ...]  # sentences in the order in which they were retrieved; () = none were
-    probabilities: Mapping[str, float]  # label -> its probability; they sum to 1
-    # Of each sentence in the verdict, in [0, 1]; None = the model gives none.
+    evidence: tuple[str, ...]  # sentences in the order of retrieval; () = none were retrieved
+    probabilities: Mapping[str, float]  # label -> its predicted probability; they sum to 1
+    # Share of each sentence of the evidence in the verdict, in [0, 1]; None = the model has no such shares.
     shares: tuple[float, ...] | None
     gold: str | None  # the gold label; None = not known
 
@@ -51,18 +51,18 @@ class ReadClaim:
 
     @property
     def predicted(self) -> str:
-        """The label of the highest probability; ties go to the first."""
+        """The label with the highest probability; of several, the first."""
         return max(self.probabilities, key=self.probabilities.__getitem__)
 
     @property
     def right(self) -> bool | None:
-        """True = the gold label is predicted; None = not known."""
+        """Whether the gold label is predicted; None = the gold label is not known."""
         return None if self.gold is None else self.predicted == self.gold
 
 
 def verdict_html(read: ReadClaim, *, shares: str) -> str:
-    """The claim, the labels with their probabilities, and the evidence, on blue by its share in the verdict,
-    which the legend calls `shares` (plain text)."""
+    """Return the claim, the labels with their probabilities, and the evidence, each sentence on a blue that
+    is deeper for a larger share in the verdict. `shares`: what the legend calls these shares (plain text)."""
     right = "" if read.right is None else f"&ensp;{html.right_or_wrong(read.right)}"
     head = f"{html.muted(escaped(html.shown_id(read.id)))}{html.headline(read.claim)}"
     head += div(f"<b>{escaped(read.predicted)}</b>{right}", "margin:2px 0")
@@ -86,6 +86,6 @@ def verdict_html(read: ReadClaim, *, shares: str) -> str:
 
 
 def verdicts_page(reads: Sequence[ReadClaim], *, title: str, shares: str) -> str:
-    """A page of its own with all claims in the order given."""
+    """Return a page with all claims, in the order given."""
     facts = html.right_of_known((read.right for read in reads), "{} of {} verdicts right")
     return html.page_of(reads, partial(verdict_html, shares=shares), noun="claim", facts=facts, title=title)

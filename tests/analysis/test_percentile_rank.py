@@ -1,4 +1,4 @@
-"""Percentile ranks, their chance level and their means: fractions by hand, second definitions in loops,
+"""Percentile ranks, their chance level and their means: fractions by hand, direct implementations with loops,
 symmetries, what is refused, and what the released notebook computes instead."""
 
 import math
@@ -25,13 +25,13 @@ NAN = math.nan
 
 
 def attention(*, layers=2, heads=3, seq=9, seed=0) -> np.ndarray:
-    """alpha[layer, head, i, j], the weight that i gives to j; each row sums to 1."""
+    """Make random attention weights alpha[layer, head, i, j] that i gives to j; each row sums to 1."""
     raw = np.random.default_rng(seed).gamma(0.3, size=(layers, heads, seq, seq))
     return raw / raw.sum(axis=-1, keepdims=True)
 
 
 def of_source(alpha: np.ndarray, source: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    """What AttentionRecorder holds of it: given and received, (layers, heads, source tokens, seq)."""
+    """Return the weights that a source gives and receives, (layers, heads, source tokens, seq) each."""
     return alpha[:, :, source], alpha[:, :, :, source].swapaxes(2, 3)
 
 
@@ -170,7 +170,7 @@ def test_rank_of_one_token_only_knows_the_order(scores, data):
 
 @examples(st.lists(WHOLE, min_size=2))
 def test_chance_is_exactly_fifty(scores):
-    """The mean rank over all targets of one token, whatever the scores and their ties."""
+    """The mean rank over all one-token targets is 50, whatever the scores and their ties."""
     scores = np.array(scores)
     places = [mask(len(scores), place) for place in range(len(scores))]
     assert np.mean([target_rank(scores, place, ~place) for place in places]) == pytest.approx(50)
@@ -387,9 +387,10 @@ TARGET, CANDIDATES = mask(8, 5), mask(8, 4, 6, 7)
 
 
 def rank_as_released(weights, *, target=(5,), shifted=True) -> float:
-    """Its rank of a target in the second document, in percent, from one weight for each token (seq,).
+    """Compute the rank of a target in the second document, in percent, as the released notebook does, from
+    one weight per token (seq,).
 
-    `shifted`: True = the target is looked up where it was before tokens were deleted.
+    `shifted`: True = the target is looked up at its position before tokens were deleted.
     """
     weights = np.array(weights, dtype=float)
     weights[target[0]] = weights[list(target)].mean()
@@ -402,7 +403,7 @@ def rank_as_released(weights, *, target=(5,), shifted=True) -> float:
 
 
 def one_head(weights) -> np.ndarray:
-    """(layers or nothing, seq) as (layers, 1 head, 1 source token, seq)."""
+    """Reshape weights (layers, seq) or (seq,) to (layers, 1 head, 1 source token, seq)."""
     return np.atleast_2d(np.asarray(weights, dtype=float))[:, None, None, :]
 
 
@@ -437,7 +438,7 @@ def test_released_scores_are_of_one_direction():
 
 
 def test_released_scores_are_not_exponentiated():
-    """The mean of exponentials is not the exponential of the mean: targets of several tokens differ."""
+    """The mean of exponentials is not the exponential of the mean, so targets of several tokens differ."""
     total = [0, 0, 0, 0, 0, 2.0, 0.0, 1.2]  # target 5 and 6: (e^2 + 1) / 2 = 4.2, above e^1.2 = 3.3
     scores = source_scores(one_head(total), one_head(np.zeros(8)))
     assert target_rank(scores, mask(8, 5, 6), mask(8, 4, 7)) == 100

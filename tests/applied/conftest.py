@@ -10,7 +10,7 @@ from cdlm_lab.applied.tasks import CoreferenceModel, TaggingModel
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> None:
-    """The models are too small for two threads to help."""
+    """Use one thread, as the models are too small to gain from a second."""
     torch.set_num_threads(1)
 
 

@@ -1,4 +1,4 @@
-"""Batches of awkward sizes, packed projections, a small Longformer, and what an operation makes."""
+"""Batches of awkward sizes, packed projections, a small Longformer, and a count of an operation's memory."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,7 +12,7 @@ from cdlm_lab.attention.plan import Plan, Projections
 
 HEADS, DIM = 2, 8
 VOCABULARY = 60
-# (batch, seq, window, share of globals, share of padding in the last row)
+# (batch, seq, window, proportion of global tokens, proportion of padding in the last row)
 SHAPES = {
     "no globals": (2, 50, 8, 0.0, 0.3),
     "ragged globals": (3, 61, 8, 0.2, 0.4),
@@ -26,7 +26,7 @@ SHAPES = {
 
 
 def setting_of(shape: str) -> dict[str, Any]:
-    """Masks and window. Of more than two rows one has no global, one padding in the middle."""
+    """Return masks and window; in batches of 3, one row has no global token, one padding in the middle."""
     batch, seq, window, globals_, padding = SHAPES[shape]
     generator = torch.Generator().manual_seed(batch * seq)
     present = torch.ones(batch, seq, dtype=torch.bool)
@@ -40,7 +40,7 @@ def setting_of(shape: str) -> dict[str, Any]:
 
 
 def inputs_of(batch: int, seq: int, *, dtype: torch.dtype = torch.float64) -> Projections:
-    """Projections (batch, seq, head, dim), leaves of the graph."""
+    """Return random projections (batch, seq, head, dim), which are leaves that require gradients."""
     shape, generator = (batch, seq, HEADS, DIM), torch.Generator().manual_seed(seq)
     made = (torch.randn(shape, generator=generator, dtype=torch.float64) for _ in Projections._fields)
     return Projections(*(tensor.to(dtype).requires_grad_() for tensor in made))
@@ -59,8 +59,8 @@ def unpacked(outputs: Iterable[Tensor], plan: Plan) -> Tensor:
 
 
 def longformer(model_class: Callable[..., PreTrainedModel], *, std: float = 0.2, **changes: Any) -> Any:
-    """A small model in eval mode; the usual deviation of weights, 0.02, makes attention uniform: nothing to
-    compare."""
+    """Return a small model in eval mode. Weights have a larger standard deviation than the usual 0.02, with
+    which attention would be nearly uniform, and comparisons would say little."""
     sizes = {"vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4}
     sizes |= {"intermediate_size": 48, "attention_window": [8, 8, 16], "max_position_embeddings": 140}
     dropout = {"attention_probs_dropout_prob": 0.0, "hidden_dropout_prob": 0.0}
@@ -74,7 +74,7 @@ def longformer(model_class: Callable[..., PreTrainedModel], *, std: float = 0.2,
 
 
 class LargestTensor(TorchDispatchMode):
-    """How many numbers the largest tensor has that any operation makes."""
+    """Context that records the number of elements of the largest tensor that any operation returns."""
 
     numbers = 0
 

@@ -25,7 +25,7 @@ def huggingface_model(**changes) -> LongformerForMaskedLM:
 
 
 def batch_of(globals_: float = 0.2) -> dict[str, Tensor]:
-    """Three rows: some globals, padding, no global at all."""
+    """Make a batch of three rows: the second has padding, the third has no global token."""
     generator = torch.Generator().manual_seed(1)
     input_ids = torch.randint(2, VOCABULARY, (3, LENGTH), generator=generator)
     attention_mask = torch.ones(3, LENGTH, dtype=torch.long)
@@ -115,8 +115,8 @@ def test_returned_attentions_equal_huggingface() -> None:
 
 @torch.no_grad()
 def test_recorded_attention_equals_the_full_matrix() -> None:
-    """From and to a global token, a local one and one at the end, against Hugging Face's returned weights
-    made dense."""
+    """Attention from and to a global token, a local one and one at the end equals Hugging Face's returned
+    weights in dense form."""
     theirs = huggingface_model()
     ours = replace_self_attention(copy.deepcopy(theirs))
     batch = {name: tensor[:1] for name, tensor in batch_of().items()}
@@ -174,7 +174,7 @@ def test_half_precision_stays_close_to_float32(dtype: torch.dtype) -> None:
 
 
 def test_memory_is_linear_in_length() -> None:
-    """What the backward keeps: twice the length, twice the elements (a full matrix: four times)."""
+    """What autograd keeps doubles with the length (a full matrix would take four times as much)."""
 
     def kept(length: int) -> int:
         attention = huggingface_model().longformer.encoder.layer[0].attention
@@ -211,7 +211,7 @@ def test_with_one_row_of_the_mask_hugging_faces_attention_gives_what_it_gave():
 
 @torch.no_grad()
 def test_nothing_is_as_large_as_a_square_of_the_length():
-    """The largest is the feed-forward block's; Hugging Face's own mask has length^2 numbers a row."""
+    """The largest tensor is the feed-forward block's; Hugging Face's mask has length^2 elements per row."""
     model = longformer(LongformerModel, hidden_size=8, intermediate_size=16, num_attention_heads=2)
     with LargestTensor() as before:
         model(**batch_of())
@@ -230,7 +230,7 @@ def encoder(**changes) -> LongformerModel:
 
 
 def read_globals(model: LongformerModel, batch: dict[str, Tensor]) -> tuple[Tensor, list[Tensor | None]]:
-    """All last states, and gradients of a sum that reads those of global tokens alone."""
+    """Return the last states, and the gradients of a sum that reads only those of global tokens."""
     states = model(**batch).last_hidden_state
     weights = torch.linspace(-1, 1, states.shape[-1]) * batch["global_attention_mask"][..., None]
     (states * weights).sum().backward()

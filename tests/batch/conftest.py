@@ -1,4 +1,4 @@
-"""Every test in a folder of its own, on a machine without GPUs."""
+"""Run every test in its own folder, as if on a machine without GPUs."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that the test works in."""
+    """The working directory of the test."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     return tmp_path

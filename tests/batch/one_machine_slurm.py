@@ -1,8 +1,8 @@
-"""Slurm on this one machine, with two GPUs that are none: `python one_machine_slurm.py FOLDER start|stop`.
+"""Run Slurm on this machine alone, with two fake GPUs: `python one_machine_slurm.py FOLDER start|stop`.
 
-Installs nothing: it needs Debian's packages slurm-wlm and munge, and root. Everything lies in FOLDER; while
-it runs, links in /etc/slurm lead there, since a job's environment does not say where else. Where a Slurm is
-configured already it refuses. munged, if it does not run already, works in its usual place.
+It installs nothing, but needs Debian's packages slurm-wlm and munge, and root. All files are in FOLDER; while
+it runs, links in /etc/slurm point to them, as the environment of a job names no other place. It refuses to
+run where a Slurm is already configured. munged, unless it runs already, is started in its usual place.
 """
 
 import os
@@ -20,7 +20,7 @@ NEEDED = ("slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "munged", "mung
 NODE = "here"
 USUAL = Path("/etc/slurm")  # where Debian's Slurm looks
 FILES = ("slurm.conf", "cgroup.conf", "gres.conf")
-_WAIT = 90  # seconds until something that was started must answer
+_WAIT = 90  # seconds within which a started daemon must answer
 _DEVICE_OF_NULL = os.makedev(1, 3)
 
 CONFIGURATION = """\
@@ -54,7 +54,7 @@ PartitionName=all Nodes={node} Default=YES MaxTime=INFINITE State=UP
 
 
 def missing() -> str | None:
-    """What this machine lacks for it, or None."""
+    """Return what this machine lacks to run it, or None."""
     absent = [name for name in NEEDED if shutil.which(name) is None]
     if absent:
         return f"no {', '.join(absent)}: on Debian apt-get install slurm-wlm munge"
@@ -70,7 +70,7 @@ def start(folder: Path) -> None:
         (folder / name).mkdir(parents=True)
     _write_configuration(folder)
     for name in FILES:
-        (USUAL / name).unlink(missing_ok=True)  # of a start that was never stopped
+        (USUAL / name).unlink(missing_ok=True)  # left over from a start without a stop
         (USUAL / name).symlink_to(folder / name)
     if not _succeeds(["munge", "--no-input"]):
         _start_munged(folder)
@@ -88,7 +88,7 @@ def start(folder: Path) -> None:
 
 
 def stop(folder: Path) -> None:
-    """End what `start` started, by the numbers in its files."""
+    """End the processes that `start` started, by the process ids in their files."""
     with suppress(OSError, subprocess.SubprocessError):
         subprocess.run(["scancel", "--user", "root"], capture_output=True, timeout=20)
     for name in ("slurmd", "slurmctld", "munged"):
@@ -116,7 +116,7 @@ def _write_configuration(folder: Path) -> None:
         folder=folder,
         node=NODE,
         cores=len(os.sched_getaffinity(0)),
-        memory=kilobytes // 1024 - 200,  # in MB; it must not promise more than it has
+        memory=kilobytes // 1024 - 200,  # in MB; Slurm must not offer more than there is
     )
     (folder / "slurm.conf").write_text(text)
     (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")

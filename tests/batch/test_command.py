@@ -1,4 +1,4 @@
-"""`cdlm-lab` as people call it: exit codes, messages, and the card of a run."""
+"""`cdlm-lab` as users call it: exit codes, messages, and the card of a run."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def value(folder: Path, name: str) -> float:
 
 
 def test_a_grid_runs_in_order_once_and_a_failure_harms_nothing_else(tmp_path: Path):
-    """The core: dependencies, a failure, what is said of it, the second call, and the repair;
-    in a folder whose name Snakemake and shells could misread."""
+    """Dependencies, a failure and its message, the second call, and the repair; in a folder whose name
+    Snakemake and shells could misread."""
     broken, folder = tmp_path / "broken", tmp_path / "it's {b} $c"
     broken.touch()
     folder.mkdir()
@@ -101,7 +101,7 @@ def test_what_changed_is_run_again_and_the_old_run_is_kept(tmp_path: Path):
 
 @pytest.mark.slow
 def test_runs_of_a_task_at_once_and_one_after_the_other(tmp_path: Path):
-    """--jobs 1: no two sessions overlap."""
+    """With --jobs 1, no two sessions overlap."""
     write_grid(tmp_path, {"a": {}}, seeds=[0, 1])
     code, printed = run_grid(tmp_path, "--jobs", "1")
     assert code == 0, printed

@@ -1,4 +1,4 @@
-"""What is to be done for each run and why: fingerprints, what a run needs here, how long it will take."""
+"""The plan for each run and its reasons: fingerprints, what a run needs here, how long it will take."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ B_WAITS = ("again", "a, which it reads, is made first")
 
 @pytest.fixture
 def grid(here: Path) -> Path:
-    """Three finished runs: b reads a."""
+    """A grid with three finished runs, of which b depends on a."""
     path = write_grid(here, TASKS)
     pretend(plan_of(path))
     return path
 
 
 def to_do(grid: Path, **choice: object) -> dict[str, tuple]:
-    """name -> (state, reasons) of what is not simply kept."""
+    """Return name -> (state, reasons) of all runs that are not kept as they are."""
     steps = plan_of(grid, **choice)
     return {name: (step.state, *step.reasons) for name, step in steps.items() if step.runs}
 
@@ -41,7 +41,7 @@ def changed(grid: Path, task: str, **values: object) -> dict[str, tuple]:
 
 
 def interrupt(name: str, *, by_hand: bool = False) -> None:
-    """Leave what a killed run leaves; `by_hand`: no grid made it."""
+    """Make a finished run look as if it was killed; `by_hand`: True = as if no grid had made it."""
     Path("runs", name, "report.json").unlink()
     if by_hand:
         Path("runs", name, ".grid.json").unlink()

@@ -1,4 +1,4 @@
-"""Tiny notebooks that make real runs without torch, grids of them, and the command that runs them."""
+"""Tiny notebooks that make real runs without importing torch, grids of them, and the command to run these."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from cdlm_lab.batch.grid import read_grid
 from cdlm_lab.batch.plan import Checksums, Choice, Step, make_plan, write_stamp
 from cdlm_lab.report import open_run
 
-BUSY = 1200  # seconds until something is given up; alone a run takes 5, on a busy machine many times that
+BUSY = 1200  # timeout in seconds; a run takes 5 on an idle machine, but many times that on a busy one
 
 PARAMETERS = """run_folder = "runs/tiny"  # where results go
 rate = 0.5  # is doubled
@@ -30,7 +30,7 @@ trouble = ""  # what goes wrong
 maybe = None
 seed = 0"""
 
-# `trouble` is looked for in a file too, so that a test can take it away between two calls.
+# Trouble only occurs while a file exists, so that a test can remove it between two calls.
 BODY = """import json, os, pathlib, signal, time
 from cdlm_lab.report import open_run
 given = dict(rate=rate, steps=steps, name=name, reads=reads, seed=seed)
@@ -59,7 +59,7 @@ run.write_report(scores=[score], data={"text": "abc"})"""
 
 
 def write_notebook(path: Path, *, parameters: str = PARAMETERS, body: str = BODY, end: str = END) -> Path:
-    """A notebook of three code cells, and prose."""
+    """Write a notebook of three code cells and a Markdown cell."""
     cells = [new_code_cell(parameters, metadata={"tags": ["parameters"]}), new_markdown_cell("# Tiny")]
     cells += [new_code_cell(body), new_code_cell(end)]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -68,7 +68,7 @@ def write_notebook(path: Path, *, parameters: str = PARAMETERS, body: str = BODY
 
 
 def write_grid(path: Path, tasks: dict[str, Any], **more: Any) -> Path:
-    """A grid in a folder, with tiny.ipynb for every task that names no notebook."""
+    """Write a grid in a folder; tasks that name no notebook run tiny.ipynb."""
     if not (path / "tiny.ipynb").exists():
         write_notebook(path / "tiny.ipynb")
     written = {name: {"notebook": "tiny.ipynb", **task} for name, task in tasks.items()}
@@ -79,17 +79,17 @@ def write_grid(path: Path, tasks: dict[str, Any], **more: Any) -> Path:
 
 
 def jobs_of(path: Path) -> dict[str, Job]:
-    """The runs of a grid file."""
+    """Return the runs of a grid file."""
     return expand(read_grid(path))
 
 
 def plan_of(path: Path, **choice: Any) -> dict[str, Step]:
-    """What is to be done for a grid file."""
+    """Return the plan of a grid file."""
     return make_plan(jobs_of(path), choice=Choice(**choice), checksums=Checksums(Path("none.json")))
 
 
 def pretend(steps: dict[str, Step], *names: str) -> None:
-    """Make runs as the grid would, without their notebooks: in order, each with its stamp and report."""
+    """Make runs as the grid would, but without executing notebooks: in order, each with stamp and report."""
     for name in names or steps:
         job, planned = steps[name].job, steps[name].fingerprint
         job.folder.mkdir(parents=True, exist_ok=True)
@@ -103,24 +103,24 @@ def pretend(steps: dict[str, Step], *names: str) -> None:
 
 
 def command(*arguments: str) -> list[str]:
-    """`cdlm-lab` of this interpreter."""
+    """Return the command `cdlm-lab` for this interpreter."""
     return [sys.executable, "-m", "cdlm_lab.batch.command", *arguments]
 
 
 def environment() -> dict[str, str]:
-    """That of a user who works somewhere else than in the checkout."""
+    """Return the environment of a user who does not work in the checkout."""
     return os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2]), "CUDA_VISIBLE_DEVICES": ""}
 
 
 def run_grid(folder: Path, *arguments: str) -> tuple[int, str]:
-    """(exit code, everything printed) of `cdlm-lab run grid.yaml ...` in a folder."""
+    """Run `cdlm-lab run grid.yaml ...` in a folder; return (exit code, everything printed)."""
     form = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "timeout": BUSY}
     done = subprocess.run(command("run", "grid.yaml", *arguments), cwd=folder, env=environment(), **form)
     return done.returncode, done.stdout
 
 
 def start_grid(folder: Path, *arguments: str) -> subprocess.Popen:
-    """The same, started in a process group of its own; its output goes to out.txt."""
+    """Start `cdlm-lab run grid.yaml ...` in its own process group; its output goes to out.txt."""
     with (folder / "out.txt").open("w") as out:
         return subprocess.Popen(
             command("run", "grid.yaml", *arguments),
@@ -130,13 +130,13 @@ def start_grid(folder: Path, *arguments: str) -> subprocess.Popen:
             stdout=out,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            # What a shell starts in the background ignores interrupts, and so would all that it starts.
+            # Background processes of a shell ignore SIGINT, and so would their children.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
 
 def wait_for(found: Callable[[], Any], what: str) -> Any:
-    """The first true value of a function, or a failure that says what did not come."""
+    """Call `found` until its value is true, and return that; AssertionError, with `what`, on a timeout."""
     end = time.monotonic() + BUSY
     while time.monotonic() < end:
         if value := found():
@@ -146,7 +146,7 @@ def wait_for(found: Callable[[], Any], what: str) -> Any:
 
 
 def processes_in(folder: Path) -> list[psutil.Process]:
-    """Other processes that work in a folder or below, whoever started them."""
+    """Return all other processes whose working directory is a folder or below it."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -159,5 +159,5 @@ def processes_in(folder: Path) -> list[psutil.Process]:
 
 
 def report(folder: Path, name: str) -> dict[str, Any]:
-    """The report of a run."""
+    """Read the report of a run."""
     return json.loads((folder / "runs" / name / "report.json").read_text())

@@ -1,4 +1,4 @@
-"""Benchmarks as a person calls them, very small."""
+"""Benchmarks called by their command line, with very small sizes."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ Command = Callable[[ModuleType, str], tuple[dict[str, Any], str]]
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Runs the `main` of a benchmark with the options in a text: (what it wrote with --json, printed)."""
+    """Function that runs a benchmark with options in a text; returns (content of --json, printed text)."""
 
     def run(benchmark: ModuleType, options: str) -> tuple[dict[str, Any], str]:
         out = tmp_path / "out.json"

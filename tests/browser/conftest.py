@@ -1,4 +1,4 @@
-"""A real browser for the tests of this folder: Debian's Chromium, driven by playwright, without a network.
+"""A real browser for the tests of this folder: Debian's Chromium, controlled by playwright, offline.
 
 apt-get install chromium     # once; then: make test-browser
 """
@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-PATIENCE = 120_000  # milliseconds, for a machine that is busy with something else
+PATIENCE = 120_000  # timeout in milliseconds, long enough for a busy machine
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 OFFLINE = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
 OFFLINE += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
@@ -28,7 +28,7 @@ OFFLINE += ["--disable-background-networking", "--disable-component-update", "--
 
 @dataclass
 class Watched:
-    """A page and what it did: requests beyond this machine, dialogs, errors."""
+    """A page with a record of what must not happen: requests beyond this machine, dialogs, errors."""
 
     page: Any
     requests: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def new_page(chromium: Any) -> Iterator[Callable[..., Watched]]:
-    """Pages of a fresh profile each; whatever is not of this machine is refused and remembered."""
+    """Function that opens a page with a fresh profile; requests beyond this machine are blocked and kept."""
     contexts = []
 
     def open_page(**settings: Any) -> Watched:
@@ -76,7 +76,7 @@ def new_page(chromium: Any) -> Iterator[Callable[..., Watched]]:
 
 @pytest.fixture
 def pictures(tmp_path: Path) -> Path:
-    """Where screenshots go: the folder that CDLM_LAB_PICTURES names, or the test's own."""
+    """Folder of screenshots: the one that CDLM_LAB_PICTURES names, or a folder of the test."""
     folder = Path(os.environ.get("CDLM_LAB_PICTURES", tmp_path / "pictures"))
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -84,14 +84,14 @@ def pictures(tmp_path: Path) -> Path:
 
 @dataclass(frozen=True)
 class Jupyter:
-    """A JupyterLab server of its own: its address, its token and its folder of notebooks."""
+    """A separate JupyterLab server: its address, its token and its folder of notebooks."""
 
     address: str
     token: str
     folder: Path
 
     def write(self, name: str, *sources: str) -> str:
-        """Write a notebook; returns the address to open it at."""
+        """Write a notebook; return the address at which it opens."""
         cells = [
             {"cell_type": "code", "id": f"c{n}", "metadata": {}, "source": source, "outputs": []}
             | {"execution_count": None}
@@ -147,7 +147,7 @@ def _wait_for(address: str, server: subprocess.Popen, log: Path) -> None:
 def run_all_cells(page: Any, address: str, cells: int) -> None:
     """Open a notebook in JupyterLab, run its cells one by one and wait until the last is done."""
     page.goto(address)
-    # the indicator says idle before the kernel is connected, and a click is lost then
+    # Wait, as clicks are lost before the kernel is connected.
     page.locator("#jp-main-statusbar", has_text=re.compile(r"\|\s*Idle")).wait_for()
     page.locator(".jp-Cell").first.click()
     for _ in range(cells):

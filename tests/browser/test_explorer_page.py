@@ -1,4 +1,4 @@
-"""The exported explorer in a real browser: what a click, a drag, a key and a hostile document do."""
+"""The exported explorer in a real browser: clicks, drags, keys, and a malicious document."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,8 +28,8 @@ def documents() -> list[ShownDocument]:
 
 
 def panels(selection: Selection) -> list[Panel]:
-    """Two models with opposite opinions: a word scores by its number, or the other way round. Where a word is
-    rewritten, that is turned round; predictions rest on words by their number."""
+    """Answers of two models with opposite scores: a word's index, or its negative; rewriting reverses them.
+    Predictions are attributed to words by their index."""
     if selection.edits:
         before = panels(replace(selection, edits=()))
         return [replace(one, scores=4 - one.scores, ranks=100 - one.ranks, before=one) for one in before]
@@ -70,7 +70,7 @@ def explorer() -> Explorer:
 
 @pytest.fixture
 def opened(explorer: Explorer, new_page: Callable[..., Any], tmp_path: Path) -> Any:
-    """A page with three stored answers: from `blast`; the same seeing nothing; with a hidden word."""
+    """Open a page with stored answers, most of them with `blast` as source."""
     source = (0, 1, 3)
     for selection in (
         Selection(source=source, source_global=False, layer=1),
@@ -353,7 +353,7 @@ def test_in_the_dark(opened: Any, explorer: Explorer, new_page: Any, tmp_path: P
 
 
 def test_ten_documents_of_four_thousand_words_are_drawn_at_once(new_page: Any, tmp_path: Path):
-    """Not a freeze: a click on a word is answered while a person still looks at it."""
+    """A click on a word is answered within a time at which users still wait for it."""
     many = [
         ShownDocument(
             name=f"report {n}", words=tuple(f"word{i}" for i in range(410)),

@@ -1,4 +1,4 @@
-"""Fixtures of the reader tests: files written on the spot, and messages word by word."""
+"""Fixtures for tests of readers: temporary files, and exact error messages."""
 
 import gzip
 import json
@@ -15,8 +15,8 @@ from cdlm_lab.data.files import DataError
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[..., Path]:
-    """write(name, content): a file below tmp_path, with the folders it needs; compressed if it is called .gz,
-    and as JSON if the content is no text: an object, or the list of objects of a .jsonl."""
+    """`write(name, content)` writes a file below tmp_path, with its folders, compressed if the name ends in
+    .gz. Content other than text is written as JSON: one object, or the list of objects of a .jsonl."""
 
     def _write(name: str, content: Any) -> Path:
         path = tmp_path / name
@@ -34,7 +34,7 @@ def write(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def refused() -> Callable[..., object]:
-    """refused(path, "line: field: what; remedy"): a context that must raise exactly this DataError."""
+    """`refused(path, "line: field: what; remedy")` is a context that must raise exactly this DataError."""
 
     @contextmanager
     def _refused(path: Path, message: str) -> Iterator[None]:

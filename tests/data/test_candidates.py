@@ -87,7 +87,7 @@ def lower(sets):
 
 @pytest.fixture
 def tokens(write, tmp_path):
-    """tokens(folder, changed): token files in a folder, some with other contents."""
+    """`tokens(folder, changed)` writes token files to a folder, some with changed contents."""
 
     def _tokens(folder, changed=()):
         for name, text in (TOKENS | dict(changed)).items():
@@ -249,7 +249,7 @@ def test_files_of_trecqa(write, tokens, tmp_path):
 
 @pytest.fixture
 def folders(write, tmp_path, tokens):
-    """w: WikiQA, x: TREC-QA as XML, t: TREC-QA as tokens, a: ASNQ -> a folder of it."""
+    """Folders of each format: w: WikiQA, x: TREC-QA as XML, t: TREC-QA as tokens, a: ASNQ."""
     for split in ("train", "dev", "test"):
         write(f"w/WikiQA-{split}.tsv", WIKIQA.replace("Q", f"{split}Q").replace(f"{split}Que", "Que"))
         write(f"x/{split.upper()}.xml", XML.replace("7.", f"{split}."))

@@ -41,7 +41,7 @@ def claim_of(id, text, evidence, label, group):
 
 
 def of_pages(*pages, first=""):
-    """Two claims of FM2 for each page."""
+    """Make two claims of FM2 for each page."""
     return [fm2(id=f"{first}{page}-{n}", wikipedia_page=page) for page in pages for n in range(2)]
 
 
@@ -189,7 +189,7 @@ def test_claims_are_divided_by_the_stated_rule_whatever_stands_beside_them():
 
 
 def test_fm2_without_a_training_file(write, tmp_path):
-    """The dev file is divided by pages, a fifth for dev; the test file is left whole."""
+    """The dev file is split by pages, a fifth of them for dev; the test file is not split."""
     dev = write("fm2_dev.jsonl.gz", of_pages(*PAGES))
     write("fm2_test.jsonl", of_pages("a", "b"))
     assert claim_sets(str(tmp_path)) == SPLITS

@@ -25,14 +25,14 @@ ACCEPTED = "give " + " | ".join(clusters.SHAPES)
 
 
 def by_split(read, path) -> dict[str, list[str]]:
-    """Split -> ids of its clusters; each has at least one."""
+    """Return split -> ids of its clusters, after checking that each split has some."""
     ids = {split: [cluster.id for cluster in read(path, split=split)] for split in SPLITS}
     assert all(ids.values())
     return ids
 
 
 def every(read, path) -> list[Cluster]:
-    """The clusters of all splits, one split after the other."""
+    """Return the clusters of all splits, one split after the other."""
     return [cluster for split in SPLITS for cluster in read(path, split=split)]
 
 

@@ -60,7 +60,7 @@ def test_pairs_are_checked(changes, complaint):
 
 
 def chains(*lengths: int) -> list[DocumentPair]:
-    """Groups of so many pairs: a0-a1-a2 ..., b0-b1 ..."""
+    """Make groups of pairs, of these lengths: 0.0-0.1-0.2 ..., 1.0-1.1 ..."""
     return [
         pair(f"{group}.{number}", f"{group}.{number + 1}", related=bool(number % 2))
         for group, length in enumerate(lengths)

@@ -79,7 +79,7 @@ def test_contents_that_are_no_text(write, refused, content, message):
 
 
 def test_what_is_no_file_is_refused(write, tmp_path, refused, monkeypatch):
-    """A pipe would be waited for, and a device may have no end; the system refuses root nothing."""
+    """Reading a pipe would wait, and a device may have no end; the system refuses root no file."""
     pipe, device = tmp_path / "pipe.txt", tmp_path / "device.txt"
     os.mkfifo(pipe)
     device.symlink_to("/dev/zero")
@@ -136,7 +136,7 @@ def test_a_file_that_unpacks_to_far_more_than_text_does(write, monkeypatch, endi
 
 
 def test_names_that_are_not_utf_8(tmp_path):
-    """Python holds such bytes as halves of surrogate pairs, which no file and no terminal takes."""
+    """Python represents such bytes as unpaired surrogates, which cannot be written to files and terminals."""
     path = tmp_path / os.fsdecode(b"caf\xe9.txt")
     path.write_text("a")
     for read in READS:
@@ -291,7 +291,7 @@ TWICE = "the key is given twice; keep one of the two"
     ],
 )  # fmt: skip
 def test_a_key_given_twice_or_not_utf_8_is_refused(refused, source, message):
-    """The last one would replace the others: documents would be lost, and nobody would know."""
+    """The last one would replace the others: documents would be lost unnoticed."""
     with refused("x.json", message):
         parse_json(source, "x.json")
 

@@ -57,7 +57,7 @@ QUESTION = MultihopQuestion(
 
 @pytest.fixture
 def written(write):
-    """written(content): a file of it, written out if it is no text."""
+    """`written(content)` writes a file; content other than text is written as JSON."""
 
     def _written(content: object):
         return write("dev.json", content if isinstance(content, str) else json.dumps(content, indent=1))
@@ -83,7 +83,7 @@ def test_a_file(written, write):
 
 
 def test_facts_that_name_no_sentence_are_kept_apart_and_scored(written):
-    """The official script looks at titles and numbers alone: such a fact is one that nobody predicts."""
+    """The official script compares only titles and numbers, so such a fact is one that no system predicts."""
     unknown = [["Blue Mill", 3], ["Blue Mill", -1], ["blue mill", 0], ["Ann Lee", 2]]
     facts = [unknown[0], ["Ann Lee", 0], *unknown[1:], ["Rain", 0]]
     records = [BRIDGE, {**COMPARISON, "supporting_facts": facts}]
@@ -103,7 +103,7 @@ def test_facts_that_name_no_sentence_are_kept_apart_and_scored(written):
 
 
 def in_columns(record: dict[str, Any]) -> dict[str, Any]:
-    """A record as the hub has it."""
+    """Convert a record to the format of the Hugging Face hub."""
     columns = {"id" if name == "_id" else name: value for name, value in record.items()}
     for field, names in (("context", ("title", "sentences")), ("supporting_facts", ("title", "sent_id"))):
         if field in record:
@@ -187,7 +187,7 @@ def test_what_python_will_not_parse_is_a_complaint_too(written, content):
 
 
 def test_a_number_that_is_no_place(written):
-    """Of so many digits as Python still reads; and one that it takes for infinity."""
+    """A number with as many digits as Python still reads, and one that it reads as infinity."""
     changed = json.dumps([{**BRIDGE, "supporting_facts": [["Rain", "X"]]}])
     (question,) = read_hotpotqa(written(changed.replace('"X"', "9" * 4000)))
     assert question.unknown_supporting == (("Rain", 10**4000 - 1),)
@@ -345,7 +345,7 @@ PARAGRAPHS = (
 
 
 def places(answer: str | None, *gold: int, body: str = "") -> list[tuple]:
-    """The places, with the words that stand there instead of their end; in PARAGRAPHS, or one with `body`."""
+    """Return the places of an answer, with their words instead of their ends, in PARAGRAPHS or in `body`."""
     paragraphs = (Paragraph(title="T", sentences=(body,)),) if body else PARAGRAPHS
     texts = {"title": lambda one: one.title, "body": lambda one: one.text}
     return [

@@ -1,4 +1,4 @@
-"""CL-SciSumm and ScisummNet: a miniature of both by hand, hostile archives, plain texts, citations taken out,
+"""CL-SciSumm and ScisummNet: a miniature of both by hand, malicious archives, plain texts, citations removed,
 and counts of the real ones."""
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def add(tar: tarfile.TarFile, name: str, content: str | bytes = b"", **attribute
 
 
 def pack(root: Path, files: Mapping[str, str | bytes]) -> Path:
-    """The files of each collection as an archive."""
+    """Write the files of each collection as a tar archive."""
     root.mkdir(exist_ok=True)
     for collection in {name.partition("/")[0] for name in files if not name.endswith(".tsv")}:
         with tarfile.open(root / f"{collection}.tar.xz", "w:xz") as tar:
@@ -118,7 +118,7 @@ def pack(root: Path, files: Mapping[str, str | bytes]) -> Path:
 
 @pytest.fixture
 def build(tmp_path: Path, write: Callable[..., Path]) -> Callable[..., Path]:
-    """build(changes, archives=...): a folder with the releases; a file changed to None is left out."""
+    """`build(changes, archives=...)` writes the releases to a folder; files changed to None are omitted."""
 
     def _build(changes: dict[str, str | bytes | None] | None = None, *, archives: bool = True) -> Path:
         files = {name: data for name, data in (FILES | (changes or {})).items() if data is not None}
@@ -173,7 +173,7 @@ def test_papers_and_links(build):
 
 
 def test_other_text_of_a_paper(build):
-    """Numbers count the sentences of one text, and the paper is kept in another."""
+    """The numbers refer to the sentences of one text, but the paper is kept with another text."""
     folder = "cl_scisumm_2018/Training-Set-2018/S00-0001"
     cut = ("Trees are as Root (2000) grew them. That is, tall.", "Not in it at all, we say.")
     changes = {
@@ -241,7 +241,7 @@ def test_links_in_archives_are_named_and_nothing_else_is_refused(build, refused)
 @pytest.mark.parametrize("content", [None, "", "<html><body>Not Found</body></html>", "<PAPER>\n</PAPER>"])
 @pytest.mark.parametrize("place", [TASK, TEST_SET])
 def test_a_reference_paper_without_sentences_is_refused(build, refused, place, content):
-    """All links to it and their gold would be gone, and nobody would know."""
+    """Otherwise all links to it and their gold annotation would be lost unnoticed."""
     name = place.rpartition("/")[2]
     root = build({f"{place}/Reference_XML/{name}.xml": content})
     what = f"no Reference_XML/{name}.xml in it, or no sentences in that"
@@ -250,8 +250,8 @@ def test_a_reference_paper_without_sentences_is_refused(build, refused, place, c
 
 
 def test_what_says_nothing_is_named(build):
-    """The fixture has a citing paper without sentences; here are one that is a page, an annotation of a paper
-    that is not there, and a folder without annotation."""
+    """The fixture has a citing paper without sentences; here are one that is a web page, an annotation of a
+    missing paper, and a folder without annotation."""
     other = "cl_scisumm_2018/Training-Set-2018/E00-0001"
     changes = {
         f"{TASK}/Citance_XML/C02-0002-parscit130908.xml": "<html><body>404 Not Found</body></html>",
@@ -423,7 +423,7 @@ COPIES = {
 
 
 def test_each_paper_once(write, tmp_path):
-    """Papers with ids of their own stay apart; short beginnings say nothing."""
+    """Papers with different ids stay separate, even if their short beginnings are equal."""
     for name, content in COPIES.items():
         write(f"a/{name}", content)
     write(f"a/{PAIRS}", "citing_id\tcited_id\nN00-0001\tC01-0001\n")

@@ -33,7 +33,7 @@ def test_spans_of(tags, spans):
 
 @st.composite
 def apart(draw: st.DrawFn) -> tuple[list[TagSpan], int]:
-    """Spans that share no word, and the length of their sentence."""
+    """Draw spans that do not overlap; return them and the length of their sentence."""
     edges = sorted(draw(st.sets(st.integers(0, 12), max_size=8)))
     pairs = zip(edges[::2], edges[1::2], strict=False)
     return [span(draw(st.sampled_from("XY")), first, stop) for first, stop in pairs], 12
@@ -271,7 +271,7 @@ LITBANK = "Orn\tB-PER\tO\tO\t\nof\tI-PER\tO\tO\t\nDram\tI-PER\tB-GPE\tO\t\n"
 
 @pytest.fixture
 def folder(write, tmp_path):
-    """folder(files): a folder of them."""
+    """`folder(files)` writes files and returns their folder."""
 
     def _folder(files: dict[str, str]) -> Path:
         for name, text in files.items():
@@ -282,7 +282,7 @@ def folder(write, tmp_path):
 
 
 def read(folder: Path, **options: object) -> dict[str, list[tuple[str, ...]]]:
-    """The tags of each document of train, sentence by sentence."""
+    """Read the tags of each training document, sentence by sentence."""
     documents = tagged.read_tagged_split(folder, "train", **options)
     return {one.id: [sentence.tags for sentence in one.sentences if sentence.tags] for one in documents}
 
@@ -310,7 +310,7 @@ def test_forms(folder, files, expected):
 
 
 def test_a_split_of_one_document_is_read_sentence_by_sentence(folder):
-    """As tweets are published: no line says where a document begins."""
+    """Tweets are published like this: no line marks where a document begins."""
     path, reading = folder({"train.conll": "Orn B-PER\nslept O\n\nDram B-LOC\n\nHe O\n"}), TagReading()
     tags = [("B-PER", "O")], [("B-LOC",)], [("O",)]
     assert read(path, reading=reading) == {f"train.conll:0:{n}": one for n, one in enumerate(tags)}
@@ -337,7 +337,7 @@ def passages(folder, split: str = "train") -> dict[str, str]:
 
 
 def sentences(*lengths: int) -> str:
-    """Sentences of so many words, `w0`, `w1`, and so on, numbered through; labelled ones first."""
+    """Write sentences with these numbers of words, `w0`, `w1`, ..., of which the first is labelled."""
     numbers, tags = count(), ["O"] + ["NULL"] * (len(lengths) - 1)
     return "\n".join(
         "".join(f"w{next(numbers)}\t{tag}\n" for _ in range(length))

@@ -58,7 +58,7 @@ The <m>blaze at the <m>mill</m></m> was put out after three hours.
 
 
 def only(text: str) -> CoreferenceDocument:
-    """The one document of a text without headings."""
+    """Parse a text without headings and return its only document."""
     (document,) = parse(text).documents
     return document
 
@@ -296,7 +296,7 @@ WORDS_AND_STOPS = words("The fire U.S. Mr 1,473 😀 “ ” . ! ( O'Brien מב�
 
 
 def nested(spans: list[tuple[int, int]], length: int) -> list[tuple[int, int]]:
-    """As (start, end), those spans (start, width) that fit into the length and cross none before them."""
+    """Return as (start, end) those spans (start, width) that fit into `length` and cross no earlier one."""
     kept: list[tuple[int, int]] = []
     for start, width in spans:
         end = start + width

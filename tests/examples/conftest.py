@@ -58,7 +58,7 @@ def special(tokenizer) -> SpecialTokens:
 
 @pytest.fixture(scope="session")
 def question_tokenizer(tokenizer) -> PreTrainedTokenizerFast:
-    """The tokenizer of whole words, with the marks of questions."""
+    """The tokenizer of whole words, with the special tokens of questions added."""
     marked = copy.deepcopy(tokenizer)
     marked.add_tokens(list(QUESTION_MARKS), special_tokens=True)
     return marked
@@ -66,7 +66,7 @@ def question_tokenizer(tokenizer) -> PreTrainedTokenizerFast:
 
 @pytest.fixture(scope="session")
 def shipped_question_tokenizer() -> PreTrainedTokenizerFast:
-    """A byte-level one, with the marks of questions."""
+    """A byte-level tokenizer that comes with the project, with the special tokens of questions added."""
     marked = load_tokenizer("storyworld/cdlm")
     marked.add_tokens(list(QUESTION_MARKS), special_tokens=True)
     return marked
@@ -74,7 +74,7 @@ def shipped_question_tokenizer() -> PreTrainedTokenizerFast:
 
 @pytest.fixture(scope="session")
 def sequence_of() -> Callable[..., QuestionSequence]:
-    """sequence_of(question, tokenizer): the sequence, of a tokenizer with the marks of questions."""
+    """`sequence_of(question, tokenizer)` encodes a question; the tokenizer has the marks of questions."""
 
     def _sequence_of(
         question: MultihopQuestion, tokenizer: PreTrainedTokenizerFast, max_length: int = 512
@@ -90,7 +90,7 @@ def sequence_of() -> Callable[..., QuestionSequence]:
 
 
 def numbered_clusters(count: int, *, sizes: tuple[int, ...] = (3, 4, 5)) -> Iterator[Cluster]:
-    """Document d of cluster c is the fact `w299` and then 5 + d times the word `w<c>`."""
+    """Yield clusters in which document d of cluster c is the fact `w299` and then 5 + d times `w<c>`."""
     for c in range(count):
         documents = tuple(
             Document(
@@ -105,7 +105,7 @@ def numbered_clusters(count: int, *, sizes: tuple[int, ...] = (3, 4, 5)) -> Iter
 
 @pytest.fixture
 def tokenised(tmp_path: Path, tokenizer) -> Callable[..., Dataset]:
-    """Tokenise clusters into a fresh cache."""
+    """Function that tokenises clusters into a new cache."""
 
     def made(clusters: list[Cluster], *, minimum_documents: int = 1) -> Dataset:
         return tokenise_clusters(

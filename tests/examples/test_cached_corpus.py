@@ -1,4 +1,4 @@
-"""Corpora in tokens: the rows of both kinds, and building and reading them once and safely."""
+"""Tokenised corpora: the rows of both kinds; corpora are built once and read safely."""
 
 import gc
 import itertools
@@ -81,7 +81,7 @@ def long_paragraphs(n: int) -> Paragraphed:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of corpus: how it is made and read, some records, the nth of many, of many long ones."""
+    """A kind of corpus: how it is made and read, some records, the nth of many, and of many long ones."""
 
     make: Callable[..., Any]
     counts: Callable[..., Any]
@@ -114,7 +114,7 @@ def kind(request) -> Kind:
 
 @pytest.fixture
 def build(tokenizer, tmp_path) -> Callable[..., Any]:
-    """build(...): a corpus of CLUSTERS."""
+    """`build(...)` makes a corpus of CLUSTERS."""
     return lambda *given, **options: KINDS["clusters"].build(tokenizer, tmp_path, *given, **options)
 
 
@@ -162,7 +162,7 @@ def test_a_token_belongs_to_a_fact_if_its_characters_overlap(tokenizer, spans, e
 
 
 def test_word_pieces_and_bytes_of_a_fact():
-    """Byte-level BPE as in RoBERTa: several pieces a word, and letters of several bytes."""
+    """Byte-level BPE as in RoBERTa: several subwords per word, and letters of several bytes."""
     rules = Tokenizer(models.BPE())
     rules.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     rules.decoder = decoders.ByteLevel()
@@ -329,7 +329,7 @@ def test_a_killed_build_is_not_taken_for_complete_and_is_cleared_away(kind, toke
 
 
 def test_of_two_at_once_one_builds_and_the_other_waits(kind, tokenizer, tmp_path):
-    """Threads stand in for the processes of torchrun: a file lock keeps them apart just the same."""
+    """Threads replace the processes of torchrun: a file lock separates them just the same."""
     together = threading.Barrier(2)
     builds = []
 
@@ -406,7 +406,7 @@ def test_bad_input(kind, tokenizer, build, tmp_path):
 
 
 class Slow(PythonBackend):
-    """The least of a tokenizer written in Python."""
+    """The minimum of a tokenizer written in Python."""
 
     def get_vocab(self) -> dict[str, int]:
         return {"[PAD]": 0}

@@ -175,7 +175,7 @@ def test_the_layout_of_the_paper():
 
 
 def padded_positions(pieces: list) -> list[int]:
-    """The paper's definition: pad each sentence to L, number all, take the numbers of what is no padding."""
+    """Compute positions by the paper's definition: pad each sentence to L, number all, drop the padding."""
     numbers = []
     for sentence, one in enumerate(pieces):
         row = [] if one is None else ["front", *one][: LAYOUT.length]

@@ -1,4 +1,4 @@
-"""What all kinds of examples share: how texts become tokens, how a data set is read, what a batch is."""
+"""Rules for all kinds of examples: how texts become tokens, how a data set is read, what a batch is."""
 
 import copy
 import pickle
@@ -201,7 +201,7 @@ def test_two_records_of_one_id_are_named(name, tokenizer):
 
 @dataclass(frozen=True)
 class Made:
-    """A data set, what an index of it counts, and what makes batches of it."""
+    """A data set, the kind of items that its index counts, and its collate function."""
 
     examples: Any
     kind: str
@@ -210,7 +210,7 @@ class Made:
 
 @pytest.fixture(scope="module")
 def marked(shipped_question_tokenizer) -> PreTrainedTokenizerFast:
-    """With the marks of questions and of mentions."""
+    """A tokenizer with the special tokens of questions and of mentions."""
     marked = copy.deepcopy(shipped_question_tokenizer)
     marked.add_tokens(["<m>", "</m>"], special_tokens=True)
     return marked
@@ -307,7 +307,7 @@ def made(request, data_sets) -> Made:
 
 
 def plain(example: Any) -> list[tuple[str, Any, Any]]:
-    """Name, dtype and values of the arrays of an example."""
+    """Return name, dtype and values of an example's arrays."""
     fields = example if isinstance(example, dict) else {k: getattr(example, k) for k in example.__slots__}
     return [(key, np.asarray(each).dtype, np.asarray(each).tolist()) for key, each in fields.items()]
 
@@ -360,7 +360,7 @@ def test_another_order(made):
 
 
 def paragraph_of(examples: ParagraphTasks, index: int) -> tuple[int, int]:
-    """Row of the document and number of the paragraph that an example's first sentence is of."""
+    """Return the document's row and the paragraph's index of an example's first sentence."""
     first = examples.describe(index).sentences[0]
     ends = np.cumsum(examples.corpus[first.row]["paragraph_sizes"])
     return first.row, int(np.searchsorted(ends, first.number, side="right"))
@@ -444,7 +444,7 @@ def test_a_batch_owns_its_numbers(made):
 def incomplete(
     name: str, example: dict[str, np.ndarray]
 ) -> Iterator[tuple[list[dict[str, np.ndarray]], str]]:
-    """Examples that make no batch, and why."""
+    """Yield examples that cannot be collated, and the error message."""
     needed = "first" if name == "sentence pairs" else "input_ids"
     yield [], "no examples to collate"
     less = {key: values for key, values in example.items() if not key.endswith("labels")}

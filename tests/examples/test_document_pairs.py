@@ -31,7 +31,7 @@ SPECIAL = SpecialTokens(
 
 
 def encoded(*tokens: int, first: int = 10) -> EncodedSentences:
-    """A document whose sentences have so many tokens each; its ids count up from `first`."""
+    """Make a document whose sentences have these numbers of tokens; its ids count up from `first`."""
     return EncodedSentences(
         input_ids=np.arange(first, first + sum(tokens), dtype=np.int32),
         sentence=np.repeat(np.arange(len(tokens), dtype=np.int32), tokens),
@@ -133,7 +133,7 @@ def test_sentences_are_tokenised_one_by_one_and_one_without_tokens_is_lost(token
     assert (result.sentence.tolist(), result.sentence_count) == ([0, 0, 1, 2], 3)
 
     class Silent:
-        """As BERT's, which drops control characters."""
+        """A tokenizer that drops control characters, as BERT's does."""
 
         def __call__(self, sentences, **settings):
             return {"input_ids": [[] if "\x07" in s else [9] * len(s.split()) for s in sentences]}
@@ -274,7 +274,7 @@ def test_what_is_no_batch(examples: list, message: str):
 
 
 def plane(mean: float) -> np.ndarray:
-    """Forty vectors of size 6 that lie in a plane, about a mean."""
+    """Return forty vectors of size 6 that lie in a plane, with the given mean."""
     rng = np.random.default_rng(0)
     flat = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 6))
     return (flat - flat.mean(axis=0) + mean).astype(np.float32)

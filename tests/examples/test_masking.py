@@ -87,7 +87,7 @@ def test_special_tokens_and_those_not_eligible_are_never_masked():
 
 
 def test_at_least_one_token_is_masked():
-    """At so low a probability chance draws nothing, and the one token is picked evenly from the eligible."""
+    """At so low a probability no token is drawn, and one is picked uniformly from the eligible ones."""
     counts = sum(masked([2, 0, 50, 51, 52, 1, 3], seed=n, probability=1e-9)[1] != -100 for n in range(600))
     assert counts[[0, 1, 5, 6]].sum() == 0
     assert counts.sum() == 600
@@ -211,7 +211,7 @@ def test_all_pieces_of_a_word_are_drawn_or_none():
 
 
 def test_the_share_of_words_and_of_pieces():
-    """40,000 words, every other of three pieces: 15% of both kinds, so 15% of the pieces."""
+    """Of 40,000 words, every second of three subwords, 15% of each kind are drawn, and so of subwords."""
     drawn = (masked_words(np.tile([6, 21, 22, 7], 20_000), seed=1)[1] != -100).reshape(-1, 4)
     assert (drawn[:, :3].sum(axis=1) % 3 == 0).all()
     assert drawn[:, 0].mean() == pytest.approx(0.15, abs=0.01)
@@ -229,7 +229,7 @@ def test_the_share_of_words_and_of_pieces():
 
 
 def test_at_least_one_word_is_masked():
-    """Chance draws nothing; the one word is picked evenly from the words, not from the pieces."""
+    """If no word is drawn, one is picked uniformly from the words, not from the subwords."""
     counts = sum(masked_words(seed=seed, probability=1e-9)[1] != -100 for seed in range(1000))
     np.testing.assert_allclose(counts[[2, 3, 4, 5, 6, 7, 10, 11]] / 1000, 1 / 5, atol=0.04)
     assert counts[[2, 4, 5, 10, 11]].sum() == 1000
@@ -253,7 +253,7 @@ def test_words_of_one_piece_are_drawn_as_tokens_are():
 
 
 def test_tokens_are_drawn_as_ever():
-    """One number of the generator for each place, special ones too; then what becomes of it."""
+    """Each position, special ones too, takes one number of the generator; then replacements are drawn."""
     _, labels = masked_words(seed=11, continues=None, probability=0.5)
     numbers = np.random.default_rng(11).random(len(IDS))
     assert ((labels != -100) == (~SIX.is_special(IDS) & (numbers < 0.5))).all()
@@ -265,7 +265,7 @@ def test_tokens_are_drawn_as_ever():
 
 
 def test_examples_with_whole_words(forty, special):
-    """In the forty clusters, say that `w0` to `w9` go on with a word: their documents are one word each."""
+    """In the forty clusters, pretend that `w0` to `w9` continue a word: their documents are one word each."""
     continues = np.zeros(special.vocabulary_size, dtype=bool)
     continues[5:15] = True
     choices = {"corpus": forty, "special": special, "max_length": 64, "shuffle": False}

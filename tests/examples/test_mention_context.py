@@ -35,14 +35,14 @@ SECOND = 150  # the first word of the second document
 
 @pytest.fixture(scope="module")
 def marked(tokenizer):
-    """The tokenizer of whole words, with the marks."""
+    """The tokenizer of whole words, with the marks of mentions added."""
     marked = copy.deepcopy(tokenizer)
     marked.add_tokens([MENTION_START, MENTION_END], special_tokens=True)
     return marked
 
 
 def document(name: str, words: Sequence[str], sentence: int = 100) -> CoreferenceDocument:
-    """A document in sentences of so many words."""
+    """Make a document with sentences of this many words."""
     edges = range(0, len(words), sentence)
     sentences = tuple((n, min(n + sentence, len(words))) for n in edges)
     spans = {"sentences": sentences, "validated": ()}
@@ -50,7 +50,7 @@ def document(name: str, words: Sequence[str], sentence: int = 100) -> Coreferenc
 
 
 def examples_of(documents, spans, tokenizer, *, sentence: int = 100, **settings) -> MentionPairExamples:
-    """The pair of two spans (document, start, end)."""
+    """Make a data set with one pair, of two mentions at spans (document, start, end)."""
     mentions = [
         CoreferenceMention(
             id=f"m{n}", document=f"d{d}", tokens=(a, b), sentence=a // sentence, kind="event", cluster="c"
@@ -69,7 +69,7 @@ def examples_of(documents, spans, tokenizer, *, sentence: int = 100, **settings)
 
 @pytest.fixture(scope="module")
 def build(marked):
-    """The sequence and the size of the pair of two spans of documents of numbered words."""
+    """Function that returns sequence and size of the pair of two spans in documents of numbered words."""
 
     def build(*spans, lengths=(6, 6), sentence=100, context="documents", max_length=512):
         documents = [
@@ -85,7 +85,7 @@ def build(marked):
 
 @pytest.fixture(scope="module")
 def text(marked):
-    """A sequence as words, document marks and `w` left out: "[CLS] ( 0 <1 2> ) ( 150 ) [SEP]"."""
+    """Function that writes a sequence with short marks, without `w`: "[CLS] ( 0 <1 2> ) ( 150 ) [SEP]"."""
 
     def text(ids) -> str:
         words = " ".join(marked.convert_ids_to_tokens(np.asarray(ids).tolist()))
@@ -125,7 +125,7 @@ def test_two_documents(build, marked):
     ],
 )
 def test_one_document_stands_there_once(build, text, first, second, expected):
-    """In whatever order they are given; `mention_mask` keeps that order."""
+    """In either order of the mentions, whose order `mention_mask` keeps."""
     for spans in ((first, second), (second, first)):
         pair, size = build(*((0, *span) for span in spans))
         assert text(pair.input_ids) == f"[CLS] ( {expected} ) [SEP]"
@@ -252,7 +252,7 @@ def test_pairs_that_make_no_sense(build, second, settings, message):
 
 @st.composite
 def pairs(draw):
-    """Two spans of any kind in one or two documents, a length of sentences, a context and a limit."""
+    """Draw two spans in one or two documents, a length of sentences, a context and a limit of length."""
     lengths = draw(st.tuples(*[st.integers(1, 60)] * 2))
     sentence = draw(st.sampled_from([1, 4, 13, 60]))
     spans = []
@@ -268,7 +268,7 @@ def pairs(draw):
 
 @given(pairs())
 def test_whatever_fits_is_there(build, text, drawn):
-    """Mentions are whole, marks balanced, words in order, no room is wasted, and counts add up."""
+    """Mentions are whole, marks balanced, words in order; no space is wasted, and counts add up."""
     (first, second), settings = drawn
     words = [set(range(SECOND * d + start, SECOND * d + end)) for d, start, end in (first, second)]
     frames = len({first[0], second[0]})
@@ -290,7 +290,7 @@ def test_whatever_fits_is_there(build, text, drawn):
 
 
 def assert_frames_hold_the_context(written: str, pair, spans, settings) -> None:
-    """Each frame holds words of its context in order, as many as counted, and as many marks as mentions."""
+    """Check that each frame has words of its context in order, as many as counted, and all mention marks."""
     assert re.fullmatch(r"\[CLS\]( \([^()]*\))+ \[SEP\]", written)
     frames = re.findall(r"\(([^()]*)\)", written)
     order = list(dict.fromkeys(document for document, _, _ in spans))
@@ -334,7 +334,7 @@ def test_marks_of_a_tokenizer(tokenizer, marked):
 
 @pytest.mark.parametrize("kind", [np.array, torch.tensor])
 def test_global_tokens_of_a_batch(kind):
-    """Both mentions, and 2, 8 and 9 wherever they stand."""
+    """Both mentions are global, and tokens 2, 8 and 9 wherever they are."""
     input_ids = kind([[2, 8, 5, 9, 8, 6, 9, 3], [2, 5, 8, 6, 6, 9, 3, 1]])
     mentions = kind(
         [

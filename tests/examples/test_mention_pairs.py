@@ -1,4 +1,4 @@
-"""Pairs of mentions: groups, samples, the data set, and those whose alignment is analysed."""
+"""Pairs of mentions: groups, samples, the data set, and pairs for the attention analysis."""
 
 import copy
 import math
@@ -34,7 +34,7 @@ from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 def document(
     name: str, events: str, *, entities: str = "", topic: str = "1", part: str = ""
 ) -> CoreferenceDocument:
-    """A mention of one word for each letter, in a cluster of that letter; then a word `w9`."""
+    """Make a document with a one-word mention per letter, in the letter's cluster, then a word `w9`."""
     letters = [(letter, "event") for letter in events] + [(letter, "entity") for letter in entities]
     mentions = tuple(
         CoreferenceMention(
@@ -55,7 +55,7 @@ def document(
 
 @pytest.fixture(scope="module")
 def topics() -> list[Topic]:
-    """Topic 1 has the sub-topics 1x (documents a and c) and 1y (b); topic 2 has d, which no entity is in."""
+    """Topic 1 has sub-topics 1x (documents a and c) and 1y (b); topic 2 has document d, without entities."""
     first = (
         document("a", "PQ", entities="E", part="x"),
         document("b", "PR", part="y"),
@@ -139,7 +139,7 @@ def positive_pairs(groups):
 
 
 def test_positive_pairs_by_hand():
-    """P in both groups is one cluster of the corpus, but no pair crosses groups."""
+    """P is one cluster of the corpus in both groups, but no pair crosses groups."""
     groups = [group("PQPPQ", "1"), group("P", "2"), group("PSS", "3")]
     assert positive_pairs(groups).tolist() == [[0, 2], [0, 3], [1, 4], [2, 3], [7, 8]]
 
@@ -171,7 +171,7 @@ def test_a_sample_is_a_pure_function_of_seed_and_epoch():
 
 
 def test_a_sample_is_shuffled():
-    """The trainer reads in order: positives must not come first, nor the first group."""
+    """The trainer reads in order, so positives, or the first group, must not come first."""
     drawn = sampled_pairs(GROUPS, negatives_per_positive=1, seed=0, epoch=0)
     assert 0 < drawn.labels[:8].sum() < 8
     places = np.mean(
@@ -181,7 +181,7 @@ def test_a_sample_is_shuffled():
 
 
 def test_negatives_are_uniform():
-    """7 of 28 each time: in 2,000 epochs each about 500 times, standard deviation 19."""
+    """7 of 28 are drawn each time: in 2,000 epochs each about 500 times, with standard deviation 19."""
     counts = Counter()
     for epoch in range(2000):
         drawn = sampled_pairs(GROUPS, negatives_per_positive=7 / 8, seed=1, epoch=epoch)
@@ -228,7 +228,7 @@ def test_bad_samples(changes, message):
 
 @pytest.fixture(scope="module")
 def made(tokenizer):
-    """Build a data set of the documents of some topics."""
+    """Function that builds a data set from the documents of some topics."""
     marked = copy.deepcopy(tokenizer)
     marked.add_tokens([MENTION_START, MENTION_END], special_tokens=True)
 
@@ -274,7 +274,7 @@ def test_an_example(made, topics):
 @pytest.mark.parametrize("context", ["documents", "sentences"])
 @pytest.mark.parametrize("max_length", [40, 90, 4096])
 def test_sizes_are_those_of_the_sequences(made, context, max_length):
-    """On real annotation: nested mentions, several in one sentence, documents that fit and that do not."""
+    """With real annotation: nested mentions, several in one sentence, documents that fit and that do not."""
     topics = list(read_storyworld_topics("dev", 2, stories_per_topic=2))
     examples = made(topics, context=context, max_length=max_length)
     chosen = np.linspace(0, len(examples) - 1, 60, dtype=int)

@@ -49,7 +49,7 @@ def corpus_of(tokenizer, tmp_path: Path) -> Callable[[list[Paragraphed]], Datase
 
 @pytest.fixture
 def tasks(corpus_of, special) -> Callable[..., ParagraphTasks]:
-    """tasks(sizes or documents, k=..., ...): examples of that corpus."""
+    """`tasks(sizes or documents, k=..., ...)` makes the examples of that corpus."""
 
     def _tasks(made=SIZES, *, k=(1, 2, 2), length: int = 8, **changes) -> ParagraphTasks:
         made = made if isinstance(made[0], Paragraphed) else documents(made)
@@ -62,7 +62,7 @@ def tasks(corpus_of, special) -> Callable[..., ParagraphTasks]:
 
 @pytest.fixture
 def place(tokenizer) -> Callable[[np.ndarray], Place]:
-    """Where a sentence is from, by its tokens."""
+    """Function that returns where a sentence is from, according to its tokens."""
 
     def _place(tokens: np.ndarray) -> Place:
         document, paragraph, sentence = (int(word[1:]) for word in tokenizer.decode(tokens).split())
@@ -199,7 +199,7 @@ def test_no_two_negatives_are_copies_and_those_replaced_are_counted(tasks, token
 
 
 def test_pinned(tasks, place):
-    """What a seed draws must stay: a run that is resumed under another version would see other texts."""
+    """What a seed draws must not change: a run resumed under another version would read other texts."""
     example = tasks(seed=7).describe(2)
     drawn = [(4, 0, 1), (4, 1, 0), (4, 0, 2), (1, 1, 0), (0, 1, 0), (0, 2, 0)]
     assert [place(sentence.tokens) for sentence in example.sentences] == drawn

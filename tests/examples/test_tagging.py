@@ -25,7 +25,7 @@ from cdlm_lab.examples.tagging import (
 
 
 def letters(words: tuple[str, ...]) -> list[int]:
-    """A word has as many pieces as letters."""
+    """Return as many subwords for each word as it has letters."""
     return [len(word) for word in words]
 
 
@@ -152,14 +152,14 @@ def test_what_is_refused(call, message: str):
 
 
 def texts(*sentences: str) -> TaggedDocument:
-    """Sentences that end in `*` are labelled."""
+    """Make a document; sentences that end in `*` are labelled."""
     plain = [text.removesuffix("*") for text in sentences]
     tags = ["O " * len(text.split()) if text.endswith("*") else None for text in sentences]
     return document(*map(sentence, plain, tags))
 
 
 def slow(source: TaggedDocument, *, most: int, target: bool) -> list[list[tuple[int, int, int]]]:
-    """The definition: (distance, sentence, word) of all occurrences of each word, sorted, the first K."""
+    """Compute by definition the first K of each word's sorted occurrences, (distance, sentence, word)."""
     result = []
     for here in source.labelled:
         for place, word in enumerate(source.sentences[here].words):
@@ -174,7 +174,7 @@ def slow(source: TaggedDocument, *, most: int, target: bool) -> list[list[tuple[
 
 
 def rows(result: Occurrences) -> list[list[tuple[int, int, int]]]:
-    """The same of a result; what is not there must be -1 everywhere and stand last."""
+    """Return a result as (distance, sentence, word); absent occurrences must be last, and -1 everywhere."""
     made = []
     for places, distances in zip(result.places.tolist(), result.distances.tolist(), strict=True):
         row = [(distance, *place) for distance, place in zip(distances, places, strict=True)]
@@ -234,7 +234,7 @@ def test_occurrences_are_as_the_definition_says(sentences: list[TaggedSentence],
 
 
 def book(words: int, *, labelled: int, seed: int = 0) -> TaggedDocument:
-    """Words as often as Zipf says, in sentences of 5 to 34; the first `labelled` sentences are labelled."""
+    """Make a book of Zipf-distributed words in sentences of 5 to 34; the first `labelled` are labelled."""
     chance = np.random.default_rng(seed)
     drawn = [f"w{number}" for number in np.minimum(chance.zipf(1.2, size=words), 20_000)]
     edges = np.cumsum(chance.integers(5, 35, size=words // 5))
@@ -248,7 +248,7 @@ def book(words: int, *, labelled: int, seed: int = 0) -> TaggedDocument:
 
 
 def test_a_document_of_several_blocks():
-    """More labelled words than are looked for at once; the ends and a draw of the rest."""
+    """More labelled words than are processed at once; the ends and a sample of the rest are checked."""
     source = book(18_000, labelled=10_000)
     result = nearest_occurrences(source, most=5)
     assert result.starts[-1] == 18_000
@@ -265,7 +265,7 @@ def test_a_document_of_several_blocks():
 
 
 def test_a_whole_book():
-    """Quadratic work over the most frequent word alone would be 25,000 x 25,000, and would never end."""
+    """Work quadratic in the most frequent word alone would be 25,000 x 25,000, and take far too long."""
     result = nearest_occurrences(book(150_000, labelled=100_000), most=25)
     assert result.places.shape == (150_000, 25, 2)
 
@@ -353,7 +353,7 @@ def test_a_document_is_searched_once_and_only_when_read(monkeypatch):
 
 
 def test_only_occurrences_of_labelled_words_are_kept():
-    """9 bytes for each of K, and little more; 20,000 words of context would be 160 kB in int64."""
+    """Memory is 9 bytes for each of K and little more; 20,000 words of context would be 160 kB in int64."""
     labelled = [sentence("Ann saw Ann", "O O O")] * 100
     context = [sentence(" ".join(["Ann"] * 50))] * 400
     examples = TagExamples([split("long", *labelled, *context)], TAGS, most=20)
@@ -373,7 +373,7 @@ def test_context_and_words_read(examples):
 
 
 def sized(sizes: list[int]) -> TagExamples:
-    """As many labelled sentences in each document."""
+    """Make examples of documents with these numbers of labelled sentences."""
     documents = [
         split(f"d{n}", sentence("x"), *[sentence("Ann", "O")] * size) for n, size in enumerate(sizes)
     ]

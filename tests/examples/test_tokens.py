@@ -98,7 +98,7 @@ MINILM = pytest.param("minilm", marks=NEEDS_MINILM)
 
 @pytest.fixture(scope="module")
 def loaded():
-    """Tokenizers by name, each made once; `roberta` as it comes from the hub, without a space in front."""
+    """Function that returns a tokenizer by name; `roberta` adds no space in front, as on the hub."""
     made = {}
 
     def load(name: str):
@@ -119,7 +119,7 @@ def document(*words: str) -> CoreferenceDocument:
 
 
 def pieces(encoded, tokenizer) -> list[list[str]]:
-    """The subwords of each token."""
+    """Return the subwords of each token."""
     words = tokenizer.convert_ids_to_tokens(encoded.input_ids.tolist())
     return [words[start:end] for start, end in zip(encoded.starts[:-1], encoded.starts[1:], strict=True)]
 
@@ -177,7 +177,7 @@ def words() -> Vocabulary:
 
 @pytest.fixture
 def subwords(tokenizer) -> Vocabulary:
-    """Of [PAD] [UNK] [CLS] [SEP] [MASK] w0 to w299 <doc-s> </doc-s>, in this order."""
+    """Vocabulary of [PAD] [UNK] [CLS] [SEP] [MASK] w0 to w299 <doc-s> </doc-s>, in this order."""
     return Vocabulary.of_tokenizer(tokenizer)
 
 

@@ -13,19 +13,19 @@ from cdlm_lab.models.encoder import TinySizes, load_language_model
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> None:
-    """The models are too small for two threads to help."""
+    """Use one thread, as the models are too small to gain from a second."""
     torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of tokenised corpora."""
+    """Folder for the cache of tokenised corpora."""
     return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture(scope="session")
 def small() -> pretraining.Settings:
-    """Of a run of notebook 01 that takes seconds."""
+    """Settings for a run of notebook 01 that takes seconds."""
     sizes = {"train_clusters": 20, "held_out_clusters": 6, "max_length": 256, "steps": 4, "evaluate_every": 2}
     sizes |= {"batch_size": 2, "micro_batch_size": 1, "warmup_steps": 1}
     return pretraining.Settings(learning_rate=1e-3, precision="float32", **sizes)
@@ -33,7 +33,7 @@ def small() -> pretraining.Settings:
 
 @pytest.fixture(scope="session")
 def prepared(small: pretraining.Settings, cache: Path) -> pretraining.PretrainingRun:
-    """Not to be trained: other tests look at it."""
+    """A prepared pretraining run that tests share; it must not be trained."""
     return pretraining.PretrainingRun.read(small, cache=cache)
 
 
@@ -43,20 +43,20 @@ def tiny_folder(prepared: pretraining.PretrainingRun, tmp_path_factory: pytest.T
 
 
 def saved_encoder(folder: Path, **sizes: float) -> str:
-    """The folder of a tiny encoder."""
+    """Save a tiny encoder in a folder and return the folder."""
     tiny = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300, **sizes)
     return saved(folder, *load_language_model("tiny", max_length=128, window=8, sizes=tiny))
 
 
 @pytest.fixture(scope="session")
 def sharp_encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A tiny encoder with large weights, which tells texts apart."""
+    """A tiny encoder with large weights, so that its outputs for different texts differ clearly."""
     return saved_encoder(tmp_path_factory.mktemp("sharp"), initializer_range=0.2)
 
 
 @pytest.fixture(scope="session")
 def pair_settings(tmp_path_factory: pytest.TempPathFactory) -> coreference.Settings:
-    """Of a run of notebook 03 that takes a few seconds."""
+    """Settings for a run of notebook 03 that takes a few seconds."""
     sizes = {"train_stories": 3, "held_out_stories": 2, "max_length": 128, "window": 8, "train_pairs": 16}
     sizes |= {"epochs": 2, "batch_size": 8, "micro_batch_size": 4}
     rates = {"negatives_per_positive": 1.0, "learning_rate": 1e-3}

@@ -1,5 +1,5 @@
-"""Tagged documents and runs of notebook 07 on them, rows of any report and table, for tests that work numbers
-out by hand."""
+"""Tagged documents, runs of notebook 07 on them, and rows of reports and tables, for tests whose expected
+numbers are computed by hand."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from cdlm_lab.scores import Score, plain_name
 
 
 def tagged(name: str, *sentences: tuple[str, str | None]) -> TaggedDocument:
-    """A document of sentences: words and their tags, None = not labelled."""
+    """Make a document from (words, tags) of each sentence; tags None = not labelled."""
     made = (
         TaggedSentence(words=tuple(words.split()), tags=tuple(tags.split()) if tags else None)
         for words, tags in sentences
@@ -25,7 +25,7 @@ def tagged(name: str, *sentences: tuple[str, str | None]) -> TaggedDocument:
 
 
 def finished_run(experiment: Any, settings: Any) -> tuple[Any, Any]:
-    """A run and what it predicts, with its report written."""
+    """Train, predict and write the report of an experiment; return the run and its predictions."""
     run = experiment.prepare(settings)
     experiment.train(run)
     predictions = experiment.predict(run)
@@ -34,7 +34,7 @@ def finished_run(experiment: Any, settings: Any) -> tuple[Any, Any]:
 
 
 def tagging_run(corpus: TaggedCorpus, **values: Any) -> TaggingRun:
-    """A run of notebook 07 on these documents; its folder is not held."""
+    """Make a run of notebook 07 on these documents, without locking its folder."""
     settings = Settings(**values)
     labels = corpus.labels if corpus.documents else ()
     taggers = Taggers(settings=settings, labels=labels, cache=Path(settings.run_folder))
@@ -42,30 +42,30 @@ def tagging_run(corpus: TaggedCorpus, **values: Any) -> TaggingRun:
 
 
 def saved(folder: Path, *parts: PreTrainedModel | PreTrainedTokenizerBase) -> str:
-    """The folder, with a model and its tokenizer."""
+    """Save a model and its tokenizer in a folder and return the folder."""
     for part in parts:
         part.save_pretrained(folder)
     return str(folder)
 
 
 def score_of(report: Report, system: str, split: str, metric: str, seed: int | None = None) -> Score:
-    """The row of the score table."""
+    """Return one row of a report's scores."""
     return next(row for row in report.rows if row.key == (system, split, "", metric, seed))
 
 
 def by_name(report: Report) -> dict[str, Score]:
-    """Its rows: `system/group/split/metric`."""
+    """Return a report's scores by name, such as `system/group/split/metric`."""
     return {plain_name(row): row for row in report.rows}
 
 
 def table_cells(html: str) -> list[list[str]]:
-    """The texts of the cells of a table, row by row."""
+    """Return the texts of the cells of an HTML table, row by row."""
     rows = re.findall(r"<tr.*?</tr>", html, flags=re.DOTALL)
     texts = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, flags=re.DOTALL) for row in rows]
     return [[re.sub(r"<[^>]+>", " ", cell).strip() for cell in row] for row in texts]
 
 
 def judged(folder: Path) -> list[float]:
-    """How each epoch of a training was judged."""
+    """Return the validation score of each epoch of a training."""
     lines = (folder / "training" / "history.jsonl").read_text().splitlines()
     return [record["eval_judged"] for record in map(json.loads, lines) if "eval_judged" in record]

@@ -1,5 +1,4 @@
-"""Scores, report and views of notebook 09 on rankings written by hand: all numbers can be worked out from
-them."""
+"""Scores, report and views of notebook 09 from rankings written by hand, from which all numbers follow."""
 
 import itertools
 from dataclasses import asdict
@@ -34,7 +33,7 @@ NAN = float("nan")
 
 
 def question(name: str, *candidates: str) -> CandidateSet:
-    """The first candidate is right."""
+    """Make a question whose first candidate is right."""
     correct = tuple(number == 0 for number in range(len(candidates)))
     return CandidateSet(id=name, question=f"Who is {name}?", candidates=candidates, correct=correct)
 
@@ -45,7 +44,7 @@ SETS = tuple(question(name, "right", "wrong", "other") for name in IDS)
 
 
 def placed(place: int) -> np.ndarray:
-    """Scores that put the right candidate at a place, from 1."""
+    """Return scores that give the right candidate a rank, from 1."""
     return np.array([2.5 - place, 1.0, 0.0])
 
 
@@ -72,7 +71,7 @@ def scored(*scores) -> AnswerPredictions:
 
 
 def run_and_predictions(folder: Path, *, seeds: int = 2):
-    """A run of these questions and rankings; of dev every system puts the right candidate second."""
+    """Make a run of these questions and rankings; on dev all systems rank the right candidate second."""
     split = AnswerSplit(sets=SETS, read=counts_of(SETS), corpus="storyworld", checksum="")
     systems = "pairwise joint-ie mspp-ie"
     settings = Settings(run_folder=str(folder), systems=systems, candidates=2, mspp="given", seeds=seeds)
@@ -316,7 +315,7 @@ def test_questions_are_timed_up_to_so_many_candidates(monkeypatch: pytest.Monkey
 
 
 class Clock:
-    """Each reading of a system moves it on."""
+    """A clock that a system's reading advances by its next duration."""
 
     now = 0.0
 

@@ -1,5 +1,5 @@
-"""Notebook 09's experiment: questions, systems, groups and scores by hand; then on a handful of questions
-trained, ranked, ranked anew, timed, resumed and shown."""
+"""Notebook 09's experiment: questions, systems, groups and scores by hand; then a small run that is trained,
+ranked, reranked, timed, resumed and shown."""
 
 import json
 from collections.abc import Mapping
@@ -193,7 +193,7 @@ WORDS = TEXT.split()
 
 
 def question(name: str, count: int, *, right: int = 0) -> CandidateSet:
-    """Candidates of different lengths."""
+    """Make a question with candidates of different lengths."""
     texts = tuple(" ".join(WORDS[at : at + 2 + 3 * at]) for at in range(count))
     correct = tuple(at == right for at in range(count))
     return CandidateSet(id=name, question=f"Who left town {name}?", candidates=texts, correct=correct)
@@ -214,7 +214,7 @@ def joint(rankers: dict[str, Ranker]) -> Ranker:
 
 
 def assert_same(predictions: AnswerPredictions, expected: list[np.ndarray]) -> None:
-    """But for rounding, as a batch may change the last digits."""
+    """Check scores up to rounding, as the batch may change the last digits."""
     for one, other in zip(predictions.scores, expected, strict=True):
         assert one == pytest.approx(other, abs=1e-5, nan_ok=True)
 
@@ -226,7 +226,7 @@ def some_of(one: CandidateSet, members) -> CandidateSet:
 
 @torch.inference_mode()
 def alone(ranker: Ranker, sets: list[CandidateSet]) -> list[np.ndarray]:
-    """Each group by itself, in the order of the hash."""
+    """Score each group of candidates in a separate batch, in the order fixed by the hash."""
     predictions = []
     for one in sets:
         order, scores = fixed_order(one.candidates, key=one.id).tolist(), np.full(len(one.candidates), NAN)
@@ -320,7 +320,7 @@ Finished = tuple[AnswerRun, Mapping[tuple[str, int], Mapping[str, AnswerPredicti
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """Nine questions to learn from, and what notebook 08 leaves, but not trained."""
+    """Settings with nine training questions, and an untrained model in the form that notebook 08 writes."""
     folder = tmp_path_factory.mktemp("mspp")
     settings = Settings(
         run_folder=str(tmp_path_factory.mktemp("runs") / "answers"), train_stories=3, held_out_stories=2,

@@ -1,4 +1,4 @@
-"""Document matching: pairs of each corpus, a run from end to end, taken up again and reported."""
+"""Document matching: pairs of each corpus; a run from end to end, its resumption and its report."""
 
 import json
 from collections.abc import Callable
@@ -133,7 +133,7 @@ def test_values_that_do_not_fit_are_refused_before_anything_is_read(small_matchi
 
 
 def collection(papers: int = 60) -> tuple[dict[str, PairDocument], tuple[DocumentLink, ...]]:
-    """Papers, each but every third citing the one before it, most of them in a known sentence."""
+    """Make papers, two of three of which cite the one before them, most in a known sentence."""
     names = [f"P{number:02}-0001" for number in range(papers)]
     texts = {name: tuple(f"{name} says {n}." for n in range(8)) for name in names}
     links = tuple(
@@ -226,7 +226,7 @@ def test_a_collection_of_ones_own_is_read_from_its_files(tmp_path: Path) -> None
 
 
 def write_csv(folder: Path, *rows: str) -> Settings:
-    """Three files of these rows, {} being the name of the split."""
+    """Write train.csv, dev.csv and test.csv with these rows, in which {} becomes the name of the split."""
     for split in ("train", "dev", "test"):
         lines = [row.format(split) for row in rows if split != "train" or not row.startswith("1,Only")]
         (folder / f"{split}.csv").write_text("\n".join(lines) + "\n")

@@ -192,7 +192,7 @@ def test_the_optimiser_is_that_of_the_released_code_unless_set_otherwise() -> No
 
 
 def test_what_chooses_the_best_epoch(finished: Finished) -> None:
-    """F1 on dev, by the reading of the scores, of the model as it is at that epoch; or the loss on dev."""
+    """F1 on dev, with the scores' reading of spans, of the model at that epoch; or the loss on dev."""
     run, predictions = finished
     training = run.trainings[0]
     by_loss = replace(run, settings=replace(run.settings, select_by="loss"))
@@ -283,7 +283,7 @@ def test_what_is_shown_attends_to_the_document_if_anything_does(systems: str, sh
 
 
 def test_systems_whose_encoder_is_trained(tmp_path: Path) -> None:
-    """Once, as small as they go: all are trained and tag what is there."""
+    """Each is trained once, at the smallest size: all train, and tag the words that are there."""
     sentences = [("Orn slept .", "B-PER O O"), ("Dram burned .", "B-LOC O O"), ("Orn left .", None)]
     splits = {
         split: tuple(tagged(f"{split} {number}", *sentences) for number in range(2)) for split in SPLITS
@@ -310,7 +310,7 @@ def test_systems_whose_encoder_is_trained(tmp_path: Path) -> None:
 
 
 def test_a_word_without_room_in_test_does_not_end_a_run(tmp_path: Path) -> None:
-    """An address of more pieces than `most_tokens` has room for: read by its first pieces, and counted."""
+    """An address with more subwords than `most_tokens` allows is read by its first subwords, and counted."""
     whole, address = ("Orn slept", "B-PER O"), (f"see http://{'x9' * 60} Orn", "O O B-PER")
     splits = {
         split: tuple(tagged(f"{split} {number}", whole, last) for number in range(2))
@@ -355,7 +355,7 @@ def unlabelled(*words: str) -> str:
 
 
 def write(folder: Path, split: str, *texts: str) -> None:
-    """Documents 00.tsv, 01.tsv, ..."""
+    """Write documents as 00.tsv, 01.tsv, ..."""
     (folder / split).mkdir(exist_ok=True)
     for number, text in enumerate(texts):
         (folder / split / f"{number:02}.tsv").write_text(text)
@@ -416,8 +416,8 @@ def test_drawn_documents_are_the_same_each_time_and_in_order(folder: Path) -> No
      (99, "a b * c d * e f")],
 )  # fmt: skip
 def test_context_is_kept_where_it_is_near_to_a_label(folder: Path, most: int, kept: str) -> None:
-    """Labelled sentences 2 and 5: sentence 0 is 2 away from one, 1, 3, 4 and 6 are 1 away, 7 is 2 away; of a
-    and f, which are as near, a comes first."""
+    """Labelled sentences are 2 and 5: sentence 0 is 2 away from one, 1, 3, 4 and 6 are 1 away, 7 is 2 away;
+    of a and f, which are equally near, a comes first."""
     middle = f"\n{LABELLED}"
     text = unlabelled("a", "b") + middle + unlabelled("c", "d") + middle + unlabelled("e", "f")
     write(folder, "dev", *[text] * 6)

@@ -1,5 +1,5 @@
-"""Notebook 10's experiment: claims in sets, systems, verdicts and shares by hand; then on a handful of claims
-trained, judged, scored, resumed and shown; last its report, of verdicts that are written down here."""
+"""Notebook 10's experiment: claims in sets, systems, verdicts and shares by hand; then a small run that is
+trained, judged, scored, resumed and shown; last the report of verdicts that are written down here."""
 
 import json
 import math
@@ -47,7 +47,7 @@ def write_lines(file: Path, records: Sequence[dict]) -> None:
 
 
 def fever(folder: Path, split: str, labels: Sequence[str | None], *, first: int = 0) -> None:
-    """A claim of each label, each of a page of its own, with seven sentences."""
+    """Write one claim for each label, each about a different page, with seven sentences of evidence."""
     records = []
     for number, label in enumerate(labels, first):
         evidence = [[f"Page {number}", 0, f"s{place}", 1] for place in range(7)]
@@ -212,7 +212,7 @@ def verifier(request: pytest.FixtureRequest) -> Verifier:
 
 
 class Votes(nn.Module):
-    """In place of a joint model: a sentence of evidence votes for or against the first label, by number."""
+    """Replaces a joint model: each sentence of evidence adds its vote to the first label's logit."""
 
     def __init__(self, votes: tuple[float, ...]) -> None:
         super().__init__()
@@ -264,9 +264,9 @@ def log_sigmoid(x: float) -> float:
 
 
 def test_shares_of_a_joint_model_are_falls_by_hand():
-    """All three: 2 + 1 - 1 for the first label; without the first 0, the second 1, the third 3. They are
-    of the label that is predicted with all of the evidence: at 1 - 2 < 0 only what votes against the first
-    is missed."""
+    """With all three sentences the first label's logit is 2 + 1 - 1, without the first 0, the second 1, the
+    third 3. Shares are for the label predicted with all evidence: at 1 - 2 < 0, the second label, only
+    leaving out the vote against the first label lowers its probability."""
     verifier = voting(2, 1, -1)
     (shares,) = evidence_shares(verifier, CLAIMS[:1])
     falls = [log_sigmoid(2) - log_sigmoid(0), log_sigmoid(2) - log_sigmoid(1), 0]
@@ -327,7 +327,7 @@ NAMES = ("claim-only", "pairwise-sum", "mspp-ae-ie")
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """With a model that was pretrained with ae_k, for no step at all."""
+    """Settings with a model in the form of ae_k pretraining, without any training step."""
     folder = tmp_path_factory.mktemp("mspp")
     head = JointHead(kind="ae_k", sentences=3, length=12)
     save_paragraph_model(*load_paragraph_model("storyworld/longformer", head=head), folder / "model")

@@ -158,7 +158,7 @@ def write_questions(path: Path, questions: Iterable[MultihopQuestion]) -> None:
 
 @pytest.fixture
 def folder(finished, tmp_path: Path) -> Path:
-    """Questions in the official format, without dev.json; those of test are nowhere else."""
+    """Folder of questions in the official format, without dev.json; test questions are in no other file."""
     for split in ("train", "test"):
         write_questions(tmp_path / f"{split}.json", finished[0].questions[split])
     return tmp_path
@@ -282,7 +282,7 @@ RIGHT = {
 
 
 def answers(right: tuple[bool, ...]) -> QuestionPredictions:
-    """Of QUESTIONS; the support is always the right sentence and a wrong one."""
+    """Make predictions for QUESTIONS; the support is always one right and one wrong sentence."""
     answer = DecodedAnswer(
         text="harbour", type="span", type_probabilities={}, place=None, n_best=(), sentence_probabilities={},
         paragraph_probabilities=(), supporting=((0, 0), (0, 1))

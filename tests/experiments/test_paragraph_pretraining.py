@@ -1,5 +1,5 @@
-"""Notebook 08's experiment on a handful of documents: shown, trained, stopped and gone on with, scored,
-opened elsewhere; its scores by hand."""
+"""Notebook 08's experiment with a few documents: shown, trained, stopped and resumed, scored, opened
+elsewhere; its scores by hand."""
 
 import json
 import shutil
@@ -58,7 +58,7 @@ def small(tmp_path: Path) -> Settings:
 
 @pytest.fixture(scope="module")
 def untrained(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> ParagraphRun:
-    """Not to be trained."""
+    """A prepared run that tests share; it must not be trained."""
     return prepare(replace(SMALL, run_folder=str(tmp_path_factory.mktemp("run"))), cache=cache)
 
 
@@ -80,7 +80,7 @@ def report(finished: Finished) -> Report:
 
 
 def test_what_is_no_parameter_is_the_papers_and_the_head_reads_what_the_task_makes():
-    """Appendix B.1: Adam with 0.9, 0.999 and 1e-8, weight decay 0.01, gradients clipped at 1."""
+    """Appendix B.1: Adam with 0.9, 0.999 and 1e-8, weight decay 0.01, gradient clipping at 1."""
     config = SMALL.config
     assert (config.adam_beta2, config.adam_epsilon) == (0.999, 1e-8)
     assert (config.weight_decay, config.max_gradient_norm) == (0.01, 1.0)
@@ -94,7 +94,7 @@ def test_what_is_no_parameter_is_the_papers_and_the_head_reads_what_the_task_mak
 
 
 def jsonl(file: Path, documents: int) -> dict:
-    """A corpus with a cluster in each split, its documents of two paragraphs of two sentences each."""
+    """Write a corpus with one cluster per split; documents have two paragraphs of two sentences each."""
     texts = [
         f"{number} roofs were sold today. {number} owners are content.\n"
         f"{number} cellars stand empty. {number} buyers are looking at them."
@@ -156,7 +156,7 @@ def test_both_losses_are_recorded_and_add_up(finished: Finished):
 
 
 def test_the_model_opens_elsewhere_and_says_the_same(finished: Finished):
-    """In plain Hugging Face, and with the head beside it as a joint model."""
+    """It opens in plain Hugging Face, and, with the head that is saved beside it, as a joint model."""
     run, _, folder = finished
     plain = LongformerForMaskedLM.from_pretrained(folder / MODEL_FOLDER)
     tokenizer = AutoTokenizer.from_pretrained(folder / MODEL_FOLDER)
@@ -174,7 +174,7 @@ def test_the_model_opens_elsewhere_and_says_the_same(finished: Finished):
 def test_a_trained_model_is_opened_and_a_new_one_learns_beside_it(
     finished: Finished, report: Report, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """From its folder, and shipped, in half precision; with the shape and the history of its training."""
+    """From its folder, and as shipped, in half precision; with the sizes and the history of its training."""
     for function in (folder_of_run, trained_run, shipped_runs, ship_run):
         monkeypatch.setattr(function, "__defaults__", (tmp_path / "project",))
     ship_run(finished[2], "storyworld/paragraphs")
@@ -201,8 +201,8 @@ def test_a_trained_model_is_opened_and_a_new_one_learns_beside_it(
 
 
 def test_a_model_of_another_task_may_learn_paragraphs_alone(cache: Path, small: Settings, tmp_path: Path):
-    """Its head is left out; where no word is masked, nothing is measured of words. What it began with need
-    not be there when it is opened."""
+    """The other task's head is dropped; if no word is masked, no MLM metrics are computed. The initial model
+    need not exist when the trained one is opened."""
     folder = saved(tmp_path / "answers", *load_joint_model("tiny", head=small.joint_head))
     given = replace(small, model=folder, mask_probability=0)
     with pytest.warns(UserWarning, match="has no language-model head"):

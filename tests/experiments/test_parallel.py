@@ -1,5 +1,5 @@
-"""Every training that a notebook starts is in two processes that of one; killed anywhere, it leaves nobody
-behind and goes on."""
+"""Every training that a notebook starts gives the same result in two processes as in one; killed anywhere, it
+leaves no process behind and can be resumed."""
 
 import json
 import os
@@ -57,8 +57,8 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "OMP_N
 
 @pytest.fixture(scope="module")
 def settings(small: pretraining.Settings, cache: Path) -> Pretraining:
-    """Without dropout, which differs from process to process; of five validation batches one process has
-    three."""
+    """Settings without dropout, whose random numbers differ between processes; of the five validation batches
+    one process gets three."""
     changes = {"steps": 60, "batch_size": 4, "evaluate_every": 6, "workers": WORKERS}
     return replace(small, dropout=0.0, held_out_clusters=5, max_length=128, **changes), cache
 
@@ -116,7 +116,7 @@ def timeless(folder: Path) -> list[dict[str, Any]]:
 
 
 def assert_same(made: Path, expected: Path) -> None:
-    """The histories agree to one part in 10,000, and so do the models within that of their largest weight."""
+    """Check that histories agree to one part in 10,000, and weights within rtol 1e-3 and atol 1e-4."""
     for one, other in zip(timeless(made), timeless(expected), strict=True):
         assert one == pytest.approx(other, rel=1e-4)
     ours, theirs = (load_file(folder / "model" / "model.safetensors") for folder in (made, expected))
@@ -135,7 +135,7 @@ def test_several_processes_take_a_share_of_the_time() -> None:
 
 @pytest.fixture(scope="module")
 def encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with one, `cdlm`, without dropout."""
+    """Folder with one encoder, `cdlm`, without dropout."""
     folder = tmp_path_factory.mktemp("encoders")
     sizes = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300)
     saved(folder / "cdlm", *load_language_model("tiny", max_length=384, window=8, sizes=sizes, dropout=0.0))
@@ -170,7 +170,7 @@ TRAININGS: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
 
 
 def train_task(name: str, encoders: Path, folder: Path, by: str) -> Path:
-    """Train with `parallel` in a folder, as its notebook does; gives that of the system."""
+    """Train with `parallel` in a folder, as the notebook does; return the folder of the trained system."""
     experiment, parameter, system, values = TRAININGS[name]
     encoder = str(encoders if parameter == "encoders" else encoders / "cdlm")
     form = {"run_folder": str(folder), "precision": "float32", "parallel": by, "workers": WORKERS}
@@ -185,11 +185,11 @@ def train_task(name: str, encoders: Path, folder: Path, by: str) -> Path:
 
 
 class Started(Exception):
-    """In place of a training; its arguments are the recipe and the job."""
+    """Raised in place of starting a training; its arguments are the recipe and the job."""
 
 
 def started(train: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> tuple[Recipe, TrainingJob]:
-    """What a notebook would train."""
+    """Return the recipe and the job of the training that a notebook would start."""
 
     def keep(recipe: Recipe, *, job: TrainingJob, **others: Any) -> None:
         raise Started(recipe, job)
@@ -216,7 +216,7 @@ def assert_same_job(made: TrainingJob, expected: TrainingJob) -> None:
 
 
 def made_again(train: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other processes make the same model and examples."""
+    """Check that other processes make the same model and examples from the recipe."""
     recipe, job = started(train, monkeypatch)
     assert_same_job(Recipe.of_json(json.loads(json.dumps(recipe.as_json()))).make(), job)
 
@@ -238,7 +238,7 @@ def test_other_processes_make_the_same_pretraining(
 def test_the_notebook_takes_over_what_the_processes_trained(
     encoders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One process alone in place of two, which would take long to start."""
+    """Uses one process in place of two, which would take long to start."""
     started_with: list[str] = []
 
     def run_here(
@@ -285,7 +285,7 @@ def test_two_processes_fine_tune_as_one(name: str, by: str, encoders: Path, tmp_
 
 @pytest.mark.slow
 def test_a_killed_fine_tuning_goes_on(encoders: Path, tmp_path: Path) -> None:
-    """As it would have ended, to the last bit; nobody is left, those who make examples neither."""
+    """The result is the same to the last bit, and no process is left, including those that make examples."""
     expected = train_task("claims", encoders, tmp_path / "whole", "ddp 2")
     folder = tmp_path / "killed"
     program = (
@@ -328,7 +328,7 @@ def test_two_processes_train_as_one(settings: Pretraining, alone: Path, tmp_path
 
 @pytest.mark.slow
 def test_killed_it_leaves_nobody_and_goes_on(settings: Pretraining, alone: Path, tmp_path: Path) -> None:
-    """First the process that waits is killed, then one of the two that train, then it is interrupted."""
+    """First the waiting process is killed, then one of the two that train, then the run is interrupted."""
     folder = tmp_path / "run"
     parent = start(settings, folder, by="ddp 2")
     until(lambda: (folder / "training" / "checkpoint-6").is_dir(), of=parent)
@@ -359,7 +359,7 @@ def test_killed_it_leaves_nobody_and_goes_on(settings: Pretraining, alone: Path,
 
 @pytest.mark.slow
 def test_two_machines_train_as_one(settings: Pretraining, alone: Path, tmp_path: Path) -> None:
-    """Two launchers on this one, which find each other as those of two machines do."""
+    """Two launchers on this machine, which find each other as those of two machines do."""
     folder = tmp_path / "run"
     with socket.socket() as free:
         free.bind(("localhost", 0))

@@ -1,4 +1,4 @@
-"""Pretraining, perplexity and the tour: what the variants read and what is measured."""
+"""Pretraining, perplexity and the tour: the input of the variants, and what is measured."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_where_the_encoder_of_a_variant_is(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def encoders(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A folder of encoders whose global projections differ from the local ones, as those of others may."""
+    """Folder of encoders whose global projections differ from the local ones, as external models' may."""
     folder, parts = tmp_path_factory.mktemp("encoders"), load_encoder("storyworld/cdlm", **SHORT)
     for name in ("longformer", "cdlm"):
         saved(folder / name, *parts)
@@ -163,7 +163,7 @@ SHORT = {"max_length": 64, "window": 8}
 
 
 def scoring(encoders: str, name: str, reset: bool) -> nn.Module:
-    """Notebook 03 is given a single model, whatever its name: it resets what it is asked to."""
+    """Load a pair scorer as notebook 03 does from one model; `reset`: reset globals of a Longformer."""
     return load_pair_scorer(
         checkpoint_of(encoders, name), **SHORT, reset_globals=reset and name == "longformer"
     )[0]
@@ -262,7 +262,7 @@ LEFT_OUT = dict.fromkeys(("longformer", "local_cdlm", "rand_cdlm", "prefix_cdlm"
 
 @pytest.mark.parametrize("batch_size", [1, 4])
 def test_losses_equal_those_of_each_example_alone(prepared: PretrainingRun, batch_size: int) -> None:
-    """Second definition: full logits of one example at a time, cross-entropy token by token."""
+    """Compared with the full logits of one example at a time, and cross-entropy token by token."""
     examples = prepared.validation_examples
     found = perplexity.cluster_losses(prepared.model, examples, batch_size=batch_size)
     for index in range(len(examples)):
@@ -280,7 +280,7 @@ def test_losses_equal_those_of_each_example_alone(prepared: PretrainingRun, batc
 
 
 def test_perplexity_in_bfloat16_is_that_of_float32(small: Settings, cache: Path) -> None:
-    """Within 0.5%, of a trained model; 0.01% as measured."""
+    """For a trained model it is within 0.5%; 0.01% was measured."""
     form, model = FORM | {"split": "test", "cache": cache}, {"cdlm": "storyworld/cdlm"}
     exact, rounded = (
         perplexity.measure(model, small, **form, precision=precision)[0]["cdlm"]
@@ -294,7 +294,7 @@ def test_perplexity_in_bfloat16_is_that_of_float32(small: Settings, cache: Path)
 
 
 def worked_losses(*values: float) -> ClusterLosses:
-    """Two clusters of 2 and 6 masked tokens, no cross-document ones."""
+    """Make losses of two clusters with 2 and 6 masked tokens and without cross-document ones."""
     tokens, nothing = np.array([2.0, 6.0]), np.zeros(2)
     return ClusterLosses(loss=np.array(values), tokens=tokens, cross_loss=nothing, cross_tokens=nothing)
 
@@ -431,7 +431,7 @@ def test_words_are_masked_in_training_and_tokens_in_evaluation(
 def test_single_passages_are_the_same_under_longformer_and_local_cdlm(
     small: Settings, prepared: PretrainingRun, cache: Path, tmp_path: Path
 ) -> None:
-    """Doc-ARC's format: a passage by itself in each example, every one of them once a pass."""
+    """In Doc-ARC's format each example is a single passage, and each passage is read once per epoch."""
     for split, count in (("train", 7), ("dev", 2)):
         (tmp_path / split).mkdir()
         text = "".join(f"word{number}\tNULL\n" * 80 + "\n" for number in range(count))

@@ -55,7 +55,7 @@ def by_hand(tmp_path: Path) -> Report:
 
 
 def values(report: Report, group: str) -> dict:
-    """(system, by) -> metric -> row of the score table."""
+    """Return (system, ranked by) -> metric -> row of the scores of a group."""
     rows: dict[tuple[str, str], dict[str, Score]] = {}
     for row in report.rows:
         if row.group == group:
@@ -133,7 +133,7 @@ def finished(matched: MatchingRun, tmp_path_factory: pytest.TempPathFactory):
 
 
 def copied(matched: MatchingRun, folder: Path, changes: dict, without: tuple[str, ...] = ()) -> Settings:
-    """A folder with the report of another run of notebook 04."""
+    """Copy the report of a run of notebook 04 with changed parameters to a folder; settings that read it."""
     report = json.loads((matched.folder / "report.json").read_text())
     changed = (report["parameters"] | changes).items()
     report["parameters"] = {name: value for name, value in changed if name not in without}
@@ -209,7 +209,7 @@ def test_every_system_ranks_the_sentences_of_every_pair_with_true_ones(finished)
 
 
 def test_joint_and_released_scores_count_decisions(finished) -> None:
-    """Joint scores are those of the pairs that were detected; released ones count the unrelated pairs too."""
+    """Joint scores are over the detected pairs only; released ones count the unrelated pairs too."""
     run, aligned, written = finished
     oracle, joint = values(written, "oracle"), values(written, "joint")
     for way, row in joint.items():

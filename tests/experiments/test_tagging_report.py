@@ -1,5 +1,5 @@
-"""Notebook 07 on tags written by hand: its report, whose numbers can all be worked out from them; figures,
-sentences as they were tagged, and a text of one's own."""
+"""Notebook 07 with tags written by hand: its report, all of whose numbers follow from them; figures, tagged
+sentences, and a text of the user's own."""
 
 import json
 from dataclasses import dataclass, replace
@@ -74,8 +74,8 @@ def report_of(run: TaggingRun, **given: tuple[str, str]) -> Report:
 
 
 def predicted(run: TaggingRun, split: str, tags: str, *, training: TagTraining) -> TagPredictions:
-    """Tags as given. Weights: of Sul in c 0.5 for itself and 0.25 for the two nearest in the context; with
-    seed 1 and other K something else, which the report must not look at."""
+    """Make predictions with these tags. Weights: Sul in c gives 0.5 to itself and 0.25 to each of the two
+    nearest occurrences; with seed 1 and other K different ones, which the report must not use."""
     documents = run.corpus.documents[split]
     splits = [SplitDocument(document=one, origin=tuple(range(len(one.sentences)))) for one in documents]
     names, weights = run.taggers.tags, None
@@ -191,7 +191,7 @@ def test_the_report_says_what_was_tagged(written) -> None:
 
 @pytest.mark.parametrize(("reading", "f1"), [("seqeval", 1), ("strict", 6 / 7), ("released", 4 / 7)])
 def test_the_reading_of_spans_is_that_of_the_settings(tmp_path: Path, reading: str, f1: float) -> None:
-    """The span of b starts with an I-. `released` also lets it go on with the span at the end of a."""
+    """The span of b starts with an I-. `released` also lets the span at the end of a continue with it."""
     run = run_of(tmp_path, reading=reading)
     stray = RIGHT.replace("B-LOC O  O", "I-LOC O  O")
     assert stray.split().count("I-LOC") == 1
@@ -203,8 +203,8 @@ def test_the_reading_of_spans_is_that_of_the_settings(tmp_path: Path, reading: s
 
 
 def test_gains_are_of_words(written) -> None:
-    """Word-level F1 of the 5 words in spans. bert-lstm: with seed 0 right are Orn, Dram and Sul, Nobody is
-    wrong, 6/9; with seed 1 all but Sul, 8/9. doc-arc: 1, and without the Dram of b 8/9."""
+    """Word-level F1 of the 5 words in spans. bert-lstm: with seed 0 Orn, Dram and Sul are right and Nobody is
+    wrong, 6/9; with seed 1 all but Sul are right, 8/9. doc-arc: 1, and without the Dram of b 8/9."""
     _, by_hand = written
     rows = {row["words"]: row for row in by_hand.tables["gains"]}
     assert list(rows) == ["all words", "top 10%", "top 5%", "top 1%"]
@@ -308,7 +308,7 @@ DOCUMENT = tagged("a", *SENTENCES)
 
 @dataclass(frozen=True, kw_only=True)
 class UntrainedRun(TaggingRun):
-    """Nothing is trained, and all words are tagged as `tag`."""
+    """A run without training, whose taggers tag all words as `tag`."""
 
     tag: str
 
@@ -331,7 +331,7 @@ SHARES = [[0.5, 0.25, 0.25], [0.75, 0.25, 0], [0.25, 0.5, 0.25], [0.125, 0.25, 0
 def predictions_of(
     document: TaggedDocument, tags: list[int], shares: list[list[float]] | None = None
 ) -> TagPredictions:
-    """1 = a person; with shares K = 3."""
+    """Make predictions; tag 1 = a person; with `shares`, the attention weights, K is 3."""
     split = SplitDocument(document=document, origin=tuple(range(len(document.sentences))))
     return TagPredictions(
         examples=TagExamples([split], tag_set(["PER"]), most=3 if shares else 0),

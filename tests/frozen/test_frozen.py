@@ -1,8 +1,8 @@
-"""What a redesign of the library must leave as it is, measured once and kept in frozen.json.
+"""Results that a redesign of the library must not change, measured once and kept in frozen.json.
 
 Stories and task sets of storyworld, logits of the shipped checkpoints, parameters of notebooks, parameter
-files and grids, numbers of the README's tables, of data/results and of the small grid. What is new may be
-added; what was there must stay. After a wanted change write the file anew, and say in the commit why:
+files and grids, numbers of the README's tables, of data/results and of the small grid. New entries may be
+added; existing ones must stay. After an intended change, write the file anew and say why in the commit:
 
     python tests/frozen/test_frozen.py --write
     python tests/frozen/test_frozen.py --write-grid runs/small    # the small grid, after it has run
@@ -62,7 +62,7 @@ TABLE = re.compile(r"<!-- table ([\w-]+) begin -->(.*?)<!-- table \1 end -->", r
 
 
 def plain(value: Any) -> Any:
-    """Records as nested lists, without the names of their fields, which may change."""
+    """Convert records to nested lists, without the names of their fields, which may change."""
     if is_dataclass(value):
         return plain(astuple(value))
     if isinstance(value, Mapping):
@@ -75,13 +75,13 @@ def plain(value: Any) -> Any:
 
 
 def digest(records: Iterable[Any]) -> str:
-    """A short hash of records."""
+    """Return a short hash of records."""
     text = json.dumps([plain(record) for record in records], ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def story_hashes() -> dict[str, str]:
-    """seed/split/index -> hash of the text and all gold of a story."""
+    """Return seed/split/index -> hash of a story's text and gold annotation."""
     return {"version": GENERATOR_VERSION} | {
         f"{seed}/{split}/{index}": digest([story])
         for (seed, split), count in zip(RUNS, STORIES, strict=True)
@@ -90,7 +90,7 @@ def story_hashes() -> dict[str, str]:
 
 
 def task_set_hashes() -> dict[str, str]:
-    """kind/seed/split -> number of records and their hash."""
+    """Return kind/seed/split -> number of records and their hash."""
     found = {}
     for kind, (read, count, options) in TASK_SETS.items():
         for seed, split in ((0, "train"), (3, "test")):
@@ -100,7 +100,7 @@ def task_set_hashes() -> dict[str, str]:
 
 
 def shipped_logits() -> dict[str, list[list[float]]]:
-    """Checkpoint -> logits of a text with global tokens, of some words at some places."""
+    """Return checkpoint -> logits of some words at some positions of a text with global tokens."""
     text = " ".join(document.text for document in next(stories(seed=5, split="test")).cluster.documents)
     found = {}
     for name in shipped_names():
@@ -118,7 +118,7 @@ def shipped_logits() -> dict[str, list[list[float]]]:
 
 
 def parameters() -> dict[str, dict[str, Any]]:
-    """Notebook, parameter file or grid -> name (of nested ones the path) -> value."""
+    """Return notebook, parameter file or grid -> name of a parameter (of nested ones the path) -> value."""
     found = {}
     for path in sorted(ROOT.glob("notebooks/*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
@@ -134,7 +134,7 @@ def parameters() -> dict[str, dict[str, Any]]:
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """(path, value) of all that is no mapping and no list; an empty one counts."""
+    """Yield (path, value) of all leaves of nested mappings and lists; empty ones are leaves too."""
     if isinstance(value, Mapping) and value:
         for key, inner in value.items():
             yield from leaves(inner, f"{path}/{key}" if path else str(key))
@@ -146,7 +146,7 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def table_numbers() -> dict[str, str]:
-    """Table between markers in the README, or in that of the results -> its numbers row by row."""
+    """Return the name of each marked table in the README files -> its numbers, row by row."""
     found = {}
     for path in (ROOT / "README.md", *ROOT.glob("data/**/README.md")):
         for name, table in TABLE.findall(path.read_text(encoding="utf-8")):
@@ -156,26 +156,26 @@ def table_numbers() -> dict[str, str]:
 
 
 def numbers(value: Any) -> Iterator[str]:
-    """All numbers in a report but the version of its format, six digits each."""
+    """Yield all numbers in a report except the format version, with six digits each."""
     for path, inner in leaves(value):
         if isinstance(inner, int | float) and not isinstance(inner, bool) and path != "format":
             yield f"{inner:.6g}"
 
 
 def untimed(scores: Any) -> Any:
-    """Scores of one run, rows or named, without the seconds that it took."""
+    """Return the scores of a run, as rows or by name, without its durations."""
     if isinstance(scores, Mapping):
         return {name: score for name, score in scores.items() if "seconds" not in name}
     return [row for row in scores if "seconds" not in row["metric"]]
 
 
 def sorted_numbers(value: Any) -> str:
-    """The numbers of a report in order, so that it may be laid out in another manner."""
+    """Return the sorted numbers of a report, which do not depend on its layout."""
     return " ".join(sorted(numbers(value), key=lambda text: (float(text), text)))
 
 
 def recorded_numbers() -> dict[str, str]:
-    """File of data/results -> its numbers."""
+    """Return file of data/results -> its numbers."""
     found = {}
     for path in sorted((ROOT / "data" / "results").rglob("*.json*")):
         lines = path.read_text(encoding="utf-8")
@@ -185,7 +185,7 @@ def recorded_numbers() -> dict[str, str]:
 
 
 def grid_numbers(folder: Path, *, all_of_them: bool = False) -> dict[str, str]:
-    """Run of the small grid -> numbers of its scores, or of its whole report."""
+    """Return run of the small grid -> numbers of its scores, or of its whole report."""
     found = {}
     for path in sorted(folder.glob("*/report.json")):
         if ".old-" in path.parent.name:  # set aside when it was made again
@@ -199,14 +199,14 @@ def grid_numbers(folder: Path, *, all_of_them: bool = False) -> dict[str, str]:
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Names that are lost, or that have another value; new ones may come."""
+    """Return a message for each name that is missing or has another value; new names are allowed."""
     lost = [f"{name} is lost" for name in before if name not in now]
     other = [name for name, value in before.items() if name in now and now[name] != value]
     return lost + [f"{name} was {before[name]!r}, is {now[name]!r}" for name in other]
 
 
 def lost_numbers(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Files that lack numbers that they had, as often as they had them."""
+    """Return a message for each file that has lost numbers; repeated numbers count as often as they occur."""
     found = []
     for name, value in before.items():
         if name not in now:
@@ -218,13 +218,13 @@ def lost_numbers(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]
 
 
 def faults(found: list[str]) -> str:
-    """What a test says: at most 20 of what it found, and what to do."""
+    """Return the message of a failed test: at most 20 differences, and what to do."""
     return "\n".join([*found[:20], *([f"and {len(found) - 20} more"] if len(found) > 20 else []), WRITE])
 
 
 @pytest.fixture(scope="module")
 def frozen() -> dict[str, Any]:
-    """What was measured before."""
+    """The measurements recorded in frozen.json."""
     return json.loads(FROZEN.read_text(encoding="utf-8"))
 
 
@@ -263,7 +263,7 @@ def test_recorded_results_lose_no_number(frozen: dict):
 
 @pytest.mark.slow  # half an hour
 def test_the_small_grid_gives_the_same_scores(frozen: dict, tmp_path: Path):
-    """On another processor trainings end elsewhere: there the runs and how many numbers they have count."""
+    """On another processor training ends differently: there only the runs and how many numbers count."""
     (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
     command = [sys.executable, "-m", "cdlm_lab.batch.command", "run", "notebooks/grids/small.yaml"]
     surroundings = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -278,7 +278,7 @@ def test_the_small_grid_gives_the_same_scores(frozen: dict, tmp_path: Path):
 
 
 def processor() -> str:
-    """What decides which kernels run, and so the last digits."""
+    """Return CPU capability and torch version, which determine the kernels and so the last digits."""
     return f"{torch.backends.cpu.get_cpu_capability()}, torch {torch.__version__}"
 
 
@@ -311,7 +311,7 @@ def test_records_are_told_apart_by_any_of_their_values():
 
 
 def main(arguments: list[str]) -> int:
-    """The command; see the top of this file."""
+    """Write frozen.json, or only its grid; return the exit code."""
     frozen = json.loads(FROZEN.read_text(encoding="utf-8")) if FROZEN.exists() else {}
     match arguments:
         case ["--write"]:  # all but the small grid

@@ -1,4 +1,4 @@
-"""Coreference scores: worked fractions, the published cases of the scorers, topics added up, input that is
+"""Coreference scores: worked fractions, published test cases of the scorers, sums over topics, input that is
 refused, the best alignment in little memory."""
 
 import random
@@ -34,7 +34,7 @@ MEASURES = ("muc", "b_cubed", "ceaf_e", "lea")
 
 
 def letters(text: str) -> list[list[str]]:
-    """Clusters of letters: "ab c" is [[a, b], [c]]."""
+    """Make clusters of letters: "ab c" is [[a, b], [c]]."""
     return [list(word) for word in text.split()]
 
 

@@ -1,4 +1,4 @@
-"""Counts and their scores: worked fractions, seqeval, second definitions, what is refused."""
+"""Counts and their scores: worked fractions, seqeval, direct implementations, input that is refused."""
 
 import math
 import re
@@ -29,7 +29,7 @@ from cdlm_lab.metrics.significance import compare
 
 
 def tags(text: str) -> list[list[list[str]]]:
-    """Documents of `O Ba Ia | O || Bb`: sentences between bars, documents between double bars."""
+    """Parse `O Ba Ia | O || Bb` to documents of tags; bars separate sentences, double bars documents."""
     return [
         [[tag if tag == "O" else f"{tag[0]}-{tag[1:]}" for tag in part.split()] for part in row.split("|")]
         for row in text.split("||")
@@ -102,7 +102,7 @@ def test_sums_are_those_of_seqeval(pairs):
 
 
 def spans_of(sentence: list[str], *, strict: bool) -> set[tuple]:
-    """B- and as many I- of its label as follow; if not strict, also I- after no span of its label."""
+    """Find spans: a B- and following I- of its label; unless strict, also I- that continue no such span."""
     spans = set()
     for first, tag in enumerate(sentence):
         before = sentence[first - 1] if first else "O"
@@ -115,7 +115,7 @@ def spans_of(sentence: list[str], *, strict: bool) -> set[tuple]:
 
 
 def released_spans(row: list[str]) -> set[tuple]:
-    """B- and as many I- of whatever label as follow."""
+    """Find spans as the released code does: a B- and all following I-, whatever their labels."""
     text = "".join(tag[0] for tag in row) + "O"
     return {
         (first, min(text.index(end, first + 1) for end in "BO" if end in text[first + 1 :]), row[first][2:])
@@ -172,13 +172,13 @@ DECISIONS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=2
 
 
 def scores_of(labels, predictions, **settings) -> list[float]:
-    """Accuracy, precision, recall, F1."""
+    """Return accuracy, precision, recall and F1."""
     total = match_counts(labels, predictions, **settings).sum(axis=0)
     return [float(of(total)) for of in counts.DECISION_SCORES.values()]
 
 
 def slow_scores(labels, predictions) -> list[float]:
-    """The same, pair by pair."""
+    """Return accuracy, precision, recall and F1, computed pair by pair as exact fractions."""
     right = both = predicted = relevant = 0
     for label, prediction in zip(labels, predictions, strict=True):
         right += label == prediction

@@ -31,7 +31,7 @@ CANDIDATES = st.lists(st.tuples(st.integers(-1, 2), st.booleans()), min_size=1, 
 
 
 def ranked(scores, relevant) -> RankedList:
-    """`relevant`: of 0 and 1, for short."""
+    """Make a ranked list; `relevant` has 0 and 1, for brevity."""
     return RankedList(scores=scores, relevant=np.array(relevant, dtype=bool))
 
 
@@ -53,7 +53,7 @@ def mean_of_precisions(order) -> Fraction:
 
 
 def expected(candidates, measure) -> float:
-    """Mean of a measure over every order of the candidates in which no score is higher than one before it."""
+    """Return the mean of a measure over all orders of the candidates in which scores do not increase."""
     values = []
     for order in permutations(candidates):
         if all(before[0] >= after[0] for before, after in pairwise(order)):
@@ -178,7 +178,7 @@ def released(values, **settings) -> dict[str, float]:
 
 
 def test_the_released_code_scores_unrelated_pairs_too():
-    """Three related pairs, the second not found, and two unrelated ones, the second taken to be related."""
+    """Three related pairs, the second one missed, and two unrelated ones, the second called related."""
     decisions = {"detected": np.array([True, False, True]), "rejected": np.array([True, False])}
     scores = released(values_per_list(THREE, at=[1, 2]), reading="hit", **decisions)
     assert scores == {
@@ -198,8 +198,8 @@ def test_the_released_code_scores_unrelated_pairs_too():
 
 
 def slowly_released(pairs, *, n: int, reading: str) -> tuple[Fraction, Fraction]:
-    """MRR and P@N by counting, as the released scripts do; pairs: is it related, was it called so, and
-    whether each sentence is true, the first ranked one first."""
+    """Compute MRR and P@N by counting, as the released scripts do. `pairs`: (is the pair related, was it
+    called so, whether each sentence is true in the order of the ranking)."""
     mrr = hits = out_of = Fraction(0)
     for related, called, order in pairs:
         if related and called:
@@ -239,8 +239,8 @@ def test_released_points_equal_the_slow_definition(pairs, n, reading):
 
 
 def test_random_scores_have_the_random_row_of_table_4():
-    """Documents of 2, 7 and 15 sentences, one of them true, in the mixture that has the paper's P@N if a coin
-    decides whether documents are related: then its MRR follows."""
+    """Documents of 2, 7 and 15 sentences, one of them gold, in the mixture that gives the paper's P@N if a
+    coin decides whether documents are related: its MRR is then the paper's, too."""
     lengths = {2: 132, 7: 394, 15: 474}
     lists = [ranked(np.zeros(n), np.arange(n) == 0) for n, count in lengths.items() for _ in range(count)]
     values = values_per_list(lists)
@@ -255,7 +255,7 @@ def test_random_scores_have_the_random_row_of_table_4():
 
 
 def test_random_scores_have_the_random_row_of_table_5():
-    """Twenty sentences of which nearly half are true: sentences are pooled, .4423 at 10 and .4328 at 5."""
+    """Twenty sentences, nearly half of them gold: sentences are pooled, .4423 at 10 and .4328 at 5."""
     lists = [ranked(np.zeros(n), np.arange(n) < true) for n, true in ((20, 9), (20, 10), (20, 10))]
     values = values_per_list(lists, at=[5, 10], reading="precision")
     scores = released(values, reading="precision", detected=np.full(3, 0.5), rejected=np.full(3, 0.5))

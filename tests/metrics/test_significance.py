@@ -1,4 +1,4 @@
-"""Intervals and paired tests: enumeration, slow second definitions, invariants, error rates, messages."""
+"""Intervals and paired tests: enumeration, direct implementations, invariants, error rates, messages."""
 
 import math
 import re
@@ -37,12 +37,12 @@ LOSSES = st.lists(CLUSTER, min_size=1, max_size=12).filter(lambda clusters: any(
 
 
 def total(sums: np.ndarray) -> np.ndarray:
-    """A statistic that is the sum itself."""
+    """Statistic that is the sum itself."""
     return sums[..., 0]
 
 
 def f1(sums: np.ndarray) -> np.ndarray:
-    """From true positives, false positives, false negatives; nan where there are none."""
+    """Compute F1 from true positives, false positives and false negatives; NaN if all are 0."""
     return 2 * sums[..., 0] / (2 * sums[..., 0] + sums[..., 1] + sums[..., 2])
 
 

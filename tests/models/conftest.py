@@ -1,4 +1,4 @@
-"""Small random models of each kind; a case of `model_cases`, its model and its batch."""
+"""Small random models of each kind; fixtures for each case of `model_cases`, with its model and batch."""
 
 from pathlib import Path
 
@@ -25,20 +25,20 @@ SIZES = {
     "intermediate_size": 48,
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
-    "layer_norm_eps": 1e-2,  # so large that forgetting to copy it shows
-    "initializer_range": 0.2,  # with the usual 0.02 attention is uniform and a test of it says little
+    "layer_norm_eps": 1e-2,  # large, so that tests fail if it is not copied
+    "initializer_range": 0.2,  # with the usual 0.02, attention would be nearly uniform
 }
 
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> None:
-    """The models are too small for two threads to help."""
+    """Use one thread, as the models are too small to gain from a second."""
     torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
 def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT with its language-model head, 24 positions."""
+    """Folder of a small BERT with its language-model head and 24 positions."""
     torch.manual_seed(0)
     tokenizer = word_tokenizer(pad=0)
     config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=24, pad_token_id=0, **SIZES)
@@ -47,7 +47,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A RoBERTa with its language-model head, 24 positions and the two rows before them."""
+    """Folder of a small RoBERTa with its language-model head, 24 positions and the two rows before them."""
     torch.manual_seed(1)
     tokenizer = word_tokenizer(pad=1)
     config = RobertaConfig(
@@ -58,7 +58,7 @@ def roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small language model of 64 tokens with a vocabulary of its own."""
+    """Folder of a small language model for 64 tokens, with its own vocabulary."""
     sizes = TinySizes(
         hidden_size=16, layers=2, heads=2, intermediate_size=32, vocabulary=300, initializer_range=0.2
     )
@@ -68,7 +68,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def language_model() -> CrossDocumentLM:
-    """A small CrossDocumentLM for 40 tokens, our attention inside, in eval mode."""
+    """A small CrossDocumentLM for 40 tokens, with our attention layers, in eval mode."""
     torch.manual_seed(2)
     config = LongformerConfig(
         vocab_size=55, max_position_embeddings=42, attention_window=[8, 8], pad_token_id=1, **SIZES
@@ -76,7 +76,7 @@ def language_model() -> CrossDocumentLM:
     return replace_self_attention(CrossDocumentLM(config)).eval()
 
 
-# ---- of each case, or of those that a test names: see `of_cases`
+# ---- for each case, or for those that a test selects by `of_cases`
 
 
 @pytest.fixture(params=CASES)

@@ -1,5 +1,5 @@
-"""Every model that gives a loss: how one is made, and a batch of it. test_contract.py holds all to the same
-rules; what a model alone has is tested in a file of its own."""
+"""Cases for every model with a loss: how it is made, and a batch for it. test_contract.py tests the rules
+that all models share; what is particular to one model is tested in a separate file."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ WORDS = [f"w{number}" for number in range(50)]
 
 
 def word_tokenizer(pad: int) -> PreTrainedTokenizerFast:
-    """[PAD] has the id that the model wants: 0 for BERT, 1 for RoBERTa and Longformer."""
+    """Make a word tokenizer in which [PAD] has the id `pad`: 0 for BERT, 1 for RoBERTa and Longformer."""
     special = ["[PAD]", "[CLS]"] if pad == 0 else ["[CLS]", "[PAD]"]
     words = [*special, "[SEP]", "[UNK]", "[MASK]", *WORDS]
     tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
@@ -74,19 +74,19 @@ def word_tokenizer(pad: int) -> PreTrainedTokenizerFast:
 
 
 def saved(folder: Path, *parts: Any) -> Path:
-    """Models and tokenizers, in one folder."""
+    """Save models and tokenizers in one folder and return it."""
     for part in parts:
         part.save_pretrained(folder)
     return folder
 
 
-# ---- pairs of texts in one sequence, on `tiny` of 64 tokens; the first token and what is read is global
+# ---- pairs of texts in one sequence, for `tiny` with 64 tokens; the first and all read tokens are global
 
 LENGTHS = (40, 24, 33, 29)
 
 
 def texts() -> Batch:
-    """Four texts of 24 to 40 tokens, padded to 40; the first token is global."""
+    """Return four random texts of 24 to 40 tokens, padded to 40; the first token is global."""
     batch = {
         "input_ids": torch.randint(10, 290, (4, 40), generator=torch.Generator().manual_seed(0)),
         "attention_mask": torch.zeros(4, 40, dtype=torch.int64),
@@ -104,7 +104,7 @@ def classified() -> Batch:
 
 
 def masked(*, globals_: bool) -> Batch:
-    """Every fifth token is masked; every other of these and the first token are global, or none is."""
+    """Mask every fifth token; `globals_`: True = every second of these and the first token are global."""
     batch = texts()
     is_masked = (torch.arange(40) % 5 == 3) & (batch["attention_mask"] == 1)
     batch["labels"] = torch.where(is_masked, batch["input_ids"], -100)
@@ -119,7 +119,7 @@ def wider_masked(batch: Batch) -> Batch:
 
 
 def scored() -> Batch:
-    """Mentions of 1 to 3 tokens are global."""
+    """Return pairs to score, with two mentions of 1 to 3 tokens each, which are global."""
     batch = texts() | {"mention_mask": torch.zeros(4, 2, 40, dtype=torch.bool)}
     batch["global_attention_mask"][:, 5] = 1
     for row in range(4):
@@ -131,7 +131,7 @@ def scored() -> Batch:
 
 
 def row_of(batch: Batch, row: int) -> Batch:
-    """One row, cut to its tokens; what is as wide as the tokens is cut."""
+    """Return one row without padding: tensors as wide as `input_ids` are truncated to the row's tokens."""
     width, wide = int(batch["attention_mask"][row].sum()), batch["input_ids"].shape[1]
     return {
         name: (values[..., :width] if values.dim() > 1 and values.shape[-1] == wide else values)[
@@ -142,7 +142,7 @@ def row_of(batch: Batch, row: int) -> Batch:
 
 
 def wider_texts(batch: Batch) -> Batch:
-    """Other tokens at padding, and five more."""
+    """Change the token ids of padding, and add five more positions of padding."""
     ids = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, 77)
     wide = {name: pad(values, (0, 5)) for name, values in batch.items() if name != "labels"}
     return batch | wide | {"input_ids": pad(ids, (0, 5), value=88)}
@@ -150,7 +150,7 @@ def wider_texts(batch: Batch) -> Batch:
 
 # ---- questions over paragraphs
 
-PARAGRAPHS = ([6, 20], [5], [7, 15, 24], [4, 12])  # positions of their <t>
+PARAGRAPHS = ([6, 20], [5], [7, 15, 24], [4, 12])  # positions of the paragraphs' marks <t>
 SENTENCES = ([9, 14, 24, 30], [8], [10, 18, 26, 29], [7, 15])
 OCCURRENCES = ([[10, 12], [25, 25]], [], [[11, 11]], [])
 TYPES = (SPAN, SPAN, YES, NO)
@@ -160,7 +160,7 @@ ANSWER_LABELS = ("labels", "answer_positions", "sentence_labels", "paragraph_lab
 
 
 def question(number: int) -> dict[str, np.ndarray]:
-    """One question: [CLS] and two tokens of the question, then paragraphs with their marks."""
+    """Make an example of a question: [CLS] and two tokens of question, then paragraphs with their marks."""
     length = LENGTHS[number]
     read = [*PARAGRAPHS[number], *SENTENCES[number]]
     is_global, answerable = np.zeros(length, dtype=np.int64), np.ones(length, dtype=bool)
@@ -180,7 +180,7 @@ def question(number: int) -> dict[str, np.ndarray]:
 
 
 def questions(*numbers: int) -> Batch:
-    """A span with two occurrences, a span without one, yes (with an occurrence all the same), and no."""
+    """Batch of questions answered by a span that occurs twice, by one that does not, by yes, and by no."""
     return QuestionCollate(pad_token_id=1)([question(number) for number in numbers or range(4)])
 
 
@@ -222,7 +222,7 @@ def sequences(
     positions: str = "strided",
     labels: Tensor | None = None,
 ) -> Batch:
-    """Sentences of so many random pieces each; None = absent."""
+    """Make joint sequences; `pieces`: numbers of random subwords of the sentences, None = absent."""
     random, special = np.random.default_rng(0), from_tokenizer(tokenizer)
     layout = JointLayout(positions=positions, **LAYOUT)
     groups = ([None if n is None else random.integers(5, 55, n) for n in group] for group in pieces)
@@ -232,7 +232,7 @@ def sequences(
 
 
 def own_token_types(loaded: Loaded) -> Loaded:
-    """Token types that differ: those that were copied would hide a wrong one."""
+    """Make the token type embeddings differ: copied, equal ones would hide the use of a wrong one."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(5)
         nn.init.normal_(loaded[0].longformer.embeddings.token_type_embeddings.weight, std=0.5)
@@ -246,12 +246,12 @@ def wider_sequences(batch: Batch) -> Batch:
     return batch | {name: batch[name].masked_fill(padding, value) for name, value in garbage.items()}
 
 
-EVIDENCE = ([4, 7, 2], [5], [])  # pieces of the evidence of each of three claims
+EVIDENCE = ([4, 7, 2], [5], [])  # number of subwords of each sentence of evidence, for three claims
 CLAIM = [0, 0, 0, 1, 2]
 
 
 def claims(tokenizer: PreTrainedTokenizerFast) -> Batch:
-    """Three claims, one of them without evidence, in five pairs."""
+    """Make a batch of three claims, one of them without evidence, in five pairs of claim and evidence."""
     random, special = np.random.default_rng(0), from_tokenizer(tokenizer)
     layout, examples = JointLayout(sentences=4, length=8), []
     for evidence, label in zip(EVIDENCE, torch.tensor([2, 0, 1]), strict=True):
@@ -262,7 +262,7 @@ def claims(tokenizer: PreTrainedTokenizerFast) -> Batch:
 
 
 def some_pairs(batch: Batch, pairs: list[int], claims: list[int]) -> Batch:
-    """Some pairs, with their claims numbered anew."""
+    """Select some pairs, and renumber their claims from 0."""
     taken = {name: values[pairs] for name, values in batch.items() if name != "labels"}
     numbers = torch.tensor([claims.index(number) for number in taken["claim"].tolist()])
     return taken | {"claim": numbers, "labels": batch["labels"][claims]}
@@ -275,7 +275,7 @@ PARAGRAPH_HEADS = {
 }
 PARAGRAPH_PIECES = [[3, 5, 2, 4], [5, 1, None, 3], [4, 2, 2, 5]]
 MSPP_LABELS = torch.tensor([[1, 0, 0], [0, -100, 1], [-100, 1, -100]])
-MASKED = [[1, 3, 5, 6], [2, 9], []]  # tokens of each example
+MASKED = [[1, 3, 5, 6], [2, 9], []]  # positions of the masked tokens of each example
 
 
 def paragraphs(tokenizer: PreTrainedTokenizerFast, head: JointHead) -> Batch:
@@ -298,7 +298,7 @@ MATCHERS = [("gru", "none"), ("gru", "shallow"), ("gru", "deep"), ("vectors", "n
 MATCHERS += [("average", "none")]
 MAX_TOKENS = 8
 SHALLOW = {"encoder": "vectors", "cda": "shallow", "hidden_size": 5, "initializer_range": 0.4}
-# Three pairs; the words of one sentence are too many, one is a special token as text, one has none.
+# Three pairs; one sentence has too many words, one contains a special token as text, one has no words.
 DOCUMENTS = [
     (["w1 w2 w3", "w4", "w5 w6 w7 w8 w9 w10 w11 w12"], ["w2 w13"]),
     (["w20 w21"], ["w22 w23 [SEP] w24", "w1 w2 w3"]),
@@ -325,7 +325,7 @@ def document_pairs(encoder: str) -> Batch:
 
 
 def sentences_of_documents(tokenizer: PreTrainedTokenizerFast) -> Batch:
-    """DOCUMENTS as numbers, with room for ten words in four sentences."""
+    """Return DOCUMENTS as word ids, padded to four sentences of ten words."""
     vocabulary = Vocabulary.of_tokenizer(tokenizer)
     inputs, mask = torch.zeros(3, 2, 4, 10, dtype=torch.int64), torch.zeros(3, 2, 4, dtype=torch.bool)
     for row, pair in enumerate(DOCUMENTS):
@@ -338,7 +338,7 @@ def sentences_of_documents(tokenizer: PreTrainedTokenizerFast) -> Batch:
 
 
 def wider_documents(batch: Batch, *, value: int = 9) -> Batch:
-    """Two sentences more, all filling, and for words three words more in each."""
+    """Add two padding sentences, filled with `value`, and, for word ids, three padding words to each."""
     inputs, last = batch["inputs"], (0, 0) if batch["inputs"].is_floating_point() else (0, 3)
     wide = pad(inputs, (*last, 0, 2))
     wide[:, :, inputs.shape[2] :] = value  # sentences that are not present
@@ -352,7 +352,7 @@ TAGS = tag_set(("PER",))
 
 
 def split(name: str, *sentences: str) -> SplitDocument:
-    """Sentences of words, and after a bar their tags; `w8_w9` is one odd word with a space in it."""
+    """Make a document; each sentence is words and, after a bar, tags; `w8_w9` is one word with a space."""
     made = []
     for sentence in sentences:
         words, bar, tags = sentence.partition(" | ")
@@ -376,8 +376,8 @@ STATIC_KINDS: dict[str, dict[str, Any]] = {
 
 
 def tag_examples(numbers: Sequence[int]) -> list[TagExample]:
-    """Of the labelled sentences of TAGGED; some words have as many occurrences as may be, some none, and one
-    has no label."""
+    """Return examples of the labelled sentences of TAGGED. Some words have the greatest number of
+    occurrences, some none, and one word has no label."""
     examples = TagExamples(TAGGED, TAGS, most=OCCURRENCES_MOST, target=False)
     chosen = [examples[number] for number in numbers]
     for number, example in zip(numbers, chosen, strict=True):
@@ -387,7 +387,7 @@ def tag_examples(numbers: Sequence[int]) -> list[TagExample]:
 
 
 class DrawnVectors:
-    """Stands for `WordEncodings`: a vector for each word of a sentence."""
+    """Replaces `WordEncodings`: a random vector for each word of a sentence, always the same one."""
 
     size = SIZE
 
@@ -399,7 +399,7 @@ def static_tagger(kind: str, folder: Path | None = None) -> Loaded:
     if folder is not None:
         return load_static_tagger(folder), None
     tagger = new_static_tagger(StaticTaggerConfig(**STATIC_KINDS[kind]), seed=3)
-    with torch.no_grad():  # so that attention is far from even
+    with torch.no_grad():  # so that attention is far from uniform
         for weight in tagger.parameters():
             weight.mul_(2)
     return tagger, None
@@ -426,7 +426,7 @@ def wider_words(batch: Batch) -> Batch:
 
 
 def wider_occurrences(batch: Batch, present: Tensor, *, words: int) -> Batch:
-    """One occurrence more for each word, and more words; buckets where there is none are anything."""
+    """Add an absent occurrence for each word, and more words; buckets of absent ones get arbitrary values."""
     last = (0, 0) * (batch["places"].dim() - 3)
     places = pad(batch["places"], (*last, 0, 1, 0, words), value=-1)
     buckets = pad(batch["buckets"].masked_fill(~present, 5), (0, 1, 0, words), value=6)
@@ -448,7 +448,7 @@ def tokens_of_words(head: TaggerHead, numbers: Sequence[int] = range(4)) -> Batc
 
 
 def wider_tokens(batch: Batch) -> Batch:
-    """More words than a sequence has tokens."""
+    """Add padding, so that there are more words than a sequence has tokens."""
     ids = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, 30)
     wide = batch | {
         "input_ids": pad(ids, (0, 1), value=33),
@@ -467,30 +467,30 @@ def wider_tokens(batch: Batch) -> Batch:
 
 @dataclass(frozen=True)
 class Case:
-    """A model, a batch for it, and what is true of it."""
+    """A model to test, a batch for it, and its properties."""
 
-    # On an encoder in a folder (None: it has none), or trained, from its folder; options as of
-    # `load_encoder`.
+    # Makes the model on the encoder in a folder (None: it needs none), or loads a trained one from its
+    # folder; takes the options of `load_encoder`.
     load: Callable[..., Loaded]
     batch: Callable[[PreTrainedTokenizerFast | None], Batch]
-    row: Callable[[Batch, int], Batch]  # one row alone, without padding
-    wider: Callable[[Batch], Batch]  # the same with more padding, and other things in it
+    row: Callable[[Batch, int], Batch]  # returns a single row without padding
+    wider: Callable[[Batch], Batch]  # returns the batch with more padding, of other content
     rows: int
-    items: int  # labels
-    dropped: str  # a weight without which a trained one is refused
-    encoder: str = "tiny"  # the encoder's fixture; "" = it has none
+    items: int  # number of labels
+    dropped: str  # a weight; loading a trained model without it is refused
+    encoder: str = "tiny"  # the encoder's fixture; "" = the model has no encoder
     labels: tuple[str, ...] = ("labels",)
-    without: str = ""  # weights that get no gradient
-    rate: float = 3e-3  # of learning by heart
-    # Of one whose config has its head: how it is loaded with any, and another head that could be
+    without: str = ""  # pattern of the weights that get no gradient
+    rate: float = 3e-3  # learning rate for overfitting one batch
+    # For models whose config has the head: how one with any head is loaded, and another possible head.
     plain: Callable[..., Loaded] | None = None
     other: Any = None
-    exact: bool = False  # it is tested in float64, where nothing is rounded but the loss
-    full_head: bool = False  # the head computes in the precision of its weights, whatever the encoder does
+    exact: bool = False  # True = tested in float64, where only the loss is rounded
+    full_head: bool = False  # True = the head computes in its weights' precision, whatever the encoder's is
 
 
 def learn(model: PreTrainedModel, batch: Batch, *, steps: int, rate: float, until: float = 0.0) -> Any:
-    """The last output of a training on one batch, which ends when the loss is below `until`."""
+    """Train on one batch until the loss is below `until`, or for `steps`; return the last output."""
     optimiser = torch.optim.AdamW(model.parameters(), lr=rate)
     for _ in range(steps):
         output = model(**batch)
@@ -505,7 +505,7 @@ def learn(model: PreTrainedModel, batch: Batch, *, steps: int, rate: float, unti
 def assert_same_gradients(
     model: PreTrainedModel, other: PreTrainedModel, *, rtol: float, atol: float
 ) -> None:
-    """One without a gradient in `model` has none or zeros in `other`."""
+    """Compare all gradients; a missing one in `model` may be missing or zero in `other`."""
     for (name, weight), twin in zip(model.named_parameters(), other.parameters(), strict=True):
         if weight.grad is None:
             assert twin.grad is None or not twin.grad.any(), name
@@ -518,7 +518,7 @@ def _fixed(load: Callable[..., Loaded], **form: Any) -> Callable[..., Loaded]:
 
 
 def _joint(load: Callable[..., Loaded], model_class: type, head: Any) -> Callable[..., Loaded]:
-    """On an encoder with token types that differ, or trained."""
+    """Return a loader of a joint model: trained, or on an encoder with token type embeddings that differ."""
 
     def made(folder: Path, **options: Any) -> Loaded:
         trained = is_trained(str(folder), model_class)
@@ -597,7 +597,7 @@ CASES |= {
         ),
         lambda _, encoder=encoder: document_pairs(encoder),
         lambda batch, row: {name: values[row : row + 1] for name, values in batch.items()},
-        # words are attended to one by one, so that filling must be 0 there
+        # ids other than 0 count as words, so padding must be 0 for word ids
         lambda batch, encoder=encoder: wider_documents(batch, value=0 if encoder == "gru" else 9),
         4, 4, "head.2.weight", "", rate=2e-2,
     )
@@ -625,5 +625,5 @@ CASES |= {
 
 
 def of_cases(*starts: str) -> pytest.MarkDecorator:
-    """Names the cases whose fixtures (`loaded`, `model`, `batch`) a test takes, by how their names start."""
+    """Select the cases whose names start so, for a test that uses the fixtures `loaded`, `model`, `batch`."""
     return pytest.mark.parametrize("case", [name for name in CASES if name.startswith(starts)], indirect=True)

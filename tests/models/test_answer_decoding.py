@@ -1,4 +1,4 @@
-"""Decoding of answers: which spans may be one, what is cut from the text, which sentences are support."""
+"""Decoding of answers: which spans are allowed, the text of a span, which sentences are support."""
 
 import dataclasses
 import itertools
@@ -53,7 +53,7 @@ def sequence_of(paragraph, sentence, offsets, *, paragraphs, sentences, names) -
 
 @pytest.fixture
 def sequence() -> QuestionSequence:
-    """The sequence of QUESTION if each word and each full stop were a token."""
+    """Make the sequence of QUESTION as if each word and each full stop were one token."""
     names = [[0, 0], [0, 1], [1, 0], [2, 0]]
     count = len(TOKENS)
     form = {"paragraphs": [5, 25, 37], "sentences": [9, 18, 28, 40], "names": names}
@@ -78,7 +78,7 @@ def sequence() -> QuestionSequence:
 
 
 def logits_of(**values: dict[int, float]) -> dict[str, np.ndarray]:
-    """Logits of QUESTION: -9 everywhere but at the given places; the type is "span"."""
+    """Make logits for QUESTION: -9 everywhere except at the given positions; the answer type is "span"."""
     sizes = {"start": len(TOKENS), "end": len(TOKENS), "sentence": 4, "paragraph": 3}
     made = {name: np.full(size, -9.0) for name, size in sizes.items()} | {"type": np.array([1.0, 0.0, 0.0])}
     for name, places in values.items():
@@ -142,7 +142,7 @@ def test_ties_go_to_the_first(sequence: QuestionSequence):
 
 
 def slow_best_spans(start, end, sequence, *, count, most_tokens):
-    """The definition, word by word."""
+    """Return the best spans by a direct implementation of the definition."""
     text = [n for n in range(len(TOKENS)) if sequence.sentence[n] != NO_SENTENCE]
     starts = sorted(text, key=lambda n: (-start[n], n))[:count]
     ends = sorted(text, key=lambda n: (-end[n], n))[:count]
@@ -161,7 +161,7 @@ def slow_best_spans(start, end, sequence, *, count, most_tokens):
 
 @pytest.mark.parametrize(("count", "most_tokens"), [(1, 30), (2, 2), (4, 3), (8, 1), (20, 30), (99, 6)])
 def test_the_best_spans_are_the_definition(sequence: QuestionSequence, count: int, most_tokens: int):
-    """Minus infinity where no answer can be, and filling behind the sequence, change nothing."""
+    """Logits of minus infinity where no answer can be, and padding after the sequence, change nothing."""
     rng, limits = np.random.default_rng(count), {"count": count, "most_tokens": most_tokens}
     for high in (3, 1000):  # many ties; few
         for _ in range(20):
@@ -275,7 +275,7 @@ def test_what_cannot_be_decoded(sequence: QuestionSequence, settings: dict, mess
 
 
 def test_words_of_a_real_tokenizer_come_back_as_they_were_written():
-    """Every word, title or sentence, alone and with the next."""
+    """Every word, title or sentence, alone and with the next one, is decoded unchanged."""
     question = question_of(
         (" Café  Zürich", ("The\n fire, in  MALMÖ!", "  It's 漢字 [s] now. ")), ("B", ("No <t> more.",))
     )

@@ -1,7 +1,7 @@
-"""Checkpoints of others: what they may lack or bring along, what is refused, pickles made into safetensors;
-those that come with the project; and the hunt for damage: a folder with one file damaged loads as if nothing
-had happened, or is refused in one line that names it. Every damage there is one that no program would write;
-a weight that is another finite number, or a setting left out for its default, nobody can see."""
+"""External checkpoints: what they may lack or add, what is refused, conversion of pickles to safetensors;
+shipped checkpoints; and a search for damage: a folder with one damaged file either loads as if it was intact,
+or is refused in one line that names it. All damage is of a kind that no program would write; a weight that is
+another finite number, or a setting omitted for its default, cannot be noticed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def changed(
     change: Callable[[Weights], Weights | None] = lambda all_: None,
     **settings: Any,
 ) -> Path:
-    """A copy of the checkpoint with other weights and settings."""
+    """Copy a checkpoint with changed weights and settings."""
     folder = Path(shutil.copytree(source, tmp_path / "changed"))
     weights = load_file(folder / "model.safetensors")
     save_file(change(weights) or weights, folder / "model.safetensors", metadata={"format": "pt"})
@@ -103,7 +103,7 @@ def test_pooler_and_next_sentence_head_are_left_out(bert: Path, tmp_path: Path) 
 
 
 def test_padding_of_a_converted_model_is_inert(bert: Path) -> None:
-    """BERT numbers its padding, Longformer does not: the others must not notice."""
+    """BERT gives padding a position, Longformer does not; other tokens must not be affected."""
     original = AutoModelForMaskedLM.from_pretrained(bert).eval()
     model, _ = load_language_model(bert, max_length=32, window=32)
     batch = AutoTokenizer.from_pretrained(bert)(["w3 w7 w1", "w40 w22 w9 w30 w3"], padding=True)
@@ -144,7 +144,7 @@ def test_a_missing_head_is_made_when_it_is_wanted_from_the_seed_and_tied(bert: P
 
 
 def test_a_new_head_is_drawn_whole(longformer: Path, tmp_path: Path, monkeypatch) -> None:
-    """Of Longformer's head too, the bias of which is no layer's: here what nobody filled is nan."""
+    """This includes Longformer's head, whose bias belongs to no layer; uninitialised memory is NaN here."""
     folder = changed(longformer, tmp_path, without("lm_head"))
     monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
     before = torch.are_deterministic_algorithms_enabled()
@@ -252,15 +252,15 @@ POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n
 
 @pytest.fixture(autouse=True)
 def _without_warnings() -> Iterator[None]:
-    """Warnings of libraries quote what was damaged, also what is no UTF-8, which a test process in the
-    background cannot send."""
+    """Disable warnings: libraries quote damaged text in them, also invalid UTF-8, which pytest's worker
+    processes cannot send."""
     logging.disable(logging.WARNING)
     yield
     logging.disable(logging.NOTSET)
 
 
 def computed(folder: Path) -> list[Tensor]:
-    """What the project reads with a folder: ids of a text, and the logits of these."""
+    """Load a folder; return the ids of a text, and the logits for it."""
     model, tokenizer = load_language_model(folder, **SHORT)
     ids = tokenizer(TEXT, add_special_tokens=False, return_tensors="pt")["input_ids"]
     ends = torch.tensor([[tokenizer.cls_token_id, tokenizer.mask_token_id, tokenizer.sep_token_id]])
@@ -270,7 +270,7 @@ def computed(folder: Path) -> list[Tensor]:
 
 
 def outcome(folder: Path, expected: list[Tensor]) -> str:
-    """`equal` or `refused`; fails for anything else."""
+    """Return whether a folder loads `equal` or is `refused`; any other outcome is an AssertionError."""
     try:
         actual = computed(folder)
     except CheckpointError as error:
@@ -284,7 +284,7 @@ def outcome(folder: Path, expected: list[Tensor]) -> str:
 
 
 def places(value: Any, at: tuple = ()) -> Iterator[tuple]:
-    """The way to every value of a JSON document; of a long list or object to the first five in it."""
+    """Yield the path to every value of a JSON document; in a long list or object only to the first five."""
     yield at
     inside = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     for key in list(inside)[:5] if len(inside) > 40 else inside:
@@ -292,7 +292,7 @@ def places(value: Any, at: tuple = ()) -> Iterator[tuple]:
 
 
 def with_value(document: Any, at: tuple, value: Any) -> Any:
-    """A copy of a document with another value in one place."""
+    """Return a copy of a document with another value at one path."""
     if not at:
         return value
     document = copy.deepcopy(document)
@@ -304,14 +304,14 @@ def with_value(document: Any, at: tuple, value: Any) -> Any:
 
 
 def spoil_value(file: Path, chance: random.Random) -> None:
-    """A value of a wrong type or size somewhere in a JSON file, which parses all the same."""
+    """Write a value of a wrong type or size at a random place of a JSON file, which remains valid JSON."""
     document = json.loads(file.read_text())
     at = chance.choice([*places(document)])
     file.write_text(json.dumps(with_value(document, at, chance.choice(WRONG))))
 
 
 def spoil_bytes(file: Path, chance: random.Random) -> None:
-    """A file that is cut off, of another kind, or with something foreign in it."""
+    """Truncate a file, or replace it by other content, or append invalid bytes."""
     whole = file.read_bytes()
     cut = whole[: chance.randrange(len(whole))]
     zeros, deep = b"\0" * len(whole), b"[" * 100_000
@@ -319,7 +319,7 @@ def spoil_bytes(file: Path, chance: random.Random) -> None:
 
 
 def spoil_weights(file: Path, chance: random.Random) -> None:
-    """Weights of which one is missing, too many, of another shape or type, or not finite."""
+    """Damage weights: one is missing, superfluous, of another shape or name, or not finite."""
     weights = load_file(file)
     name = chance.choice(sorted(weights))
     weight = weights.pop(name)
@@ -397,7 +397,7 @@ WORDS, PICKLE = "roberta.embeddings.word_embeddings.weight", "pytorch_model.bin"
 
 @pytest.fixture
 def pickled(roberta: Path, tmp_path: Path) -> Path:
-    """As old models of the hub are: a pickle with a buffer, in which tied weights share their memory."""
+    """A checkpoint like old ones of the hub: a pickle with a buffer, in which tied weights share memory."""
     folder = Path(shutil.copytree(roberta, tmp_path / "pickled"))
     weights = dict(AutoModelForMaskedLM.from_pretrained(roberta).state_dict())
     assert weights["lm_head.decoder.weight"].data_ptr() == weights[WORDS].data_ptr(), "tied"
@@ -469,7 +469,7 @@ def test_weights_that_would_not_load(
 
 
 class Opened:
-    """What runs code when it is unpickled."""
+    """An object that runs code when it is unpickled."""
 
     def __reduce__(self):
         return os.mkdir, ("opened",)

@@ -1,4 +1,4 @@
-"""Loading encoders: what is added, what comes from the seed, what is refused; conversion of BERT and RoBERTa,
+"""Loading encoders: what is added, what the seed determines, what is refused; conversion of BERT and RoBERTa,
 the small model from scratch, and dropout."""
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ PRINT_HASH = (
 
 @pytest.fixture(scope="module")
 def tokenizer() -> PreTrainedTokenizerFast:
-    """Trained once: it takes seconds."""
+    """A tiny tokenizer, trained only once because that takes seconds."""
     return tiny_tokenizer()
 
 
@@ -156,7 +156,7 @@ def test_positions_start_as_sinusoids(trained_once: None) -> None:
 
 
 def test_a_token_attends_first_to_those_like_it(trained_once: None) -> None:
-    """With keys as queries the product of a token with itself is its squared length."""
+    """With keys as queries, the product of a token with itself is its squared length."""
     largest = {}
     for alike in (True, False):
         model, _ = load_language_model(
@@ -240,13 +240,13 @@ LOADERS: dict[str, Callable] = {
 
 @pytest.fixture(scope="module")
 def shaky(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Longformer with 0.1 of both, as released ones have."""
+    """Folder of a Longformer with 0.1 dropout of hidden states and attention, as in released models."""
     parts = load_language_model("tiny", **TINY, dropout=0.1, attention_dropout=0.1)
     return saved(tmp_path_factory.mktemp("shaky"), *parts)
 
 
 def dropouts(model: PreTrainedModel) -> tuple[set[float], set[float]]:
-    """That of hidden states in the layers of the encoder, and that of attention weights."""
+    """Return the dropout rates of hidden states in the encoder's layers, and of attention weights."""
     layers = model.base_model.encoder.layer
     hidden = {module.p for module in layers.modules() if isinstance(module, torch.nn.Dropout)}
     return hidden, {layer.attention.self.dropout for layer in layers}

@@ -1,5 +1,5 @@
-"""Encodings on disk: each sentence is computed once and read where it lies, and no file that a killed run
-leaves is believed."""
+"""Encodings on disk: each sentence is computed once and read without copying, and incomplete files of a
+killed run are not used."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RECORD = 16 + 8  # bytes of a key with the number of rows
 
 
 def rows_of(texts: Iterable[str]) -> list[np.ndarray]:
-    """A row for each letter: its code and its place, (letters, 2)."""
+    """Return for each text a row per letter, (letters, 2): the letter's code and its position."""
     return [np.array([[ord(letter), n] for n, letter in enumerate(text)], dtype=np.float32) for text in texts]
 
 
@@ -127,7 +127,7 @@ def test_a_killed_process_loses_its_last_piece_alone(tmp_path: Path):
 def test_what_was_half_written_is_cut_off(
     tmp_path: Path, ragged: bool, texts: list[str], vectors: int, tail: int
 ):
-    """A key without the number of its rows is none; nor is a row without its key."""
+    """A key without its number of rows is ignored, and so are rows without a key."""
     *before, last = texts
     fill(opened(tmp_path, ragged=ragged), *before)
     append(tmp_path / "vectors.bin", b"\1" * vectors)
@@ -162,7 +162,7 @@ def test_processes_that_write_at_once_do_not_disturb_each_other(tmp_path: Path):
 
 
 def test_what_another_wrote_meanwhile_is_neither_computed_nor_written_twice(tmp_path: Path):
-    """The second has not read what the first wrote since it was opened; nor does it before it writes."""
+    """The second has not read what the first wrote since the second was opened, until it writes itself."""
     first, second, computed = opened(tmp_path), opened(tmp_path), []
     fill(first, "ab")
 
@@ -178,7 +178,7 @@ def test_what_another_wrote_meanwhile_is_neither_computed_nor_written_twice(tmp_
 
 
 def test_rows_are_read_where_they_lie(tmp_path: Path):
-    """A file of 160 MB, most of it never written, is opened, and two rows of it read, in a few kilobytes."""
+    """A sparse file of 160 MB is opened, and two of its rows are read, in a few kilobytes of memory."""
     opened(tmp_path)
     many = 20_000_000
     stops = (("a", many - 2), ("b", many))
@@ -254,7 +254,7 @@ def test_a_folder_that_was_deleted_meanwhile_is_not_written_to(tmp_path: Path):
 
 
 class Letters:
-    """Stands for a `SentenceEncoder`: a sentence's vector is its length, its first letter and 0.5."""
+    """Replaces a `SentenceEncoder`: a sentence's vector is its length, its first letter's code and 0.5."""
 
     size, fingerprint = 3, "abc"
 
@@ -267,7 +267,7 @@ class Letters:
 
 
 class WordLetters:
-    """Stands for a `WordEncoder`: a word's vector is its length, its first letter and a third."""
+    """Replaces a `WordEncoder`: a word's vector is its length, its first letter's code and 1/3."""
 
     size, fingerprint = 3, "abc"
 

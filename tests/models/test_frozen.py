@@ -1,5 +1,5 @@
-"""Vectors of sentences and words: the layers and means they are made of, whatever the batch; no word is lost,
-and the fingerprint names all that they depend on."""
+"""Vectors of sentences and words: layers and means, independent of the batch; no word is lost, and the
+fingerprint covers everything that they depend on."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def word_encoder(bert) -> WordEncoder:
 
 
 def alone(encoder: SentenceEncoder, *tokens: int) -> np.ndarray:
-    """The mean of the states of a text that is given as token ids, ends included."""
+    """Return the mean of the last states of a text given as token ids, including [CLS] and [SEP]."""
     with torch.no_grad():
         states = encoder.model(torch.tensor([tokens])).last_hidden_state
     return states[0].mean(0).numpy()
 
 
 class KnownLayers(nn.Module):
-    """As an encoder of three layers would, but layer n gives the token's id times 10 ** n, and its column in
-    the batch."""
+    """Replaces an encoder of three layers: the state in layer n is the token's id times 10 ** n, and the
+    token's column in the batch."""
 
     config = SimpleNamespace(hidden_size=2, num_hidden_layers=3, attention_window=[4])
     device = torch.device("cpu")
@@ -240,7 +240,7 @@ def test_no_words_have_no_vectors(word_encoder: WordEncoder):
 
 
 def test_of_a_word_without_room_the_first_pieces_are_read():
-    """With a tokenizer that cuts words, as all real ones do."""
+    """With a tokenizer that splits words, as all real ones do."""
     word_encoder = load_word_encoder("tiny", layers=1, max_tokens=8)
     assert word_encoder.pieces(["so", "strangenesses"])[1] > 6
     (rows,) = word_encoder.encode([["strangenesses" * 20]])
@@ -269,7 +269,7 @@ def test_pieces_and_their_words(bert, word_encoder: WordEncoder):
 
 
 def test_a_word_is_a_piece_of_text_and_no_mark():
-    """The byte-level tokenizer takes a word at the start, and one that is written as a mark, as text."""
+    """The byte-level tokenizer treats a word as at the start of a text, and special tokens in it as text."""
     tokenizer = load_tokenizer("storyworld/longformer")
     ids, numbers = frozen.word_pieces(tokenizer, ["the", "the", tokenizer.sep_token])
     assert ids[numbers == 0].tolist() == ids[numbers == 1].tolist()

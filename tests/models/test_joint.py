@@ -163,7 +163,7 @@ def test_lengths(longformer: Path, bert: Path):
 
 
 def changed(model, ids: torch.Tensor) -> list[bool]:
-    """Which states change if the last token does."""
+    """Return which last hidden states change if the last token changes."""
     other = ids.clone()
     other[0, -1] += 1
     with torch.no_grad():
@@ -173,7 +173,7 @@ def changed(model, ids: torch.Tensor) -> list[bool]:
 
 @pytest.mark.parametrize("attention", ["auto", "huggingface"])
 def test_a_longformer_with_few_positions_sees_all(longformer: Path, attention: str):
-    """40 positions allow a window of 40, which is 20 on each side; two layers would hide that."""
+    """40 positions allow a window of 40, which is 20 on each side; two layers would hide such a limit."""
     ids = torch.randint(10, 50, (1, ROOM), generator=torch.Generator().manual_seed(0))
     model, _ = load_joint_model(longformer, head=HEAD, attention=attention)
     assert model.config.attention_window == [80, 80]
@@ -211,7 +211,7 @@ def test_token_types_are_widened_with_copies_and_never_narrowed(bert: Path):
 
 
 def padded(batch: Batch, *, pad: int) -> Batch:
-    """The same sentences, each padded to L, in the words of plain BERT."""
+    """Return the same sentences, each padded to L, in the input format of plain BERT."""
     rows, tokens = len(batch["input_ids"]), (K + 1) * LENGTH
     made = {
         "input_ids": torch.full((rows, tokens), pad),
@@ -257,7 +257,7 @@ def test_embeddings_are_those_of_the_plain_model_with_every_sentence_padded(
 
 
 def by_formula(model: JointModel, embeddings: torch.Tensor, row: int) -> list[torch.Tensor]:
-    """The logits of a group, one for each label that it is to get, in the order of section 3.3."""
+    """Compute the logits of a group, for each of its labels, in the order of section 3.3."""
     head = model.head.form
 
     def labelled(vector: torch.Tensor) -> torch.Tensor:
@@ -337,7 +337,7 @@ def test_scores_are_log_odds():
 
 
 def by_loops(model: PooledPairs, batch: Batch) -> tuple[torch.Tensor, list[float]]:
-    """Logits of the claims and shares of the pairs, each pair through the encoder by itself."""
+    """Compute the claims' logits and the pairs' shares, with each pair encoded separately."""
     read = []
     for row in range(len(CLAIM)):
         width = int(batch["attention_mask"][row].sum())

@@ -19,7 +19,7 @@ from cdlm_lab.parameters import ParameterError
 
 
 def batch_of(rows: int = 3, length: int = 32) -> dict[str, Tensor]:
-    """Random tokens, the second row padded from 20 on, about a fifth masked; masked tokens are global."""
+    """Make a batch of random tokens: the second row is padded from 20 on; a fifth is masked and global."""
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(5, 55, (rows, length), generator=generator)
     present = torch.ones(rows, length, dtype=torch.long)
@@ -93,7 +93,7 @@ def test_the_sum_is_divided_by_the_items_of_the_effective_batch(items, in_batch,
 @pytest.mark.parametrize("rows", [0, 1, ROWS_AT_ONCE, 2 * ROWS_AT_ONCE + 5])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_word_losses_and_their_gradient_are_those_of_pytorch(rows: int, dtype: torch.dtype) -> None:
-    """Both compute in float32 and round once; so equal but for the order of sums."""
+    """Both compute in float32 and round once, so they are equal except for the order of sums."""
     generator = torch.Generator().manual_seed(rows)
     logits = (4 * torch.randn(rows, 300, generator=generator)).to(dtype)
     labels = torch.randint(300, (rows,), generator=generator)
@@ -111,7 +111,7 @@ def test_word_losses_and_their_gradient_are_those_of_pytorch(rows: int, dtype: t
 
 
 def test_word_losses_hold_no_more_than_one_gradient() -> None:
-    """What the backward needs is the logits that are there already."""
+    """The backward pass needs only the logits, which exist already."""
     logits, kept = torch.randn(8, 300).requires_grad_(), []
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor) or tensor, lambda x: x):
         word_losses(logits, torch.zeros(8, dtype=torch.int64))
@@ -138,7 +138,7 @@ def test_a_model_computes_in_the_wanted_precision_and_a_head_in_float32():
 
 
 def assert_chosen_on(device: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `auto` means, with the reason."""
+    """Check what the precision `auto` means on a device, and the reason that is shown."""
     for module in (precision, estimate):
         monkeypatch.setattr(module, "default_device", lambda: device)
     chosen = shown.partition(":")[0]
@@ -235,8 +235,8 @@ def small_config(window: int, width: int = 64, **dropout: float) -> LongformerCo
 
 
 def test_forward_operations_are_those_that_pytorch_counts() -> None:
-    """All tokens global: every pair counts, so the dense backend does just the estimated work twice over
-    (it also computes the local scores, which are thrown away; their share is taken off)."""
+    """With all tokens global every pair counts, so the dense backend does exactly twice the estimated work
+    (it also computes the local scores, which are discarded and whose share is subtracted here)."""
     config = small_config(window=LENGTH)
     model = replace_self_attention(CrossDocumentLM(config), "dense").eval()
     ids = torch.arange(2, 2 + LENGTH)[None]
@@ -272,8 +272,8 @@ def test_more_globals_cost_more_and_checkpointing_trades_memory_for_work() -> No
 def test_training_operations_and_memory_are_near_what_is_measured(
     width: int, length: int, window: int, globals_: int, dtype: torch.dtype, dropout: float
 ) -> None:
-    """Operations are counted in bfloat16, where they are matrix products that PyTorch can count. Linear
-    layers dominate where the width is 64, attention where it is 16; 65 tokens are not filled up to 128."""
+    """Operations are counted in bfloat16, in which they are matrix products that PyTorch can count. Linear
+    layers dominate at width 64, attention at width 16; 65 tokens are not padded to 128."""
     config = small_config(window, width, hidden_dropout_prob=dropout, attention_probs_dropout_prob=0.0)
     torch.manual_seed(0)
     model = replace_self_attention(CrossDocumentLM(config))
@@ -291,7 +291,7 @@ def test_training_operations_and_memory_are_near_what_is_measured(
 
 
 def kept_bytes(model: CrossDocumentLM, batch: dict[str, Tensor], dtype: torch.dtype) -> int:
-    """Storages that autograd keeps, weights aside, and the logits with their gradient."""
+    """Return the bytes that autograd keeps, without weights, plus those of logits and their gradient."""
     own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     kept = {}
 
@@ -308,7 +308,7 @@ def kept_bytes(model: CrossDocumentLM, batch: dict[str, Tensor], dtype: torch.dt
 
 
 def test_seconds_of_a_training() -> None:
-    """Dropout of attention weights costs time and no memory."""
+    """Dropout of attention weights takes time, but no memory."""
     for name in ("float32", "bfloat16"):
         assert 1e6 < estimate.measured_rate(name, size=64) < 1e16
     configs = [small_config(8, attention_probs_dropout_prob=share) for share in (0, 0.1)]

@@ -1,5 +1,5 @@
-"""The pair classifier, the matchers and the pair scorer: heads, levels, alignments and losses are the papers'
-equations."""
+"""The pair classifier, the matchers and the pair scorer: heads, levels, alignments and losses equal the
+papers' equations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def scorer(tiny: Path) -> PairScorer:
 
 
 def test_the_classifier_is_that_of_transformers(classifier: PairClassifier):
-    """Names, head and logits; whose last layer computes every token."""
+    """Names, head and logits are those of transformers, whose last layer computes every token."""
     batch = cases.classified()
     theirs = LongformerForSequenceClassification(classifier.config).eval()
     theirs.load_state_dict(classifier.state_dict())
@@ -168,7 +168,7 @@ def encoder_of(encoder: str, cda: str) -> matching.HierarchicalEncoder:
 
 
 def batch_of(encoder: str) -> tuple[Tensor, Tensor]:
-    """Two pairs: documents of 3, 1, 2 and 3 sentences of 1 to 4 words, or as many encodings."""
+    """Make two pairs of documents with 3, 1, 2 and 3 sentences of 1 to 4 words, or with random encodings."""
     generator = torch.Generator().manual_seed(1)
     mask = torch.tensor([[[1, 1, 1], [1, 0, 0]], [[1, 1, 0], [1, 1, 1]]]).bool()
     if encoder != "gru":
@@ -205,7 +205,7 @@ def test_only_cross_document_attention_sees_the_other_document(encoder: str, cda
 
 
 def read(gru: nn.GRU, rows: Tensor) -> Tensor:
-    """One sequence (items, size) through a GRU, by itself."""
+    """Read a single sequence (items, size) with a GRU."""
     return gru(rows[None])[0][0]
 
 
@@ -214,7 +214,7 @@ def pooled(pooling: nn.Module, rows: Tensor) -> Tensor:
 
 
 def attending(model: matching.HierarchicalEncoder, query: Tensor, parts: Tensor) -> Tensor:
-    """Equation 2."""
+    """Compute cross-document attention of one query, equation 2 of the CDA paper."""
     return model.cross.affine(torch.cat([query, torch.softmax(parts @ query, 0) @ parts]))
 
 

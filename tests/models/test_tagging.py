@@ -22,7 +22,7 @@ static_with_context = of_cases(*(f"static tagger {kind}" for kind in ("bilstm", 
 
 
 def attended(attention: torch.nn.Module, encodings: list[torch.Tensor], buckets: list[int]) -> torch.Tensor:
-    """c of one word by equations 1 to 3, one occurrence after the other."""
+    """Compute c of one word by equations 1 to 3, one occurrence after the other."""
     weights = attention.distances.weight
     vectors = [torch.cat([one, weights[bucket]]) for one, bucket in zip(encodings, buckets, strict=True)]
     shares = [math.exp(attention.score.weight[0].detach() @ one) for one in vectors]
@@ -31,17 +31,17 @@ def attended(attention: torch.nn.Module, encodings: list[torch.Tensor], buckets:
 
 
 def encoded(tagger: StaticTagger, words: torch.Tensor) -> torch.Tensor:
-    """f_c of words in a row, (words, 2 * hidden_size)."""
+    """Compute f_c of a sequence of words, (words, 2 * hidden_size)."""
     read = tagger.context_encoder(words[None])
     return (read if isinstance(read, torch.Tensor) else read[0])[0]
 
 
 def slow_occurrences(tagger: StaticTagger, batch: Batch, row: int) -> dict[tuple[int, int], torch.Tensor]:
-    """f_c of each occurrence of the words of a sentence, by number of the word and k.
+    """Compute f_c of each occurrence of the words of a sentence, as {(index of the word, k): f_c}.
 
-    Equation 5: e_c(x)^(k) = f_c(e_c(x_1)^(k), ..., e_c(x_n)^(k)), for each k one reading of the sentence
-    itself, in which the k-th occurrence of each word stands for the word; 0 stands for one that is not there.
-    With the context order "sentence" each sentence of the context is read instead.
+    Equation 5: e_c(x)^(k) = f_c(e_c(x_1)^(k), ..., e_c(x_n)^(k)). For each k the sentence is read once with
+    each word replaced by its k-th occurrence, or by 0 if there is none. With the context order "sentence",
+    each sentence of the context is read instead.
     """
     places = batch["places"][row][batch["attention_mask"][row]]
     if tagger.config.context_order == "sentence":
@@ -58,7 +58,7 @@ def slow_occurrences(tagger: StaticTagger, batch: Batch, row: int) -> dict[tuple
 
 
 def slow_logits(tagger: StaticTagger, batch: Batch, row: int) -> torch.Tensor:
-    """The logits of one sentence, (words, tags), by equations 1 to 5: word by word."""
+    """Compute the logits of one sentence, (words, tags), by equations 1 to 5, word by word."""
     states = encoded(tagger, batch["targets"][row][batch["attention_mask"][row]])
     if tagger.attention is not None:
         actual, read = slow_occurrences(tagger, batch, row), []
@@ -99,7 +99,7 @@ def test_a_bucket_that_is_nowhere_is_not_learnt(model: StaticTagger, batch: Batc
 
 @torch.no_grad()
 def test_words_that_are_nobodys_occurrence_change_nothing():
-    """Equation 5 reads the occurrences of the words of the sentence, and none of the words around them."""
+    """Equation 5 reads occurrences of the words of the sentence, not the words around these occurrences."""
     batch = encoded_words("bilstm")
     batch["context"] = nn.functional.pad(batch["context"], (0, 0, 0, 3))
     changed = batch | {"context": batch["context"].clone()}
@@ -114,7 +114,7 @@ def test_words_that_are_nobodys_occurrence_change_nothing():
 
 @torch.no_grad()
 def test_the_other_words_of_the_sentence_are_read_with_a_words_occurrence():
-    """Equation 5 is no map of each word by itself: what stands for x_1 matters in c(x_2)."""
+    """Equation 5 does not treat each word separately: the occurrence in place of x_1 affects c(x_2)."""
     batch = encoded_words("bilstm")
     places = torch.full_like(batch["places"], -1)
     places[0, :2, 0] = torch.tensor([4, 7])
@@ -130,7 +130,7 @@ def test_the_other_words_of_the_sentence_are_read_with_a_words_occurrence():
 
 
 def test_k_rows_of_the_length_of_the_sentence_are_computed():
-    """One for each k of which any word has an occurrence, none for the others."""
+    """One row for each k for which any word has an occurrence, none for the others."""
     tagger, batch, sizes = cases.static_tagger("bilstm")[0], encoded_words("bilstm"), []
     tagger.context_encoder.register_forward_hook(lambda _, given, __: sizes.append(len(given[0][0])))
     tagger(**batch)
@@ -142,7 +142,7 @@ def test_k_rows_of_the_length_of_the_sentence_are_computed():
 
 @of_cases("static tagger bilstm", "static tagger linear")
 def test_a_word_of_the_context_is_as_if_there_were_one_for_each_occurrence(model, batch: Batch):
-    """Against a copy of its own for each occurrence of each word, as in the released code."""
+    """Compared with a separate copy for each occurrence of each word, as in the released code."""
     present = batch["places"] >= 0
     row = batch["places"][present]
     copies = batch["places"].masked_scatter(present, torch.arange(len(row)))
@@ -150,7 +150,7 @@ def test_a_word_of_the_context_is_as_if_there_were_one_for_each_occurrence(model
 
 
 def assert_alike(model: torch.nn.Module, once: Batch, often: Batch) -> None:
-    """The same logits and gradients."""
+    """Check that both batches give the same logits and gradients."""
     twin = copy.deepcopy(model)
     outputs = model(**once), twin(**often)
     torch.testing.assert_close(outputs[0].logits, outputs[1].logits, rtol=1e-4, atol=1e-5)
@@ -180,7 +180,7 @@ def test_words_without_any_occurrence(empty: str, model: StaticTagger | DynamicT
 
 
 def test_context_tells_apart_what_a_sentence_does_not():
-    """The same sentence twice, with two tags; what the word is elsewhere decides."""
+    """The same sentence twice with different tags, which only other occurrences of the word determine."""
     one = torch.randn(1, 3, SIZE, generator=torch.Generator().manual_seed(0))
     labels = torch.tensor([[0, 1, 0], [0, 2, 0]])
     batch = {"targets": one.expand(2, 3, SIZE), "attention_mask": labels >= 0, "labels": labels}
@@ -216,7 +216,7 @@ def test_context_must_be_given_to_a_tagger_with_it_alone(bert: Path):
 
 @every_static
 def test_the_form_of_a_tagger_is_saved(model: StaticTagger, tmp_path: Path):
-    """Those in older run folders, of before the order was written down, read sentences."""
+    """Models in older run folders, from before the order was saved, read whole sentences."""
     with pytest.raises(CheckpointError, match=r"no config\.json"):
         tagging.load_static_tagger(tmp_path)
     model.save_pretrained(tmp_path)
@@ -297,7 +297,7 @@ of_context = pytest.mark.parametrize("case", ["dynamic tagger context"], indirec
 
 
 def slow_dynamic_logits(model: DynamicTagger, batch: Batch, row: int) -> torch.Tensor:
-    """The logits of one sentence, (words, tags): each sequence through the encoder by itself, as often as a
+    """Compute the logits of one sentence, (words, tags), with each sequence encoded separately, as often as a
     word attends to it."""
 
     def encoded(number: int) -> list[torch.Tensor]:
@@ -340,7 +340,7 @@ def test_the_dynamic_tagger_equals_the_equations_in_loops(model: DynamicTagger, 
 
 @of_context
 def test_the_encoder_learns_from_the_context_too(model: DynamicTagger, batch: Batch):
-    """One pass over all sequences; the tokens of those that are only attended to get gradients."""
+    """One pass over all sequences; tokens of sequences that are only attended to get gradients."""
     passes = []
     model.longformer.register_forward_hook(lambda _, given, __: passes.append(tuple(given[0].shape)))
     model(**batch).loss.backward()
@@ -354,7 +354,7 @@ def test_the_encoder_learns_from_the_context_too(model: DynamicTagger, batch: Ba
 
 @of_context
 def test_a_sequence_once_is_a_sequence_for_each_word(model: DynamicTagger, batch: Batch):
-    """Against duplicates, as in the paper."""
+    """Compared with duplicated sequences, as in the paper."""
     present = batch["places"][..., 0] >= 0
     row, word = batch["places"][present].T
     every = torch.cat([batch["target_rows"], row])

@@ -32,9 +32,9 @@ BUSY = 1200  # seconds until a run is given up; alone each takes 5 to 30, on a b
 
 
 class Small(NamedTuple):
-    """`parameters` make the notebook small; `scores`: score of the report, and its value or another column ->
-    (lowest, highest). `after`: (notebook, parameter): that notebook is run first, small, and its run folder
-    is the parameter."""
+    """How to run a notebook in a small form. `parameters` make it small; `scores`: name of a score, or of
+    another column of it -> (lowest, highest) value; `after`: (notebook, parameter), a notebook that must run
+    first, in its small form, and the parameter that gets its run folder."""
 
     parameters: dict[str, object]
     scores: dict[str, tuple[float, float]]
@@ -132,7 +132,7 @@ SMALL: dict[str, Small] = {
 
 @pytest.fixture(scope="session", autouse=True)
 def _kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """KERNEL is this very interpreter, whatever kernels the machine has."""
+    """Make KERNEL run this Python interpreter, whatever kernels the machine has."""
     folder = tmp_path_factory.mktemp("jupyter")
     spec = folder / "kernels" / KERNEL / "kernel.json"
     spec.parent.mkdir(parents=True)
@@ -145,7 +145,7 @@ def _kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that all processes of this test session share."""
+    """Return a folder that all processes of this test session share."""
     own = tmp_path_factory.getbasetemp()
     folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "notebooks"
     folder.mkdir(exist_ok=True)
@@ -153,7 +153,7 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def command(notebook: Path, parameters: dict, *, folder: Path) -> tuple[int, str]:
-    """(exit code, everything printed) of one unattended run by papermill's command."""
+    """Run a notebook unattended by papermill's command; return (exit code, everything printed)."""
     # A file, and written by yaml: on the command line, and in JSON, 1e-05 would arrive as a string.
     given = folder / "parameters.yaml"
     given.write_text(yaml.safe_dump(parameters), encoding="utf-8")
@@ -175,15 +175,15 @@ def command(notebook: Path, parameters: dict, *, folder: Path) -> tuple[int, str
 
 
 def numbers(found: object) -> list[float]:
-    """All numbers of a JSON value."""
+    """Return all numbers in a JSON value."""
     if isinstance(found, dict | list):
         return [n for inner in (found.values() if isinstance(found, dict) else found) for n in numbers(inner)]
     return [found] if isinstance(found, int | float) else []
 
 
 def execute(notebook: Path, parameters: dict, executed: Path) -> str:
-    """What went wrong in one unattended run, "" if nothing did; in this process, which saves the time that
-    the command takes to start."""
+    """Run a notebook unattended in this process, which is faster than by the command; return the traceback of
+    an error, or ""."""
     form = {"kernel_name": KERNEL, "cwd": ROOT, "start_timeout": BUSY, "execution_timeout": BUSY}
     try:
         papermill.execute_notebook(notebook, executed, parameters, **form, progress_bar=False)
@@ -193,8 +193,8 @@ def execute(notebook: Path, parameters: dict, executed: Path) -> str:
 
 
 def run_small(name: str, *, shared: Path) -> Path:
-    """The run folder of a notebook run small in `shared`/name, after the one that it needs. Whichever test
-    asks first runs it, once for all processes."""
+    """Run a notebook in its small form in `shared`/name, after the one that it needs; return its run folder.
+    Only the first call runs it, for all processes."""
     small, folder, before = SMALL[name], shared / name, {}
     if small.after:
         needed, parameter = small.after
@@ -213,7 +213,7 @@ def run_small(name: str, *, shared: Path) -> Path:
 
 
 def executed_cells(folder: Path) -> list[dict]:
-    """Of the notebook that left a run, as papermill wrote it."""
+    """Return the cells of the executed notebook, written by papermill, of a run folder."""
     return json.loads((folder.parent / "executed.ipynb").read_text(encoding="utf-8"))["cells"]
 
 
@@ -239,7 +239,7 @@ def test_notebook_runs(name: str, shared_folder: Path):
 def test_run_all_again_shows_the_finished_run(
     name: str, shared_folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """As in a kernel, but in this process, where no model can learn."""
+    """The cells run as in a kernel, but in this process, in which any training step fails the test."""
     folder = run_small(name, shared=shared_folder)
     written = (folder / "report.json").read_bytes()
     monkeypatch.setattr(ResumableTrainer, "training_step", pytest.fail)
@@ -260,7 +260,7 @@ def test_run_all_again_shows_the_finished_run(
 
 
 def settle(name: str, parameters: dict) -> None:
-    """The first cells of a notebook as a kernel runs them: its parameters, those given, the settings."""
+    """Execute the first cells of a notebook like a kernel: its parameters, the given ones, settings."""
     cells = rules.code_cells(rules.read_notebook(ROOT / "notebooks" / f"{name}.ipynb"))
     declared, settings = (rules.source_of(cell) for _, cell in cells[:2])
     given = "\n".join(f"{parameter} = {value!r}" for parameter, value in parameters.items())
@@ -271,7 +271,7 @@ def settle(name: str, parameters: dict) -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_misspelt_parameter_stops_the_settings_cell(name: str, tmp_path: Path):
-    """And nothing is done before it, which is a rule of test_contract.py. No run stays in the tree."""
+    """A rule of test_contract.py ensures that nothing is done before it. No run remains in the tree."""
     given = SMALL[name].parameters | {RUN_FOLDER: str(tmp_path / "run")}
     settle(name, given)
     with pytest.raises(ParameterError, match="unknown parameter lerning_rate"):

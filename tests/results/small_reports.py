@@ -1,5 +1,5 @@
-"""Reports of made-up numbers, written as the notebooks write theirs: by the functions of the library; and one
-that was recorded, as the run that it is of."""
+"""Reports with invented numbers, written by the library's functions as notebooks write theirs; and a recorded
+report in the form of its run."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ def perplexity_report(
     max_length: int = 512,
     corpus: str = "storyworld",
 ) -> Report:
-    """As of notebook 02: of each variant the mean loss, around which four clusters lie."""
+    """Write a report of notebook 02; `losses`: mean loss of each variant, around which four clusters lie."""
     spread = np.array([-0.1, 0.1, -0.05, 0.05])
     measured = {
         variant: ClusterLosses(
@@ -56,7 +56,7 @@ def perplexity_report(
 
 
 def pretraining_report(folder: Path, *, variant: str, model: str = "tiny", seed: int = 0) -> Report:
-    """As of notebook 01."""
+    """Write a report of notebook 01."""
     parameters = {"run_folder": str(folder), "variant": variant, "model": model, "corpus": "storyworld"}
     run = open_run(folder, name="pretraining", parameters=parameters | {"steps": 5000, "seed": seed})
     return run.write_report(scores=[Score(system=variant, metric="perplexity", value=3.0)])
@@ -65,7 +65,7 @@ def pretraining_report(folder: Path, *, variant: str, model: str = "tiny", seed:
 def matching_report(
     folder: Path, systems: Mapping[str, tuple[float, float]], *, encoders: str = "storyworld"
 ) -> Report:
-    """As of notebook 04: system -> share of ten pairs that are right, on dev and on test; two seeds."""
+    """Write a report of notebook 04 with two seeds; `systems`: accuracy on ten pairs of dev and of test."""
 
     def score(share: float) -> dict:
         right = np.arange(10) < round(10 * share)
@@ -98,7 +98,7 @@ SETS = tuple(
     )
     for name in IDS
 )
-# (system, seed) -> place of the right candidate of each question.
+# (system, seed) -> rank of the right candidate of each question.
 PLACES = {
     ("pairwise", 0): (1, 2, 3, 1),
     ("pairwise", 1): (1, 1, 2, 1),
@@ -110,7 +110,7 @@ PLACES = {
 
 
 def answer_report(folder: Path, *, corpus: str = "wikiqa") -> Report:
-    """As of notebook 09: `PLACES` of all candidates, and of the best two, where the third is last."""
+    """Write a report of notebook 09: `PLACES` among all candidates, and with only the best two reranked."""
     split = AnswerSplit(sets=SETS, read=counts_of(SETS), corpus=corpus, checksum="")
     settings = answer_selection.Settings(
         run_folder=str(folder), systems="pairwise joint-ie mspp-ie", candidates=2, mspp="given", seeds=2
@@ -135,12 +135,12 @@ CLAIMS = tuple(
     EvidencedClaim(id=f"c{n}", text=f"claim {n}", evidence=("e",), label=label, group=f"page {n}")
     for n, label in enumerate(GOLD)
 )
-# What is said of the claims, + = supported.
+# Predictions for the claims: + = supported, - = refuted.
 SAID = {"claim-only": "++++", "pairwise-sum": "++-+", "joint-ie": "++--"}
 
 
 def claim_report(folder: Path, **more: str) -> Report:
-    """As of notebook 10: `SAID`, with one seed."""
+    """Write a report of notebook 10 with the predictions `SAID` and one seed."""
     parameters = {"corpus": "fm2", "encoder": "minilm", "mspp": "", "systems": " ".join(SAID)} | more
     run = VerificationRun(
         settings=fact_verification.Settings(systems=" ".join(SAID)),
@@ -157,7 +157,7 @@ def claim_report(folder: Path, **more: str) -> Report:
 
 
 def write_history(training: Path, records: Sequence[Mapping[str, float]]) -> None:
-    """The records of a training, in its folder."""
+    """Write the records of a training to its folder."""
     training.mkdir(parents=True)
     (training / "history.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
 
@@ -171,7 +171,8 @@ def recorded_run(
     finished: str = "2026-01-01T00:00:00+00:00",
     **parameters: object,
 ) -> None:
-    """The recorded run of notebook 06 with a training of a system, and a kind of questions so called."""
+    """Make the folder of the recorded run of notebook 06, with the training records of a system, and with
+    `kind` as the name of its first kind of questions."""
     write_history(folder / "systems" / f"{system}-0" / "training", records)
     values = json.loads((RESULTS / "storyworld_tiny" / "questions.json").read_text())
     values["parameters"] |= parameters

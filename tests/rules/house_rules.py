@@ -1,9 +1,9 @@
-"""The house rules that a reader of cdlm_lab can rely on, checked by reading the source, not by running it.
+"""Rules that all code of cdlm_lab follows, checked by static analysis of the source.
 
-Imports only point down the list LAYERS; signatures and names are bounded; nothing unpickles. Each rule
-takes a module and yields faults as "line: what is wrong". test_house_rules.py holds the library to them and
-tries each rule on snippets that break it; sizes are the matter of size_rules.py. Ruff checks that public
-names have docstrings and types, and that random numbers come from a generator that is passed on.
+Imports only go down the list LAYERS; the number of parameters and the choice of names are restricted; nothing
+unpickles. Each rule takes a module and yields faults as "line: what is wrong". test_house_rules.py applies
+the rules to the library and tests each on snippets that break it; size_rules.py has the rules for sizes. Ruff
+checks that public names have docstrings and types, and that random numbers come from explicit generators.
 """
 
 import ast
@@ -14,7 +14,7 @@ from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-# From the top down. A module may import from its own group and from lower ones, never sideways.
+# From top to bottom. A module may import from its own group and from lower ones, not from neighbours.
 LAYERS = (
     ("results",),
     ("batch",),
@@ -32,8 +32,8 @@ LAYERS = (
 )
 HEIGHT = {group: height for height, groups in enumerate(reversed(LAYERS)) for group in groups}
 
-# Group -> what it must run without: readers and scorers run anywhere and fast, attention serves any model,
-# widgets live on texts and arrays, grids start at once.
+# Group -> packages that it must not import: readers and metrics run anywhere and fast, attention serves any
+# model, widgets need only texts and arrays, grids start without delay.
 WITHOUT = {
     "data": ("torch", "transformers"),
     "metrics": ("torch", "transformers"),
@@ -48,13 +48,13 @@ WITHOUT = {
 }
 UNPICKLERS = ("pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal")
 UNSAFE_CALLS = ("eval", "exec", "torch.load", "__import__")
-# The one place where a pickle is opened, for tensors and plain containers only; a person calls it by hand.
+# The only module that opens a pickle, restricted to tensors and plain containers; it is called by hand.
 PICKLE_OPENED = ("cdlm_lab.models.to_safetensors", "weights_only=True")
 UNSAFE_SWITCHES = ("trust_remote_code", "allow_pickle")
 VAGUE = {"util", "utils", "utility", "utilities", "helper", "helpers", "manager", "managers", "handler"}
-# As first word only: `peak_memory_of_process` says what it means, `process_batch` and `BaseModel` do not.
+# Vague as first word only: `peak_memory_of_process` is specific, `process_batch` and `BaseModel` are not.
 VAGUE_FIRST = {"process", "handle", "manage", "base"}
-# Attention takes six projections by position, then masks and settings by name; nothing else needs so many.
+# Attention takes six projections by position, then masks and settings by name; nothing else takes more.
 MAX_PARAMETERS, MAX_POSITIONAL = 10, 6
 
 FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
@@ -64,7 +64,7 @@ AT_IMPORT = r"manual_seed$|random\.seed$|cuda\.is_available$|^os\.environ$|^os\.
 
 @dataclass(frozen=True)
 class Module:
-    """One source file; `name` is dotted, `package` True for an __init__.py."""
+    """One source file; `name`: dotted name; `package`: True for an __init__.py."""
 
     name: str
     source: str
@@ -102,7 +102,7 @@ def read_modules(root: Path, folder: str = "cdlm_lab") -> list[Module]:
 
 
 def faults(rule: Rule, module: Module) -> list[str]:
-    """What a rule finds, each once (`from a import b` names both a and a.b)."""
+    """Return the faults that a rule finds, without duplicates (`from a import b` names both a and a.b)."""
     return list(dict.fromkeys(rule(module)))
 
 
@@ -111,7 +111,7 @@ def all_faults(rule: Rule, modules: list[Module]) -> list[str]:
 
 
 def imports(module: Module) -> Iterator[tuple[int, str]]:
-    """(line, dotted name) of everything imported anywhere in the module, relative imports made absolute."""
+    """Yield (line, dotted name) of all imports anywhere in the module; relative ones are made absolute."""
     for node in module.nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -126,12 +126,12 @@ def imports(module: Module) -> Iterator[tuple[int, str]]:
 
 
 def within(name: str, package: str) -> bool:
-    """True if the dotted `name` is `package` or lies in it."""
+    """Return whether the dotted `name` is `package` or is inside it."""
     return name == package or name.startswith(f"{package}.")
 
 
 def functions(module: Module) -> Iterator[FUNCTION]:
-    """All functions and methods, nested ones too."""
+    """Return all functions and methods, including nested ones."""
     return (node for node in module.nodes if isinstance(node, FUNCTION))
 
 
@@ -192,7 +192,7 @@ def crowded_signatures(module: Module) -> Iterator[str]:
 
 
 def says_little(name: str) -> bool:
-    """True for names that fit anything: text_utils, DataManager, process_batch, BaseModel."""
+    """Return whether a name is vague: text_utils, DataManager, process_batch, BaseModel."""
     words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
     return bool(VAGUE & set(words)) or bool(words and words[0] in VAGUE_FIRST)
 
@@ -218,8 +218,8 @@ def state_at_import(module: Module) -> Iterator[str]:
 
 
 def import_cycle(modules: list[Module]) -> list[str]:
-    """Modules that import each other in a circle, in order; [] if none do. Those inside functions count; a
-    package named on the way to one of its own modules does not."""
+    """Return modules that import each other in a cycle, in order; [] if there is none. Imports in functions
+    count; the import of a package on the way to one of its own modules does not."""
     names = {module.name for module in modules}
     graph = {
         module.name: {name for _, name in imports(module) if name in names and not within(module.name, name)}

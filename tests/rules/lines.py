@@ -1,4 +1,4 @@
-"""Lines of Python by folder, and what the house rules bear with today.
+"""Lines of Python by folder, and the current exceptions to the rules for sizes.
 
 python tests/rules/lines.py            # lines and files of each folder
 python tests/rules/lines.py --lower    # exceptions in ratchet.json that the tree no longer needs get smaller
@@ -12,7 +12,7 @@ from house_rules import read_modules
 
 
 def main(arguments: list[str]) -> int:
-    """The command; see the top of this file."""
+    """Print the lines by folder, or lower the exceptions; return the exit code."""
     library, tests = read_modules(sizes.ROOT), read_modules(sizes.ROOT, "tests")
     if arguments == ["--lower"]:
         kept = sizes.lowered(sizes.count_all(library, tests), sizes.read_ratchet())

@@ -1,9 +1,9 @@
 """The contract of the notebooks, checked on their JSON. tests/notebooks/test_contract.py applies it.
 
-A notebook is an experiment of a paper that a person reads from the top and papermill runs unattended: a
-header that says what it is, one cell of parameters, one of imports and settings, short cells that call the
-library, and a last cell that reads the result. Each rule takes the notebook as a dict (nbformat 4) and yields
-faults as "cell N: what is wrong", cells counted from 0.
+A notebook is an experiment of a paper that users read from top to bottom and papermill runs unattended: a
+header that describes it, one cell of parameters, one of imports and settings, short cells that call the
+library, and a last cell that interprets the result. Each rule takes the notebook as a dict (nbformat 4) and
+yields faults as "cell N: what is wrong", with cells counted from 0.
 """
 
 import ast
@@ -17,11 +17,11 @@ from pathlib import Path
 Notebook = dict
 Rule = Callable[[Notebook], Iterator[str]]
 
-MAX_LINES = 25  # of a cell
-MAX_PARAMETERS = 40  # lines of the parameters cell, one a parameter
-# What the header must answer, each under a bold label: **Question.** ..., **Data.** ...
+MAX_LINES = 25  # most lines of a cell
+MAX_PARAMETERS = 40  # most lines of the parameters cell, with one parameter per line
+# Topics of the header, each with a bold label: **Question.** ..., **Data.** ...
 HEADER_LABELS = ("Question", "Paper", "Data", "Cost", "Leaves behind")
-READING_WORDS = 15  # of the last cell, if it is prose
+READING_WORDS = 15  # least number of words of the last cell, if it is Markdown
 # One of them must be called by the second code cell: papermill itself only logs a misspelt name.
 PARAMETER_CHECKS = {"refuse_unknown", "read_settings"}
 
@@ -31,13 +31,13 @@ def read_notebook(path: Path) -> Notebook:
 
 
 def source_of(cell: dict) -> str:
-    """A cell's text; nbformat stores it as one string or as a list of lines."""
+    """Return a cell's text, which nbformat stores as one string or as a list of lines."""
     source = cell.get("source", "")
     return source if isinstance(source, str) else "".join(source)
 
 
 def code_cells(notebook: Notebook) -> list[tuple[int, dict]]:
-    """(position, cell) of the code cells."""
+    """Return (position, cell) of all code cells."""
     return [(i, cell) for i, cell in enumerate(notebook["cells"]) if cell["cell_type"] == "code"]
 
 
@@ -46,7 +46,7 @@ def tags(cell: dict) -> list[str]:
 
 
 def parse(cell: dict) -> ast.Module | None:
-    """The syntax tree of a code cell, None where it is no plain Python (a magic, a shell line)."""
+    """Return the syntax tree of a code cell; None if it is not plain Python (a magic, a shell line)."""
     try:
         return ast.parse(source_of(cell))
     except SyntaxError:
@@ -59,13 +59,13 @@ def names_read(tree: ast.AST) -> set[str]:
 
 
 def names_called(tree: ast.AST) -> set[str]:
-    """Last parts of what the code calls: `parameters.refuse_unknown(...)` -> refuse_unknown."""
+    """Return the last part of each called name: `parameters.refuse_unknown(...)` -> refuse_unknown."""
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
     return {ast.unparse(node.func).split(".")[-1] for node in calls}
 
 
 def assigned_parameters(notebook: Notebook) -> dict[str, ast.AST]:
-    """Parameter name -> its statement, from the first code cell."""
+    """Return parameter name -> its statement, from the first code cell."""
     found = {}
     tree = parse(code_cells(notebook)[0][1]) if code_cells(notebook) else None
     for node in tree.body if tree else ():
@@ -102,7 +102,7 @@ def literal_parameters(notebook: Notebook) -> Iterator[str]:
         return
     position, cell = code_cells(notebook)[0]
     tree = parse(cell)
-    if tree is None:  # plain_python reports it
+    if tree is None:  # reported by plain_python
         return
     noted = comments(source_of(cell))
     beside = {token.start[0] for token in noted}
@@ -155,7 +155,7 @@ def settings_cell(notebook: Notebook) -> Iterator[str]:
 
 
 def after_imports(tree: ast.Module) -> ast.AST:
-    """The first statement that is no import, or an empty module."""
+    """Return the first statement that is no import, or an empty module."""
     rest = (node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom))
     return next(rest, ast.Module([], []))
 
@@ -173,7 +173,7 @@ def plain_python(notebook: Notebook) -> Iterator[str]:
 
 
 def imported_names(notebook: Notebook) -> list[str]:
-    """Names that the notebook imports from the library."""
+    """Return the names that the notebook imports from the library."""
     trees = [parse(cell) for _, cell in code_cells(notebook)]
     return [
         alias.name
@@ -185,7 +185,7 @@ def imported_names(notebook: Notebook) -> list[str]:
 
 
 def lines_of_imports(cell: dict) -> int:
-    """Lines that imports take: how many names there are is bounded elsewhere, by size_rules."""
+    """Return the number of lines of imports; size_rules limits the number of imported names."""
     tree = parse(cell) if cell["cell_type"] == "code" else None
     nodes = (node for node in (tree.body if tree else ()) if isinstance(node, ast.Import | ast.ImportFrom))
     return sum(node.end_lineno - node.lineno + 1 for node in nodes)

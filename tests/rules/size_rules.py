@@ -1,8 +1,8 @@
-"""How large the house may be: files in a folder, lines of files, functions and the whole, equal lines.
+"""Limits of size: files in a folder, lines of files, of functions and in total, duplicated lines.
 
-What the tree does not keep yet stands in ratchet.json with its present number, which may only shrink: a test
-fails when the tree is above it, and warns when it is well below; `python tests/rules/lines.py --lower` lowers
-it.
+Exceptions, where the code is above a limit, are in ratchet.json with their current number, which may only
+shrink: a test fails if the code is above it, and warns if it is well below; `python tests/rules/lines.py
+--lower` lowers it.
 """
 
 import ast
@@ -19,7 +19,7 @@ from notebook_rules import imported_names, read_notebook
 
 ROOT = Path(__file__).resolve().parents[2]
 RATCHET = Path(__file__).with_name("ratchet.json")
-# What each rule counts -> what it may be at most where ratchet.json has no exception.
+# Name of a rule -> the limit of what it counts, unless ratchet.json has an exception.
 LIMITS = {
     "files in a folder": 15,
     "lines of a file": 700,
@@ -44,8 +44,8 @@ WHAT_TO_DO = {
     "variables with a name that fits anything": "say what it holds",
     "docstrings that send the reader to another": "say the thing itself",
 }
-EQUAL = 12  # so many equal lines two places may share
-SLACK = 0.95  # of an exception: it is called needless only where the tree is well below it
+EQUAL = 12  # most consecutive equal lines that two places may share
+SLACK = 0.95  # an exception can be lowered if the count is below this proportion of it
 SAYS_LITTLE = {"told", "said", "found", "asked", "there"}
 IMPORT = re.compile(r"^[ ]*(?:from [\w.]+ )?import (?:\([^)]*\)|[^(\n]*)$", re.MULTILINE)
 WORD = re.compile(r"\w")
@@ -56,18 +56,18 @@ ELSEWHERE = re.compile(r"\b(as of|errors as|raises as|arguments as) `", re.IGNOR
 
 
 def files_in_folders(root: Path = ROOT) -> dict[str, int]:
-    """Folder -> Python files in it, __init__.py too."""
+    """Return the number of Python files in each folder, including __init__.py."""
     paths = [path for top in ("cdlm_lab", "tests") for path in (root / top).rglob("*.py")]
     return dict(sorted(Counter(path.parent.relative_to(root).as_posix() for path in paths).items()))
 
 
 def lines_of_files(modules: Iterable[Module]) -> dict[str, int]:
-    """File -> lines, docstrings and blank ones included."""
+    """Return the number of lines of each file, including docstrings and blank lines."""
     return {module.path: len(module.source.splitlines()) for module in modules}
 
 
 def lines_of_functions(modules: Iterable[Module]) -> dict[str, int]:
-    """file:function -> lines, of the longest one of that name."""
+    """Return file:function -> lines; of functions with the same name, the longest counts."""
     counted: Counter[str] = Counter()
     for module in modules:
         for node in functions(module):
@@ -77,13 +77,13 @@ def lines_of_functions(modules: Iterable[Module]) -> dict[str, int]:
 
 
 def names_in_notebooks(root: Path = ROOT) -> dict[str, int]:
-    """Notebook -> names that it imports from the library."""
+    """Return the number of names that each notebook imports from the library."""
     paths = sorted((root / "notebooks").glob("*.ipynb"))
     return {f"notebooks/{path.name}": len(imported_names(read_notebook(path))) for path in paths}
 
 
 def lines_of_folders(modules: Iterable[Module]) -> dict[str, int]:
-    """Folder -> lines in it and below it."""
+    """Return the number of lines in each folder and below it."""
     counted: Counter[str] = Counter()
     for path, lines in lines_of_files(modules).items():
         for folder in Path(path).parents[:-1]:
@@ -92,7 +92,7 @@ def lines_of_folders(modules: Iterable[Module]) -> dict[str, int]:
 
 
 def folders_without_tests(root: Path = ROOT) -> list[str]:
-    """Folders of the library, with modules of their own, that no folder of tests is named after."""
+    """Return the folders of the library with modules, for which there is no folder of tests."""
     library, tests = root / "cdlm_lab", root / "tests"
     modules = [path for path in library.rglob("*.py") if path.name != "__init__.py"]
     folders = {path.parent.relative_to(library) for path in modules if path.parent != library}
@@ -101,13 +101,13 @@ def folders_without_tests(root: Path = ROOT) -> list[str]:
 
 
 def untested(modules: Iterable[Module], tests: Iterable[Module]) -> list[str]:
-    """Modules that no test imports, nor anything out of them; packages are left out."""
+    """Return modules that no test imports, wholly or in part; packages are not considered."""
     imported = {name for test in tests for _, name in imports(test)}
     return [module.name for module in modules if not module.package and module.name not in imported]
 
 
 def variables_that_say_little(modules: Iterable[Module]) -> Iterator[str]:
-    """Variables and arguments of SAYS_LITTLE."""
+    """Yield variables and arguments whose name is in SAYS_LITTLE."""
     for module in modules:
         for node in module.nodes:
             stored = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
@@ -117,7 +117,7 @@ def variables_that_say_little(modules: Iterable[Module]) -> Iterator[str]:
 
 
 def docstrings_that_refer(modules: Iterable[Module]) -> Iterator[str]:
-    """Docstrings that leave to another what they have to say."""
+    """Yield docstrings that refer the reader to another docstring."""
     for module in modules:
         for node in module.nodes:
             text = ast.get_docstring(node) if isinstance(node, DEFINITION | ast.Module) else None
@@ -129,14 +129,14 @@ def docstrings_that_refer(modules: Iterable[Module]) -> Iterator[str]:
 
 
 def code_lines(module: Module) -> list[tuple[int, str]]:
-    """(number, text) of the lines that say something: without indents, comments, imports, lone brackets."""
+    """Return (number, text) of all lines, unindented, without comments, imports and lone brackets."""
     source = IMPORT.sub(lambda match: "\n" * match[0].count("\n"), module.source)
     lines = ((number, line.strip()) for number, line in enumerate(source.splitlines(), start=1))
     return [(number, line) for number, line in lines if WORD.search(line) and not line.startswith("#")]
 
 
 def equal_places(modules: Iterable[Module], *, most: int = EQUAL) -> list[str]:
-    """Pairs of places that share more than `most` equal lines one after the other, each named once."""
+    """Return pairs of places that share more than `most` consecutive equal lines, each pair once."""
     texts = [(module.path, code_lines(module)) for module in modules]
     numbers: dict[str, int] = {}
     seen: defaultdict[tuple[int, ...], list[tuple[int, int]]] = defaultdict(list)
@@ -147,7 +147,7 @@ def equal_places(modules: Iterable[Module], *, most: int = EQUAL) -> list[str]:
     pairs = {pair for same in seen.values() if len(same) > 1 for pair in combinations(same, 2)}
     places = []
     for (file, start), (other, at) in sorted(pairs):
-        # Two places one line further on are the same pair, longer by a line; a place does not equal itself.
+        # Skip pairs that continue a pair one line earlier, and places that overlap with themselves.
         if ((file, start - 1), (other, at - 1)) in pairs or (file == other and at - start <= most):
             continue
         length = most + 1
@@ -158,7 +158,7 @@ def equal_places(modules: Iterable[Module], *, most: int = EQUAL) -> list[str]:
     return places
 
 
-# Rule -> all places that it counts, for the message.
+# Rule -> function that lists all places that it counts, for the message.
 PLACES: dict[str, Callable[[list[Module], list[Module]], list[str]]] = {
     "places with equal lines": lambda library, tests: equal_places(library) + equal_places(tests),
     "folders without a folder of tests": lambda *_: folders_without_tests(),
@@ -169,7 +169,7 @@ PLACES: dict[str, Callable[[list[Module], list[Module]], list[str]]] = {
 
 
 def count_all(library: list[Module], tests: list[Module]) -> dict[str, dict[str, int]]:
-    """Rule -> name -> the number that LIMITS bounds."""
+    """Return rule -> name -> the number that LIMITS restricts."""
     whole = {**lines_of_folders(library), **lines_of_folders(tests)}
     return {
         "files in a folder": files_in_folders(),
@@ -185,7 +185,7 @@ def count_all(library: list[Module], tests: list[Module]) -> dict[str, dict[str,
 
 
 def read_ratchet() -> dict[str, dict[str, int]]:
-    """Rule -> name -> the number that is borne with today."""
+    """Read the exceptions: rule -> name -> the number that is tolerated."""
     return json.loads(RATCHET.read_text(encoding="utf-8"))
 
 
@@ -195,7 +195,7 @@ def limit_of(rule: str, name: str) -> int:
 
 
 def compare(rule: str, counted: Mapping[str, int], borne: Mapping[str, int]) -> tuple[list[str], list[str]]:
-    """(what is above its limit, which exceptions can be lowered or go) of one rule."""
+    """Return for one rule (what exceeds its limit, which exceptions can be lowered or removed)."""
     above, lower = [], []
     for name, number in counted.items():
         limit = limit_of(rule, name)
@@ -208,13 +208,13 @@ def compare(rule: str, counted: Mapping[str, int], borne: Mapping[str, int]) -> 
 
 
 def say_lower(lower: list[str]) -> None:
-    """A warning, not a fault: others may need the exception until their work is merged."""
+    """Warn, and do not fail: others may need the exception until their work is merged."""
     if lower:
         warnings.warn(f"{'; '.join(lower)}. Do it: python tests/rules/lines.py --lower", stacklevel=2)
 
 
 def lowered(counted: Mapping[str, Mapping[str, int]], borne: Mapping[str, Mapping[str, int]]) -> dict:
-    """The table with all exceptions that the tree no longer needs made smaller, or taken out."""
+    """Return the exceptions, lowered to the current numbers; those no longer needed are removed."""
     kept: dict[str, dict[str, int]] = {}
     for rule, names in borne.items():
         for name, number in names.items():

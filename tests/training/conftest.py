@@ -1,4 +1,4 @@
-"""One thread."""
+"""Tests of training run on one thread."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ import torch
 
 @pytest.fixture(scope="package", autouse=True)
 def _one_thread() -> Iterator[None]:
-    """For models this small a second thread only waits, and on a busy machine it waits long."""
+    """Use one thread: for models this small a second one only waits, for a long time on a busy machine."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

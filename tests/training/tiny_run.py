@@ -1,6 +1,6 @@
-"""A tiny masked language model, examples for it, and a run of it: imported by tests, started as a program.
+"""A tiny masked language model, examples for it, and its training: imported by tests, or run as a program.
 
-`python tiny_run.py FOLDER '{"kill_at": 7}'` trains and dies by SIGKILL right after the record of step 7.
+`python tiny_run.py FOLDER '{"kill_at": 7}'` trains and is killed by SIGKILL right after the record of step 7.
 """
 
 import json
@@ -23,12 +23,12 @@ from cdlm_lab.training.trainer import TrainingJob, TrainingResult, train
 from cdlm_lab.training.validation import Judge
 
 VOCABULARY = 40
-# Of this program started by a test.
+# Environment for tests that start this program.
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2]), "OMP_NUM_THREADS": "1"}
 
 
 class TinyConfig(PreTrainedConfig):
-    """One width for all layers."""
+    """Configuration with one width for all layers."""
 
     model_type = "tiny-run"
 
@@ -38,7 +38,7 @@ class TinyConfig(PreTrainedConfig):
 
 
 class PlainModel(PreTrainedModel):
-    """Takes any keyword, as Hugging Face's masked language models do, and ignores `num_items_in_batch`."""
+    """Accepts any keyword, as Hugging Face's masked language models do, and ignores `num_items_in_batch`."""
 
     config_class = TinyConfig
 
@@ -53,7 +53,7 @@ class PlainModel(PreTrainedModel):
         self.post_init()
 
     def logits(self, input_ids: Tensor, attention_mask: Tensor, global_attention_mask: Tensor) -> Tensor:
-        """The global projection has no part in it unless a token is global, as in Longformer."""
+        """Return logits; as in Longformer, the global projection is used only if a token is global."""
         hidden = self.embedding(input_ids) * attention_mask[..., None]
         mixed = self.local(hidden.sum(1, keepdim=True) / attention_mask.sum(1)[:, None, None])
         if global_attention_mask.any():
@@ -73,7 +73,7 @@ class PlainModel(PreTrainedModel):
 
 
 class TinyModel(PlainModel):
-    """Divides its loss as CrossDocumentLM does."""
+    """Divides its loss by `num_items_in_batch`, as CrossDocumentLM does."""
 
     accepts_loss_kwargs = True
 
@@ -87,7 +87,7 @@ class TinyModel(PlainModel):
 
 
 class Examples:
-    """Examples of 3 to 14 tokens with 1 to 5 masked ones; each a pure function of seed and index."""
+    """Examples of 3 to 14 tokens, of which 1 to 5 are masked; each depends only on seed and index."""
 
     def __init__(self, *, seed: int, size: int, global_from: int = 0) -> None:
         self.seed, self.size, self.global_from = seed, size, global_from
@@ -104,7 +104,7 @@ class Examples:
         masked = random.choice(length, size=int(random.integers(1, min(6, length + 1))), replace=False)
         labels = np.full(length, -100)
         labels[masked] = tokens[masked]
-        # Of the examples from `global_from` on, every third has global tokens.
+        # From index `global_from` on, every third example has global tokens.
         global_tokens = (labels != -100) & (index >= self.global_from and index % 3 == 0)
         return {
             "input_ids": np.where(labels == -100, tokens, 0),
@@ -114,7 +114,7 @@ class Examples:
 
 
 def collate(examples: list[dict[str, np.ndarray]]) -> dict[str, Tensor]:
-    """Pads to the longest."""
+    """Pad examples to the longest and stack them."""
     longest = max(len(example["labels"]) for example in examples)
     fill = {"input_ids": 0, "labels": -100, "global_attention_mask": 0, "attention_mask": 0}
     batch = {name: torch.full((len(examples), longest), value) for name, value in fill.items()}
@@ -126,7 +126,7 @@ def collate(examples: list[dict[str, np.ndarray]]) -> dict[str, Tensor]:
 
 
 def tiny_config(**changes: Any) -> TrainingConfig:
-    """Ten steps of four examples, two at a time; in float32 on every machine, since most tests are exact."""
+    """Ten steps of four examples in micro-batches of two; always in float32, as most tests are exact."""
     settings: dict[str, Any] = {
         "steps": 10,
         "batch_size": 4,
@@ -143,7 +143,7 @@ def tiny_config(**changes: Any) -> TrainingConfig:
 
 
 def tiny_model(kind: type[PlainModel] = TinyModel, **settings: Any) -> PlainModel:
-    """The same weights each time."""
+    """Make a model, always with the same weights."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
         return kind(TinyConfig(**settings))
@@ -172,12 +172,12 @@ def run(
 
 
 def timeless(history: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The records without what differs from run to run."""
+    """Return the records without `seconds`, which differ from run to run."""
     return [{name: value for name, value in record.items() if name != "seconds"} for record in history]
 
 
 def main(folder: str, options: str = "{}") -> None:
-    """One run as a program of its own, which dies if told to; prints what came of it as JSON."""
+    """Train in a separate process, which kills itself at step `kill_at`; write outcome.json at the end."""
     settings = json.loads(options)
     kill_at, model = settings.pop("kill_at", None), settings.pop("model", {})
     global_from, double = settings.pop("global_from", 0), settings.pop("double", False)

@@ -1,5 +1,5 @@
-"""What several tests show: one hostile text, and a question, a ranking, a claim and a sentence as models read
-them; and the text of some HTML."""
+"""Inputs that several tests of widgets share: a malicious text, and a question, a ranking, a claim and a
+sentence with predictions; and functions that read HTML."""
 
 import re
 from dataclasses import replace
@@ -47,7 +47,7 @@ def question(number, kind, *, answer, support):
 
 
 def ranking(number, candidates, *, pairwise, joint, ae=-2.0, known=True):
-    """The right candidate comes second and has the scores given; all others have 0."""
+    """Make a ranking whose second candidate is right and has the given scores; all others have 0."""
     others = (0.0,) * (candidates - 2)
     systems = {"pairwise": pairwise, "joint IE_k": joint, "joint AE_k": ae}
     return ReadRanking(
@@ -66,7 +66,7 @@ def claim(number, predicted, gold):
 
 
 def word(text, gold, predicted, weights=(0.25, 0.75)):
-    """A word with occurrences in sentences 100, 101, ..., one for each weight."""
+    """Make a word with one occurrence for each weight, in sentences 100, 101, ..."""
     occurrences = tuple(
         ReadOccurrence(words=(text, "there"), place=0, distance=9, weight=weight, sentence=100 + number)
         for number, weight in enumerate(weights)
@@ -79,23 +79,23 @@ def sentence(number, *words, document="novel"):
 
 
 def plain(html):
-    """The text of some HTML with the spaces it has."""
+    """Return the text of HTML with its spaces unchanged."""
     return unescape(re.sub(r"<[^>]*>", "", html))
 
 
 def words_of(html):
-    """The text of some HTML, without styles, on one line."""
+    """Return the text of HTML without styles, on one line."""
     bare = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", bare)).split())
 
 
 def tags_of(html):
-    """The names of all elements of some HTML."""
+    """Return the names of all elements of HTML."""
     return set(re.findall(r"<([a-z0-9]+)", re.sub(r"<style>.*?</style>", "<style>", html, flags=re.DOTALL)))
 
 
 def cells_of(html, read=plain):
-    """Of each row of the bodies of all tables: its cells as text."""
+    """Return the cells, as text, of each row in the bodies of all tables."""
     rows = re.findall(r"<tr.*?</tr>", "".join(re.findall(r"<tbody>.*?</tbody>", html)))
     return [[read(cell) for cell in re.findall(r"<td.*?</td>", row)] for row in rows]
 
@@ -105,10 +105,10 @@ def legend_of(html, read=plain):
 
 
 def bars_of(html):
-    """How full each bar is, in per cent."""
+    """Return how full each bar is, in per cent."""
     return [int(width) for width in re.findall(r"width:(\d+)%;background:#3b8ed0", html)]
 
 
 def grounds_of(html):
-    """Opacities of the blue grounds, 0 to 255."""
+    """Return the opacities of the blue backgrounds, 0 to 255."""
     return [int(depth, 16) for depth in re.findall(r"background:#3b8ed0([0-9a-f]{2})", html)]

@@ -1,5 +1,4 @@
-"""Choosing items and leafing through them: which are chosen, how many, what each list says, and what is not
-lost."""
+"""Filtering and browsing items: which pass, how many, what each list shows, and that no choice is lost."""
 
 from dataclasses import replace
 
@@ -70,7 +69,7 @@ def listed(browser):
 
 
 def shown(browser, texts=MADE["question"][2]):
-    """Number of the item in sight; None = none."""
+    """Return the index of the item that is shown; None = none."""
     numbers = [number for number, text in enumerate(texts) if text in reads.words_of(browser.view.value)]
     assert len(numbers) <= 1
     return numbers[0] if numbers else None
@@ -325,7 +324,7 @@ def test_the_system_beside():
 
 
 def heading(browser):
-    """The word of which occurrences are shown, None = none are."""
+    """Return the word whose occurrences are shown; None = none."""
     open_at_once = browser.view.value.partition('<div class="cdlm-o ')[0]
     _, has_one, rest = open_at_once.partition('<bdi style="font-weight:600;overflow-wrap:anywhere">')
     return rest.partition("<")[0] if has_one else None

@@ -144,7 +144,7 @@ def test_densities_hold_all_their_mass_between_0_and_100(pairs):
 
 
 def test_a_density_by_hand():
-    """One rank at the upper end: half a Gaussian of the least width, doubled by its mirror image."""
+    """One rank at the upper end: half a Gaussian of the least bandwidth, doubled by its mirror image."""
     expected = 2 * np.exp(-0.5 * ((np.arange(101) - 100) / 2.5) ** 2) / (2.5 * np.sqrt(2 * np.pi))
     np.testing.assert_allclose(density(np.array([100.0, 100.0])), expected, atol=1e-4)
     assert density(np.array([20.0, 20.0, 20.0])).argmax() == 20

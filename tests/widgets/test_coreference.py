@@ -32,7 +32,7 @@ def cluster(name, *members):
 
 
 def cards(*clusters):
-    """HTML of each card, without the stylesheet."""
+    """Return the HTML of each card, without the stylesheet."""
     body = re.sub(r"<style>.*?</style>", "", clusters_html(clusters), flags=re.DOTALL)
     return body.split('<div class="cdlm-card"')[1:]
 
@@ -125,7 +125,7 @@ def pair(score, first="A", second="B", *, text="w"):
 
 
 def sections(merged, split=(), threshold=0.5):
-    """The merged part and the split part, as HTML."""
+    """Return the parts with merged and with split pairs, as HTML."""
     html = coreference.errors_html(merged, split, threshold=threshold)
     return re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL).split(">Split")
 
@@ -200,7 +200,7 @@ FIGURE = drawn("FVFF")
 
 
 def branches(figure):
-    """(colour, corners) of each elbow."""
+    """Return (colour, corners) of each elbow of the dendrogram."""
     elbows = []
     for trace in figure.data:
         if trace.mode == "lines":

@@ -30,7 +30,7 @@ FLORENCE = (
 
 
 def read(words, gold, predicted, occurrences=None):
-    """A sentence from words and tags separated by spaces; `occurrences` by number of the word."""
+    """Make a sentence of words and tags separated by spaces; `occurrences`: word's index -> occurrences."""
     golds = [None] * len(words.split()) if gold is None else gold.split()
     columns = zip(words.split(), golds, predicted.split(), strict=True)
     words = tuple(
@@ -58,12 +58,12 @@ NOTHING = read("a b", "O O", "O O")
 
 
 def sentence(html):
-    """HTML of the sentence itself."""
+    """Return the HTML of the sentence itself."""
     return re.search(r'<div style="font-size:15\.5px[^>]*>(.*?)</div>', html)[1]
 
 
 def rows(html):
-    """Of each occurrence: where it is, its weight, how full the bar is, its sentence, and what is bold."""
+    """Return for each occurrence: its place, its weight, how full the bar is, its sentence, the bold text."""
     cells = []
     for row in re.findall(r"<tr><td.*?</tr>", html):
         where, weight, text = re.findall(r"<td.*?</td>", row)

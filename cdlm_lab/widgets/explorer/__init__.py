@@ -1,4 +1,4 @@
-"""The cross-document explorer: documents side by side, shaded by where a model looks from chosen words."""
+"""The cross-document explorer: documents side by side, shaded by a model's attention for chosen words."""
 
 from cdlm_lab.widgets.explorer.content import Choices, Content, Example, Opened
 from cdlm_lab.widgets.explorer.records import Panel, Prediction, Selection, ShownDocument

@@ -1,11 +1,11 @@
-"""bertviz's head view and model view of a few tokens, offline and with every token shown as text.
+"""bertviz's head view and model view of a few tokens, without network access and with tokens shown as text.
 
 bertviz fetches d3, jQuery and require.js from the network when it draws, and pastes the tokens into a script.
-Here its own drawing code runs in a frame with a copy of the libraries (see vendor/README.md), and two lines
-stand in for require.js. The tokens never pass through bertviz's HTML: it is given placeholders, and the text
-is put into its data afterwards, escaped. The frame has an origin of its own, no network, and runs only the
-scripts whose checksums it names. A view is static HTML: it survives saving and exporting, but JupyterLab
-leaves frames out of notebooks that are not trusted.
+Here bertviz's drawing code runs in an iframe with a copy of the libraries (see vendor/README.md), and two
+lines replace require.js. The tokens never pass through bertviz's HTML: bertviz receives placeholders, and the
+text is put into its data afterwards, escaped. The iframe has an origin of its own and no network, and runs
+only the scripts whose checksums its policy lists. A view is static HTML: it survives saving and exporting,
+but JupyterLab removes iframes from notebooks that are not trusted.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from cdlm_lab.widgets.html import FRAME, LIGHT_ARROWS, STILL_POLICY, muted, visi
 VENDOR = Path(__file__).with_name("vendor")
 LIBRARIES = ("jquery-3.7.1.slim.min.js", "d3-5.16.0.min.js")
 SUPPORTED = "bertviz>=1.4,<2"  # as in pyproject.toml
-# bertviz calls `requirejs([names], draw)`, nothing else of require.js.
+# Of require.js, bertviz calls nothing but `requirejs([names], draw)`.
 INSTEAD_OF_REQUIRE = (
     "var libraries={jquery:window.jQuery,d3:window.d3};"
     "var requirejs=(names,draw)=>draw(...names.map(name=>libraries[name]));"
 )
-LEAST_COLUMNS = 8  # of the model view, which makes few heads as large as the page
-MOST_TOKENS = {"head": 64, "model": 48}  # in all
-LONGEST = {"head": 24, "model": 12}  # columns of a token's text
+LEAST_COLUMNS = 8  # of the model view, which would draw a small number of heads as large as the page
+MOST_TOKENS = {"head": 64, "model": 48}  # view -> most query and key tokens together
+LONGEST = {"head": 24, "model": 12}  # view -> greatest width of a token's text, in columns
 _HOW = {
     "head": "One colour per head: click a square to switch its head off or on, double-click to see it alone. "
     "Point at a token to see only its lines.",
     "model": "One small picture per layer and head: click it to read the tokens.",
 }
-# What bertviz returns up to its data: [script of require.js] [page] [require.config] [code up to the data].
+# bertviz's output up to its data: [script of require.js] [page] [require.config] [code up to the data].
 _BEFORE_DATA = re.compile(
     r'\A\s*<script src="[^"]*"></script>(?P<page>.*?)<script type="text/javascript">'
     r"(?P<notice>.*?)require\.config\(\{.*?\}\);\s*"
     r"(?P<code>requirejs\(\['jquery', 'd3'\],.*?const params = )",
     re.DOTALL,
 )
-# bertviz draws on white: where the notebook is dark the picture is turned round, its hues are kept.
+# bertviz draws on white: in a dark notebook the picture's brightness is inverted and its hues are kept.
 _DARK = (
     "<style>[data-jp-theme-light=false] .cdlm-bertviz iframe,.vscode-dark .cdlm-bertviz iframe"
     "{filter:invert(0.93) hue-rotate(180deg)}</style>"
 ) + LIGHT_ARROWS
-# The head view ends left-hand tokens at 102 pixels and has no room for longer ones: the picture moves right.
+# The head view's left-hand tokens end at 102 pixels, too little for long ones: the picture is moved right.
 _STYLE = """
 :root{color-scheme:light}
 body{margin:8px;background:#fff;color:#000;font:13px 'Helvetica Neue',Helvetica,Arial,sans-serif}
@@ -64,15 +64,15 @@ _POLICY = f"{STILL_POLICY}; base-uri 'none'; form-action 'none'"
 def bertviz_html(
     attention: np.ndarray, *, query_tokens: Sequence[str], key_tokens: Sequence[str], view: str = "head"
 ) -> str:
-    """One of bertviz's two views as HTML that needs nothing else.
+    """Return one of bertviz's two views as self-contained HTML.
 
-    Between two sentences the weights are small, for each token shares 1 among its whole text: all lines are
-    drawn stronger by one factor, so that the largest is opaque, and the caption says by which.
+    Weights between two sentences are small, as each token distributes a total of 1 over the whole text. All
+    lines are therefore scaled by one factor that makes the largest opaque; the caption states the factor.
 
-    `attention` is (layer, head, query, key), from 0 to 1; the tokens that look, as untrusted texts, stand on
-    the left, those looked at on the right. `view`: `head`, one layer at a time with all heads on top of each
-    other; or `model`, all layers and heads side by side. A ModuleNotFoundError says how to install bertviz, a
-    RuntimeError that its release writes views in another way."""
+    `attention`: (layer, head, query, key), in [0, 1]. Query tokens are drawn on the left and key tokens on
+    the right, both as untrusted texts. `view`: `head` shows one layer at a time with all heads on top of each
+    other, `model` all layers and heads side by side. Raises ModuleNotFoundError, which says how to install
+    bertviz, and RuntimeError if the installed release writes its views in an unknown format."""
     if view not in MOST_TOKENS:
         raise ValueError(f"view is {view!r}; it must be {' or '.join(map(repr, MOST_TOKENS))}")
     texts = [list(query_tokens), list(key_tokens)]
@@ -95,7 +95,7 @@ def bertviz_html(
 
 
 def _checked(attention: np.ndarray, texts: list[list[str]], view: str) -> np.ndarray:
-    """`attention` in double precision, in which rounded numbers are written with the fewest digits."""
+    """Check shape, range and size; return float64, in which rounded numbers are written with few digits."""
     weights = np.asarray(attention, dtype=np.float64)
     counts = [len(tokens) for tokens in texts]
     if weights.ndim != 4 or list(weights.shape[2:]) != counts:
@@ -114,7 +114,7 @@ def _checked(attention: np.ndarray, texts: list[list[str]], view: str) -> np.nda
 
 
 def _drawn(weights: np.ndarray, texts: list[list[str]], view: str) -> tuple[str, list[str]]:
-    """bertviz's page, and in order the scripts that draw in it."""
+    """Return the HTML of bertviz's page, and the scripts that draw in it in the order in which they run."""
     written = _written_by_bertviz(weights, view)
     match = _BEFORE_DATA.match(written)
     if match is None:
@@ -129,19 +129,19 @@ def _drawn(weights: np.ndarray, texts: list[list[str]], view: str) -> tuple[str,
         raise _unknown_release(f"its data has another form ({error!r})") from error
     for side, tokens in zip(("left_text", "right_text"), texts, strict=True):
         shown[side] = [_label(text, LONGEST[view]) for text in tokens]
-    data["root_div_id"] = "bertviz"  # bertviz draws a new name each time; alone in a frame it needs none
-    for numbered in {"include_layers", "include_heads"} & set(data):  # bertviz counts from 0, people from 1
+    data["root_div_id"] = "bertviz"  # bertviz's random id is not needed by a view alone in an iframe
+    for numbered in {"include_layers", "include_heads"} & set(data):  # bertviz counts from 0, users from 1
         data[numbered] = [number + 1 for number in data[numbered]]
     if data.get("layer") is not None:
         data["layer"] += 1
     if "total_heads" in data:
         data["total_heads"] = max(data["total_heads"], LEAST_COLUMNS)
     page = match["page"].replace(name, data["root_div_id"])
-    # The data stands once more in a comment, to the end of the line.
+    # bertviz repeats the data in a comment, which is skipped up to the end of the line.
     code, closing, _ = written[end:].partition("\n")[2].rpartition("</script>")
     if not closing:
         raise _unknown_release("its script does not end")
-    # JSON that is JavaScript too and holds no character of HTML.
+    # Escaped, so that the JSON is valid JavaScript too and contains no characters that HTML interprets.
     text = json.dumps(data, separators=(",", ":"))
     text = re.sub("[<>&]", lambda character: f"\\u{ord(character[0]):04x}", text)
     libraries = [(VENDOR / name).read_text(encoding="utf-8") for name in LIBRARIES]
@@ -149,7 +149,7 @@ def _drawn(weights: np.ndarray, texts: list[list[str]], view: str) -> tuple[str,
 
 
 def _written_by_bertviz(weights: np.ndarray, view: str) -> str:
-    """What bertviz returns for these weights and as many placeholders as there are tokens."""
+    """Return bertviz's HTML for these weights, with a placeholder for each token."""
     try:
         import bertviz
         import bertviz.util
@@ -160,11 +160,11 @@ def _written_by_bertviz(weights: np.ndarray, view: str) -> str:
         raise ModuleNotFoundError(f"this view needs bertviz; {remedy}", name="bertviz") from None
     left, right = (["?"] * count for count in weights.shape[2:])
     options: dict[str, Any] = {"display_mode": "light"}
-    if view == "head":  # opens on the layer that gives these tokens most
+    if view == "head":  # open on the first layer within 5% of the largest total weight
         of_layers = weights.sum((1, 2, 3))
         options = {"layer": int((of_layers >= 0.95 * of_layers.max()).argmax())}
     try:
-        # bertviz takes tensors, not arrays; its own torch makes them, so this module needs none
+        # bertviz needs tensors: they are made by the torch that it imports, so this module imports none
         options["cross_attention"] = [bertviz.util.torch.from_numpy(layer[None]) for layer in weights]
         draw = getattr(bertviz, f"{view}_view")
         return draw(decoder_tokens=left, encoder_tokens=right, **options, html_action="return").data
@@ -180,7 +180,7 @@ def _unknown_release(what: str) -> RuntimeError:
 
 
 def _label(text: str, longest: int) -> str:
-    """A token as it is shown: without control characters, never empty, `longest` columns at most."""
+    """Return a token's label: without control characters, never empty, at most `longest` columns wide."""
     bare = text.strip()
     if not bare:
         return "".join("\u23ce" if one == "\n" else "\u2423" for one in text[:longest]) or "\u2205"
@@ -194,11 +194,11 @@ def _label(text: str, longest: int) -> str:
 
 
 def _height(weights: np.ndarray, view: str) -> int:
-    """Pixels that bertviz's picture needs, by the constants of its drawing code, with what is around it."""
+    """Height of the iframe in pixels, from constants in bertviz's drawing code, with space around it."""
     layers, heads, *sides = weights.shape
     if view == "head":
         needed = max(sides) * 22.5 + 30 + 24  # tokens, coloured squares, choice of the layer
     else:
         thumbnails = layers * (max(sides) * 84 / max(heads, LEAST_COLUMNS) + 10) + 38
-        needed = max(thumbnails, max(sides) * 18 + 55)  # or the one picture that is open
+        needed = max(thumbnails, max(sides) * 18 + 55)  # or the one picture that a click has enlarged
     return round(needed) + 44

@@ -1,4 +1,4 @@
-"""What the explorer shows, documents and the models that read them, and what it can open next."""
+"""Content of the explorer: documents, the models that read them, and what the user can open next."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ import numpy as np
 from cdlm_lab.widgets.explorer.records import Panel, Selection, ShownDocument
 from cdlm_lab.widgets.html import visible
 
-OWN = ""  # in place of an example: a text of one's own
-LONGEST_TEXT = 200_000  # characters that a box may send
+OWN = ""  # in place of the key of an example: a text of the user's own
+LONGEST_TEXT = 200_000  # most characters that are accepted from the text box
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Content:
-    """Documents, models, and the functions that answer what is chosen in them.
+    """Documents, models, and the functions that compute the answer to a selection in them.
 
     Args:
-        documents: what is shown.
+        documents: the documents to show.
         models: names of the models, in the order of their panels.
-        layers, heads: of the models; the smallest of each, so that all of them have what can be chosen.
-        answer: called with what was chosen; gives the panels in the order of `models`. It may raise
-            ValueError with a line for the person.
-        overview: called once, when the overview is first shown, with a function that takes a line to show
-            meanwhile; gives for each model (sentences, sentences): how much sentence i has to do with j.
-            None = there is no overview.
-        predicts: True = words can be hidden, and the panels bring predictions.
-        selection: at first; None = nothing chosen yet, the last layer.
-        note: a line on what is shown, and what is not.
-        opened: by what it was opened; None = nothing else can be.
+        layers, heads: how many can be chosen: the minimum over the models, so that each model has them.
+        answer: called with the selection; returns one panel per model, in the order of `models`. It may
+            raise ValueError, whose one-line message is shown to the user.
+        overview: called once, when the overview is first shown, with a callback that displays a line of
+            progress; returns for each model (sentences, sentences): how strongly sentence i and j are
+            related. None = there is no overview.
+        predicts: True = words can be masked, and the panels contain predictions for them.
+        selection: the initial selection; None = no words are chosen yet, and the layer is the last.
+        note: one line on what is shown and what is not.
+        opened: the request that this content answers; None = the user cannot open anything else.
     """
 
     documents: Sequence[ShownDocument]
@@ -47,11 +47,11 @@ class Content:
 
     @property
     def first_selection(self) -> Selection:
-        """What is chosen at first."""
+        """The initial selection; by default no words, in the last layer."""
         return self.selection or Selection(layer=self.layers - 1)
 
     def options(self) -> dict[str, Any]:
-        """As JSON, what the controls offer."""
+        """Return what the browser's controls offer, as a JSON-compatible dictionary."""
         values = {"models": list(map(visible, self.models)), "layers": self.layers, "heads": self.heads}
         values |= {"predicts": self.predicts, "overview": self.overview is not None}
         return values | {"exports": True, "note": visible(self.note)}
@@ -59,22 +59,22 @@ class Content:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """What a person opens: an example, or some of its documents, or own text; and one or two models."""
+    """A user's request: an example, or some of its documents, or a text; to be read by one or two models."""
 
-    example: str  # key; OWN = `text`
-    documents: tuple[str, ...] = ()  # keys of documents of the example; () = those it begins with
+    example: str  # key of the example; OWN = the user's own `text`
+    documents: tuple[str, ...] = ()  # keys of documents of the example; () = those it shows at first
     text: str = ""
-    models: tuple[str, ...]  # keys
+    models: tuple[str, ...]  # keys of the models
 
     def for_browser(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the fields as a JSON-compatible dictionary."""
         values = asdict(self)
         return values | {name: list(values[name]) for name in ("documents", "models")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """Documents that belong together."""
+    """Related documents that can be opened together."""
 
     key: str
     label: str
@@ -83,14 +83,14 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Choices:
-    """What can be opened; `open` may raise ValueError with a line for the person."""
+    """What the user can open. `open` may raise ValueError, whose one-line message is shown to the user."""
 
     examples: Sequence[Example]
     models: Mapping[str, str]  # key -> label
     open: Callable[[Opened], Content]
 
     def for_browser(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the lists of examples and of models as a JSON-compatible dictionary."""
 
         def pairs(named: Mapping[str, str]) -> list[list[str]]:
             return [[key, visible(label)] for key, label in named.items()]
@@ -99,7 +99,7 @@ class Choices:
         return {"examples": examples, "models": pairs(self.models)}
 
     def checked(self, values: Mapping[str, Any]) -> Opened:
-        """Read what a browser sent; a ValueError for anything that there is not."""
+        """Parse a request from the browser. ValueError: unknown keys, not 1 or 2 models, too long a text."""
         example, text = str(values.get("example", OWN)), str(values.get("text", ""))
         known = {one.key: one for one in self.examples}
         models, documents = (

@@ -1,4 +1,4 @@
-"""What the explorer shows and what a person chooses in it: arrays and strings, checked where they come in."""
+"""Data of the explorer, and the user's selection in it: arrays and strings, checked where they come in."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 
 from cdlm_lab.widgets.html import gap_between, visible
 
-Place = tuple[int, int, int]  # number of the document, half-open span of its words
-Edit = tuple[int, int, str]  # number of the document, its word, what stands there instead
+Place = tuple[int, int, int]  # index of a document, start and end of a half-open span of its words
+Edit = tuple[int, int, str]  # index of a document, index of a word in it, the text that replaces the word
 LONGEST_EDIT = 60  # characters
 Direction = Literal["both", "from", "to"]
 Reduction = Literal["mean", "max"]
@@ -22,12 +22,12 @@ Reduction = Literal["mean", "max"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownDocument:
-    """A document as words (untrusted text)."""
+    """A document to show, as a sequence of words (untrusted text)."""
 
-    name: str  # above its column
-    words: tuple[str, ...]  # words and punctuation
-    sentences: tuple[tuple[int, int], ...]  # half-open spans of words that follow each other and cover all
-    # (start, end, label): a half-open span of words and whose mention it is ("" = unknown).
+    name: str  # shown above its column
+    words: tuple[str, ...]  # words and punctuation marks
+    sentences: tuple[tuple[int, int], ...]  # half-open spans of words: consecutive, and covering all words
+    # (start, end, label): a half-open span of words, and the label of its coreference cluster ("" = unknown).
     mentions: tuple[tuple[int, int, str], ...] = ()
 
     def __post_init__(self) -> None:
@@ -42,16 +42,16 @@ class ShownDocument:
 
     @property
     def counts(self) -> np.ndarray:
-        """bool (words,), True = a word, False = punctuation, which is not ranked."""
+        """bool (words,): True = a word, False = punctuation, which gets no percentile rank."""
         return np.array([any(map(str.isalnum, word)) for word in self.words])
 
     @property
     def gaps(self) -> list[bool]:
-        """(words,), True = print has a space before the word."""
+        """For each word, True = a space is printed before it."""
         return [False, *(bool(gap_between(*map(visible, pair))) for pair in pairwise(self.words))]
 
     def edited(self, number: int, edits: Sequence[Edit]) -> ShownDocument:
-        """With the edits of the document of that number."""
+        """Return a copy with those edits applied that are meant for the document of index `number`."""
         words = list(self.words)
         for document, word, text in edits:
             if document == number:
@@ -59,37 +59,37 @@ class ShownDocument:
         return replace(self, words=tuple(words))
 
     def for_browser(self) -> dict[str, Any]:
-        """As JSON, with what is known of each word."""
+        """Return a JSON-compatible dictionary; `gaps` and `counts` are strings with 0 or 1 for each word."""
         flags = {"gaps": self.gaps, "counts": self.counts}
         return as_json(self) | {name: "".join(str(int(one)) for one in of) for name, of in flags.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What a person chose."""
+    """The user's choices in the explorer."""
 
-    source: Place | None = None  # words that are looked from; None = none yet
-    target: Place | None = None  # words whose rank is wanted
-    source_global: bool = True  # True = the source attends globally, as in the paper's analysis
-    extra_global: tuple[Place, ...] = ()  # other spans that attend globally
-    masked: tuple[Place, ...] = ()  # spans hidden from the model, for it to predict
-    layer: int = 0  # from 0
-    heads: tuple[int, ...] | None = None  # numbers of heads; None = all
-    direction: Direction = "both"  # `from` = what the source gives, `to` = what it receives, `both` = the sum
-    reduce: Reduction = "mean"  # heads, and the subwords of a word: their mean, or the largest
-    edits: tuple[Edit, ...] = ()  # words that are rewritten; the answer is of the text before them, too
-    gradients: bool = False  # True = what the prediction of the last hidden span rests on is wanted
+    source: Place | None = None  # words S whose attention to or from others is shown; None = not chosen yet
+    target: Place | None = None  # words whose percentile rank is shown; None = none
+    source_global: bool = True  # True = the source has global attention, as in the CDLM paper's analysis
+    extra_global: tuple[Place, ...] = ()  # other spans with global attention
+    masked: tuple[Place, ...] = ()  # spans that are masked, for the model to predict
+    layer: int = 0  # index of the layer, from 0
+    heads: tuple[int, ...] | None = None  # indices of heads, from 0; None = all
+    direction: Direction = "both"  # `from` = attention from the source, `to` = to the source, `both` = sum
+    reduce: Reduction = "mean"  # how heads, and the subwords of a word, are combined: mean or maximum
+    edits: tuple[Edit, ...] = ()  # words to replace; the answer then also covers the text without edits
+    gradients: bool = False  # True = also attribute the prediction of the last masked span to the words
 
     def for_browser(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the fields as a JSON-compatible dictionary."""
         return json.loads(json.dumps(asdict(self)))
 
     @classmethod
     def from_browser(
         cls, values: Mapping[str, Any], *, sizes: Sequence[int], layers: int, heads: int
     ) -> Selection:
-        """Read what a browser sent, for documents of so many words (`sizes`) and models of so many layers and
-        heads; a ValueError for anything that they do not have."""
+        """Parse a selection sent by the browser. `sizes`: words of each document; `layers`, `heads`: how many
+        the models have. Raises ValueError for words, layers, heads or options that do not exist."""
 
         def place(value: Any) -> Place | None:
             if value is None:
@@ -131,44 +131,44 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What a model predicts for hidden words."""
+    """A model's prediction for a masked span."""
 
-    span: Place  # the words
-    truth_probability: float  # of what really stands there, as one word
-    top: tuple[tuple[str, float], ...]  # (text, probability), most likely first; whole words
-    pieces: int = 1  # how many tokens are hidden
+    span: Place  # the masked words
+    truth_probability: float  # of the original text, as one word: the product over its tokens
+    top: tuple[tuple[str, float], ...]  # (whole word, probability), most likely first
+    pieces: int = 1  # number of masked tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Attributed:
-    """What a prediction rests on: an attribution for each word, in natural logarithms, above 0 = it speaks
-    for what really stands there."""
+    """Attribution of a prediction to the words of the text, in nats: above 0, a word makes the original text
+    of the masked span more likely."""
 
-    span: Place  # the hidden words
-    words: np.ndarray  # (words of all documents,)
-    output: float  # logarithm of the probability of the hidden words
-    baseline: float  # the same with all other words hidden, too
-    total: float  # of `words`
+    span: Place  # the masked words
+    words: np.ndarray  # (words of all documents,), the attribution of each word
+    output: float  # natural logarithm of the probability of the masked words
+    baseline: float  # the same when all other words are masked as well
+    total: float  # sum of `words`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Panel:
-    """The answer of one model."""
+    """The answer of one model to a selection."""
 
     name: str  # of the model
-    scores: np.ndarray  # (words of all documents,), s(i|S) of each word
-    ranks: np.ndarray  # (words,), percentile rank of each among the words of its document, 0 to 100
-    reach: np.ndarray  # bool (words,), True = can carry weight to or from the source
+    scores: np.ndarray  # (words of all documents,), attention score s(i|S) of each word i for the source S
+    ranks: np.ndarray  # (words,), percentile rank of each score among the words of its document, 0 to 100
+    reach: np.ndarray  # bool (words,), True = attention to or from the source is possible
     read: np.ndarray  # bool (words,), True = in the text that the model reads, False = did not fit
     target_rank: float | None = None  # percentile rank of the target; None = no target
-    predictions: tuple[Prediction, ...] = ()  # one for each hidden span
-    attributed: Attributed | None = None  # None = not wanted, or nothing is hidden
-    before: Panel | None = None  # of the text before the edits; None = there are none
+    predictions: tuple[Prediction, ...] = ()  # one for each masked span
+    attributed: Attributed | None = None  # None = not requested, or nothing is masked
+    before: Panel | None = None  # the answer for the text without the edits; None = there are no edits
 
 
 def as_json(value: Any) -> Any:
-    """A record as JSON: arrays are base64 of little-endian float32, of flags bytes; invisible and
-    direction-turning characters are made visible."""
+    """Return a record as JSON-compatible values. Arrays become base64 of little-endian float32, Boolean ones
+    of bytes; control characters and those that change the text direction are replaced by visible ones."""
     if is_dataclass(value):
         return {one.name: as_json(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, np.ndarray):
@@ -179,5 +179,5 @@ def as_json(value: Any) -> Any:
 
 
 def packed(values: np.ndarray, dtype: str = "<f4") -> str:
-    """Numbers as base64 of little-endian float32, or of another type, row by row."""
+    """Return an array in row-major order as base64 of little-endian float32, or of another `dtype`."""
     return base64.b64encode(np.ascontiguousarray(values, dtype=dtype).tobytes()).decode("ascii")

@@ -1,7 +1,7 @@
-"""The explorer where no script runs, as in an untrusted notebook, a converted one, or on GitHub: plain HTML.
+"""The explorer as plain HTML, for places where no script runs: untrusted or converted notebooks, and GitHub.
 
-GitHub takes out the styles that JupyterLab leaves, so what is chosen, compared and strongest is also said in
-words. Words that look alike and stand together share one element, so that long documents stay small."""
+GitHub removes styles that JupyterLab keeps, so the chosen, compared and strongest words are also named in
+text. Adjacent words of the same look share one element, so that long documents stay small."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import numpy as np
 from cdlm_lab.widgets.explorer.records import Panel, Place, Prediction, Selection, ShownDocument
 from cdlm_lab.widgets.html import FRAME, MUTED, counted, div, escaped, joined, muted, shortened, span
 
-# As drawing.js has them, so that a word looks the same as in the explorer.
+# The same values as in drawing.js, so that a word looks the same as in the explorer.
 STRONGEST, FIRST_SHADED, STEEPNESS, FAINTEST = 0.72, 80, 1.4, 0.005
 SHADE = "59,142,208"
 
-# As explorer.css has them.
+# The same styles as in explorer.css.
 SOURCE = "border:2px solid #e69f00;border-radius:3px;background-color:rgba(230,159,0,0.45)"
 TARGET = "border:2px solid #009e73;border-radius:3px"
 GLOBAL = "border-bottom:2px dashed #cc79a7"
@@ -26,32 +26,32 @@ MASKED = "text-decoration:line-through"
 UNREACHED = "opacity:0.42"
 MENTION = '<u style="text-decoration:none;border-bottom:2px solid rgba(128,128,128,0.45)">'
 
-NAMED = 8  # strongest words that are named: as many as the explorer draws curves to
+NAMED = 8  # how many of the strongest words are named: as many as the explorer draws curves to
 _LABEL = f"font-size:9px;vertical-align:super;line-height:0;{MUTED}"
 _COLUMN = f"{FRAME};padding:6px 12px;vertical-align:top;text-align:left;white-space:normal;line-height:1.6"
-_NARROWEST = 240  # pixels of a column
+_NARROWEST = 240  # least width of a column, in pixels
 _HINT = (
     "This picture stands still. To choose words, run the notebook, or open the page that <i>save as page</i> "
     "in the explorer writes."
 )
 
-Layer = list[tuple[str, str, int]]  # what goes before and after each word; equal neighbours share it
+Layer = list[tuple[str, str, int]]  # (start tag, end tag, group) of each word; equal neighbours share tags
 _PLAIN = ("", "", -1)
 
 
 def shade(rank: float) -> str:
-    """The style of a word of that percentile rank; "" = it stays as it is."""
+    """Return the CSS that shades a word of this percentile rank; "" if the rank is too low for a shade."""
     opacity = 0.0 if rank <= FIRST_SHADED else STRONGEST * ((rank - FIRST_SHADED) / 20) ** STEEPNESS
     return f"background-color:rgba({SHADE},{fixed(opacity, 3)})" if opacity > FAINTEST else ""
 
 
 def fixed(value: float, digits: int) -> str:
-    """A number as JavaScript's toFixed writes it: a tie goes up."""
+    """Write a number as JavaScript's toFixed does, which rounds ties up."""
     return str(Decimal(float(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
 
 
 def isolated(text: str) -> str:
-    """Untrusted text that does not turn the direction of what stands around it."""
+    """Return untrusted text as HTML that cannot change the text direction of what surrounds it."""
     return f'<span dir="auto">{escaped(text)}</span>'
 
 
@@ -67,8 +67,8 @@ def still_html(
     layers: int,
     title: str,
 ) -> str:
-    """What the explorer shows of a selection, as one block of HTML. `title` is untrusted; `panels` are the
-    answer to it, of each model; empty = there is none."""
+    """Return what the explorer shows for a selection, as one block of HTML. `title` is untrusted text;
+    `panels`: the answer of each model to the selection; empty = there is no answer."""
     before = documents
     documents = [one.edited(number, selection.edits) for number, one in enumerate(documents)]
     still = _Still(documents, selection)
@@ -79,15 +79,15 @@ def still_html(
 
 
 class _Still:
-    """The documents and what is chosen in them, as HTML."""
+    """Renders the documents, and the user's selection in them, as HTML."""
 
     def __init__(self, documents: Sequence[ShownDocument], selection: Selection) -> None:
         self.documents, self.selection = documents, selection
-        # Number of the first word of each document among all words; at the end, of all words.
+        # Index of each document's first word among all words; the last entry is the number of all words.
         self.firsts = np.cumsum([0, *(len(document.words) for document in documents)])
 
     def text(self, place: Place) -> str:
-        """The words of a span, cut if they are many."""
+        """Return the words of a span, shortened to 60 characters."""
         number, start, end = place
         return isolated(shortened(joined(self.documents[number].words[start:end]), 60))
 
@@ -98,7 +98,7 @@ class _Still:
         return isolated(shortened(self.documents[number].name, 60))
 
     def lead(self, panels: Sequence[Panel], layers: int) -> str:
-        """What is seen, in a line."""
+        """Return one line that says what is shown."""
         selection = self.selection
         if selection.source is None:
             how = "in a running notebook, click a word, or drag over several"
@@ -119,7 +119,7 @@ class _Still:
         return ", ".join(facts)
 
     def legend(self, *, shaded: bool) -> str:
-        """What the frames, lines and shades mean that are there."""
+        """Explain the frames, lines and shades that occur in this view."""
         keys, selection = [], self.selection
         frames = ((selection.source, SOURCE, "chosen"), (selection.target, TARGET, "compared"))
         for place, style, what in frames:
@@ -137,14 +137,14 @@ class _Still:
         return div(muted(" &emsp; ".join(keys)), "margin:2px 0 8px")
 
     def rewritten(self, before: Sequence[ShownDocument]) -> Iterator[str]:
-        """A line for each edit."""
+        """Yield one line for each edit, with the new word and the original one."""
         for number, word, _ in self.selection.edits:
             old, new = isolated(before[number].words[word]), self.quoted((number, word, word + 1))
             yield div(f"{new} stands for \u201c{old}\u201d in {self.name(number)}", "font-size:12px")
 
     def panel(self, panel: Panel) -> str:
-        """The answer of one model: what became of the compared words, the strongest words elsewhere, why
-        words are muted, what is predicted, and the documents."""
+        """Return the answer of one model: the rank of the compared words, the strongest words of other
+        documents, why words are muted, the predictions, and the documents."""
         verdict, label = self.verdict(panel)
         parts = [div(f"<b>{isolated(panel.name)}</b>&ensp;{verdict}", "margin:8px 0 0")]
         if strongest := self.strongest_elsewhere(panel):
@@ -164,7 +164,7 @@ class _Still:
         return "".join([*parts, div(self.columns(panel, label), "margin-top:4px")])
 
     def verdict(self, panel: Panel) -> tuple[str, str]:
-        """What there is to say of the compared words, as a sentence and as a label."""
+        """Return the rank of the compared words, or why there is none, as a sentence and as a short label."""
         target, rank = self.selection.target, panel.target_rank
         if target is None or rank is None:
             return "", ""
@@ -179,7 +179,7 @@ class _Still:
         return f"{name} ranks above {share} of the words of its document", f"above {share}"
 
     def strongest_elsewhere(self, panel: Panel) -> list[str]:
-        """The strongest words of other documents than the source's, a text for each document."""
+        """Return the strongest words outside the document of the source, as one text per document."""
         ranked = np.concatenate([document.counts for document in self.documents]) & panel.reach
         own = self.selection.source[0]
         ranked[self.firsts[own] : self.firsts[own + 1]] = False
@@ -191,12 +191,12 @@ class _Still:
         return [f"{', '.join(texts)} in {self.name(d)}" for d, texts in words.items()]
 
     def prediction(self, one: Prediction) -> str:
-        """What a model predicts for hidden words."""
+        """Return a model's prediction for a masked span: the original's probability and the best guesses."""
         guesses = ", ".join(f"{isolated(text)} {_share(probability)}" for text, probability in one.top)
         return f"{self.quoted(one.span)} {_share(one.truth_probability)}; most likely {guesses}"
 
     def columns(self, panel: Panel | None, label: str = "") -> str:
-        """The documents beside each other, shaded by the answer of a model; `label` (HTML) at the target."""
+        """Return the documents side by side, shaded by a model's answer; `label` (HTML) marks the target."""
         cells = []
         for number, document in enumerate(self.documents):
             layers = (self.frames(number, label), _mentions(document), self.looks(number, panel))
@@ -214,7 +214,7 @@ class _Still:
         return div(f'<table style="{table}">{row}</table>', "overflow-x:auto")
 
     def frames(self, number: int, label: str) -> Layer:
-        """A frame around the source and the target."""
+        """Return the layer that draws a frame around the source and around the target."""
         layer = [_PLAIN] * len(self.documents[number].words)
         source, target = self.selection.source, self.selection.target
         for place, style, what in ((source, SOURCE, "chosen"), (target, TARGET, label or "compared")):
@@ -224,7 +224,7 @@ class _Still:
         return layer
 
     def looks(self, number: int, panel: Panel | None) -> Layer:
-        """How strong each word is, and what the model does with it."""
+        """Return the layer that shades words by rank and marks those unreachable, global or masked."""
 
         def words_of(places: Iterable[Place | None]) -> set[int]:
             return {word for p in places if p and p[0] == number for word in range(p[1], p[2])}
@@ -246,7 +246,7 @@ class _Still:
 
 
 def _mentions(document: ShownDocument) -> Layer:
-    """A line under each mention that is in no other one."""
+    """Return the layer that underlines each mention; of nested mentions only the outermost."""
     layer = [_PLAIN] * len(document.words)
     ordered = sorted(document.mentions, key=lambda mention: (mention[0], -mention[1]))
     for i, (start, end, _) in enumerate(ordered):
@@ -255,7 +255,7 @@ def _mentions(document: ShownDocument) -> Layer:
 
 
 def _nested(words: Sequence[int], layers: Sequence[Layer], texts: Sequence[str], gaps: Sequence[bool]) -> str:
-    """The words with their spaces, in the elements of the first layer, in them those of the next."""
+    """Return the words with their spaces as HTML; elements of each layer are nested in the one before."""
     if not layers:
         return "".join(f"{' ' * (i != words[0] and gaps[i])}{escaped(texts[i])}" for i in words)
     pieces = []

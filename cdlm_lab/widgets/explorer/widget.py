@@ -1,5 +1,5 @@
-"""The explorer in a notebook, as a page that needs no notebook, no kernel and no network, and as a picture of
-it."""
+"""The explorer as a notebook widget, as an HTML page that works without notebook, kernel and network, and as
+a picture of that page."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from cdlm_lab.widgets.html import STILL_POLICY, whole_page
 SCRIPTS = ("text", "drawing", "controls", "search", "guesses", "editing", "panel", "pointing", "saving")
 SCRIPTS += ("choosing", "main")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-WIDTH = 1300  # pixels of a picture
-MOST_STORED = 200  # answers that an exported page holds
+WIDTH = 1300  # width of a picture in pixels, before it is drawn at twice the resolution
+MOST_STORED = 200  # most answers that are kept, and that an exported page contains
 
 
 def _asset(name: str) -> str:
     return (files("cdlm_lab.widgets.explorer") / name).read_text(encoding="utf-8")
 
 
-# One file after the other; they know nothing of the notebook.
+# The scripts concatenated in this order; none of them depends on the notebook.
 SCRIPT = "\n".join(_asset(f"{name}.js") for name in SCRIPTS)
 STYLE = _asset("explorer.css")
 
 
 def page_html(stored: Mapping[str, Any], *, title: str, picture: bool = False) -> str:
-    """A self-contained page, whose policy lets nothing run but the explorer's own script (by its checksum)
-    and nothing be fetched.
+    """Return a self-contained page, whose content security policy allows no script but the explorer's own (by
+    its checksum) and no network access.
 
-    `stored` is what the widget would have: documents, options, selection, answer, answers, overview, view.
-    `picture`: True = without controls, and the page writes its height where `page_png` reads it."""
+    `stored`: the state that the widget would hold: documents, options, selection, answer, answers, overview,
+    view. `picture`: True = without controls, and with the page's height in an attribute for `page_png`."""
     code = f"{SCRIPT}\n{_asset('standalone.js')}\nrenderStored('stored');\n"
     if picture:
         code += "document.documentElement.dataset.height = document.body.scrollHeight;\n"
@@ -58,9 +58,9 @@ def page_html(stored: Mapping[str, Any], *, title: str, picture: bool = False) -
 
 
 def page_png(html: str, path: str | os.PathLike[str]) -> None:
-    """A picture of a page made with `picture=True`, WIDTH pixels wide, at twice the resolution, drawn by a
-    Chromium without a window; `BROWSER_PATH` may name the browser. A RuntimeError if there is none, or it
-    drew nothing."""
+    """Write a PNG of a page made with `picture=True`, WIDTH pixels wide, at twice the resolution. It is drawn
+    by a headless Chromium or Chrome, which the environment variable `BROWSER_PATH` may name. Raises
+    RuntimeError if no browser is found or it drew nothing."""
     browser = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         raise RuntimeError(
@@ -96,12 +96,12 @@ def _answer_json(panels: Sequence[Panel]) -> dict[str, Any]:
 
 
 class Explorer(anywidget.AnyWidget):
-    """Documents side by side; choose words, and see which words of the others go with them.
+    """Widget that shows documents side by side: the user chooses words and sees which others relate to them.
 
     Args:
-        content: documents and models at first.
-        choices: what else can be opened; None = nothing.
-        title: of exported pages.
+        content: the documents and models that are shown at first.
+        choices: what else the user can open; None = nothing.
+        title: title of exported pages.
     """
 
     _esm = f"{SCRIPT}\nexport default {{ render }};\n"
@@ -116,8 +116,8 @@ class Explorer(anywidget.AnyWidget):
     message = traitlets.Unicode().tag(sync=True)
     choices = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
     opened = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
-    refused = traitlets.Unicode().tag(sync=True)  # why what was to be opened last could not be
-    shown = traitlets.Int().tag(sync=True)  # goes up when there are other documents or models
+    refused = traitlets.Unicode().tag(sync=True)  # why the last request to open something failed
+    shown = traitlets.Int().tag(sync=True)  # increases by 1 whenever other documents or models are opened
 
     def __init__(
         self,
@@ -153,13 +153,13 @@ class Explorer(anywidget.AnyWidget):
             self.message = "opening\u2026"
             content = self._choices.open(opened)
         except ValueError as error:
-            with self.hold_sync():  # what is in sight stays
+            with self.hold_sync():  # the documents that are shown stay
                 self.opened, self.message, self.refused = self._last, "", str(error)
             return
         self._show(content)
 
     def _show(self, content: Content) -> None:
-        """Put other documents or models in place of what is there."""
+        """Replace the documents and models that are shown."""
         self.content, self._stored, self._last = content, {}, content.opened.for_browser()
         with self.hold_sync():
             self.opened, self.refused = self._last, ""
@@ -172,19 +172,19 @@ class Explorer(anywidget.AnyWidget):
 
     @property
     def chosen(self) -> Selection:
-        """What is chosen now; a ValueError if a browser sent what does not exist."""
+        """The current selection. Raises ValueError if the browser sent one that does not exist."""
         layers, heads = self.options["layers"], self.options["heads"]
         sizes = [len(document.words) for document in self.content.documents]
         return Selection.from_browser(self.selection, sizes=sizes, layers=layers, heads=heads)
 
     def choose(self, selection: Selection) -> None:
-        """Choose from Python, as a click does; errors are raised."""
+        """Select from Python, as a click in the browser does; unlike there, errors are raised."""
         self._reply(selection)
         self.set_trait("selection", selection.for_browser())
         self.view = "words"
 
     def html(self, *, picture: bool = False) -> str:
-        """A self-contained page: what is shown now, and what else was asked in this session."""
+        """Return a self-contained page with what is shown now and the other answers of this session."""
         stored = {
             "documents": self.documents,
             "options": {**self.options, "exports": False},
@@ -197,18 +197,18 @@ class Explorer(anywidget.AnyWidget):
         return page_html(stored, title=self.title, picture=picture)
 
     def save_html(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page."""
+        """Write the self-contained page to a file and return its path."""
         with replaced_file(Path(path)) as file:
             file.write(self.html())
         return Path(path)
 
     def save_png(self, path: str | os.PathLike[str]) -> Path:
-        """Write a picture of what is shown now, as `page_png` does."""
+        """Write a PNG of what is shown now, drawn by a headless browser, and return its path."""
         page_png(self.html(picture=True), path)
         return Path(path)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The widget, and for where no script runs what it shows at this moment."""
+        """Return the widget and, for places where no script runs, its current content as plain HTML."""
         data, metadata = super()._repr_mimebundle_(**kwargs)
         return {**data, "text/html": self._still()}, metadata
 

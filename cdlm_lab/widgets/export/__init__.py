@@ -1,1 +1,1 @@
-"""What one takes along from a notebook or a run: tables as text, figures as files."""
+"""Export of the results of a notebook or a run: tables as text, figures as files."""

@@ -1,6 +1,6 @@
-"""Figures as files. A run keeps the figures that its notebook shows, as plotly's JSON, in `figures/`; from
-there they become HTML that needs no network, and SVG and PNG, which kaleido draws with a Chrome or Chromium
-that is here."""
+"""Figures as files. A run keeps the figures that its notebook shows in `figures/`, as plotly's JSON. They can
+be exported as HTML that needs no network, and as SVG and PNG, which kaleido draws with the Chrome or Chromium
+of this machine."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from cdlm_lab.report import REPORT_FILE, Report, RunError, read_report
 from cdlm_lab.widgets.export.text import file_name
 from cdlm_lab.widgets.html import escaped
 
-FIGURES = "figures"  # in the folder of a run
-# The camera above a figure saves it as SVG, in any browser and offline.
+FIGURES = "figures"  # name of a folder in the folder of a run
+# The camera button above a figure saves it as SVG, in any browser and offline.
 CONFIG = {
     "displaylogo": False,
     "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
@@ -30,15 +30,15 @@ CONFIG = {
 }
 _DRAW = "for(const e of document.querySelectorAll('[data-figure]')){const f=JSON.parse(e.dataset.figure);"
 _DRAW += f"Plotly.newPlot(e,f.data,f.layout,{json.dumps(CONFIG | {'responsive': True})})}}"
-_WIDTH, _HEIGHT = 960, 420  # pixels, of figures that do not say
+_WIDTH, _HEIGHT = 960, 420  # pixels; the height is for figures that set none
 
 
 @cache
 def save_as_svg() -> None:
-    """From now on the camera above each figure of this process saves SVG."""
+    """Make the camera button above every later figure of this process save SVG."""
     if not {"jsonschema", "rfc3987_syntax"} & sys.modules.keys():
-        # With the first figure plotly loads jsonschema, and that, if it can, a grammar of web addresses which
-        # takes as long as plotly to load and which no figure needs.
+        # With the first figure plotly imports jsonschema, which imports, where installed, a grammar of URLs
+        # that no figure needs and that takes as long to load as plotly itself. It is hidden meanwhile.
         sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
         with suppress(ImportError):
             import_module("jsonschema")
@@ -50,7 +50,7 @@ def save_as_svg() -> None:
 
 
 def folder_of(report: Report) -> Path | None:
-    """The folder of the run that a report is of, if it is where the report says."""
+    """Return the folder of a report's run; None if that run is no longer where the report says."""
     folder = Path(report.parameters.get("run_folder") or os.devnull)
     try:
         same = (folder / REPORT_FILE).is_file() and read_report(folder).finished == report.finished
@@ -60,7 +60,7 @@ def folder_of(report: Report) -> Path | None:
 
 
 def keep_figure(folder: str | Path | None, name: str, figure: go.Figure) -> go.Figure:
-    """The figure; it is kept in the folder of the run, if that is there."""
+    """Save a figure as JSON in the folder of the run, if that exists, and return the figure."""
     if folder is not None and Path(folder).is_dir():
         file = Path(folder) / FIGURES / f"{file_name(name, otherwise='figure')}.json"
         file.parent.mkdir(exist_ok=True)
@@ -70,7 +70,7 @@ def keep_figure(folder: str | Path | None, name: str, figure: go.Figure) -> go.F
 
 
 def kept_figures(folder: Path) -> dict[str, go.Figure]:
-    """Name -> figure of a run. Raises RunError: a file holds something else."""
+    """Return the figures that a run has kept, by name. Raises RunError if a file holds no figure."""
     figures = {}
     for file in sorted((folder / FIGURES).glob("*.json")):
         try:
@@ -82,8 +82,8 @@ def kept_figures(folder: Path) -> dict[str, go.Figure]:
 
 
 def write_figures(figures: Mapping[str, go.Figure], folder: Path) -> str:
-    """`NAME.html` of each, with plotly's script once beside them, and `NAME.svg` and `NAME.png` where they
-    can be drawn; says in a line why they cannot, "" if all are there."""
+    """Write `NAME.html` for each figure, with one copy of plotly's script beside them, and `NAME.svg` and
+    `NAME.png` where they can be drawn. Return one line that says why they cannot; "" if all are written."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, figure in figures.items():
         figure.write_html(folder / f"{name}.html", include_plotlyjs="directory", config=CONFIG)
@@ -95,7 +95,7 @@ def write_figures(figures: Mapping[str, go.Figure], folder: Path) -> str:
     from kaleido.errors import BrowserFailedError, ChromeNotFoundError
 
     try:
-        # Without MathJax, which it would load from the network.
+        # Without MathJax, which kaleido would load from the network.
         kaleido.start_sync_server(mathjax=False, n=1, silence_warnings=True)
         for name, figure in figures.items():
             for suffix in ("svg", "png"):
@@ -110,7 +110,7 @@ def write_figures(figures: Mapping[str, go.Figure], folder: Path) -> str:
 
 
 def figure_html(name: str, figure: go.Figure) -> str:
-    """A figure in a page that ends with `figure_scripts`."""
+    """Return the element for a figure in a page that ends with the scripts of `figure_scripts`."""
     height = figure.layout.height or _HEIGHT
     figure.update_layout(width=None)
     data = escaped(figure.to_json())
@@ -118,7 +118,7 @@ def figure_html(name: str, figure: go.Figure) -> str:
 
 
 def figure_scripts() -> tuple[str, str]:
-    """What draws the figures of a page that loads nothing: the `scripts` of a `still_page`."""
-    from plotly.offline import get_plotlyjs  # here, as it takes a second to load
+    """Return the scripts that draw the figures of a page without network: `scripts` of `still_page`."""
+    from plotly.offline import get_plotlyjs  # imported here, because it takes a second to load
 
     return get_plotlyjs(), _DRAW

@@ -1,7 +1,7 @@
 """Tables as CSV and LaTeX, and small links that save them from a notebook, offline.
 
-The links carry the file in their own address, so they work without a kernel and without a network. Texts stay
-texts: nothing in a cell is a command of LaTeX, or a formula where a table calculator opens the file.
+The links contain the file in their own address, so they work without kernel and network. Cells are escaped:
+none contains a LaTeX command, or is read as a formula when a spreadsheet program opens the file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from cdlm_lab.widgets.html import MUTED, div, escaped, visible
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a table calculator takes for the start of a formula
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet program takes for the start of a formula
 _LATEX = {
     "\\": r"\textbackslash{}",
     "^": r"\textasciicircum{}",
@@ -38,7 +38,7 @@ _LATEX_SIGNS = str.maketrans(_LATEX)
 
 
 def csv_text(rows: Iterable[Sequence[str]]) -> str:
-    """Rows of texts, the headings first, as CSV; a text that would be a formula has a `'` in front."""
+    """Return rows of texts, the headings first, as CSV. A text that would be a formula is prefixed by `'`."""
     stream = io.StringIO()
     csv.writer(stream, lineterminator="\n").writerows([_inert(text) for text in row] for row in rows)
     return stream.getvalue()
@@ -54,12 +54,12 @@ def _inert(text: str) -> str:
 
 
 def latex_text(text: str) -> str:
-    """A text in which LaTeX finds no command, on one line."""
+    """Escape a text for LaTeX and put it on one line."""
     return " ".join(visible(text).split()).translate(_LATEX_SIGNS)
 
 
 def latex_cell(text: str, below: str = "", *, bold: bool = False) -> str:
-    """A cell: the text, bold if it is the best, and behind it in small type what stands below it."""
+    """Return a table cell: the text, bold for the best score, followed by `below` in small type."""
     shown = rf"\textbf{{{latex_text(text)}}}" if bold else latex_text(text)
     return rf"{shown} {{\scriptsize {latex_text(below)}}}" if below else shown
 
@@ -67,9 +67,9 @@ def latex_cell(text: str, below: str = "", *, bold: bool = False) -> str:
 def latex_table(
     heads: Sequence[str], rows: Iterable[Sequence[str]], *, sides: str, comments: Iterable[str] = ()
 ) -> str:
-    r"""A `tabular` with the rules of booktabs, from cells that are LaTeX already.
+    r"""Return a `tabular` with booktabs rules, from cells that are already LaTeX.
 
-    `sides`: a letter for each column, `l` or `r`; `comments`: texts that stand above it, each behind a %."""
+    `sides`: the alignment of each column, `l` or `r`; `comments`: texts that stand above it, after a %."""
     lines = [f"% {' '.join(visible(text).split())}" for text in comments if text]
     body = [rf"{' & '.join(row)} \\" for row in rows]
     return "\n".join(
@@ -89,12 +89,12 @@ def latex_table(
 
 
 def file_name(title: str, *, otherwise: str = "table") -> str:
-    """A title as the name of a file without its suffix: `Storyworld, test` is `storyworld-test`."""
+    """Return a file name without suffix for a title: `Storyworld, test` becomes `storyworld-test`."""
     return re.sub(r"[^a-z0-9]+", "-", title.lower())[:60].strip("-") or otherwise
 
 
 def download_links(title: str, *, csv: str, latex: str) -> str:
-    """Small links that save a table; their addresses hold the files."""
+    """Return small links that save a table as CSV and LaTeX; their addresses contain the files."""
     name, links = file_name(title.partition(", n = ")[0]), []
     for label, suffix, kind, text in (("CSV", "csv", "text/csv", csv), ("LaTeX", "tex", "text/plain", latex)):
         data = base64.b64encode(text.encode("utf-8")).decode("ascii")

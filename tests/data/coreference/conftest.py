@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def unpacked(real_data, tmp_path_factory) -> Callable[[str], Path]:
-    """unpacked("ecbplus/x.tar.gz"): a folder with the contents of an archive of the real data."""
+    """`unpacked("ecbplus/x.tar.gz")` returns a folder with the contents of an archive of the real data."""
 
     @cache
     def _unpacked(archive: str) -> Path:

@@ -1,4 +1,4 @@
-"""CoNLL files: what is written, that it comes back, files of other makers, and what is counted."""
+"""CoNLL files: written files are read unchanged, files of other sources, and what is counted."""
 
 import os
 import re
@@ -17,7 +17,7 @@ WORDS = ("Police", "made", "two", "arrests", ".", "They", "left")
 def document(
     *mentions: tuple[int, int, str], name: str = "a", topic: str = "36", tokens: tuple[str, ...] = WORDS
 ) -> CoreferenceDocument:
-    """Sentences of five and two tokens; mentions as (start, end, cluster)."""
+    """Make a document with sentences of five and two tokens; mentions are (start, end, cluster)."""
     return CoreferenceDocument(
         id=name,
         topic=topic,
@@ -45,19 +45,19 @@ def topics(*documents: CoreferenceDocument) -> list[Topic]:
 
 
 def places(topics: list[Topic]) -> dict[str, set[tuple[str, int, int]]]:
-    """Name of a cluster -> where its mentions are."""
+    """Return name of a cluster -> places of its mentions."""
     return {name: {mention.place for mention in members} for name, members in gold_clusters(topics).items()}
 
 
 def of_corpus(*files: Path, kind: str = "entity") -> tuple[list[Topic], dict[str, int]]:
-    """Topics, and how often what was passed over."""
+    """Read a corpus; return its topics, and how often each kind of thing was ignored."""
     passed_over = PassedOver()
     corpus = read_conll_corpus(files, kind=kind, name="train", passed_over=passed_over)
     return corpus, {reason: count for reason, (count, _) in passed_over.counts.items()}
 
 
 def rows(name: str, *sentences: str, form: str = "{name}\t{sentence}\t{token}\t{word}\t{mentions}\n") -> str:
-    """Rows of a document: words with their mentions after a slash, an empty line after each sentence."""
+    """Write rows of a document: words with their mentions after a slash; an empty line ends each sentence."""
     text = ""
     for sentence, words in enumerate(sentences):
         for token, word in enumerate(words.split()):
@@ -73,7 +73,7 @@ def section(name: str, rows: str) -> str:
 
 
 def test_what_is_written_comes_back(tmp_path):
-    """Nested in one cluster, crossing and equal spans of different clusters, singletons, two topics."""
+    """Nested spans of one cluster, crossing and equal spans of different clusters, singletons, two topics."""
     one = document((0, 1, "P"), (1, 4, "x"), (2, 4, "P"), (0, 2, "y"), (2, 4, "z"), (1, 5, "x"), (5, 6, "P"))
     two = document((6, 7, "alone"), name="b", topic="37")
     made, path = topics(one, two), tmp_path / "key.conll"
@@ -196,7 +196,7 @@ JOINED = "mention across two sentences, which were joined"
 
 
 def eight(topic: int, name: str, *sentences: str) -> str:
-    """As in CD2CR: topics in the first column, no empty lines."""
+    """Write rows as in CD2CR: topics in the first column, no empty lines."""
     return rows(name, *sentences, form=EIGHT.replace("{topic}", str(topic))).replace("\n\n", "\n")
 
 
@@ -256,7 +256,7 @@ def test_files_of_other_makers(write, text, documents, clusters, counted):
 
 
 def test_words_of_other_makers(write):
-    """Those of CoNLL-2012 and of the paper's code; without them "_"."""
+    """Words of CoNLL-2012 and of the paper's code; files without words give "_"."""
     shared = f"#begin document x\n{PARTS}#end document"
     own = "#begin document x\n3\t3_0\ta\t3\t41\tFire\tTrue\t(7)\n3\t3_0\ta\t3\t42\tbroke out\tFalse\t-\n"
     for text, words in (

@@ -14,7 +14,7 @@ HEADER = "Topic,File,Sentence Number\n"
 
 
 def xml(*sentences: str, markables: str = "", relations: str = "") -> str:
-    """A file: tokens are numbered from 1, one a line from line 2; sentences from 0."""
+    """Write an ECB+ file: tokens are numbered from 1, one per line from line 2; sentences from 0."""
     words = [(number, word) for number, words in enumerate(sentences) for word in words.split(" ")]
     tokens = "\n".join(
         f'<token t_id="{place}" sentence="{sentence}" number="0">{word}</token>'
@@ -111,7 +111,7 @@ def test_topics_and_mentions(corpus):
 
 
 def test_folders(corpus, tmp_path, refused):
-    """The folder around the corpus will do, too."""
+    """The parent folder of the corpus may be given, too."""
     root = f"give the folder that holds ECB+ and {CSV_NAME}"
     with refused(corpus / "no", f"1: folder: there is no such folder; {root}"):
         read(corpus / "no")
@@ -161,7 +161,7 @@ def test_documents_of_other_splits_may_be_missing(corpus, write):
 
 
 def test_annotation_that_does_not_fit_together(corpus, write, refused):
-    """No mentions in a topic, no text in a document, or a cluster of both kinds."""
+    """A topic without mentions, a document without text, or a cluster of both kinds is refused."""
     write("ECB+/37/37_3ecb.xml", xml("Rain"))
     none = f"no mention in a validated sentence; annotate some, or list the sentences in {CSV_NAME}"
     with refused(corpus / "ECB+" / "37", f"1: folder: {none}"):
@@ -353,7 +353,7 @@ def test_documents_of_the_real_corpus(ecb_plus):
 
 
 def test_white_space_of_the_real_corpus_is_no_token(ecb_plus):
-    """Three documents lack exactly the token that is white space, and all lack the address of the page."""
+    """Three documents lack exactly the token that is white space, and all lack the URL of the page."""
     lost = {}
     for document in (document for topic in read(ecb_plus, "train") for document in topic.documents):
         path = ecb_plus / "ECB+_LREC2014" / "ECB+" / document.topic / f"{document.id}.xml"

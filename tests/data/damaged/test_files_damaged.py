@@ -1,10 +1,10 @@
 """Damaged files: every reader reads them, or refuses them in one line that names the file; nothing else.
 
-Each round writes a small valid input, damages it in a way that fits its format (cut, wrong types, keys and
-lines twice, other encodings, deep nesting, missing fields, huge numbers, swapped columns, odd names, pipes)
-and reads it. What came of it is counted: `equal`, `counted` (less was read, and the reader says what),
-`other` (another text was read, as of a line that is gone and that nobody can miss) and `refused`. Another
-error than DataError is a fault.
+Each round writes a small valid input, damages it in a way that fits its format (truncation, wrong types,
+duplicate keys and lines, other encodings, deep nesting, missing fields, huge numbers, swapped columns, odd
+names, pipes) and reads it. The outcome is counted: `equal`, `counted` (less was read, and the reader reports
+it), `other` (another text was read, as if a line was deleted, which no reader can notice) and `refused`. Any
+other error than DataError is a failure.
 
 CDLM_LAB_FUZZ_ROUNDS=5000 makes more rounds, CDLM_LAB_FUZZ_SEED=wikiqa/17 repeats one.
 """
@@ -114,7 +114,7 @@ def columns(rows: list[bytes], rng: Chance) -> None:
 
 
 def somewhere(pattern: bytes, change: Callable[[bytes, Chance], bytes]) -> Callable[[bytes, Chance], bytes]:
-    """Changes one of the places that match."""
+    """Return a damage that changes one random match of a pattern."""
 
     def _changed(data: bytes, rng: Chance) -> bytes:
         if not (places := list(re.finditer(pattern, data))):
@@ -149,7 +149,7 @@ RAW_JSON = ("[" * 100_000, '{"a":' * 3000, "9" * 5000, "NaN", '"\\ud83d"', "'x'"
 
 
 def in_json(data: bytes, rng: Chance) -> bytes:
-    """One value of a JSON file, or of a line of it, is of another type, gone, there twice, or no JSON."""
+    """Change a value of a JSON file or of one of its lines: of another type, removed, twice, or invalid."""
     text = data.decode("utf-8", "replace")
     rows = [text]
     try:
@@ -197,7 +197,7 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def in_archive(data: bytes, rng: Chance) -> bytes:
-    """The members of an archive under other names, as links, without contents, or with a false size."""
+    """Change members of an archive: other names, links, without contents, or with a wrong size."""
     try:
         with tarfile.open(fileobj=io.BytesIO(data)) as tar:
             members = [(member, tar.extractfile(member).read()) for member in tar.getmembers()]  # type: ignore[union-attr]
@@ -268,7 +268,7 @@ OF_NAMES = (name, no_file, more_files)
 
 
 def damaged(folder: Path, files: Files, rng: Chance) -> list[str]:
-    """Damage one of the files in one or two ways; which ones, for messages."""
+    """Damage one of the files in one or two ways; return file and kinds of damage, for messages."""
     chosen = rng.choice(sorted(files))
     path = folder / chosen
     if rng.random() < 0.12:
@@ -283,7 +283,7 @@ def damaged(folder: Path, files: Files, rng: Chance) -> list[str]:
 
 
 def outcome(reader: Reader, folder: Path, seed: str) -> str:
-    """What came of one round: one of OUTCOMES."""
+    """Run one round and return its outcome, one of OUTCOMES."""
     rng = random.Random(seed)
     files = reader.files(rng)
     expected, before = reader.read(folder_of(folder, files))
@@ -306,7 +306,7 @@ def outcome(reader: Reader, folder: Path, seed: str) -> str:
 
 @contextmanager
 def hang_guard(what: str) -> Iterator[None]:
-    """Raise after minutes."""
+    """Raise TimeoutError after HANGING seconds."""
 
     def _raise(*_: object) -> None:
         raise TimeoutError(f"no end: {what}")
@@ -376,6 +376,6 @@ except ValueError as error:
 
 
 def test_time_grows_with_the_length_of_a_text_and_not_with_its_square(tmp_path: Path) -> None:
-    """A tenth of a second; with patterns that look at each space once for each other, an hour."""
+    """This takes a tenth of a second; patterns that compare all pairs of spaces would take an hour."""
     program = [sys.executable, "-c", SPACES, str(tmp_path / "train.txt.src")]
     subprocess.run(program, check=True, timeout=600)

@@ -1,4 +1,4 @@
-"""A small valid input of every reader, drawn by chance, and how it is read; test_files_damaged damages it."""
+"""A small random valid input for every reader, and how it is read; test_files_damaged damages the inputs."""
 
 import io
 import json
@@ -25,14 +25,14 @@ from cdlm_lab.data.typed_documents import pasted_documents, read_marked_document
 
 Files = dict[str, bytes]
 Chance = random.Random
-Read = Callable[[Path], tuple[object, int]]  # folder -> what is read, and how many losses are told of it
+Read = Callable[[Path], tuple[object, int]]  # folder -> (what is read, number of losses that are reported)
 WORDS = "Fire broke out in the old mill at noon , Müller said on 3 May".split()  # noqa: SIM905
 PAGE = b"<!DOCTYPE html>\n<html><head><title>Not Found</title></head>\n<body>Not Found</body></html>\n"
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
 
 
 class Reader(NamedTuple):
-    """`gold`: no file of a valid input is plain text, so that a page in its place cannot be read."""
+    """`gold`: True = no file of an input is plain text, so that reading a web page in its place must fail."""
 
     files: Callable[[Chance], Files]
     read: Read
@@ -43,7 +43,7 @@ READERS: dict[str, Reader] = {}
 
 
 def of(name: str, read: Read, *, gold: bool = True) -> Callable[[Callable[[Chance], Files]], Any]:
-    """Puts a function that draws a valid input among READERS."""
+    """Decorator that adds a function, which makes a random valid input, to READERS."""
 
     def _add(files: Callable[[Chance], Files]) -> Callable[[Chance], Files]:
         READERS[name] = Reader(files, read, gold)
@@ -53,7 +53,7 @@ def of(name: str, read: Read, *, gold: bool = True) -> Callable[[Callable[[Chanc
 
 
 def plain(read: Callable[[Path], Any], name: str = "") -> Read:
-    """A reader that tells no losses; of the file `name`, or of the folder."""
+    """Wrap a reader that reports no losses; it reads the file `name`, or the folder."""
 
     def _read(folder: Path) -> tuple[object, int]:
         content = read(folder / name if name else folder)
@@ -63,7 +63,7 @@ def plain(read: Callable[[Path], Any], name: str = "") -> Read:
 
 
 def counting(read: Callable[[Path, PassedOver], object]) -> Read:
-    """A reader that counts its losses."""
+    """Wrap a reader that counts its losses."""
 
     def _read(folder: Path) -> tuple[object, int]:
         counted = PassedOver()
@@ -74,7 +74,7 @@ def counting(read: Callable[[Path, PassedOver], object]) -> Read:
 
 
 def folder_of(path: Path, files: Files) -> Path:
-    """A folder with these files."""
+    """Write files into a folder and return it."""
     for name, data in files.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_bytes(data)
@@ -94,7 +94,7 @@ def json_lines(*records: object) -> bytes:
 
 
 def _every_split(path: Path) -> tuple[object, int]:
-    """As a run reads a corpus; a split that has no cluster says so."""
+    """Read all splits of a corpus as a run does; errors about splits without clusters are ignored."""
     clusters = []
     for split in ("train", "validation", "test"):
         try:
@@ -411,7 +411,7 @@ def scisumm(rng: Chance) -> Files:
 
 @of("scisumm_archives", _scisumm)
 def packed_scisumm(rng: Chance) -> Files:
-    """The same in archives."""
+    """Make the input of `scisumm`, with both collections as tar archives."""
     files = scisumm(rng)
     packed = {"scisummnet_citation_pairs.tsv": files.pop("scisummnet_citation_pairs.tsv")}
     for collection in ("cl_scisumm_2018", "scisummnet_2019"):

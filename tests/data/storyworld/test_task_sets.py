@@ -1,4 +1,4 @@
-"""Storyworld as candidates, claims, coreference, pairs and tagged documents: they agree with the stories."""
+"""Storyworld as candidates, claims, coreference, pairs and tagged documents, consistent with the stories."""
 
 import re
 from collections import Counter
@@ -69,7 +69,7 @@ def test_arguments_out_of_range(name, arguments, message):
 
 @pytest.fixture
 def given(monkeypatch) -> Callable[..., None]:
-    """given(story, ...): from now on these are the stories 0, 1, ..."""
+    """`given(story, ...)` makes these stories the stories 0, 1, ... from now on."""
 
     def _given(*made: Story) -> None:
         monkeypatch.setattr(task_sets, "story", lambda *, seed, split, index: made[index])
@@ -139,7 +139,7 @@ def test_retrieval_by_hand(given, texts, expected):
 
 @pytest.mark.parametrize("options", [{}, {"evidence": 8}])
 def test_claims_are_those_of_the_stories_and_their_numbers_are_retrieved(many, options):
-    """Evidence is of the story and no headline; how often it states the number is as the docstring has it."""
+    """Evidence is from the story and never a headline; how often it states the number is as documented."""
     read = list(task_sets.read_storyworld_claims("train", STORIES, **options))
     source = [(story, one) for story in many[:STORIES] for one in story.claims]
     hits, known = Counter(), Counter()
@@ -218,7 +218,7 @@ def test_mentions_are_those_of_the_stories_and_link_its_documents(many):
 
 
 def test_mentions_that_are_parts_of_words(given):
-    """Storyworld has none so far; wherever a mention ends, a token does."""
+    """Storyworld has no such mentions so far; wherever a mention ends, a token ends."""
     one = Document(id="s-0", text="Fire. Ann's half-built house", sentences=((0, 5), (6, 28)))
     other = Document(id="s-1", text="Ann", sentences=((0, 3),))
     mentions = tuple(
@@ -247,7 +247,7 @@ NUMBER = re.compile(r"\d[\d,]*\d|\d")
 
 
 def numbers_of(pair) -> list[int]:
-    """The stories of both documents."""
+    """Return the numbers of the stories of both documents."""
     return [int(name.split("-")[3]) for name in pair.documents]
 
 
@@ -311,7 +311,7 @@ def test_unrelated_reports_of_any_event_or_of_one_of_the_same_type(unrelated, lo
 
 @pytest.mark.parametrize("unrelated", ["recurring", "contradicting"])
 def test_a_report_told_otherwise_has_the_same_words_but_for_names_and_numbers(unrelated: str):
-    """In all but a few, which end elsewhere because names and numbers are of other lengths."""
+    """True of all but a few reports, which end elsewhere as names and numbers have other lengths."""
     pairs = list(task_sets.read_storyworld_pairs("dev", 40, unrelated=unrelated))
     assert [pair.related for pair in pairs] == [True, False] * 40
     assert pairs == list(task_sets.read_storyworld_pairs("dev", 40, unrelated=unrelated))
@@ -350,7 +350,7 @@ def test_two_stories_are_enough_and_splits_do_not_leak():
 
 
 def test_tagged_documents_are_the_stories():
-    """The labelled part is one report, all of it, and stands first; the others follow in order."""
+    """The labelled part is one whole report, which comes first; the others follow in order."""
     source = list(stories(seed=3, split="test", start=2, stop=10))
     read = list(task_sets.read_storyworld_tags("test", 8, seed=3, start=2))
     assert [document.id for document in read] == [story.cluster.id for story in source]

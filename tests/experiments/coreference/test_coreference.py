@@ -58,7 +58,7 @@ def finished(started: CoreferenceRun, predictions: Predictions) -> Report:
 
 @pytest.fixture(scope="module")
 def prepared(pair_settings: Settings) -> CoreferenceRun:
-    """Not trained."""
+    """A prepared run that has not been trained."""
     return CoreferenceRun.read(pair_settings)
 
 
@@ -169,7 +169,7 @@ def test_a_new_scorer_begins_as_its_own_did_or_as_the_usual_one_that_reads_the_s
 
 @pytest.fixture(scope="module")
 def sharp(sharp_encoder: str, pair_settings: Settings) -> tuple[PairScorer, MentionPairExamples]:
-    """A scorer whose pairs differ, and the pairs of six mentions."""
+    """A pair scorer whose scores differ between pairs, and all pairs of six mentions."""
     model, tokenizer = load_pair_scorer(sharp_encoder, max_length=128, window=8)
     every = storyworld_pairs(replace(pair_settings, context="documents"), tokenizer, "test", 1)
     return model, every.in_order(np.flatnonzero((every.pairs < 6).all(axis=1)))
@@ -182,8 +182,8 @@ def storyworld_pairs(settings: Settings, tokenizer, split: str, stories: int) ->
 
 
 def test_decisions_in_bfloat16_are_those_of_float32(pair_settings: Settings):
-    """Of a trained scorer. What may change a decision is a score nearer to the threshold than the rounding of
-    scores, 0.001 on average: of this small one, whose scores lie everywhere between 0 and 1, that is about
+    """Decisions of a trained scorer. Only a score closer to the threshold than the rounding of scores, 0.001
+    on average, can change a decision: of this small scorer, whose scores lie anywhere between 0 and 1, about
     one pair in 700; of MiniLM on ECB+ one in 2,900."""
     model, tokenizer = load_pair_scorer("storyworld/cdlm", max_length=128, window=32)
     examples = storyworld_pairs(pair_settings, tokenizer, "train", 6)
@@ -206,7 +206,7 @@ def test_decisions_in_bfloat16_are_those_of_float32(pair_settings: Settings):
 
 
 def learn(model: PairScorer, examples: MentionPairExamples, *, batch_size: int) -> None:
-    """One epoch of AdamW."""
+    """Train a pair scorer for one epoch with AdamW."""
     collate = Collate(pad_token_id=model.config.pad_token_id)
     optimiser = torch.optim.AdamW(model.parameters(), lr=5e-4)
     for start in range(0, len(examples), batch_size):
@@ -331,7 +331,7 @@ def test_the_threshold_is_of_dev_alone_and_what_is_lost_is_reported(
 
 
 def only_what_is_kept(score: Callable) -> Callable:
-    """Scores only where a file holds them all."""
+    """Wrap a scoring function so that it fails unless a file already holds all scores."""
 
     def checked(model, examples, *, file, **form):
         assert file.is_file()

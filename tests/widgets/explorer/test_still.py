@@ -1,4 +1,4 @@
-"""What stands in for the explorer where no script runs."""
+"""The plain HTML that replaces the explorer where no script runs."""
 
 import re
 from dataclasses import replace
@@ -64,7 +64,7 @@ def still(documents=DOCUMENTS, *, selection=SELECTION, panels=None, layers=2, ti
 
 
 def check_kept(html: str) -> None:
-    """Nothing is in it that JupyterLab takes out of an untrusted notebook, and what is open is closed."""
+    """Check that JupyterLab's sanitizer keeps everything in `html`, and that all its tags are closed."""
     open_tags: list[str] = []
     for closing, tag, attributes in re.findall(r"<(/?)(\w+)([^<>]*)>", html):
         assert tag in KEPT_TAGS
@@ -80,7 +80,7 @@ def check_kept(html: str) -> None:
 
 
 def columns(html: str) -> list[str]:
-    """What is in the cells of the (first) table."""
+    """Return the contents of the cells of the first table."""
     return re.findall(r"<td[^>]*>(.*?)</td>", html.split("</table>")[0])
 
 
