@@ -386,10 +386,7 @@ def test_each_pass_has_every_item_once_in_an_order_of_its_own(made, request):
     passes = [[item(longer, n) for n in range(start, start + count)] for start in (0, count, 2 * count)]
     assert Counter(passes[0]) == Counter(passes[1]) == Counter(passes[2])
     assert passes[0] != passes[1] != passes[2] != passes[0]
-    for changes, message in (
-        ({"seed": -1}, "seed is -1; it must"),
-        ({"size": 0}, "size is 0;"),
-    ):
+    for changes, message in (({"seed": -1}, "seed is -1; it must"), ({"size": 0}, "size is 0;")):
         with pytest.raises(ValueError, match=f"^{message}"):
             replace(one, **changes)
 

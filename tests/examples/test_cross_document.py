@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 
 from cdlm_lab.data.records import Cluster, Document, Fact
-from cdlm_lab.examples.cross_document import (
-    CrossDocumentExamples,
-    recoverable_facts,
-    whole_facts,
-    word_facts,
-)
+from cdlm_lab.examples.cross_document import CrossDocumentExamples, recoverable_facts, whole_facts, word_facts
 from cdlm_lab.examples.masking import CONTINUES, NO_WORD, STARTS
 
 KEYS = ["input_ids", "labels", "global_attention_mask", "cross_document"]

@@ -236,11 +236,7 @@ def test_mentions_that_do_not_fit(build, first, second, document, lengths, room)
     ("second", "settings", "message"),
     [
         ((1, 0, 1), {"max_length": 3}, "max_length 3 leaves 0 for text"),
-        (
-            (1, 0, 1),
-            {"context": "document"},
-            "context is 'document'; choose one of documents, sentences",
-        ),
+        ((1, 0, 1), {"context": "document"}, "context is 'document'; choose one of documents, sentences"),
         ((1, 0, 1), {"lengths": (6,)}, "mention m1 of document d1: no document of this id was given"),
         ((1, 5, 7), {}, r"mention m1 of document d1: its tokens \(5, 7\) lie outside"),
     ],

@@ -251,10 +251,7 @@ def test_tags_are_read_in_place_and_a_text_of_ones_own(finished: Finished) -> No
 @pytest.mark.parametrize(
     ("given", "names"),
     [
-        (
-            {"systems": "doc-arc bert-lstm", "seeds": 2},
-            "bert-lstm-0 bert-lstm-1 doc-arc-10-0 doc-arc-10-1",
-        ),
+        ({"systems": "doc-arc bert-lstm", "seeds": 2}, "bert-lstm-0 bert-lstm-1 doc-arc-10-0 doc-arc-10-1"),
         # each K once, in order, and not again that of the run
         (
             {"systems": "doc-arc", "sweep": "25 2 10 2", "seeds": 2},

@@ -20,12 +20,7 @@ from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.experiments import cluster_corpora, perplexity, pretraining, tour
 from cdlm_lab.experiments.attention_analysis.ranks import Analysis
 from cdlm_lab.experiments.attention_analysis.ranks import Settings as AnalysisSettings
-from cdlm_lab.experiments.cluster_corpora import (
-    VARIANTS,
-    checkpoint_of,
-    examples_of,
-    tokenised_split,
-)
+from cdlm_lab.experiments.cluster_corpora import VARIANTS, checkpoint_of, examples_of, tokenised_split
 from cdlm_lab.experiments.multihop_qa import MultihopRun
 from cdlm_lab.experiments.multihop_qa import Settings as QuestionSettings
 from cdlm_lab.experiments.perplexity import ClusterLosses

@@ -25,11 +25,7 @@ from transformers import (
 
 from cdlm_lab.models import checkpoint, encoder
 from cdlm_lab.models.checkpoint import CheckpointError
-from cdlm_lab.models.conversion import (
-    copy_global_to_local,
-    copy_local_to_global,
-    tiled_positions,
-)
+from cdlm_lab.models.conversion import copy_global_to_local, copy_local_to_global, tiled_positions
 from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model, tiny_tokenizer
 
 
