@@ -186,8 +186,7 @@ class _Products(torch.autograd.Function):
 
 
 def _heads_first(packed: Tensor) -> Tensor:
-    """(token, head, dim) -> (head, token, dim), also in memory: bfloat16 products get several times as
-    fast."""
+    """(token, head, dim) -> (head, token, dim), also in memory: bfloat16 products get much faster."""
     return packed.transpose(0, 1).contiguous()
 
 

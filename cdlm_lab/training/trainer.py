@@ -148,8 +148,7 @@ class ResumableTrainer(Trainer, TrainerCallback):
     # ---- beginning and going on
 
     def run(self, checkpoint: Path | None) -> None:
-        """Train from the start (None) or from a complete checkpoint, to the end or until a stop is
-        requested."""
+        """Train from the start (None) or from a complete checkpoint, to the end or until stopped."""
         if checkpoint is not None:
             self._saved = checkpoints.read_progress(checkpoint, config=self.config)
         self.history.begin(checkpoint_step(checkpoint) if checkpoint else 0)
