@@ -148,6 +148,7 @@ def check_packing(policy: str, *, max_length: int, special: SpecialTokens) -> No
 class LossOfText:
     """How much text a packing policy left out over many examples; created by `LossOfText.over`."""
 
+    examples: int
     documents: int  # number given, packed or not
     tokens: int  # number of text tokens given
     # Number of text tokens left out, and of documents that lost any, by reason.
@@ -157,12 +158,12 @@ class LossOfText:
     @classmethod
     def over(cls, examples: Iterable[Packed]) -> LossOfText:
         """Add up the losses of packed examples, which are read one by one."""
-        sums = Counter(dict.fromkeys(("documents", "tokens"), 0))
+        sums = Counter(dict.fromkeys(("examples", "documents", "tokens"), 0))
         lost: Counter[str] = Counter()
         touched: Counter[str] = Counter()
         for packed in examples:
             tokens = sum(packed.kept_tokens) + sum(packed.lost_tokens)
-            sums.update(documents=len(packed.kept_tokens), tokens=tokens)
+            sums.update(examples=1, documents=len(packed.kept_tokens), tokens=tokens)
             for count, reason in zip(packed.lost_tokens, packed.reasons, strict=True):
                 if count:
                     lost[reason] += count

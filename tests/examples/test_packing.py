@@ -150,7 +150,7 @@ def test_loss_of_text_adds_up():
         packed(3, 2, 1, max_length=14),  # keeps all 6
     ]
     loss = LossOfText.over(iter(examples))
-    assert (loss.documents, loss.tokens) == (8, 10 + 9 + 6)
+    assert (loss.examples, loss.documents, loss.tokens) == (3, 8, 10 + 9 + 6)
     assert loss.tokens_lost == {NO_FIT: 1 + 5 + 1, TOO_LONG: 5}
     assert loss.documents_touched == {NO_FIT: 3, TOO_LONG: 1}
     assert loss.share_lost == pytest.approx(12 / 25)
