@@ -66,8 +66,7 @@ class EvidencedClaim:
     group: str
 
 
-def _first_three(row: object) -> object:
-    return row[:3] if isinstance(row, list) else row
+_FIRST_THREE = BeforeValidator(lambda row: row[:3] if isinstance(row, list) else row)
 
 
 class _Labelled(Fields):
@@ -81,7 +80,7 @@ class _Labelled(Fields):
 
 class _Fever(_Labelled):
     claim: FilledText
-    evidence: list[Annotated[tuple[Text, Any, Text], files.FROM_LIST, BeforeValidator(_first_three)]] = Field(
+    evidence: list[Annotated[tuple[Text, Any, Text], files.FROM_LIST, _FIRST_THREE]] = Field(
         description='write each as ["title", 0, "sentence", 0.9]'
     )
 

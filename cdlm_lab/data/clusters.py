@@ -233,8 +233,7 @@ def _as_split(name: str) -> Split:
     return SPLIT_NAMES[name]
 
 
-def _as_document(item: object) -> object:
-    return {"text": item} if isinstance(item, str) else item
+_AS_DOCUMENT = BeforeValidator(lambda item: {"text": item} if isinstance(item, str) else item)
 
 
 class _Document(Fields):
@@ -249,7 +248,7 @@ class _Article(_Document):
 
 class _Cluster(Fields):
     id: Text
-    documents: list[Annotated[_Document, BeforeValidator(_as_document)]] = Field(
+    documents: list[Annotated[_Document, _AS_DOCUMENT]] = Field(
         min_length=1, description='write each as a text in quotes, or {"text": "..."}'
     )
     split: Annotated[Text, AfterValidator(_as_split)] | None = None

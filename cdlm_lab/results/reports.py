@@ -74,10 +74,6 @@ def _of_ranker(system: str, parameters: Mapping[str, Any]) -> str:
     return _of_joint(ANSWER_SYSTEMS[system].head[:2] if ANSWER_SYSTEMS[system].pretrained else "", parameters)
 
 
-def _of_verifier(system: str, parameters: Mapping[str, Any]) -> str:
-    return "" if system == MAJORITY else _of_joint(CLAIM_SYSTEMS[system].pretrained, parameters)
-
-
 def _labels_by(label: Callable[[str], str]) -> Callable[[Report], dict[str, str]]:
     """A function from a report to the labels of the systems it has scores of."""
     return lambda report: {row.system: label(row.system) for row in report.rows if row.system}
@@ -145,7 +141,9 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         labels=lambda _: _RANKER_LABELS,
     ),
     CLAIMS: Experiment(
-        checkpoint=_of_verifier,
+        checkpoint=lambda system, parameters: (
+            "" if system == MAJORITY else _of_joint(CLAIM_SYSTEMS[system].pretrained, parameters)
+        ),
         rows=("systems",),
         test=(*_STORIES, "held_out_claims", "labels", "evidence", "evidence_sentences"),
         labels=_claim_labels,

@@ -264,6 +264,7 @@ class Series:
     reports: Sequence[NamedReport]
     setting: Setting  # the parameters in which they agree
     rows: Mapping[str, TakenRow]  # by system
+    others: Sequence[TakenRow]  # of systems with several encoders, the rows of the others
 
 
 def series_of(runs: KnownRuns, *, experiment: str, group: str, choose: str = "") -> list[Series]:
@@ -276,14 +277,22 @@ def series_of(runs: KnownRuns, *, experiment: str, group: str, choose: str = "")
     series = []
     for setting, reports in by_setting.items():
         candidates: dict[str, list[_Candidate]] = {}
+        by_encoder: dict[tuple[str, str], list[_Candidate]] = {}
         for one in reports:
             for row in one.rows:
                 if row.group == group:
                     named = _named(one, row, runs)
                     candidates.setdefault(named.system, []).append((one, named))
+                    encoder = runs.encoder_of(named.checkpoint)
+                    by_encoder.setdefault((named.system, encoder), []).append((one, named))
         taken = {system: _take(rows, runs, choose.split()) for system, rows in candidates.items()}
         rows = {system: _with_sound_tests(one, taken) for system, one in taken.items()}
-        series.append(Series(newest=reports[-1], reports=reports, setting=setting, rows=rows))
+        others = [
+            _with_sound_tests(_take(same, runs, choose.split()), taken)
+            for (system, encoder), same in by_encoder.items()
+            if encoder not in ("", taken[system].encoder)
+        ]
+        series.append(Series(newest=reports[-1], reports=reports, setting=setting, rows=rows, others=others))
     return series
 
 
@@ -325,11 +334,12 @@ def _take(candidates: Sequence[_Candidate], runs: KnownRuns, chosen: Sequence[st
     ordered = sorted(candidates, key=rank)
     newest = ordered[-1][1]
     model = runs.comparable(newest.checkpoint)
-    of_seed: dict[int | None, _Candidate] = {}
+    of_seed: dict[tuple[int, int], _Candidate] = {}
     for one, row in ordered:  # the newest of each seed remains
         if runs.comparable(row.checkpoint) == model:
-            of_seed[one.report.seed] = one, row
-    alike = sorted(of_seed.values(), key=lambda candidate: candidate[0].report.seed or 0)
+            made_by = runs.run_at(row.checkpoint)
+            of_seed[one.report.seed or 0, (made_by and made_by.report.seed) or 0] = one, row
+    alike = [of_seed[seeds] for seeds in sorted(of_seed)]
     values = [{name: score.value for name, score in row.scores.items()} for _, row in alike]
     if not newest.checkpoint and len(set(map(repr, values))) == 1:
         alike = [ordered[-1]]  # nothing was trained, so seeds change nothing

@@ -386,7 +386,7 @@ def _by_encoder(task: Task, every: Sequence[Series], runs: KnownRuns) -> dict[st
     taken: dict[str, TakenRow] = {}
     for series in every:  # the oldest first
         of_encoder: dict[str, list[TakenRow]] = {}
-        for one in series.rows.values():
+        for one in (*series.rows.values(), *series.others):
             encoder = one.encoder or _encoder_of_match(one, runs)
             if encoder and task.metric in one.row.scores:
                 of_encoder.setdefault(encoder, []).append(one)

@@ -89,13 +89,14 @@ def test_a_test_against_a_row_of_another_report_is_not_shown(tmp_path: Path):
     assert (score.p, score.against) == (None, "")
 
 
-def test_models_of_runs_that_differ_in_their_seed_are_one_model(tmp_path: Path):
-    """Pretraining with a seed, then perplexity with the same: the folders differ, too."""
+@pytest.mark.parametrize("own", [1, 0])
+def test_models_of_runs_that_differ_in_their_seed_are_one_model(tmp_path: Path, own: int):
+    """Pretraining with a seed, then perplexity with the same or with one for all: the folders differ, too."""
     for seed in (0, 1):
         made = tmp_path / f"pretraining-{seed}"
         pretraining_report(made, variant="cdlm", seed=seed)
         where = {"cdlm": f"{made}/model"}
-        perplexity_report(tmp_path / f"p{seed}", {"cdlm": 1 + seed}, checkpoints=where, seed=seed)
+        perplexity_report(tmp_path / f"p{seed}", {"cdlm": 1 + seed}, checkpoints=where, seed=seed * own)
     other = tmp_path / "other"
     pretraining_report(other, variant="cdlm", model="minilm")
     perplexity_report(tmp_path / "p2", {"cdlm": 5.0}, checkpoints={"cdlm": f"{other}/model"}, seed=2)

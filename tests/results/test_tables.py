@@ -151,7 +151,9 @@ def test_words_of_the_highest_tf_idf(tmp_path: Path):
 
 
 def test_a_row_is_an_encoder_and_a_column_a_task_on_a_corpus(tmp_path: Path):
+    """Each encoder has its own newest number: one of another encoder replaces none."""
     perplexity_report(tmp_path / "p", {"longformer": 1.5, "cdlm": 1.0}, checkpoints=SHIPPED)
+    perplexity_report(tmp_path / "q", {"cdlm": 0.9}, checkpoints={"cdlm": "mine/cdlm"})
     answer_report(tmp_path / "a")
     table = encoder_table(columns(tmp_path))
     assert [(column.name, column.below) for column in table.columns] == [
@@ -160,8 +162,8 @@ def test_a_row_is_an_encoder_and_a_column_a_task_on_a_corpus(tmp_path: Path):
         ("answers, WikiQA", "MAP"),
     ]
     rows = {row[0].text: [cell.text for cell in row[1:]] for row in table.rows}
-    assert list(rows) == ["storyworld/cdlm", "storyworld/longformer", "given/mspp-ie"]
-    assert rows["storyworld/cdlm"] == ["2.72", "\u2013"]
+    assert list(rows) == ["storyworld/cdlm", "storyworld/longformer", "given/mspp-ie", "mine/cdlm"]
+    assert (rows["storyworld/cdlm"], rows["mine/cdlm"][0]) == (["2.72", "\u2013"], "2.46")
     assert rows["given/mspp-ie"][0] == "\u2013"
     assert "answers, WikiQA: n = 4 questions, 12 candidates" in table.sources
 

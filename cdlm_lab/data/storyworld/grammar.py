@@ -94,10 +94,6 @@ def _slot(body: str) -> Node:
 # ---- tables ----
 
 
-def _options(text: str) -> tuple[str, ...]:
-    return tuple(text.split("|"))
-
-
 def _wordings(text: str) -> tuple[Template, ...]:
     return tuple(compile_template(line) for line in text.splitlines())
 
@@ -107,7 +103,7 @@ def _halves(text: str) -> tuple[Template, Template]:
     return compile_template(before), compile_template(after)
 
 
-Options = Annotated[tuple[str, ...], BeforeValidator(_options)]
+Options = Annotated[tuple[str, ...], BeforeValidator(lambda text: tuple(text.split("|")))]
 Wording = Annotated[Template, BeforeValidator(compile_template)]
 Wordings = Annotated[tuple[Template, ...], BeforeValidator(_wordings)]
 
