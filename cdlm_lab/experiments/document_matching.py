@@ -75,6 +75,7 @@ class Settings(matching.MatcherSettings):
     corpus: str = STORYWORLD
     train_stories: int = Field(default=150, ge=2)
     held_out_stories: int = Field(default=40, ge=2)
+    train_pairs: int = Field(default=0, ge=0, description="0 means all")
     # In storyworld, `similar` reports are of two events of a kind, `recurring` ones of two with the same
     # people and places, `contradicting` ones of one event, with names and numbers swapped. For linked
     # documents, as in SciSumm, `similar` ones are sampled from the 20 cited papers whose words are most like
@@ -171,7 +172,7 @@ def read_pairs(given: Settings) -> tuple[Pairs, dict[str, list[str]]]:
         )
     for splits in [{split: of_split} for split, of_split in pairs.items()] if by_pairs else [pairs]:
         pairs_of.check_splits(splits)
-    return pairs, lost
+    return pairs | {"train": runs.drawn(pairs["train"], given.train_pairs, seed=given.data_seed)}, lost
 
 
 def _csv_files(folder: Path) -> dict[str, Path]:

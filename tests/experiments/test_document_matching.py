@@ -153,6 +153,8 @@ def test_storyworld_has_as_many_related_as_unrelated_pairs_in_every_split() -> N
     assert {split: len(some) for split, some in pairs.items()} == {"train": 8, "dev": 6, "test": 6}
     assert all(sum(pair.related for pair in some) * 2 == len(some) for some in pairs.values())
     assert experiment.shared_documents(pairs) == {"dev": 0, "test": 0}
+    some, _ = read_pairs(Settings(train_stories=4, held_out_stories=3, train_pairs=5))
+    assert (len(some["train"]), some["train"][0] in pairs["train"], some["test"]) == (5, True, pairs["test"])
 
 
 def test_linked_papers_are_split_by_papers_and_cut_to_passages() -> None:
