@@ -242,16 +242,13 @@ def groups(topics):
     return members
 
 
-def by_story(texts):
-    return groups({document: document.partition("-")[2] for document in texts})
-
-
 @pytest.mark.parametrize("each", [3, 8])  # 12 documents, and 32, where rare terms are left out
 @pytest.mark.parametrize("clusters", [4, None])
 def test_documents_of_a_topic_come_together(each, clusters):
     texts = stories(each)
     predicted = predict_topics(texts, clusters=clusters)
-    assert sorted(map(sorted, groups(predicted).values())) == sorted(map(sorted, by_story(texts).values()))
+    by_story = groups({document: document.partition("-")[2] for document in texts})
+    assert sorted(map(sorted, groups(predicted).values())) == sorted(map(sorted, by_story.values()))
     assert sorted(set(predicted.values())) == [f"predicted-{n}" for n in (1, 2, 3, 4)]
 
 

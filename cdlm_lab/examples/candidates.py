@@ -210,7 +210,7 @@ class _Sequences:
     seed: int = 0
     size: int | None = None  # examples in all, over as many passes as that takes; None = one pass
     # True = another order in each pass, of questions, their candidates and groups, or of claims, whose
-    # evidence stays in order; False = one by one, candidates in `fixed_order`, for testing.
+    # evidence stays in order; False = one by one, candidates in a `fixed_order` of the seed, for testing.
     shuffle: bool = True
     _passes: Passes = field(init=False, repr=False)
 
@@ -272,7 +272,7 @@ class CandidateExamples(_Sequences):
         if self.shuffle:
             order = self._passes.generator(_CANDIDATES, epoch, number).permutation(len(one.candidates))
         else:
-            order = fixed_order(one.candidates, key=one.id)
+            order = fixed_order(one.candidates, key=f"{one.id}\0{self.seed}" if self.seed else one.id)
         return number, chunks(order, k=self.layout.candidates)[group]
 
     def _pieces(self, index: int) -> list[np.ndarray]:

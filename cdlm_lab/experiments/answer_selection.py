@@ -35,16 +35,7 @@ from cdlm_lab.data.storyworld.task_sets import read_storyworld_candidates
 from cdlm_lab.data.typed_documents import filled_lines, first_and_others
 from cdlm_lab.examples.candidates import CandidateExamples
 from cdlm_lab.experiments import runs
-from cdlm_lab.experiments.runs import (
-    Scores,
-    Training,
-    once,
-    predict,
-    report,
-    train,
-    train_small,
-    write_page,
-)
+from cdlm_lab.experiments.runs import Training, predict, report, train, train_small
 from cdlm_lab.experiments.scoring import Cell, paired_tests, score_rows
 from cdlm_lab.experiments.systems import ranking
 from cdlm_lab.experiments.systems.joint import JointRun, JointSettings, sentence_rows
@@ -104,6 +95,10 @@ class Settings(JointSettings):
     train_questions: int = Field(default=0, ge=0, description="0 means all")
     systems: str = "pairwise joint-ie joint-ae"
     candidates: int = Field(default=5, ge=2)  # k
+    groupings: int = Field(
+        default=1, ge=1
+    )  # of a question's candidates; a joint system's scores are averaged
+    joint_epochs: int = Field(default=0, ge=0)  # of the joint systems; 0 = epochs
     # Tokens of a sentence in a pair, which is always compact, as cross-encoders are. The paper gives every
     # model L(k + 1) tokens in all, which is L(k + 1) / 2 for each of two sentences: 192 with its values.
     pairwise_length: int = Field(default=32, ge=2)
@@ -236,7 +231,9 @@ class AnswerRun(JointRun):
 
     def config(self, system: AnswerSystem, seed: int = 0) -> TrainingConfig:
         """The training config of a system, with the paper's weight decay of 0.01."""
-        return replace(self.settings.config(items=self.examples_of(system), seed=seed), weight_decay=0.01)
+        epochs = (system.is_joint and self.settings.joint_epochs) or self.settings.epochs
+        config = replace(self.settings, epochs=epochs).config(items=self.examples_of(system), seed=seed)
+        return replace(config, weight_decay=0.01)
 
     def items(self, system: AnswerSystem) -> str:
         """What an example is called in texts: a group of candidates, or a pair."""
@@ -256,7 +253,8 @@ class AnswerRun(JointRun):
         """Score all candidates of a split, or only those that pairwise with the same seed ranks highest."""
         split, reading = name.removesuffix(f"_{RERANKED}"), {"name": bar, **self.settings.predicting}
         if split == name:
-            return ranking.score_answers(loaded, self.of_split(split), **reading)
+            times = self.settings.groupings
+            return ranking.score_answers(loaded, self.of_split(split), groupings=times, **reading)
         first = self.files(Training(ANSWER_SYSTEMS[PAIRWISE], loaded.seed))[split]
         return ranking.rerank_answers(loaded, self.read_predictions(first, split), **reading)
 
@@ -360,10 +358,10 @@ def measured_latencies(run: AnswerRun) -> list[Latency]:
 # ---- scores ----
 
 
-@once
+@runs.once
 def evaluate(
     run: AnswerRun, predictions: Predictions, *, latencies: Sequence[Latency] | None = None
-) -> Scores:
+) -> runs.Scores:
     """P@1, MAP and MRR of all systems and of a random order, the significance tests between systems on test,
     the diagnosis whether joint models collapsed, and latencies, which are measured if `latencies` is None."""
     values: dict[Cell, list[np.ndarray]] = {}
@@ -388,7 +386,7 @@ def evaluate(
     against_pairwise = [row for row in tests if row["b"] == PAIRWISE]
     diagnosed = diagnoses(run, predictions).items()
     timed = measured_latencies(run) if latencies is None else latencies
-    return Scores(
+    return runs.Scores(
         rows=[*score_rows(values, clusters, against_pairwise), *_random_rows(run)],
         tables={
             "comparisons": tests,
@@ -556,7 +554,7 @@ def rankings(run: AnswerRun, predictions: Predictions) -> Widget:
         if changed:
             form = {"beside": PAIRWISE, "title": f"Where {system.label} changed the answer"}
             page = pictures.rankings_page(changed[:ON_A_PAGE], system=system.label, **form)
-            write_page(run.folder / "changed" / f"{system.name}.html", page)
+            runs.write_page(run.folder / "changed" / f"{system.name}.html", page)
     return RankingBrowser(reads, beside=PAIRWISE)
 
 
@@ -573,7 +571,9 @@ def rank_own(run: AnswerRun, question: str, candidates: Sequence[str]) -> str:
     """HTML of how every system with seed 0 ranks the candidates; also written to `own_question.html`."""
     rankers = {system.label: run.loaded(system) for system in run.systems}
     html = ranking_table(ranked_own(rankers, question, candidates, **run.settings.predicting))
-    write_page(run.folder / "own_question.html", still_page(html, title=question, note="Ranked candidates"))
+    runs.write_page(
+        run.folder / "own_question.html", still_page(html, title=question, note="Ranked candidates")
+    )
     return html
 
 

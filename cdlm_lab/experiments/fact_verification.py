@@ -25,16 +25,7 @@ from cdlm_lab.data.storyworld.task_sets import read_storyworld_claims
 from cdlm_lab.data.typed_documents import filled_lines, first_and_others
 from cdlm_lab.examples.candidates import ClaimExamples, EncodedClaims, JointLayout
 from cdlm_lab.experiments import runs
-from cdlm_lab.experiments.runs import (
-    Scores,
-    Training,
-    once,
-    predict,
-    report,
-    train,
-    train_small,
-    write_page,
-)
+from cdlm_lab.experiments.runs import Training, predict, report, train, train_small
 from cdlm_lab.experiments.scoring import Cell, Values, comparison_cells, paired_tests, score_rows
 from cdlm_lab.experiments.systems.joint import JointRun, JointSettings, sentence_rows
 from cdlm_lab.experiments.systems.verifying import (
@@ -333,8 +324,8 @@ def example_rows(run: VerificationRun, system: ClaimSystem, *, index: int = 0) -
 # ---- scores ----
 
 
-@once
-def evaluate(run: VerificationRun, predictions: Predictions) -> Scores:
+@runs.once
+def evaluate(run: VerificationRun, predictions: Predictions) -> runs.Scores:
     """Label accuracy of all systems and of the majority label on every set that has labels, the significance
     tests between systems, and confusion counts."""
     labelled = {
@@ -374,7 +365,7 @@ def evaluate(run: VerificationRun, predictions: Predictions) -> Scores:
         for name in gold
         for row in _confusion(of_set[name])
     ]
-    return Scores(
+    return runs.Scores(
         rows=[*score_rows(values, groups, against_pairwise), *of_majority],
         tables={"comparisons": tests, "confusion": confusion},
         data={
@@ -468,7 +459,7 @@ def verdicts(run: VerificationRun, predictions: Predictions) -> Widget:
     reads = read_verdicts(run, system, predictions[system.name, 0]["dev"])
     title = f"Claims and verdicts: {system.label}"
     page = verdicts_page(reads[:ON_A_PAGE], title=title, shares=system.shares)
-    write_page(run.folder / "verdicts.html", page)
+    runs.write_page(run.folder / "verdicts.html", page)
     return verdict_browser(reads, shares=system.shares)
 
 
@@ -506,7 +497,7 @@ def judge_own(run: VerificationRun, text: str, sentences: Sequence[str]) -> str:
     )
     note = f"as judged by {', '.join(system.label for system in run.systems)}"
     page = still_page(html, title=text, note=note, style="div.cdlm-claim{padding:0 0 22px}")
-    write_page(run.folder / "own_claim.html", page)
+    runs.write_page(run.folder / "own_claim.html", page)
     return html
 
 

@@ -33,16 +33,13 @@ from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import checkpoint_of, reset_globals
 from cdlm_lab.experiments.runs import (
     EpochSettings,
-    Scores,
     System,
     SystemRun,
     Training,
-    once,
     predict,
     report,
     train,
     train_small,
-    write_page,
 )
 from cdlm_lab.experiments.scoring import Cell, paired_tests, score_rows
 from cdlm_lab.experiments.systems import answering
@@ -387,8 +384,8 @@ TESTED = ("f1", "sp_f1", "joint_f1")  # the columns of the paper's Table 5
 AGAINST = "longformer"  # the baseline in the significance tests
 
 
-@once
-def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
+@runs.once
+def evaluate(run: MultihopRun, predictions: Predictions) -> runs.Scores:
     """Scores of all encoders, and the significance tests between them; also writes, beside the answers of
     each training, a prediction file for test in the official format."""
     held_out = {split: some for split, some in run.questions.items() if split != "train"}
@@ -417,7 +414,7 @@ def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
         )
     ]
     rows = score_rows(values, clusters, tests)
-    return Scores(rows=rows, tables={"comparisons": tests, "kinds": kinds})
+    return runs.Scores(rows=rows, tables={"comparisons": tests, "kinds": kinds})
 
 
 def control_table(report: Report) -> ScoreTable | Shown:
@@ -482,7 +479,7 @@ def answers_in_place(run: MultihopRun, predictions: Predictions) -> Widget:
     go to `answers.html`, which opens without a kernel."""
     reads = answered_questions(predictions[run.settings.shown.name, 0]["dev"])
     page = questions_page(reads[:ON_A_PAGE], title="Questions and answers")
-    write_page(run.folder / "answers.html", page)
+    runs.write_page(run.folder / "answers.html", page)
     return question_browser(reads)
 
 
@@ -500,7 +497,7 @@ def answer_own(run: MultihopRun, text: str, documents: Sequence[tuple[str, str]]
     to `own_question.html`. Raises ValueError if they cannot be read."""
     question = question_on(text, documents)
     (read,) = answered_questions(run.answers(run.loaded(run.settings.shown), [question]))
-    write_page(run.folder / "own_question.html", questions_page([read], title=text))
+    runs.write_page(run.folder / "own_question.html", questions_page([read], title=text))
     return question_html(read)
 
 

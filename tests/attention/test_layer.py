@@ -7,11 +7,7 @@ import pytest
 import torch
 from attention_cases import VOCABULARY, LargestTensor, longformer
 from torch import Tensor, nn
-from transformers import (
-    LongformerForMaskedLM,
-    LongformerForSequenceClassification,
-    LongformerModel,
-)
+from transformers import LongformerForMaskedLM, LongformerForSequenceClassification, LongformerModel
 
 from cdlm_lab.attention import layer as layers
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention, read_only_globals, replace_self_attention

@@ -95,10 +95,6 @@ def of_cluster(text: str, tokenizer: Any) -> Sequence[int]:
     return row["input_ids"][0]
 
 
-def of_sentence(text: str, tokenizer: Any) -> Sequence[int]:
-    return encode_sentences(PairDocument(id="d", sentences=(text,)), tokenizer).input_ids
-
-
 def of_paragraph(tokenizer: Any, **texts: str) -> EncodedParagraph:
     return encode_question(multihop("", **texts), tokenizer).paragraphs[0]
 
@@ -107,7 +103,9 @@ ENCODERS: dict[str, Callable[[str, Any], Sequence[int]]] = {
     "pieces": lambda text, tokenizer: encode_pieces([text], tokenizer)[0],
     "words": lambda text, tokenizer: tokenise_words(text.split(), tokenizer)[0],
     "document of words": lambda text, tokenizer: encode_document(of_words(text), tokenizer).input_ids,
-    "sentences": of_sentence,
+    "sentences": lambda text, tokenizer: (
+        encode_sentences(PairDocument(id="d", sentences=(text,)), tokenizer).input_ids
+    ),
     "question": lambda text, tokenizer: encode_question(multihop(text), tokenizer).question_ids,
     "title": lambda text, tokenizer: of_paragraph(tokenizer, title=text).title_ids,
     "sentence of a paragraph": lambda text, tokenizer: of_paragraph(tokenizer, sentence=text).ids,

@@ -6,17 +6,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
-from cdlm_lab.examples.masking import (
-    CONTINUES as GOES_ON,
-)
-from cdlm_lab.examples.masking import (
-    NO_WORD,
-    STARTS,
-    continuing_pieces,
-    mask_tokens,
-    word_pieces,
-    words_of,
-)
+from cdlm_lab.examples.masking import CONTINUES as GOES_ON
+from cdlm_lab.examples.masking import NO_WORD, STARTS, continuing_pieces, mask_tokens, word_pieces, words_of
 from cdlm_lab.examples.tokens import SpecialTokens, from_tokenizer
 from cdlm_lab.models.encoder import load_tokenizer
 

@@ -225,14 +225,17 @@ def some_of(one: CandidateSet, members) -> CandidateSet:
 
 
 @torch.inference_mode()
-def alone(ranker: Ranker, sets: list[CandidateSet]) -> list[np.ndarray]:
+def alone(ranker: Ranker, sets: list[CandidateSet], mark: str = "", seed: int = 0) -> list[np.ndarray]:
     """Score each group of candidates in a separate batch, in the order fixed by the hash."""
     predictions = []
     for one in sets:
-        order, scores = fixed_order(one.candidates, key=one.id).tolist(), np.full(len(one.candidates), NAN)
+        order, scores = (
+            fixed_order(one.candidates, key=one.id + mark).tolist(),
+            np.full(len(one.candidates), NAN),
+        )
         for first in range(0, len(order), ranker.k):
             members = order[first : first + ranker.k]
-            (example,) = ranker.examples([some_of(one, members)])
+            (example,) = replace(ranker.examples([some_of(one, members)]), seed=seed)
             batch = ranker.collate([example])
             del batch["labels"]
             scores[members] = scores_of(ranker.model(**batch).logits.reshape(-1, 2))[: len(members)]
@@ -256,6 +259,16 @@ def test_neither_batches_nor_the_order_of_the_source_nor_labels_change_a_score(j
     assert_same(score_answers(joint, turned, batch_size=2), [one[::-1] for one in reversed(scores)])
     false = [replace(one, correct=one.correct[::-1]) for one in SETS]
     assert_same(score_answers(joint, false, batch_size=2), scores)
+
+
+def test_a_joint_score_is_the_mean_over_groupings(joint: Ranker, rankers: dict[str, Ranker]):
+    each = [alone(joint, SETS), alone(joint, SETS, "\0001", 1), alone(joint, SETS, "\0002", 2)]
+    assert not np.allclose(each[0][0], each[1][0])
+    mean = [np.mean(scores, axis=0) for scores in zip(*each, strict=True)]
+    assert_same(score_answers(joint, SETS, groupings=3, batch_size=2), mean)
+    assert_same(
+        score_answers(rankers["pairwise"], SETS, groupings=3, batch_size=2), alone(rankers["pairwise"], SETS)
+    )
 
 
 def test_the_best_of_another_model_are_read_in_the_fixed_order(joint: Ranker):
@@ -394,6 +407,9 @@ def test_an_epoch_is_over_pairs_or_groups(finished: Finished):
     config = run.config(PAIR, 1)
     assert config.steps == 2 * (sum(sizes) // 16)
     assert (config.seed, config.weight_decay, config.evaluate_every) == (1, 0.01, sum(sizes) // 16)
+    longer = replace(run, settings=replace(run.settings, joint_epochs=4))
+    assert longer.config(PAIR, 1) == config
+    assert longer.config(MSPP).steps == 2 * run.config(MSPP).steps
 
 
 def test_what_is_finished_is_not_done_again(finished: Finished, monkeypatch: pytest.MonkeyPatch):

@@ -212,11 +212,6 @@ def run_small(name: str, *, shared: Path) -> Path:
     return folder / "run"
 
 
-def executed_cells(folder: Path) -> list[dict]:
-    """Return the cells of the executed notebook, written by papermill, of a run folder."""
-    return json.loads((folder.parent / "executed.ipynb").read_text(encoding="utf-8"))["cells"]
-
-
 @pytest.mark.parametrize("name", SMALL)
 def test_notebook_runs(name: str, shared_folder: Path):
     folder = run_small(name, shared=shared_folder)
@@ -227,7 +222,8 @@ def test_notebook_runs(name: str, shared_folder: Path):
         path, column = score.rsplit(" ", 1) if score.endswith((" chance", " deviation")) else (score, "value")
         value = getattr(scores[path], column)
         assert lowest <= value <= highest, f"{score} = {value}"
-    outputs = [one for cell in executed_cells(folder) for one in cell.get("outputs", ())]
+    executed = json.loads((folder.parent / "executed.ipynb").read_text(encoding="utf-8"))
+    outputs = [one for cell in executed["cells"] for one in cell.get("outputs", ())]
     bundles = [one["data"] for one in outputs if "text/html" in one.get("data", {})]
     tables = ["".join(one["text/plain"]) for one in bundles if "<table" in "".join(one["text/html"])]
     assert not [text for text in tables if "HTML object" in text], "a log shows tables as text"

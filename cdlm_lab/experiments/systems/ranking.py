@@ -133,10 +133,16 @@ class AnswerPredictions:
         return cls(sets=sets, scores=scores)
 
 
-def score_answers(ranker: Ranker, sets: Sequence[CandidateSet], **reading: Any) -> AnswerPredictions:
-    """Score every candidate of every question, in groups of as many as the model reads at once. `reading`:
-    batch size, precision, name beside a progress bar."""
-    return score_examples(ranker, ranker.examples(sets), **reading)
+def score_answers(
+    ranker: Ranker, sets: Sequence[CandidateSet], *, groupings: int = 1, **reading: Any
+) -> AnswerPredictions:
+    """Score every candidate of every question, in groups of as many as the model reads at once; scores are
+    means over several groupings. `reading`: batch size, precision, name beside a progress bar."""
+    examples, times = ranker.examples(sets), range(groupings if ranker.k > 1 else 1)
+    every = [score_examples(ranker, replace(examples, seed=n), **reading).scores for n in times]
+    return AnswerPredictions(
+        sets=sets, scores=[np.mean(scores, axis=0) for scores in zip(*every, strict=True)]
+    )
 
 
 def score_examples(ranker: Ranker, examples: CandidateExamples, **reading: Any) -> AnswerPredictions:
