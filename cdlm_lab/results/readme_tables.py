@@ -225,6 +225,7 @@ RUN_TABLES: Mapping[str, Made] = {
     "news-perplexity-first": _perplexity("news_clusters_minilm/perplexity.json"),
     "storyworld-perplexity": _perplexity("storyworld_tiny/perplexity.json", _CROSSING),
     "storyworld-perplexity-again": _perplexity("storyworld_tiny_again/perplexity.json", _CROSSING),
+    "storyworld-perplexity-seed-1": _perplexity("storyworld_tiny_again/perplexity_seed_1.json", _CROSSING),
     "ecb-events": partial(
         _coreference,
         name="event_sentences",

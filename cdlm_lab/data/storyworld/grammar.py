@@ -94,10 +94,6 @@ def _slot(body: str) -> Node:
 # ---- tables ----
 
 
-def _wordings(text: str) -> tuple[Template, ...]:
-    return tuple(compile_template(line) for line in text.splitlines())
-
-
 def _halves(text: str) -> tuple[Template, Template]:
     before, _, after = text.partition("#")
     return compile_template(before), compile_template(after)
@@ -105,7 +101,9 @@ def _halves(text: str) -> tuple[Template, Template]:
 
 Options = Annotated[tuple[str, ...], BeforeValidator(lambda text: tuple(text.split("|")))]
 Wording = Annotated[Template, BeforeValidator(compile_template)]
-Wordings = Annotated[tuple[Template, ...], BeforeValidator(_wordings)]
+Wordings = Annotated[
+    tuple[Template, ...], BeforeValidator(lambda text: tuple(map(compile_template, text.splitlines())))
+]
 
 
 class Table(BaseModel):
