@@ -134,16 +134,12 @@ def curves_figure(runs: Sequence[ComparedRun]) -> go.Figure | None:
 def parameter_table(runs: Sequence[ComparedRun]) -> ScoreTable:
     """A table of the parameters that differ between runs."""
     names = list(dict.fromkeys(name for run in runs for name in run.parameters))
-    values = {name: [_value(run.parameters.get(name, "\u2013")) for run in runs] for name in names}
+    values = {name: [str(run.parameters.get(name, "\u2013")) or '""' for run in runs] for name in names}
     rows = [[name, *of] for name, of in values.items() if len(set(of)) > 1 and name != "run_folder"]
     equal = sum(len(set(of)) == 1 for of in values.values())
     columns = ["parameter", *(run.name for run in runs)]
     caption = f"parameters that differ; {equal} are the same"
     return text_table(columns, rows, texts=len(columns), caption=caption)
-
-
-def _value(value: Any) -> str:
-    return value or '""' if isinstance(value, str) else repr(value)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -253,6 +253,7 @@ RUN_TABLES: Mapping[str, Made] = {
     "jnlpba-tagging": _whole_report(
         "jnlpba_minilm/tagging.json", [*_SPANS, _tagging_paper("paper, BERT, all articles", "JNLPBA")]
     ),
+    "jnlpba-equation-5": _whole_report("jnlpba_minilm/tagging_equation_5.json", _SPANS),
     "litbank-tagging": _whole_report(
         "litbank_minilm/tagging.json", [*_SPANS, _tagging_paper("paper, BERT", "LitBank")]
     ),

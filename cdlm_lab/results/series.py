@@ -43,7 +43,9 @@ _FREE = (
     *("micro_batch_size", "encoder_micro_batch_size", "gradient_checkpointing"),
 )
 _ADDED = "attention_dropout"
-_ALL_LABELS = ("labels", "all")  # also the value for runs from before this parameter existed
+_ALL_LABELS = ("labels", "all")
+# Parameters with the value that they had before they existed.
+_AS_BEFORE = (_ALL_LABELS, ("train_pairs", 0), ("groupings", 1), ("joint_epochs", 0))
 # Parameters that have no effect on other corpora than storyworld.
 _OF_STORYWORLD = ("train_stories", "held_out_stories", "stories", "paragraphs", "seen")
 # Folders inside a run folder that may end the path of a checkpoint.
@@ -136,7 +138,7 @@ class KnownRuns:
         comparable = {
             name: _corpus_folder(value) if "corpus" in name else self.comparable(value, deep=deep)
             for name, value in values.items()
-            if name not in without and value not in ("", None) and (name, value) != _ALL_LABELS
+            if name not in without and value not in ("", None) and (name, value) not in _AS_BEFORE
             if invented or name not in _OF_STORYWORLD
         }
         return tuple(sorted((name, repr(value)) for name, value in comparable.items()))

@@ -380,20 +380,20 @@ def encoder_table(columns: Sequence[TaskColumn]) -> ScoreTable | None:
 
 
 def _by_encoder(task: Task, every: Sequence[Series], runs: KnownRuns) -> dict[str, TakenRow]:
-    """Encoder -> its row: from the newest report, and of its systems the one that is best on dev; if there
-    are no dev scores, the first, as in the paper."""
+    """Encoder -> its row: of its systems and settings the best on dev; if there are no dev scores, the first
+    of the newest report, as in the paper."""
     dev = f"{tables.DEV}{task.metric}"
-    taken: dict[str, TakenRow] = {}
-    for series in every:  # the oldest first
-        of_encoder: dict[str, list[TakenRow]] = {}
+    of_encoder: dict[str, list[TakenRow]] = {}
+    for series in reversed(every):  # the newest first
         for one in (*series.rows.values(), *series.others):
             encoder = one.encoder or _encoder_of_match(one, runs)
             if encoder and task.metric in one.row.scores:
                 of_encoder.setdefault(encoder, []).append(one)
-        for encoder, rows in of_encoder.items():
-            known = [one for one in rows if dev in one.row.scores]
-            taken[encoder] = max(known, key=lambda one: one.row.scores[dev].value) if known else rows[0]
-    return taken
+    known = {name: [one for one in rows if dev in one.row.scores] for name, rows in of_encoder.items()}
+    return {
+        name: max(known[name], key=lambda one: one.row.scores[dev].value) if known[name] else rows[0]
+        for name, rows in of_encoder.items()
+    }
 
 
 def _encoder_of_match(one: TakenRow, runs: KnownRuns) -> str:
