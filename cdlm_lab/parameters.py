@@ -128,18 +128,20 @@ def check_like(name: str, value: object, default: object) -> None:
         raise ParameterError(f"{fault}, or {WORDS[name]!r}") if name in WORDS else fault from None
 
 
+# Parameters that were added, with the value that every run had before.
+BEFORE = {"precision": "auto", "trained": "", "labels": "all"}
+BEFORE |= {"train_pairs": 0, "groupings": 1, "joint_epochs": 0}
+
+
 def with_those_of_before(parameters: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     """The parameters of a run, with values for those of `names` that did not exist yet when it was made.
-    Then, `dropout` also applied to attention weights (None meaning the checkpoint's value), `precision` was
-    always "auto", and no run loaded the models of another (`trained`)."""
+    Then, `dropout` also applied to attention weights (None meaning the checkpoint's value)."""
     values = dict(parameters)
     if "attention_dropout" in names and "attention_dropout" not in values:
         given = values.get("dropout")
         values["attention_dropout"] = "checkpoint" if given is None else given
-    for name, value in (("precision", "auto"), ("trained", "")):
-        if name in names:
-            values.setdefault(name, value)
-    return values
+    missing = {name: value for name, value in BEFORE.items() if name in names and name not in values}
+    return values | missing
 
 
 def refuse_unknown(namespace: Mapping[str, object], allowed: Collection[str]) -> None:

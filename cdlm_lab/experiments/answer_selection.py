@@ -95,9 +95,7 @@ class Settings(JointSettings):
     train_questions: int = Field(default=0, ge=0, description="0 means all")
     systems: str = "pairwise joint-ie joint-ae"
     candidates: int = Field(default=5, ge=2)  # k
-    groupings: int = Field(
-        default=1, ge=1
-    )  # of a question's candidates; a joint system's scores are averaged
+    groupings: int = Field(default=1, ge=1)  # of candidates; a joint system's scores are means over them
     joint_epochs: int = Field(default=0, ge=0)  # of the joint systems; 0 = epochs
     # Tokens of a sentence in a pair, which is always compact, as cross-encoders are. The paper gives every
     # model L(k + 1) tokens in all, which is L(k + 1) / 2 for each of two sentences: 192 with its values.

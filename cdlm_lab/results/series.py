@@ -17,7 +17,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from cdlm_lab.experiments.coreference import SYSTEM
-from cdlm_lab.parameters import BY_HOW_MANY, SHOWN, ParameterError, with_those_of_before
+from cdlm_lab.parameters import BEFORE, BY_HOW_MANY, SHOWN, ParameterError, with_those_of_before
 from cdlm_lab.results.reports import (
     ALIGNMENT,
     ANSWERS,
@@ -43,9 +43,6 @@ _FREE = (
     *("micro_batch_size", "encoder_micro_batch_size", "gradient_checkpointing"),
 )
 _ADDED = "attention_dropout"
-_ALL_LABELS = ("labels", "all")
-# Parameters with the value that they had before they existed.
-_AS_BEFORE = (_ALL_LABELS, ("train_pairs", 0), ("groupings", 1), ("joint_epochs", 0))
 # Parameters that have no effect on other corpora than storyworld.
 _OF_STORYWORLD = ("train_stories", "held_out_stories", "stories", "paragraphs", "seen")
 # Folders inside a run folder that may end the path of a checkpoint.
@@ -138,7 +135,7 @@ class KnownRuns:
         comparable = {
             name: _corpus_folder(value) if "corpus" in name else self.comparable(value, deep=deep)
             for name, value in values.items()
-            if name not in without and value not in ("", None) and (name, value) not in _AS_BEFORE
+            if name not in without and value not in ("", None, BEFORE.get(name))
             if invented or name not in _OF_STORYWORLD
         }
         return tuple(sorted((name, repr(value)) for name, value in comparable.items()))
@@ -209,7 +206,10 @@ class KnownRuns:
             return self.corpus_of(matching)
         if one.report.name == ANSWERS:
             return corpus_name(str(one.report.data["format"]["test"]))
-        name, labels = corpus_name(str(parameters.get("corpus", ""))), parameters.get(*_ALL_LABELS)
+        name, labels = (
+            corpus_name(str(parameters.get("corpus", ""))),
+            parameters.get("labels", BEFORE["labels"]),
+        )
         return name if labels == "all" else f"{name}, {' and '.join(str(labels).split())} alone"
 
 

@@ -3,11 +3,12 @@
 A paper's table is filled once for each setting in which something was measured; if nothing was, it has only
 the paper's scores. In the table of encoders, a column is a task on a corpus, measured on the same items: if a
 corpus has several test sets, the one on which most encoders were measured is used, then the largest. If an
-encoder was used in several systems, its score is that of the system that is best on dev.
+encoder was used in several systems or settings, its score is that of the one that is best on dev.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -371,9 +372,9 @@ def encoder_table(columns: Sequence[TaskColumn]) -> ScoreTable | None:
             for encoder in encoders
         ],
         note=(
-            "Lower is better for perplexity, higher for all others. Of several systems with an encoder "
-            "the one that is best on dev, whose name stands below. Brackets: 95% interval. A column is of "
-            "one test set, but settings of training may differ: see the tables above. \u2013: not run yet."
+            "Lower is better for perplexity, higher for all others. Of several systems and settings with an "
+            "encoder the one best on dev, whose name stands below. Brackets: 95% interval. A column is "
+            "of one test set, but settings of training may differ: see the tables above. \u2013: not run yet."
         ),
         sources=sources,
     )
@@ -389,11 +390,11 @@ def _by_encoder(task: Task, every: Sequence[Series], runs: KnownRuns) -> dict[st
             encoder = one.encoder or _encoder_of_match(one, runs)
             if encoder and task.metric in one.row.scores:
                 of_encoder.setdefault(encoder, []).append(one)
-    known = {name: [one for one in rows if dev in one.row.scores] for name, rows in of_encoder.items()}
-    return {
-        name: max(known[name], key=lambda one: one.row.scores[dev].value) if known[name] else rows[0]
-        for name, rows in of_encoder.items()
-    }
+
+    def on_dev(one: TakenRow) -> float:
+        return one.row.scores[dev].value if dev in one.row.scores else -math.inf
+
+    return {encoder: max(rows, key=on_dev) for encoder, rows in of_encoder.items()}
 
 
 def _encoder_of_match(one: TakenRow, runs: KnownRuns) -> str:

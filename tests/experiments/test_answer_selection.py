@@ -225,14 +225,12 @@ def some_of(one: CandidateSet, members) -> CandidateSet:
 
 
 @torch.inference_mode()
-def alone(ranker: Ranker, sets: list[CandidateSet], mark: str = "", seed: int = 0) -> list[np.ndarray]:
+def alone(ranker: Ranker, sets: list[CandidateSet], seed: int = 0) -> list[np.ndarray]:
     """Score each group of candidates in a separate batch, in the order fixed by the hash."""
     predictions = []
     for one in sets:
-        order, scores = (
-            fixed_order(one.candidates, key=one.id + mark).tolist(),
-            np.full(len(one.candidates), NAN),
-        )
+        key, scores = f"{one.id}\0{seed}" if seed else one.id, np.full(len(one.candidates), NAN)
+        order = fixed_order(one.candidates, key=key).tolist()
         for first in range(0, len(order), ranker.k):
             members = order[first : first + ranker.k]
             (example,) = replace(ranker.examples([some_of(one, members)]), seed=seed)
@@ -262,13 +260,12 @@ def test_neither_batches_nor_the_order_of_the_source_nor_labels_change_a_score(j
 
 
 def test_a_joint_score_is_the_mean_over_groupings(joint: Ranker, rankers: dict[str, Ranker]):
-    each = [alone(joint, SETS), alone(joint, SETS, "\0001", 1), alone(joint, SETS, "\0002", 2)]
+    each = [alone(joint, SETS, seed) for seed in range(3)]
     assert not np.allclose(each[0][0], each[1][0])
     mean = [np.mean(scores, axis=0) for scores in zip(*each, strict=True)]
     assert_same(score_answers(joint, SETS, groupings=3, batch_size=2), mean)
-    assert_same(
-        score_answers(rankers["pairwise"], SETS, groupings=3, batch_size=2), alone(rankers["pairwise"], SETS)
-    )
+    pairwise = rankers["pairwise"]
+    assert_same(score_answers(pairwise, SETS, groupings=3, batch_size=2), alone(pairwise, SETS))
 
 
 def test_the_best_of_another_model_are_read_in_the_fixed_order(joint: Ranker):

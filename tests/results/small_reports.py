@@ -63,7 +63,7 @@ def pretraining_report(folder: Path, *, variant: str, model: str = "tiny", seed:
 
 
 def matching_report(
-    folder: Path, systems: Mapping[str, tuple[float, float]], *, encoders: str = "storyworld"
+    folder: Path, systems: Mapping[str, tuple[float, float]], *, encoders: str = "storyworld", **more: int
 ) -> Report:
     """Write a report of notebook 04 with two seeds; `systems`: accuracy on ten pairs of dev and of test."""
 
@@ -71,13 +71,8 @@ def matching_report(
         right = np.arange(10) < round(10 * share)
         return mean_score([right.astype(float), np.roll(right, 1).astype(float)], range(10), seed=0)
 
-    parameters = {
-        "run_folder": str(folder),
-        "corpus": "storyworld",
-        "systems": " ".join(systems),
-        "sentence_encoder": "minilm",
-        "encoders": encoders,
-    }
+    parameters = more | {"run_folder": str(folder), "corpus": "storyworld", "systems": " ".join(systems)}
+    parameters |= {"sentence_encoder": "minilm", "encoders": encoders}
     run = open_run(folder, name="document matching", parameters=parameters)
     return run.write_report(
         scores=[

@@ -214,7 +214,7 @@ def test_a_run_from_before_dropout_of_attention_was_a_parameter_stands_with_thos
     runs, by_name = known(tmp_path)
     settings = []
     for share in ("checkpoint", 0.0):
-        parameters = report.parameters | {"attention_dropout": share}
+        parameters = report.parameters | {"attention_dropout": share, "train_pairs": 0}
         one = NamedReport(name="a", report=replace(report, parameters=parameters))
         settings.append(runs.setting_of(one))
     assert runs.setting_of(by_name["a"]) == settings[0] != settings[1]

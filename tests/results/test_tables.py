@@ -170,6 +170,7 @@ def test_a_row_is_an_encoder_and_a_column_a_task_on_a_corpus(tmp_path: Path):
 
 def test_the_system_is_chosen_on_dev(tmp_path: Path):
     matching_report(tmp_path / "m", {"tf-idf": (1.0, 1.0), "bert-avg": (0.9, 0.2), "bert-han": (0.5, 0.8)})
+    matching_report(tmp_path / "later, of fewer pairs", {"bert-avg": (0.6, 0.9)}, train_pairs=5)
     (column,) = columns(tmp_path)
     assert list(column.taken) == ["minilm"], "TF-IDF has no encoder"
     assert column.taken["minilm"].row.system == "bert-avg"

@@ -140,9 +140,8 @@ def score_answers(
     means over several groupings. `reading`: batch size, precision, name beside a progress bar."""
     examples, times = ranker.examples(sets), range(groupings if ranker.k > 1 else 1)
     every = [score_examples(ranker, replace(examples, seed=n), **reading).scores for n in times]
-    return AnswerPredictions(
-        sets=sets, scores=[np.mean(scores, axis=0) for scores in zip(*every, strict=True)]
-    )
+    scores = [np.mean(one, axis=0) for one in zip(*every, strict=True)]
+    return AnswerPredictions(sets=sets, scores=scores)
 
 
 def score_examples(ranker: Ranker, examples: CandidateExamples, **reading: Any) -> AnswerPredictions:
