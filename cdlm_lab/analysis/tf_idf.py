@@ -63,9 +63,7 @@ class Stratum:
 
 
 def tf_idf(
-    documents: Iterable[TaggedDocument],
-    *,
-    others: Iterable[TaggedDocument] = (),
+    documents: Iterable[TaggedDocument], *, others: Iterable[TaggedDocument] = ()
 ) -> list[dict[str, float]]:
     """The score of every word of every document, in lower case; documents are read once, one at a time.
     `others`, such as those of the other splits, count in N and df but are not scored: the paper uses all

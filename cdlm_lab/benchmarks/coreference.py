@@ -96,11 +96,7 @@ def spaced_batches(examples: MentionPairExamples, *, batch_size: int, pairs: int
 
 @torch.inference_mode()
 def probabilities(
-    model: PairScorer,
-    examples: MentionPairExamples,
-    batches: Sequence[Sequence[int]],
-    *,
-    dtype: torch.dtype,
+    model: PairScorer, examples: MentionPairExamples, batches: Sequence[Sequence[int]], *, dtype: torch.dtype
 ) -> np.ndarray:
     """Build, pad and read the pairs of all batches; return their coreference probabilities, in order."""
     collate = Collate(pad_token_id=model.config.pad_token_id)

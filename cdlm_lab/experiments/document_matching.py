@@ -375,11 +375,7 @@ class MatchingRun(SystemRun):
         return self.predict_pairs(loaded, self.pairs[name], name=bar)
 
     def predict_pairs(
-        self,
-        loaded: Matcher | CosineThreshold,
-        pairs: Sequence[DocumentPair],
-        *,
-        name: str | None = None,
+        self, loaded: Matcher | CosineThreshold, pairs: Sequence[DocumentPair], *, name: str | None = None
     ) -> MatchPredictions:
         """Predictions for any pairs; `name`: text beside a progress bar, which only slow systems show."""
         if isinstance(loaded, CosineThreshold):

@@ -29,13 +29,7 @@ from torch import nn
 from cdlm_lab.analysis import tf_idf
 from cdlm_lab.data.files import read_text, replaced_file
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
-from cdlm_lab.data.tagged import (
-    TaggedDocument,
-    TagReading,
-    labels_of,
-    read_tagged_split,
-    spans_of,
-)
+from cdlm_lab.data.tagged import TaggedDocument, TagReading, labels_of, read_tagged_split, spans_of
 from cdlm_lab.examples.tagging import BUCKETS, SplitDocument, TagExamples, document_runs
 from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.runs import once, predict, report, train, train_small, write_page

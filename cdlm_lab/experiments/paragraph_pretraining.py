@@ -60,12 +60,7 @@ from cdlm_lab.models import joint
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.conversion import copy_global_to_local, copy_local_to_global
 from cdlm_lab.models.encoder import FROM_SCRATCH, AttentionDropout
-from cdlm_lab.models.estimate import (
-    bytes_per_number,
-    estimate,
-    measured_rate,
-    training_seconds,
-)
+from cdlm_lab.models.estimate import bytes_per_number, estimate, measured_rate, training_seconds
 from cdlm_lab.models.joint import ParagraphModel
 from cdlm_lab.models.precision import Precision, computing_in, precision_in_words
 from cdlm_lab.parameters import ParameterError, parameters_of, settings

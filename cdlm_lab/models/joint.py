@@ -528,10 +528,7 @@ class ParagraphModel(_OnSentences, LongformerForMaskedLM):
 
 
 def load_paragraph_model(
-    name_or_path: str | os.PathLike[str],
-    *,
-    max_length: int | None = None,
-    **options: Unpack[SentenceOptions],
+    name_or_path: str | os.PathLike[str], *, max_length: int | None = None, **options: Unpack[SentenceOptions]
 ) -> tuple[ParagraphModel, PreTrainedTokenizerFast]:
     """A model to pre-train, on top of any language model, and its tokenizer. An encoder without
     language-model head, such as `minilm`, gets a new one, with a warning.

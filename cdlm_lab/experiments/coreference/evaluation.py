@@ -32,14 +32,7 @@ from cdlm_lab.data.typed_documents import parse_marked_documents
 from cdlm_lab.examples.mention_pairs import MentionGroup, corefer, group_mentions, pairs_within
 from cdlm_lab.experiments.coreference import scorer
 from cdlm_lab.experiments.coreference.scorer import SYSTEM, CoreferenceRun, GroupPrediction, Predictions
-from cdlm_lab.experiments.runs import (
-    Scores,
-    cost_in_words,
-    facts_table,
-    once,
-    report,
-    time_taken,
-)
+from cdlm_lab.experiments.runs import Scores, cost_in_words, facts_table, once, report, time_taken
 from cdlm_lab.experiments.scoring import with_p_holm
 from cdlm_lab.metrics import coreference as metrics
 from cdlm_lab.metrics.significance import compare, percentile_interval, resampled_sums
@@ -411,9 +404,7 @@ def _documents(topics: Sequence[Topic]) -> dict[str, CoreferenceDocument]:
 
 
 def _shown(
-    mention: CoreferenceMention,
-    documents: Mapping[str, CoreferenceDocument],
-    names: Mapping[str, str] | None,
+    mention: CoreferenceMention, documents: Mapping[str, CoreferenceDocument], names: Mapping[str, str] | None
 ) -> ShownMention:
     """A mention in its sentence; `names`: of the gold clusters, None = these are unknown."""
     document = documents[mention.document]

@@ -18,14 +18,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from cdlm_lab.data.document_pairs import split_sentences
 from cdlm_lab.data.records import token_spans
 from cdlm_lab.data.tagged import OUTSIDE, TaggedDocument, TaggedSentence, tag_set
-from cdlm_lab.examples.tagging import (
-    SplitDocument,
-    TagExample,
-    TagExamples,
-    joined,
-    split_long,
-    words_read,
-)
+from cdlm_lab.examples.tagging import SplitDocument, TagExample, TagExamples, joined, split_long, words_read
 from cdlm_lab.experiments.runs import (
     System,
     chosen_systems,

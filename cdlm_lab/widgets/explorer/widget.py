@@ -120,11 +120,7 @@ class Explorer(anywidget.AnyWidget):
     shown = traitlets.Int().tag(sync=True)  # increases by 1 whenever other documents or models are opened
 
     def __init__(
-        self,
-        content: Content,
-        *,
-        choices: Choices | None = None,
-        title: str = "Where the model looks",
+        self, content: Content, *, choices: Choices | None = None, title: str = "Where the model looks"
     ) -> None:
         chosen = content.first_selection
         super().__init__(
