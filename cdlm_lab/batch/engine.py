@@ -47,7 +47,16 @@ import yaml
 
 from cdlm_lab.batch.grid import RUN_FOLDER, Grid
 from cdlm_lab.batch.marked_yaml import GridError
-from cdlm_lab.batch.plan import AGAIN, Step, checksums_of, finished_at, read_stamp, write_stamp
+from cdlm_lab.batch.plan import (
+    AGAIN,
+    Step,
+    checksums_of,
+    expected_seconds,
+    finished_at,
+    longest_chains,
+    read_stamp,
+    write_stamp,
+)
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.progress import usable_cores
 from cdlm_lab.report import ASIDE, REPORT_FILE, write_json
@@ -375,14 +384,15 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
     write_json(kernel, {"argv": [sys.executable, *_KERNEL], "display_name": "cdlm_lab", "language": "python"})
     tasks: dict[str, Any] = {}
     jobs: dict[str, Any] = {}
-    for name, step in steps.items():
-        if not step.runs:
-            continue
+    to_make = {name: step for name, step in steps.items() if step.runs}
+    expected = expected_seconds(steps, {})
+    chains = longest_chains(steps, {name: expected[name] for name in to_make})
+    for name, step in to_make.items():
         job, task = step.job, step.job.task
         copy, parameters = folder / "notebooks" / f"{task.name}.ipynb", folder / "parameters" / f"{name}.yaml"
         if task.name not in tasks:
             shutil.copyfile(task.notebook.path, copy)
-            alike = [one.job.resources for one in steps.values() if one.runs and one.job.task is task]
+            alike = [one.job.resources for one in to_make.values() if one.job.task is task]
             most = max(alike, key=lambda one: one.gpus)
             # `runs` is our own resource, which implements --jobs.
             limits = {"mem_mb": round(most.memory_gb * 1000), "runtime": max(1, round(most.minutes))}
@@ -395,7 +405,7 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
         jobs[name] = {"task": task.name, "folder": str(job.folder), "after": list(job.after)}
         jobs[name] |= {"notebook": str(copy), "notebook_name": str(task.notebook.path)}
         jobs[name] |= {"parameters": str(parameters), "fingerprint": step.fingerprint}
-        jobs[name] |= asdict(job.resources)
+        jobs[name] |= {**asdict(job.resources), "priority": chains[name]}
     here = psutil.Process()
     values = {
         "folder": os.getcwd(),

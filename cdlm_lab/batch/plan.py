@@ -20,7 +20,6 @@ import functools
 import hashlib
 import heapq
 import json
-import math
 import os
 import statistics
 import subprocess
@@ -28,6 +27,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from huggingface_hub import constants, try_to_load_from_cache
 
 import cdlm_lab
 from cdlm_lab import report
@@ -59,7 +60,7 @@ class Checksums:
         """Return the checksum of a path (for a model, of all files in its folder), or the revision of a
         checkpoint of the Hugging Face hub. Raises DataError if a file cannot be read."""
         if need.startswith(HUB):
-            return f"revision {_revision(need)}"
+            return f"revision {_snapshot(need).name}"
         path = Path(need)
         if path.is_file() and path.name != CONFIG_FILE:
             return self._of_file(path)
@@ -88,10 +89,10 @@ class Checksums:
 def missing_need(need: str) -> str | None:
     """Return why a file, folder or model is missing, and what to do about it; None if it is there."""
     if need.startswith(HUB):
-        name, revision = need.removeprefix(HUB), _revision(need)
-        if revision is None:
-            return f"{name} is not among the models in {_hub_folder()}: hf download {name}"
-        return fault_of_folder(_cached(need) / "snapshots" / revision)
+        if snapshot := _snapshot(need):
+            return fault_of_folder(snapshot)
+        name = need.removeprefix(HUB)
+        return f"{name} is not among the models in {constants.HF_HUB_CACHE}: hf download {name}"
     path = Path(need)
     if not path.exists():
         return f"there is no {need}"
@@ -112,24 +113,10 @@ def local_gpus(environ: Mapping[str, str] = os.environ) -> list[str]:
     return [str(number) for number, _ in enumerate(line for line in lines if line.startswith("GPU"))]
 
 
-def _hub_folder() -> Path:
-    if named := os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE"):
-        return Path(named)
-    return Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface") / "hub"
-
-
-def _cached(need: str) -> Path:
-    return _hub_folder() / f"models--{need.removeprefix(HUB).replace('/', '--')}"
-
-
-def _revision(need: str) -> str | None:
-    """Return the commit of a checkpoint in the hub's cache; None if it is not cached."""
-    folder = _cached(need)
-    try:
-        revision = (folder / "refs" / "main").read_text(encoding="utf-8").strip()
-    except OSError:
-        return None
-    return revision if (folder / "snapshots" / revision / CONFIG_FILE).exists() else None
+def _snapshot(need: str) -> Path | None:
+    """Return the folder of a checkpoint in the hub's cache; None if it is not cached."""
+    file = try_to_load_from_cache(need.removeprefix(HUB), CONFIG_FILE)
+    return Path(file).parent if isinstance(file, str) else None
 
 
 # ---- fingerprints ----
@@ -397,16 +384,6 @@ def _refuse_taken(job: Job) -> None:
 # ---- for how long ----
 
 
-@dataclass(frozen=True, kw_only=True)
-class Remaining:
-    """Remaining work of one run: its seconds, cores and GPUs, and the runs that it depends on."""
-
-    seconds: float
-    cores: int
-    after: tuple[str, ...]
-    gpus: int = 0
-
-
 def expected_seconds(steps: Mapping[str, Step], measured: Mapping[str, float]) -> dict[str, float]:
     """Estimate the seconds that each run takes: the median over finished runs of its task, else over those of
     its notebook, else the minutes that the grid allows. `measured`: name -> seconds of the runs that were
@@ -425,14 +402,27 @@ def expected_seconds(steps: Mapping[str, Step], measured: Mapping[str, float]) -
     return expected
 
 
+def longest_chains(steps: Mapping[str, Step], seconds: Mapping[str, float]) -> dict[str, float]:
+    """Return name -> seconds of the longest chain of runs, each needed by the next, that begins with a run.
+    Runs with long chains are started first: others find room beside what depends on them. `seconds`: name ->
+    remaining seconds, in a possible order of execution."""
+    chains = dict(seconds)
+    for name in reversed(list(seconds)):
+        for other in chains.keys() & steps[name].job.after:
+            chains[other] = max(chains[other], seconds[other] + chains[name])
+    return chains
+
+
 def seconds_left(
-    todo: Mapping[str, Remaining], *, cores: float, at_once: float, gpus: float = math.inf
+    steps: Mapping[str, Step], seconds: Mapping[str, float], *, cores: float, at_once: float, gpus: float
 ) -> float:
-    """Estimate the seconds until the last of some runs is finished, if each starts as soon as it can.
+    """Estimate the seconds until the last of some runs is finished, if each starts as soon as it can, those
+    with the longest chain first.
 
     Args:
-        todo: name -> remaining work, in a possible order of execution; runs that are not among them, but that
-            others depend on, are finished.
+        steps: the steps of these runs, and perhaps of others.
+        seconds: name -> remaining seconds, in a possible order of execution; runs that are not among them,
+            but that others depend on, are finished.
         cores: cores of the machine, or infinity; a run that asks for more gets all.
         at_once: most runs at the same time, or infinity.
         gpus: GPUs of the machine, or infinity; a run that asks for more gets all. Without GPUs, runs that
@@ -440,15 +430,17 @@ def seconds_left(
     """
     ended: dict[str, float] = {}
     running: list[tuple[float, str, float, float]] = []
-    waiting, now, free, free_gpus = dict(todo), 0.0, cores, max(gpus, 1)
+    chains, now, free, free_gpus = longest_chains(steps, seconds), 0.0, cores, max(gpus, 1)
+    waiting = sorted(seconds, key=chains.__getitem__, reverse=True)
     while waiting or running:
-        for name, run in list(waiting.items()):
-            taken, devices = min(run.cores, cores), min(run.gpus, max(gpus, 1))
-            ready = all(other in ended for other in run.after if other in todo)
+        for name in tuple(waiting):
+            job = steps[name].job
+            taken, devices = min(job.resources.cores, cores), min(job.resources.gpus, max(gpus, 1))
+            ready = all(other in ended for other in job.after if other in seconds)
             if ready and taken <= free and devices <= free_gpus and len(running) < at_once:
-                heapq.heappush(running, (now + run.seconds, name, taken, devices))
+                heapq.heappush(running, (now + seconds[name], name, taken, devices))
                 free, free_gpus = free - taken, free_gpus - devices
-                del waiting[name]
+                waiting.remove(name)
         if not running:  # the rest waits for runs that will never be finished
             return now
         now, name, taken, devices = heapq.heappop(running)

@@ -97,13 +97,11 @@ class Progress:
         """Return (name -> estimated remaining seconds of each unfinished run, seconds until all are done)."""
         measured = {name: self.seconds_of(name) or 0.0 for name in self.named(engine.DONE)}
         expected = planning.expected_seconds(self._all, measured)
-        blocked, each, todo = self.blocked(), {}, {}
-        for name, step in self.steps.items():
+        blocked, each = self.blocked(), {}
+        for name in self.steps:
             if self.states[name]["state"] not in _ENDED and name not in blocked:
                 each[name] = max(expected[name] - (self.seconds_of(name) or 0.0), 0.0)
-                taken = {"cores": step.job.resources.cores, "gpus": step.job.resources.gpus}
-                todo[name] = planning.Remaining(seconds=each[name], after=step.job.after, **taken)
-        return each, planning.seconds_left(todo, **self._limits)
+        return each, planning.seconds_left(self.steps, each, **self._limits)
 
     def blocked(self) -> dict[str, str]:
         """Return {run that cannot begin: the failed or stopped run that it directly or indirectly needs}."""

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -100,14 +101,17 @@ def test_what_changed_is_run_again_and_the_old_run_is_kept(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_runs_of_a_task_at_once_and_one_after_the_other(tmp_path: Path):
+def test_one_run_after_the_other_and_the_one_with_the_longest_chain_first(tmp_path: Path):
     """With --jobs 1, no two sessions overlap."""
-    write_grid(tmp_path, {"a": {}}, seeds=[0, 1])
+    minutes = {"alone": 50, "short": 20, "begun": 45, "goes_on": 10}
+    tasks = {name: {"resources": {"minutes": each}} for name, each in minutes.items()}
+    write_grid(tmp_path, tasks | {"goes_on": tasks["goes_on"] | {"parameters": {"reads": "{begun}"}}})
     code, printed = run_grid(tmp_path, "--jobs", "1")
     assert code == 0, printed
-    reports = [report(tmp_path, name) for name in ("a-s0", "a-s1")]
-    first, second = sorted((one["started"], one["finished"]) for one in reports)
-    assert first[1] < second[0]
+    reports = {name: report(tmp_path, name) for name in minutes}
+    order = sorted(minutes, key=lambda name: reports[name]["started"])
+    assert order == ["begun", "alone", "short", "goes_on"]
+    assert all(reports[a]["finished"] < reports[b]["started"] for a, b in pairwise(order))
 
 
 @pytest.mark.slow
@@ -172,19 +176,16 @@ def test_gpus_are_a_cluster_s_affair(here: Path, capsys: pytest.CaptureFixture):
     assert "on slurm" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ("run grid.yaml --set data", "--set data: it must look like name=value"),
-        ("run grid.yaml --set dta=x", "--set dta=x: grid.yaml has no such variable: did you mean 'data'?"),
-        ("run grid.yaml --jobs 0", "--jobs 0: it must be at least 1"),
-        ("run grid.yaml --only aa", "--only aa: no task and no run is called so: did you mean 'a'?"),
-        ("run grid.yaml --rerun b", "--rerun b: no task and no run is called so: known are a"),
-        ("run grid.yaml --executor sluurm", "snakemake-executor-plugin-sluurm is not installed: pip install"),
-        ("run gird.yaml", "gird.yaml:1: field file: there is no such file"),
-        ("show runs/x", "runs/x holds no run"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "expected"), [
+    ("run grid.yaml --set data", "--set data: it must look like name=value"),
+    ("run grid.yaml --set dta=x", "--set dta=x: grid.yaml has no such variable: did you mean 'data'?"),
+    ("run grid.yaml --jobs 0", "--jobs 0: it must be at least 1"),
+    ("run grid.yaml --only aa", "--only aa: no task and no run is called so: did you mean 'a'?"),
+    ("run grid.yaml --rerun b", "--rerun b: no task and no run is called so: known are a"),
+    ("run grid.yaml --executor sluurm", "snakemake-executor-plugin-sluurm is not installed: pip install"),
+    ("run gird.yaml", "gird.yaml:1: field file: there is no such file"),
+    ("show runs/x", "runs/x holds no run"),
+])  # fmt: skip
 def test_what_makes_no_sense(arguments: str, expected: str, here: Path, capsys: pytest.CaptureFixture):
     write_grid(here, {"a": {}}, variables={"data": "x"})
     assert refused(capsys, *arguments.split()).startswith(expected)

@@ -6,6 +6,8 @@ import json
 import math
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from tiny_grid import BODY, PARAMETERS, plan_of, pretend, write_grid, write_note
 
 from cdlm_lab.batch import plan
 from cdlm_lab.batch.marked_yaml import GridError
-from cdlm_lab.batch.plan import Checksums, Remaining, changes, code_of, missing_need, seconds_left
+from cdlm_lab.batch.plan import Checksums, changes, code_of, missing_need, seconds_left
 from cdlm_lab.report import open_run
 
 TASKS = {"a": {"parameters": {"rate": 0.25}}, "b": {"parameters": {"reads": "{a}"}}, "c": {}}
@@ -58,16 +60,13 @@ def test_runs_are_new_until_they_are_finished_and_then_stay(grid: Path):
     assert to_do(grid) == {"a": ("new",), "b": ("new",), "c": ("new",)}
 
 
-@pytest.mark.parametrize(
-    ("task", "values", "expected"),
-    [
-        ("a", {"parameters": {"rate": 1}}, {"a": ("again", "parameter rate 0.25 -> 1"), "b": B_WAITS}),
-        ("c", {"parameters": {"rate": 0.5, "steps": 3}}, {}),  # written out as the defaults
-        ("a", {"resources": {"cores": 2, "retries": 3}}, {}),
-        ("b", {"after": ["c"]}, {"b": ("again", "it reads c now")}),
-        ("c", {"needs": {"corpus": "grid.yaml"}}, {}),  # which data it had before is not known
-    ],
-)
+@pytest.mark.parametrize(("task", "values", "expected"), [
+    ("a", {"parameters": {"rate": 1}}, {"a": ("again", "parameter rate 0.25 -> 1"), "b": B_WAITS}),
+    ("c", {"parameters": {"rate": 0.5, "steps": 3}}, {}),  # written out as the defaults
+    ("a", {"resources": {"cores": 2, "retries": 3}}, {}),
+    ("b", {"after": ["c"]}, {"b": ("again", "it reads c now")}),
+    ("c", {"needs": {"corpus": "grid.yaml"}}, {}),  # which data it had before is not known
+])  # fmt: skip
 def test_a_task_that_changed(task: str, values: dict, expected: dict[str, tuple], grid: Path):
     assert changed(grid, task, **values) == expected
 
@@ -215,27 +214,24 @@ OLD = {
 PARAMETERS_CHANGED = ['parameter new (absent) -> "a"', "parameter rate 1 -> 1.0", "parameter steps 60 -> 80"]
 
 
-@pytest.mark.parametrize(
-    ("new", "expected"),
-    [
-        ({}, []),
-        ({"notebook": "2"}, ["the notebook's code changed"]),
-        ({"parameters": {"steps": 80, "rate": 1.0, "new": "a"}}, PARAMETERS_CHANGED),
-        # by how many it is made is not what is made
-        ({"parameters": OLD["parameters"] | {"parallel": "ddp 8", "workers": 2}}, []),
-        ({"parameters": {"steps": "x" * 100, "rate": 1}}, [f'parameter steps 60 -> "{"x" * 56}...']),
-        ({"code": {"a.py": "2", "c.py": "1"}}, ["code: a.py, b.py, c.py changed"]),
-        ({"code": {}}, ["code: a.py, b.py changed"]),
-        (
-            {"code": {f"{n}.py": "1" for n in range(5)} | OLD["code"]},
-            ["code: 0.py, 1.py, 2.py and 2 more changed"],
-        ),
-        ({"data": {"corpus": "2", "model": "3"}}, ["data: corpus changed"]),
-        ({"data": {"corpus": None}}, []),
-        ({"runs": {"x": "one", "y": None}}, ["x, which it reads, was made anew", "it reads y now"]),
-        ({"runs": {"x": None}}, []),
-    ],
-)
+@pytest.mark.parametrize(("new", "expected"), [
+    ({}, []),
+    ({"notebook": "2"}, ["the notebook's code changed"]),
+    ({"parameters": {"steps": 80, "rate": 1.0, "new": "a"}}, PARAMETERS_CHANGED),
+    # by how many it is made is not what is made
+    ({"parameters": OLD["parameters"] | {"parallel": "ddp 8", "workers": 2}}, []),
+    ({"parameters": {"steps": "x" * 100, "rate": 1}}, [f'parameter steps 60 -> "{"x" * 56}...']),
+    ({"code": {"a.py": "2", "c.py": "1"}}, ["code: a.py, b.py, c.py changed"]),
+    ({"code": {}}, ["code: a.py, b.py changed"]),
+    (
+        {"code": {f"{n}.py": "1" for n in range(5)} | OLD["code"]},
+        ["code: 0.py, 1.py, 2.py and 2 more changed"],
+    ),
+    ({"data": {"corpus": "2", "model": "3"}}, ["data: corpus changed"]),
+    ({"data": {"corpus": None}}, []),
+    ({"runs": {"x": "one", "y": None}}, ["x, which it reads, was made anew", "it reads y now"]),
+    ({"runs": {"x": None}}, []),
+])  # fmt: skip
 def test_differences_in_words(new: dict[str, object], expected: list[str]):
     assert changes(OLD, OLD | new) == expected
     without_code = [line for line in expected if "code" not in line]
@@ -245,8 +241,9 @@ def test_differences_in_words(new: dict[str, object], expected: list[str]):
 # ---- how long it will take ----
 
 
-def work(seconds: float, *after: str, cores: int = 1, gpus: int = 0) -> Remaining:
-    return Remaining(seconds=seconds, cores=cores, after=after, gpus=gpus)
+def work(seconds: float, *after: str, cores: int = 1, gpus: int = 0) -> tuple[float, Any]:
+    job = SimpleNamespace(after=after, resources=SimpleNamespace(cores=cores, gpus=gpus))
+    return seconds, SimpleNamespace(job=job)
 
 
 SEVERAL = {"a": work(10), "b": work(7), "c": work(5, "a", "finished before")}
@@ -255,22 +252,21 @@ WIDE = {"a": work(10, cores=8), "b": work(1)}
 ON_GPUS = {"a": work(10, gpus=1), "b": work(9, gpus=1), "c": work(5, gpus=1), "d": work(2)}
 
 
-@pytest.mark.parametrize(
-    ("todo", "cores", "at_once", "gpus", "expected"),
-    [
-        (SEVERAL, math.inf, math.inf, math.inf, 15),  # a, then c
-        (SEVERAL, 2, math.inf, math.inf, 15),  # a and b, then c beside what is left of nothing
-        (SEVERAL, 1, math.inf, math.inf, 22),  # one after the other
-        (SEVERAL, 4, 1, math.inf, 22),
-        (WIDE, 2, math.inf, math.inf, 11),  # it gets all cores
-        *((ON_GPUS, 16, math.inf, gpus, seconds) for gpus, seconds in ((math.inf, 10), (2, 14), (1, 24))),
-        (ON_GPUS, 16, math.inf, 0, 24),
-        ({}, 1, 1, math.inf, 0),
-        ({"a": work(3), "b": work(1, "b")}, 1, 1, math.inf, 3),  # what cannot begin is not waited for
-    ],
-)
+@pytest.mark.parametrize(("todo", "cores", "at_once", "gpus", "expected"), [
+    (SEVERAL, math.inf, math.inf, math.inf, 15),  # a, then c
+    (SEVERAL, 2, math.inf, math.inf, 15),  # a and b, then c beside what is left of nothing
+    (SEVERAL, 1, math.inf, math.inf, 22),  # one after the other
+    (SEVERAL, 4, 1, math.inf, 22),
+    (WIDE, 2, math.inf, math.inf, 11),  # it gets all cores
+    *((ON_GPUS, 16, math.inf, gpus, seconds) for gpus, seconds in ((math.inf, 10), (2, 14), (1, 24))),
+    (ON_GPUS, 16, math.inf, 0, 24),
+    ({}, 1, 1, math.inf, 0),
+    ({"a": work(6), "b": work(6), "c": work(4), "d": work(8, "c")}, 2, math.inf, math.inf, 12),  # c first
+    ({"a": work(3), "b": work(1, "b")}, 1, 1, math.inf, 3),  # what cannot begin is not waited for
+])  # fmt: skip
 def test_runs_start_as_soon_as_they_can(todo: dict, cores: float, at_once: float, gpus: float, expected: int):
-    assert seconds_left(todo, cores=cores, at_once=at_once, gpus=gpus) == expected
+    seconds, steps = ({name: both[side] for name, both in todo.items()} for side in (0, 1))
+    assert seconds_left(steps, seconds, cores=cores, at_once=at_once, gpus=gpus) == expected
 
 
 def test_earlier_runs_tell_how_long_later_ones_take(tmp_path: Path):
@@ -301,7 +297,7 @@ def test_paths():
 
 
 def test_checkpoints_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     need = "hub:org/model"
     assert missing_need(need) == f"org/model is not among the models in {tmp_path}: hf download org/model"
     folder = tmp_path / "models--org--model"

@@ -33,7 +33,7 @@ FIVE_SEEDS = {
 def nowhere(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the project's notebooks and nothing else, on a machine without checkpoints."""
     (here / "notebooks").symlink_to(ROOT / "notebooks")
-    monkeypatch.setenv("HF_HUB_CACHE", str(here / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(here / "hub"))
     return here
 
 
