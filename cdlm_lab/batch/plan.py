@@ -403,9 +403,8 @@ def expected_seconds(steps: Mapping[str, Step], measured: Mapping[str, float]) -
 
 
 def longest_chains(steps: Mapping[str, Step], seconds: Mapping[str, float]) -> dict[str, float]:
-    """Return name -> seconds of the longest chain of runs, each needed by the next, that begins with a run.
-    Runs with long chains are started first: others find room beside what depends on them. `seconds`: name ->
-    remaining seconds, in a possible order of execution."""
+    """Return name -> seconds of the longest chain of runs, each needed by the next, that begins with a run;
+    that with the longest is started first. `seconds`: as `seconds_left` takes them."""
     chains = dict(seconds)
     for name in reversed(list(seconds)):
         for other in chains.keys() & steps[name].job.after:

@@ -102,7 +102,6 @@ def test_what_changed_is_run_again_and_the_old_run_is_kept(tmp_path: Path):
 
 @pytest.mark.slow
 def test_one_run_after_the_other_and_the_one_with_the_longest_chain_first(tmp_path: Path):
-    """With --jobs 1, no two sessions overlap."""
     minutes = {"alone": 50, "short": 20, "begun": 45, "goes_on": 10}
     tasks = {name: {"resources": {"minutes": each}} for name, each in minutes.items()}
     write_grid(tmp_path, tasks | {"goes_on": tasks["goes_on"] | {"parameters": {"reads": "{begun}"}}})

@@ -49,6 +49,7 @@ def test_all_of_a_run_is_seen_and_nothing_else_runs(
     bar, figure = (page.locator(part).first.bounding_box() for part in (".modebar", "[data-figure]"))
     assert bar["width"] < 50 < bar["height"], "upright, not on the title"
     assert bar["x"] > figure["x"] + figure["width"] - 50
+    assert "Share" not in page.locator(".modebar").first.inner_html(), "no button uploads the figure"
     tests = [one.bounding_box() for one in page.get_by_text("to Longformer)").all()]
     assert tests, "p, and against what"
     assert max(one["width"] for one in tests) < 135, "does not widen a column"

@@ -22,9 +22,10 @@ from cdlm_lab.widgets.export.text import file_name
 from cdlm_lab.widgets.html import escaped
 
 FIGURES = "figures"  # name of a folder in the folder of a run
-# The camera button above a figure saves it as SVG, in any browser and offline.
+# The camera button above a figure saves it as SVG, in any browser and offline. No button uploads the figure.
 CONFIG = {
     "displaylogo": False,
+    "showSendToCloud": False,
     "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
     "toImageButtonOptions": {"format": "svg", "filename": "figure"},
 }
