@@ -28,7 +28,7 @@ from cdlm_lab.benchmarks import timing
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
 from cdlm_lab.data.tagged import TaggedDocument, labels_of, read_docarc_split, tag_set
 from cdlm_lab.examples.tagging import TagExamples, document_runs, split_long, words_read
-from cdlm_lab.models.frozen import ENDS, WordEncoder, WordEncodings, load_word_encoder
+from cdlm_lab.models.frozen import ENDS, PieceCounts, WordEncoder, WordEncodings, load_word_encoder
 from cdlm_lab.models.tagging import (
     StaticCollate,
     StaticTagger,
@@ -66,9 +66,8 @@ class Epochs:
     ) -> None:
         self.device, room = torch.device(device), encoder.max_tokens - ENDS
         tags = tag_set(labels_of(documents))
-        splits = [
-            split_long(one, pieces=encoder.pieces, most_labelled=room, most_context=room) for one in documents
-        ]
+        pieces = PieceCounts(encoder.tokenizer)
+        splits = [split_long(one, pieces=pieces, most=room) for one in documents]
         self.examples = TagExamples(splits, tags, most=most)
         encodings, sentences = WordEncodings(encoder, cache), words_read(self.examples)
         began = time.perf_counter()

@@ -38,11 +38,7 @@ class SplitDocument:
 
 
 def split_long(
-    document: TaggedDocument,
-    *,
-    pieces: Callable[[Sequence[str]], list[int]],
-    most_labelled: int,
-    most_context: int,
+    document: TaggedDocument, *, pieces: Callable[[Sequence[str]], list[int]], most: int
 ) -> SplitDocument:
     """Split sentences between words, so that no sequence is longer than the maximum.
 
@@ -51,11 +47,11 @@ def split_long(
 
     Args:
         pieces: returns the number of subword tokens of each word of a sentence.
-        most_labelled, most_context: maximum subword tokens of a sequence, special tokens not counted.
+        most: maximum subword tokens of a sequence, special tokens not counted.
 
     Example: with room for 4 pieces, words of 2, 1, 2 and 3 give sequences of two words, one and one.
     """
-    check_least(most_labelled=most_labelled, most_context=most_context)
+    check_least(most=most)
     sequences: list[TaggedSentence] = []
     origin: list[int] = []
     shortened = 0
@@ -68,7 +64,6 @@ def split_long(
         sizes = pieces(sentence.words)
         if len(sizes) != words:
             raise ValueError(f"{where} has {words} words, but `pieces` gives numbers for {len(sizes)}")
-        most = most_context if sentence.tags is None else most_labelled
         shortened += sum(size > most for size in sizes)
         parts = list(_parts(sentence, sizes, most))
         sequences += parts

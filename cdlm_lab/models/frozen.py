@@ -182,11 +182,6 @@ class WordEncoder(_FrozenEncoder):
         computed = "" if self.precision == "float32" else f" torch.{self.precision}"
         return hashlib.sha256(f"words {self.layers} {sentences}{computed}".encode()).hexdigest()[:16]
 
-    def pieces(self, words: Sequence[str]) -> list[int]:
-        """The number of subword tokens of each word of a sentence, 1 or more; their sum and the two special
-        tokens must fit `max_tokens`."""
-        return np.bincount(word_pieces(self.tokenizer, words)[1]).tolist()
-
     def encode(self, sentences: Sequence[Sequence[str]], *, batch_size: int = BATCH_SIZE) -> list[np.ndarray]:
         """The vectors of the words of each sentence: (words, size), float32. Raises ValueError for a sentence
         with more subword tokens than `max_tokens` has room for."""
@@ -241,10 +236,24 @@ def word_pieces(
     if not len(silent):
         return ids, numbers
     if tokenizer.unk_token_id is None:
-        what = f"word {silent[0]}, {words[silent[0]]!r}, has no piece"
+        what = f"the word {words[silent[0]]!r} has no piece"
         raise ValueError(f"{what} and the tokenizer no unknown one; leave it out")
     places = np.searchsorted(numbers, silent)
     return np.insert(ids, places, tokenizer.unk_token_id), np.insert(numbers, places, silent)
+
+
+class PieceCounts:
+    """Numbers of subword tokens of words, each of which is tokenised only once."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        self._tokenizer, self._known = tokenizer, {}
+
+    def __call__(self, words: Sequence[str]) -> list[int]:
+        """The number of each word of a sentence, 1 or more; it is read with two special tokens besides."""
+        if new := [word for word in dict.fromkeys(words) if word not in self._known]:
+            counts = np.bincount(word_pieces(self._tokenizer, new)[1])
+            self._known |= zip(new, counts.tolist(), strict=True)
+        return [self._known[word] for word in words]
 
 
 def load_word_encoder(

@@ -261,10 +261,7 @@ def of_sentences(marked: PreTrainedTokenizerFast) -> dict[str, Made]:
     candidates = CandidateExamples(sets=sets, encoded=EncodedCandidates(sets, marked), **joint)
     evidence = ClaimExamples(claims=claims, encoded=EncodedClaims(claims, marked), **joint)
     documents = list(read_storyworld_tags("dev", 2))
-    split = [
-        split_long(one, pieces=lambda words: [1] * len(words), most_labelled=30, most_context=30)
-        for one in documents
-    ]
+    split = [split_long(one, pieces=lambda words: [1] * len(words), most=30) for one in documents]
     tags = sorted({tag for one in documents for sentence in one.sentences for tag in sentence.tags or ()})
     return {
         "questions": Made(question_examples, "question", QuestionCollate(pad)),

@@ -43,8 +43,8 @@ KINGS = sentence("Ann I and II", "B-PER I-PER O B-PER")
 DOCUMENT = document(RAIN, LONDON, KINGS, sentence("so"))
 
 
-def cut(whole: TaggedDocument, *, labelled: int = 9, context: int = 9, pieces=letters) -> SplitDocument:
-    return split_long(whole, pieces=pieces, most_labelled=labelled, most_context=context)
+def cut(whole: TaggedDocument, *, most: int = 9, pieces=letters) -> SplitDocument:
+    return split_long(whole, pieces=pieces, most=most)
 
 
 def words_of(split: SplitDocument) -> str:
@@ -56,24 +56,24 @@ def parts_of(split: SplitDocument, number: int) -> list[TaggedSentence]:
 
 
 def test_long_sentences_are_cut_and_their_tags_joined():
-    split = cut(DOCUMENT, labelled=10, context=7)
+    split = cut(DOCUMENT, most=10)
     assert (
-        words_of(split) == "it rains | and it | rains | the old town | of Bath by | night | Ann I and II | so"
+        words_of(split) == "it rains and | it rains | the old town | of Bath by | night | Ann I and II | so"
     )
-    assert split.origin == (0, 0, 0, 1, 1, 1, 2, 3)
-    assert (split.document.id, split.document.labelled) == ("d", (3, 4, 5, 6))
-    assert split.document.sentences[4].tags == ("O", "B-GPE", "O")
-    assert split.document.sentences[6] is KINGS, "there is room for all of its 9 pieces"
+    assert split.origin == (0, 0, 1, 1, 1, 2, 3)
+    assert (split.document.id, split.document.labelled) == ("d", (2, 3, 4, 5))
+    assert split.document.sentences[3].tags == ("O", "B-GPE", "O")
+    assert split.document.sentences[5] is KINGS, "there is room for all of its 9 pieces"
     tags = joined(split, [["O", "O", "B-LOC"], ["I-LOC", "O", "O"], ("O",), ("B-PER", "O", "O", "O")])
     assert tags == [["O", "O", "B-LOC", "I-LOC", "O", "O", "O"], ["B-PER", "O", "O", "O"]]
     for most, parts in ((17, 1), (16, 2)):  # RAIN has 2 + 5 + 3 + 2 + 5 = 17 letters
-        assert len(cut(document(RAIN), labelled=1, context=most).origin) == parts
+        assert len(cut(document(RAIN), most=most).origin) == parts
 
 
 def test_a_span_may_be_cut():
-    split = cut(DOCUMENT, labelled=5)
+    split = cut(DOCUMENT, most=5)
     assert [part.tags for part in parts_of(split, 2)] == [("B-PER", "I-PER"), ("O", "B-PER")]
-    tight = cut(document(KINGS), labelled=3, context=1)
+    tight = cut(document(KINGS), most=3)
     assert words_of(tight) == "Ann | I | and | II"
     assert tight.document.sentences[1].tags == ("I-PER",), "as in the original"
 
@@ -81,8 +81,8 @@ def test_a_span_may_be_cut():
 SIZES = st.lists(st.integers(0, 6), min_size=1, max_size=12)
 
 
-@given(st.lists(st.tuples(SIZES, st.booleans()), max_size=6), st.integers(6, 15), st.integers(6, 15))
-def test_no_word_is_lost_and_no_part_is_longer_than_it_must(sentences, labelled: int, context: int):
+@given(st.lists(st.tuples(SIZES, st.booleans()), max_size=6), st.integers(6, 15))
+def test_no_word_is_lost_and_no_part_is_longer_than_it_must(sentences, most: int):
     original = document(
         *(
             TaggedSentence(
@@ -96,7 +96,7 @@ def test_no_word_is_lost_and_no_part_is_longer_than_it_must(sentences, labelled:
     def pieces(words: tuple[str, ...]) -> list[int]:
         return [word.index("-") for word in words]
 
-    split = cut(original, labelled=labelled, context=context, pieces=pieces)
+    split = cut(original, most=most, pieces=pieces)
     gold = [list(original.sentences[number].tags) for number in original.labelled]
     assert (
         joined(split, [split.document.sentences[number].tags for number in split.document.labelled]) == gold
@@ -104,7 +104,6 @@ def test_no_word_is_lost_and_no_part_is_longer_than_it_must(sentences, labelled:
     for number, whole in enumerate(original.sentences):
         own = parts_of(split, number)
         assert sum((part.words for part in own), ()) == whole.words
-        most = context if whole.tags is None else labelled
         lengths = [sum(pieces(part.words)) for part in own]
         assert max(lengths) <= most
         firsts = [pieces(part.words)[0] for part in own[1:]]  # the next word had no room
@@ -115,13 +114,11 @@ def test_no_word_is_lost_and_no_part_is_longer_than_it_must(sentences, labelled:
 
 def test_a_word_without_room_is_a_sequence_and_is_counted():
     whole = document(RAIN, LONDON, sentence("sleeping"))
-    split = cut(whole, labelled=4, context=5)
-    assert words_of(split) == (
-        "it | rains | and it | rains | the | old | town | of | Bath | by | night | sleeping"
-    )
-    assert split.shortened == 2, "night and sleeping"
+    split = cut(whole, most=4)
+    everyone = "it | rains | and | it | rains | the | old | town | of | Bath | by | night | sleeping"
+    assert (words_of(split), split.shortened) == (everyone, 4), "rains, rains, night and sleeping"
     assert joined(split, [["O"] * len(s.words) for s in split.document.sentences if s.tags])
-    assert cut(whole, labelled=5, context=8).shortened == 0
+    assert cut(whole, most=8).shortened == 0
 
 
 def examples_of(*sentences: TaggedSentence, most: int = 1) -> TagExamples:
@@ -132,13 +129,12 @@ def examples_of(*sentences: TaggedSentence, most: int = 1) -> TagExamples:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: cut(DOCUMENT, labelled=0), "most_labelled is 0; it must be at least 1"),
-        (lambda: cut(DOCUMENT, context=-1), "most_context is -1; it must be at least 1"),
+        (lambda: cut(DOCUMENT, most=0), "most is 0; it must be at least 1"),
         (lambda: cut(document(RAIN, sentence(""))), "document d, sentence 1 has no words; leave it out when"),
         (lambda: cut(document(RAIN, sentence("a b", "O"))), "document d, sentence 1 has 2 words, but 1 tags"),
         (lambda: cut(DOCUMENT, pieces=lambda words: [1] * 4), "sentence 0 has 5 words, but `pieces` gives"),
-        (lambda: joined(cut(DOCUMENT, labelled=99), [["O"]]), "d has 2 labelled sequences, but there are"),
-        (lambda: joined(cut(DOCUMENT, labelled=99), [["O"] * 7, ["O"] * 3]), "has 4 words, but there are"),
+        (lambda: joined(cut(DOCUMENT, most=99), [["O"]]), "d has 2 labelled sequences, but there are"),
+        (lambda: joined(cut(DOCUMENT, most=99), [["O"] * 7, ["O"] * 3]), "has 4 words, but there are"),
         (lambda: nearest_occurrences(DOCUMENT, most=-1), "most is -1; it must be at least 0"),
         (lambda: examples_of(RAIN, most=-1), "most is -1; it must be at least 0"),
         (lambda: examples_of(RAIN, sentence("Rome", "B-LOC")), "document p, sequence 1 has the tag 'B-LOC';"),
@@ -287,7 +283,7 @@ TAGS = tag_set(("GPE", "PER"))
 
 def split(name: str, *sentences: TaggedSentence, most: int = 99) -> SplitDocument:
     whole = document(*sentences, name=name)
-    return split_long(whole, pieces=lambda words: [1] * len(words), most_labelled=most, most_context=most)
+    return split_long(whole, pieces=lambda words: [1] * len(words), most=most)
 
 
 NOVEL = split(

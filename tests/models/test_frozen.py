@@ -167,7 +167,7 @@ def test_minilm_gives_what_bert_gives():
     with torch.no_grad():
         states = original(torch.tensor([ids]), output_hidden_states=True).hidden_states
     assert pieces[3] == unknown
-    assert word_encoder.pieces(words) == [len(word) for word in pieces]
+    assert frozen.PieceCounts(tokenizer)(words) == [len(word) for word in pieces]
     runs = torch.cat(states[-4:], dim=-1)[0, 1:-1].split([len(word) for word in pieces])
     actual = word_encoder.encode([["A", "longer", "sentence", *words], words])[1]
     assert actual.shape == (9, 4 * 384)
@@ -242,7 +242,7 @@ def test_no_words_have_no_vectors(word_encoder: WordEncoder):
 def test_of_a_word_without_room_the_first_pieces_are_read():
     """With a tokenizer that splits words, as all real ones do."""
     word_encoder = load_word_encoder("tiny", layers=1, max_tokens=8)
-    assert word_encoder.pieces(["so", "strangenesses"])[1] > 6
+    assert frozen.PieceCounts(word_encoder.tokenizer)(["so", "strangenesses"])[1] > 6
     (rows,) = word_encoder.encode([["strangenesses" * 20]])
     assert rows.shape == (1, word_encoder.size)
     words = ["so", "strangenesses", "so"]
@@ -259,12 +259,12 @@ def test_pieces_and_their_words(bert, word_encoder: WordEncoder):
     ids, numbers = frozen.word_pieces(tokenizer, ["", "w2 w3", "\t", " ", "w4", "nobody", "\u200a"])
     assert ids.tolist() == [unknown, 7, 8, unknown, unknown, 9, unknown, unknown]
     assert numbers.tolist() == [0, 1, 1, 2, 3, 4, 5, 6]
-    assert word_encoder.pieces(["", "w2 w3", "\t"]) == [1, 2, 1]
-    assert word_encoder.pieces([]) == []
+    pieces = frozen.PieceCounts(tokenizer)
+    assert [pieces(words) for words in (["", "w2 w3", "\t"], [])] == [[1, 2, 1], []]
+    assert pieces(["w2 w3", "w4", "w4", ""]) == [2, 1, 1, 1], "some known, one new and twice"
     assert [part.dtype for part in frozen.word_pieces(tokenizer, [])] == [np.int64, np.int64]
     tokenizer.unk_token = None
-    message = r"word 1, ' ', has no piece and the tokenizer no unknown one; leave"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="the word ' ' has no piece and the tokenizer no unknown one; leave"):
         frozen.word_pieces(tokenizer, ["w1", " "])
 
 

@@ -187,14 +187,8 @@ class Tagger:
     def cut(self, documents: Iterable[TaggedDocument]) -> list[SplitDocument]:
         """Cut documents into sequences that fit into the encoder."""
         room = self.taggers.settings.most_tokens - frozen.ENDS
-        form = {"pieces": self._pieces, "most_labelled": room, "most_context": room}
-        return [split_long(one, **form) for one in documents]
-
-    def _pieces(self, words: Sequence[str]) -> list[int]:
-        """The number of word pieces of each word."""
-        if self.tokenizer is None:
-            return self.taggers.encoder.pieces(words)
-        return np.bincount(frozen.word_pieces(self.tokenizer, words)[1], minlength=len(words)).tolist()
+        pieces = frozen.PieceCounts(self.tokenizer or self.taggers.encoder.tokenizer)
+        return [split_long(one, pieces=pieces, most=room) for one in documents]
 
     def examples_of(self, splits: Sequence[SplitDocument]) -> TagExamples:
         """One example for each labelled sequence."""

@@ -141,8 +141,8 @@ PREDICTED = [NOTHING, PERSON, MORE, NOTHING, PLACE, NOTHING, NOTHING, NOTHING, P
 def predicted(
     tags: list[int], *, room: int = 2, most: int = 2, order: list[int] | None = None
 ) -> TagPredictions:
-    form = {"pieces": lambda words: [1] * len(words), "most_labelled": room, "most_context": 4}
-    examples = TagExamples([split_long(one, **form) for one in DOCUMENTS], TAGS, most=most)
+    splits = [split_long(one, pieces=lambda words: [1] * len(words), most=room) for one in DOCUMENTS]
+    examples = TagExamples(splits, TAGS, most=most)
     weights = np.linspace(0, 1, 2 * len(tags), dtype=np.float16).reshape(-1, 2) if most else None
     examples = examples.in_order(order) if order else examples
     return TagPredictions(examples=examples, tags=np.array(tags, dtype=np.int16), weights=weights)
@@ -150,7 +150,7 @@ def predicted(
 
 def test_tags_of_a_sentence_that_was_cut_are_joined() -> None:
     predictions = predicted(PREDICTED)
-    assert predictions.examples.sequences.tolist() == [[0, 0], [0, 1], [0, 2], [0, 5], [1, 1]]
+    assert predictions.examples.sequences.tolist() == [[0, 0], [0, 1], [0, 2], [0, 7], [1, 1]]
     assert predictions.starts.tolist() == [0, 2, 4, 6, 8, 10]
     assert predictions.documents == [0, 1]
     first = [["O", "B-PER", "I-PER", "O", "B-LOC", "O"], ["O", "O"]]
@@ -172,9 +172,9 @@ def test_predictions_of_some_documents_are_of_these_alone() -> None:
 
 
 def test_buckets_say_how_far_occurrences_are() -> None:
-    """In sequences: "Orn" is in 0 and 5, "Dram" in 2 and, of the context, in 3, all others are there once."""
+    """In sequences: "Orn" is in 0 and 7, "Dram" in 2 and, of the context, in 4, all others are there once."""
     once = [0, -1]
-    orn, dram, later = [0, 5 - 1], [0, 1], [0, 5 - 1]  # 5 sequences away is the bucket 4-7, number 4
+    orn, dram, later = [0, 4], [0, 2], [0, 4]  # 7 sequences away is the bucket 4-7, number 4
     buckets = [once, orn, once, once, dram, once, later, once, once, once]
     assert predicted(PREDICTED).buckets().tolist() == buckets
 
