@@ -245,6 +245,7 @@ RUN_TABLES: Mapping[str, Made] = {
     "storyworld-matching": partial(_storyworld_matching, name="matching"),
     "storyworld-matching-random": partial(_storyworld_matching, name="matching_6000"),
     "storyworld-answers": partial(_answers, folder="storyworld_tiny", group="all"),
+    "storyworld-answers-long": partial(_answers, folder="storyworld_tiny", group="all", name="answers_long"),
     "storyworld-answers-mspp": partial(_answers, folder="storyworld_tiny", group="all", name="answers_mspp"),
     "storyworld-answers-reranked": partial(_answers, folder="storyworld_tiny", group="reranked"),
     "storyworld-questions": _whole_report("storyworld_tiny/questions.json", _QUESTIONS, first="encoder"),
@@ -300,10 +301,8 @@ def _read(file: Path, *names: str) -> dict[str, Any]:
 def _formatted(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> ScoreTable:
     """A table of columns, given as heading -> format string for a row."""
     body = [[Cell(text=form.format_map(row)) for form in columns.values()] for row in rows]
-    headings = [
-        Heading(name=name, is_text=not cell.text[0].isdigit())
-        for name, cell in zip(columns, body[0], strict=True)
-    ]
+    texts = [not cell.text[0].isdigit() for cell in body[0]]
+    headings = [Heading(name=name, is_text=text) for name, text in zip(columns, texts, strict=True)]
     return ScoreTable(caption="", columns=headings, rows=body)
 
 
