@@ -354,7 +354,8 @@ def _old_fingerprint(job: Job, made: report.Report | None) -> dict[str, Any]:
     """Return the fingerprint of the existing run, finished or interrupted. If no grid made it, only its
     parameters are known, perhaps not all of them: a run may report fewer than its notebook has."""
     if stamp := read_stamp(job.folder):
-        return stamp["fingerprint"]
+        old = stamp["fingerprint"]
+        return old | {"parameters": with_those_of_before(old["parameters"], job.effective)}
     try:
         parameters = made.parameters if made else report.read_run_file(job.folder)[1]
     except report.RunError as error:
