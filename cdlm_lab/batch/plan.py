@@ -386,20 +386,20 @@ def _refuse_taken(job: Job) -> None:
 
 
 def expected_seconds(steps: Mapping[str, Step], measured: Mapping[str, float]) -> dict[str, float]:
-    """Estimate the seconds that each run takes: the median over finished runs of its task, else over those of
-    its notebook, else the minutes that the grid allows. `measured`: name -> seconds of the runs that were
-    finished after the plan was made."""
+    """Estimate the seconds that each run takes from the minutes that the grid allows: these times the median
+    ratio of the finished runs of its task, else of its notebook, else 1. `measured`: name -> seconds of the
+    runs that were finished after the plan was made."""
     known: dict[str, list[float]] = {}
     for name, step in steps.items():
         seconds = measured.get(name, step.seconds)
         if seconds is not None:
             for key in (f"task {step.job.task.name}", str(step.job.task.notebook.path)):
-                known.setdefault(key, []).append(seconds)
+                known.setdefault(key, []).append(seconds / step.job.task.resources.minutes)
     expected = {}
     for name, step in steps.items():
         task = step.job.task
-        times = known.get(f"task {task.name}") or known.get(str(task.notebook.path))
-        expected[name] = statistics.median(times) if times else 60 * task.resources.minutes
+        ratios = known.get(f"task {task.name}") or known.get(str(task.notebook.path))
+        expected[name] = task.resources.minutes * (statistics.median(ratios) if ratios else 60)
     return expected
 
 

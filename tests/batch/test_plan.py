@@ -279,7 +279,7 @@ def test_earlier_runs_tell_how_long_later_ones_take(tmp_path: Path):
     assert plan.expected_seconds(plan_of(path), {})["a-s0"] == 30 * 60, "the default"
     pretend(plan_of(path), "a-s0", "a-s1")
     expected = plan.expected_seconds(plan_of(path), {"a-s0": 10.0, "a-s1": 30.0})
-    seconds = {"a": 20.0, "same": 20.0, "other": 120.0}
+    seconds = {"a": 20.0, "same": 20.0 / 15, "other": 120.0}
     assert expected == {f"{task}-s{seed}": seconds[task] for task in seconds for seed in range(3)}
 
 
