@@ -404,8 +404,7 @@ def expected_seconds(steps: Mapping[str, Step], measured: Mapping[str, float]) -
 
 
 def longest_chains(steps: Mapping[str, Step], seconds: Mapping[str, float]) -> dict[str, float]:
-    """Return name -> seconds of the longest chain of runs, each needed by the next, that begins with a run;
-    that with the longest is started first. `seconds`: as `seconds_left` takes them."""
+    """Return name -> seconds of the longest chain of runs, each needed by the next, that begins with it."""
     chains = dict(seconds)
     for name in reversed(list(seconds)):
         for other in chains.keys() & steps[name].job.after:
