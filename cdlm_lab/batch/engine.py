@@ -45,18 +45,10 @@ from typing import IO, Any
 import psutil
 import yaml
 
+from cdlm_lab.batch import plan as planning
 from cdlm_lab.batch.grid import RUN_FOLDER, Grid
 from cdlm_lab.batch.marked_yaml import GridError
-from cdlm_lab.batch.plan import (
-    AGAIN,
-    Step,
-    checksums_of,
-    expected_seconds,
-    finished_at,
-    longest_chains,
-    read_stamp,
-    write_stamp,
-)
+from cdlm_lab.batch.plan import AGAIN, Step, checksums_of, finished_at, read_stamp, write_stamp
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.progress import usable_cores
 from cdlm_lab.report import ASIDE, REPORT_FILE, write_json
@@ -385,8 +377,8 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
     tasks: dict[str, Any] = {}
     jobs: dict[str, Any] = {}
     to_make = {name: step for name, step in steps.items() if step.runs}
-    expected = expected_seconds(steps, {})
-    chains = longest_chains(steps, {name: expected[name] for name in to_make})
+    expected = planning.expected_seconds(steps, {})
+    chains = planning.longest_chains(steps, {name: expected[name] for name in to_make})
     for name, step in to_make.items():
         job, task = step.job, step.job.task
         copy, parameters = folder / "notebooks" / f"{task.name}.ipynb", folder / "parameters" / f"{name}.yaml"

@@ -24,11 +24,13 @@ import os
 import statistics
 import subprocess
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from huggingface_hub import constants, try_to_load_from_cache
+from huggingface_hub.errors import HFValidationError
 
 import cdlm_lab
 from cdlm_lab import report
@@ -115,7 +117,9 @@ def local_gpus(environ: Mapping[str, str] = os.environ) -> list[str]:
 
 def _snapshot(need: str) -> Path | None:
     """Return the folder of a checkpoint in the hub's cache; None if it is not cached."""
-    file = try_to_load_from_cache(need.removeprefix(HUB), CONFIG_FILE)
+    file = None
+    with suppress(HFValidationError):  # the hub could have no model of this name
+        file = try_to_load_from_cache(need.removeprefix(HUB), CONFIG_FILE)
     return Path(file).parent if isinstance(file, str) else None
 
 

@@ -299,6 +299,7 @@ def test_checkpoints_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     need = "hub:org/model"
     assert missing_need(need) == f"org/model is not among the models in {tmp_path}: hf download org/model"
+    assert missing_need("hub:no such/model").startswith("no such/model is not among the models in ")
     folder = tmp_path / "models--org--model"
     snapshot = folder / "snapshots" / "abc"
     for made in (folder / "refs", snapshot):
