@@ -16,6 +16,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ class Job:
         values.pop("run_folder", None)
         return values
 
-    @property
+    @cached_property
     def resources(self) -> Resources:
         """Resources of its task; if that asks for GPUs, at least one per process that `parallel` starts."""
         of_task = self.task.resources

@@ -434,7 +434,7 @@ def seconds_left(
     ended: dict[str, float] = {}
     running: list[tuple[float, str, float, float]] = []
     chains, now, free, free_gpus = longest_chains(steps, seconds), 0.0, cores, max(gpus, 1)
-    waiting = sorted(seconds, key=chains.__getitem__, reverse=True)
+    waiting = dict.fromkeys(sorted(seconds, key=chains.__getitem__, reverse=True))
     while waiting or running:
         for name in tuple(waiting):
             job = steps[name].job
@@ -443,7 +443,7 @@ def seconds_left(
             if ready and taken <= free and devices <= free_gpus and len(running) < at_once:
                 heapq.heappush(running, (now + seconds[name], name, taken, devices))
                 free, free_gpus = free - taken, free_gpus - devices
-                waiting.remove(name)
+                del waiting[name]
         if not running:  # the rest waits for runs that will never be finished
             return now
         now, name, taken, devices = heapq.heappop(running)

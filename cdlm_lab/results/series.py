@@ -206,10 +206,8 @@ class KnownRuns:
             return self.corpus_of(matching)
         if one.report.name == ANSWERS:
             return corpus_name(str(one.report.data["format"]["test"]))
-        name, labels = (
-            corpus_name(str(parameters.get("corpus", ""))),
-            parameters.get("labels", BEFORE["labels"]),
-        )
+        name = corpus_name(str(parameters.get("corpus", "")))
+        labels = parameters.get("labels", BEFORE["labels"])
         return name if labels == "all" else f"{name}, {' and '.join(str(labels).split())} alone"
 
 
