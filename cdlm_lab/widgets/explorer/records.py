@@ -7,9 +7,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
 from cdlm_lab.widgets.html import gap_between, visible
 
@@ -90,43 +91,29 @@ class Selection:
     ) -> Selection:
         """Parse a selection sent by the browser. `sizes`: words of each document; `layers`, `heads`: how many
         the models have. Raises ValueError for words, layers, heads or options that do not exist."""
-
-        def place(value: Any) -> Place | None:
-            if value is None:
-                return None
-            document, start, end = map(int, value)
+        try:
+            sent = _SELECTION.validate_python({"layer": layers - 1} | dict(values))
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = " ".join(map(str, first["loc"]))
+            raise ValueError(f"{where}: {first['msg']}, not {first['input']!r}") from None
+        edits = tuple((document, word, " ".join(text.split())) for document, word, text in sent.edits)
+        if not all(0 < len(text) <= LONGEST_EDIT for _, _, text in edits):
+            raise ValueError(f"in place of a word write 1 to {LONGEST_EDIT} characters")
+        edited = ((document, word, word + 1) for document, word, _ in edits)
+        for place in (sent.source, sent.target, *sent.extra_global, *sent.masked, *edited):
+            document, start, end = place or (0, 0, 1)
             if not (0 <= document < len(sizes) and 0 <= start < end <= sizes[document]):
                 raise ValueError(f"there are no words {start} to {end} of document {document}")
-            return document, start, end
+        if not 0 <= sent.layer < layers:
+            raise ValueError(f"there is no layer {sent.layer + 1} of {layers}")
+        chosen = None if sent.heads is None else tuple(sorted(set(sent.heads)))
+        if chosen is not None and not (chosen and set(chosen) <= set(range(heads))):
+            raise ValueError(f"heads {list(sent.heads)} are not among the {heads} there are")
+        return replace(sent, edits=edits, heads=chosen)
 
-        def edit(value: Any) -> Edit:
-            document, word, text = value
-            text = " ".join(str(text).split())
-            if not 0 < len(text) <= LONGEST_EDIT:
-                raise ValueError(f"in place of a word write 1 to {LONGEST_EDIT} characters")
-            return *place([document, word, int(word) + 1])[:2], text
 
-        chosen, layer = values.get("heads"), int(values.get("layer", layers - 1))
-        numbers = None if chosen is None else tuple(sorted({int(head) for head in chosen}))
-        if not 0 <= layer < layers:
-            raise ValueError(f"there is no layer {layer + 1} of {layers}")
-        if numbers is not None and not (numbers and set(numbers) <= set(range(heads))):
-            raise ValueError(f"heads {chosen} are not among the {heads} there are")
-        for name, options in (("direction", Direction), ("reduce", Reduction)):
-            if values.get(name) not in get_args(options):
-                choices = ", ".join(get_args(options))
-                raise ValueError(f"{name} is {values.get(name)!r}; choose one of {choices}")
-        return cls(
-            **{name: place(values.get(name)) for name in ("source", "target")},
-            extra_global=tuple(filter(None, map(place, values.get("extra_global", ())))),
-            masked=tuple(filter(None, map(place, values.get("masked", ())))),
-            **{name: values[name] for name in ("direction", "reduce")},
-            source_global=bool(values.get("source_global", True)),
-            edits=tuple(map(edit, values.get("edits", ()))),
-            gradients=bool(values.get("gradients", False)),
-            layer=layer,
-            heads=numbers,
-        )
+_SELECTION = TypeAdapter(Selection)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
