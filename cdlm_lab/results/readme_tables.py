@@ -224,8 +224,7 @@ RUN_TABLES: Mapping[str, Made] = {
     "news-perplexity-again": _perplexity("news_clusters_minilm_512/perplexity_seed_1.json", _CROSSING),
     "news-perplexity-first": _perplexity("news_clusters_minilm/perplexity.json"),
     "storyworld-perplexity": _perplexity("storyworld_tiny/perplexity.json", _CROSSING),
-    "storyworld-perplexity-again": _perplexity("storyworld_tiny_again/perplexity.json", _CROSSING),
-    "storyworld-perplexity-seed-1": _perplexity("storyworld_tiny_again/perplexity_seed_1.json", _CROSSING),
+    "storyworld-perplexity-seed-1": _perplexity("storyworld_tiny/perplexity_seed_1.json", _CROSSING),
     "ecb-events": partial(
         _coreference,
         name="event_sentences",
@@ -261,6 +260,7 @@ RUN_TABLES: Mapping[str, Made] = {
     "ecb-ranks": partial(_ranks, file="ecb_plus_minilm/attention_512.json"),
     "ecb-ranks-first": partial(_ranks, file="ecb_plus_minilm/attention.json"),
     "storyworld-ranks": partial(_ranks, file="storyworld_tiny/attention.json"),
+    "storyworld-ranks-random-keys": partial(_ranks, file="storyworld_tiny/attention_random_keys.json"),
     **{
         f"{name}{suffix}": partial(_answers, folder=f"{name}_minilm", group=group, corpus=corpus)
         for name, corpus in (("wikiqa", "WikiQA"), ("trecqa", "TREC-QA"))
