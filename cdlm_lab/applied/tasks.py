@@ -29,6 +29,7 @@ from cdlm_lab.applied.results import (
     warn_of_cut,
 )
 from cdlm_lab.data.document_pairs import DocumentPair
+from cdlm_lab.data.records import CoreferenceMention
 from cdlm_lab.data.tagged import spans_of
 from cdlm_lab.data.typed_documents import marked_texts
 from cdlm_lab.examples.candidates import fixed_order
@@ -80,24 +81,16 @@ class CoreferenceModel:
         policy = f"a pair has {longest:,}, of its documents what is nearest to the mentions"
         warn_of_cut("pairs of documents", lost=own.lost, of=own.read + own.lost, policy=policy)
         records = {one.id: one for one in topic.documents}
-        clusters = tuple(
-            tuple(
-                Mention(
-                    document=one.document,
-                    start=one.tokens[0],
-                    end=one.tokens[1],
-                    text=records[one.document].text_of(one),
-                )
-                for one in cluster
+
+        def mention(one: CoreferenceMention) -> Mention:
+            start, end = one.tokens
+            return Mention(
+                document=one.document, start=start, end=end, text=records[one.document].text_of(one)
             )
-            for cluster in own.prediction.clusters(chosen)
-        )
-        picture = partial(_clusters_picture, [topic], own.prediction, chosen)
-        return Clusters(parts=clusters, threshold=chosen, picture=picture)
 
-
-def _clusters_picture(*shown: object) -> str:
-    return clusters_html(shown_clusters(*shown, gold=False))
+        clusters = tuple(tuple(map(mention, cluster)) for cluster in own.prediction.clusters(chosen))
+        shown = shown_clusters([topic], own.prediction, chosen, gold=False)
+        return Clusters(parts=clusters, threshold=chosen, picture=partial(clusters_html, shown))
 
 
 @dataclass(frozen=True, kw_only=True)

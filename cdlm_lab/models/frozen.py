@@ -35,12 +35,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 from torch.nn.utils.rnn import pad_sequence
-from transformers import LongformerModel, PreTrainedTokenizerFast
+from transformers import LongformerModel, PretrainedConfig, PreTrainedTokenizerFast
 
 from cdlm_lab.data.files import DataError, replaced_file
 from cdlm_lab.examples.collate import batches_by_length
 from cdlm_lab.examples.tokens import tokenise, tokenise_words
-from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.models.checkpoint import CheckpointError, default_device
 from cdlm_lab.models.encoder import EncoderOptions, load_encoder
 from cdlm_lab.models.precision import Precision, computing_in, resolve_precision
 from cdlm_lab.progress import Progress
@@ -71,6 +71,24 @@ class _FrozenEncoder:
         ids = pad_sequence(rows, batch_first=True, padding_value=self.tokenizer.pad_token_id)
         mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
         return ids.to(self.model.device), mask.to(self.model.device)
+
+    @cached_property
+    def sample(self) -> list[float]:
+        """A few numbers by which the weights are recognised, nearly the same on any machine and in any
+        precision: of the mean last state over fixed tokens."""
+        middle = self.model.config.vocab_size // 2
+        with torch.inference_mode():
+            states = mean_states(self.model, *self.padded([range(middle, middle + 8)]))
+        return [round(one, 3) for one in states[0, :8].tolist()]
+
+    def recognise(self, config: PretrainedConfig, *, trained: str | os.PathLike[str] | None) -> None:
+        """Note this encoder in the config of a new model that reads its vectors, or compare it with the one
+        noted in that of a trained one. Raises CheckpointError if it is another."""
+        if not trained:
+            config.encoder_sample = self.sample
+        elif not np.allclose(getattr(config, "encoder_sample", self.sample), self.sample, atol=0.05):
+            why = "it reads the vectors of another encoder than this, or of earlier weights of it"
+            raise CheckpointError(f"{trained}: {why}; name that encoder, or train anew")
 
 
 class SentenceEncoder(_FrozenEncoder):
@@ -439,7 +457,7 @@ class _Encodings(Generic[AnyEncoder]):
     """The stored vectors of one encoder in a folder, which is created if missing."""
 
     def __init__(self, encoder: AnyEncoder, folder: Path, **form: bool) -> None:
-        self._encoder, self.folder, self.size = encoder, folder, encoder.size
+        self.encoder, self.folder, self.size = encoder, folder, encoder.size
         self._store = EncodingStore(folder, size=encoder.size, **form)
 
     def __len__(self) -> int:
@@ -460,7 +478,7 @@ class WordEncodings(_Encodings[WordEncoder]):
         sentence too long for the encoder, a word with a line feed, or a number too large for half
         precision."""
         wanted = {_key(words): words for words in sentences if words}
-        self._store.fill(wanted, self._encoder.encode, piece=PIECE, name=name)
+        self._store.fill(wanted, self.encoder.encode, piece=PIECE, name=name)
 
     def rows(self, sentence: Sequence[str]) -> np.ndarray:
         """The vectors of the words of a sentence, (words, size), float16 or float32: a read-only view of the
@@ -479,7 +497,7 @@ class PassingWords:
     that nothing reads twice."""
 
     def __init__(self, encoder: WordEncoder) -> None:
-        self._encoder, self.size = encoder, encoder.size
+        self.encoder, self.size = encoder, encoder.size
         self._rows: dict[tuple[str, ...], np.ndarray] = {}
 
     def ensure(self, sentences: Iterable[Sequence[str]], *, name: str = "encoding") -> None:
@@ -490,7 +508,7 @@ class PassingWords:
         with Progress(total=len(wanted), desc=name, unit=" sentences") as bar:
             for start in range(0, len(wanted), PIECE):
                 piece = wanted[start : start + PIECE]
-                made = (rows.astype(np.float16) for rows in self._encoder.encode(piece))
+                made = (rows.astype(np.float16) for rows in self.encoder.encode(piece))
                 self._rows.update(zip(piece, made, strict=True))
                 bar.update(len(piece))
 
@@ -512,13 +530,13 @@ class PassingSentences:
     """Like `SentenceEncodings`, but keeps only the sentences of the last `ensure`, in memory."""
 
     def __init__(self, encoder: SentenceEncoder) -> None:
-        self._encoder, self.size = encoder, encoder.size
+        self.encoder, self.size = encoder, encoder.size
         self._rows: dict[str, np.ndarray] = {}
 
     def ensure(self, sentences: Iterable[str], *, name: str = "encoding") -> None:
         """Compute the vectors of all `sentences`, known or not, and forget all others."""
         wanted = list(dict.fromkeys(sentences))
-        self._rows = dict(zip(wanted, self._encoder.encode(wanted), strict=True))
+        self._rows = dict(zip(wanted, self.encoder.encode(wanted), strict=True))
 
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
         """The vectors of sentences given to the last `ensure`, (sentences, size), float32."""
@@ -535,7 +553,7 @@ class SentenceEncodings(_Encodings[SentenceEncoder]):
     def ensure(self, sentences: Iterable[str], *, name: str = "encoding") -> None:
         """Compute the vectors that are missing, with a progress bar called `name`."""
         wanted = {key_of(sentence): sentence for sentence in sentences}
-        self._store.fill(wanted, self._encoder.encode, piece=SENTENCE_PIECE, name=name)
+        self._store.fill(wanted, self.encoder.encode, piece=SENTENCE_PIECE, name=name)
 
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
         """The vectors of sentences, (sentences, size), float32; computed first if missing (for many documents

@@ -151,15 +151,8 @@ def test_a_finished_run_is_read_with_its_own_settings(matched, finished, tmp_pat
     several = copied(matched, tmp_path, {"parallel": "ddp 3"}, without=("workers",))
     assert matched_run(several).settings == replace(matched.settings, run_folder=str(tmp_path))
     # runs of before had other defaults
-    missing = (
-        "attention_dropout",
-        "precision",
-        "warmup_share",
-        "reset_globals",
-        "parallel",
-        "workers",
-        "trained",
-    )
+    missing = ("attention_dropout", "precision", "warmup_share", "reset_globals")
+    missing += ("parallel", "workers", "trained")
     settings = matched_run(copied(matched, tmp_path, {}, without=missing)).settings
     assert (settings.attention_dropout, settings.precision) == ("checkpoint", "auto")
     assert (settings.warmup_share, settings.reset_globals) == (0.1, False)

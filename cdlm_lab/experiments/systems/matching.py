@@ -294,16 +294,15 @@ class Matchers:
             vocabulary = Vocabulary.of_tokenizer(tokenizer)
         elif system.encoder == "gru":
             vocabulary, table = (Vocabulary.load(trained), None) if trained else self.word_table
-            model, tokenizer = (
-                self._hierarchy(system, seed, trained, vocabulary_size=len(vocabulary)),
-                vocabulary,
-            )
+            model = self._hierarchy(system, seed, trained, vocabulary_size=len(vocabulary))
+            tokenizer = vocabulary
             if table is not None:
                 with torch.no_grad():
                     model.encoder.words.weight.copy_(torch.from_numpy(table))
         else:
             form = {"vector_size": self.encodings.size, "standardised": True}
             model, tokenizer = self._hierarchy(system, seed, trained, **form), None
+            self.encodings.encoder.recognise(model.config, trained=trained)
             if not trained:
                 encodings = self.encodings.vectors(self._sentences(self.training[:sample]))
                 model.encoder.standardise(torch.from_numpy(encodings))

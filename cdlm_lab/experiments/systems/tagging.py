@@ -294,6 +294,8 @@ class Taggers:
                 )
         else:
             model = models.new_static_tagger(self.static_config(system), seed=seed)
+        if not system.trains_encoder:
+            self.encoder.recognise(model.config, trained=trained)
         return Tagger(system=system, model=model, taggers=self, most=most, tokenizer=tokenizer)
 
     def static_config(self, system: TagSystem) -> models.StaticTaggerConfig:

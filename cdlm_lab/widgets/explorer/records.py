@@ -94,9 +94,8 @@ class Selection:
         try:
             sent = _SELECTION.validate_python({"layer": layers - 1} | dict(values))
         except ValidationError as error:
-            first = error.errors()[0]
-            where = " ".join(map(str, first["loc"]))
-            raise ValueError(f"{where}: {first['msg']}, not {first['input']!r}") from None
+            where, why, sent = (error.errors()[0][key] for key in ("loc", "msg", "input"))
+            raise ValueError(f"{' '.join(map(str, where))}: {why}, not {sent!r}") from None
         edits = tuple((document, word, " ".join(text.split())) for document, word, text in sent.edits)
         if not all(0 < len(text) <= LONGEST_EDIT for _, _, text in edits):
             raise ValueError(f"in place of a word write 1 to {LONGEST_EDIT} characters")

@@ -90,6 +90,10 @@ def test_a_saved_matcher_says_the_same_when_it_is_loaded(name: str, pairs, cache
     again = made(name, [], cache, trained=tmp_path)
     same, expected = (predict_pairs(one, pairs, batch_size=3) for one in (again, matcher))
     np.testing.assert_allclose(same.probabilities, expected.probabilities, atol=1e-5)
+    if name == "bert-han-shallow":
+        given = replace(SMALL, sentence_encoder="storyworld/cdlm")
+        with pytest.raises(ValueError, match="of another encoder than this"):
+            Matchers(settings=given, training=[], cache=cache).make(SYSTEMS[name], seed=1, trained=tmp_path)
 
 
 @pytest.mark.parametrize("name", ["bert-avg", "bert-han"])

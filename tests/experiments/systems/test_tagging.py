@@ -86,6 +86,9 @@ def test_a_saved_tagger_says_the_same_when_it_is_loaded(name: str, cache: Path, 
     np.testing.assert_array_equal(found.weights, same.weights)  # both may be None
     weights = [next(iter(one.model.state_dict().values())) for one in (tagger, again)]
     assert (weights[0] == weights[1]).all()
+    if not tagger.system.trains_encoder:
+        with pytest.raises(ValueError, match="of another encoder than this"):
+            made(name, cache, trained=tmp_path / "model", encoder="storyworld/cdlm")
 
 
 def test_weights_are_drawn_from_the_seed(cache: Path) -> None:
