@@ -56,8 +56,8 @@ SMALL: dict[str, Small] = {
     "02_cross_document_perplexity": Small(
         {"local_cdlm": "", "rand_cdlm": "", "prefix_cdlm": "", "clusters": 8},
         # shipped checkpoints, on 400 clusters 4.0, 21 and 2.3; here on 8
-        {"longformer/perplexity": (3, 8), "longformer/cross_document_perplexity": (12, 50)}
-        | {"cdlm/cross_document_perplexity": (1.5, 7)},
+        {"longformer/perplexity": (2.5, 6), "longformer/cross_document_perplexity": (9, 30)}
+        | {"cdlm/cross_document_perplexity": (1.1, 4)},
     ),
     "03_coreference": Small(
         {"train_stories": 6, "held_out_stories": 3, "train_pairs": 32},
