@@ -190,7 +190,8 @@ def test_a_trained_model_is_opened_and_a_new_one_learns_beside_it(
         scores = {row.metric: row.value for row in again.rows}
         for row in report.rows:
             if row.metric.startswith(("mspp/above", "mlm")):
-                assert scores[row.metric] == pytest.approx(row.value, rel=0.02), row.metric
+                close = pytest.approx(row.value, rel=0.02, abs=number / 25)  # a near tie of 26 may turn
+                assert scores[row.metric] == close, row.metric
         assert len(experiment.losses_figure(again).data) == 4
     assert not (tmp_path / "1" / "model").exists()
     seen: list[dict] = []
