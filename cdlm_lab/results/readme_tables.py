@@ -244,7 +244,6 @@ RUN_TABLES: Mapping[str, Made] = {
     "storyworld-matching": partial(_storyworld_matching, name="matching"),
     "storyworld-matching-random": partial(_storyworld_matching, name="matching_6000"),
     "storyworld-answers": partial(_answers, folder="storyworld_tiny", group="all"),
-    "storyworld-answers-long": partial(_answers, folder="storyworld_tiny", group="all", name="answers_long"),
     "storyworld-answers-mspp": partial(_answers, folder="storyworld_tiny", group="all", name="answers_mspp"),
     "storyworld-answers-reranked": partial(_answers, folder="storyworld_tiny", group="reranked"),
     "storyworld-questions": _whole_report("storyworld_tiny/questions.json", _QUESTIONS, first="encoder"),
