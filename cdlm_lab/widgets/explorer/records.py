@@ -94,14 +94,15 @@ class Selection:
         try:
             sent = _SELECTION.validate_python({"layer": layers - 1} | dict(values))
         except ValidationError as error:
-            where, why, sent = (error.errors()[0][key] for key in ("loc", "msg", "input"))
-            raise ValueError(f"{' '.join(map(str, where))}: {why}, not {sent!r}") from None
+            first = error.errors()[0]
+            where = " ".join(map(str, first["loc"]))
+            raise ValueError(f"{where}: {first['msg']}, not {first['input']!r}") from None
         edits = tuple((document, word, " ".join(text.split())) for document, word, text in sent.edits)
         if not all(0 < len(text) <= LONGEST_EDIT for _, _, text in edits):
             raise ValueError(f"in place of a word write 1 to {LONGEST_EDIT} characters")
         edited = ((document, word, word + 1) for document, word, _ in edits)
-        for place in (sent.source, sent.target, *sent.extra_global, *sent.masked, *edited):
-            document, start, end = place or (0, 0, 1)
+        places = (sent.source, sent.target, *sent.extra_global, *sent.masked, *edited)
+        for document, start, end in filter(None, places):
             if not (0 <= document < len(sizes) and 0 <= start < end <= sizes[document]):
                 raise ValueError(f"there are no words {start} to {end} of document {document}")
         if not 0 <= sent.layer < layers:
