@@ -134,21 +134,18 @@ def measure(
 
 def main() -> None:
     """Parse the command line, run the benchmark and print its results."""
-    parser = timing.command_line(__doc__)
+    parser = timing.command_line(__doc__, repeats=7)
     parser.add_argument("--lengths", type=int, nargs="+", default=(1024, 2048, 4096))
     parser.add_argument(
         "--globals", nargs="+", default=("15%", "16", "0"), help="numbers, or shares such as 15%%"
     )
-    parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
-    given = parser.parse_args()
-    device, dtype = torch.device(given.device), getattr(torch, given.dtype)
+    given = timing.arguments(parser)
+    device, dtype = given.device, getattr(torch, given.dtype)
     cases = [(length, number_of_globals(text, length)) for length in given.lengths for text in given.globals]
     rate = timing.matmul_rate(device=device, dtype=dtype)
-    head = {"machine": timing.surroundings(device)["machine"], "torch": torch.__version__}
-    head |= {"dtype": given.dtype, "matmul_gflops": rate / 1e9}
     print(f"one layer, {HEADS} x {HEAD_SIZE}, window {WINDOW}, both passes, {given.repeats} pairs of runs")
-    timing.print_head(head)
+    head = timing.surroundings(given, "dtype", matmul_gflops=rate / 1e9)
     form = {"device": device, "dtype": dtype, "repeats": given.repeats, "peak_rate": rate}
     rows = [measure(length=length, n_global=n_global, **form) for length, n_global in cases]
     print(timing.table(COLUMNS, rows))

@@ -202,7 +202,7 @@ def sizes_of(
 
 def main() -> None:
     """Parse the command line, run the benchmark and print its results."""
-    parser = timing.command_line(__doc__)
+    parser = timing.command_line(__doc__, repeats=3)
     parser.add_argument("--model", choices=SIZES, default="minilm", help="sizes; weights are random")
     parser.add_argument("--window", type=int, default=512)
     parser.add_argument("--max-length", type=int, default=4096)
@@ -210,32 +210,24 @@ def main() -> None:
     parser.add_argument("--stories", type=int, default=30, help="of storyworld: where the pairs come from")
     parser.add_argument("--pairs", type=int, default=32, help="about how many are scored in a run")
     parser.add_argument("--batch-size", type=int, default=8, help="pairs read at once our way")
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each way")
-    parser.add_argument("--threads", type=int, default=0, help="of the CPU; 0 = as PyTorch chooses")
     precisions, by_default = ("float32", "bfloat16"), "bfloat16 on CUDA, else float32"
     parser.add_argument("--dtype", choices=precisions, help=f"of both ways; default: {by_default}")
-    given = parser.parse_args()
-    if given.threads:
-        torch.set_num_threads(given.threads)
-    device = torch.device(given.device)
-    precision = given.dtype or ("bfloat16" if device.type == "cuda" else "float32")
-    dtype = getattr(torch, precision)
+    given = timing.arguments(parser)
+    given.dtype = given.dtype or ("bfloat16" if given.device.type == "cuda" else "float32")
+    dtype = getattr(torch, given.dtype)
     form = {name: getattr(given, name) for name in ("window", "max_length", "context", "stories")}
     models, examples = scorers_and_examples(sizes=SIZES[given.model], **form)
-    models = {name: model.to(device) for name, model in models.items()}
+    models = {name: model.to(given.device) for name, model in models.items()}
     batches = spaced_batches(examples, batch_size=given.batch_size, pairs=given.pairs)
-    rate = timing.matmul_rate(device=device, dtype=dtype)
-    shown = ("model", "window", "max_length", "context", "batch_size", "repeats")
-    report = {
-        **timing.surroundings(device),
-        "dtype": precision,
-        "matmul_gflops": rate / 1e9,
-        **{name: getattr(given, name) for name in shown},
-        "parameters": models["ours"].num_parameters(),
-        "all_pairs": len(examples),
+    rate = timing.matmul_rate(device=given.device, dtype=dtype)
+    report = timing.surroundings(
+        given,
+        *("dtype", "model", "window", "max_length", "context", "batch_size", "repeats"),
+        matmul_gflops=rate / 1e9,
+        parameters=models["ours"].num_parameters(),
+        all_pairs=len(examples),
         **sizes_of(models["ours"].config, examples, [number for batch in batches for number in batch]),
-    }
-    timing.print_head(report)
+    )
     report |= measure(models, examples, batches=batches, dtype=dtype, repeats=given.repeats)
     useful = report["gflop_per_pair"] * 1e9 / rate
     report["of_peak"] = {name: useful * speed for name, speed in report["pairs_per_second"].items()}

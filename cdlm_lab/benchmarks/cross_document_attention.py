@@ -93,17 +93,14 @@ def measure(
 
 def main() -> None:
     """Parse the command line, run the benchmark and print its results."""
-    parser = timing.command_line(__doc__)
+    parser = timing.command_line(__doc__, repeats=9)
     parser.add_argument("--texts", choices=TEXTS, nargs="+", default=list(TEXTS))
     parser.add_argument("--pairs", type=int, default=64, help="in a batch (the paper: 256)")
-    parser.add_argument("--repeats", type=int, default=9)
-    given = parser.parse_args()
-    device = torch.device(given.device)
-    models = {cda: model.to(device) for cda, model in matchers().items()}
+    given = timing.arguments(parser)
+    models = {cda: model.to(given.device) for cda, model in matchers().items()}
     form = {"pairs": given.pairs, "repeats": given.repeats}
-    head = {**timing.surroundings(device), **form}
-    timing.print_head(head)
-    rows = [row for text in given.texts for row in measure(models, text, **form, device=device)]
+    head = timing.surroundings(given, *form)
+    rows = [row for text in given.texts for row in measure(models, text, **form, device=given.device)]
     print(timing.table(COLUMNS, rows))
     timing.write_rows(given.json, head, rows)
 

@@ -62,9 +62,9 @@ class Epochs:
         most: int,
         hidden_size: int,
         cache: Path,
-        device: str,
+        device: torch.device,
     ) -> None:
-        self.device, room = torch.device(device), encoder.max_tokens - ENDS
+        self.device, room = device, encoder.max_tokens - ENDS
         tags = tag_set(labels_of(documents))
         pieces = PieceCounts(encoder.tokenizer)
         splits = [split_long(one, pieces=pieces, most=room) for one in documents]
@@ -145,23 +145,21 @@ def measure(epochs: Epochs, *, occurrences: int, repeats: int) -> list[dict[str,
 
 def main() -> None:
     """Parse the command line, run the benchmark and print its results."""
-    parser = timing.command_line(__doc__)
+    parser = timing.command_line(__doc__, repeats=3)
     parser.add_argument("--corpus", default="storyworld", help="or a folder in Doc-ARC's format")
     parser.add_argument("--documents", type=int, default=20, help="to train on")
     parser.add_argument("--encoder", default="storyworld/longformer")
     parser.add_argument("--layers", type=int, default=3)
     parser.add_argument("--hidden-size", type=int, default=64)
     parser.add_argument("--occurrences", type=int, nargs="+", default=[2, 10, 25])
-    parser.add_argument("--repeats", type=int, default=3)
-    given = parser.parse_args()
+    given = timing.arguments(parser)
     if given.corpus == "storyworld":
         documents = list(read_storyworld_tags("train", given.documents))
     else:
         first = range(given.documents)
         documents = list(read_docarc_split(given.corpus, "train", chosen=lambda count: first[:count]))
     encoder = load_word_encoder(given.encoder, layers=given.layers, max_tokens=MAX_TOKENS)
-    head: dict[str, object] = {**timing.surroundings(torch.device(given.device)), "documents": len(documents)}
-    timing.print_head(head)
+    head = timing.surroundings(given, documents=len(documents))
     rows = []
     for most in given.occurrences:
         with tempfile.TemporaryDirectory() as cache:

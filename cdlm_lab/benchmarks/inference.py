@@ -126,7 +126,9 @@ def candidate_task(given: argparse.Namespace) -> Task:
     )
 
 
-def _of_model(model: nn.Module, examples: Sequence, collate: Callable, device: str) -> dict[Precision, Read]:
+def _of_model(
+    model: nn.Module, examples: Sequence, collate: Callable, device: torch.device
+) -> dict[Precision, Read]:
     """Return functions that build, pad and read a batch; the precision is that of the calling context."""
     model.to(device).eval()
 
@@ -197,7 +199,7 @@ def measure(task: Task, *, repeats: int, rates: dict[Precision, float]) -> list[
 
 def main() -> None:
     """Parse the command line, run the benchmark and print its results."""
-    parser = timing.command_line(__doc__)
+    parser = timing.command_line(__doc__, repeats=3)
     parser.add_argument("--encoder", default="storyworld/cdlm", help="as in every notebook: minilm, a folder")
     parser.add_argument("--max-length", type=int, default=512, help="of a pair of documents")
     parser.add_argument("--window", type=int, default=32, help="of pair scoring; the others see all")
@@ -206,17 +208,11 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=768, help="at most so many")
     parser.add_argument("--batch-size", type=int, default=8, help="pairs, or groups, read at once")
     parser.add_argument("--sentence-batch-size", type=int, default=32, help="sentences read at once")
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each way")
-    parser.add_argument("--threads", type=int, default=0, help="of the CPU; 0 = as PyTorch chooses")
-    given = parser.parse_args()
-    if given.threads:
-        torch.set_num_threads(given.threads)
-    device = torch.device(given.device)
-    rates = {name: timing.matmul_rate(device=device, dtype=getattr(torch, name)) for name in PRECISIONS}
-    head = timing.surroundings(device)
-    head |= {name: getattr(given, name) for name in ("encoder", "max_length", "window", "repeats")}
-    head["matmul_gflops"] = {name: rate / 1e9 for name, rate in rates.items()}
-    timing.print_head(head)
+    given = timing.arguments(parser)
+    rates = {name: timing.matmul_rate(device=given.device, dtype=getattr(torch, name)) for name in PRECISIONS}
+    gflops = {name: rate / 1e9 for name, rate in rates.items()}
+    shown = ("encoder", "max_length", "window", "repeats")
+    head = timing.surroundings(given, *shown, matmul_gflops=gflops)
     tasks = [pair_task(given), *encoding_tasks(given), candidate_task(given)]
     rows = [row for task in tasks for row in measure(task, repeats=given.repeats, rates=rates)]
     print(timing.table(COLUMNS, rows))

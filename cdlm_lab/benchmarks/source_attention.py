@@ -78,7 +78,7 @@ def read(name: str, model: LongformerModel, ids: Tensor, source: np.ndarray) -> 
     return given.cpu().numpy(), received.cpu().numpy()
 
 
-def peak_memory(name: str, *, sizes: TinySizes, window: int, length: int, device: str) -> float:
+def peak_memory(name: str, *, sizes: TinySizes, window: int, length: int, device: torch.device) -> float:
     """Return the peak memory of a forward pass in MiB; to be called in a fresh process."""
     model = models(sizes=sizes, window=window, max_length=length)[name].to(device)
     read(name, model, *text_of(window, model))
@@ -105,18 +105,15 @@ def measure(
 
 def main() -> None:
     """Parse the command line, run the benchmark and print its results."""
-    parser = timing.command_line(__doc__)
+    parser = timing.command_line(__doc__, repeats=5)
     parser.add_argument("--lengths", type=int, nargs="+", default=(1024, 2048, 4096))
     parser.add_argument("--model", choices=SIZES, default="minilm", help="sizes; weights are random")
     parser.add_argument("--window", type=int, default=512)
-    parser.add_argument("--repeats", type=int, default=5)
-    given = parser.parse_args()
+    given = timing.arguments(parser)
     form = {"sizes": SIZES[given.model], "window": given.window}
     loaded = models(**form, max_length=max(given.lengths))
     both = {name: model.to(given.device) for name, model in loaded.items()}
-    head = timing.surroundings(torch.device(given.device)) | {"model": given.model, "window": given.window}
-    head |= {"source_tokens": SOURCE_TOKENS, "repeats": given.repeats}
-    timing.print_head(head)
+    head = timing.surroundings(given, "model", "window", "repeats", source_tokens=SOURCE_TOKENS)
     form |= {"device": given.device}
     rows = []
     for length in given.lengths:

@@ -96,19 +96,32 @@ def in_fresh_process(function: Callable[..., float], *arguments: object, **setti
         return process.submit(function, *arguments, **settings).result()
 
 
-def surroundings(device: torch.device) -> dict[str, Any]:
-    """Return the machine, and the versions of PyTorch and Transformers."""
+def surroundings(given: argparse.Namespace, *shown: str, **measured: object) -> dict[str, Any]:
+    """Return and print machine, versions of PyTorch and Transformers, the options in `shown`, and what else
+    was `measured`."""
     on_cpu = f"{torch.get_num_threads()} CPU threads"
-    machine = torch.cuda.get_device_name() if device.type == "cuda" else on_cpu
-    return {"machine": machine, "torch": torch.__version__, "transformers": transformers.__version__}
+    machine = torch.cuda.get_device_name() if given.device.type == "cuda" else on_cpu
+    head = {"machine": machine, "torch": torch.__version__, "transformers": transformers.__version__}
+    head |= {name: getattr(given, name) for name in shown} | measured
+    print("; ".join(f"{name} {value}" for name, value in head.items()) + "\n")
+    return head
 
 
-def command_line(doc: str | None) -> argparse.ArgumentParser:
-    """Return a parser with the options common to all benchmarks."""
+def command_line(doc: str | None, *, repeats: int) -> argparse.ArgumentParser:
+    """Return a parser with the options common to all benchmarks, to be read by `arguments`."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default=default_device())
+    parser.add_argument("--device", type=torch.device, default=default_device())
+    parser.add_argument("--repeats", type=int, default=repeats, help="runs of each way")
+    parser.add_argument("--threads", type=int, default=0, help="of the CPU; 0 = as PyTorch chooses")
     parser.add_argument("--json", type=Path, help="also write the rows here")
     return parser
+
+
+def arguments(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Parse the command line, and set the number of threads."""
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads or torch.get_num_threads())
+    return given
 
 
 def table(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> str:
@@ -116,11 +129,6 @@ def table(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> str:
     cells = [list(columns), *([text.format(**row) for text in columns.values()] for row in rows)]
     head, *body = ("| " + " | ".join(line) + " |" for line in cells)
     return "\n".join([head, "|---" * len(columns) + "|", *body])
-
-
-def print_head(head: Mapping[str, Any]) -> None:
-    """Print machine, versions and settings on one line."""
-    print("; ".join(f"{name} {value}" for name, value in head.items()) + "\n")
 
 
 def write_rows(path: Path | None, head: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:

@@ -213,17 +213,17 @@ _kept = ExitStack()  # contexts that stay open until the process ends
 _step: TrainingStep | None = None  # made by `begin` in a worker process
 
 
-def begin(case: Case, way: str, device: str) -> float:
+def begin(case: Case, way: str, device: torch.device) -> float:
     """Make a model in a fresh process; return the peak MiB of its first step above weights and tokens."""
     global _step
-    place, length = torch.device(device), 2 * case.window
+    length = 2 * case.window
     first = replace(case, length=length, examples=1, global_tokens=min(case.global_tokens, length // 4))
     if way == "ours":
         _kept.enter_context(memory_kept())
     # Another model makes a step first, so that memory that libraries allocate once is not counted.
-    TrainingStep(replace(first, part="tiny"), way, device=place)()
-    _step = TrainingStep(case, way, device=place)
-    return timing.peak_growth(_step, place)
+    TrainingStep(replace(first, part="tiny"), way, device=device)()
+    _step = TrainingStep(case, way, device=device)
+    return timing.peak_growth(_step, device)
 
 
 def seconds_of_step() -> float:
@@ -231,7 +231,9 @@ def seconds_of_step() -> float:
     return timing.seconds(_step, _step.model.device)
 
 
-def measure(case: Case, *, device: str, repeats: int, patience: float, bar: Progress) -> dict[str, object]:
+def measure(
+    case: Case, *, device: torch.device, repeats: int, patience: float, bar: Progress
+) -> dict[str, object]:
     """Return one row of the table; the bar advances by `repeats` + 1 times the case's useful operations."""
     share, dtype = case.useful_operations, getattr(torch, case.precision)
     times: dict[str, list[float]] = {way: [] for way in WAYS}
@@ -247,7 +249,7 @@ def measure(case: Case, *, device: str, repeats: int, patience: float, bar: Prog
                 break
             for way, worker in workers.items():
                 times[way].append(worker.submit(seconds_of_step).result())
-            rates.append(timing.matmul_rate(device=torch.device(device), dtype=dtype))
+            rates.append(timing.matmul_rate(device=device, dtype=dtype))
             bar.update(share)
     tokens = case.examples * case.length
     of_rate = [share / ours / rate for ours, rate in zip(times["ours"], rates, strict=True)]
@@ -264,7 +266,7 @@ def measure(case: Case, *, device: str, repeats: int, patience: float, bar: Prog
 
 def arguments() -> argparse.Namespace:
     """Parse the command line."""
-    parser = timing.command_line(__doc__)
+    parser = timing.command_line(__doc__, repeats=3)
     parser.add_argument("--parts", choices=PARTS, nargs="+", default=PARTS)
     parser.add_argument("--lengths", type=int, choices=WINDOWS, nargs="+", default=tuple(WINDOWS))
     parser.add_argument(
@@ -272,14 +274,13 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--dropouts", type=float, nargs="+", default=DROPOUTS, help="of the attention")
     parser.add_argument("--precisions", choices=PRECISIONS, nargs="+", default=PRECISIONS)
-    parser.add_argument("--repeats", type=int, default=3, help="pairs of steps in a row of the table")
     parser.add_argument(
         "--patience", type=float, default=15, help="seconds after which a row begins no further pair"
     )
     parser.add_argument(
         "--full", action="store_true", help="five pairs of steps in every row; an hour or more"
     )
-    given = parser.parse_args()
+    given = timing.arguments(parser)
     if given.full:
         given.repeats, given.patience = 5, math.inf
     return given
@@ -290,8 +291,7 @@ def main() -> None:
     given = arguments()
     form = {name: getattr(given, name) for name in ("parts", "lengths", "dropouts", "precisions")}
     chosen = list(cases(shares=given.globals, **form))
-    head = {**timing.surroundings(torch.device(given.device)), "repeats": given.repeats}
-    timing.print_head(head)
+    head = timing.surroundings(given, "repeats")
     rows: list[dict[str, object]] = []
     total = (given.repeats + 1) * sum(case.useful_operations for case in chosen)
     drawn = "{desc}: {percentage:3.0f}% |{bar:20}| {elapsed}<{remaining}"
