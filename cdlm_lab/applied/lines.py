@@ -23,17 +23,10 @@ from typing import IO, Annotated, Any
 from pydantic import Field
 
 import cdlm_lab
+from cdlm_lab.applied import tasks
 from cdlm_lab.applied.language import LanguageModel
 from cdlm_lab.applied.loading import kind_of_name, load
 from cdlm_lab.applied.results import Result, TextCut
-from cdlm_lab.applied.tasks import (
-    AnswerModel,
-    ClaimModel,
-    CoreferenceModel,
-    MatchingModel,
-    QuestionModel,
-    TaggingModel,
-)
 from cdlm_lab.data.files import (
     FROM_LIST,
     Fields,
@@ -106,12 +99,14 @@ class Form:
 
 FORMS: dict[type[Any], Form] = {
     LanguageModel: Form(_Texts, _of_texts),
-    CoreferenceModel: Form(_Documents, lambda m, one: m.clusters(one.documents, threshold=one.threshold)),
-    MatchingModel: Form(_Pair, lambda m, one: m.align(one.first, one.second)),
-    QuestionModel: Form(_Question, lambda m, one: m.answer(one.question, one.documents)),
-    TaggingModel: Form(_Text, lambda m, one: m.tag(one.text)),
-    AnswerModel: Form(_Candidates, lambda m, one: m.rank(one.question, one.candidates)),
-    ClaimModel: Form(_Claim, lambda m, one: m.verify(one.claim, one.evidence)),
+    tasks.CoreferenceModel: Form(
+        _Documents, lambda m, one: m.clusters(one.documents, threshold=one.threshold)
+    ),
+    tasks.MatchingModel: Form(_Pair, lambda m, one: m.align(one.first, one.second)),
+    tasks.QuestionModel: Form(_Question, lambda m, one: m.answer(one.question, one.documents)),
+    tasks.TaggingModel: Form(_Text, lambda m, one: m.tag(one.text)),
+    tasks.AnswerModel: Form(_Candidates, lambda m, one: m.rank(one.question, one.candidates)),
+    tasks.ClaimModel: Form(_Claim, lambda m, one: m.verify(one.claim, one.evidence)),
 }
 
 

@@ -85,7 +85,7 @@ def read_coreference_json(
     path = Path(folder) / f"{split}.json"
     texts = _read_texts(path)
     for kind in kinds:
-        file = _mention_file(folder, split, kind)
+        file = mention_file(folder, split, kind)
         if not file.is_file():
             remedy = f"copy it there, or leave its kind out of kinds, which is {kinds}"
             raise DataError(file, "there is no such file", remedy)
@@ -107,12 +107,8 @@ def read_coreference_json(
         raise DataError(path, str(error), f"correct the mention; {also}", field="mentions") from None
 
 
-def has_mentions(folder: str | Path, split: str, kind: Kind) -> bool:
-    """Whether the folder has the file with a split's mentions of a kind."""
-    return _mention_file(folder, split, kind).is_file()
-
-
-def _mention_file(folder: str | Path, split: str, kind: Kind) -> Path:
+def mention_file(folder: str | Path, split: str, kind: Kind) -> Path:
+    """The file of a split's mentions of a kind, existing or not."""
     return Path(folder) / f"{split}_{'events' if kind == 'event' else 'entities'}.json"
 
 

@@ -298,7 +298,7 @@ def read_corpus(
     if corpus == "storyworld":
         return list(read_storyworld_topics(split, stories))
     if (folder / f"{split}.json").exists():
-        if kind and not coreference_files.has_mentions(folder, split, kind):
+        if kind and not coreference_files.mention_file(folder, split, kind).is_file():
             other = KINDS[1 - KINDS.index(kind)]
             raise ParameterError(
                 f"{corpus} has no file of {kind} mentions for {split}; set kind to {other!r}"

@@ -392,18 +392,18 @@ def compared_pair(run: AlignmentRun, aligned: Aligned) -> Shown:
             f"shown_pair is {name!r}, which is no related test pair with true sentences; one is {names[0]!r}"
         )
     detected = np.mean(list(aligned.detected.values()), axis=0)
-    place = names.index(name) if name else int(np.argmax(detected + list(map(_is_inside, aligned.pairs))))
+    # Rather a pair with one or two gold sentences, neither of them the first or the last.
+    inside = [
+        len(pair.aligned) < 3 and not {0, len(pair.first.sentences) - 1} & set(pair.aligned)
+        for pair in aligned.pairs
+    ]
+    place = names.index(name) if name else int(np.argmax(detected + inside))
     pair, columns = aligned.pairs[place], []
     for system in run.matching.systems:
         keys = {by: (system.name, by, 0) for by in _WAYS}
         alignments = {by: aligned.scores[key][place] for by, key in keys.items() if key in aligned.scores}
         columns.append(_column(system.label, alignments, pair, aligned.probabilities[system.name, 0][place]))
     return Shown(pair_html(pair, columns))
-
-
-def _is_inside(pair: DocumentPair) -> bool:
-    """True if the gold sentences are at most two, and neither the first nor the last sentence."""
-    return not {0, len(pair.first.sentences) - 1} & set(pair.aligned) and len(pair.aligned) < 3
 
 
 def own_texts(given: Settings) -> tuple[str, str]:
