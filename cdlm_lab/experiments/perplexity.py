@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -50,13 +51,15 @@ from cdlm_lab.widgets.charts import perplexity_figure
 from cdlm_lab.widgets.export.figures import folder_of, keep_figure
 from cdlm_lab.widgets.html import seconds_in_words, variant_name
 from cdlm_lab.widgets.score_tables import score_table
-from cdlm_lab.widgets.tables import PERPLEXITY, ScoreTable, number_cell, p_text, text_table
+from cdlm_lab.widgets.tables import PERPLEXITY, Cell, ScoreTable, number_cell, p_text, text_table
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report"]
 HEADLINE = ("cdlm", "local-cdlm")  # the two variants that the one-sentence result compares
 LOSSES_FOLDER = "losses"  # inside the run folder, with one file per variant
 # Metrics over all masked tokens, and over those that can be recovered only from another document.
 METRICS = {"perplexity": ("loss", "tokens"), "cross_document_perplexity": ("cross_loss", "cross_tokens")}
+KINDS = dict(zip(METRICS, ("all", "cross-document"), strict=True))
+LEAST_CLUSTERS = 10  # fewer with one number of documents are not compared apart
 
 
 @settings
@@ -163,7 +166,12 @@ def evaluate(prepared: ExperimentRun, predictions: tuple[Losses, TokenisedSplit]
         "clusters_dropped": split.counts.clusters_dropped,
         "files_passed_over": named(split.passed_over),
     }
-    tables = {"comparisons": comparisons, "headline": headline_test(losses, seed=prepared.settings.seed)}
+    documents = np.array([len(ids) for ids in split.clusters["document_ids"]])
+    tables = {
+        "comparisons": comparisons,
+        "by_documents": by_documents(losses, documents, seed=prepared.settings.seed),
+        "headline": headline_test(losses, seed=prepared.settings.seed),
+    }
     return Scores(rows=rows, tables=tables, data=data)
 
 
@@ -183,24 +191,34 @@ def score_rows(losses: Losses, *, seed: int) -> tuple[list[Score], list[dict[str
     return rows, comparisons
 
 
-def comparisons_of(losses: Losses, *, seed: int) -> list[dict[str, Any]]:
+def comparisons_of(losses: Losses, *, seed: int, chosen: Any = ...) -> list[dict[str, Any]]:
     """Each variant against the next in the paper's order, paired by cluster.
 
     `difference` is in nats per token (log-perplexity of `a` minus that of `b`); `p_holm` is corrected for all
-    rows of one kind.
+    rows of one kind. `chosen`: index of the clusters to compare.
     """
     rows = []
     for kind, (_, tokens) in METRICS.items():
-        measured = [pair for pair in pairwise(losses) if getattr(losses[pair[0]], tokens).sum()]
-        rows += with_p_holm([_compared(losses, kind, *pair, seed=seed) for pair in measured])
+        measured = [pair for pair in pairwise(losses) if getattr(losses[pair[0]], tokens)[chosen].sum()]
+        rows += with_p_holm([_compared(losses, kind, *pair, seed=seed, chosen=chosen) for pair in measured])
     return rows
 
 
-def _compared(losses: Losses, kind: str, a: str, b: str, *, seed: int) -> dict[str, Any]:
+def by_documents(losses: Losses, documents: np.ndarray, *, seed: int) -> list[dict[str, Any]]:
+    """The same in the clusters with each number of documents. `documents`: how many each cluster has."""
+    return [
+        {"documents": number, "clusters": clusters, **row}
+        for number, clusters in sorted(Counter(documents.tolist()).items())
+        if clusters >= LEAST_CLUSTERS
+        for row in comparisons_of(losses, seed=seed, chosen=documents == number)
+    ]
+
+
+def _compared(losses: Losses, kind: str, a: str, b: str, *, seed: int, chosen: Any = ...) -> dict[str, Any]:
     """The test of one variant against another by one metric, paired by cluster."""
     loss, tokens = METRICS[kind]
-    sides = (getattr(losses[name], loss) for name in (a, b))
-    compared = compare_perplexities(*sides, getattr(losses[a], tokens), seed=seed)
+    parts = ((a, loss), (b, loss), (a, tokens))
+    compared = compare_perplexities(*(getattr(losses[name], part)[chosen] for name, part in parts), seed=seed)
     names = ("difference", "low", "high", "p")
     return {"kind": kind, "a": a, "b": b} | {name: getattr(compared, name) for name in names}
 
@@ -355,10 +373,16 @@ def short_table(report: Report) -> ScoreTable:
     return text_table(columns, rows, caption="Lower is better.")
 
 
-def summary(report: Report) -> str:
-    """One line of text per comparison."""
-    return "\n".join(
-        f"{row['kind']}: {row['a']} against {row['b']}: {row['difference']:+.3f} nats a token "
-        f"[{row['low']:+.3f}, {row['high']:+.3f}], p = {row['p_holm']:.4f}"
-        for row in report.tables["comparisons"]
-    )
+def comparisons(report: Report) -> ScoreTable:
+    """The tests between neighbouring variants, over all clusters and by their number of documents."""
+    groups: dict[str, None] = {}
+    rows: dict[tuple[str, ...], dict[str, Cell]] = {}
+    for row in [*report.tables["comparisons"], *report.tables.get("by_documents", [])]:
+        group = "{documents} documents ({clusters} clusters)" if "documents" in row else "all clusters"
+        groups[group := group.format(**row)] = None
+        names = (variant_name(row["a"]), variant_name(row["b"]), KINDS[row["kind"]])
+        interval = "[{low:+.3f}, {high:+.3f}]".format(**row)
+        rows.setdefault(names, {})[group] = Cell(text=f"{row['difference']:+.3f}", below=interval)
+    columns = ["variant", "against", "hidden words", *groups]
+    shown = [[*names, *(cells.get(group, Cell()) for group in groups)] for names, cells in rows.items()]
+    return text_table(columns, shown, texts=3, caption="Difference in nats a hidden word; below 0 is better")

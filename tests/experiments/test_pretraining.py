@@ -302,13 +302,18 @@ def test_scores_are_weighted_by_tokens() -> None:
     assert comparisons == []
 
 
-def test_comparisons_are_of_neighbours_in_the_order_given() -> None:
+def test_comparisons_are_of_neighbours_in_the_order_given(monkeypatch: pytest.MonkeyPatch) -> None:
     losses = {"a": worked_losses(2.0, 12.0), "b": worked_losses(2.0, 4.0), "c": worked_losses(2.0, 4.0)}
     scores, rows = perplexity.score_rows(losses, seed=0)
     assert [(row["a"], row["b"]) for row in rows] == [("a", "b"), ("b", "c")]
     assert rows[0]["difference"] == pytest.approx((14 - 6) / 8)
     assert (rows[1]["difference"], rows[1]["p_holm"]) == (0, 1)
     assert [(row.p, row.against) for row in scores] == [(rows[0]["p_holm"], "b"), (1, "c"), (None, "")]
+    assert perplexity.by_documents(losses, np.array([3, 4]), seed=0) == [], "too few clusters of each"
+    monkeypatch.setattr(perplexity, "LEAST_CLUSTERS", 1)
+    apart = perplexity.by_documents(losses, np.array([3, 4]), seed=0)
+    assert [(row["documents"], row["a"]) for row in apart] == [(3, "a"), (3, "b"), (4, "a"), (4, "b")]
+    assert [row["difference"] for row in apart] == pytest.approx([0, 0, (12 - 4) / 6, 0])
 
 
 def test_views_are_made_from_the_report_alone(
@@ -323,13 +328,10 @@ def test_views_are_made_from_the_report_alone(
     report = read_report(tmp_path / "run")
     assert report.data["clusters"] == 6
     first, second = (row for row in report.rows if row.metric == "perplexity")
-    assert (first.system, second.system) == ("longformer", "cdlm")
-    assert first.p is not None
-    assert second.p is None
-    assert first.clusters == 6
-    expected = math.exp(losses["cdlm"].loss.sum() / losses["cdlm"].tokens.sum())
-    assert second.value == pytest.approx(expected)
-    assert perplexity.summary(report).startswith("perplexity: longformer against cdlm: -0.00")
+    assert (first.system, first.p is None, first.clusters) == ("longformer", False, 6)
+    assert (second.system, second.p is None) == ("cdlm", True)
+    assert second.value == pytest.approx(math.exp(losses["cdlm"].loss.sum() / losses["cdlm"].tokens.sum()))
+    assert re.search("Longformer +CDLM +all +-0.00", perplexity.comparisons(report).text())
     assert "storyworld, validation" in perplexity.figure_view(report).layout.title.text
     assert "CDLM" in perplexity.table_view(report).html()
 
@@ -343,14 +345,12 @@ def test_from_settings_to_a_report(
     shown = perplexity.preview(prepared).data
     assert "3 of storyworld, test; 0 dropped" in shown
     assert "3 readings of a cluster: about " in shown
-    scores = perplexity.evaluate(prepared, perplexity.predict(prepared))
-    report = perplexity.report(prepared, scores)
+    report = perplexity.report(prepared, perplexity.evaluate(prepared, perplexity.predict(prepared)))
     assert {(row.system, row.clusters) for row in report.rows} == {("cdlm", 3)}
     again = perplexity.prepare(settings)
     monkeypatch.setattr(perplexity, "cluster_losses", pytest.fail)
     assert "this run is finished; it took" in perplexity.preview(again).data
-    scores = perplexity.evaluate(again, perplexity.predict(again))
-    assert perplexity.report(again, scores) == report
+    assert perplexity.report(again, perplexity.evaluate(again, perplexity.predict(again))) == report
 
 
 def test_other_vocabularies_are_not_compared(
