@@ -15,15 +15,8 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from cdlm_lab.applied import tasks
 from cdlm_lab.applied.language import LanguageModel
-from cdlm_lab.applied.tasks import (
-    AnswerModel,
-    ClaimModel,
-    CoreferenceModel,
-    MatchingModel,
-    QuestionModel,
-    TaggingModel,
-)
 from cdlm_lab.data.claims import LABELS
 from cdlm_lab.experiments import (
     answer_selection,
@@ -199,15 +192,16 @@ def _settings(kind: type[Any], run: str, **values: Any) -> Any:
     return settings_of(kind, with_those_of_before({**parameters, **own}, names))
 
 
-def _coreference(name: str, run: str, system: str) -> CoreferenceModel:
-    _only(system)
+def _coreference(name: str, run: str, system: str) -> tasks.CoreferenceModel:
+    if system:
+        raise ParameterError(f"system is {system!r}, but this run has one model only; leave it out")
     settings = _settings(coreference.Settings, run)
     scorer = coreference.load_scorer(settings)
     threshold = trained_threshold(run)
-    return CoreferenceModel(name=name, kind=settings.kind, threshold=threshold, scorer=scorer)
+    return tasks.CoreferenceModel(name=name, kind=settings.kind, threshold=threshold, scorer=scorer)
 
 
-def _tagging(name: str, run: str, system: str) -> TaggingModel:
+def _tagging(name: str, run: str, system: str) -> tasks.TaggingModel:
     settings = _settings(document_tagging.Settings, run)
     if system:
         settings = replace(settings, systems=_one(system, settings.chosen).name)
@@ -216,15 +210,15 @@ def _tagging(name: str, run: str, system: str) -> TaggingModel:
     labels = labels_of_tagger(unlabelled.model_folder(unlabelled.shown))
     tagging = replace(unlabelled, taggers=Taggers(**form, labels=labels))
     tagger = tagging.load(tagging.shown)
-    return TaggingModel(name=name, system=tagger.system.name, tagger=tagger)
+    return tasks.TaggingModel(name=name, system=tagger.system.name, tagger=tagger)
 
 
-def _matching(name: str, run: str, system: str) -> MatchingModel:
+def _matching(name: str, run: str, system: str) -> tasks.MatchingModel:
     settings = _settings(document_matching.Settings, run)
     return _matcher(name, settings, system, sentence_alignment.Settings().source)
 
 
-def _alignment(name: str, run: str, system: str) -> MatchingModel:
+def _alignment(name: str, run: str, system: str) -> tasks.MatchingModel:
     given = settings_of(sentence_alignment.Settings, {**trained_parameters(run), "run_folder": run})
     settings = sentence_alignment.matched_settings(given)
     if settings.trained:
@@ -232,31 +226,33 @@ def _alignment(name: str, run: str, system: str) -> MatchingModel:
     return _matcher(name, settings, system, given.source)
 
 
-def _matcher(name: str, settings: document_matching.Settings, system: str, source: str) -> MatchingModel:
+def _matcher(
+    name: str, settings: document_matching.Settings, system: str, source: str
+) -> tasks.MatchingModel:
     learned = [one for one in settings.chosen if one.is_model]  # a threshold is fitted to a corpus
     if not learned:
         raise ParameterError(f"{name}: none of its systems is a model; a threshold is fitted to a corpus")
     run = MatchingRun(settings=settings, pairs={})
     chosen = _one(system, sorted(learned, key=partial(_on_dev, run)))
     matcher = run.load(Training(chosen, 0))
-    return MatchingModel(name=name, system=chosen.name, source=source, run=run, matcher=matcher)
+    return tasks.MatchingModel(name=name, system=chosen.name, source=source, run=run, matcher=matcher)
 
 
-def _questions(name: str, run: str, system: str) -> QuestionModel:
+def _questions(name: str, run: str, system: str) -> tasks.QuestionModel:
     settings = _settings(multihop_qa.Settings, run, own_question="", own_documents="")
     chosen = _one(system, settings.chosen) if system else settings.shown
     opened = MultihopRun(settings=settings, questions={})
     answerer = opened.load(Training(chosen, 0))
-    return QuestionModel(name=name, system=chosen.name, run=opened, answerer=answerer)
+    return tasks.QuestionModel(name=name, system=chosen.name, run=opened, answerer=answerer)
 
 
-def _answers(name: str, run: str, system: str) -> AnswerModel:
+def _answers(name: str, run: str, system: str) -> tasks.AnswerModel:
     settings = _settings(answer_selection.Settings, run)
     opened = AnswerRun(settings=settings, splits={})
     chosen = _one(system, sorted(settings.chosen, key=partial(_on_dev, opened)))
     ranker = opened.load(Training(chosen, 0))
     form = {"label": chosen.label, "reading": settings.predicting}
-    return AnswerModel(name=name, system=chosen.name, ranker=ranker, **form)
+    return tasks.AnswerModel(name=name, system=chosen.name, ranker=ranker, **form)
 
 
 def _on_dev(run: AnswerRun | MatchingRun, system: Any) -> float:
@@ -266,34 +262,29 @@ def _on_dev(run: AnswerRun | MatchingRun, system: Any) -> float:
     return max(values, default=-inf)
 
 
-def _claims(name: str, run: str, system: str) -> ClaimModel:
+def _claims(name: str, run: str, system: str) -> tasks.ClaimModel:
     settings = _settings(fact_verification.Settings, run)
     training = Training(_one(system, settings.chosen) if system else settings.shown, 0)
     unlabelled = VerificationRun(settings=settings, claims={})
     labels = LABELS[: labels_of_head(unlabelled.model_folder(training))]
     verifier = replace(unlabelled, trained_labels=labels).load(training)
     precision = settings.precision
-    return ClaimModel(name=name, system=training.system.name, verifier=verifier, precision=precision)
+    return tasks.ClaimModel(name=name, system=training.system.name, verifier=verifier, precision=precision)
 
 
 def _one(system: str, systems: Sequence[Any]) -> Any:
     return shown_system(system, systems, parameter="system")
 
 
-def _only(system: str) -> None:
-    if system:
-        raise ParameterError(f"system is {system!r}, but this run has one model only; leave it out")
-
-
 LANGUAGE_RUNS = ("pretraining", "paragraph pretraining")
 TASK_RUNS: dict[str, tuple[type[Any], Callable[[str, str, str], Model]]] = {
-    "coreference": (CoreferenceModel, _coreference),
-    MatchingRun.NAME: (MatchingModel, _matching),
-    sentence_alignment.AlignmentRun.NAME: (MatchingModel, _alignment),
-    MultihopRun.NAME: (QuestionModel, _questions),
-    TaggingRun.NAME: (TaggingModel, _tagging),
-    AnswerRun.NAME: (AnswerModel, _answers),
-    VerificationRun.NAME: (ClaimModel, _claims),
+    "coreference": (tasks.CoreferenceModel, _coreference),
+    MatchingRun.NAME: (tasks.MatchingModel, _matching),
+    sentence_alignment.AlignmentRun.NAME: (tasks.MatchingModel, _alignment),
+    MultihopRun.NAME: (tasks.QuestionModel, _questions),
+    TaggingRun.NAME: (tasks.TaggingModel, _tagging),
+    AnswerRun.NAME: (tasks.AnswerModel, _answers),
+    VerificationRun.NAME: (tasks.ClaimModel, _claims),
 }
 TASK_CLASSES = {
     *("PairScorer", "DynamicTagger", "StaticTagger", "QuestionAnswerer", "JointModel", "PooledPairs"),

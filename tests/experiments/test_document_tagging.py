@@ -65,11 +65,8 @@ def test_what_is_finished_is_not_trained_again(finished: Finished, monkeypatch: 
     run, predictions = finished
     monkeypatch.setattr(runs, "fine_tune", None)  # calling it would fail
     training = training_of(run, "doc-arc-4-0")
-    file, model, fresh = (
-        run.files(training)["test"],
-        run.model_folder(training),
-        TaggingRun.read(run.settings),
-    )
+    fresh = TaggingRun.read(run.settings)
+    file, model = run.files(training)["test"], run.model_folder(training)
     file.unlink()
     document_tagging.train(fresh)
     again = document_tagging.predict(fresh)

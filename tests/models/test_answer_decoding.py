@@ -174,17 +174,10 @@ def test_the_best_spans_are_the_definition(sequence: QuestionSequence, count: in
                 assert best_spans(*logits, sequence, **limits) == expected
 
 
-@pytest.mark.parametrize(
-    ("first", "last", "text"),
-    [
-        (THE, FIRE, "The  fire"),
-        (LUND, DIED, "Lund. Two died"),
-        (BIG, FIRE_TITLE, "Big FIRE"),
-        (LUND_TITLE, LUND_TITLE, "Lund"),
-        (LUND_BODY, 33, "Lund is a City."),
-        (18 + 1, 21, "Two died."),
-    ],
-)
+@pytest.mark.parametrize(("first", "last", "text"), [
+    (THE, FIRE, "The  fire"), (LUND, DIED, "Lund. Two died"), (BIG, FIRE_TITLE, "Big FIRE"),
+    (LUND_TITLE, LUND_TITLE, "Lund"), (LUND_BODY, 33, "Lund is a City."), (18 + 1, 21, "Two died."),
+])  # fmt: skip
 def test_the_text_keeps_its_casing_and_spacing(sequence: QuestionSequence, first, last, text):
     assert answer_span(QUESTION, sequence, SpanCandidate(first=first, last=last, score=0.0)).text == text
 
