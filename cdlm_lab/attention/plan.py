@@ -12,6 +12,7 @@ short runs of queries, from one or several texts, each with the keys it attends 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +28,9 @@ GLOBAL_QUERIES = 1024
 GLOBAL_QUERIES_WITH_DROPOUT = 64
 # Runs of unequal size share a tile if it has at most this many times the scores of the runs themselves.
 TILE_WASTE = 1.15
+# Sides of tiles are rounded up to multiples of this: oneDNN compiles a matrix product for every shape, which
+# takes longer than the product itself, and keeps no more than the latest 1,024.
+SIDE = 16
 
 
 class Projections(NamedTuple):
@@ -261,15 +265,20 @@ def _tiles(runs: Iterator[Run], *, device: torch.device) -> tuple[Tile, ...]:
     return tuple(_tile(runs, device=device) for runs in together)
 
 
+def _sides(*runs: Run) -> tuple[int, ...]:
+    """The numbers of queries and keys to which all of the runs are padded in a tile."""
+    most = (max(run.query_count for run in runs), max(run.key_count for run in runs))
+    # A side below stays: what fills a tile are tokens of the batch, and there may be no more of them.
+    return tuple(side if side < SIDE else -(-side // SIDE) * SIDE for side in most)
+
+
 def _fit(runs: list[Run]) -> bool:
-    scores = len(runs) * max(run.query_count for run in runs) * max(run.key_count for run in runs)
-    needed = sum(run.query_count * run.key_count for run in runs)
-    return scores <= min(TILE_SCORES, TILE_WASTE * needed)
+    scores = len(runs) * math.prod(_sides(*runs))
+    return scores <= min(TILE_SCORES, TILE_WASTE * sum(math.prod(_sides(run)) for run in runs))
 
 
 def _tile(runs: list[Run], *, device: torch.device) -> Tile:
-    most_queries = max(run.query_count for run in runs)
-    most_keys = max(run.key_count for run in runs)
+    most_queries, most_keys = _sides(*runs)
     queries, keys = [], []
     for run in runs:
         queries += _filled((run.queries,), most_queries)

@@ -193,12 +193,11 @@ def _heads_first(packed: Tensor) -> Tensor:
 def _of(heads_first: Tensor, pieces: Sequence[Piece], tile: Tile, *, zeros: bool = False) -> Tensor:
     """The queries or keys of a tile, (head, run, token, dim), from (head, n, dim). `zeros`: True = the
     filling is 0; otherwise it is arbitrary tokens."""
-    parts = [heads_first[:, piece.tokens] for piece in pieces]
-    if zeros:
-        parts = [
-            torch.zeros_like(part) if piece.filling else part
-            for part, piece in zip(parts, pieces, strict=True)
-        ]
+    parts = [
+        torch.zeros_like(part) if zeros and filling else part
+        for tokens, filling in pieces
+        for part in [heads_first[:, tokens]]
+    ]
     together = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
     return together.unflatten(1, (tile.runs, -1))
 

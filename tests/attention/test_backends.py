@@ -130,6 +130,17 @@ def test_gradient_with_dropout_is_that_of_the_weights_it_drew() -> None:
     assert torch.autograd.gradcheck(loss, inputs, fast_mode=True)
 
 
+def test_texts_of_many_lengths_make_products_of_few_shapes() -> None:
+    """A product of a new shape takes several times as long, where oneDNN compiles it."""
+    shapes = set()
+    for length in range(60, 250):
+        present = torch.ones(1, length, dtype=torch.bool)
+        for tile in make_plan(attention_mask=present, global_mask=~present, window=512).local_tiles:
+            sides = (sparse._of(torch.empty(1, length, 1), of, tile) for of in (tile.queries, tile.keys))
+            shapes.add(tuple(side.shape for side in sides))
+    assert len(shapes) < 40
+
+
 @every_shape
 def test_flex_block_table_is_exact_on_the_cpu(shape: str) -> None:
     """FlexAttention has no backward on the CPU; the forward holds block table and pair rule to the oracle."""
@@ -196,9 +207,8 @@ def plan_of(globals_: list[int], length: int = 11) -> Plan:
 
 def both_ways(layers: dict[str, nn.Linear], states: Tensor, plan: Plan, heads: int) -> list[Tensor]:
     """Few globals without and with projected keys and values."""
-    queries = layers["query"](torch.cat([states[row.globals_] for row in plan.rows])).unflatten(
-        -1, (heads, -1)
-    )
+    of_globals = torch.cat([states[row.globals_] for row in plan.rows])
+    queries = layers["query"](of_globals).unflatten(-1, (heads, -1))
     key, value = (layers[name](states).unflatten(-1, (heads, -1)) for name in ("key", "value"))
     few = attend_from_few_globals(queries, states, key=layers["key"], value=layers["value"], plan=plan)
     return [few, attend_from_globals(queries, key, value, plan=plan)]
