@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from cdlm_lab.attention.dense import dense_attention
 from cdlm_lab.attention.flex import flex_packed_attention, make_block_mask
-from cdlm_lab.attention.plan import Plan, Projections, check_window, make_plan
+from cdlm_lab.attention.plan import SIDE, Plan, Projections, check_window, make_plan
 from cdlm_lab.attention.sparse import (
     attend_from_few_globals,
     attend_from_globals,
@@ -247,11 +247,13 @@ def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module
         if hasattr(parent, "_pad_to_window_size"):
             parent._pad_to_window_size = _not_padded
             mask_by_row(parent)
+        if type(parent) is nn.Linear:
+            parent.forward = MethodType(_of_rounded_rows, parent)  # type: ignore[method-assign]
         for name, child in list(parent.named_children()):
             if isinstance(child, LocalGlobalSelfAttention):
                 child.backend = backend
                 count += 1
-            elif _is_longformer_self_attention(child):
+            elif all(hasattr(child, of) for of in (*Projections._fields, "one_sided_attn_window_size")):
                 setattr(parent, name, _converted(child, backend=backend, plans=plans))
                 count += 1
     if not count:
@@ -272,9 +274,13 @@ def _not_padded(
     return 0, input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds
 
 
-def _is_longformer_self_attention(module: nn.Module) -> bool:
-    names = (*Projections._fields, "one_sided_attn_window_size")
-    return all(hasattr(module, name) for name in names)
+def _of_rounded_rows(linear: nn.Linear, states: Tensor) -> Tensor:
+    """`nn.Linear.forward`, where oneDNN computes it with rows of zeros up to a multiple of `SIDE`."""
+    missing = -states.shape[:-1].numel() % SIDE
+    if not missing or not torch.is_autocast_enabled("cpu"):
+        return nn.functional.linear(states, linear.weight, linear.bias)
+    padded = nn.functional.pad(states.reshape(-1, states.shape[-1]), (0, 0, 0, missing))
+    return nn.functional.linear(padded, linear.weight, linear.bias)[:-missing].view(*states.shape[:-1], -1)
 
 
 def _converted(module: Any, *, backend: str, plans: PlanCache) -> LocalGlobalSelfAttention:

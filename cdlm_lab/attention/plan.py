@@ -28,7 +28,7 @@ GLOBAL_QUERIES = 1024
 GLOBAL_QUERIES_WITH_DROPOUT = 64
 # Runs of unequal size share a tile if it has at most this many times the scores of the runs themselves.
 TILE_WASTE = 1.15
-# Sides of tiles are rounded up to multiples of this: oneDNN compiles a matrix product for every shape, which
+# Sides of products are rounded up to multiples of this: oneDNN compiles a product for every shape, which
 # takes longer than the product itself, and keeps no more than the latest 1,024.
 SIDE = 16
 

@@ -37,7 +37,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from cdlm_lab.attention.plan import Piece, Plan, Projections, Tile
+from cdlm_lab.attention.plan import SIDE, Piece, Plan, Projections, Tile
 
 BITS = 15  # of a random draw: dropout is rounded to a multiple of 2**-15
 AS_INTEGER = {2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -290,15 +290,17 @@ def attend_from_few_globals(
     for row in plan.rows:
         if row.n_global:
             of_row = slice(row.global_start, row.global_start + row.n_global)
-            sums.append(_sums_of_row(wanted[:, of_row], offset[:, of_row], states[row.tokens]))
+            count = row.n_global + row.n_local
+            of_tokens = states[row.start : row.start + -(-count // SIDE) * SIDE]
+            sums.append(_sums_of_row(wanted[:, of_row], offset[:, of_row], of_tokens, count))
     outputs = torch.bmm(torch.cat(sums, dim=1), value.weight.view(heads, size, -1).transpose(1, 2))
     if value.bias is not None:
         outputs = outputs + value.bias.view(heads, 1, size)
     return outputs.to(query.dtype).transpose(0, 1)
 
 
-def _sums_of_row(wanted: Tensor, offset: Tensor, states: Tensor) -> Tensor:
-    """The weighted sums of `states` (tokens of the row, embed): (head, n_global of the row, embed)."""
-    heads, count, embed = wanted.shape
-    scores = torch.addmm(offset.reshape(-1, 1), wanted.reshape(-1, embed), states.T)
-    return (scores.softmax(dim=-1) @ states).view(heads, count, embed)
+def _sums_of_row(wanted: Tensor, offset: Tensor, states: Tensor, count: int) -> Tensor:
+    """The weighted sums of the first `count` of `states` (tokens, embed): (head, n_global, embed)."""
+    scores = torch.addmm(offset.reshape(-1, 1), wanted.flatten(0, 1), states.T)
+    scores[:, count:] = -math.inf
+    return (scores.softmax(dim=-1) @ states).view(wanted.shape)

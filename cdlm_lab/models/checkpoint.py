@@ -203,11 +203,6 @@ def lacks_head(missing: set[str]) -> bool:
     return any(name.startswith(HEADS) for name in missing)
 
 
-def lacks_global_projections(missing: set[str]) -> bool:
-    """True if `missing`, the weight names that `read_model` returned, includes the global projections."""
-    return any(part in name for name in missing for part in GLOBAL_PROJECTIONS)
-
-
 @contextmanager
 def own_randomness(seed: int) -> Iterator[None]:
     """Start PyTorch's CPU generator from `seed` inside the block, and restore its former state afterwards."""

@@ -500,7 +500,7 @@ def _read(plan: _Plan, *, needs_head: bool, encoder_only: bool) -> tuple[CrossDo
         model, missing = checkpoint.read_model(
             CrossDocumentLM, source, config, seed=plan.seed, encoder_only=encoder_only
         )
-        if checkpoint.lacks_global_projections(missing):
+        if any(part in name for name in missing for part in checkpoint.GLOBAL_PROJECTIONS):
             copy_local_to_global(model)
         return model, not checkpoint.lacks_head(missing)
     try:

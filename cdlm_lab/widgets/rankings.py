@@ -318,7 +318,8 @@ def latency_figure(latencies: Sequence[Latency], *, against: str) -> go.Figure:
     places, texts, words = list(range(len(latencies))), [], []
     for one in latencies:
         times = f", {one.seconds / seconds[against]:.2f} \u00d7" if one.system != against else ""
-        median, fastest, slowest = map(_milliseconds, (one.seconds, one.fastest, one.slowest))
+        measured = (one.seconds, one.fastest, one.slowest)
+        median, fastest, slowest = (f"{1000 * time:,.{1 if time < 0.1 else 0}f} ms" for time in measured)
         texts.append(f"  {median}{times}")
         of_runs = f"of {html.counted(one.runs, 'run')}, {fastest} to {slowest}"
         words.append(f"{plain_text(one.system)}<br>median {median} {of_runs}")
@@ -344,8 +345,3 @@ def latency_figure(latencies: Sequence[Latency], *, against: str) -> go.Figure:
     figure.update_yaxes(charts.rows_of_an_axis(names), range=ends, ticks="")
     title, x = "Time for one question", f"milliseconds for one question; \u00d7: times {plain_text(against)}"
     return lay_out(figure, title=title, x=x, height=150 + 52 * len(names), margin_t=56, showlegend=False)
-
-
-def _milliseconds(seconds: float) -> str:
-    """Write seconds as milliseconds: 0.0814 -> `81.4 ms`, 2.5 -> `2,500 ms`."""
-    return f"{1000 * seconds:,.1f} ms" if seconds < 0.1 else f"{1000 * seconds:,.0f} ms"

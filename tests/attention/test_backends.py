@@ -253,21 +253,11 @@ def test_few_is_less_than_seven_tenths_of_a_heads_dimensions_on_average(globals_
     assert sparse.globals_are_few(plan_of(globals_), head_size=8) == few
 
 
-@pytest.mark.parametrize(
-    ("settings", "takes"),
-    [
-        ({}, True),
-        ({"backend": "sparse"}, True),
-        ({"backend": "blockwise"}, True),
-        ({"backend": "dense"}, False),
-        ({"globals": 12}, False),
-        ({"dropout": 0.1}, False),
-        ({"dropout": 0.1, "train": False}, True),
-        ({"dtype": torch.bfloat16}, True),
-        ({"autocast": True}, True),
-        ({"attentions": True}, False),
-    ],
-)
+@pytest.mark.parametrize(("settings", "takes"), [
+    ({}, True), ({"backend": "sparse"}, True), ({"backend": "blockwise"}, True), ({"globals": 12}, False),
+    ({"backend": "dense"}, False), ({"dropout": 0.1}, False), ({"dropout": 0.1, "train": False}, True),
+    ({"dtype": torch.bfloat16}, True), ({"autocast": True}, True), ({"attentions": True}, False),
+])  # fmt: skip
 def test_the_layer_takes_few_globals_where_it_is_exact(settings: dict, takes: bool, monkeypatch) -> None:
     given = {"backend": "auto", "globals": 2, "dropout": 0.0, "train": True, "dtype": torch.float32}
     given |= {"autocast": False, "attentions": False} | settings

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from transformers import LongformerForMaskedLM, LongformerForSequenceClassification, LongformerModel
 
 from cdlm_lab.attention import layer as layers
+from cdlm_lab.attention import layer as ours
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention, read_only_globals, replace_self_attention
 from cdlm_lab.attention.weights import record_attention
 
@@ -167,6 +168,15 @@ def test_half_precision_stays_close_to_float32(dtype: torch.dtype) -> None:
         rounded = model(**batch).logits
     # three layers of products in a precision of 2**-8 or 2**-11
     assert (rounded.float() - exact)[present].abs().mean() < 0.02 * exact[present].abs().mean()
+
+
+@pytest.mark.parametrize("shape", [(3, 7, 16), (33, 16), (16,)])
+def test_rows_of_zeros_change_nothing_in_a_linear_layer(shape: tuple[int, ...]) -> None:
+    linear, states = torch.nn.Linear(16, 5), torch.randn(shape, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        outputs = linear(states), ours._of_rounded_rows(linear, states)
+    wanted, found = (torch.autograd.grad(out.sum(), [states, *linear.parameters()]) for out in outputs)
+    torch.testing.assert_close([outputs[1], *found], [outputs[0], *wanted], rtol=0.01, atol=0.01)
 
 
 def test_memory_is_linear_in_length() -> None:
