@@ -239,8 +239,8 @@ def _dense_on_packed(packed: Projections, *, plan: Plan, dropout: float) -> tupl
 
 def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module:
     """Replace every Longformer self-attention in `model`, recognised by its six projections and its window,
-    by ours, in place; returns the model. Called again, it only changes the backend. Raises ValueError if
-    there is none."""
+    by ours, in place, and let linear layers read rounded numbers of rows; returns the model. Called again,
+    it only changes the backend. Raises ValueError if there is none."""
     check_choice("attention backend", backend, BACKENDS)
     plans, count = PlanCache(), 0
     for parent in list(model.modules()):

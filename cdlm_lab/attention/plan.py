@@ -53,12 +53,12 @@ class Run:
     keys: tuple[slice, ...]  # of the packed order; none is empty
     bias: Tensor | None = None  # (query, key) float32, 0 = attends, -inf = does not; None = to all
 
-    @property
+    @cached_property
     def query_count(self) -> int:
         """The number of queries."""
         return _length(self.queries)
 
-    @property
+    @cached_property
     def key_count(self) -> int:
         """The number of keys."""
         return sum(map(_length, self.keys))
@@ -269,7 +269,7 @@ def _sides(*runs: Run) -> tuple[int, ...]:
     """The numbers of queries and keys to which all of the runs are padded in a tile."""
     most = (max(run.query_count for run in runs), max(run.key_count for run in runs))
     # A side below stays: what fills a tile are tokens of the batch, and there may be no more of them.
-    return tuple(side if side < SIDE else -(-side // SIDE) * SIDE for side in most)
+    return tuple(side if side < SIDE else side + -side % SIDE for side in most)
 
 
 def _fit(runs: list[Run]) -> bool:

@@ -291,7 +291,7 @@ def attend_from_few_globals(
         if row.n_global:
             of_row = slice(row.global_start, row.global_start + row.n_global)
             count = row.n_global + row.n_local
-            of_tokens = states[row.start : row.start + -(-count // SIDE) * SIDE]
+            of_tokens = states[row.start : row.start + count + -count % SIDE]
             sums.append(_sums_of_row(wanted[:, of_row], offset[:, of_row], of_tokens, count))
     outputs = torch.bmm(torch.cat(sums, dim=1), value.weight.view(heads, size, -1).transpose(1, 2))
     if value.bias is not None:

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from transformers import LongformerForMaskedLM, LongformerForSequenceClassification, LongformerModel
 
 from cdlm_lab.attention import layer as layers
-from cdlm_lab.attention import layer as ours
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention, read_only_globals, replace_self_attention
 from cdlm_lab.attention.weights import record_attention
 
@@ -174,7 +173,7 @@ def test_half_precision_stays_close_to_float32(dtype: torch.dtype) -> None:
 def test_rows_of_zeros_change_nothing_in_a_linear_layer(shape: tuple[int, ...]) -> None:
     linear, states = torch.nn.Linear(16, 5), torch.randn(shape, requires_grad=True)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        outputs = linear(states), ours._of_rounded_rows(linear, states)
+        outputs = linear(states), layers._of_rounded_rows(linear, states)
     wanted, found = (torch.autograd.grad(out.sum(), [states, *linear.parameters()]) for out in outputs)
     torch.testing.assert_close([outputs[1], *found], [outputs[0], *wanted], rtol=0.01, atol=0.01)
 
