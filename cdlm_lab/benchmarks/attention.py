@@ -145,7 +145,7 @@ def main() -> None:
     cases = [(length, number_of_globals(text, length)) for length in given.lengths for text in given.globals]
     rate = timing.matmul_rate(device=device, dtype=dtype)
     print(f"one layer, {HEADS} x {HEAD_SIZE}, window {WINDOW}, both passes, {given.repeats} pairs of runs")
-    head = timing.surroundings(given, "dtype", matmul_gflops=rate / 1e9)
+    head = timing.print_head(given, "dtype", matmul_gflops=rate / 1e9)
     form = {"device": device, "dtype": dtype, "repeats": given.repeats, "peak_rate": rate}
     rows = [measure(length=length, n_global=n_global, **form) for length, n_global in cases]
     print(timing.table(COLUMNS, rows))

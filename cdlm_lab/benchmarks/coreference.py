@@ -220,7 +220,7 @@ def main() -> None:
     models = {name: model.to(given.device) for name, model in models.items()}
     batches = spaced_batches(examples, batch_size=given.batch_size, pairs=given.pairs)
     rate = timing.matmul_rate(device=given.device, dtype=dtype)
-    report = timing.surroundings(
+    report = timing.print_head(
         given,
         *("dtype", "model", "window", "max_length", "context", "batch_size", "repeats"),
         matmul_gflops=rate / 1e9,

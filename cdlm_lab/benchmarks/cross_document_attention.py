@@ -99,7 +99,7 @@ def main() -> None:
     given = timing.arguments(parser)
     models = {cda: model.to(given.device) for cda, model in matchers().items()}
     form = {"pairs": given.pairs, "repeats": given.repeats}
-    head = timing.surroundings(given, *form)
+    head = timing.print_head(given, *form)
     rows = [row for text in given.texts for row in measure(models, text, **form, device=given.device)]
     print(timing.table(COLUMNS, rows))
     timing.write_rows(given.json, head, rows)

@@ -159,7 +159,7 @@ def main() -> None:
         first = range(given.documents)
         documents = list(read_docarc_split(given.corpus, "train", chosen=lambda count: first[:count]))
     encoder = load_word_encoder(given.encoder, layers=given.layers, max_tokens=MAX_TOKENS)
-    head = timing.surroundings(given, documents=len(documents))
+    head = timing.print_head(given, documents=len(documents))
     rows = []
     for most in given.occurrences:
         with tempfile.TemporaryDirectory() as cache:

@@ -113,7 +113,7 @@ def main() -> None:
     form = {"sizes": SIZES[given.model], "window": given.window}
     loaded = models(**form, max_length=max(given.lengths))
     both = {name: model.to(given.device) for name, model in loaded.items()}
-    head = timing.surroundings(given, "model", "window", "repeats", source_tokens=SOURCE_TOKENS)
+    head = timing.print_head(given, "model", "window", "repeats", source_tokens=SOURCE_TOKENS)
     form |= {"device": given.device}
     rows = []
     for length in given.lengths:

@@ -87,7 +87,9 @@ def fresh_process(*, preloaded: bool = False) -> ProcessPoolExecutor:
     started = multiprocessing.get_context("forkserver" if preloaded else "spawn")
     if preloaded:  # imports everything that is needed, and starts nothing
         started.set_forkserver_preload(["cdlm_lab.benchmarks.coreference"])
-    return ProcessPoolExecutor(1, started, initializer=end_with_parent)
+    process = ProcessPoolExecutor(1, started, initializer=end_with_parent)
+    process.submit(torch.set_num_threads, torch.get_num_threads())  # as many as here
+    return process
 
 
 def in_fresh_process(function: Callable[..., float], *arguments: object, **settings: object) -> float:
@@ -96,9 +98,8 @@ def in_fresh_process(function: Callable[..., float], *arguments: object, **setti
         return process.submit(function, *arguments, **settings).result()
 
 
-def surroundings(given: argparse.Namespace, *shown: str, **measured: object) -> dict[str, Any]:
-    """Return and print machine, versions of PyTorch and Transformers, the options in `shown`, and what else
-    was `measured`."""
+def print_head(given: argparse.Namespace, *shown: str, **measured: object) -> dict[str, Any]:
+    """Print and return machine, versions, the options in `shown`, and what else was `measured`."""
     on_cpu = f"{torch.get_num_threads()} CPU threads"
     machine = torch.cuda.get_device_name() if given.device.type == "cuda" else on_cpu
     head = {"machine": machine, "torch": torch.__version__, "transformers": transformers.__version__}

@@ -291,7 +291,7 @@ def main() -> None:
     given = arguments()
     form = {name: getattr(given, name) for name in ("parts", "lengths", "dropouts", "precisions")}
     chosen = list(cases(shares=given.globals, **form))
-    head = timing.surroundings(given, "repeats")
+    head = timing.print_head(given, "repeats")
     rows: list[dict[str, object]] = []
     total = (given.repeats + 1) * sum(case.useful_operations for case in chosen)
     drawn = "{desc}: {percentage:3.0f}% |{bar:20}| {elapsed}<{remaining}"
