@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -375,14 +375,15 @@ def short_table(report: Report) -> ScoreTable:
 
 def comparisons(report: Report) -> ScoreTable:
     """The tests between neighbouring variants, over all clusters and by their number of documents."""
-    groups: dict[str, None] = {}
     rows: dict[tuple[str, ...], dict[str, Cell]] = {}
     for row in [*report.tables["comparisons"], *report.tables.get("by_documents", [])]:
         group = "{documents} documents ({clusters} clusters)" if "documents" in row else "all clusters"
-        groups[group := group.format(**row)] = None
         names = (variant_name(row["a"]), variant_name(row["b"]), KINDS[row["kind"]])
         interval = "[{low:+.3f}, {high:+.3f}]".format(**row)
-        rows.setdefault(names, {})[group] = Cell(text=f"{row['difference']:+.3f}", below=interval)
+        rows.setdefault(names, {})[group.format(**row)] = Cell(
+            text=f"{row['difference']:+.3f}", below=interval
+        )
+    groups = list(dict.fromkeys(chain.from_iterable(rows.values())))
     columns = ["variant", "against", "hidden words", *groups]
     shown = [[*names, *(cells.get(group, Cell()) for group in groups)] for names, cells in rows.items()]
     return text_table(columns, shown, texts=3, caption="Difference in nats a hidden word; below 0 is better")
