@@ -50,6 +50,7 @@ class Settings(CorpusSettings):
     variant: Literal["longformer", "local-cdlm", "rand-cdlm", "prefix-cdlm", "cdlm"] = "cdlm"
     model: str = "tiny"
     projections: Literal["local", "global"] = "local"  # the ones that local attention starts with
+    extend_positions: bool = False  # True: a base that goes on with longer texts
     window: int = 32
     attention: str = "auto"
     dropout: float | None = None
@@ -68,10 +69,11 @@ class Settings(CorpusSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.variant == "longformer" and self.model not in (FROM_SCRATCH, "minilm"):
+        base = self.model in (FROM_SCRATCH, "minilm") or self.extend_positions
+        if self.variant == "longformer" and not base:
             raise ParameterError(
                 f"variant is 'longformer', which is the base itself: {self.model!r} has a language-model "
-                "head and needs no training; choose another variant"
+                "head and needs no training; choose another variant, or extend_positions for longer texts"
             )
 
     @property
@@ -120,8 +122,9 @@ class PretrainingRun(ModelRun):
     def load(settings: Settings) -> tuple[CrossDocumentLM, PreTrainedTokenizerBase]:
         """The model and its tokenizer. Global projections start as copies of the local ones wherever the
         checkpoint was not pretrained with global tokens; those of a Longformer checkpoint are kept."""
-        names = ("max_length", "window", "attention", "seed", "dropout", "attention_dropout")
-        model, tokenizer = load_language_model(settings.model, **parameters_of(settings, *names))
+        names = ("max_length", "window", "extend_positions", "attention", "seed")
+        dropouts = ("dropout", "attention_dropout")
+        model, tokenizer = load_language_model(settings.model, **parameters_of(settings, *names, *dropouts))
         if settings.projections == "global":
             copy_global_to_local(model)
         elif settings.model == FROM_SCRATCH:

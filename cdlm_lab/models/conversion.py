@@ -110,6 +110,19 @@ def tiled_positions(table: Tensor, *, first: int, padding_idx: int, max_length: 
     return torch.cat([table.new_zeros(padding_idx + 1, table.shape[1]), used.repeat(repeats, 1)[:max_length]])
 
 
+def extend_positions(model: PreTrainedModel, max_length: int) -> None:
+    """Give a Longformer `max_length` positions, those it has repeated, as BERT's are in a converted model: it
+    then has to be trained on longer texts. One that has as many stays as it is."""
+    table, config = model.longformer.embeddings.position_embeddings, model.config
+    first = config.pad_token_id + 1
+    if max_length > table.num_embeddings - first:
+        rows = tiled_positions(
+            table.weight.detach(), first=first, padding_idx=config.pad_token_id, max_length=max_length
+        )
+        table.weight = nn.Parameter(rows)
+        table.num_embeddings = config.max_position_embeddings = len(rows)
+
+
 def copy_local_to_global(model: AnyModule) -> AnyModule:
     """Set every global projection in `model` to a copy of its local one, in place, as the paper does with
     Longformer and Local CDLM before fine-tuning (section 3, "Baseline LMs"); returns the model. Raises

@@ -279,6 +279,7 @@ class LoadOptions(EncoderOptions):
 
     max_length: int  # longest sequence in tokens, special ones included
     window: int  # total width of local attention (512 = 256 on each side)
+    extend_positions: bool  # repeat the positions of a shorter Longformer up to `max_length`; default False
 
 
 def load_language_model(
@@ -420,6 +421,7 @@ class _Plan:
     attention: str = "auto"
     dropout: float | None = None
     attention_dropout: AttentionDropout = 0.0
+    extend_positions: bool = False
     seed: int = 0
     sizes: TinySizes = TINY
 
@@ -450,11 +452,11 @@ class _Plan:
     def of_longformer(self, config: LongformerConfig) -> LongformerConfig:
         """Set the plan's window and dropout in a Longformer's config; CheckpointError if it is too short."""
         longest = config.max_position_embeddings - config.pad_token_id - 1
-        if self.max_length > longest:
+        if self.max_length > longest and not self.extend_positions:
             raise CheckpointError(
                 f"max_length ({self.max_length}) is longer than {self.name} was made for ({longest}); lower "
-                f"it to {longest} or less, or take a longer checkpoint: a Longformer's positions are never "
-                "extended"
+                f"it to {longest} or less, or take a longer checkpoint, which notebook 01 makes with "
+                "extend_positions"
             )
         config.attention_window = [self.window] * config.num_hidden_layers
         return self.with_dropout(config)
@@ -502,6 +504,8 @@ def _read(plan: _Plan, *, needs_head: bool, encoder_only: bool) -> tuple[CrossDo
         )
         if any(part in name for name in missing for part in checkpoint.GLOBAL_PROJECTIONS):
             copy_local_to_global(model)
+        if plan.extend_positions:
+            conversion.extend_positions(model, plan.max_length)
         return model, not checkpoint.lacks_head(missing)
     try:
         new_config = conversion.longformer_config(config, max_length=plan.max_length, window=plan.window)

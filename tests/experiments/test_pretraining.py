@@ -122,6 +122,18 @@ def test_tokens_of_byte_level_bpe_and_wordpiece(prepared: PretrainingRun) -> Non
     assert (texts, starts.tolist()) == (["[CLS]", "un", "seen", "sea"], [True, True, False, True])
 
 
+def test_a_base_goes_on_with_longer_texts(small: Settings) -> None:
+    """The curriculum of lengths: the base of shorter texts, its positions repeated."""
+    shorter, tokenizer = load_language_model("storyworld/longformer", max_length=512, window=32)
+    longer = {"variant": "longformer", "model": "storyworld/longformer", "max_length": 1200}
+    with pytest.raises(ParameterError, match="choose another variant, or extend_positions"):
+        replace(small, **longer)
+    model, _ = PretrainingRun.load(replace(small, **longer, extend_positions=True))
+    first = tokenizer.pad_token_id + 1
+    old, new = (of.longformer.embeddings.position_embeddings.weight[first:] for of in (shorter, model))
+    assert torch.equal(new, torch.cat([old, old, old])[:1200])
+
+
 def test_variants_are_those_of_table_1_in_its_order() -> None:
     assert [tuple(variant) for variant in VARIANTS.values()] == [
         ("longformer", "random", "none"),

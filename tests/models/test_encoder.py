@@ -48,7 +48,7 @@ def test_separators_are_added_and_drawn_from_the_seed(bert: Path) -> None:
     assert tokenizer("<doc-s> w1 </doc-s>")["input_ids"][1:-1] == [55, 6, 56], "one token each"
 
 
-def test_a_checkpoint_of_ours_is_loaded_as_it_is_and_never_extended(bert: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_of_ours_is_loaded_as_it_is(bert: Path, tmp_path: Path) -> None:
     model, tokenizer = load_language_model(bert, **SHORT)
     saved(tmp_path, model, tokenizer)
     again, words = load_language_model(tmp_path, max_length=32, window=4, seed=7)
@@ -57,6 +57,24 @@ def test_a_checkpoint_of_ours_is_loaded_as_it_is_and_never_extended(bert: Path, 
     assert again.config.attention_window == [4, 4]
     with pytest.raises(CheckpointError, match=r"max_length \(33\) is longer than .* was made for \(32\)"):
         load_language_model(tmp_path, max_length=33, window=8)
+
+
+def test_positions_of_a_longformer_are_repeated_only_if_asked(bert: Path, tmp_path: Path) -> None:
+    """A text within the old length is read as before, and one that begins at a multiple of it, too."""
+    short, tokenizer = load_language_model(bert, **SHORT)
+    saved(tmp_path / "short", short, tokenizer)
+    options = {"window": 4, "extend_positions": True}
+    long, _ = load_language_model(tmp_path / "short", max_length=70, **options)
+    saved(tmp_path / "long", long, tokenizer)
+    again, _ = load_language_model(tmp_path / "long", max_length=70, window=4)
+    assert_equal_weights(long, again)
+    first = long.config.pad_token_id + 1
+    table = again.longformer.embeddings.position_embeddings.weight[first:]
+    old = short.longformer.embeddings.position_embeddings.weight[first:]
+    assert len(table) == 70
+    assert all(torch.equal(row, old[index % 32]) for index, row in enumerate(table))
+    kept, _ = load_language_model(tmp_path / "long", max_length=40, **options)
+    assert_equal_weights(kept, long)
 
 
 def test_minilm_is_the_known_one_and_computes_what_it_did(monkeypatch) -> None:

@@ -155,7 +155,7 @@ def test_lengths(longformer: Path, bert: Path):
     assert [lengths(bert, 20, wanted=30), lengths(bert, 20, window=8)] == [(40, 40), (20, 8)]
     assert [lengths(longformer, tokens) for tokens in (15, 39)] == [(30, 30), (40, 40)]
     assert lengths(longformer, 39, window=6) == (39, 6)
-    # longer is what load_encoder refuses: a Longformer is never extended
+    # longer is what load_encoder refuses
     assert [lengths(longformer, 39, wanted=wanted)[0] for wanted in (20, 41)] == [40, 41]
     assert lengths("storyworld/cdlm", 384) == (512, 512), "fewer positions than the window"
     with pytest.raises(CheckpointError, match="reads 40 tokens, but the sentences may have 41 together;"):
