@@ -287,13 +287,8 @@ class MatchingRun(SystemRun):
 
     NAME: ClassVar[str] = "document matching"
     SHAPES: ClassVar[tuple[str, ...]] = (
-        "sentence_encoder",
-        "word_vectors",
-        "hidden_size",
-        "most_sentences",
-        "most_words",
-        "max_length",
-        "window",
+        *("sentence_encoder", "word_vectors", "hidden_size"),
+        *("most_sentences", "most_words", "max_length", "window"),
     )
     SUFFIX: ClassVar[str] = ".npz"
     ITEMS: ClassVar[str] = "pairs"

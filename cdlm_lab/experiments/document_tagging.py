@@ -232,14 +232,8 @@ class TaggingRun(runs.SystemRun):
 
     NAME: ClassVar[str] = "document-attentive tagging"
     SHAPES: ClassVar[tuple[str, ...]] = (
-        "encoder",
-        "small_encoder",
-        "layers",
-        "most_tokens",
-        "occurrences",
-        "context_encoder",
-        "context_order",
-        "hidden_size",
+        *("encoder", "small_encoder", "layers", "most_tokens"),
+        *("occurrences", "context_encoder", "context_order", "hidden_size"),
     )
     SUFFIX: ClassVar[str] = ".npz"
     ITEMS: ClassVar[str] = "sentences"

@@ -51,7 +51,7 @@ from cdlm_lab.widgets.charts import perplexity_figure
 from cdlm_lab.widgets.export.figures import folder_of, keep_figure
 from cdlm_lab.widgets.html import seconds_in_words, variant_name
 from cdlm_lab.widgets.score_tables import score_table
-from cdlm_lab.widgets.tables import PERPLEXITY, Cell, ScoreTable, number_cell, p_text, text_table
+from cdlm_lab.widgets.tables import PERPLEXITY, Cell, ScoreTable, p_text, text_table
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report"]
 HEADLINE = ("cdlm", "local-cdlm")  # the two variants that the one-sentence result compares
@@ -359,18 +359,6 @@ def headline(report: Report) -> str:
         f"interval {low:.2f} to {high:.2f}, p {p if '<' in p else f'= {p}'}, "
         f"{of_kind[row['a']].clusters} clusters)."
     )
-
-
-def short_table(report: Report) -> ScoreTable:
-    """Only the perplexities with their intervals, for a terminal."""
-    names = dict.fromkeys(row.system for row in report.rows if row.metric in METRICS)
-    scores = {(row.system, row.metric): row for row in report.rows}
-    rows = [
-        [variant_name(name), *(number_cell(scores.get((name, metric)), PERPLEXITY) for metric in METRICS)]
-        for name in names
-    ]
-    columns = ["variant", "perplexity [95% interval]", "on cross-document tokens"]
-    return text_table(columns, rows, caption="Lower is better.")
 
 
 def comparisons(report: Report) -> ScoreTable:

@@ -172,7 +172,7 @@ def conclude(prepared: TourRun, reports: Mapping[str, Report]) -> str:
         head, table = perplexity.headline(made), perplexity.table_view(made)
         figure = perplexity.figure_view(made, title=title)
         heads.append(f"{title}. {head}".strip())
-        texts.append(f"{heads[-1]}\n\n{perplexity.short_table(made).text()}\n")
+        texts.append(f"{heads[-1]}\n\n{table.text()}\n")
         drawn = figure_html(title, figure)
         parts.append(f"<h2>{escaped(title)}</h2><p>{escaped(head)}</p>{drawn}{table.html()}")
     with replaced_file(folder / TEXT_FILE) as file:

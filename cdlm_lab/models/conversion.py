@@ -116,11 +116,9 @@ def extend_positions(model: PreTrainedModel, max_length: int) -> None:
     table, config = model.longformer.embeddings.position_embeddings, model.config
     first = config.pad_token_id + 1
     if max_length > table.num_embeddings - first:
-        rows = tiled_positions(
-            table.weight.detach(), first=first, padding_idx=config.pad_token_id, max_length=max_length
-        )
-        table.weight = nn.Parameter(rows)
-        table.num_embeddings = config.max_position_embeddings = len(rows)
+        form = {"first": first, "padding_idx": config.pad_token_id, "max_length": max_length}
+        table.weight = nn.Parameter(tiled_positions(table.weight.detach(), **form))
+        table.num_embeddings = config.max_position_embeddings = len(table.weight)
 
 
 def copy_local_to_global(model: AnyModule) -> AnyModule:
