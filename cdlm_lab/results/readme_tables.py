@@ -222,6 +222,8 @@ _QUESTIONS = [measured(heading, metric) for metric, heading in score_tables.QUES
 RUN_TABLES: Mapping[str, Made] = {
     "news-perplexity": _perplexity("news_clusters_minilm_512/perplexity.json", _CROSSING),
     "news-perplexity-again": _perplexity("news_clusters_minilm_512/perplexity_seed_1.json", _CROSSING),
+    "news-perplexity-fewer": _perplexity("news_clusters_minilm_512_fewer/perplexity.json", _CROSSING),
+    "news-perplexity-long": _perplexity("news_clusters_minilm_4096/perplexity.json", _CROSSING),
     "news-perplexity-first": _perplexity("news_clusters_minilm/perplexity.json"),
     "storyworld-perplexity": _perplexity("storyworld_tiny/perplexity.json", _CROSSING),
     "storyworld-perplexity-seed-1": _perplexity("storyworld_tiny/perplexity_seed_1.json", _CROSSING),
@@ -372,6 +374,7 @@ def tagging_cost(results: Path) -> ScoreTable:
 BENCHMARK_TABLES: Mapping[str, Made] = {
     "attention-speed": partial(_benchmark, file="attention_benchmark.json", columns=attention.COLUMNS),
     "training-speed": partial(_benchmark, file="training_benchmark.json", columns=training.COLUMNS),
+    "training-speed-cuda": partial(_benchmark, file="training_benchmark_cuda.json", columns=training.COLUMNS),
     "explorer-speed": partial(
         _benchmark, file="source_attention_benchmark.json", columns=source_attention.COLUMNS
     ),

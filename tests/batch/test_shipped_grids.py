@@ -161,7 +161,7 @@ def test_a_run_has_the_parameters_of_its_recorded_file(file: str, run: str):
     """Those that both know; not where corpora and models lie, nor what is shown or of storyworld alone."""
     recorded = json.loads((RESULTS / file).read_text())["parameters"]
     now = jobs_of(path_of(REAL))[run].effective
-    passed_over = set(SHOWN) | (set() if now.get("corpus") == "storyworld" else OF_STORYWORLD)
+    passed_over = {*SHOWN, "workers"} | (set() if now.get("corpus") == "storyworld" else OF_STORYWORLD)
     names = [name for name in now.keys() & recorded.keys() - passed_over if "/" not in str(now[name])]
     assert len(names) >= 3
     assert {name: now[name] for name in names} == {name: recorded[name] for name in names}
