@@ -180,11 +180,8 @@ class AnswerRun(JointRun):
 
     NAME: ClassVar[str] = "answer selection"
     SHAPES: ClassVar[tuple[str, ...]] = (
-        "candidates",
-        "sentence_length",
-        "pairwise_length",
-        "positions",
-        "head_layers",
+        *("candidates", "sentence_length", "pairwise_length"),
+        *("positions", "head_layers"),
     )
 
     settings: Settings

@@ -42,6 +42,7 @@ from cdlm_lab.experiments.systems.matching import (
     systems_table,
 )
 from cdlm_lab.metrics.counts import DECISION_SCORES, match_counts
+from cdlm_lab.models.encoder import check_lengths
 from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.report import Report
@@ -103,6 +104,7 @@ class Settings(matching.MatcherSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_lengths(self.max_length, self.window)
         Processes.of(self.parallel)
         if self.corpus != STORYWORLD and self.drawn not in get_args(Hardness):
             raise ParameterError(

@@ -170,12 +170,8 @@ class VerificationRun(JointRun):
     NAME: ClassVar[str] = "fact verification"
     ITEMS: ClassVar[str] = "claims"
     SHAPES: ClassVar[tuple[str, ...]] = (
-        "encoder",
-        "labels",
-        "evidence_sentences",
-        "sentence_length",
-        "positions",
-        "head_layers",
+        *("encoder", "labels", "evidence_sentences"),
+        *("sentence_length", "positions", "head_layers"),
     )
 
     settings: Settings

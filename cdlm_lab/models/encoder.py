@@ -411,6 +411,16 @@ class EncoderWithHead(LongformerPreTrainedModel):
         self.longformer = LongformerModel(config, add_pooling_layer=False)
 
 
+def check_lengths(max_length: int, window: int) -> None:
+    """Raise ValueError for a window that is odd, too small, or wider than the longest sequence."""
+    check_window(window)
+    if window > max_length:
+        raise ValueError(
+            f"window ({window}) is wider than the longest sequence (max_length {max_length}); "
+            f"use {max_length - max_length % 2} or less"
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
     """The model to load and the options to load it with; ValueError for invalid ones."""
@@ -426,12 +436,7 @@ class _Plan:
     sizes: TinySizes = TINY
 
     def __post_init__(self) -> None:
-        check_window(self.window)
-        if self.window > self.max_length:
-            raise ValueError(
-                f"window ({self.window}) is wider than the longest sequence (max_length {self.max_length}); "
-                f"use {self.max_length - self.max_length % 2} or less"
-            )
+        check_lengths(self.max_length, self.window)
         if self.dropout is not None and not 0 <= self.dropout < 1:
             raise ValueError(f"dropout ({self.dropout}) must be in [0, 1)")
         share = 0.0 if self.attention_dropout == "checkpoint" else self.attention_dropout

@@ -374,7 +374,7 @@ def tagging_cost(results: Path) -> ScoreTable:
 BENCHMARK_TABLES: Mapping[str, Made] = {
     "attention-speed": partial(_benchmark, file="attention_benchmark.json", columns=attention.COLUMNS),
     "training-speed": partial(_benchmark, file="training_benchmark.json", columns=training.COLUMNS),
-    "training-speed-cuda": partial(_benchmark, file="training_benchmark_cuda.json", columns=training.COLUMNS),
+    "training-speed-gpu": partial(_benchmark, file="training_benchmark_gpu.json", columns=training.COLUMNS),
     "explorer-speed": partial(
         _benchmark, file="source_attention_benchmark.json", columns=source_attention.COLUMNS
     ),

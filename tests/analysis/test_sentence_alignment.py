@@ -30,18 +30,10 @@ def one_thread() -> None:
 def model_of() -> LongformerModel:
     torch.manual_seed(2)
     config = LongformerConfig(
-        vocab_size=WORDS,
-        hidden_size=32,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS,
-        intermediate_size=48,
-        attention_window=[4, 8],
-        max_position_embeddings=66,
-        pad_token_id=PAD,
-        initializer_range=0.3,
-        hidden_dropout_prob=0.5,
-        attention_probs_dropout_prob=0.5,
-    )
+        vocab_size=WORDS, hidden_size=32, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+        intermediate_size=48, attention_window=[4, 8], max_position_embeddings=66, pad_token_id=PAD,
+        initializer_range=0.3, hidden_dropout_prob=0.5, attention_probs_dropout_prob=0.5,
+    )  # fmt: skip
     return replace_self_attention(LongformerModel(config, add_pooling_layer=False)).eval()
 
 

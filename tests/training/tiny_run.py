@@ -128,17 +128,9 @@ def collate(examples: list[dict[str, np.ndarray]]) -> dict[str, Tensor]:
 def tiny_config(**changes: Any) -> TrainingConfig:
     """Ten steps of four examples in micro-batches of two; always in float32, as most tests are exact."""
     settings: dict[str, Any] = {
-        "steps": 10,
-        "batch_size": 4,
-        "micro_batch_size": 2,
-        "learning_rate": 0.01,
-        "warmup_steps": 2,
-        "evaluate_every": 4,
-        "save_every": 3,
-        "log_every": 1,
-        "seed": 5,
-        "precision": "float32",
-    }
+        "steps": 10, "batch_size": 4, "micro_batch_size": 2, "learning_rate": 0.01, "warmup_steps": 2,
+        "evaluate_every": 4, "save_every": 3, "log_every": 1, "seed": 5, "precision": "float32",
+    }  # fmt: skip
     return TrainingConfig(**(settings | changes))
 
 
