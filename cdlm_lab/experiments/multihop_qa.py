@@ -50,6 +50,7 @@ from cdlm_lab.experiments.systems.answering import (
     question_on,
 )
 from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES, scores_by_question
+from cdlm_lab.models.encoder import check_lengths
 from cdlm_lab.models.estimate import bytes_per_number, estimate
 from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.models.question_answering import load_question_answerer
@@ -120,6 +121,7 @@ class Settings(EpochSettings):
             missing = "own_documents" if self.own_question else "own_question"
             raise ParameterError(f'{missing} is ""; give a question and a file of documents, or neither')
         super().__post_init__()
+        check_lengths(self.max_length, self.window)
         _ = self.shown
 
     @property

@@ -367,10 +367,8 @@ def comparisons(report: Report) -> ScoreTable:
     for row in [*report.tables["comparisons"], *report.tables.get("by_documents", [])]:
         group = "{documents} documents ({clusters} clusters)" if "documents" in row else "all clusters"
         names = (variant_name(row["a"]), variant_name(row["b"]), KINDS[row["kind"]])
-        interval = "[{low:+.3f}, {high:+.3f}]".format(**row)
-        rows.setdefault(names, {})[group.format(**row)] = Cell(
-            text=f"{row['difference']:+.3f}", below=interval
-        )
+        cell = Cell(text=f"{row['difference']:+.3f}", below="[{low:+.3f}, {high:+.3f}]".format(**row))
+        rows.setdefault(names, {})[group.format(**row)] = cell
     groups = list(dict.fromkeys(chain.from_iterable(rows.values())))
     columns = ["variant", "against", "hidden words", *groups]
     shown = [[*names, *(cells.get(group, Cell()) for group in groups)] for names, cells in rows.items()]

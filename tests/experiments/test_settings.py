@@ -73,6 +73,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (sentence_alignment, {"first_document": "a.txt"}, 'second_document is ""; name two files, or none'),
     (multihop_qa, {"variants": "longformer cdml"}, "variants names 'cdml'; choose among longformer"),
     (multihop_qa, {"variants": " "}, "variants names nothing"),
+    (multihop_qa, {"max_length": 96, "window": 128}, "wider than the longest sequence"),
     (multihop_qa, {"dev_from_train": 2}, "dev_from_train is of a folder"),
     (multihop_qa, {"shown_model": "cdml"}, "shown_model is 'cdml'; choose one of longformer, cdlm"),
     (multihop_qa, {"own_question": "Where?"}, 'own_documents is ""; give a question and a file'),

@@ -60,7 +60,6 @@ def test_a_checkpoint_of_ours_is_loaded_as_it_is(bert: Path, tmp_path: Path) -> 
 
 
 def test_positions_of_a_longformer_are_repeated_only_if_asked(bert: Path, tmp_path: Path) -> None:
-    """A text within the old length is read as before, and one that begins at a multiple of it, too."""
     short, tokenizer = load_language_model(bert, **SHORT)
     saved(tmp_path / "short", short, tokenizer)
     options = {"window": 4, "extend_positions": True}
