@@ -67,9 +67,10 @@ class Progress:
         for name, before in self.states.items():
             now = dict(states.get(name, {"state": WAITING}))
             why, attempt = self._lost.get(name, ("", -1))
+            gone = now.get("host") == socket.gethostname() and not psutil.pid_exists(now.get("pid", 0))
             if now["state"] == WAITING and attempt is None:
                 now |= {"state": engine.FAILED, "reason": f"it could not begin: {why}"}
-            elif now["state"] == engine.RUNNING and (attempt == now["attempt"] or _is_gone(now)):
+            elif now["state"] == engine.RUNNING and (attempt == now["attempt"] or gone):
                 now |= {"state": engine.FAILED, "reason": f"{_VANISHED}{why and f'; {why}'}"}
             if (now["state"], now.get("attempt")) != (before["state"], before.get("attempt")):
                 changed.append((name, now["state"]))
@@ -149,11 +150,6 @@ class _Errors:
                     log = self._block.get("log", "").partition(" (")[0]
                     parts = [message if message != "None" else "", f"see {log}" if log else ""]
                     yield run[1], "; ".join(filter(None, parts))
-
-
-def _is_gone(state: Mapping[str, Any]) -> bool:
-    """Return whether the process of a run stated to be running on this machine no longer exists."""
-    return state.get("host") == socket.gethostname() and not psutil.pid_exists(state.get("pid", 0))
 
 
 class Lines:

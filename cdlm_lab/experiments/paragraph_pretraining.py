@@ -64,7 +64,7 @@ from cdlm_lab.models.estimate import bytes_per_number, estimate, measured_rate, 
 from cdlm_lab.models.joint import ParagraphModel
 from cdlm_lab.models.precision import Precision, computing_in, precision_in_words
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
-from cdlm_lab.progress import Progress, is_first
+from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report
 from cdlm_lab.scores import Score, plain_name
 from cdlm_lab.training.checkpoints import TRAINING_FOLDER
@@ -226,7 +226,7 @@ class ParagraphRun(ModelRun):
     model: ParagraphModel
     splits: Mapping[Split, ParagraphSplit]  # of the corpus
     cache: str  # folder of tokenised corpora
-    own_globals: bool  # True = the checkpoint's global projections are not just copies of the local ones
+    save = staticmethod(joint.save_paragraph_model)  # with the head
 
     @classmethod
     def read(cls, settings: Settings, *, cache: str) -> ParagraphRun:
@@ -240,8 +240,7 @@ class ParagraphRun(ModelRun):
                 f"{settings.corpus}, test: only one document can be asked about, and intervals need two; "
                 "give more clusters"
             )
-        form = {"settings": settings, "splits": splits, "cache": cache}
-        return cls(model=model, tokenizer=tokenizer, own_globals=not has_copied_globals(model), **form)
+        return cls(settings=settings, model=model, tokenizer=tokenizer, splits=splits, cache=cache)
 
     @staticmethod
     def load(settings: Settings) -> tuple[ParagraphModel, PreTrainedTokenizerBase]:
@@ -273,14 +272,6 @@ class ParagraphRun(ModelRun):
     def recipe(self) -> Recipe:
         """The recipe, with the folder of tokenised corpora added."""
         return super().recipe(cache=self.cache)
-
-    def save(self, model: ParagraphModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-        """Write the model with its head. No token is global in this task: global projections that were copies
-        of the local ones at the start are copied from them again; a checkpoint's own are kept unchanged."""
-        if not self.own_globals:
-            copy_local_to_global(model)
-        if is_first():
-            joint.save_paragraph_model(model, tokenizer, folder)
 
     def job(self) -> TrainingJob:
         """The training job: the model and its examples."""
@@ -317,16 +308,6 @@ def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Paragrap
     run = ParagraphRun.open(settings, cache=str(cache))
     print_passed_over(settings.corpus, passed_over(settings.corpus))
     return run
-
-
-def has_copied_globals(model: ParagraphModel) -> bool:
-    """True if all global projections equal the local ones."""
-    return all(
-        getattr(layer, f"{name}_global").weight.equal(getattr(layer, name).weight)
-        for layer in model.modules()
-        if hasattr(layer, "query_global")
-        for name in ("query", "key", "value")
-    )
 
 
 # ---- predictions ----

@@ -120,8 +120,8 @@ class PretrainingRun(ModelRun):
 
     @staticmethod
     def load(settings: Settings) -> tuple[CrossDocumentLM, PreTrainedTokenizerBase]:
-        """The model and its tokenizer. Global projections start as copies of the local ones wherever the
-        checkpoint was not pretrained with global tokens; those of a Longformer checkpoint are kept."""
+        """The model and its tokenizer. Global projections start as copies of the local ones in a new model
+        and, as in the paper, wherever no token is global; others are those of the checkpoint."""
         names = ("max_length", "window", "extend_positions", "attention", "seed")
         dropouts = ("dropout", "attention_dropout")
         model, tokenizer = load_language_model(settings.model, **parameters_of(settings, *names, *dropouts))
@@ -129,6 +129,7 @@ class PretrainingRun(ModelRun):
             copy_global_to_local(model)
         elif settings.model == FROM_SCRATCH:
             copy_local_to_global(model)
+        cluster_corpora.reset_globals(model, settings.variant)
         return model, tokenizer
 
     @property
@@ -150,12 +151,6 @@ class PretrainingRun(ModelRun):
     def recipe(self) -> Recipe:
         """The recipe, with the folder of tokenised corpora added."""
         return super().recipe(cache=str(self.cache))
-
-    def save(self, model: CrossDocumentLM, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-        """Write the model; for variants trained without global tokens, first set the global projections to
-        the local ones, as the paper does."""
-        cluster_corpora.reset_globals(model, self.settings.variant)
-        super().save(model, tokenizer, folder)
 
     @property
     def data(self) -> dict[str, Any]:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import chain
 from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parameters_to_vector
 from transformers import (
     BertForMaskedLM,
     LongformerConfig,
@@ -133,9 +135,31 @@ def copy_global_to_local(model: AnyModule) -> AnyModule:
     return _copy_projections(model, {after: before for before, after in LOCAL_TO_GLOBAL.items()})
 
 
+def copied_globals(model: nn.Module) -> dict[nn.Module, Tensor]:
+    """The attention layers of `model` whose global projections equal the local ones, and what both are."""
+    values = {layer: _values(layer) for layer in _layers_with_globals(model)}
+    return {layer: one for layer, one in values.items() if one.equal(_values(layer, "_global"))}
+
+
+def update_unused_globals(before: Mapping[nn.Module, Tensor]) -> None:
+    """Copy the local projections again in the layers whose global ones a training left as they were `before`
+    (see `copied_globals`): global tokens of a later training then read by what this one has learned."""
+    for layer, values in before.items():
+        if values.equal(_values(layer, "_global").to(values.device)):
+            copy_local_to_global(layer)
+
+
+def _layers_with_globals(model: nn.Module) -> list[nn.Module]:
+    return [module for module in model.modules() if hasattr(module, "query_global")]
+
+
+def _values(layer: nn.Module, suffix: str = "") -> Tensor:
+    every = (getattr(layer, f"{name}{suffix}").parameters() for name in LOCAL_TO_GLOBAL)
+    return parameters_to_vector(chain.from_iterable(every)).detach()
+
+
 def _copy_projections(model: AnyModule, names: Mapping[str, str]) -> AnyModule:
-    layers = [module for module in model.modules() if hasattr(module, "query_global")]
-    if not layers:
+    if not (layers := _layers_with_globals(model)):
         raise ValueError(f"{type(model).__name__} has no global projections: it is no Longformer")
     with torch.no_grad():
         for layer in layers:

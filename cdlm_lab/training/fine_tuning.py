@@ -24,6 +24,7 @@ from safetensors.torch import load_file
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.errors import Stopped
 from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.models.conversion import copied_globals, update_unused_globals
 from cdlm_lab.progress import Progress, end_with_parent, is_first
 from cdlm_lab.training import checkpoints
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, save_model
@@ -195,12 +196,14 @@ def fine_tune(
     save: Callable[[Any, Any, Path], None] = save_model,
 ) -> TrainingResult:
     """Train, and `save` the model and its tokenizer into `folder/model` as they were at the lowest validation
-    loss, or where the judge scored them highest.
+    loss, or where the judge scored them highest. Global projections that began as copies of the local ones
+    and were used by no token are copied from them again.
 
     `name`: of the model, shown beside the progress bar. `parallel`: processes that train, such as "ddp 4";
     several create the job from `recipe`. `on_log`: called with each record of the history; None = show a
     progress bar. Raises Stopped if a stop was requested; the same call resumes from there.
     """
+    copied = copied_globals(job.model)
     with Progress(total=job.config.steps, desc=name, unit="step", disable=on_log is not None) as bar:
         result = train_in_processes(
             recipe,
@@ -212,6 +215,7 @@ def fine_tune(
     if result.interrupted:
         of = f" of {name}" if name else ""
         raise Stopped(f"Stopped after step {result.steps}{of}, which is kept: run all cells again to go on.")
+    update_unused_globals(copied)
     save(job.model, job.tokenizer, folder / MODEL_FOLDER)
     return result
 

@@ -23,12 +23,12 @@ from cdlm_lab.experiments.paragraph_pretraining import (
     Settings,
     common_words,
     facts,
-    has_copied_globals,
     prepare,
     score_rows,
     train,
 )
 from cdlm_lab.models.checkpoint import HEAD_FILE
+from cdlm_lab.models.conversion import copied_globals
 from cdlm_lab.models.joint import JointHead, load_joint_model, paragraph_head
 from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
@@ -109,8 +109,7 @@ def test_any_text_with_paragraphs_will_do(cache: Path, small: Settings, tmp_path
     assert {split: one.counts.documents_kept for split, one in run.splits.items()} == dict.fromkeys(SPLITS, 3)
     sources = {split: one.examples.counts.sources for split, one in run.splits.items()}
     assert sources == dict.fromkeys(SPLITS, 6)
-    assert not run.own_globals, "a model from scratch has copies"
-    assert has_copied_globals(run.model)
+    assert copied_globals(run.model), "a model from scratch has copies"
 
 
 def test_every_token_may_start_with_the_global_projections_of_a_checkpoint(small: Settings):
@@ -119,7 +118,7 @@ def test_every_token_may_start_with_the_global_projections_of_a_checkpoint(small
         for kind in ("local", "global")
     ]
     kept, taken = (one.longformer.encoder.layer[0].attention.self for one in runs)
-    assert [has_copied_globals(one) for one in runs] == [False, True]
+    assert list(map(len, map(copied_globals, runs))) == [0, runs[1].config.num_hidden_layers]
     assert torch.equal(taken.query.weight, kept.query_global.weight)
     assert not torch.equal(taken.query.weight, kept.query.weight)
 
@@ -256,7 +255,7 @@ def test_global_projections_stay_copies_and_own_ones_stay_as_they_were(
     finished: Finished, untrained: ParagraphRun, cache: Path, small: Settings
 ):
     trained = finished[0].model
-    assert has_copied_globals(trained), "of the shipped Longformer, whose local ones have changed"
+    assert copied_globals(trained), "of the shipped Longformer, whose local ones have changed"
     for name in ("head.layers.0", "lm_head.dense", "longformer.encoder.layer.0.output.dense"):
         before, after = (model.get_parameter(f"{name}.weight").cpu() for model in (untrained.model, trained))
         assert not before.equal(after), name

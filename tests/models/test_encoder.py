@@ -23,7 +23,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from cdlm_lab.models import checkpoint, encoder
+from cdlm_lab.models import checkpoint, conversion, encoder
 from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.conversion import copy_global_to_local, copy_local_to_global, tiled_positions
 from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model, tiny_tokenizer
@@ -236,6 +236,20 @@ def test_global_projections_start_as_the_local_ones(bert: Path) -> None:
     copy_global_to_local(model)
     assert torch.equal(attention.value.bias, expected)
     assert torch.equal(attention.value_global.bias, expected)
+
+
+def test_global_projections_that_no_token_used_follow_the_local_ones_and_others_stay() -> None:
+    model = copy_local_to_global(load_encoder("tiny", **SHORT)[0])
+    layers = [layer.attention.self for layer in model.encoder.layer]
+    with torch.no_grad():
+        layers[1].key_global.bias += 1
+        before = conversion.copied_globals(model)
+        layers[2].query_global.weight[0, 0] += 1
+        for layer in layers:
+            layer.value.weight += 1
+    conversion.update_unused_globals(before)
+    copied = [torch.equal(layer.value.weight, layer.value_global.weight) for layer in layers]
+    assert (list(before), copied) == ([layers[0], layers[2]], [True, False, False])
 
 
 # ---- dropout

@@ -215,10 +215,9 @@ def prepare(settings: Settings) -> CoreferenceRun:
 
 def load_scorer(settings: Settings) -> Scorer:
     """The scorer that `trained` names, or a new one on the encoder."""
-    form = parameters_of(settings, "max_length", "window", "attention", "seed", "attention_dropout")
+    names = ("reset_globals", "max_length", "window", "attention", "seed", "attention_dropout")
     source = trained_model(settings.trained) if settings.trained else settings.model
-    reset = settings.reset_globals and not settings.trained
-    model, tokenizer = load_pair_scorer(source, reset_globals=reset, **form)
+    model, tokenizer = load_pair_scorer(source, **parameters_of(settings, *names))
     return Scorer(settings=settings, model=model, tokenizer=tokenizer)
 
 
