@@ -19,6 +19,8 @@ for _name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"):
     os.environ[_name] = "1"
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# For models this small a second thread only waits, for a long time on a busy machine.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Background processes of a shell ignore SIGINT from the start, but the tests of interrupts need it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -58,7 +58,7 @@ GRID_FOLDER, JOBS_FILE, STATE_FOLDER, ENGINE_LOG_FILE = ".grid", "jobs.json", "s
 RUNNING, DONE, FAILED, STOPPED = "running", "done", "failed", "stopped"
 LOCAL = "local"
 _POLL, _GRACE = 0.5, 5.0  # seconds between two checks; seconds from asking a process to end to killing it
-_PATIENCE = 60.0  # seconds from asking Snakemake to end to killing it
+_LAST_STEP, _PATIENCE = 60.0, 90.0  # the same for a kernel; and for Snakemake
 _THREADS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux
 _DEAD_KERNEL = ("DeadKernelError", "Kernel died")  # texts in the log if a kernel was killed
@@ -216,8 +216,9 @@ def _wait(child: subprocess.Popen, watch: Watch) -> int:
             return child.wait(timeout=_POLL)
         except subprocess.TimeoutExpired:
             if watch.over():
-                # The kernel has a session of its own: it is a descendant, but not in the process group.
+                # First the kernel, in a session of its own: a training ends its step and writes a checkpoint.
                 parent = psutil.Process(child.pid)
+                end_all(parent.children(), patience=_LAST_STEP)
                 end_all([parent, *parent.children(recursive=True)])
                 return child.wait()
 
@@ -267,12 +268,12 @@ def die_with_parent(number: int) -> Callable[[], None]:
     return prepare
 
 
-def end_all(processes: list[psutil.Process]) -> None:
-    """Terminate processes, and kill those that do not end in time."""
+def end_all(processes: list[psutil.Process], *, patience: float = _GRACE) -> None:
+    """Terminate processes, and kill those that do not end within `patience` seconds."""
     for process in processes:
         with suppress(psutil.Error):
             process.terminate()
-    for process in psutil.wait_procs(processes, timeout=_GRACE)[1]:
+    for process in psutil.wait_procs(processes, timeout=patience)[1]:
         with suppress(psutil.Error):
             process.kill()
 

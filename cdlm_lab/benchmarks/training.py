@@ -195,12 +195,10 @@ def cases(
 ) -> Iterator[Case]:
     """Yield the rows to measure, the slowest part first. `shares`: global tokens, except for "pairs"."""
     for length in sorted(lengths, reverse=True) if "minilm" in parts else ():
-        form = {"length": length, "window": WINDOWS[length], "examples": EXAMPLES[length]}
+        form = {"part": "minilm", "length": length, "window": WINDOWS[length], "examples": EXAMPLES[length]}
         for share, dropout, precision in product(shares, dropouts, precisions):
             count = number_of_globals(share, length)
-            yield Case(
-                part="minilm", **form, global_tokens=count, attention_dropout=dropout, precision=precision
-            )
+            yield Case(**form, global_tokens=count, attention_dropout=dropout, precision=precision)
     for precision, dropout in product(precisions, dropouts) if "pairs" in parts else ():
         form = {"attention_dropout": dropout, "precision": precision}
         yield Case(part="pairs", **PAIRS, global_tokens=PAIR_GLOBALS, **form)
@@ -269,17 +267,11 @@ def arguments() -> argparse.Namespace:
     parser = timing.command_line(__doc__, repeats=3)
     parser.add_argument("--parts", choices=PARTS, nargs="+", default=PARTS)
     parser.add_argument("--lengths", type=int, choices=WINDOWS, nargs="+", default=tuple(WINDOWS))
-    parser.add_argument(
-        "--globals", nargs="+", default=GLOBALS, help="numbers, or shares such as 15%%; not of pairs"
-    )
+    parser.add_argument("--globals", nargs="+", default=GLOBALS, help="numbers, or shares such as 15%%")
     parser.add_argument("--dropouts", type=float, nargs="+", default=DROPOUTS, help="of the attention")
     parser.add_argument("--precisions", choices=PRECISIONS, nargs="+", default=PRECISIONS)
-    parser.add_argument(
-        "--patience", type=float, default=15, help="seconds after which a row begins no further pair"
-    )
-    parser.add_argument(
-        "--full", action="store_true", help="five pairs of steps in every row; an hour or more"
-    )
+    parser.add_argument("--patience", type=float, default=15, help="seconds until a row begins no more pairs")
+    parser.add_argument("--full", action="store_true", help="five pairs of steps a row; an hour or more")
     given = timing.arguments(parser)
     if given.full:
         given.repeats, given.patience = 5, math.inf

@@ -57,6 +57,8 @@ from cdlm_lab.training.config import TrainingConfig, resolve_workers
 from cdlm_lab.training.history import Record
 from cdlm_lab.training.validation import JUDGED, Judge, Selection, parts_of
 
+SECONDS_BETWEEN_CHECKPOINTS = 600.0  # at most, however rarely the config asks for one
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingJob:
@@ -136,6 +138,7 @@ class ResumableTrainer(Trainer, TrainerCallback):
         self.add_callback(self)
         self._saved: dict[str, Any] | None = None
         self._seconds_before, self._tokens_before, self._began = 0.0, 0, time.monotonic()
+        self._checkpointed = self._began
         self._tokens = torch.zeros((), dtype=torch.int64, device=self.args.device)
         self._parts = validation.LossParts(parts_of(self.model), accelerator=self.accelerator)
         if self.accelerator.num_processes > 1:
@@ -192,15 +195,17 @@ class ResumableTrainer(Trainer, TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Advance the bar; if any process is to stop, all do, after a checkpoint."""
+        """Advance the bar; a checkpoint is due by time, and if any process is to stop: then all do."""
         if self.bar:
             self.bar.advance()
-        stop = torch.tensor([self.stop.requested], dtype=torch.int64, device=args.device)
+        due = time.monotonic() - self._checkpointed >= SECONDS_BETWEEN_CHECKPOINTS
+        flags = torch.tensor([[self.stop.requested, due]], dtype=torch.int64, device=args.device)
         if self.accelerator.num_processes > 1:  # signals reach the processes in different steps
-            stop = self.accelerator.gather(stop)
-        if stop.any() and state.global_step < state.max_steps:
-            self.interrupted = True
-            control.should_training_stop = control.should_save = True
+            flags = self.accelerator.gather(flags)
+        stop, due = flags.any(0).tolist()
+        if (stop or due) and state.global_step < state.max_steps:
+            control.should_save, self.interrupted = True, stop
+            control.should_training_stop |= stop
 
     # ---- data and gradients
 
@@ -352,7 +357,7 @@ class ResumableTrainer(Trainer, TrainerCallback):
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         """Write a checkpoint; then remove all but this one and one other."""
-        step = self.state.global_step
+        step, self._checkpointed = self.state.global_step, time.monotonic()
         random_state = checkpoints.gather_random_state(self.accelerator)
         progress = {
             "config": dataclasses.asdict(self.config),

@@ -22,11 +22,6 @@ SPECIAL = SpecialTokens(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 def model_of() -> LongformerModel:
     torch.manual_seed(2)
     config = LongformerConfig(

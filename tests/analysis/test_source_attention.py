@@ -16,11 +16,6 @@ from cdlm_lab.models.language_model import CrossDocumentLM
 PAD, WORDS, HEADS, WINDOWS = 1, 55, 4, (4, 8)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 @pytest.fixture(scope="module")
 def model() -> CrossDocumentLM:
     torch.manual_seed(2)

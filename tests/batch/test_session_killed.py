@@ -57,6 +57,7 @@ def test_whatever_is_killed_nothing_computes_on_and_the_same_command_resumes(tar
         assert "slow failed: " in said or "slow was stopped: what had started it is gone" in said
         assert "after did not start: it waits for slow" in said
     assert not (tmp_path / "runs" / "slow" / "report.json").exists()
+    assert waiting.with_name("saved").exists() == (module in (None, "snakemake")), "a kernel ends its step"
 
     hold.unlink()
     code, said = run_grid(tmp_path)

@@ -26,7 +26,6 @@ Scorers = dict[str, PairScorer]
 
 @pytest.fixture(scope="module")
 def both() -> tuple[Scorers, MentionPairExamples]:
-    torch.set_num_threads(1)
     form = {"window": WINDOW, "max_length": 512, "context": "sentences", "stories": 2}
     return benchmark.scorers_and_examples(sizes=SIZES, **form)
 

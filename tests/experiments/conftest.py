@@ -4,17 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 from tagging_runs import finished_run, saved
 
 from cdlm_lab.experiments import coreference, document_matching, pretraining
 from cdlm_lab.models.encoder import TinySizes, load_language_model
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread() -> None:
-    """Use one thread, as the models are too small to gain from a second."""
-    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

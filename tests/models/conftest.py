@@ -30,12 +30,6 @@ SIZES = {
 }
 
 
-@pytest.fixture(scope="session", autouse=True)
-def one_thread() -> None:
-    """Use one thread, as the models are too small to gain from a second."""
-    torch.set_num_threads(1)
-
-
 @pytest.fixture(scope="session")
 def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a small BERT with its language-model head and 24 positions."""

@@ -16,6 +16,7 @@ import tiny_run
 import torch
 from tiny_run import ENVIRONMENT, run, timeless, tiny_model
 
+from cdlm_lab.training import trainer
 from cdlm_lab.training.checkpoints import CheckpointError
 from cdlm_lab.training.history import read_history
 from cdlm_lab.training.trainer import ResumableTrainer
@@ -108,6 +109,17 @@ def test_a_run_killed_at_any_moment(tmp_path: Path, uninterrupted: Outcome, seco
         process.kill()
         process.wait()
     assert_equal(outcome(tmp_path, save_every=1), uninterrupted)
+
+
+def test_a_checkpoint_is_due_by_time_too(
+    tmp_path: Path, uninterrupted: Outcome, monkeypatch: pytest.MonkeyPatch
+):
+    for seconds, kept in ((1e6, ["checkpoint-5"]), (0, ["checkpoint-5", "checkpoint-7"])):
+        monkeypatch.setattr(trainer, "SECONDS_BETWEEN_CHECKPOINTS", seconds)
+        with pytest.raises(ZeroDivisionError):
+            run(tmp_path, on_log=at_step(8, lambda: 1 // 0), save_every=10, **SETTINGS)
+        assert sorted(one.name for one in tmp_path.glob("checkpoint-*")) == kept
+    assert_equal(outcome(tmp_path, save_every=10), uninterrupted)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
