@@ -198,11 +198,10 @@ class ResumableTrainer(Trainer, TrainerCallback):
         """Advance the bar; a checkpoint is due by time, and if any process is to stop: then all do."""
         if self.bar:
             self.bar.advance()
-        due = time.monotonic() - self._checkpointed >= SECONDS_BETWEEN_CHECKPOINTS
-        flags = torch.tensor([[self.stop.requested, due]], dtype=torch.int64, device=args.device)
+        stop, due = self.stop.requested, time.monotonic() - self._checkpointed >= SECONDS_BETWEEN_CHECKPOINTS
         if self.accelerator.num_processes > 1:  # signals reach the processes in different steps
-            flags = self.accelerator.gather(flags)
-        stop, due = flags.any(0).tolist()
+            flags = torch.tensor([[stop, due]], dtype=torch.int64, device=args.device)
+            stop, due = self.accelerator.gather(flags).any(0).tolist()
         if (stop or due) and state.global_step < state.max_steps:
             control.should_save, self.interrupted = True, stop
             control.should_training_stop |= stop
