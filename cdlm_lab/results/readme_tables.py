@@ -196,7 +196,7 @@ def _ranks(results: Path, *, file: str) -> ScoreTable:
 
 
 def _answers(
-    results: Path, *, folder: str, group: str, corpus: str = "", name: str = "answers"
+    results: Path, *, folder: str, name: str = "answers", group: str = "all", corpus: str = ""
 ) -> ScoreTable:
     """Table 1 of MSPP, or Tables 2 and 7."""
     of_paper = [("mspp", "1")] if group == "all" else [("mspp", "2"), ("mspp", "7")]
@@ -245,8 +245,8 @@ RUN_TABLES: Mapping[str, Made] = {
     "scisumm-alignment": _scisumm_alignment,
     "storyworld-matching": partial(_storyworld_matching, name="matching"),
     "storyworld-matching-random": partial(_storyworld_matching, name="matching_6000"),
-    "storyworld-answers": partial(_answers, folder="storyworld_tiny", group="all"),
-    "storyworld-answers-mspp": partial(_answers, folder="storyworld_tiny", group="all", name="answers_mspp"),
+    "storyworld-answers": partial(_answers, folder="storyworld_tiny"),
+    "storyworld-answers-mspp": partial(_answers, folder="storyworld_tiny", name="answers_mspp"),
     "storyworld-answers-reranked": partial(_answers, folder="storyworld_tiny", group="reranked"),
     "storyworld-questions": _whole_report("storyworld_tiny/questions.json", _QUESTIONS, first="encoder"),
     "storyworld-clue": _storyworld_clue,
@@ -267,6 +267,7 @@ RUN_TABLES: Mapping[str, Made] = {
         for name, corpus in (("wikiqa", "WikiQA"), ("trecqa", "TREC-QA"))
         for suffix, group in (("", "all"), ("-reranked", "reranked"))
     },
+    "trecqa-own": partial(_answers, folder="trecqa_minilm", corpus="TREC-QA", name="answers_own_questions"),
     "fm2": partial(_claims, group="test"),
     "fm2-symmetric": partial(_claims, group="symmetric"),
 }

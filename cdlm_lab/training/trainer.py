@@ -138,7 +138,6 @@ class ResumableTrainer(Trainer, TrainerCallback):
         self.add_callback(self)
         self._saved: dict[str, Any] | None = None
         self._seconds_before, self._tokens_before, self._began = 0.0, 0, time.monotonic()
-        self._checkpointed = self._began
         self._tokens = torch.zeros((), dtype=torch.int64, device=self.args.device)
         self._parts = validation.LossParts(parts_of(self.model), accelerator=self.accelerator)
         if self.accelerator.num_processes > 1:
@@ -155,7 +154,7 @@ class ResumableTrainer(Trainer, TrainerCallback):
         if checkpoint is not None:
             self._saved = checkpoints.read_progress(checkpoint, config=self.config)
         self.history.begin(checkpoint_step(checkpoint) if checkpoint else 0)
-        self._began = time.monotonic()
+        self._began = self._checkpointed = time.monotonic()
         try:
             if checkpoint is not None and (
                 # otherwise Trainer would make one more step if there is more data
