@@ -194,7 +194,7 @@ class ResumableTrainer(Trainer, TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Advance the bar; write a checkpoint if one is due by time, or if a process is to stop: then all do."""
+        """Advance the bar; write a checkpoint if one is due by time, or a process is to stop: all do then."""
         if self.bar:
             self.bar.advance()
         stop, due = self.stop.requested, time.monotonic() - self._checkpointed >= SECONDS_BETWEEN_CHECKPOINTS
