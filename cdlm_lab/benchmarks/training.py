@@ -267,7 +267,7 @@ def arguments() -> argparse.Namespace:
     parser = timing.command_line(__doc__, repeats=3)
     parser.add_argument("--parts", choices=PARTS, nargs="+", default=PARTS)
     parser.add_argument("--lengths", type=int, choices=WINDOWS, nargs="+", default=tuple(WINDOWS))
-    parser.add_argument("--globals", nargs="+", default=GLOBALS, help="numbers, or shares such as 15%%")
+    parser.add_argument("--globals", nargs="+", default=GLOBALS, help="counts or shares (15%%), not of pairs")
     parser.add_argument("--dropouts", type=float, nargs="+", default=DROPOUTS, help="of the attention")
     parser.add_argument("--precisions", choices=PRECISIONS, nargs="+", default=PRECISIONS)
     parser.add_argument("--patience", type=float, default=15, help="seconds until a row begins no more pairs")
