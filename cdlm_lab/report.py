@@ -502,8 +502,7 @@ def _holder(folder: Path) -> dict[str, Any]:
 
 
 def _earlier_sessions(folder: Path, *, name: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
-    """The sessions so far of the interrupted run in a folder, [] for a new one. Raises RunError if its name
-    or parameters differ."""
+    """The sessions so far of the interrupted run in a folder, [] for a new one. RunError: it is another."""
     if not (folder / RUN_FILE).exists():
         return []
     old_name, old, sessions = read_run_file(folder)

@@ -1,5 +1,4 @@
-"""Clusters of mentions against scikit-learn and a slow definition, the choice of a threshold, groups of
-documents."""
+"""Clusters of mentions against scikit-learn and a slow definition, thresholds, groups of documents."""
 
 import gzip
 import json

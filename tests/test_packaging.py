@@ -48,8 +48,7 @@ def project_files() -> list[Path]:
 
 
 def tracked_files() -> list[str]:
-    """Paths that git tracks, relative to ROOT; without git (a downloaded archive) those of
-    `project_files`."""
+    """Paths that git tracks, relative to ROOT; without git (an archive) those of `project_files`."""
     listed = ""
     if shutil.which("git"):
         listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout

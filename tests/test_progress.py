@@ -1,5 +1,4 @@
-"""The bar is text, is spaced out in logs, and says how much is left; which process this is; and work that
-several share."""
+"""The bar is text, is spaced out in logs, says how much is left; which process this is; shared work."""
 
 import os
 import signal

@@ -102,8 +102,7 @@ class TaggingModel:
     tagger: Tagger = field(repr=False)
 
     def tag(self, text: str) -> TaggedText:
-        """The names in a text, such as a chapter. All of it is read, except that a word longer than a whole
-        sequence is truncated."""
+        """The names in a text, such as a chapter. Only a word longer than a whole sequence is truncated."""
         (text,) = texts_of([text]).values()
         with bars_after(PATIENCE):
             document, predictions = tag_own(self.tagger, text)

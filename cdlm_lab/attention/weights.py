@@ -63,8 +63,7 @@ class AttentionRecorder:
 
 
 def recordable_layers(model: nn.Module) -> list[nn.Module]:
-    """The self-attention modules of `model` that can be recorded, first layer first. Raises ValueError if
-    there is none."""
+    """The self-attention modules of `model` that can be recorded, first layer first; ValueError if none."""
     layers = [module for module in model.modules() if hasattr(module, "recorder")]
     if not layers:
         raise ValueError("the model's attention cannot be recorded; call replace_self_attention(model) first")

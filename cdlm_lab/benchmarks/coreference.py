@@ -112,8 +112,7 @@ def probabilities(
 
 @contextmanager
 def counted_places(model: PairScorer) -> Iterator[list[int]]:
-    """Context whose list gets, for each pass through the first feed-forward block, the number of positions
-    that it computes."""
+    """Context whose list gets the number of positions in each pass of the first feed-forward block."""
     counts: list[int] = []
     block: nn.Module = model.longformer.encoder.layer[0].intermediate.dense
     hook = block.register_forward_pre_hook(lambda _, inputs: counts.append(inputs[0][..., 0].numel()))

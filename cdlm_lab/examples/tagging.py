@@ -113,8 +113,7 @@ _ROWS = 8192  # words processed at once: about 20 MB with K = 50, however long t
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Occurrences:
-    """The closest occurrences of each word of a document's labelled sentences, closest first; -1 where there
-    are fewer than K."""
+    """The closest occurrences of each word of a document's labelled sentences, closest first; -1 = none."""
 
     places: np.ndarray  # int32 (words, K, 2), index of the sentence and of the word in it
     distances: np.ndarray  # int32 (words, K), difference in sentence index

@@ -72,8 +72,7 @@ def _ascending(ids: frozenset[int]) -> np.ndarray:
 
 
 def from_tokenizer(tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
-    """Read the ids of a tokenizer that already has `<doc-s>` and `</doc-s>`; ValueError if it lacks any of
-    the six tokens."""
+    """Read the ids of a tokenizer that already has `<doc-s>` and `</doc-s>`; ValueError if it lacks one."""
     vocabulary = tokenizer.get_vocab()
     wording = {"start": DOCUMENT_START, "end": DOCUMENT_END}
     ids = {name: vocabulary.get(token) for name, token in wording.items()}

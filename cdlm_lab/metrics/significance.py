@@ -282,8 +282,7 @@ def _checked_counts(counts_a: ArrayLike, counts_b: ArrayLike) -> tuple[np.ndarra
 
 
 def _scores(statistic: Statistic, sums: np.ndarray) -> np.ndarray:
-    """Scores of summed counts (..., columns): (...). ValueError unless finite, since nan would pass for no
-    difference."""
+    """Scores (...) of summed counts (..., columns). ValueError unless finite: nan would pass for equal."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = np.asarray(statistic(sums), dtype=np.float64)
     if not np.isfinite(scores).all():

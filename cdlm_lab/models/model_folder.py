@@ -21,8 +21,7 @@ NO_TOKENIZER = "no tokenizer.json; save the tokenizer there with its save_pretra
 
 
 def fault_of_weights(folder: Path, *, name: str = "") -> str | None:
-    """Why the weights in a folder, called `name` or else by its path, cannot be read, and what to do about
-    it; None if they can."""
+    """Why the weights in a folder (`name`, else its path) cannot be read, and a remedy; None if they can."""
     name = name or str(folder)
     if any(folder.glob("*.safetensors")):
         try:

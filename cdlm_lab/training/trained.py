@@ -20,7 +20,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from cdlm_lab.data.files import replaced_folder
-from cdlm_lab.models.checkpoint import FOLDER, PREFIX, CheckpointError
+from cdlm_lab.models.checkpoint import FOLDER, PREFIX, CheckpointError, shipped_names
 from cdlm_lab.parameters import RUN_FILE, ParameterError
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
 from cdlm_lab.training.history import HISTORY_FILE
@@ -107,8 +107,7 @@ def as_trained(settings: Settings, names: Collection[str], *, chosen: Collection
 
 
 def trained_model(name: str, training: str = "") -> Path:
-    """The model folder of a run; `training`: which, if it has several. Raises ParameterError if it has no
-    such model."""
+    """The model folder of a run; `training`: which, if it has several. ParameterError: it has no such one."""
     run = trained_run(name)
     folder = (run / SYSTEMS_FOLDER / training if training else run) / MODEL_FOLDER
     if folder.is_dir():
@@ -155,7 +154,7 @@ def ship_run(source: str | os.PathLike[str], name: str, folder: Path = FOLDER) -
         if values["name"] == _LANGUAGE_MODELS:
             _copy_in_half_precision(models[0], new)
             return target
-        parameters = {key: value for key, value in values["parameters"].items() if key != "run_folder"}
+        parameters = {k: _by_name(v, folder) for k, v in values["parameters"].items() if k != "run_folder"}
         kept = {"name": values["name"], "parameters": parameters}
         if (threshold := trained_threshold(str(run))) is not None:
             kept[THRESHOLD] = threshold
@@ -175,9 +174,23 @@ def _copy_in_half_precision(source: Path, target: Path) -> None:
         if file.suffix == ".safetensors":
             with safe_open(file, framework="pt") as opened:
                 metadata = opened.metadata()  # includes the settings of a head
-            tensors = load_file(file)
-            half = {key: one.half() if one.dtype == torch.float32 else one for key, one in tensors.items()}
-            save_file(half, target / file.name, metadata=metadata)
+            save_file(_in_half_precision(file), target / file.name, metadata=metadata)
             (target / file.name).chmod(0o644)
         elif file.is_file():
             shutil.copyfile(file, target / file.name)
+
+
+def _in_half_precision(file: Path) -> dict[str, torch.Tensor]:
+    return {key: one.half() if one.dtype == torch.float32 else one for key, one in load_file(file).items()}
+
+
+def _by_name(value: Any, folder: Path) -> Any:
+    """The name by which a model comes with the project, if a parameter is the folder it was shipped from (a
+    frozen encoder is opened again by it); other values as they are."""
+    if isinstance(value, str) and os.path.isfile(file := Path(value) / "model.safetensors"):
+        weights = _in_half_precision(file)
+        for name in shipped_names(folder):
+            shipped = load_file(folder / name.removeprefix(PREFIX) / file.name)
+            if shipped.keys() == weights.keys() and all(shipped[key].equal(weights[key]) for key in shipped):
+                return name
+    return value

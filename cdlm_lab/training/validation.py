@@ -39,8 +39,7 @@ class LossParts:
             self._sums += torch.stack([output["parts"][name].double() for name in self._names])
 
     def means(self, step: int) -> dict[str, float]:
-        """`loss_<name>` -> mean over the steps since the last call; resets the sums. All processes must call
-        it."""
+        """`loss_<name>` -> mean since the last call; resets the sums. All processes must call it."""
         steps, self._last_step = step - self._last_step, step
         of_processes = zip(*self.gathered(), strict=True)
         self._sums.zero_()

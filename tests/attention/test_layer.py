@@ -111,8 +111,7 @@ def test_returned_attentions_equal_huggingface() -> None:
 
 @torch.no_grad()
 def test_recorded_attention_equals_the_full_matrix() -> None:
-    """Attention from and to a global token, a local one and one at the end equals Hugging Face's returned
-    weights in dense form."""
+    """Attention from and to a global token, a local one and one at the end equals Hugging Face's weights."""
     theirs = huggingface_model()
     ours = replace_self_attention(copy.deepcopy(theirs))
     batch = {name: tensor[:1] for name, tensor in batch_of().items()}

@@ -69,8 +69,7 @@ def test_batches_are_those_of_all_pairs_and_evenly_spaced(both):
 
 
 def test_both_ways_give_the_same_probabilities_and_their_padding_is_counted(both):
-    """One at a time, Hugging Face fills each sequence up to a multiple of the window; ours at most the
-    longest of its batch."""
+    """Hugging Face fills each sequence up to a multiple of the window; ours to the longest of its batch."""
     scorers, examples = both
     batches = benchmark.spaced_batches(examples, batch_size=4, pairs=12)
     found = benchmark.measure(scorers, examples, batches=batches, dtype=torch.float32, repeats=3)

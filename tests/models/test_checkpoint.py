@@ -252,8 +252,7 @@ POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n
 
 @pytest.fixture(autouse=True)
 def _without_warnings() -> Iterator[None]:
-    """Disable warnings: libraries quote damaged text in them, also invalid UTF-8, which pytest's worker
-    processes cannot send."""
+    """Disable warnings: they may quote invalid UTF-8, which pytest's worker processes cannot send."""
     logging.disable(logging.WARNING)
     yield
     logging.disable(logging.NOTSET)

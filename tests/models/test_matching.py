@@ -1,5 +1,4 @@
-"""The pair classifier, the matchers and the pair scorer: heads, levels, alignments and losses equal the
-papers' equations."""
+"""Pair classifier, matchers and pair scorer: heads, levels, alignments, losses as the papers' equations."""
 
 from __future__ import annotations
 

@@ -297,8 +297,7 @@ of_context = pytest.mark.parametrize("case", ["dynamic tagger context"], indirec
 
 
 def slow_dynamic_logits(model: DynamicTagger, batch: Batch, row: int) -> torch.Tensor:
-    """Compute the logits of one sentence, (words, tags), with each sequence encoded separately, as often as a
-    word attends to it."""
+    """The logits of one sentence, (words, tags); sequences are encoded as often as a word attends to them."""
 
     def encoded(number: int) -> list[torch.Tensor]:
         pieces = [word for word in batch["words"][number].tolist() if word >= 0]

@@ -1,5 +1,4 @@
-"""Every notebook keeps the contract of tests/rules/notebook_rules.py, and each rule finds what it looks
-for."""
+"""Every notebook keeps the contract of tests/rules/notebook_rules.py, and each rule finds its faults."""
 
 import copy
 import re

@@ -182,8 +182,7 @@ def numbers(found: object) -> list[float]:
 
 
 def execute(notebook: Path, parameters: dict, executed: Path) -> str:
-    """Run a notebook unattended in this process, which is faster than by the command; return the traceback of
-    an error, or ""."""
+    """Run a notebook unattended in this process, which is faster; return the traceback of an error, or ""."""
     form = {"kernel_name": KERNEL, "cwd": ROOT, "start_timeout": BUSY, "execution_timeout": BUSY}
     try:
         papermill.execute_notebook(notebook, executed, parameters, **form, progress_bar=False)

@@ -121,8 +121,7 @@ def literal_parameters(notebook: Notebook) -> Iterator[str]:
 
 
 def comments_for_papermill(notebook: Notebook) -> Iterator[str]:
-    """No comment on a parameter has an equals sign: `papermill --help-notebook` would leave the parameter
-    out."""
+    """No comment on a parameter has an equals sign: `papermill --help-notebook` would leave it out."""
     for position, cell in code_cells(notebook)[:1]:
         for token in comments(source_of(cell)):
             if "=" in token.string:

@@ -1,5 +1,4 @@
-"""The library and its tests are no larger than size_rules.py and ratchet.json allow, and each number counts
-what it says."""
+"""The library and its tests are no larger than size_rules.py and ratchet.json allow."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -78,8 +78,7 @@ def test_what_is_not_written(path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 class Slow(nn.Module):
-    """Takes 8 seconds the first time and 2 from then on, by a clock of its own; knows what it was computed
-    in."""
+    """Takes 8 seconds the first time and 2 from then on, by a clock of its own; knows its precision."""
 
     def __init__(self) -> None:
         super().__init__()

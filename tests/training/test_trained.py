@@ -1,5 +1,6 @@
 """Runs whose trained models are opened by name: those at hand and those that come with the project."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,9 +33,9 @@ class Settings:
     epochs: int = 1
 
 
-def a_model(folder: Path) -> None:
+def a_model(folder: Path, seed: int = 0) -> None:
     folder.mkdir(parents=True)
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     weights = {"weight": torch.randn(3, 2), "places": torch.arange(3)}
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt", "head": "its form"})
     (folder / "config.json").write_text('{"dtype": "float32"}')
@@ -93,6 +94,20 @@ def test_a_language_model_is_shipped_as_a_folder_that_encoders_are_opened_from(t
     assert shipped_names(project) == ["storyworld/cdlm"]
     assert shipped_folder("storyworld/cdlm", project) == project / "cdlm"
     assert shipped_runs() == []
+
+
+def test_a_shipped_run_names_its_encoder_as_it_comes_with_the_project(
+    run: Path, project: Path, tmp_path: Path
+):
+    for seed, name in enumerate(("longformer", "cdlm")):
+        a_model(tmp_path / name / "model", seed)
+        (tmp_path / name / "run.json").write_text('{"name": "pretraining", "parameters": {}}')
+    given = {"encoder": str(tmp_path / "cdlm" / "model"), "own_text": "a b " * 999}
+    (run / "run.json").write_text(json.dumps({"name": "tagging", "parameters": given}))
+    for name, encoder in (("longformer", given["encoder"]), ("cdlm", "storyworld/cdlm")):
+        ship_run(tmp_path / name, f"storyworld/{name}")
+        ship_run(run, "storyworld/tagging")
+        assert trained.trained_parameters("storyworld/tagging") == given | {"encoder": encoder}
 
 
 def test_shipping_again_replaces_and_a_failure_leaves_what_was_there(

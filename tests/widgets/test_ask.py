@@ -1,5 +1,4 @@
-"""Boxes for texts of one's own: what a click asks, what a person reads of a mistake, and what stays in
-sight."""
+"""Boxes for texts of one's own: what a click asks, how a mistake is told, and what stays in sight."""
 
 import pytest
 

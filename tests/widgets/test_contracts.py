@@ -1,5 +1,4 @@
-"""What all views, pages and figures promise: texts are text whatever they hold, nothing runs, nothing is
-loaded."""
+"""What all views, pages and figures promise: texts are text, nothing runs, nothing is loaded."""
 
 import re
 from dataclasses import replace

@@ -1,5 +1,4 @@
-"""Candidates in the order of a system: places, bars, what is framed and folded; and figures of joint
-reading."""
+"""Candidates in the order of a system: places, bars, frames, folds; and figures of joint reading."""
 
 import re
 from dataclasses import replace

@@ -65,8 +65,7 @@ def preview(prepared: CoreferenceRun) -> Shown:
 
 
 def facts_of(prepared: CoreferenceRun) -> list[tuple[str, str]]:
-    """The rows of `preview`, as (name, text). Takes a few seconds: a few pairs are scored and trained on to
-    estimate the time."""
+    """The rows of `preview`, as (name, text). Takes seconds: a few pairs are scored and trained on."""
     settings, groups = prepared.settings, prepared.groups
     mentions = [
         f"{split} {sum(1 for _ in mentions_of(topics, kind=settings.kind)):,}"

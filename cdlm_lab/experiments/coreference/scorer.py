@@ -529,8 +529,7 @@ def key_of(topics: Sequence[Topic], kind: str) -> list[list[tuple]]:
 def choose_threshold(
     prepared: CoreferenceRun, predictions: Sequence[GroupPrediction]
 ) -> clustering.ThresholdChoice:
-    """The threshold with the best CoNLL F1 on dev, without singletons if the settings leave these out of all
-    scores."""
+    """The threshold with the best CoNLL F1 on dev, without singletons if the settings leave these out."""
     key, singletons = key_of(prepared.topics["dev"], prepared.settings.kind), prepared.settings.singletons
 
     def conll_f1(threshold: float) -> float:

@@ -1,5 +1,4 @@
-"""What the systems of the MSPP paper share, which read several sentences at once: notebooks 09 and 10 (Di
-Liello et al. 2022)."""
+"""What systems share that read several sentences at once (Di Liello et al. 2022): notebooks 09 and 10."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Systems that rank the candidate answers of a question (Di Liello et al. 2022, "MSPP", Tables 1, 2 and 7):
-notebook 09."""
+"""Systems that rank the candidate answers of a question (Di Liello et al. 2022, "MSPP"): notebook 09."""
 
 from __future__ import annotations
 

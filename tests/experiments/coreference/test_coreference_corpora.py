@@ -1,5 +1,4 @@
-"""Which files of a corpus notebook 03 reads, how one without splits is divided, and which documents are
-searched together."""
+"""Which files of a corpus notebook 03 reads, how it is divided, which documents are searched together."""
 
 import json
 from dataclasses import replace
@@ -120,8 +119,7 @@ def test_storyworld_loses_nothing(kind: str):
 
 @pytest.fixture
 def predicted(tmp_path: Path) -> Path:
-    """A corpus of two topics a split, and predicted topics of test that put documents together across
-    them."""
+    """A corpus of two topics a split, and predicted topics of test that lie across them."""
     for split in ("train", "dev", "test"):
         (tmp_path / f"{split}.conll").write_text(conll(*(f"{name}{split}" for name in DOCUMENTS[:4])))
     groups = [["0_atest", "1_btest"], ["0_btest", "1_atest"]]
