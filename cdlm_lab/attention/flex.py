@@ -74,8 +74,7 @@ def make_block_mask(plan: Plan) -> BlockMask | None:
 
 
 def visible_tiles(plan: Plan) -> Tensor:
-    """(query tile, key tile) bool on the CPU: True where any local query of one attends to any key of the
-    other."""
+    """(query tile, key tile) bool on the CPU: True where any local query attends to any key."""
     tiles = torch.zeros(-(-len(plan.local_order) // TILE), -(-len(plan.order) // TILE), dtype=torch.bool)
     for row in plan.rows:
         for run in row.runs:

@@ -34,8 +34,7 @@ SIDE = 16
 
 
 class Projections(NamedTuple):
-    """Queries, keys and values, none scaled: (token, head, dim), packed in the orders of a plan; or (batch,
-    seq, head, dim)."""
+    """Queries, keys and values, none scaled: packed (token, head, dim), or (batch, seq, head, dim)."""
 
     query: Tensor  # of the local tokens
     key: Tensor  # this and the next of all tokens, for local queries
@@ -216,9 +215,12 @@ def _local_runs(
     positions: Tensor, *, first_query: int, globals_: slice, window: int, device: torch.device
 ) -> tuple[Run, ...]:
     """Split the local tokens of a row, at text `positions`, into runs of window // 2 queries, at least 32 and
-    at most 128. `first_query`: index of the first one among the local tokens of the batch; `globals_`: the
-    row's global tokens in the packed order, directly before its local tokens."""
+    at most 128; where all attend to all, into equal runs of at most 256. `first_query`: index of the first
+    one among the local tokens of the batch; `globals_`: the row's global tokens in the packed order, directly
+    before its local tokens."""
     side, size, made = window // 2, min(128, max(32, window // 2)), []
+    if len(positions) and positions[-1] - positions[0] <= side:
+        size = -(-len(positions) // -(-len(positions) // 256))
     lower = torch.searchsorted(positions, positions - side)
     upper = torch.searchsorted(positions, positions + side, right=True)
     bias_of: dict[bytes, Tensor] = {}  # interior runs of dense text have equal ones, stored once
@@ -255,13 +257,14 @@ def _global_runs(rows: tuple[Row, ...], queries: int) -> Iterator[Run]:
 
 
 def _tiles(runs: Iterator[Run], *, device: torch.device) -> tuple[Tile, ...]:
-    """Combine adjacent runs of similar size into one tile each."""
+    """Combine runs of similar size into one tile each."""
     together: list[list[Run]] = []
-    for run in runs:
+    for run in sorted(runs, key=_sides):
         if together and _fit([*together[-1], run]):
             together[-1].append(run)
         else:
             together.append([run])
+    together.sort(key=lambda runs: runs[0].queries.start)  # neighbours share keys in the cache
     return tuple(_tile(runs, device=device) for runs in together)
 
 

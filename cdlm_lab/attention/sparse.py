@@ -81,7 +81,7 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, tiles: Sequence[Tile], dr
 
 def _by_sdpa(query: Tensor, key: Tensor, value: Tensor, tiles: Sequence[Tile], dropout: float) -> Tensor:
     query, key, value = (of.transpose(0, 1) for of in (query, key, value))
-    outputs = []
+    outputs: list[tuple[slice, Tensor]] = []
     for tile in tiles:
         of_tile = scaled_dot_product_attention(
             _of(query, tile.queries, tile),
@@ -90,8 +90,9 @@ def _by_sdpa(query: Tensor, key: Tensor, value: Tensor, tiles: Sequence[Tile], d
             attn_mask=_bias(tile, query.dtype),
             dropout_p=dropout,
         )
-        outputs += [part for _, part in _parts(of_tile, tile.queries)]
-    return torch.cat(outputs, dim=1).transpose(0, 1)
+        outputs += _parts(of_tile, tile.queries)
+    outputs.sort(key=lambda part: part[0].start)
+    return torch.cat([part for _, part in outputs], dim=1).transpose(0, 1)
 
 
 class _Fused(torch.autograd.Function):

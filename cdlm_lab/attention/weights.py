@@ -39,8 +39,7 @@ class AttentionRecorder:
 
     @torch.no_grad()
     def record(self, packed: Projections, plan: Plan) -> None:
-        """Called by the layer with its packed projections. Raises ValueError for a chosen token that is
-        padding."""
+        """Called by the layer with its packed projections. ValueError: a chosen token is padding."""
         heads = packed.query.shape[1]
         batch, seq = plan.shape
         if len(self.tokens) != batch:

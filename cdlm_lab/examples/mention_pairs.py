@@ -140,8 +140,7 @@ def _windows(spans: Sequence[TokenSpan], borders: Sequence[TokenSpan], room: int
 def _marked(
     passage: _Passage, *, special: SpecialTokens, marks: MentionMarks
 ) -> tuple[np.ndarray, dict[int, list[int]]]:
-    """Ids (tokens,) of a passage with separators and mention marks, and the places of each mention's tokens
-    in them."""
+    """Ids (tokens,) of a passage with separators and mention marks, and where each mention's tokens are."""
     starts, ends = zip(*passage.spans.values(), strict=True)
     # A mark is put before the token at its place; closing marks come first where places are equal.
     signs = sorted([(end, 0, marks.end) for end in ends] + [(start, 1, marks.start) for start in starts])

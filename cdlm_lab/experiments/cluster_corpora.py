@@ -180,8 +180,7 @@ def tokenised_split(
     cache: str | Path = CACHE_FOLDER,
     workers: Workers = "auto",
 ) -> TokenisedSplit:
-    """Tokenise a split, or open it from the folder `cache` if it is there. `workers`: the number of processes
-    that tokenise."""
+    """Tokenise a split with so many processes (`workers`), or open it from the folder `cache`."""
     size, minimum = settings.size(split), settings.minimum_documents
     source = {"split": split, "size": size, "seed": 0}
     checksum = corpus_checksum(settings.corpus, **source)

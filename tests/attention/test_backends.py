@@ -1,5 +1,4 @@
-"""Every backend against the dense oracle: outputs and gradients, awkward sizes, precisions, padding; and few
-global tokens, which need no projected keys and values."""
+"""Every backend against the dense oracle: outputs and gradients, awkward sizes, precisions; few globals."""
 
 from collections.abc import Callable
 
@@ -139,6 +138,9 @@ def test_texts_of_many_lengths_make_products_of_few_shapes() -> None:
             sides = (sparse._of(torch.empty(1, length, 1), of, tile) for of in (tile.queries, tile.keys))
             shapes.add(tuple(side.shape for side in sides))
     assert len(shapes) < 40
+    present = torch.arange(250) < torch.arange(60, 250)[:, None]
+    tiles = make_plan(attention_mask=present, global_mask=~present, window=512).local_tiles
+    assert len(tiles) < len(present) / 3, "in one batch they share products"
 
 
 @every_shape

@@ -57,8 +57,7 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "OMP_N
 
 @pytest.fixture(scope="module")
 def settings(small: pretraining.Settings, cache: Path) -> Pretraining:
-    """Settings without dropout, whose random numbers differ between processes; of the five validation batches
-    one process gets three."""
+    """Settings without dropout, which differs between processes; one has three of five validation batches."""
     changes = {"steps": 60, "batch_size": 4, "evaluate_every": 6, "workers": WORKERS}
     return replace(small, dropout=0.0, held_out_clusters=5, max_length=128, **changes), cache
 

@@ -114,11 +114,9 @@ RAIN = "Rain fell."
     ("texts", "expected"),
     [
         # Of four sentences "the" and "hall" stand in three, "doors" in two, "had" in one. So the first
-        # scores log 4 + log 2 + 2 log 4/3 = 2.65, the last log 2 + 2 log 4/3 = 1.27, the third 0.58, the
-        # second 0.
+        # scores log 4 + log 2 + 2 log 4/3 = 2.65, the last log 2 + 2 log 4/3 = 1.27, the others 0.58 and 0.
         (["The hall had 99 doors."], [SOLE, BOTH, FELL, RAIN]),
-        # A rare word outweighs two frequent ones: "fell" gives log 2 = 0.69 to two sentences, "the" and
-        # "hall" together 2 log 4/3 = 0.58 to three.
+        # A rare word, "fell" (log 2 = 0.69), outweighs two frequent ones, "the hall" (2 log 4/3 = 0.58).
         (["The hall fell."], [FELL, RAIN, SOLE]),
         # Ties: "hall" gives log 4/3 to three sentences, "burnt" log 2 to two of them.
         (["HALL BURNT 12"], [FELL, BOTH, SOLE]),
