@@ -128,6 +128,9 @@ class MatcherSettings:
     # For GRU-HAN: a text file in GloVe's format, or an encoder, whose embedding table is used; "" = the words
     # of the training documents, with random vectors.
     word_vectors: str = "storyworld/longformer"
+    # Root mean square to which the vectors of an encoder are scaled (GloVe of size 50 has 0.6). The
+    # larger they are, the more a word attends to the same word of the other document from the start.
+    word_vector_size: float = Field(default=1.2, gt=0)
     # Size of word vectors, of GRUs in one direction and of the matcher (the paper: 50); larger word vectors
     # are reduced to it by their principal components.
     hidden_size: int = Field(default=50, ge=1)
@@ -233,9 +236,6 @@ def _probabilities(logits: torch.Tensor) -> np.ndarray:
 
 # ---- from a system to a model ----
 
-# Word vectors from an encoder are scaled to this root mean square: about that of GloVe's 50-dimensional ones,
-# with which the paper's hierarchy starts. Unscaled, an encoder's vectors have a tenth of it.
-WORD_VECTOR_SIZE = 0.6
 STANDARD_PAIRS = 64  # first training pairs, whose sentence encodings are used to standardise all others
 LEAST_SEEN = 2  # occurrences in train that a word needs for its own embedding, if no vectors are given
 
@@ -263,7 +263,7 @@ class Matchers:
         # some checkpoints have more rows than ids
         vectors = encoder.get_input_embeddings().weight.detach().numpy()[: len(vocabulary) - FIRST_WORD]
         table = pair_examples.embedding_table(vectors, size=size)
-        return vocabulary, table * (WORD_VECTOR_SIZE / float(np.sqrt(np.square(table).mean())))
+        return vocabulary, table * (given.word_vector_size / float(np.sqrt(np.square(table).mean())))
 
     @cached_property
     def encodings(self) -> SentenceEncodings | PassingSentences:

@@ -122,10 +122,10 @@ def word_table(pairs: list[DocumentPair], **settings) -> tuple[Vocabulary, np.nd
 
 def test_words_are_those_of_an_encoder_of_a_file_or_of_the_training_documents(pairs, tmp_path: Path) -> None:
     encoder, tokenizer = load_encoder("storyworld/longformer", max_length=512, window=32)
-    vocabulary, table = word_table(pairs, hidden_size=128)
+    vocabulary, table = word_table(pairs, hidden_size=128, word_vector_size=0.9)
     own = encoder.get_input_embeddings().weight.detach().numpy()[: len(table) - 2]
     np.testing.assert_allclose(table[2:], own * (table[2, 0] / own[0, 0]), rtol=1e-4, atol=1e-6)
-    assert np.square(table).mean() == pytest.approx(0.6**2)
+    assert np.square(table).mean() == pytest.approx(0.9**2)
     assert len(vocabulary) == len(table) == len(tokenizer) + 2
 
     file = tmp_path / "vectors.txt"
