@@ -130,7 +130,7 @@ class MatcherSettings:
     word_vectors: str = "storyworld/longformer"
     # Root mean square to which the vectors of an encoder are scaled (GloVe of size 50 has 0.6). The
     # larger they are, the more a word attends to the same word of the other document from the start.
-    word_vector_size: float = Field(default=1.2, gt=0)
+    word_vector_size: float = Field(default=2.4, gt=0)
     # Size of word vectors, of GRUs in one direction and of the matcher (the paper: 50); larger word vectors
     # are reduced to it by their principal components.
     hidden_size: int = Field(default=50, ge=1)
