@@ -441,7 +441,7 @@ def own_pair(first: str, second: str) -> DocumentPair:
 def compared_own(
     matching: MatchingRun, loaded: Any, pair: DocumentPair, label: str, *, source: str
 ) -> AlignedColumn:
-    """Whether a loaded system predicts that a pair belongs together, and its weights of the sentences."""
+    """Whether a loaded system says that a pair belongs together, and its weights of the first's sentences."""
     predictions = matching.predict_pairs(loaded, [pair])
     alignments = {by: every[0] for by, every in predictions.alignments.items()}
     if isinstance(loaded, Matcher) and loaded.system.encoder == "longformer":
