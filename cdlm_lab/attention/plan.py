@@ -220,7 +220,7 @@ def _local_runs(
     before its local tokens."""
     side, size, made = window // 2, min(128, max(32, window // 2)), []
     if len(positions) and positions[-1] - positions[0] <= side:
-        size = -(-len(positions) // -(-len(positions) // 256))
+        size = math.ceil(len(positions) / math.ceil(len(positions) / 256))
     lower = torch.searchsorted(positions, positions - side)
     upper = torch.searchsorted(positions, positions + side, right=True)
     bias_of: dict[bytes, Tensor] = {}  # interior runs of dense text have equal ones, stored once

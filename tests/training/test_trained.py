@@ -96,9 +96,7 @@ def test_a_language_model_is_shipped_as_a_folder_that_encoders_are_opened_from(t
     assert shipped_runs() == []
 
 
-def test_a_shipped_run_names_its_encoder_as_it_comes_with_the_project(
-    run: Path, project: Path, tmp_path: Path
-):
+def test_a_shipped_run_has_the_shipped_name_of_its_encoder(run: Path, project: Path, tmp_path: Path):
     for seed, name in enumerate(("longformer", "cdlm")):
         a_model(tmp_path / name / "model", seed)
         (tmp_path / name / "run.json").write_text('{"name": "pretraining", "parameters": {}}')
