@@ -228,13 +228,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--jobs", "-j", type=int, help="at most so many runs at once")
     add("--executor", help="local (what it is unless a profile says otherwise), slurm, kubernetes, ...")
     add("--profile", help="a folder with a profile of Snakemake")
-    several = {"action": "append", "default": []}
-    add("--only", **several, metavar="TASK", help="this task or run, and what it needs")
-    anew = "runs or tasks to make anew in any case"
-    add("--rerun", nargs="+", default=[], metavar="RUN", help=anew)
+    several = {"action": "extend", "nargs": "+", "default": []}
+    add("--only", **several, metavar="RUN", help="these tasks or runs, and what they need")
+    add("--rerun", **several, metavar="RUN", help="tasks or runs to make anew in any case")
     add("--ignore-code", action="store_true", help="keep finished runs though code changed since")
     add("--without-missing", action="store_true", help="leave out runs whose data are not here")
-    add("--set", **several, metavar="NAME=VALUE", help="a variable of the grid")
+    add("--set", action="append", default=[], metavar="NAME=VALUE", help="a variable of the grid")
     show = commands.add_parser("show", help="show what a run was, and how to repeat it")
     show.add_argument("folders", nargs="+", metavar="RUN", help="the folder of a run")
     show.add_argument("--html", metavar="FILE", help="write the whole run as one HTML page, without code")

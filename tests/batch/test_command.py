@@ -179,7 +179,7 @@ def test_gpus_are_a_cluster_s_affair(here: Path, capsys: pytest.CaptureFixture):
     ("run grid.yaml --set data", "--set data: it must look like name=value"),
     ("run grid.yaml --set dta=x", "--set dta=x: grid.yaml has no such variable: did you mean 'data'?"),
     ("run grid.yaml --jobs 0", "--jobs 0: it must be at least 1"),
-    ("run grid.yaml --only aa", "--only aa: no task and no run is called so: did you mean 'a'?"),
+    ("run grid.yaml --only a aa --only a", "--only aa: no task and no run is called so: did you mean 'a'?"),
     ("run grid.yaml --rerun b", "--rerun b: no task and no run is called so: known are a"),
     ("run grid.yaml --executor sluurm", "snakemake-executor-plugin-sluurm is not installed: pip install"),
     ("run gird.yaml", "gird.yaml:1: field file: there is no such file"),
