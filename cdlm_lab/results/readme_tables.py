@@ -261,6 +261,7 @@ RUN_TABLES: Mapping[str, Made] = {
     "ecb-ranks": partial(_ranks, file="ecb_plus_minilm/attention_512.json"),
     "ecb-ranks-first": partial(_ranks, file="ecb_plus_minilm/attention.json"),
     "storyworld-ranks": partial(_ranks, file="storyworld_tiny/attention.json"),
+    "storyworld-ranks-seed-1": partial(_ranks, file="storyworld_tiny/attention_seed_1.json"),
     "storyworld-ranks-random-keys": partial(_ranks, file="storyworld_tiny/attention_random_keys.json"),
     **{
         f"{name}{suffix}": partial(_answers, folder=f"{name}_minilm", group=group, corpus=corpus)

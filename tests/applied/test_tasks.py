@@ -27,7 +27,7 @@ DOCUMENTS = {
 
 def test_clusters_are_those_of_the_notebooks_box(coreference: CoreferenceModel, tmp_path: Path) -> None:
     clusters = coreference.clusters(DOCUMENTS)
-    assert clusters.threshold == coreference.threshold == 0.42
+    assert clusters.threshold == coreference.threshold == 0.58
     form = {name: {} for name in ("topics", "groups", "level", "passed_over", "examples")}
     form |= dict.fromkeys(("train_examples", "dev_examples", "config"))
     scorer = replace(
@@ -35,7 +35,7 @@ def test_clusters_are_those_of_the_notebooks_box(coreference: CoreferenceModel, 
     )
     prepared = CoreferenceRun(**vars(scorer), **form)
     text = "\n".join(f"== {name} ==\n{text}" for name, text in DOCUMENTS.items()).replace(" == <", " = = <")
-    picture = own_clusters(prepared, text.replace("> ==", "> = ="))(0.42)
+    picture = own_clusters(prepared, text.replace("> ==", "> = ="))(0.58)
     written = json.loads((tmp_path / "own_clusters.json").read_text())["clusters"]
     assert [
         [{"document": one.document, "tokens": [one.start, one.end], "text": one.text} for one in cluster]
