@@ -189,7 +189,7 @@ LENIENT: list[Any] = [
 
 
 def test_what_corpora_of_others_hold(split):
-    """Numeric topics, mentions without a name or with the same, across sentences; what is unusable."""
+    """Numeric topics, mentions without a name or with the same, across sentences; the rest is counted."""
     words = [
         [0, 0, "A", True], [0, 1, "virus", True], [1, 2, "flu", False], [1, 3, "It", False],
         [2, 4, "he", True],
