@@ -61,8 +61,7 @@ def _whole_report(file: str, columns: Sequence[Column], *, first: str = "system"
 def _perplexity(file: str, *crossing: Column) -> Made:
     """Table 1 of CDLM; `crossing`: columns for tokens that can be recovered only from another document."""
     columns = ("validation perplexity", "test perplexity")
-    below = "validation / test"
-    paper = published("paper", ("cdlm", "1"), dataset="Multi-News", columns=columns, below=below)
+    paper = published("paper", ("cdlm", "1"), dataset="Multi-News", columns=columns, below="validation / test")
     ours = measured("perplexity", "perplexity", tables.PERPLEXITY)
     return _whole_report(file, [ours, *crossing, paper], first="variant")
 
@@ -130,9 +129,8 @@ def _scisumm_alignment(results: Path) -> ScoreTable:
     for way in ("attention", "cosine"):
         columns.append(measured(f"MRR by {way}", f"oracle/{way}/mrr", THOUSANDTHS))
         columns.append(measured("P@1", f"oracle/{way}/at_1", bare=True))
-    released = "released/attention"
-    columns.append(measured("released scoring: MRR", f"{released}/mrr", THOUSANDTHS, bare=True))
-    columns.append(measured("P@1", f"{released}/at_1", bare=True))
+    columns.append(measured("released scoring: MRR", "released/attention/mrr", THOUSANDTHS, bare=True))
+    columns.append(measured("P@1", "released/attention/at_1", bare=True))
     form = {"columns": ("mrr", "at_1"), "below": "MRR / P@1", "decimals": (3, 1)}
     paper = published("paper, S2ORC", ("cda", "4"), dataset="S2ORC", **form)
 
@@ -233,6 +231,7 @@ RUN_TABLES: Mapping[str, Made] = {
         papers=[*_of_paper("3", "event", _ABLATED), *_of_paper("2", "event", _DOCUMENTS)],
     ),
     "ecb-events-longer": partial(_coreference, name="event_sentences_longer"),
+    "ecb-entities-longer": partial(_coreference, name="entity_sentences_longer"),
     "ecb-entities": partial(
         _coreference, name="entity_sentences", papers=_of_paper("2", "entity", _DOCUMENTS)
     ),
