@@ -107,12 +107,14 @@ def reset_globals(model: nn.Module, name: str) -> None:
 def checkpoint_of(encoders: str, name: str) -> str:
     """The encoder checkpoint of a variant. For `storyworld`, the one that ships with the project; otherwise
     the first that exists of `<encoders>/<name>/model`, `<encoders>/<name>`, the model with seed 0 of a run
-    that trained the variant, and `encoders` itself. Raises ParameterError if there is none."""
+    that trained the variant, `encoders` itself, and `<encoders>-<name>/model`, or with `_`, as in the runs of
+    a grid. Raises ParameterError if there is none."""
     if encoders == "storyworld":
         return f"storyworld/{name}"
     given = Path(encoders)
     run = given / SYSTEMS_FOLDER / f"{name}-0" / MODEL_FOLDER
-    for folder in (given / name / MODEL_FOLDER, given / name, run, given):
+    runs = [Path(f"{encoders}{mark}{name}", MODEL_FOLDER) for mark in "-_"]
+    for folder in (given / name / MODEL_FOLDER, given / name, run, given, *runs):
         if (folder / "config.json").is_file():
             return str(folder)
     raise ParameterError(

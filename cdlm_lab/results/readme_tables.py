@@ -60,8 +60,8 @@ def _whole_report(file: str, columns: Sequence[Column], *, first: str = "system"
 
 def _perplexity(file: str, *crossing: Column) -> Made:
     """Table 1 of CDLM; `crossing`: columns for tokens that can be recovered only from another document."""
-    columns = ("validation perplexity", "test perplexity")
-    paper = published("paper", ("cdlm", "1"), dataset="Multi-News", columns=columns, below="validation / test")
+    names = ("validation perplexity", "test perplexity")
+    paper = published("paper", ("cdlm", "1"), dataset="Multi-News", columns=names, below="validation / test")
     ours = measured("perplexity", "perplexity", tables.PERPLEXITY)
     return _whole_report(file, [ours, *crossing, paper], first="variant")
 
@@ -121,9 +121,7 @@ def _scisumm_alignment(results: Path) -> ScoreTable:
             label = row.label.removesuffix(f", {by}")
             one = merged.setdefault(system, replace(row, system=system, label=label, scores={}))
             ways = [by] if by else ["attention", "cosine"]
-            scores = {
-                f"{group}/{way}/{metric}": score for way in ways for metric, score in row.scores.items()
-            }
+            scores = {f"{group}/{way}/{name}": score for way in ways for name, score in row.scores.items()}
             merged[system] = replace(one, scores={**one.scores, **scores})
     columns = []
     for way in ("attention", "cosine"):

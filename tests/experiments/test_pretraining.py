@@ -146,11 +146,11 @@ def test_where_the_encoder_of_a_variant_is(tmp_path: Path) -> None:
     assert checkpoint_of("storyworld", "cdlm") == "storyworld/cdlm"
     with pytest.raises(ParameterError, match="where cdlm is not; write storyworld, or a folder with"):
         checkpoint_of(str(tmp_path), "cdlm")
-    for place in (".", "systems/cdlm-0/model", "cdlm", "cdlm/model"):  # a model, a run, and beside others
-        folder = tmp_path / place
+    for place in ("_cdlm/model", "-cdlm/model", "", "/systems/cdlm-0/model", "/cdlm", "/cdlm/model"):
+        folder = Path(f"{tmp_path}{place}")
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "config.json").write_text("{}")
-        assert checkpoint_of(str(tmp_path), "cdlm") == str(folder)
+        assert checkpoint_of(str(tmp_path), "cdlm") == str(folder), "preferred to those before"
 
 
 @pytest.fixture(scope="module")
