@@ -220,6 +220,7 @@ RUN_TABLES: Mapping[str, Made] = {
     "news-perplexity-again": _perplexity("news_clusters_minilm_512/perplexity_seed_1.json", _CROSSING),
     "news-perplexity-fewer": _perplexity("news_clusters_minilm_512_fewer/perplexity.json", _CROSSING),
     "news-perplexity-long": _perplexity("news_clusters_minilm_4096/perplexity.json", _CROSSING),
+    "news-perplexity-1024": _perplexity("news_clusters_minilm_1024/perplexity.json", _CROSSING),
     "news-perplexity-first": _perplexity("news_clusters_minilm/perplexity.json"),
     "storyworld-perplexity": _perplexity("storyworld_tiny/perplexity.json", _CROSSING),
     "storyworld-perplexity-seed-1": _perplexity("storyworld_tiny/perplexity_seed_1.json", _CROSSING),
