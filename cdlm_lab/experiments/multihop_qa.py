@@ -16,12 +16,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from ipywidgets import Widget
 from pydantic import Field
+from torch import nn
 
 from cdlm_lab.data.files import read_text
 from cdlm_lab.data.questions import (
     MultihopQuestion,
     asked_by_its_clue,
-    hotpot_record,
     read_question_folder,
     write_predictions,
 )
@@ -49,7 +49,7 @@ from cdlm_lab.experiments.systems.answering import (
     answered_questions,
     question_on,
 )
-from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES, scores_by_question
+from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES
 from cdlm_lab.models.encoder import check_lengths
 from cdlm_lab.models.estimate import bytes_per_number, estimate
 from cdlm_lab.models.precision import precision_in_words
@@ -107,6 +107,7 @@ class Settings(EpochSettings):
     reset_globals: bool = True
     max_length: int = 512  # longer sequences lose the ends of their paragraphs, which is reported
     window: int = 32
+    select_by: Literal["loss", "f1"] = "loss"  # the epoch that is kept: by loss, or by joint F1, on dev
     paragraph_types: int = Field(default=0, ge=0)  # so many paragraphs have their own token type; paper: none
     support: Literal["threshold", "two_paragraphs"] = "threshold"
     most_answer_tokens: int = Field(default=30, ge=1)
@@ -153,8 +154,7 @@ def read_questions(given: Settings) -> Questions:
         form |= {"withheld": given.seen == "one document"}
         read = {split: list(read_storyworld_questions(split, n, **form)) for split, n in stories.items()}
     else:
-        form = {"dev_from_train": given.dev_from_train, "seed": given.data_seed}
-        read = read_question_folder(given.corpus, **form)
+        read = read_question_folder(given.corpus, dev_from_train=given.dev_from_train, seed=given.data_seed)
     most = dict.fromkeys(SPLITS, given.held_out_questions) | {"train": given.train_questions}
     seeds = {split: [given.data_seed, number] for number, split in enumerate(SPLITS)}
     if given.corpus == STORYWORLD and given.seen == "both documents":
@@ -239,6 +239,11 @@ class MultihopRun(SystemRun):
         """A training job for a new answerer on the questions of train."""
         answerer, questions = answerer or self.answerer(training, trained=False), self.questions["train"]
         config = self.settings.config(items=len(questions), seed=training.seed)
+
+        def judge(model: nn.Module) -> float:
+            answered = self.answers(replace(answerer, model=model), self.questions["dev"])
+            return float(answered.scores()["joint_f1"].mean())
+
         return TrainingJob(
             model=answerer.model,
             tokenizer=answerer.tokenizer,
@@ -246,6 +251,7 @@ class MultihopRun(SystemRun):
             validation_examples=answerer.examples(self.questions["dev"]),
             collate=answerer.collate,
             config=config,
+            judge=judge if self.settings.select_by == "f1" else None,
         )
 
     def load(self, training: Training) -> Answerer:
@@ -390,16 +396,13 @@ AGAINST = "longformer"  # the baseline in the significance tests
 def evaluate(run: MultihopRun, predictions: Predictions) -> runs.Scores:
     """Scores of all encoders, and the significance tests between them; also writes, beside the answers of
     each training, a prediction file for test in the official format."""
-    held_out = {split: some for split, some in run.questions.items() if split != "train"}
-    gold = {split: [*map(hotpot_record, questions)] for split, questions in held_out.items()}
     values: dict[Cell, list[np.ndarray]] = {}
     for training in run.trainings:
         for split, one in predictions[training.key].items():
-            official = one.official()
             if split == "test":
-                file = run.folder_of(training) / "test_predictions.json"
+                file, official = run.folder_of(training) / "test_predictions.json", one.official()
                 write_predictions(file, official["answer"], official["sp"])
-            for measure, scores in scores_by_question(gold[split], official).items():
+            for measure, scores in one.scores().items():
                 values.setdefault(Cell(training.system.name, split, measure), []).append(scores)
     clusters = {split: list(map(cluster_of, questions)) for split, questions in run.questions.items()}
     names = [encoder.name for encoder in run.systems]
@@ -410,7 +413,7 @@ def evaluate(run: MultihopRun, predictions: Predictions) -> runs.Scores:
     kinds = [
         {"system": name, "split": split, **row}
         for name in names
-        for split in gold
+        for split in run.sets(run.trainings[0])
         for row in _by_kind(
             run.questions[split], {measure: values[Cell(name, split, measure)] for measure in HOTPOTQA_SCORES}
         )
@@ -446,16 +449,11 @@ def _by_kind(
 def kind_table(report: Report, split: str = "test") -> ScoreTable:
     """Encoder, kind of question, number of questions, and F1 of answer, support and joint."""
     columns = ["encoder", "questions", "how many", "answer", "support", "joint"]
-    rows = [
-        [
-            variant_name(row["system"]),
-            row["kind"] or "not known",
-            f"{row['questions']:,}",
-            *(f"{100 * row[measure]:.1f}" for measure in ("f1", "sp_f1", "joint_f1")),
-        ]
-        for row in report.tables["kinds"]
-        if row["split"] == split
-    ]
+    rows = []
+    for row in report.tables["kinds"]:
+        if row["split"] == split:
+            first = [variant_name(row["system"]), row["kind"] or "not known", f"{row['questions']:,}"]
+            rows.append([*first, *(f"{100 * row[measure]:.1f}" for measure in TESTED)])
     return text_table(columns, rows, texts=2)
 
 
@@ -488,10 +486,8 @@ def answers_in_place(run: MultihopRun, predictions: Predictions) -> Widget:
 def own_question_in_place(run: MultihopRun) -> Widget:
     """Input boxes for the reader's own question and documents, and the answer of the shown encoder."""
     question, documents = own_texts(run.settings)
-    answered = answer_own(run, question, pasted_documents(documents))
-    return own_question_box(
-        partial(answer_own, run), question=question, documents=documents, answered=answered
-    )
+    shown = {"answered": answer_own(run, question, pasted_documents(documents))}
+    return own_question_box(partial(answer_own, run), question=question, documents=documents, **shown)
 
 
 def answer_own(run: MultihopRun, text: str, documents: Sequence[tuple[str, str]]) -> str:

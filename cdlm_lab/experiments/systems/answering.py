@@ -16,7 +16,7 @@ from cdlm_lab.examples.questions import EncodedQuestions, QuestionCollate, Quest
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.experiments.cluster_corpora import VARIANTS
 from cdlm_lab.experiments.runs import System, outputs_by_length, read_rows, write_rows
-from cdlm_lab.metrics.question_answering import question_scores
+from cdlm_lab.metrics.question_answering import question_scores, scores_by_question
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.question_answering import AnswerSpan, DecodedAnswer, Place, QuestionAnswerer, decode
 from cdlm_lab.widgets.html import variant_name
@@ -65,6 +65,10 @@ class QuestionPredictions:
             "answer": {question.id: answer.text for question, answer in pairs},
             "sp": {question.id: supporting_facts(question, answer) for question, answer in pairs},
         }
+
+    def scores(self) -> dict[str, Any]:
+        """The official scores of each question, by measure."""
+        return scores_by_question([*map(hotpot_record, self.questions)], self.official())
 
     def save(self, file: Path) -> None:
         """Write one line of JSON per question; a sentence is a list of paragraph, number and probability."""
