@@ -556,10 +556,9 @@ def rankings(run: AnswerRun, predictions: Predictions) -> Widget:
 def own_question(run: AnswerRun) -> Widget:
     """Input boxes for the reader's own question and candidates, and how every system ranks them."""
     question, candidates = own_texts(run.settings.own_question)
-    answered = rank_own(run, question, candidate_lines(candidates))
-    return own_candidates_box(
-        partial(rank_own, run), query=question, candidates=candidates, answered=answered
-    )
+    ask = partial(rank_own, run)
+    answered = ask(question, candidate_lines(candidates))
+    return own_candidates_box(ask, query=question, candidates=candidates, answered=answered)
 
 
 def rank_own(run: AnswerRun, question: str, candidates: Sequence[str]) -> str:

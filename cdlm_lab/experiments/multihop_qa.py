@@ -241,7 +241,7 @@ class MultihopRun(SystemRun):
         config = self.settings.config(items=len(questions), seed=training.seed)
 
         def judge(model: nn.Module) -> float:
-            answered = self.answers(replace(answerer, model=model), self.questions["dev"])
+            answered = self.predict_set(replace(answerer, model=model), "dev", "dev after this epoch")
             return float(answered.scores()["joint_f1"].mean())
 
         return TrainingJob(
@@ -448,13 +448,12 @@ def _by_kind(
 
 def kind_table(report: Report, split: str = "test") -> ScoreTable:
     """Encoder, kind of question, number of questions, and F1 of answer, support and joint."""
-    columns = ["encoder", "questions", "how many", "answer", "support", "joint"]
     rows = []
     for row in report.tables["kinds"]:
         if row["split"] == split:
             first = [variant_name(row["system"]), row["kind"] or "not known", f"{row['questions']:,}"]
             rows.append([*first, *(f"{100 * row[measure]:.1f}" for measure in TESTED)])
-    return text_table(columns, rows, texts=2)
+    return text_table(["encoder", "questions", "how many", "answer", "support", "joint"], rows, texts=2)
 
 
 ON_A_PAGE = 50
@@ -486,8 +485,9 @@ def answers_in_place(run: MultihopRun, predictions: Predictions) -> Widget:
 def own_question_in_place(run: MultihopRun) -> Widget:
     """Input boxes for the reader's own question and documents, and the answer of the shown encoder."""
     question, documents = own_texts(run.settings)
-    shown = {"answered": answer_own(run, question, pasted_documents(documents))}
-    return own_question_box(partial(answer_own, run), question=question, documents=documents, **shown)
+    ask = partial(answer_own, run)
+    answered = ask(question, pasted_documents(documents))
+    return own_question_box(ask, question=question, documents=documents, answered=answered)
 
 
 def answer_own(run: MultihopRun, text: str, documents: Sequence[tuple[str, str]]) -> str:

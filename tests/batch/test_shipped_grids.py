@@ -62,8 +62,9 @@ def test_the_four_papers_have_grids():
 @pytest.mark.parametrize("name", GRIDS)
 def test_all_that_is_not_here_is_told_in_one_line_each(name: str):
     for step in plan_of(path_of(name), gpus=0).values():
+        gpus = step.job.resources.gpus
         expected = [f"{need}: " for need, what in step.job.needs.items() if not Path(what).exists()]
-        expected += [f"{count} GPU" for count in [step.job.resources.gpus] if count]
+        expected += [f"{gpus} GPU"] if gpus else []
         assert len(step.missing) == len(expected), step.missing
         for line, start in zip(step.missing, expected, strict=True):
             assert line.startswith(start)
@@ -72,20 +73,20 @@ def test_all_that_is_not_here_is_told_in_one_line_each(name: str):
 
 @pytest.mark.parametrize("name", GRIDS)
 def test_what_a_run_reads_is_made_before_it_or_given(name: str):
-    """It waits for what it refers to; a checkpoint that it needs is a parameter. Notebooks 04 and 06 look in
-    `encoders` for folders with the names of their systems."""
+    """It waits for what it refers to, in `encoders` too; a checkpoint that it needs is a parameter."""
     grid, jobs = read_grid(path_of(name)), jobs_of(path_of(name))
     for job in jobs.values():
         encoders = Path(job.parameters.get("encoders", ""))
-        start = "" if encoders == grid.runs else encoders.name  # how the names of their runs begin
-        starts = [start] if grid.runs in (encoders, encoders.parent) and start not in jobs else []
+        start = "" if encoders == grid.runs else encoders.name  # before each system's name
+        among_runs = grid.runs in (encoders, encoders.parent) and start not in jobs
         for text in texts(job.parameters):
             assert not re.search(r"\{\w+[^{}]*\}", text), f"{job.name}: {text}"
             for place in map(Path, text.split()):
                 below = place.relative_to(grid.runs).parts if place.is_relative_to(grid.runs) else ()
                 given = any(Path(need).is_relative_to(place) for need in job.needs.values())
-                assert not below or below[0] in [*job.after, *starts] or given, f"{job.name}: {place}"
-        if starts:
+                given = given or (among_runs and place == encoders)
+                assert not below or below[0] in job.after or given, f"{job.name} does not wait for {place}"
+        if among_runs:
             wanted = set(VARIANTS) & {*str(job.effective.get("systems") or job.effective["variants"]).split()}
             made = {run.removeprefix(start).lstrip("-_") for run in job.after}
             assert wanted <= made | {Path(need).parent.name for need in job.needs.values()}

@@ -62,7 +62,7 @@ def test_what_is_finished_is_not_trained_again(finished, monkeypatch: pytest.Mon
         run.read_predictions(run.files(training_of(run, "cdlm", 0))["dev"], "test")
 
 
-def test_the_pass_may_be_chosen_by_joint_f1_on_dev(finished) -> None:
+def test_the_epoch_may_be_chosen_by_joint_f1_on_dev(finished) -> None:
     run, training = finished[0], training_of(finished[0], "cdlm", 1)
     by_f1 = replace(run, settings=replace(run.settings, select_by="f1"))
     assert run.job(training).judge is None
