@@ -266,6 +266,7 @@ RUN_TABLES: Mapping[str, Made] = {
         for name, corpus in (("wikiqa", "WikiQA"), ("trecqa", "TREC-QA"))
         for suffix, group in (("", "all"), ("-reranked", "reranked"))
     },
+    "wikiqa-equal": partial(_answers, folder="wikiqa_minilm", corpus="WikiQA", name="answers_equal_updates"),
     "trecqa-own": partial(_answers, folder="trecqa_minilm", corpus="TREC-QA", name="answers_own_questions"),
     "fm2": partial(_claims, group="test"),
     "fm2-symmetric": partial(_claims, group="symmetric"),
