@@ -26,8 +26,9 @@ SHIPPED_FILE = Path(__file__).with_name("shipped.csv")
 _CONTROLS = {"test_one_document": ", one document alone", "test_no_question": ", without the question"}
 _WORDS = "words="
 SURE = 0.05  # corrected p below which a difference counts as significant
-_NAMES = {"this run": "our scorer", "ecb_event_sentences": "from sentences"}
-_NAMES |= {"coreference_sentences": "from sentences", "coreference_longformer": "from Longformer"}
+_NAMES = {"this run": "our scorer"}
+_NAMES |= dict.fromkeys(("coreference_sentences", "ecb_event_sentences"), "from sentences")
+_NAMES |= dict.fromkeys(("coreference_longformer", "ecb_event_wide_longformer"), "from Longformer")
 
 
 def verdict(better: float, other: float, p: float, *, lower: bool = False) -> str:
@@ -131,8 +132,7 @@ def _score(report: Report, claim: Mapping[str, str], system: str, *, split: str 
     split, group = split or LAYOUTS[report.name].split, claim["group"]
     if report.name == CLAIMS:
         split, group = group, ""
-    wanted = (system, split, group, claim["metric"], None)
-    return next(row for row in report.rows if row.key == wanted)
+    return next(row for row in report.rows if row.key == (system, split, group, claim["metric"], None))
 
 
 def _tested(report: Report, claim: Mapping[str, str]) -> dict[str, Any]:
