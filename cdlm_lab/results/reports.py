@@ -262,7 +262,7 @@ def find_reports(
     top = Path(folder)
     if not top.is_dir():
         raise ParameterError(
-            f"results is {os.fspath(folder)!r}, which is no folder; give one with runs in it"
+            f"results is {os.fspath(folder)!r}, which is no folder; give one with runs in it, or data/results"
         )
     unused = dict.fromkeys(leave_out.split())
     patterns = list(unused)
