@@ -26,9 +26,14 @@ SHIPPED_FILE = Path(__file__).with_name("shipped.csv")
 _CONTROLS = {"test_one_document": ", one document alone", "test_no_question": ", without the question"}
 _WORDS = "words="
 SURE = 0.05  # corrected p below which a difference counts as significant
-_NAMES = {"this run": "our scorer"}
-_NAMES |= dict.fromkeys(("coreference_sentences", "ecb_event_sentences"), "from sentences")
-_NAMES |= dict.fromkeys(("coreference_longformer", "ecb_event_wide_longformer"), "from Longformer")
+SCORERS = {  # runs of notebook 03 that other runs are compared with, and what they read
+    "ecb_event_wide_longformer": "Longformer, sentences only",
+    "ecb_event_sentences_cdlm": "CDLM, sentences only, window 32",
+    "ecb_event_sentences": "MiniLM, sentences only",
+    "coreference_sentences": "CDLM, sentences only",
+    "coreference_longformer": "Longformer, whole documents",
+}
+_NAMES = {"this run": "our scorer"} | SCORERS
 
 
 def verdict(better: float, other: float, p: float, *, lower: bool = False) -> str:

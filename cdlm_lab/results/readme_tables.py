@@ -15,7 +15,7 @@ from typing import Any
 from cdlm_lab.benchmarks import attention, source_attention, training
 from cdlm_lab.benchmarks.timing import TIMES_FASTER
 from cdlm_lab.report import RunError, read_report
-from cdlm_lab.results.claims import claims_table, shipped_table
+from cdlm_lab.results.claims import SCORERS, claims_table, shipped_table
 from cdlm_lab.results.reports import report_rows
 from cdlm_lab.widgets import score_tables, tables
 from cdlm_lab.widgets.tables import (
@@ -76,19 +76,13 @@ def _coreference(
 ) -> ScoreTable:
     """Table 2 of CDLM: our models, the baselines in the given order, and rows of the paper."""
     rows = {row.system: row for row in rows_of(results / folder / f"{name}.json")}
-    names = {
-        "this run": {
-            "coreference": "CDLM, whole documents",
-            "event_documents": "MiniLM, whole documents",
-            "event_wide_cdlm": "CDLM, sentences only",
-        }.get(name, "MiniLM, sentences only"),
-        "ecb_event_wide_longformer": "Longformer, sentences only",
-        "ecb_event_sentences_cdlm": "CDLM, sentences only, window 32",
-        "ecb_event_sentences": "MiniLM, sentences only",
-        "coreference_sentences": "CDLM, sentences only",
-        "coreference_longformer": "Longformer, whole documents",
-    }
-    ours = [replace(rows[system], label=label) for system, label in names.items() if system in rows]
+    own = {
+        "coreference": "CDLM, whole documents",
+        "event_documents": "MiniLM, whole documents",
+        "event_wide_cdlm": "CDLM, sentences only",
+    }.get(name, "MiniLM, sentences only")
+    labels = {"this run": own} | SCORERS
+    ours = [replace(rows[system], label=label) for system, label in labels.items() if system in rows]
     measures = score_tables.COREFERENCE_MEASURES.items()
     columns = [
         *(measured(heading, f"{metric}/f1", bare=True) for metric, heading in measures),
