@@ -21,9 +21,8 @@ PRETRAINING = "pretraining"
 
 
 def learning_figures(reports: ReportFolder) -> list[go.Figure]:
-    """Validation loss by number of tokens read: one figure per corpus, validation split and sequence length,
-    with one line per run."""
-    of_corpus: dict[tuple[str, str, str], list[LearningCurve]] = {}
+    """Validation loss by tokens read: a figure per corpus, validation split and length, a line per run."""
+    of_corpus: dict[tuple[str, str, int], list[LearningCurve]] = {}
     for one in reports.others:
         report = one.report
         history = report.tables.get("history", []) if report.name == PRETRAINING else []
@@ -33,15 +32,15 @@ def learning_figures(reports: ReportFolder) -> list[go.Figure]:
             if isinstance(row.get("eval_loss"), float) and isinstance(row.get("tokens"), int)
         ]
         if seen:
-            corpus, length = corpus_name(str(report.data.get("corpus"))), report.parameters.get("max_length")
-            key = (corpus, str(report.data.get("validation_checksum")), str(length))
+            corpus, checksum = (str(report.data.get(name)) for name in ("corpus", "validation_checksum"))
+            key = (corpus_name(corpus), checksum, report.parameters.get("max_length", 0))
             tokens, losses = zip(*((row["tokens"], row["eval_loss"]) for row in seen), strict=True)
             variant, seed = str(report.parameters.get("variant")), report.seed or 0
             name = f"{one.name}, seed {seed}"
             curve = LearningCurve(variant=variant, name=name, seed=seed, tokens=tokens, losses=losses)
             of_corpus.setdefault(key, []).append(curve)
     return [
-        learning_figure(curves, title=f"Validation loss of pretraining on {corpus}, {length} tokens long")
+        learning_figure(curves, title=f"Validation loss of pretraining on {corpus}, {length:,} tokens long")
         for (corpus, _, length), curves in of_corpus.items()
     ]
 

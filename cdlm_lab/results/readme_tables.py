@@ -203,8 +203,7 @@ def _claims(results: Path, *, group: str) -> ScoreTable:
     """Tables 3 and 8 of MSPP on one set of claims."""
     file, columns = results / "fm2_minilm" / "verification.json", ("dev label_accuracy", "label_accuracy")
     paper = published("paper, FEVER", ("mspp", "8"), dataset="FEVER", columns=columns, below="dev / test")
-    rows = rows_of(file, group)
-    if not rows:
+    if not (rows := rows_of(file, group)):
         raise RunError(f"{file}: the claims of {group} were not scored; take the table's markers away")
     return table_of(rows, [measured("label accuracy", "label_accuracy"), p_of("label_accuracy"), paper])
 
@@ -217,6 +216,8 @@ RUN_TABLES: Mapping[str, Made] = {
     "news-perplexity-fewer": _perplexity("news_clusters_minilm_512_fewer/perplexity.json", _CROSSING),
     "news-perplexity-long": _perplexity("news_clusters_minilm_4096/perplexity.json", _CROSSING),
     "news-perplexity-1024": _perplexity("news_clusters_minilm_1024/perplexity.json", _CROSSING),
+    "news-perplexity-1024-again": _perplexity("news_clusters_minilm_1024/perplexity_seed_1.json", _CROSSING),
+    "news-perplexity-full": _perplexity("news_clusters_minilm_4096_full/perplexity.json", _CROSSING),
     "news-perplexity-first": _perplexity("news_clusters_minilm/perplexity.json"),
     "storyworld-perplexity": _perplexity("storyworld_tiny/perplexity.json", _CROSSING),
     "storyworld-perplexity-seed-1": _perplexity("storyworld_tiny/perplexity_seed_1.json", _CROSSING),

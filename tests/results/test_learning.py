@@ -51,7 +51,7 @@ def test_a_line_for_each_run_and_a_figure_for_each_length(tmp_path: Path):
     assert [*differences["CDLM, a, seed 0"].y] == [-1.0, 0.5]
     in_legend = [trace.name for trace in short.data if trace.showlegend is not False]
     assert in_legend == ["Local CDLM", "CDLM", "seed 0", "seed 1"]
-    assert long.layout.title.text == "Validation loss of pretraining on storyworld, 1024 tokens long"
+    assert long.layout.title.text == "Validation loss of pretraining on storyworld, 1,024 tokens long"
     assert not lines(long, axis="y2")
     assert HOSTILE not in long.to_json()
     assert learning_figures(find_reports(tmp_path / "a")), "of one run"
