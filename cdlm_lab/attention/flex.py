@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
@@ -75,10 +76,10 @@ def make_block_mask(plan: Plan) -> BlockMask | None:
 
 def visible_tiles(plan: Plan) -> Tensor:
     """(query tile, key tile) bool on the CPU: True where any local query attends to any key."""
-    tiles = torch.zeros(-(-len(plan.local_order) // TILE), -(-len(plan.order) // TILE), dtype=torch.bool)
+    tiles = np.zeros((-(-len(plan.local_order) // TILE), -(-len(plan.order) // TILE)), dtype=bool)
     for row in plan.rows:
         for run in row.runs:
             first, last = run.queries.start // TILE, (run.queries.stop - 1) // TILE
             for keys in run.keys:
                 tiles[first : last + 1, keys.start // TILE : (keys.stop - 1) // TILE + 1] = True
-    return tiles
+    return torch.from_numpy(tiles)

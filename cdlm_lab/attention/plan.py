@@ -50,7 +50,20 @@ class Run:
 
     queries: slice  # of the local (or the global) tokens of the batch
     keys: tuple[slice, ...]  # of the packed order; none is empty
-    bias: Tensor | None = None  # (query, key) float32, 0 = attends, -inf = does not; None = to all
+    # Text positions of the queries and of the local keys, and the distance up to which one attends to the
+    # other; None = all attend to all.
+    near: tuple[Tensor, Tensor, int] | None = None
+
+    @property
+    def bias(self) -> Tensor | None:
+        """(query, key) float32 on the CPU, 0 = attends, -inf = does not; None = all attend to all. Made when
+        it is read: FlexAttention needs none."""
+        if self.near is None:
+            return None
+        queries, keys, side = self.near
+        bias = torch.zeros(self.query_count, self.key_count)  # every query sees every global
+        bias[:, -len(keys) :].masked_fill_((queries[:, None] - keys).abs() > side, float("-inf"))
+        return bias
 
     @cached_property
     def query_count(self) -> int:
@@ -65,7 +78,7 @@ class Run:
     @property
     def pairs(self) -> int:
         """The number of pairs of a query and a key that it attends to."""
-        return self.query_count * self.key_count if self.bias is None else int((self.bias == 0).sum())
+        return self.query_count * self.key_count if (bias := self.bias) is None else int((bias == 0).sum())
 
 
 @dataclass(frozen=True)
@@ -159,6 +172,7 @@ def make_plan(*, attention_mask: Tensor, global_mask: Tensor, window: int) -> Pl
         of_globals = is_global[index].nonzero().flatten()
         of_locals = (present[index] & ~is_global[index]).nonzero().flatten()
         start = global_start + local_start
+        globals_ = slice(start, start + len(of_globals))
         rows.append(
             Row(
                 start=start,
@@ -166,13 +180,7 @@ def make_plan(*, attention_mask: Tensor, global_mask: Tensor, window: int) -> Pl
                 n_local=len(of_locals),
                 local_start=local_start,
                 global_start=global_start,
-                runs=_local_runs(
-                    of_locals,
-                    first_query=local_start,
-                    globals_=slice(start, start + len(of_globals)),
-                    window=window,
-                    device=device,
-                ),
+                runs=_local_runs(of_locals, first_query=local_start, globals_=globals_, window=window),
             )
         )
         global_start += len(of_globals)
@@ -211,9 +219,7 @@ def check_masks(attention_mask: Tensor, global_mask: Tensor) -> None:
         )
 
 
-def _local_runs(
-    positions: Tensor, *, first_query: int, globals_: slice, window: int, device: torch.device
-) -> tuple[Run, ...]:
+def _local_runs(positions: Tensor, *, first_query: int, globals_: slice, window: int) -> tuple[Run, ...]:
     """Split the local tokens of a row, at text `positions`, into runs of window // 2 queries, at least 32 and
     at most 128; where all attend to all, into equal runs of at most 256. `first_query`: index of the first
     one among the local tokens of the batch; `globals_`: the row's global tokens in the packed order, directly
@@ -221,27 +227,19 @@ def _local_runs(
     side, size, made = window // 2, min(128, max(32, window // 2)), []
     if len(positions) and positions[-1] - positions[0] <= side:
         size = math.ceil(len(positions) / math.ceil(len(positions) / 256))
-    lower = torch.searchsorted(positions, positions - side)
-    upper = torch.searchsorted(positions, positions + side, right=True)
-    bias_of: dict[bytes, Tensor] = {}  # interior runs of dense text have equal ones, stored once
+    lower = torch.searchsorted(positions, positions - side).tolist()
+    upper = torch.searchsorted(positions, positions + side, right=True).tolist()
     for start in range(0, len(positions), size):
         end = min(start + size, len(positions))
-        first, last = int(lower[start]), int(upper[end - 1])
-        outside = (positions[start:end, None] - positions[None, first:last]).abs() > side
-        bias = None
-        if outside.any():
-            key = bytes(outside.shape[1].to_bytes(4, "little")) + outside.numpy().tobytes()
-            if key not in bias_of:
-                of_locals = torch.zeros(outside.shape).masked_fill(outside, float("-inf"))
-                # every query sees every global
-                bias_of[key] = torch.nn.functional.pad(of_locals, (_length(globals_), 0)).to(device)
-            bias = bias_of[key]
+        first, last = lower[start], upper[end - 1]
+        queries, seen = positions[start:end], positions[first:last]
+        all_near = queries[-1] - seen[0] <= side and seen[-1] - queries[0] <= side
         keys = slice(globals_.stop + first, globals_.stop + last)
         made.append(
             Run(
                 queries=slice(first_query + start, first_query + end),
                 keys=(globals_, keys) if _length(globals_) else (keys,),
-                bias=bias,
+                near=None if all_near else (queries, seen, side),
             )
         )
     return tuple(made)
@@ -296,11 +294,11 @@ def _filled(pieces: tuple[slice, ...], length: int) -> list[Piece]:
 
 
 def _bias(runs: list[Run], most_queries: int, most_keys: int, *, device: torch.device) -> Tensor | None:
-    if all(run.bias is None and run.key_count == most_keys for run in runs):
+    if all(run.near is None and run.key_count == most_keys for run in runs):
         return None
     bias = torch.zeros(len(runs), most_queries, most_keys, device=device)
     for of_run, run in zip(bias, runs, strict=True):
-        if run.bias is not None:
+        if run.near is not None:
             of_run[: run.query_count, : run.key_count] = run.bias
         of_run[:, run.key_count :] = float("-inf")
     return bias
