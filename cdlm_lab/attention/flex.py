@@ -48,8 +48,7 @@ def make_block_mask(plan: Plan) -> BlockMask | None:
     """The tiles and pairs that the local queries of a batch attend to; None without local tokens."""
     if len(plan.local_order) == 0:
         return None
-    device = plan.order.device
-    seq = plan.shape[1]
+    device, seq = plan.order.device, plan.shape[1]
     query_row, query_position = plan.local_order // seq, plan.local_order % seq
     key_row, key_position = plan.order // seq, plan.order % seq
     key_is_global = torch.zeros(len(plan.order), dtype=torch.bool, device=device)

@@ -251,6 +251,7 @@ RUN_TABLES: Mapping[str, Made] = {
     "storyworld-tagging": _whole_report("storyworld_tiny/tagging.json", _PRECISE_SPANS),
     "jnlpba-tagging": _whole_report("jnlpba_minilm/tagging.json", [*_SPANS, _tagging_paper("JNLPBA")]),
     "jnlpba-equation-5": _whole_report("jnlpba_minilm/tagging_equation_5.json", _SPANS),
+    "jnlpba-more-articles": _whole_report("jnlpba_minilm/tagging_more_articles.json", _SPANS),
     "litbank-tagging": _whole_report("litbank_minilm/tagging.json", [*_SPANS, _tagging_paper("LitBank")]),
     "litbank-equation-5": _whole_report("litbank_minilm/tagging_equation_5.json", _SPANS),
     "ecb-ranks": partial(_ranks, file="ecb_plus_minilm/attention_512.json"),
