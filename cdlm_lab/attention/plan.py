@@ -50,18 +50,17 @@ class Run:
 
     queries: slice  # of the local (or the global) tokens of the batch
     keys: tuple[slice, ...]  # of the packed order; none is empty
-    # Text positions of the queries and of the local keys, and the distance up to which one attends to the
-    # other; None = all attend to all.
+    # Text positions of the queries and of the local keys, and how far a query attends; None = all to all.
     near: tuple[Tensor, Tensor, int] | None = None
 
     @property
     def bias(self) -> Tensor | None:
-        """(query, key) float32 on the CPU, 0 = attends, -inf = does not; None = all attend to all. Made when
-        it is read: FlexAttention needs none."""
+        """(query, key) float32, 0 = attends, -inf = does not; None = all attend to all. Made when it is read:
+        FlexAttention needs none."""
         if self.near is None:
             return None
         queries, keys, side = self.near
-        bias = torch.zeros(self.query_count, self.key_count)  # every query sees every global
+        bias = torch.zeros(self.query_count, self.key_count, device=queries.device)  # all see every global
         bias[:, -len(keys) :].masked_fill_((queries[:, None] - keys).abs() > side, float("-inf"))
         return bias
 
@@ -180,7 +179,7 @@ def make_plan(*, attention_mask: Tensor, global_mask: Tensor, window: int) -> Pl
                 n_local=len(of_locals),
                 local_start=local_start,
                 global_start=global_start,
-                runs=_local_runs(of_locals, first_query=local_start, globals_=globals_, window=window),
+                runs=_local_runs(of_locals, local_start, globals_, window=window, device=device),
             )
         )
         global_start += len(of_globals)
@@ -219,12 +218,14 @@ def check_masks(attention_mask: Tensor, global_mask: Tensor) -> None:
         )
 
 
-def _local_runs(positions: Tensor, *, first_query: int, globals_: slice, window: int) -> tuple[Run, ...]:
+def _local_runs(
+    positions: Tensor, first_query: int, globals_: slice, *, window: int, device: torch.device
+) -> tuple[Run, ...]:
     """Split the local tokens of a row, at text `positions`, into runs of window // 2 queries, at least 32 and
     at most 128; where all attend to all, into equal runs of at most 256. `first_query`: index of the first
     one among the local tokens of the batch; `globals_`: the row's global tokens in the packed order, directly
     before its local tokens."""
-    side, size, made = window // 2, min(128, max(32, window // 2)), []
+    side, size, made, places = window // 2, min(128, max(32, window // 2)), [], positions.to(device)
     if len(positions) and positions[-1] - positions[0] <= side:
         size = math.ceil(len(positions) / math.ceil(len(positions) / 256))
     lower = torch.searchsorted(positions, positions - side).tolist()
@@ -232,14 +233,13 @@ def _local_runs(positions: Tensor, *, first_query: int, globals_: slice, window:
     for start in range(0, len(positions), size):
         end = min(start + size, len(positions))
         first, last = lower[start], upper[end - 1]
-        queries, seen = positions[start:end], positions[first:last]
-        all_near = queries[-1] - seen[0] <= side and seen[-1] - queries[0] <= side
+        furthest = max(positions[end - 1] - positions[first], positions[last - 1] - positions[start])
         keys = slice(globals_.stop + first, globals_.stop + last)
         made.append(
             Run(
                 queries=slice(first_query + start, first_query + end),
                 keys=(globals_, keys) if _length(globals_) else (keys,),
-                near=None if all_near else (queries, seen, side),
+                near=(places[start:end], places[first:last], side) if furthest > side else None,
             )
         )
     return tuple(made)
