@@ -162,7 +162,11 @@ def predict_topics(texts: Mapping[str, str], *, clusters: int | None = None, see
         return dict.fromkeys(names, "predicted-1")
     vectors = _vectors([texts[name] for name in names])
     tried = range(2, min(different // 2, MOST_TRIED) + 1) if clusters is None else [clusters]
-    groupings = [_k_means(vectors, count, seed) for count in tried]
+    means = [KMeans(count, n_init=STARTS, random_state=seed) for count in tried]
+    with warnings.catch_warnings():
+        # Texts that differ only in stop words have equal vectors, so there can be fewer groups than asked.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        groupings = [one.fit_predict(vectors) for one in means]
     best = groupings[0] if clusters else max(groupings, key=lambda labels: _silhouette(vectors, labels))
     groups = clusters_of(names, best)
     return {name: f"predicted-{number}" for number, group in enumerate(groups, start=1) for name in group}
@@ -182,13 +186,6 @@ def _vectors(texts: list[str]) -> csr_matrix:
     except ValueError as error:  # "empty vocabulary", "no terms remain"
         what = f"the {len(texts)} documents have no words to tell them apart ({error})"
         raise ValueError(f"{what}; name their topics yourself") from None
-
-
-def _k_means(vectors: csr_matrix, clusters: int, seed: int) -> np.ndarray:
-    with warnings.catch_warnings():
-        # Texts that differ only in stop words have equal vectors, so there can be fewer groups than asked.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return KMeans(clusters, n_init=STARTS, random_state=seed).fit_predict(vectors)
 
 
 def _silhouette(vectors: csr_matrix, labels: np.ndarray) -> float:

@@ -261,17 +261,10 @@ def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module
     return model
 
 
-def _not_padded(
-    *,
-    input_ids: Tensor | None,
-    attention_mask: Tensor,
-    token_type_ids: Tensor,
-    position_ids: Tensor | None,
-    inputs_embeds: Tensor | None,
-    pad_token_id: int,
-) -> tuple[int, Tensor | None, Tensor, Tensor, Tensor | None, Tensor | None]:
+def _not_padded(*, pad_token_id: int, **given: Tensor | None) -> tuple[int | Tensor | None, ...]:
     """Hugging Face's `_pad_to_window_size` without any padding: our attention takes texts of any length."""
-    return 0, input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds
+    names = ("input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds")
+    return 0, *(given[name] for name in names)
 
 
 def _of_rounded_rows(linear: nn.Linear, states: Tensor) -> Tensor:

@@ -69,15 +69,6 @@ def longformer_config(config: PretrainedConfig, *, max_length: int, window: int)
     )
 
 
-def check_head_activation(config: PretrainedConfig) -> None:
-    """Raise ValueError for a BERT head that is not 'gelu', as those of Longformer and RoBERTa always are."""
-    if config.model_type == "bert" and config.hidden_act != "gelu":
-        raise ValueError(
-            f"hidden_act is {config.hidden_act!r}, but Longformer's language-model head computes 'gelu'; "
-            "load the encoder alone with load_encoder, or another checkpoint"
-        )
-
-
 def converted_weights(original: PreTrainedModel, *, max_length: int) -> dict[str, Tensor]:
     """The weights of a BERT or RoBERTa language model under their names in `LongformerForMaskedLM`."""
     config, converted = original.config, {}

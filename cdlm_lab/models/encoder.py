@@ -519,8 +519,11 @@ def _read(plan: _Plan, *, needs_head: bool, encoder_only: bool) -> tuple[CrossDo
     kind = conversion.CONVERTED_FROM[config.model_type]
     original, missing = checkpoint.read_model(kind, source, config, seed=plan.seed, encoder_only=encoder_only)
     has_head = not checkpoint.lacks_head(missing)
-    if needs_head and has_head:
-        conversion.check_head_activation(config)
+    if needs_head and has_head and config.model_type == "bert" and config.hidden_act != "gelu":
+        raise ValueError(
+            f"hidden_act is {config.hidden_act!r}, but Longformer's language-model head computes 'gelu'; "
+            "load the encoder alone with load_encoder, or another checkpoint"
+        )
     with own_randomness(plan.seed):  # all is replaced below, but drawing it would move the global generator
         model = CrossDocumentLM(plan.with_dropout(new_config))
     model.load_state_dict(conversion.converted_weights(original, max_length=plan.max_length))

@@ -21,27 +21,24 @@ def test_defaults_are_those_of_the_paper():
     assert config.accumulation(processes=8) == 8
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"steps": 0}, "steps is 0; it must be at least 1"),
-        ({"warmup_steps": 10}, r"warmup_steps \(10\) must be fewer than steps \(10\)"),
-        ({"warmup_steps": -1}, r"warmup_steps is -1; it must be at least 0"),
-        ({"batch_size": 5}, r"batch_size \(5\) must be a multiple of micro_batch_size \(2\)$"),
-        ({"learning_rate": "1e-4"}, "papermill -y reads 1e-4 as text"),
-        ({"learning_rate": 0}, "learning_rate is 0; it must be above 0"),
-        ({"learning_rate": float("inf")}, "learning_rate is inf"),
-        ({"max_gradient_norm": -1.0}, "max_gradient_norm is -1.0; it must be at least 0"),
-        ({"adam_beta2": 1.0}, r"adam_beta2 is 1.0; it must be below 1"),
-        ({"precision": "fp16"}, "'fp16'; it must be one of 'auto', 'float32', 'bfloat16', 'float16'"),
-        ({"learning_rate_factors": (("a", -2.0),)}, r"learning_rate_factors\[0\]\[1\] is -2.0; it must be a"),
-        ({"seed": -1}, "seed is -1"),
-        ({"patience": -1}, "patience is -1"),
-        ({"workers": -1}, "workers is -1; it must be at least 0"),
-        ({"workers": "some"}, "workers is 'some'"),
-        ({"gradient_checkpointing": 1}, "gradient_checkpointing is 1"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"steps": 0}, "steps is 0; it must be at least 1"),
+    ({"warmup_steps": 10}, r"warmup_steps \(10\) must be fewer than steps \(10\)"),
+    ({"warmup_steps": -1}, r"warmup_steps is -1; it must be at least 0"),
+    ({"batch_size": 5}, r"batch_size \(5\) must be a multiple of micro_batch_size \(2\)$"),
+    ({"learning_rate": "1e-4"}, "papermill -y reads 1e-4 as text"),
+    ({"learning_rate": 0}, "learning_rate is 0; it must be above 0"),
+    ({"learning_rate": float("inf")}, "learning_rate is inf"),
+    ({"max_gradient_norm": -1.0}, "max_gradient_norm is -1.0; it must be at least 0"),
+    ({"adam_beta2": 1.0}, r"adam_beta2 is 1.0; it must be below 1"),
+    ({"precision": "fp16"}, "'fp16'; it must be one of 'auto', 'float32', 'bfloat16', 'float16'"),
+    ({"learning_rate_factors": (("a", -2.0),)}, r"learning_rate_factors\[0\]\[1\] is -2.0; it must be a"),
+    ({"seed": -1}, "seed is -1"),
+    ({"patience": -1}, "patience is -1"),
+    ({"workers": -1}, "workers is -1; it must be at least 0"),
+    ({"workers": "some"}, "workers is 'some'"),
+    ({"gradient_checkpointing": 1}, "gradient_checkpointing is 1"),
+])  # fmt: skip
 def test_what_cannot_be(changes: dict[str, object], message: str):
     with pytest.raises(ParameterError, match=message):
         tiny_config(**changes)

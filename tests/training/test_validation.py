@@ -62,18 +62,15 @@ def test_the_batch_size_does_not_matter_and_no_random_number_is_drawn():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize(
-    ("values", "patience", "over"),
-    [
-        ((3.0, 2.0, 2.5), 1, True),
-        ((3.0, 2.0, 2.5), 2, False),
-        ((3.0, 2.0, 2.5, 2.2), 2, True),
-        ((3.0, 2.0, 2.0), 1, True),  # as good is not better
-        ((3.0, 2.0, 2.5, 1.9), 1, False),
-        ((3.0, 4.0), 0, False),
-        ((), 1, False),
-    ],
-)
+@pytest.mark.parametrize(("values", "patience", "over"), [
+    ((3.0, 2.0, 2.5), 1, True),
+    ((3.0, 2.0, 2.5), 2, False),
+    ((3.0, 2.0, 2.5, 2.2), 2, True),
+    ((3.0, 2.0, 2.0), 1, True),  # as good is not better
+    ((3.0, 2.0, 2.5, 1.9), 1, False),
+    ((3.0, 4.0), 0, False),
+    ((), 1, False),
+])  # fmt: skip
 def test_patience(values: tuple[float, ...], patience: int, over: bool):
     """With records of training between those of evaluation."""
     evaluations = [{"step": number, "eval_perplexity": value} for number, value in enumerate(values)]

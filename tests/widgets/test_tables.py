@@ -60,20 +60,17 @@ def test_text_has_columns_and_all_that_stands_around_them():
     assert shown._repr_mimebundle_() == {"text/html": shown.html(), "text/plain": shown.text()}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("IE_k on top 2", "IE_k on top 2"),
-        ("_x_ and *y*", r"\_x\_ and \*y\*"),
-        ("a|b", r"a\|b"),
-        ("<script>", r"\<script>"),
-        ("p < 0.001 [1, 2]", "p < 0.001 [1, 2]"),
-        ("[a](javascript:b)", r"\[a](javascript:b)"),
-        ("`x`\nnext", r"\`x\` next"),
-        ("back\\slash", r"back\\slash"),
-        ("turn\u202ethis", "turn\u2039U+202E\u203athis"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("IE_k on top 2", "IE_k on top 2"),
+    ("_x_ and *y*", r"\_x\_ and \*y\*"),
+    ("a|b", r"a\|b"),
+    ("<script>", r"\<script>"),
+    ("p < 0.001 [1, 2]", "p < 0.001 [1, 2]"),
+    ("[a](javascript:b)", r"\[a](javascript:b)"),
+    ("`x`\nnext", r"\`x\` next"),
+    ("back\\slash", r"back\\slash"),
+    ("turn\u202ethis", "turn\u2039U+202E\u203athis"),
+])  # fmt: skip
 def test_markdown_of_text_has_no_markup_in_it(text: str, expected: str):
     assert tables.markdown_text(text) == expected
 
@@ -127,15 +124,12 @@ def test_all_that_belongs_to_a_score_stands_in_its_cell():
     assert tables.number_cell(small, tables.THOUSANDTHS).below == "± 0.022"
 
 
-@pytest.mark.parametrize(
-    ("values", "written"),
-    [
-        ((4.835, 4.69, 4.98), ["4.83", "4.69", "4.98"]),
-        ((100.6, 94.13, 107.6), ["100.6", "94.1", "107.6"]),
-        ((1234.5, 900.4), ["1,234", "900"]),
-        ((float("inf"), 2.0), ["inf", "2"]),
-    ],
-)
+@pytest.mark.parametrize(("values", "written"), [
+    ((4.835, 4.69, 4.98), ["4.83", "4.69", "4.98"]),
+    ((100.6, 94.13, 107.6), ["100.6", "94.1", "107.6"]),
+    ((1234.5, 900.4), ["1,234", "900"]),
+    ((float("inf"), 2.0), ["inf", "2"]),
+])  # fmt: skip
 def test_bounds_of_a_perplexity_are_written_as_it_is(values: tuple[float, ...], written: list[str]):
     assert PERPLEXITY.write(values) == written
 

@@ -151,7 +151,8 @@ def paragraph_checkpoint(given: str, *, head: str) -> str:
     folders = (folder for folder in sorted(place.glob("*/")) if ASIDE not in folder.name)
     models = (folder / MODEL_FOLDER for folder in folders)
     fitting = [model for model in models if _is_model(model) and _kind(model) == kind]
-    begun_with = [_begun_with(model.parent) for model in fitting]
+    runs = [str(model.parent) for model in fitting if (model.parent / RUN_FILE).is_file()]
+    begun_with = [Path(trained_parameters(run).get("model", "")).resolve() for run in runs]
     fitting = [model for model in fitting if model.resolve() not in begun_with]
     if not fitting:
         raise ParameterError(f"mspp is {given!r}, where there is no model pretrained with {kind}; {remedy}")
@@ -163,12 +164,6 @@ def paragraph_checkpoint(given: str, *, head: str) -> str:
 
 def _is_model(folder: Path) -> bool:
     return (folder / "config.json").is_file()
-
-
-def _begun_with(run: Path) -> Path | None:
-    if not (run / RUN_FILE).is_file():
-        return None
-    return Path(trained_parameters(str(run)).get("model", "")).resolve()
 
 
 def _kind(folder: Path) -> str | None:
