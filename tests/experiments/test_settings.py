@@ -69,6 +69,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (pretraining, {"train_clusters": 0}, "train_clusters is 0, but storyworld has no end"),
     (coreference, {"predicted_topics": "x.json", "topic_level": "topic"}, "set it to 'predicted'"),
     (coreference, {"first_by_sentences": 0.01, "context": "sentences"}, "which needs no second reading"),
+    (coreference, {"sentences_run": "runs/one"}, "first_by_sentences is 0; write 0.01"),
     (document_matching, {"max_length": 96, "window": 128}, "wider than the longest sequence"),
     (sentence_alignment, {"first_document": "a.txt"}, 'second_document is ""; name two files, or none'),
     (multihop_qa, {"variants": "longformer cdml"}, "variants names 'cdml'; choose among longformer"),

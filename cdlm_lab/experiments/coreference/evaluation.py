@@ -91,10 +91,9 @@ def facts_of(prepared: CoreferenceRun) -> list[tuple[str, str]]:
         ("scoring", scoring),
     ]
     if settings.first_by_sentences:
-        about = seconds_in_words(pairs * _sample(prepared, "sentences")[0])
-        text = (
-            f"all pairs by sentences; about {about}. Of the time above only what the pairs take that are read"
-        )
+        about = f"about {seconds_in_words(pairs * _sample(prepared, 'sentences')[0])}"
+        about = f"in {settings.sentences_run}" if settings.sentences_run else about
+        text = f"all pairs by sentences; {about}. Of the time above only what the pairs take that are read"
         facts.append(("first by sentences", text))
     for split, of_split in groups.items():
         text = f"{prepared.level[split]}; {len(of_split):,} groups"

@@ -12,7 +12,7 @@ they are known; singletons count. Negatives are sampled, as the paper says; the 
 
 `first_by_sentences` is in no paper: whole documents are read only for pairs whose score by sentences alone is
 high enough that at most this fraction of the coreferring dev pairs score lower. The other pairs keep their
-score by sentences: a 0 would weigh more in average linkage than anything that was read.
+score by sentences (of `sentences_run` if given): a 0 would weigh more in average linkage than what was read.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.precision import Precision, computing_in, precision_in_words
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
+from cdlm_lab.report import read_run_file
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes
 from cdlm_lab.training.trained import trained_model
@@ -90,6 +91,7 @@ class Settings:
     workers: Workers = "auto"
     both_orders: bool = False
     first_by_sentences: float = Field(default=0.0, ge=0, lt=1)
+    sentences_run: str = ""
     singletons: bool = True
     compare_with: str = ""
     own_documents: str = ""
@@ -105,6 +107,8 @@ class Settings:
                 f"first_by_sentences is {self.first_by_sentences}, but context is 'sentences', which needs "
                 "no second reading; write 0, or context 'documents'"
             )
+        if self.sentences_run and not self.first_by_sentences:
+            raise ParameterError("sentences_run is given but first_by_sentences is 0; write 0.01, say")
 
 
 # ---- before anything is trained ----
@@ -210,7 +214,22 @@ class CoreferenceRun(ModelRun, Scorer):
 def prepare(settings: Settings) -> CoreferenceRun:
     """Claim the run folder, read the corpus, load the encoder, sample the pairs; prints what of the corpus
     could not be used. Raises ValueError with a one-line message if anything does not fit."""
+    if settings.sentences_run:
+        check_sentences_run(settings)
     return CoreferenceRun.open(settings)
+
+
+def check_sentences_run(settings: Settings) -> None:
+    """Raise ParameterError if `sentences_run` is no finished run of sentences that scored the same pairs."""
+    folder = Path(settings.sentences_run)
+    said, (_, theirs, _) = f"sentences_run is '{folder}'", read_run_file(folder)
+    same = ("corpus", "kind", "topic_level", "predicted_topics", "dev_topics", "test_topics", "both_orders")
+    for name, wanted in {"context": "sentences", **parameters_of(settings, *same)}.items():
+        if theirs.get(name) != wanted:
+            raise ParameterError(f"{said}, where {name} is {theirs.get(name)!r}; it must be {wanted!r}")
+    files = ("scores/dev.npy", "scores/test.npy", "clusters-test.json")
+    if missing := [file for file in files if not (folder / file).is_file()]:
+        raise ParameterError(f"{said}, where {missing[0]} is missing; let that run finish first")
 
 
 def load_scorer(settings: Settings) -> Scorer:
@@ -411,6 +430,8 @@ def first_scores(prepared: CoreferenceRun, split: str, folder: Path | None) -> F
     for one in dict.fromkeys(("dev", split)):
         read = replace(prepared.examples[one], context="sentences")
         file, name = folder and folder / f"{one}-sentences.npy", f"sentences of {one}"
+        if run := prepared.settings.sentences_run:
+            file = Path(run, "scores", f"{one}.npy")  # all are in it
         scores[one] = _scored(prepared, read, file=file, name=name, times=SENTENCES_AT_ONCE)
     dev = prepared.groups["dev"]
     threshold = passing_threshold(scores["dev"], mention_pairs.corefer(dev, pairs_within(dev)), lost=lost)

@@ -20,6 +20,7 @@ from cdlm_lab.experiments.coreference.scorer import CoreferenceRun, Predictions,
 from cdlm_lab.metrics.coreference import score
 from cdlm_lab.models.coreference import PairScorer, load_pair_scorer
 from cdlm_lab.models.precision import precision_in_words
+from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.training.validation import JUDGED
@@ -328,6 +329,27 @@ def test_the_threshold_is_of_dev_alone_and_what_is_lost_is_reported(
     assert dev_line.startswith(f"dev: whole documents read for {dev.read.sum():,} of {len(gold):,} pairs (")
     assert "with all pairs read" in dev_line
     assert "with all pairs read" not in test_line, "test is looked at once, with the clusters of the run"
+
+
+def test_scores_by_sentences_may_be_those_of_another_run(pair_settings: Settings, tmp_path: Path):
+    run = str(tmp_path / "sentences")
+    sentences = coreference.prepare(replace(pair_settings, context="sentences", run_folder=run))
+    changes = {"context": "documents", "first_by_sentences": LOST, "sentences_run": run, "seed": 1}
+    given = replace(pair_settings, **changes, run_folder=str(tmp_path / "documents"))
+    with pytest.raises(ParameterError, match=r"where scores/dev\.npy is missing; let that run finish first"):
+        coreference.prepare(given)
+    coreference.evaluate(sentences, coreference.predict(sentences))
+    dev, test = (np.load(tmp_path / f"sentences/scores/{split}.npy") for split in ("dev", "test"))
+    prepared = coreference.prepare(given)
+    first = first_scores(prepared, "test", prepared.folder)
+    gold = corefer(prepared.groups["dev"], pairs_within(prepared.groups["dev"]))
+    assert first.threshold == scorer.passing_threshold(dev, gold, lost=LOST)
+    both = scores_of(prepared, "test", prepared.folder)
+    np.testing.assert_array_equal(np.isclose(both, test), ~first.read)
+    assert f"in {run}" in dict(facts_of(prepared))["first by sentences"]
+    for name, other in {"kind": "entity", "test_topics": "4", "both_orders": True}.items():
+        with pytest.raises(ParameterError, match=f"where {name} is .*; it must be '?{other}"):
+            scorer.check_sentences_run(replace(given, **{name: other}))
 
 
 def only_what_is_kept(score: Callable) -> Callable:
