@@ -30,6 +30,7 @@ SCORERS = {  # runs of notebook 03 that other runs are compared with, and what t
     "ecb_event_wide_longformer": "Longformer, sentences only",
     "ecb_event_sentences_cdlm": "CDLM, sentences only, window 32",
     "ecb_event_sentences": "MiniLM, sentences only",
+    "ecb_event_more_sentences": "MiniLM, sentences only",
     "coreference_sentences": "CDLM, sentences only",
     "coreference_longformer": "Longformer, whole documents",
 }

@@ -222,14 +222,14 @@ def prepare(settings: Settings) -> CoreferenceRun:
 def check_sentences_run(settings: Settings) -> None:
     """Raise ParameterError if `sentences_run` is no finished run of sentences that scored the same pairs."""
     folder = Path(settings.sentences_run)
-    said, (_, theirs, _) = f"sentences_run is '{folder}'", read_run_file(folder)
+    fault, (_, theirs, _) = f"sentences_run is '{folder}'", read_run_file(folder)
     same = ("corpus", "kind", "topic_level", "predicted_topics", "dev_topics", "test_topics", "both_orders")
     for name, wanted in {"context": "sentences", **parameters_of(settings, *same)}.items():
         if theirs.get(name) != wanted:
-            raise ParameterError(f"{said}, where {name} is {theirs.get(name)!r}; it must be {wanted!r}")
+            raise ParameterError(f"{fault}, where {name} is {theirs.get(name)!r}; it must be {wanted!r}")
     files = ("scores/dev.npy", "scores/test.npy", "clusters-test.json")
     if missing := [file for file in files if not (folder / file).is_file()]:
-        raise ParameterError(f"{said}, where {missing[0]} is missing; let that run finish first")
+        raise ParameterError(f"{fault}, where {missing[0]} is missing; let that run finish first")
 
 
 def load_scorer(settings: Settings) -> Scorer:
