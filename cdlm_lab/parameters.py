@@ -130,7 +130,7 @@ def check_like(name: str, value: object, default: object) -> None:
 
 # Parameters that were added, with the value that every run had before.
 BEFORE = {"precision": "auto", "trained": "", "labels": "all"}
-BEFORE |= {"train_pairs": 0, "groupings": 1, "joint_epochs": 0, "word_vector_size": 0.6}
+BEFORE |= {"train_pairs": 0, "groupings": 1, "joint_epochs": 0, "word_vector_size": 0.6, "sentences_run": ""}
 
 
 def with_those_of_before(parameters: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
