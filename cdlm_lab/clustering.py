@@ -162,11 +162,10 @@ def predict_topics(texts: Mapping[str, str], *, clusters: int | None = None, see
         return dict.fromkeys(names, "predicted-1")
     vectors = _vectors([texts[name] for name in names])
     tried = range(2, min(different // 2, MOST_TRIED) + 1) if clusters is None else [clusters]
-    means = [KMeans(count, n_init=STARTS, random_state=seed) for count in tried]
     with warnings.catch_warnings():
         # Texts that differ only in stop words have equal vectors, so there can be fewer groups than asked.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        groupings = [one.fit_predict(vectors) for one in means]
+        groupings = [KMeans(count, n_init=STARTS, random_state=seed).fit_predict(vectors) for count in tried]
     best = groupings[0] if clusters else max(groupings, key=lambda labels: _silhouette(vectors, labels))
     groups = clusters_of(names, best)
     return {name: f"predicted-{number}" for number, group in enumerate(groups, start=1) for name in group}

@@ -91,8 +91,9 @@ def facts_of(prepared: CoreferenceRun) -> list[tuple[str, str]]:
         ("scoring", scoring),
     ]
     if settings.first_by_sentences:
-        about = f"about {seconds_in_words(pairs * _sample(prepared, 'sentences')[0])}"
-        about = f"in {settings.sentences_run}" if settings.sentences_run else about
+        about = f"in {settings.sentences_run}"
+        if not settings.sentences_run:
+            about = f"about {seconds_in_words(pairs * _sample(prepared, 'sentences')[0])}"
         text = f"all pairs by sentences; {about}. Of the time above only what the pairs take that are read"
         facts.append(("first by sentences", text))
     for split, of_split in groups.items():

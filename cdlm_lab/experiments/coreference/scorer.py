@@ -221,15 +221,16 @@ def prepare(settings: Settings) -> CoreferenceRun:
 
 def check_sentences_run(settings: Settings) -> None:
     """Raise ParameterError if `sentences_run` is no finished run of sentences that scored the same pairs."""
-    folder = Path(settings.sentences_run)
-    fault, (_, theirs, _) = f"sentences_run is '{folder}'", read_run_file(folder)
-    same = ("corpus", "kind", "topic_level", "predicted_topics", "dev_topics", "test_topics", "both_orders")
+    _, theirs, _ = read_run_file(folder := Path(settings.sentences_run))
+    fault = f"sentences_run is '{folder}', where"
+    same = ("corpus", "held_out_stories", "kind", "topic_level", "predicted_topics")
+    same += ("dev_topics", "test_topics", "both_orders")
     for name, wanted in {"context": "sentences", **parameters_of(settings, *same)}.items():
         if theirs.get(name) != wanted:
-            raise ParameterError(f"{fault}, where {name} is {theirs.get(name)!r}; it must be {wanted!r}")
+            raise ParameterError(f"{fault} {name} is {theirs.get(name)!r}; it must be {wanted!r}")
     files = ("scores/dev.npy", "scores/test.npy", "clusters-test.json")
     if missing := [file for file in files if not (folder / file).is_file()]:
-        raise ParameterError(f"{fault}, where {missing[0]} is missing; let that run finish first")
+        raise ParameterError(f"{fault} {missing[0]} is missing; let that run finish first")
 
 
 def load_scorer(settings: Settings) -> Scorer:

@@ -332,7 +332,7 @@ def test_the_threshold_is_of_dev_alone_and_what_is_lost_is_reported(
 
 
 def test_scores_by_sentences_may_be_those_of_another_run(pair_settings: Settings, tmp_path: Path):
-    run = str(tmp_path / "sentences")
+    run, others = str(tmp_path / "sentences"), {"kind": "entity", "test_topics": "4", "held_out_stories": 7}
     sentences = coreference.prepare(replace(pair_settings, context="sentences", run_folder=run))
     changes = {"context": "documents", "first_by_sentences": LOST, "sentences_run": run, "seed": 1}
     given = replace(pair_settings, **changes, run_folder=str(tmp_path / "documents"))
@@ -347,7 +347,7 @@ def test_scores_by_sentences_may_be_those_of_another_run(pair_settings: Settings
     both = scores_of(prepared, "test", prepared.folder)
     np.testing.assert_array_equal(np.isclose(both, test), ~first.read)
     assert f"in {run}" in dict(facts_of(prepared))["first by sentences"]
-    for name, other in {"kind": "entity", "test_topics": "4", "both_orders": True}.items():
+    for name, other in (others | {"both_orders": True}).items():
         with pytest.raises(ParameterError, match=f"where {name} is .*; it must be '?{other}"):
             scorer.check_sentences_run(replace(given, **{name: other}))
 
