@@ -14,7 +14,7 @@ from cdlm_lab.batch.expansion import Job
 from cdlm_lab.batch.grid import read_grid
 from cdlm_lab.batch.plan import HUB
 from cdlm_lab.models.checkpoint import PREFIX
-from cdlm_lab.parameters import BY_HOW_MANY, SHOWN
+from cdlm_lab.parameters import SHOWN
 from cdlm_lab.widgets.html import VARIANTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -168,7 +168,7 @@ def test_a_run_has_the_parameters_of_its_recorded_file(file: str, run: str):
     """Those that both know; not where corpora and models lie, nor what is shown or of storyworld alone."""
     recorded = json.loads((RESULTS / file).read_text())["parameters"]
     now = jobs_of(path_of(REAL if "_minilm" in file else "shipped.yaml"))[run].effective
-    passed_over = {*SHOWN, *BY_HOW_MANY} | (set() if now.get("corpus") == "storyworld" else OF_STORYWORLD)
+    passed_over = {*SHOWN, "workers"} | (set() if now.get("corpus") == "storyworld" else OF_STORYWORLD)
     names = [name for name in now.keys() & recorded.keys() - passed_over if "/" not in str(now[name])]
     assert len(names) >= 3
     assert {name: now[name] for name in names} == {name: recorded[name] for name in names}
