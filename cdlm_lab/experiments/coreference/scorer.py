@@ -221,16 +221,17 @@ def prepare(settings: Settings) -> CoreferenceRun:
 
 def check_sentences_run(settings: Settings) -> None:
     """Raise ParameterError if `sentences_run` is no finished run of sentences that scored the same pairs."""
-    _, theirs, _ = read_run_file(folder := Path(settings.sentences_run))
+    folder = Path(settings.sentences_run)
     fault = f"sentences_run is '{folder}', where"
+    files = ("run.json", "scores/dev.npy", "scores/test.npy", "clusters-test.json")
+    if missing := [file for file in files if not (folder / file).is_file()]:
+        raise ParameterError(f"{fault} {missing[0]} is missing; let that run finish first")
     same = ("corpus", "held_out_stories", "kind", "topic_level", "predicted_topics")
     same += ("dev_topics", "test_topics", "both_orders")
+    theirs = read_run_file(folder)[1]
     for name, wanted in {"context": "sentences", **parameters_of(settings, *same)}.items():
         if theirs.get(name) != wanted:
             raise ParameterError(f"{fault} {name} is {theirs.get(name)!r}; it must be {wanted!r}")
-    files = ("scores/dev.npy", "scores/test.npy", "clusters-test.json")
-    if missing := [file for file in files if not (folder / file).is_file()]:
-        raise ParameterError(f"{fault} {missing[0]} is missing; let that run finish first")
 
 
 def load_scorer(settings: Settings) -> Scorer:
@@ -488,8 +489,7 @@ class Predictions:
 def predict(prepared: CoreferenceRun) -> Predictions:
     """Score every pair of every group of dev and test, and choose the threshold; scores are saved in
     `scores/`, so that a stopped run continues."""
-    folder = prepared.folder / "scores"
-    dev, test = (predict_split(prepared, split, folder) for split in ("dev", "test"))
+    dev, test = (predict_split(prepared, split, prepared.folder / "scores") for split in ("dev", "test"))
     return Predictions(dev=dev, test=test, choice=choose_threshold(prepared, dev))
 
 
