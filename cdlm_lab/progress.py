@@ -50,11 +50,12 @@ def bars_after(seconds: float) -> Iterator[None]:
 
 
 class Progress(tqdm):
-    """A tqdm bar. Off a terminal it is redrawn more rarely the longer it runs, and written to standard
-    output, which notebooks do not show in red. Takes tqdm's keyword arguments; advance it with `update`."""
+    """A tqdm bar, drawn if anything is left to do; off a terminal more rarely the longer it runs, and to
+    standard output, which notebooks do not show in red. Takes tqdm's arguments; advance it with `update`."""
 
     def __init__(self, **arguments: Any) -> None:
         arguments.setdefault("delay", _unseen.get())
+        arguments.setdefault("disable", arguments.get("initial", 0) == arguments.get("total"))
         unit = arguments.pop("unit", "items").strip().removesuffix("s")
         arguments["unit"] = f" {unit}{'es' if unit.endswith('ch') else 's'}"
         self._live = sys.stderr.isatty()

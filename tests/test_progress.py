@@ -55,6 +55,8 @@ def test_items_pass_through_and_are_counted(capsys: pytest.CaptureFixture[str]):
     assert "3/3" in shown
     list(tracked([1, 2]))
     assert "2/2" in capsys.readouterr().out
+    assert list(tracked([1, 2], initial=2)) + list(tracked([])) == [1, 2]
+    assert not capsys.readouterr().out, "nothing is left to do"
     assert list(tracked(iter([1, 2]), total=0)) == [1, 2]
     shown = capsys.readouterr().out
     assert "2 items" in shown
