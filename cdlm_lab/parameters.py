@@ -44,6 +44,7 @@ SHOWN = (
     *("own_documents", "own_question", "own_text", "own_claim", "first_document", "second_document"),
     *("shown_model", "shown_system", "shown_pair", "compare", "explore", "explore_documents"),
 )
+EVALUATED_WITH = ("compare_with",)  # parameters of the evaluation alone, which other values repeat
 RUN_FILE = "run.json"  # file in the folder of a run that records its name, parameters and sessions
 # Parameter -> the word that it accepts in place of a number.
 WORDS = {"attention_dropout": "checkpoint"}

@@ -1,8 +1,8 @@
 """The folder of a run and its `report.json`, from which tables of results are made.
 
 A run claims its folder before any work, locks it for one process, and is finished by its report; all files
-are written atomically. The same command resumes an interrupted run; a finished run it opens for display and
-never overwrites. Under torchrun (RANK in the environment) only rank 0 reads and writes the folder.
+are written atomically. The same command resumes an interrupted run, and opens a finished one for display; for
+other runs to compare with it repeats the evaluation. Under torchrun only rank 0 reads and writes the folder.
 
 An experiment writes its scores as rows, `run.write_report(scores=[Score(system="cdlm", split="test",
 metric="f1", value=0.5, low=0.4, high=0.6, n=120, seed=0), ...])`. They are read back from a report as
@@ -38,6 +38,7 @@ from cdlm_lab.data.files import replaced_file
 from cdlm_lab.errors import PlainError
 from cdlm_lab.parameters import (
     BY_HOW_MANY,
+    EVALUATED_WITH,
     RUN_FILE,
     SHOWN,
     ParameterError,
@@ -364,6 +365,7 @@ def open_run(
         name: of the experiment.
         parameters: all parameters, as JSON values. The same ones resume an interrupted run and open a
             finished one; those in `BY_HOW_MANY` and `SHOWN` may differ, and the folder may have been moved.
+            A finished run with others in `EVALUATED_WITH` (not "") is resumed, and its report written anew.
         anew: True = overwrite a run of this name in the folder, whatever its parameters.
 
     Raises RunError if the folder holds other files, a run with another name or other parameters, or a run
@@ -410,9 +412,9 @@ def refuse_foreign(folder: Path) -> None:
 
 
 def _finished(folder: Path, name: str, parameters: Mapping[str, Any]) -> Report | None:
-    """The report of the run in a folder, None if it has not finished. Raises RunError if the report is
-    damaged, or its name or parameters differ. Parameters that only the run or only this version has are not
-    compared."""
+    """The report of the run in a folder, None if it has not finished, or its evaluation is to be made again.
+    Raises RunError if the report is damaged, or its name or parameters differ. Parameters that only the run
+    or only this version has are not compared."""
     if not (folder / REPORT_FILE).exists():
         return None
     try:
@@ -424,7 +426,7 @@ def _finished(folder: Path, name: str, parameters: Mapping[str, Any]) -> Report 
     common = before.keys() & parameters.keys()
     old, new = ({name: side[name] for name in common} for side in (before, parameters))
     _refuse_other(folder, "a finished", (made.name, old), (name, new))
-    return made
+    return made if all(new[one] in ("", old[one]) for one in common.intersection(EVALUATED_WITH)) else None
 
 
 def _refuse_other(
@@ -508,8 +510,9 @@ def _earlier_sessions(folder: Path, *, name: str, parameters: dict[str, Any]) ->
     old_name, old, sessions = read_run_file(folder)
     before = with_those_of_before(old, parameters)
     _refuse_other(folder, "an interrupted", (old_name, before), (name, parameters))
-    if sessions[-1]["seconds"] is None:  # killed, about when a file of the run was last written
-        files = (path for path in folder.rglob("*") if path.suffix not in _NOT_OURS and path.is_file())
+    if sessions[-1]["seconds"] is None:  # finished, or killed about when a file of the run was last written
+        written = list(folder.glob(REPORT_FILE)) or folder.rglob("*")
+        files = (path for path in written if path.suffix not in _NOT_OURS and path.is_file())
         last = max(path.stat().st_mtime for path in files if path.name != LOCK_FILE)
         killed = datetime.fromtimestamp(last, UTC).isoformat()
         sessions[-1]["seconds"] = _since(sessions[-1]["started"], killed)
@@ -534,7 +537,7 @@ def read_run_file(folder: Path) -> tuple[str, dict[str, Any], list[dict[str, Any
 
 def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     changed = []
-    for name in sorted((old.keys() | new.keys()) - {*BY_HOW_MANY, *SHOWN, "run_folder"}):
+    for name in sorted((old.keys() | new.keys()) - {*BY_HOW_MANY, *SHOWN, *EVALUATED_WITH, "run_folder"}):
         before, now = old.get(name), new.get(name)
         words = [repr(side[name]) if name in side else "not given" for side in (old, new)]
         numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (before, now))

@@ -145,12 +145,12 @@ def _of_claims(row: Mapping[str, Any]) -> dict[str, str]:
     return _of_test_set(row) | {"split": row["set"]} if row["b"].startswith("pairwise") else {}
 
 
-def _of_kind(row: Mapping[str, Any]) -> dict[str, str]:
-    return {"system": row["a"], "metric": row["kind"], "against": row["b"]}
-
-
 _OF_TOKENS = {"tokens": "n", "n": "clusters"}
-_OF_VARIANTS = Naming(name="{system}/{metric}", columns=_OF_TOKENS, test=_of_kind)
+_OF_VARIANTS = Naming(
+    name="{system}/{metric}",
+    columns=_OF_TOKENS,
+    test=lambda row: {"system": row["a"], "metric": row["kind"], "against": row["b"]},
+)
 _OF_SPLITS = Naming(name="{system}/{split}/{metric}", test=_of_test_set)
 NAMINGS: Mapping[str, Naming] = {
     "tour": _OF_VARIANTS,

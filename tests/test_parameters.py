@@ -260,5 +260,4 @@ def test_papermill_a_misspelt_parameter_stops_the_notebook(tmp_path: Path):
     message = r"unknown parameter rte = 0\.5: did you mean 'rate'"
     with pytest.raises(papermill.PapermillExecutionError, match=message):
         execute(path, steps=5, rte=0.5)
-    done = execute(path, steps=5)
-    assert done.cells[-1].outputs[0].text == "10\n"
+    assert execute(path, steps=5).cells[-1].outputs[0].text == "10\n"

@@ -223,16 +223,12 @@ def _kept_tokens(encoded: EncodedQuestion, max_length: int) -> list[int]:
             f"question {encoded.id}: max_length is {max_length}; the question, its titles and one token of "
             f"each paragraph need {least} with their marks; raise it or leave the question out"
         )
-    costs = [_cost(each) for each in paragraphs]
+    # for each token of a paragraph: the length of its sentences, with marks, if they end with this token
+    sentences_before = [np.unique(each.sentence, return_inverse=True)[1] for each in paragraphs]
+    costs = [np.arange(1, len(one) + 1) + _PER_SENTENCE * (one + 1) for one in sentences_before]
     totals = [int(cost[-1]) if len(cost) else 0 for cost in costs]
     shares, _ = equal_share(totals, budget=max_length - frame, per_document=0)
     return [int((cost <= share).sum()) for cost, share in zip(costs, shares, strict=True)]
-
-
-def _cost(paragraph: EncodedParagraph) -> np.ndarray:
-    """int (tokens,): length of the paragraph's sentences, with marks, if they end with this token."""
-    _, sentences_before = np.unique(paragraph.sentence, return_inverse=True)
-    return np.arange(1, len(paragraph.ids) + 1) + _PER_SENTENCE * (sentences_before + 1)
 
 
 def _paragraph_parts(

@@ -256,8 +256,7 @@ def test_a_notebook_without_seeds_and_a_file_of_parameters_are_named(here: Path)
 
 def test_a_value_of_the_command_line_has_the_kind_of_the_file_s():
     text = 'runs: r\nvariables: {n: 1, d: x}\ntasks: {a: {notebook: tiny.ipynb, parameters: {steps: "{n}"}}}'
-    grid = read(text, n="60", d="2024")
-    assert grid.variables == {"runs": "r", "n": 60, "d": "2024"}
+    assert read(text, n="60", d="2024").variables == {"runs": "r", "n": 60, "d": "2024"}
     with pytest.raises(GridError, match=r"steps is 0.5 \(float\)"):
         read(text, n="0.5")
 

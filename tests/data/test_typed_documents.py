@@ -258,8 +258,7 @@ def test_unknown_kind(tmp_path):
 
 
 def test_a_file_and_a_folder(write, tmp_path):
-    path = write("own.md", MARKED_TWO)
-    assert read_marked_documents(str(path), kind="event") == parse(MARKED_TWO)
+    assert read_marked_documents(str(write("own.md", MARKED_TWO)), kind="event") == parse(MARKED_TWO)
     write("own/b.txt", "\ufeffA <m>blaze</m>.\n\nRain.")
     write("own/a 1.v2.TXT", "No mention.")
     for other in ("own/notes.md", "own/._b.txt", "own/deeper/c.txt"):

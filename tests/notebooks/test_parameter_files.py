@@ -24,8 +24,7 @@ GIVEN = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_papermill_and_grids_read_the_same(path: Path) -> None:
     """Papermill reads YAML 1.1, where 1e-4 is text and 012 is 10; a grid reads YAML 1.2."""
-    ours = read_yaml(path.read_text(encoding="utf-8"), where=str(path))
-    assert repr(ours) == repr(GIVEN[path.stem])
+    assert repr(read_yaml(path.read_text(encoding="utf-8"), where=str(path))) == repr(GIVEN[path.stem])
 
 
 def declared(name: str) -> set[str]:

@@ -322,5 +322,4 @@ def test_an_error_in_a_cell_is_seen(tmp_path: Path):
 
 
 def test_numbers_are_found():
-    report = {"scores": {"cdlm": [2.5, {"low": 1}]}, "name": "x"}
-    assert numbers(report) == [2.5, 1]
+    assert numbers({"scores": {"cdlm": [2.5, {"low": 1}]}, "name": "x"}) == [2.5, 1]

@@ -72,6 +72,19 @@ def test_a_finished_run_is_opened_again_and_stays_as_it_is(tmp_path: Path, capsy
         open_run(tmp_path, name="y", parameters=PARAMETERS)
 
 
+def test_other_runs_to_compare_with_repeat_the_evaluation_of_a_finished_run(tmp_path: Path):
+    given = {**PARAMETERS, "compare_with": "a"}
+    seconds = open_run(tmp_path, name="x", parameters=given).write_report(scores=ROWS).seconds
+    assert open_run(tmp_path, name="x", parameters=given | {"compare_with": ""}).finished, "nothing is lost"
+    (tmp_path / "own_clusters.json").touch()
+    os.utime(tmp_path / "own_clusters.json", (2e9, 2e9))  # written long after the run
+    run = open_run(tmp_path, name="x", parameters=given | {"compare_with": "a b"})
+    assert (run.finished, run.resumed) == (None, True)
+    made = run.write_report(scores=ROWS[:1])
+    assert (made.rows, made.parameters["compare_with"], made) == (ROWS[:1], "a b", read_report(tmp_path))
+    assert made.seconds < seconds + 60
+
+
 def test_a_finished_run_whose_report_is_damaged(tmp_path: Path):
     open_run(tmp_path, name="x", parameters=PARAMETERS).write_report(scores=ROWS)
     (tmp_path / "report.json").write_text("{")

@@ -77,8 +77,7 @@ def test_only_parameters_that_differ_are_shown(runs: list[comparison.ComparedRun
 
 def test_scores_stand_below_each_other_and_open_what_is_behind(runs: list[comparison.ComparedRun], folder):
     (scores,) = comparison.score_comparisons(runs)
-    labels = [row[0].text for row in scores.table.rows]
-    assert labels[-2:] == ["Longformer, old", "CDLM, old"]
+    assert [row[0].text for row in scores.table.rows][-2:] == ["Longformer, old", "CDLM, old"]
     assert [run.name for run, _ in scores.behind] == [NAMES[2]] * 2 + ["new"] * 2 + ["old"] * 2
     shown = comparison.compared(find_reports(folder), "old new", folder / "none")
     table = shown.seen.children[-1]

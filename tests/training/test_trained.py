@@ -148,8 +148,7 @@ def test_the_settings_that_shape_a_model_are_those_it_was_trained_with(run: Path
 
 
 def test_what_is_opened_is_what_the_run_has_unless_something_is_named(run: Path):
-    named = as_trained(Settings(trained=str(run)), [], chosen=["epochs"])
-    assert named.epochs == 3
+    assert as_trained(Settings(trained=str(run)), [], chosen=["epochs"]).epochs == 3
     assert as_trained(Settings(trained=str(run), epochs=2), [], chosen=["epochs"]).epochs == 2
 
 

@@ -258,8 +258,7 @@ def test_no_branches_cross(mentions, seed, threshold):
     assert sorted(order) == list(range(mentions))
     assert order[0] == 0  # the branch with the first mention is on top
     labels = labels_at(tree, threshold)[order].tolist()
-    changes = sum(a != b for a, b in pairwise(labels))
-    assert changes == len(set(labels)) - 1  # each cluster is a run
+    assert sum(a != b for a, b in pairwise(labels)) == len(set(labels)) - 1  # each cluster is a run
 
 
 def test_a_chain_of_a_thousand_mentions_is_no_fault():

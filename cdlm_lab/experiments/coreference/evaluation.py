@@ -172,13 +172,12 @@ def evaluate(prepared: CoreferenceRun, predictions: Predictions) -> Scores:
             columns={"split": split, "group": settings.kind},
         )
         rows += of_split
-    choice = predictions.choice
-    rows.append(Score(metric="threshold", value=choice.threshold, group=settings.kind))
-    rows.append(Score(metric="threshold/dev_conll_f1", value=choice.score, group=settings.kind))
+    chosen = {"threshold": threshold, "threshold/dev_conll_f1": predictions.choice.score}
+    rows += [Score(metric=metric, value=value, group=settings.kind) for metric, value in chosen.items()]
     tables = {
         "comparisons": comparisons["test"],
         "sentences_first": what_sentences_lose(prepared, folder / "scores"),
-        "thresholds": [{"threshold": one, "dev_conll_f1": value} for one, value in choice.tried],
+        "thresholds": [{"threshold": one, "dev_conll_f1": value} for one, value in predictions.choice.tried],
     }
     return Scores(rows=rows, tables=tables)
 

@@ -154,8 +154,7 @@ def test_models_of_runs_are_listed_and_opened(analysis: Analysis):
     assert [reader.name for reader in explored.readers] == ["CDLM", "run mine"]
     assert buttons.model.options == ("CDLM", "run mine")
     assert explored.view.options["predicts"]
-    message = switched(explored, models=["storyworld/cdlm"])  # made for 512 tokens, window 32
-    assert message == ""
+    assert switched(explored, models=["storyworld/cdlm"]) == ""  # made for 512 tokens, window 32
     assert switched(explored, models=["longformer"]) == ""
     assert not explored.view.options["predicts"], "it has no head"
 
