@@ -136,9 +136,7 @@ def main() -> None:
     """Parse the command line, run the benchmark and print its results."""
     parser = timing.command_line(__doc__, repeats=7)
     parser.add_argument("--lengths", type=int, nargs="+", default=(1024, 2048, 4096))
-    parser.add_argument(
-        "--globals", nargs="+", default=("15%", "16", "0"), help="numbers, or shares such as 15%%"
-    )
+    parser.add_argument("--globals", nargs="+", default=("15%", "16", "0"), help="counts or shares (15%%)")
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
     given = timing.arguments(parser)
     device, dtype = given.device, getattr(torch, given.dtype)

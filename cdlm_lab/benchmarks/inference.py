@@ -211,8 +211,7 @@ def main() -> None:
     given = timing.arguments(parser)
     rates = {name: timing.matmul_rate(device=given.device, dtype=getattr(torch, name)) for name in PRECISIONS}
     gflops = {name: rate / 1e9 for name, rate in rates.items()}
-    shown = ("encoder", "max_length", "window", "repeats")
-    head = timing.print_head(given, *shown, matmul_gflops=gflops)
+    head = timing.print_head(given, "encoder", "max_length", "window", "repeats", matmul_gflops=gflops)
     tasks = [pair_task(given), *encoding_tasks(given), candidate_task(given)]
     rows = [row for task in tasks for row in measure(task, repeats=given.repeats, rates=rates)]
     print(timing.table(COLUMNS, rows))
