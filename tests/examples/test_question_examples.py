@@ -209,8 +209,7 @@ def test_a_question_of_yes_or_no(examples):
     assert one["labels"].tolist() == 1
     assert one["answer_positions"].shape == (0, 2)
     assert one["paragraph_labels"].tolist() == one["sentence_labels"].tolist() == [0, 1]
-    negative = replace(examples, questions=[replace(YES_QUESTION, answer="no")])
-    assert negative[0]["labels"].tolist() == 2
+    assert replace(examples, questions=[replace(YES_QUESTION, answer="no")])[0]["labels"].tolist() == 2
     assert {key: array.dtype.name for key, array in one.items()} == {
         **dict.fromkeys(INPUTS, "int64"),
         **dict.fromkeys(("labels", "answer_positions", "sentence_labels", "paragraph_labels"), "int64"),

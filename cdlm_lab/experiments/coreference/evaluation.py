@@ -41,6 +41,7 @@ from cdlm_lab.models.precision import computing_in, precision_in_words
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report, write_json
 from cdlm_lab.scores import Score
+from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.widgets import coreference as widgets
 from cdlm_lab.widgets.ask import OwnDocuments
 from cdlm_lab.widgets.export.figures import keep_figure
@@ -71,12 +72,12 @@ def facts_of(prepared: CoreferenceRun) -> list[tuple[str, str]]:
         f"{split} {sum(1 for _ in mentions_of(topics, kind=settings.kind)):,}"
         for split, topics in prepared.topics.items()
     ]
-    share = prepared.train_examples.labels.mean()
-    if settings.trained:
-        training = f"none: the scorer is that of {settings.trained}"
-    elif taken := time_taken(prepared):
+    if taken := time_taken(prepared):
         ((_, training),) = taken
+    elif trained := settings.trained or next(prepared.folder.glob(MODEL_FOLDER), ""):
+        training = f"none: the scorer is that of {trained}"
     else:
+        share = prepared.train_examples.labels.mean()
         training = f"{share:.0%} of the pairs corefer; {_training_in_words(prepared)}"
     seconds, length, lost = _sample(prepared, settings.context)
     looks = 1 + (settings.epochs if scorer.dev_judge(prepared) and not settings.trained else 0)

@@ -91,6 +91,7 @@ def test_the_model_judged_best_is_kept(
     for weight, other in zip(written.parameters(), started.model.parameters(), strict=True):
         torch.testing.assert_close(weight.cpu(), other.cpu(), rtol=0, atol=0)
     assert predictions.choice.score == pytest.approx(max(judged.values()))
+    assert dict(facts_of(started))["training"] == f"none: the scorer is that of {started.folder / 'model'}"
 
 
 def test_the_report_holds_the_metric_of_the_clusters_that_were_written(
