@@ -26,7 +26,6 @@ from cdlm_lab.data.records import (
     Topic,
     gold_clusters,
     gold_names,
-    mentions_of,
 )
 from cdlm_lab.data.typed_documents import parse_marked_documents
 from cdlm_lab.examples.mention_pairs import MentionGroup, corefer, group_mentions, pairs_within
@@ -68,19 +67,17 @@ def preview(prepared: CoreferenceRun) -> Shown:
 def facts_of(prepared: CoreferenceRun) -> list[tuple[str, str]]:
     """The rows of `preview`, as (name, text). Takes seconds: a few pairs are scored and trained on."""
     settings, groups = prepared.settings, prepared.groups
-    mentions = [
-        f"{split} {sum(1 for _ in mentions_of(topics, kind=settings.kind)):,}"
-        for split, topics in prepared.topics.items()
-    ]
+    mentions = [f"{split} {len(examples.mentions):,}" for split, examples in prepared.examples.items()]
+    trained = settings.trained or next(prepared.folder.glob(MODEL_FOLDER), "")
     if taken := time_taken(prepared):
         ((_, training),) = taken
-    elif trained := settings.trained or next(prepared.folder.glob(MODEL_FOLDER), ""):
+    elif trained:
         training = f"none: the scorer is that of {trained}"
     else:
         share = prepared.train_examples.labels.mean()
         training = f"{share:.0%} of the pairs corefer; {_training_in_words(prepared)}"
     seconds, length, lost = _sample(prepared, settings.context)
-    looks = 1 + (settings.epochs if scorer.dev_judge(prepared) and not settings.trained else 0)
+    looks = 1 + (settings.epochs if scorer.dev_judge(prepared) and not trained else 0)
     pairs = len(pairs_within(groups["dev"])) * looks + len(pairs_within(groups["test"]))
     pairs *= 1 + settings.both_orders
     times = f" ({looks} times)" if looks > 1 else ""
