@@ -55,7 +55,8 @@ class Progress(tqdm):
 
     def __init__(self, **arguments: Any) -> None:
         arguments.setdefault("delay", _unseen.get())
-        arguments.setdefault("disable", arguments.get("initial", 0) == arguments.get("total"))
+        nothing_left = arguments.get("initial", 0) == arguments.get("total")
+        arguments["disable"] = arguments.get("disable") or nothing_left
         unit = arguments.pop("unit", "items").strip().removesuffix("s")
         arguments["unit"] = f" {unit}{'es' if unit.endswith('ch') else 's'}"
         self._live = sys.stderr.isatty()
