@@ -55,7 +55,8 @@ def ratio(name: str, upper: Sequence[float], lower: Sequence[float]) -> dict[str
 
 def matmul_rate(*, device: torch.device, dtype: torch.dtype, size: int = 256) -> float:
     """Return the floating-point operations per second of a product of matrices with 2048 rows (median of 5).
-    With 256 rows where it is slow, as in bfloat16 on a processor without it; 2048 would take minutes."""
+    `size`: rows that are tried first, and alone if so slow, as in bfloat16 without a unit for it, that 2048
+    would take minutes."""
     left = torch.randn(size, size, device=device).to(dtype)
     left @ left
     rate = 2 * size**3 / statistics.median(seconds(lambda: left @ left, device) for _ in range(5))
