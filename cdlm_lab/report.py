@@ -374,8 +374,6 @@ def open_run(
     path, values = Path(folder), plain(parameters, "parameters")
     if not is_first():
         return Run(folder=path, name=name, parameters=values, resumed=False, writer=False)
-    if path.exists() and not path.is_dir():
-        raise RunError(f"{path} is a file; a run needs a folder")
     refuse_foreign(path)
     free = not is_held(path) or _is_own(_holder(path))
     if anew and free and (path / RUN_FILE).exists() and read_run_file(path)[0] == name:
@@ -403,7 +401,10 @@ def open_run(
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Raise RunError if a folder holds no run but other files than notebooks, logs and hidden files."""
+    """Raise RunError if a folder holds no run but other files than notebooks, logs and hidden files, or is no
+    folder."""
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder} is a file; a run needs a folder")
     if folder.is_dir() and not any((folder / file).exists() for file in (RUN_FILE, REPORT_FILE)):
         names = sorted(path.name for path in folder.iterdir() if path.suffix not in _NOT_OURS)
         if foreign := [name for name in names if not name.startswith(".")]:

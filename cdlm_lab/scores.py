@@ -137,14 +137,6 @@ def _of_alignment(row: Mapping[str, Any]) -> dict[str, str]:
     return {"system": tested, "group": "oracle", "metric": "mrr", "against": other}
 
 
-def _of_answers(row: Mapping[str, Any]) -> dict[str, str]:
-    return _of_test_set(row) | {"group": row["ranking"]} if row["b"] == "pairwise" else {}
-
-
-def _of_claims(row: Mapping[str, Any]) -> dict[str, str]:
-    return _of_test_set(row) | {"split": row["set"]} if row["b"].startswith("pairwise") else {}
-
-
 _OF_TOKENS = {"tokens": "n", "n": "clusters"}
 _OF_VARIANTS = Naming(
     name="{system}/{metric}",
@@ -165,8 +157,14 @@ NAMINGS: Mapping[str, Naming] = {
     "sentence alignment": Naming(name="{system}/{by}/{group}/{metric}", test=_of_alignment),
     "multihop question answering": _OF_SPLITS,
     "document-attentive tagging": _OF_SPLITS,
-    "answer selection": Naming(name="{system}/{group}/{split}/{metric}", test=_of_answers),
-    "fact verification": Naming(name="{system}/{split}/{metric}", test=_of_claims),
+    "answer selection": Naming(
+        name="{system}/{group}/{split}/{metric}",
+        test=lambda row: _of_test_set(row) | {"group": row["ranking"]} if row["b"] == "pairwise" else {},
+    ),
+    "fact verification": Naming(
+        name="{system}/{split}/{metric}",
+        test=lambda row: _of_test_set(row) | {"split": row["set"]} if row["b"].startswith("pairwise") else {},
+    ),
     "attention analysis": Naming(
         name="{system}/{metric}",
         test=lambda row: {"system": row["a"], "metric": row["cell"], "against": row["b"]},

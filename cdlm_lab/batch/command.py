@@ -26,7 +26,6 @@ from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.plan import Choice, changes, read_stamp
 from cdlm_lab.batch.session import WRONG, Session, shown_time
 from cdlm_lab.data.files import DataError
-from cdlm_lab.errors import Stopped
 from cdlm_lab.scores import Score, json_of, plain_name
 
 _GB = 10**9
@@ -65,8 +64,8 @@ def run_card(folder: str | os.PathLike[str]) -> str:
         files = f"no {report.REPORT_FILE} and no {report.RUN_FILE}"
         raise report.RunError(f"{path} holds no run: there is {files} in it")
     stamp = read_stamp(path)
-    if stamp and "began_with" in stamp and changes(stamp["began_with"], stamp["fingerprint"]):
-        parts.append("  it was interrupted, and went on with other code than it began with")
+    if stamp and (changed := changes(stamp.get("began_with", stamp["fingerprint"]), stamp["fingerprint"])):
+        parts.append(f"  what has changed since it began: {'; '.join(changed)}")
     parts.append(_part("to repeat it", _commands(path, parameters, stamp)))
     text = "\n".join(part for part in parts if part)
     # Names and scores are untrusted: control characters that move the cursor are replaced.
@@ -116,12 +115,8 @@ def _table(texts: Mapping[str, str]) -> list[str]:
 
 
 def _values(values: Mapping[str, Any]) -> list[str]:
-    return _table(
-        {
-            name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            for name, value in values.items()
-        }
-    )
+    texts = {k: v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for k, v in values.items()}
+    return _table(texts)
 
 
 def _score(row: Score) -> str:
@@ -147,15 +142,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.command == "show":
             print("\n\n".join(run_card(folder) for folder in chosen.folders))
             return 0
-        if chosen.command == "apply":
-            return _apply(chosen)
-        if chosen.command == "ship":
-            print(f"{chosen.folder}: its models are in {_ship(chosen.folder, chosen.name)}")
-            return 0
+        if chosen.command in ("apply", "ship"):
+            return _with_models(chosen)
         return _run(chosen, tuple(more), shlex.join(["cdlm-lab", *given]))
     except (GridError, report.RunError, DataError) as error:
         print(error, file=sys.stderr)
-    except KeyboardInterrupt:  # while planning; later `session` handles it
+    except KeyboardInterrupt as stopped:  # but while runs are made, `session` handles it
+        print(str(stopped) or "stopped", file=sys.stderr)
         return 128 + signal.SIGINT
     except OSError as error:
         print(f"{error.filename or 'cdlm-lab'}: {error.strerror or error}", file=sys.stderr)
@@ -169,29 +162,21 @@ def _as_files(chosen: argparse.Namespace) -> int:
     return subprocess.run([sys.executable, "-m", "cdlm_lab.results.page", *chosen.folders, *given]).returncode
 
 
-def _apply(chosen: argparse.Namespace) -> int:
+def _with_models(chosen: argparse.Namespace) -> int:
     from cdlm_lab.applied.lines import apply_lines  # imports torch, which takes seconds
+    from cdlm_lab.training.trained import ship_run
 
     try:
+        if chosen.command == "ship":
+            print(f"{chosen.folder}: its models are in {ship_run(chosen.folder, chosen.name)}")
+            return 0
         applied = apply_lines(chosen.model, chosen.input, chosen.output, system=chosen.system)
-    except Stopped as stopped:
-        print(stopped, file=sys.stderr)
-        return 128 + signal.SIGINT
     except ValueError as error:
         raise report.RunError(str(error)) from None
     print(f"{chosen.output}: {applied.lines:,} {'line' if applied.lines == 1 else 'lines'}")
     if applied.refused:
         print(f"{applied.refused:,} of them have an error in place of an answer", file=sys.stderr)
     return 1 if applied.refused else 0
-
-
-def _ship(folder: str, name: str) -> Path:
-    from cdlm_lab.training.trained import ship_run  # imports torch, which takes seconds
-
-    try:
-        return ship_run(folder, name)
-    except ValueError as error:
-        raise report.RunError(str(error)) from None
 
 
 def _run(chosen: argparse.Namespace, more: tuple[str, ...], command: str) -> int:

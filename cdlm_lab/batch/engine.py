@@ -404,6 +404,7 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
         "folder": os.getcwd(),
         "grid": str(grid.path),
         "grid_folder": str(folder),
+        "states": f"{GRID_FOLDER}/{STATE_FOLDER}",
         "python": sys.executable,
         "jobs_file": str((folder / JOBS_FILE).resolve()),
         "starter": [here.pid, here.create_time()] if place.local else None,

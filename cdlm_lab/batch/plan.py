@@ -38,7 +38,7 @@ from cdlm_lab.batch.expansion import Job
 from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.data.files import DataError, sha256_of_file
 from cdlm_lab.models.model_folder import CONFIG_FILE, fault_of_folder
-from cdlm_lab.parameters import BY_HOW_MANY, closest_name, with_those_of_before
+from cdlm_lab.parameters import BY_HOW_MANY, EVALUATED_WITH, SHOWN, closest_name, with_those_of_before
 
 HUB = "hub:"
 
@@ -248,8 +248,8 @@ class Step:
     """What is to be done for one run."""
 
     job: Job  # the run
-    # "done" (kept as it is), "new", "goes on" (resumed after an interruption), "again" (repeated after the
-    # existing folder is renamed).
+    # "done" (kept as it is), "new", "goes on" (resumed after an interruption, or only shown or compared
+    # anew), "again" (repeated after the existing folder is renamed).
     state: str
     # Why the run is repeated, why it cannot be resumed, or what changed since a resumed run began.
     reasons: tuple[str, ...]
@@ -327,23 +327,42 @@ def _step(job: Job, steps: Mapping[str, Step], choice: Choice, checksums: Checks
         },
     }
     make = functools.partial(Step, job=job, missing=tuple(missing), fingerprint=now)
-    why_again = ["--rerun asks for it"] if forced else []
     waits = [f"{name}, which it reads, is made first" for name in job.after if steps[name].runs]
+    made = None
     if (job.folder / report.REPORT_FILE).exists():
         try:
             made = report.read_report(job.folder)
         except report.RunError as error:
             raise GridError(f"{error}; move the folder away") from None
-        old = _old_fingerprint(job, made)
-        reasons = why_again + changes(old, now, ignore_code=choice.ignore_code) + waits
-        return make(state=AGAIN if reasons else DONE, reasons=tuple(reasons), seconds=made.seconds)
-    _refuse_taken(job)
-    if not (job.folder / report.RUN_FILE).exists():
-        return make(state=NEW, reasons=())
-    old = _old_fingerprint(job, None)
-    if reasons := why_again + changes(old, now, ignore_code=True) + waits:
-        return make(state=AGAIN, reasons=tuple(reasons))
-    return make(state=RESUMED, reasons=() if choice.ignore_code else tuple(changes(old, now)))
+    else:
+        _refuse_taken(job)
+        if not (job.folder / report.RUN_FILE).exists():
+            return make(state=NEW, reasons=())
+    old, seconds = _old_fingerprint(job, made), made.seconds if made else None
+    ignore_code = choice.ignore_code or not made  # an interrupted run goes on with other code
+    reasons = (*["--rerun asks for it"] * forced, *changes(old, now, ignore_code=ignore_code), *waits)
+    if reasons and (forced or not _only_shown_anew(job, steps, old, now, ignore_code=ignore_code)):
+        return make(state=AGAIN, reasons=reasons, seconds=seconds)
+    reasons = (*changes(old, now, ignore_code=choice.ignore_code), *waits)
+    return make(state=DONE if made and not reasons else RESUMED, reasons=reasons, seconds=seconds)
+
+
+def _only_shown_anew(
+    job: Job, steps: Mapping[str, Step], old: Mapping[str, Any], now: Mapping[str, Any], *, ignore_code: bool
+) -> bool:
+    """Whether a run differs only in what it is compared with or what it shows, which trains nothing anew."""
+    sides = (old["parameters"], now["parameters"])
+    given = {k: v for k, v in sides[1].items() if k in (*EVALUATED_WITH, *SHOWN) and v != sides[0].get(k)}
+    compared = [given[name] for name in EVALUATED_WITH if name in given]
+    if not given or "" in compared:  # the comparisons of before would stay in its report
+        return False
+    rest = json.dumps([sides[1] | dict.fromkeys(given), *job.needs.values()], ensure_ascii=False)
+    folders = {other: str(steps[other].job.folder) for other in job.after}
+    compared = " ".join(compared).split()
+    beside = {name: now["runs"][name] for name, at in folders.items() if at in compared and at not in rest}
+    before = {**old, "parameters": sides[0] | given, "runs": old["runs"] | beside}
+    waits = any(steps[other].runs for other in folders if other not in beside)
+    return not waits and not changes(before, now, ignore_code=ignore_code)
 
 
 def finished_at(folder: Path) -> str | None:
@@ -359,7 +378,9 @@ def _old_fingerprint(job: Job, made: report.Report | None) -> dict[str, Any]:
     parameters are known, perhaps not all of them: a run may report fewer than its notebook has."""
     if stamp := read_stamp(job.folder):
         old = stamp["fingerprint"]
-        return old | {"parameters": with_those_of_before(old["parameters"], job.effective)}
+        # If it was killed before it was compared anew, its report is still the one of before.
+        scored = {one: made.parameters[one] for one in EVALUATED_WITH if made and one in made.parameters}
+        return old | {"parameters": with_those_of_before(old["parameters"], job.effective) | scored}
     try:
         parameters = made.parameters if made else report.read_run_file(job.folder)[1]
     except report.RunError as error:
@@ -376,8 +397,6 @@ def _old_fingerprint(job: Job, made: report.Report | None) -> dict[str, Any]:
 
 def _refuse_taken(job: Job) -> None:
     """Raise GridError before anything starts if `open_run` would refuse the folder of the run."""
-    if job.folder.exists() and not job.folder.is_dir():
-        raise GridError(f"{job.folder} is a file; the run {job.name} needs a folder of this name")
     try:
         report.refuse_foreign(job.folder)
     except report.RunError as error:
@@ -395,8 +414,7 @@ def expected_seconds(steps: Mapping[str, Step], measured: Mapping[str, float]) -
     runs that were finished after the plan was made."""
     known: dict[str, list[float]] = {}
     for name, step in steps.items():
-        seconds = measured.get(name, step.seconds)
-        if seconds is not None:
+        if (seconds := measured.get(name, step.seconds)) is not None:
             for key in (f"task {step.job.task.name}", str(step.job.task.notebook.path)):
                 known.setdefault(key, []).append(seconds / step.job.task.resources.minutes)
     expected = {}

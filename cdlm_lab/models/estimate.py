@@ -110,9 +110,7 @@ def estimate(
 def _linear_flops(config: LongformerConfig, length: int, global_tokens: float) -> float:
     """Floating-point operations of the linear layers in one layer's forward pass, for one example."""
     width = config.hidden_size
-    projected = 4 * length - global_tokens
-    if global_tokens:
-        projected += 2 * length + global_tokens
+    projected = (6 if global_tokens else 4) * length
     return 2.0 * width * width * projected + 4.0 * width * config.intermediate_size * length
 
 

@@ -96,8 +96,7 @@ def test_so_many_weights_are_dropped_and_no_two_masks_are_alike(dtype: torch.dty
     assert (first == 0).double().mean().item() == pytest.approx(dropout, abs=5 * deviation)
     both = ((first == 0) & (second == 0)).double().mean().item()
     assert both == pytest.approx(dropout**2, abs=5 * dropout / first.numel() ** 0.5)
-    again = sparse._KeptWeights(dropout, seed=3)
-    assert torch.equal(again.next(shape) == 0, first == 0)
+    assert torch.equal(sparse._KeptWeights(dropout, seed=3).next(shape) == 0, first == 0)
 
 
 @pytest.mark.parametrize("attend", [sparse._attend, sparse._by_sdpa], ids=["CPU", "elsewhere"])

@@ -84,6 +84,9 @@ def test_what_changed_is_run_again_and_the_old_run_is_kept(tmp_path: Path):
         "reader": {"parameters": {"reads": "{plain}"}},
         "other": {"needs": {"corpus": "corpus"}},
     }
+    body = tiny_grid.BODY.replace("seed=seed)", "seed=seed, compare_with=compare_with)")
+    parameters = f'{tiny_grid.PARAMETERS}\ncompare_with = ""'
+    write_notebook(tmp_path / "tiny.ipynb", parameters=parameters, body=body)
     write_grid(tmp_path, tasks)
     assert run_grid(tmp_path)[0] == 0
     tasks["plain"]["parameters"]["rate"] = 1.0
@@ -98,6 +101,13 @@ def test_what_changed_is_run_again_and_the_old_run_is_kept(tmp_path: Path):
     assert [name.partition(".old-")[0] for name in old] == ["plain", "reader"]
     assert [value(tmp_path, name) for name in old] == [0.5, 1.5]
     assert report(tmp_path, old[0])["parameters"]["rate"] == 0.25
+    tasks["other"]["parameters"] = {"compare_with": "{plain}"}
+    write_grid(tmp_path, tasks)
+    code, printed = run_grid(tmp_path)
+    assert code == 0, printed
+    assert 'other: will go on: parameter compare_with "" -> "runs/plain"; it reads plain now' in printed
+    assert "resumed" in (tmp_path / "runs" / "other" / "run.log").read_text()
+    assert report(tmp_path, "other")["parameters"]["compare_with"] == "runs/plain"
 
 
 @pytest.mark.slow
@@ -245,12 +255,12 @@ def test_a_run_of_a_grid_says_by_which_it_is_repeated(here: Path):
     assert words[1] == "tiny.ipynb"
     assert yaml.safe_load(words[4]) == plan_of(path)["a"].job.effective
     stamp = json.loads(Path("runs/a/.grid.json").read_text())
-    for began_with, other in (
-        (stamp["fingerprint"], False),
-        (stamp["fingerprint"] | {"notebook": "0"}, True),
-    ):
-        Path("runs/a/.grid.json").write_text(json.dumps(stamp | {"began_with": began_with}))
-        assert ("went on with other code than it began with" in run_card("runs/a")) is other
+    for other in ({}, {"notebook": "0"}):
+        began = {"began_with": stamp["fingerprint"] | other}
+        Path("runs/a/.grid.json").write_text(json.dumps(stamp | began))
+        assert ("what has changed since it began: the notebook's code changed" in run_card("runs/a")) is bool(
+            other
+        )
     Path("runs/a/report.json").unlink()
     assert "cdlm-lab run grid.yaml --only a" in run_card("runs/a"), "it was interrupted, and goes on"
     Path("runs/a").rename("runs/a.old-1")

@@ -127,11 +127,43 @@ def test_a_run_made_by_hand_is_taken_if_its_parameters_agree(grid: Path):
     assert changed(grid, "c")["c"] == ("again", 'parameter attention_dropout "checkpoint" -> 0.0')
 
 
+def test_a_run_that_is_only_compared_with_others_goes_on(grid: Path):
+    write_notebook(grid.parent / "tiny.ipynb", parameters=f'{PARAMETERS}\ncompare_with = ""')
+    Path("runs").rename("old")
+    pretend(plan_of(grid))
+    compares = {"parameters": {"compare_with": "{a}"}}
+    goes_on = ("goes on", 'parameter compare_with "" -> "runs/a"', "it reads a now")
+    assert changed(grid, "c", **compares) == {"c": goes_on}
+    assert to_do(grid, rerun=("c",))["c"] == ("again", "--rerun asks for it", *goes_on[1:])
+    assert changed(grid, "c", parameters={"compare_with": "{a}", "name": "{a}"})["c"][0] == "again"
+    assert changed(grid, "c", parameters={"compare_with": "{a}", "rate": 1})["c"][0] == "again"
+    Path("runs/a").rename("runs/elsewhere")
+    assert changed(grid, "c", **compares)["c"] == (*goes_on, B_WAITS[1])
+    Path("runs/elsewhere").rename("runs/a")
+    stamp = plan_of(grid)["c"].fingerprint
+    rewrite("c/.grid.json", fingerprint=stamp)
+    assert to_do(grid) == {"c": goes_on[:2]}, "it was killed before its report was written"
+    rewrite("c/report.json", parameters=stamp["parameters"])
+    assert to_do(grid) == {}
+    assert changed(grid, "c")["c"][0] == "again", "what is compared with nothing was never compared"
+
+
 def test_an_interrupted_run_goes_on_also_with_other_code_and_says_so(grid: Path):
     interrupt("a")
     assert to_do(grid) == {"a": ("goes on",), "b": B_WAITS}
     write_notebook(grid.parent / "tiny.ipynb", body=BODY + "\nx = 1")
     assert to_do(grid)["a"] == ("goes on", "the notebook's code changed")
+
+
+def test_a_run_that_only_shows_others_goes_on(grid: Path):
+    write_notebook(grid.parent / "tiny.ipynb", parameters=f'{PARAMETERS}\nshown_model = ""')
+    Path("runs").rename("old")
+    pretend(plan_of(grid))
+    goes_on = {"c": ("goes on", 'parameter shown_model "" -> "cdlm"')}
+    assert changed(grid, "c", parameters={"shown_model": "cdlm"}) == goes_on
+    interrupt("c")
+    assert to_do(grid) == goes_on
+    assert changed(grid, "c", parameters={"shown_model": "cdlm", "rate": 1})["c"][0] == "again"
 
 
 @pytest.mark.parametrize("by_hand", [False, True])

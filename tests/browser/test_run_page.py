@@ -40,8 +40,7 @@ def test_all_of_a_run_is_seen_and_nothing_else_runs(
     page.locator("[data-figure] .main-svg").first.wait_for()
     for fold in page.locator("summary").all():
         fold.click()
-    frame = page.frame_locator("iframe")
-    assert frame.locator("body").inner_text().startswith(HOSTILE)
+    assert page.frame_locator("iframe").locator("body").inner_text().startswith(HOSTILE)
     assert page.locator("svg path").count() > 10, "figure and curve"
     assert HOSTILE in page.locator(".gtitle").text_content()
     page.screenshot(path=pictures / f"run_page_{scheme}.png", full_page=True)

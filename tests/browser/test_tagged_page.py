@@ -32,8 +32,7 @@ def test_a_click_on_a_word_shows_its_occurrences_and_another_hides_them(
 ):
     file = tmp_path / "tagged.html"
     file.write_text(tagged_page([sentence(0), sentence(5)], title="Tagged"), encoding="utf-8")
-    watched = new_page(color_scheme=scheme, viewport={"width": width, "height": 700})
-    page = watched.page
+    page = new_page(color_scheme=scheme, viewport={"width": width, "height": 700}).page
     page.goto(file.as_uri())
     first, second = (page.locator(".cdlm-tagged").nth(place) for place in (0, 1))
     shown = first.locator("tr:visible")

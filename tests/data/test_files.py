@@ -60,16 +60,13 @@ def test_lines_are_read_one_at_a_time(write):
         next(lines)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        *((blank, f"1: file: {EMPTY}") for blank in (b"", b"\n \t\n", b"\xef\xbb\xbf")),
-        (b"ab\ncd\0ef\n", "2: byte 5: a NUL byte, so this is a binary file; save it as plain UTF-8 text "
-         "(files in UTF-16 look like this too)"),
-        (b"ab\ncaf\xe9\n", "2: byte 6: 0xe9 is not UTF-8; convert the file, for example: "
-         "iconv -f WINDOWS-1252 -t UTF-8 x.txt"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("content", "message"), [
+    *((blank, f"1: file: {EMPTY}") for blank in (b"", b"\n \t\n", b"\xef\xbb\xbf")),
+    (b"ab\ncd\0ef\n", "2: byte 5: a NUL byte, so this is a binary file; save it as plain UTF-8 text "
+     "(files in UTF-16 look like this too)"),
+    (b"ab\ncaf\xe9\n", "2: byte 6: 0xe9 is not UTF-8; convert the file, for example: "
+     "iconv -f WINDOWS-1252 -t UTF-8 x.txt"),
+])  # fmt: skip
 def test_contents_that_are_no_text(write, refused, content, message):
     path = write("x.txt", content)
     with refused(path, message):
@@ -239,37 +236,34 @@ def test_lines_that_no_parser_takes(write, line):
         list(read_json_lines(path))
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ("{}", 'a: missing; add "a" to the record'),
-        ('{"a": 1}', "a: a number where a text belongs; put it in quotes"),
-        ('{"a": 1.5}', "a: a number where a text belongs; put it in quotes"),
-        ('{"a": true}', "a: true or false where a text belongs; put it in quotes"),
-        ('{"a": {}}', "a: an object where a text belongs; put it in quotes"),
-        ('{"a": null}', "a: null where a text belongs; put it in quotes"),
-        ('{"a": "xy\\ud800"}', "a: half a surrogate pair at character 2; remove the lone \\ud... escape"),
-        ('{"a": "", "filled": " "}', "filled: it is empty; fill it in, or delete the record"),
-        ('{"a": "", "name": true}', "name: true or false where a text belongs; put it in quotes"),
-        ('{"a": "", "flag": 1}', "flag: a number where true or false belongs; write it without quotes"),
-        ('{"a": "", "many": "b"}', "many: a text where a list belongs; write it as [...]"),
-        ('{"a": "", "many": []}', "many: an empty list; add what is missing, or delete the record"),
-        ('{"a": "", "many": ["b", 1]}', "many[1]: a number where a text belongs; put it in quotes"),
-        ('{"a": "", "pair": ["b"]}',
-         "pair: a list of 1, too short; add what is missing, or delete the record"),
-        ('{"a": "", "pair": ["b", 1, 2]}', "pair: a list of 3, too long; take out what is too much"),
-        ('{"a": "", "pair": ["b", 1.0]}', "pair[1]: a number where a whole number belongs; write it as 3"),
-        ('{"a": "", "pair": "b"}', "pair: a text where a list belongs; write it as [...]"),
-        ('{"a": "", "parts": {}}', "parts: an object where a list belongs; write it as [...]"),
-        ('{"a": "", "parts": [3]}',
-         'parts[0]: a number where an object belongs; write each as {"text": "..."}'),
-        ('{"a": "", "parts": [{}]}', 'parts[0].text: missing; add "text" to the record'),
-        ('{"a": "", "parts": [{"text": 1}]}',
-         "parts[0].text: a number where a text belongs; put it in quotes"),
-        ('{"a": "", "choice": "z"}', "choice: 'z' is unknown; write x or y"),
-        ('{"a": "", "told": 3}', "told: 3 is unknown; write x or y, or leave it out"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("fields", "message"), [
+    ("{}", 'a: missing; add "a" to the record'),
+    ('{"a": 1}', "a: a number where a text belongs; put it in quotes"),
+    ('{"a": 1.5}', "a: a number where a text belongs; put it in quotes"),
+    ('{"a": true}', "a: true or false where a text belongs; put it in quotes"),
+    ('{"a": {}}', "a: an object where a text belongs; put it in quotes"),
+    ('{"a": null}', "a: null where a text belongs; put it in quotes"),
+    ('{"a": "xy\\ud800"}', "a: half a surrogate pair at character 2; remove the lone \\ud... escape"),
+    ('{"a": "", "filled": " "}', "filled: it is empty; fill it in, or delete the record"),
+    ('{"a": "", "name": true}', "name: true or false where a text belongs; put it in quotes"),
+    ('{"a": "", "flag": 1}', "flag: a number where true or false belongs; write it without quotes"),
+    ('{"a": "", "many": "b"}', "many: a text where a list belongs; write it as [...]"),
+    ('{"a": "", "many": []}', "many: an empty list; add what is missing, or delete the record"),
+    ('{"a": "", "many": ["b", 1]}', "many[1]: a number where a text belongs; put it in quotes"),
+    ('{"a": "", "pair": ["b"]}',
+     "pair: a list of 1, too short; add what is missing, or delete the record"),
+    ('{"a": "", "pair": ["b", 1, 2]}', "pair: a list of 3, too long; take out what is too much"),
+    ('{"a": "", "pair": ["b", 1.0]}', "pair[1]: a number where a whole number belongs; write it as 3"),
+    ('{"a": "", "pair": "b"}', "pair: a text where a list belongs; write it as [...]"),
+    ('{"a": "", "parts": {}}', "parts: an object where a list belongs; write it as [...]"),
+    ('{"a": "", "parts": [3]}',
+     'parts[0]: a number where an object belongs; write each as {"text": "..."}'),
+    ('{"a": "", "parts": [{}]}', 'parts[0].text: missing; add "text" to the record'),
+    ('{"a": "", "parts": [{"text": 1}]}',
+     "parts[0].text: a number where a text belongs; put it in quotes"),
+    ('{"a": "", "choice": "z"}', "choice: 'z' is unknown; write x or y"),
+    ('{"a": "", "told": 3}', "told: 3 is unknown; write x or y, or leave it out"),
+])  # fmt: skip
 def test_fields_of_another_type(write, refused, fields, message):
     path = write("x.jsonl", fields)
     with refused(path, f"1: {message}"):
@@ -279,17 +273,14 @@ def test_fields_of_another_type(write, refused, fields, message):
 TWICE = "the key is given twice; keep one of the two"
 
 
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ('{"a": 1, "b": 2, "a": 1}', f"1: 'a': {TWICE}"),
-        ('[{"a": {"b": 1}, "b": 2},\n {"a": 1,\n\n "\\u0061": 2}]', f"4: 'a': {TWICE}"),
-        ('{"x": "{\\"b\\": 1}",\n "b": [{"c": 1}, {"c": 1}], "b":\n 2}', f"2: 'b': {TWICE}"),
-        ('{"": 0,\n"" : 1}', f"2: '': {TWICE}"),
-        ('{"\\ud83d\\ude00": 1,\n"\\ud83d": 2}',
-         "2: '\\ud83d': half a surrogate pair in the key; remove the lone \\ud... escape"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("source", "message"), [
+    ('{"a": 1, "b": 2, "a": 1}', f"1: 'a': {TWICE}"),
+    ('[{"a": {"b": 1}, "b": 2},\n {"a": 1,\n\n "\\u0061": 2}]', f"4: 'a': {TWICE}"),
+    ('{"x": "{\\"b\\": 1}",\n "b": [{"c": 1}, {"c": 1}], "b":\n 2}', f"2: 'b': {TWICE}"),
+    ('{"": 0,\n"" : 1}', f"2: '': {TWICE}"),
+    ('{"\\ud83d\\ude00": 1,\n"\\ud83d": 2}',
+     "2: '\\ud83d': half a surrogate pair in the key; remove the lone \\ud... escape"),
+])  # fmt: skip
 def test_a_key_given_twice_or_not_utf_8_is_refused(refused, source, message):
     """The last one would replace the others: documents would be lost unnoticed."""
     with refused("x.json", message):

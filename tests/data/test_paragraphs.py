@@ -29,8 +29,7 @@ AFTER_TITLE = ((0, len(TITLE)), (len(TITLE) + 1, len(TITLE) + 1 + len(ONE)))
     ("Short.\n\nBy our editor.", {}, ()),
     ("", {}, ()),
     # sentences of the source are kept
-    (GIVEN, {"sentences": SPANS},
-     (("Mill of St. Ives. Burnt.", "No one was hurt in the fire."), (MILLER,))),
+    (GIVEN, {"sentences": SPANS}, (("Mill of St. Ives. Burnt.", "No one was hurt in the fire."), (MILLER,))),
     (GIVEN, {"sentences": SPANS[2:]}, ((MILLER,),)),
     # a first line that is the title is no paragraph; only the first, and only all of it
     (f"{TITLE}\n{ONE}", {"title": TITLE}, ((ONE,),)),

@@ -192,8 +192,7 @@ def test_what_chooses_the_best_epoch(finished: Finished) -> None:
     """F1 on dev, with the scores' reading of spans, of the model at that epoch; or the loss on dev."""
     run, predictions = finished
     training = run.trainings[0]
-    by_loss = replace(run, settings=replace(run.settings, select_by="loss"))
-    assert by_loss.job(training).judge is None
+    assert replace(run, settings=replace(run.settings, select_by="loss")).job(training).judge is None
     judge, model = run.job(training).judge, run.load(training).model
     gold = predictions[training.key]["dev"].gold()
     for tag in ("O", "B-NUM"):  # that every word gets

@@ -398,8 +398,7 @@ def test_what_a_person_reads_before_the_start(finished: Finished):
     assert "seeds" not in dict(cost_facts(alone))["claim only"]
     # a label that training never has, and a set without labels
     some = tuple(claim for claim in run.claims["train"] if claim.label != "not enough info")
-    lacking = replace(run, claims={**run.claims, "train": some})
-    facts = dict(claim_facts(lacking))
+    facts = dict(claim_facts(replace(run, claims={**run.claims, "train": some})))
     assert facts["never learned"] == "no training claim is not enough info: such claims are lost"
     assert "(8 supported, 8 refuted, 0 not enough info)" in facts["train"]
     unknown = tuple(replace(claim, label=None) for claim in run.claims["test"])

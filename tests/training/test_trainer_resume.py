@@ -242,8 +242,7 @@ def test_a_best_checkpoint_that_was_damaged_meanwhile_is_not_taken(tmp_path: Pat
 
 def test_earlier_records_are_passed_on_again(stopped: Path):
     seen: list[dict[str, Any]] = []
-    result = run(stopped, on_log=seen.append, **SETTINGS)
-    assert seen == list(result.history)
+    assert list(run(stopped, on_log=seen.append, **SETTINGS).history) == seen
     assert [record["step"] for record in seen] == [1, 4, 5, 8, 10]
     assert [record["seconds"] for record in seen] == sorted(record["seconds"] for record in seen)
 

@@ -69,8 +69,7 @@ def errors_html():
 def packed_html():
     losses = [packed.DocumentLoss(title=HOSTILE, cut=1, reason=HOSTILE)]
     more = {"document": np.zeros(3, int), "documents": losses, "title": HOSTILE, "memory_bytes": 1e9}
-    preview = packed.PackedPreview(**TOKENS, **more)
-    return preview._repr_html_()
+    return packed.PackedPreview(**TOKENS, **more)._repr_html_()
 
 
 def paragraph_html():

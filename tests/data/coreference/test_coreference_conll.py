@@ -141,29 +141,26 @@ CANNOT = "CoNLL cannot say so"
 ONCE = "two documents of one id, or none at all; give each topic once"
 
 
-@pytest.mark.parametrize(
-    ("documents", "clusters", "message"),
-    [
-        ([document((0, 2, "c"), (1, 3, "c"))], None,
-         f"mention a:0 of document a and a:1 of cluster c cross each other; {CANNOT}"),
-        ([document((1, 3, "c"), (0, 2, "c"))], None,
-         f"mention a:1 of document a and a:0 of cluster c cross each other; {CANNOT}"),
-        ([document((0, 5, "c"), (0, 1, "c"), (0, 1, "c"))], None,
-         f"mention a:1 of document a and a:2 of cluster c stand in the same place; {CANNOT}"),
-        ([document(name="b")], {"c": [MENTION]},
-         "mention a:0 of document a: the topics to be written have no such document"),
-        ([document()], {"c": [MENTION], "d": [MENTION]},
-         "mention a:0 of document a is in the clusters c and d"),
-        ([SHORT], {"c": [MENTION]},
-         "mention a:0 of document a: its tokens (1, 4) lie outside: the document has 1"),
-        ([document(tokens=("a\tb", *WORDS[1:]))], {}, f"token 0 of document a 'a\\tb' {BROKEN}"),
-        ([document(tokens=(*WORDS[:6], "a\nb"))], {}, f"token 6 of document a 'a\\nb' {BROKEN}"),
-        ([document(name="#a")], {}, f"document '#a' {BROKEN}"),
-        ([document(name="a\rb")], {}, f"document 'a\\rb' {BROKEN}"),
-        ([document(topic="3\n6")], {}, f"sub-topic '3\\n6_ecb' {BROKEN}"),
-        ([], {}, ONCE),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("documents", "clusters", "message"), [
+    ([document((0, 2, "c"), (1, 3, "c"))], None,
+     f"mention a:0 of document a and a:1 of cluster c cross each other; {CANNOT}"),
+    ([document((1, 3, "c"), (0, 2, "c"))], None,
+     f"mention a:1 of document a and a:0 of cluster c cross each other; {CANNOT}"),
+    ([document((0, 5, "c"), (0, 1, "c"), (0, 1, "c"))], None,
+     f"mention a:1 of document a and a:2 of cluster c stand in the same place; {CANNOT}"),
+    ([document(name="b")], {"c": [MENTION]},
+     "mention a:0 of document a: the topics to be written have no such document"),
+    ([document()], {"c": [MENTION], "d": [MENTION]},
+     "mention a:0 of document a is in the clusters c and d"),
+    ([SHORT], {"c": [MENTION]},
+     "mention a:0 of document a: its tokens (1, 4) lie outside: the document has 1"),
+    ([document(tokens=("a\tb", *WORDS[1:]))], {}, f"token 0 of document a 'a\\tb' {BROKEN}"),
+    ([document(tokens=(*WORDS[:6], "a\nb"))], {}, f"token 6 of document a 'a\\nb' {BROKEN}"),
+    ([document(name="#a")], {}, f"document '#a' {BROKEN}"),
+    ([document(name="a\rb")], {}, f"document 'a\\rb' {BROKEN}"),
+    ([document(topic="3\n6")], {}, f"sub-topic '3\\n6_ecb' {BROKEN}"),
+    ([], {}, ONCE),
+])  # fmt: skip
 def test_what_cannot_be_written(tmp_path, documents, clusters, message):
     made = topics(*documents)
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
@@ -200,50 +197,47 @@ def eight(topic: int, name: str, *sentences: str) -> str:
     return rows(name, *sentences, form=EIGHT.replace("{topic}", str(topic))).replace("\n\n", "\n")
 
 
-@pytest.mark.parametrize(
-    ("text", "documents", "clusters", "counted"),
-    [
-        # CoNLL-2012: parts are documents of their own, and chains end with the document
-        ("".join(f"#begin document (bc/x/01); part 00{n}\n{PARTS}\n#end document\n" for n in (0, 1)),
-         {f"bc/x/01{n}": ("bc/x/01" + n, "bc/x/01" + n, ((0, 4), (4, 6))) for n in ("", "/1")},
-         {f"bc/x/01{n}:{chain}": {(f"bc/x/01{n}", *span) for span in spans} for n in ("", "/1")
-          for chain, spans in {"0": [(0, 1), (4, 6)], "3": [(2, 3), (4, 5)], "12": [(2, 4)]}.items()}, {}),
-        # two columns: no words
-        ("#begin document (all); part 000\nall\t(1)\nall\t_\n\nall\t(2\nall\t2)\n#end document",
-         {"all": ("train", "train", ((0, 2), (2, 4)))},
-         {"train:1": {("all", 0, 1)}, "train:2": {("all", 2, 4)}}, {}),
-        # eight columns of another sort
-        ("#begin document x\nd 0 0 Fire NN - A (1)\nd 0 1 rages VB - B -\n#end document",
-         {"d": ("x", "x", ((0, 2),))}, {"x:1": {("d", 0, 1)}}, {}),
-        # a whole corpus in one section, and a splitter of sentences that broke a mention
-        ("#begin document test_entities\n" + eight(0, "0_news_1", "A virus/(7) (/(8", "a/8) flu/(7)")
-         + eight(0, "0_science_2", "It/(7) spread", "far") + eight(1, "1_news_3", "Rain/(7)"),
-         {"0_news_1": ("0", "0_0", ((0, 5),)), "0_science_2": ("0", "0_0", ((0, 2), (2, 3))),
-          "1_news_3": ("1", "1_0", ((0, 1),))},
-         {"test_entities:7":
-          {("0_news_1", 1, 2), ("0_news_1", 4, 5), ("0_science_2", 0, 1), ("1_news_3", 0, 1)},
-          "test_entities:8": {("0_news_1", 2, 4)}}, {JOINED: 1, "section without #end document": 1}),
-        # as NewsWCL50 and MEANTIME: a section for each document, the topic in its name, chains with dashes
-        # that go through the topic, a blank behind the bar, a tab at the end of the line
-        ("".join(section(name, rows(name, one).replace("|_", "| ").replace("\n", "\t\n")) for name, one in (
-            ("0/-/0_L", "Mr./(0_PRK-M_A-I|_(0_T_AC Kim/0_PRK-M_A-I) left/0_T_AC)"),
-            ("0/-/0_R", "He/(0_PRK-M_A-I)"), ("1/-/1_L", "She/(0_PRK-M_A-I)"))),
-         {"0/-/0_L": ("0", "0/-", ((0, 3),)), "0/-/0_R": ("0", "0/-", ((0, 1),)),
-          "1/-/1_L": ("1", "1/-", ((0, 1),))},
-         {"0:0_PRK-M_A-I": {("0/-/0_L", 0, 2), ("0/-/0_R", 0, 1)}, "0:0_T_AC": {("0/-/0_L", 0, 3)},
-          "1:0_PRK-M_A-I": {("1/-/1_L", 0, 1)}}, {}),
-        # no sections: one document, named as the file
-        (rows("d1", "It/(1)", "She/(1)"), {"d1": ("given", "given", ((0, 1), (1, 2)))},
-         {"given:1": {("d1", 0, 1), ("d1", 1, 2)}}, {UNMARKED: 1}),
-        # names up to the first "_" are topics if they put documents together, else all are of one
-        ("".join(section(name, rows(name, "It/(1)")) for name in ("36_a", "36_b", "37_c")),
-         {name: (name[:2], name[:2], ((0, 1),)) for name in ("36_a", "36_b", "37_c")},
-         {"36:1": {("36_a", 0, 1), ("36_b", 0, 1)}, "37:1": {("37_c", 0, 1)}}, {}),
-        ("".join(section(name, rows(name, "It/(1)")) for name in ("one", "two_x")),
-         dict.fromkeys(("one", "two_x"), ("train", "train", ((0, 1),))),
-         {"train:1": {("one", 0, 1), ("two_x", 0, 1)}}, {}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "documents", "clusters", "counted"), [
+    # CoNLL-2012: parts are documents of their own, and chains end with the document
+    ("".join(f"#begin document (bc/x/01); part 00{n}\n{PARTS}\n#end document\n" for n in (0, 1)),
+     {f"bc/x/01{n}": ("bc/x/01" + n, "bc/x/01" + n, ((0, 4), (4, 6))) for n in ("", "/1")},
+     {f"bc/x/01{n}:{chain}": {(f"bc/x/01{n}", *span) for span in spans} for n in ("", "/1")
+      for chain, spans in {"0": [(0, 1), (4, 6)], "3": [(2, 3), (4, 5)], "12": [(2, 4)]}.items()}, {}),
+    # two columns: no words
+    ("#begin document (all); part 000\nall\t(1)\nall\t_\n\nall\t(2\nall\t2)\n#end document",
+     {"all": ("train", "train", ((0, 2), (2, 4)))},
+     {"train:1": {("all", 0, 1)}, "train:2": {("all", 2, 4)}}, {}),
+    # eight columns of another sort
+    ("#begin document x\nd 0 0 Fire NN - A (1)\nd 0 1 rages VB - B -\n#end document",
+     {"d": ("x", "x", ((0, 2),))}, {"x:1": {("d", 0, 1)}}, {}),
+    # a whole corpus in one section, and a splitter of sentences that broke a mention
+    ("#begin document test_entities\n" + eight(0, "0_news_1", "A virus/(7) (/(8", "a/8) flu/(7)")
+     + eight(0, "0_science_2", "It/(7) spread", "far") + eight(1, "1_news_3", "Rain/(7)"),
+     {"0_news_1": ("0", "0_0", ((0, 5),)), "0_science_2": ("0", "0_0", ((0, 2), (2, 3))),
+      "1_news_3": ("1", "1_0", ((0, 1),))},
+     {"test_entities:7":
+      {("0_news_1", 1, 2), ("0_news_1", 4, 5), ("0_science_2", 0, 1), ("1_news_3", 0, 1)},
+      "test_entities:8": {("0_news_1", 2, 4)}}, {JOINED: 1, "section without #end document": 1}),
+    # as NewsWCL50 and MEANTIME: a section for each document, the topic in its name, chains with dashes
+    # that go through the topic, a blank behind the bar, a tab at the end of the line
+    ("".join(section(name, rows(name, one).replace("|_", "| ").replace("\n", "\t\n")) for name, one in (
+        ("0/-/0_L", "Mr./(0_PRK-M_A-I|_(0_T_AC Kim/0_PRK-M_A-I) left/0_T_AC)"),
+        ("0/-/0_R", "He/(0_PRK-M_A-I)"), ("1/-/1_L", "She/(0_PRK-M_A-I)"))),
+     {"0/-/0_L": ("0", "0/-", ((0, 3),)), "0/-/0_R": ("0", "0/-", ((0, 1),)),
+      "1/-/1_L": ("1", "1/-", ((0, 1),))},
+     {"0:0_PRK-M_A-I": {("0/-/0_L", 0, 2), ("0/-/0_R", 0, 1)}, "0:0_T_AC": {("0/-/0_L", 0, 3)},
+      "1:0_PRK-M_A-I": {("1/-/1_L", 0, 1)}}, {}),
+    # no sections: one document, named as the file
+    (rows("d1", "It/(1)", "She/(1)"), {"d1": ("given", "given", ((0, 1), (1, 2)))},
+     {"given:1": {("d1", 0, 1), ("d1", 1, 2)}}, {UNMARKED: 1}),
+    # names up to the first "_" are topics if they put documents together, else all are of one
+    ("".join(section(name, rows(name, "It/(1)")) for name in ("36_a", "36_b", "37_c")),
+     {name: (name[:2], name[:2], ((0, 1),)) for name in ("36_a", "36_b", "37_c")},
+     {"36:1": {("36_a", 0, 1), ("36_b", 0, 1)}, "37:1": {("37_c", 0, 1)}}, {}),
+    ("".join(section(name, rows(name, "It/(1)")) for name in ("one", "two_x")),
+     dict.fromkeys(("one", "two_x"), ("train", "train", ((0, 1),))),
+     {"train:1": {("one", 0, 1), ("two_x", 0, 1)}}, {}),
+])  # fmt: skip
 def test_files_of_other_makers(write, text, documents, clusters, counted):
     corpus, passed_over = of_corpus(write("given.conll", text))
     assert {
@@ -321,17 +315,14 @@ TWICE = "document: a comes a second time; keep the lines of a document together"
 NONE = 'write them in the last column, as (1), (1 and 1); "-" is none'
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("John B-PER\nsmiled O\n\n",
-         f"1: file: no mention in 2 documents ({UNMARKED} at {{path}}:1); {NONE}"),
-        ("#begin document x\nx\t-\n#end document", f"1: file: no mention in 1 documents; {NONE}"),
-        ("#begin document\n", "1: #begin: a document without a name; write #begin document (name); part 000"),
-        (BEGIN + "a\t-\nb\t-\na\t-\n" + END, f"4: {TWICE}"),
-        (BEGIN + "a\t-\n" + END + BEGIN + "a\t-\n" + END, f"5: {TWICE}"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "message"), [
+    ("John B-PER\nsmiled O\n\n",
+     f"1: file: no mention in 2 documents ({UNMARKED} at {{path}}:1); {NONE}"),
+    ("#begin document x\nx\t-\n#end document", f"1: file: no mention in 1 documents; {NONE}"),
+    ("#begin document\n", "1: #begin: a document without a name; write #begin document (name); part 000"),
+    (BEGIN + "a\t-\nb\t-\na\t-\n" + END, f"4: {TWICE}"),
+    (BEGIN + "a\t-\n" + END + BEGIN + "a\t-\n" + END, f"5: {TWICE}"),
+])  # fmt: skip
 def test_files_that_are_refused(write, refused, text, message):
     path = write("given.conll", text)
     with refused(path, message.format(path=path)):

@@ -92,36 +92,33 @@ SENTENCE = "name tokens of one sentence"
 BY_ID = "name tokens of the document by their id"
 
 
-@pytest.mark.parametrize(
-    ("events", "message"),
-    [
-        ("{}", "1: file: an object where a list belongs; write it as [{...}, ...]"),
-        ("[\n\n  {}]", '3: [0].doc_id: missing; add "doc_id" to the record'),
-        (changed(1, doc_id=7), "19: [1].doc_id: a number where a text belongs; put it in quotes"),
-        (changed(1, doc_id="36_9ecb.xml"),
-         "19: [1].doc_id: there is no document 36_9ecb; name one of the documents of the split"),
-        (changed(1, m_id=[]), '19: [1].m_id: a list where a text belongs; write it as "m_id": 7'),
-        (changed(1, cluster_id="x\ud83d"), f"19: [1].cluster_id: {LONE}"),
-        (changed(1, cluster_id=""), "19: [1].cluster_id: it is empty; fill it in"),
-        (changed(1, cluster_id=...), '19: [1].cluster_id: missing; add "cluster_id" to the record'),
-        (changed(1, cluster_id=None),
-         '19: [1].cluster_id: null where a text belongs; write it as "cluster_id": 7'),
-        (changed(1, tokens_ids=...), f"19: [1].tokens_ids: no tokens; {SENTENCE}"),
-        (changed(1, tokens_ids=[]), f"19: [1].tokens_ids: no tokens; {SENTENCE}"),
-        (changed(1, tokens_ids=6), "19: [1].tokens_ids: a number where a list belongs; write it as [...]"),
-        (changed(1, tokens_ids=[6, -1]),
-         "19: [1].tokens_ids[1]: -1 is not a whole number from 0; write it as 3"),
-        (changed(1, tokens_ids=[99]),
-         f"19: [1].tokens_ids[0]: the document 36_1ecb has no token 99 with text; {BY_ID}"),
-        (changed(1, tokens_ids=[4, 5]),
-         f"19: [1].tokens_ids[1]: the document 36_1ecb has no token 5 with text; {BY_ID}"),
-        (changed(1, tokens_ids=[1, 7]), f"19: [1].tokens_ids: tokens of three sentences or more; {SENTENCE}"),
-        (changed(1, topic=[]), '19: [1].topic: a list where a text belongs; write it as "topic": 7'),
-        ([*EVENTS, {**ENTITIES[0], "topic": "37"}],
-         "37: [3].topic: 37, but 36 in another mention of 36_1ecb; give all mentions of a document one "
-         "topic"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("events", "message"), [
+    ("{}", "1: file: an object where a list belongs; write it as [{...}, ...]"),
+    ("[\n\n  {}]", '3: [0].doc_id: missing; add "doc_id" to the record'),
+    (changed(1, doc_id=7), "19: [1].doc_id: a number where a text belongs; put it in quotes"),
+    (changed(1, doc_id="36_9ecb.xml"),
+     "19: [1].doc_id: there is no document 36_9ecb; name one of the documents of the split"),
+    (changed(1, m_id=[]), '19: [1].m_id: a list where a text belongs; write it as "m_id": 7'),
+    (changed(1, cluster_id="x\ud83d"), f"19: [1].cluster_id: {LONE}"),
+    (changed(1, cluster_id=""), "19: [1].cluster_id: it is empty; fill it in"),
+    (changed(1, cluster_id=...), '19: [1].cluster_id: missing; add "cluster_id" to the record'),
+    (changed(1, cluster_id=None),
+     '19: [1].cluster_id: null where a text belongs; write it as "cluster_id": 7'),
+    (changed(1, tokens_ids=...), f"19: [1].tokens_ids: no tokens; {SENTENCE}"),
+    (changed(1, tokens_ids=[]), f"19: [1].tokens_ids: no tokens; {SENTENCE}"),
+    (changed(1, tokens_ids=6), "19: [1].tokens_ids: a number where a list belongs; write it as [...]"),
+    (changed(1, tokens_ids=[6, -1]),
+     "19: [1].tokens_ids[1]: -1 is not a whole number from 0; write it as 3"),
+    (changed(1, tokens_ids=[99]),
+     f"19: [1].tokens_ids[0]: the document 36_1ecb has no token 99 with text; {BY_ID}"),
+    (changed(1, tokens_ids=[4, 5]),
+     f"19: [1].tokens_ids[1]: the document 36_1ecb has no token 5 with text; {BY_ID}"),
+    (changed(1, tokens_ids=[1, 7]), f"19: [1].tokens_ids: tokens of three sentences or more; {SENTENCE}"),
+    (changed(1, topic=[]), '19: [1].topic: a list where a text belongs; write it as "topic": 7'),
+    ([*EVENTS, {**ENTITIES[0], "topic": "37"}],
+     "37: [3].topic: 37, but 36 in another mention of 36_1ecb; give all mentions of a document one "
+     "topic"),
+])  # fmt: skip
 def test_malformed_mentions(split, refused, events, message):
     folder = split(events=events)
     with refused(folder / "dev_events.json", message):
@@ -131,30 +128,27 @@ def test_malformed_mentions(split, refused, events, message):
 ROW = 'write it as [sentence, token id, "text", true]'
 
 
-@pytest.mark.parametrize(
-    ("documents", "message"),
-    [
-        ("[]", "1: file: a list where an object belongs; write it as {document: [tokens]}"),
-        ("{}", "1: file: no documents; add some, or take the split out"),
-        ('{"a": [[0, 0, "x", true]],\n"b": 7}', "2: b: a number where a list belongs; write it as [...]"),
-        ('{\n"a": [[0, 0, "Fire", true]],\n"Müller": [[0, 0, 1, true]]}',
-         "3: Müller[0][2]: a number where a text belongs; put it in quotes"),
-        ('{\n"a": []}', "2: a: the document has no text; leave it out"),
-        ({"a": [[0, 1, " ", True]]}, "2: a: the document has no text; leave it out"),
-        ({"a": [[0, 1, "x"]]}, f"2: a[0]: a list of 3, too short; {ROW}"),
-        ({"a": ["x"]}, f"2: a[0]: a text where a list belongs; {ROW}"),
-        ({"a": [[0, 1, "x", 1]]},
-         "2: a[0][3]: a number where true or false belongs; write it without quotes"),
-        ({"a": [["x", 1, "x", True]]}, "2: a[0][0]: 'x' is not a whole number from 0; write it as 3"),
-        ({"a": [[0, True, "x", True]]}, "2: a[0][1]: True is not a whole number from 0; write it as 3"),
-        ({"a": [[0, 1, "x", True], [0, "1", "y", True]]},
-         "2: a[1]: a second token 1; number the tokens of a document apart"),
-        ({"a": [[4, 1, "x", True], [3, 2, "y", True]]},
-         "2: a[1]: sentence 3 after 4; put the tokens in order"),
-        ('{"a": [[0, 0, "x", true]],\n\n"a.xml": [[0, 0, "x", true]]}',
-         "3: a.xml: two documents of this name; name them apart, without .xml"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("documents", "message"), [
+    ("[]", "1: file: a list where an object belongs; write it as {document: [tokens]}"),
+    ("{}", "1: file: no documents; add some, or take the split out"),
+    ('{"a": [[0, 0, "x", true]],\n"b": 7}', "2: b: a number where a list belongs; write it as [...]"),
+    ('{\n"a": [[0, 0, "Fire", true]],\n"Müller": [[0, 0, 1, true]]}',
+     "3: Müller[0][2]: a number where a text belongs; put it in quotes"),
+    ('{\n"a": []}', "2: a: the document has no text; leave it out"),
+    ({"a": [[0, 1, " ", True]]}, "2: a: the document has no text; leave it out"),
+    ({"a": [[0, 1, "x"]]}, f"2: a[0]: a list of 3, too short; {ROW}"),
+    ({"a": ["x"]}, f"2: a[0]: a text where a list belongs; {ROW}"),
+    ({"a": [[0, 1, "x", 1]]},
+     "2: a[0][3]: a number where true or false belongs; write it without quotes"),
+    ({"a": [["x", 1, "x", True]]}, "2: a[0][0]: 'x' is not a whole number from 0; write it as 3"),
+    ({"a": [[0, True, "x", True]]}, "2: a[0][1]: True is not a whole number from 0; write it as 3"),
+    ({"a": [[0, 1, "x", True], [0, "1", "y", True]]},
+     "2: a[1]: a second token 1; number the tokens of a document apart"),
+    ({"a": [[4, 1, "x", True], [3, 2, "y", True]]},
+     "2: a[1]: sentence 3 after 4; put the tokens in order"),
+    ('{"a": [[0, 0, "x", true]],\n\n"a.xml": [[0, 0, "x", true]]}',
+     "3: a.xml: two documents of this name; name them apart, without .xml"),
+])  # fmt: skip
 def test_malformed_documents(split, refused, documents, message):
     folder = split(documents=documents)
     with refused(folder / "dev.json", message):

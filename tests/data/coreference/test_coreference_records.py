@@ -60,36 +60,33 @@ def topic(name: str, *documents: CoreferenceDocument) -> Topic:
     return Topic(id=name, documents=documents)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (partial(mention, "m", kind="EVENT"), f"{M}: kind is 'EVENT'; choose one of event, entity"),
-        (partial(mention, "m", cluster=""),
-         f"{M}: no cluster; give it one of its own if it corefers with no other"),
-        (partial(mention, "m", (2, 2)), f"{M}: (2, 2) is no span of tokens; write (first, last + 1)"),
-        (partial(mention, "m", (-1, 2)), f"{M}: (-1, 2) is no span of tokens; write (first, last + 1)"),
-        (partial(document, tokens=(), sentences=()), "document d has no text; leave it out"),
-        (partial(document, tokens=("Rain", "\t", ".", "It", "")),
-         "document d: token 1 is empty; leave it out"),
-        (partial(document, sentences=((0, 3), (4, 5))),
-         f"document d: sentence 1 is (4, 5) after 3 tokens; {GAPS}"),
-        (partial(document, sentences=((0, 3), (3, 3), (3, 5))),
-         f"document d: sentence 1 is (3, 3) after 3 tokens; {GAPS}"),
-        *((partial(document, sentences=((0, end),)),
-           f"document d: the sentences end at {end} of 5 tokens; sentences hold all of them")
-          for end in (3, 6)),
-        (partial(document, validated=(0, 2)),
-         f"document d: validated sentence 2 is not one of its 2; {ZERO}"),
-        (partial(document, mention("m"), mention("m", (1, 2))),
-         f"{M}: a second mention of this id; number them apart"),
-        (partial(topic, "t"), "topic t has no documents; leave it out"),
-        (partial(topic, "u", document()), "document d is of topic t, not of u"),
-        (partial(topic, "t", document(), document()), "topic t has two documents d; name them apart"),
-        (partial(topic, "t", document(mention("m")), OTHER),
-         "mention m of document e: document d has one of this id too"),
-        (partial(topic, "t", document(EVENT, ENTITY)), f"cluster c is of both kinds: {BOTH}"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("make", "message"), [
+    (partial(mention, "m", kind="EVENT"), f"{M}: kind is 'EVENT'; choose one of event, entity"),
+    (partial(mention, "m", cluster=""),
+     f"{M}: no cluster; give it one of its own if it corefers with no other"),
+    (partial(mention, "m", (2, 2)), f"{M}: (2, 2) is no span of tokens; write (first, last + 1)"),
+    (partial(mention, "m", (-1, 2)), f"{M}: (-1, 2) is no span of tokens; write (first, last + 1)"),
+    (partial(document, tokens=(), sentences=()), "document d has no text; leave it out"),
+    (partial(document, tokens=("Rain", "\t", ".", "It", "")),
+     "document d: token 1 is empty; leave it out"),
+    (partial(document, sentences=((0, 3), (4, 5))),
+     f"document d: sentence 1 is (4, 5) after 3 tokens; {GAPS}"),
+    (partial(document, sentences=((0, 3), (3, 3), (3, 5))),
+     f"document d: sentence 1 is (3, 3) after 3 tokens; {GAPS}"),
+    *((partial(document, sentences=((0, end),)),
+       f"document d: the sentences end at {end} of 5 tokens; sentences hold all of them")
+      for end in (3, 6)),
+    (partial(document, validated=(0, 2)),
+     f"document d: validated sentence 2 is not one of its 2; {ZERO}"),
+    (partial(document, mention("m"), mention("m", (1, 2))),
+     f"{M}: a second mention of this id; number them apart"),
+    (partial(topic, "t"), "topic t has no documents; leave it out"),
+    (partial(topic, "u", document()), "document d is of topic t, not of u"),
+    (partial(topic, "t", document(), document()), "topic t has two documents d; name them apart"),
+    (partial(topic, "t", document(mention("m")), OTHER),
+     "mention m of document e: document d has one of this id too"),
+    (partial(topic, "t", document(EVENT, ENTITY)), f"cluster c is of both kinds: {BOTH}"),
+])  # fmt: skip
 def test_records_that_cannot_be(make, message):
     with raises(message):
         make()

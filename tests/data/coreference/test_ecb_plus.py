@@ -134,22 +134,19 @@ HOLE = "copy the whole of the official release, or delete the line"
 COLUMNS = "Topic, File, Sentence Number, commas between"
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        (HEADER + "36,1ecb,1\n36,1ecb\n", "3: row: 2 columns instead of 3; write it as 36,1ecbplus,3"),
-        (HEADER + "x,1ecb,1\n", "2: Topic: 'x' is none; write it as 36"),
-        (HEADER + "46,1ecb,1\n", "2: Topic: 46 is not a topic of ECB+; the topics are 1 to 45"),
-        (HEADER + "36,1ecb.xml,1\n", "2: File: '1ecb.xml' is none; write it as 1ecbplus"),
-        (HEADER + "36,1ecb,-1\n", "2: Sentence Number: '-1' is none; write it as 3"),
-        (HEADER + "36,1ecb,\n", "2: Sentence Number: '' is none; write it as 3"),
-        (HEADER + "36,1ecb,1\n\n36,1ecb,3\n", f"4: Sentence Number: 36_1ecb has no sentence 3 {NO_TEXT}"),
-        (HEADER + "36,1ecbplus,0\n36,1ecb,1\n",
-         f"2: Sentence Number: 36_1ecbplus has no sentence 0 {NO_TEXT}"),
-        (HEADER + "36,1ecb,1\n36,9ecb,1\n", f"3: File: there is no 36/36_9ecb.xml; {HOLE}"),
-        ("36,1ecb,1\n", f"1: header: '36,1ecb,1' is not the header; begin with {COLUMNS}"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("rows", "message"), [
+    (HEADER + "36,1ecb,1\n36,1ecb\n", "3: row: 2 columns instead of 3; write it as 36,1ecbplus,3"),
+    (HEADER + "x,1ecb,1\n", "2: Topic: 'x' is none; write it as 36"),
+    (HEADER + "46,1ecb,1\n", "2: Topic: 46 is not a topic of ECB+; the topics are 1 to 45"),
+    (HEADER + "36,1ecb.xml,1\n", "2: File: '1ecb.xml' is none; write it as 1ecbplus"),
+    (HEADER + "36,1ecb,-1\n", "2: Sentence Number: '-1' is none; write it as 3"),
+    (HEADER + "36,1ecb,\n", "2: Sentence Number: '' is none; write it as 3"),
+    (HEADER + "36,1ecb,1\n\n36,1ecb,3\n", f"4: Sentence Number: 36_1ecb has no sentence 3 {NO_TEXT}"),
+    (HEADER + "36,1ecbplus,0\n36,1ecb,1\n",
+     f"2: Sentence Number: 36_1ecbplus has no sentence 0 {NO_TEXT}"),
+    (HEADER + "36,1ecb,1\n36,9ecb,1\n", f"3: File: there is no 36/36_9ecb.xml; {HOLE}"),
+    ("36,1ecb,1\n", f"1: header: '36,1ecb,1' is not the header; begin with {COLUMNS}"),
+])  # fmt: skip
 def test_malformed_list(corpus, write, refused, rows, message):
     with refused(write(CSV_NAME, rows), message):
         read(corpus)
@@ -190,45 +187,42 @@ NUMBER = 'write the number from 0, as in sentence="3"'
 TOKEN = 'sentence="1" number="0">noon'
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('<token_anchor t_id="8"/>', '<token_anchor t_id="99"/>',
-         f"16: token_anchor: {GIVEN} names the token '99', which is not there; {BY_T_ID}"),
-        ('<token_anchor t_id="6"/><token_anchor t_id="8"/>', "",
-         f"16: token_anchor: {GIVEN} has no tokens; {BY_T_ID}"),
-        ('<token_anchor t_id="8"/>', '<token_anchor t_id="4"/>',
-         f"16: token_anchor: {GIVEN} {TWO_PLACES}; {BY_T_ID}"),
-        ('<token_anchor t_id="8"/>', '<token_anchor t_id="12"/>',
-         f"16: token_anchor: {GIVEN} {TWO_PLACES}; {BY_T_ID}"),
-        ('m_id="2" >', 'm_id="1" >', '16: m_id: a second markable m_id="1"; number the markables of a file'),
-        ('<HUMAN_PART_PER m_id="3" >', "<HUMAN_PART_PER >",
-         "1: m_id: missing in a markable HUMAN_PART_PER; number the markables of a file"),
-        ('<target m_id="20" />', "", f'26: target: the relation r_id="30" has 0 targets; {ONE_TARGET}'),
-        ('<target m_id="20" />', '<target m_id="20" /><target m_id="21" />',
-         f'26: target: the relation r_id="30" has 2 targets; {ONE_TARGET}'),
-        ('<target m_id="20" />', '<target m_id="77" />',
-         f"26: m_id: the relation r_id=\"30\" names the markable '77', {NOT_THERE}"),
-        ('<source m_id="5" />', '<source m_id="78" />',
-         f"26: m_id: the relation r_id=\"30\" names the markable '78', {NOT_THERE}"),
-        ('<source m_id="4" />', '<source m_id="1" />',
-         '27: source: the mention m_id="1" is in two relations; leave it in one of them'),
-        ('instance_id="ACT7"', "",
-         '22: instance_id: missing in the markable m_id="20", the target of the relation r_id="30"; '
-         f"{RELEASE}"),
-        ('<token t_id="3"', '<token t_id="2"', '3: t_id: a second token t_id="2"; number the tokens from 1'),
-        ('<token t_id="3"', "<token", "1: t_id: missing in a token; number the tokens from 1"),
-        (TOKEN, 'sentence="0" number="0">noon',
-         '11: sentence: 0 of the token t_id="10" comes after 1; put the tokens in order'),
-        (TOKEN, 'number="0">noon', f'11: sentence: missing in the token t_id="10"; {NUMBER}'),
-        (TOKEN, 'sentence="-1">noon',
-         f"11: sentence: '-1' of the token t_id=\"10\" is not a number; {NUMBER}"),
-        ("</Relations>", "</Relation>",
-         f"28: column 3: not XML (mismatched tag: line 28, column 2); {RELEASE}"),
-        *((f"<{name}>.*</{name}>", "", f"1: {name}: there is no <{name}>; {RELEASE}")
-          for name in ("Markables", "Relations")),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ('<token_anchor t_id="8"/>', '<token_anchor t_id="99"/>',
+     f"16: token_anchor: {GIVEN} names the token '99', which is not there; {BY_T_ID}"),
+    ('<token_anchor t_id="6"/><token_anchor t_id="8"/>', "",
+     f"16: token_anchor: {GIVEN} has no tokens; {BY_T_ID}"),
+    ('<token_anchor t_id="8"/>', '<token_anchor t_id="4"/>',
+     f"16: token_anchor: {GIVEN} {TWO_PLACES}; {BY_T_ID}"),
+    ('<token_anchor t_id="8"/>', '<token_anchor t_id="12"/>',
+     f"16: token_anchor: {GIVEN} {TWO_PLACES}; {BY_T_ID}"),
+    ('m_id="2" >', 'm_id="1" >', '16: m_id: a second markable m_id="1"; number the markables of a file'),
+    ('<HUMAN_PART_PER m_id="3" >', "<HUMAN_PART_PER >",
+     "1: m_id: missing in a markable HUMAN_PART_PER; number the markables of a file"),
+    ('<target m_id="20" />', "", f'26: target: the relation r_id="30" has 0 targets; {ONE_TARGET}'),
+    ('<target m_id="20" />', '<target m_id="20" /><target m_id="21" />',
+     f'26: target: the relation r_id="30" has 2 targets; {ONE_TARGET}'),
+    ('<target m_id="20" />', '<target m_id="77" />',
+     f"26: m_id: the relation r_id=\"30\" names the markable '77', {NOT_THERE}"),
+    ('<source m_id="5" />', '<source m_id="78" />',
+     f"26: m_id: the relation r_id=\"30\" names the markable '78', {NOT_THERE}"),
+    ('<source m_id="4" />', '<source m_id="1" />',
+     '27: source: the mention m_id="1" is in two relations; leave it in one of them'),
+    ('instance_id="ACT7"', "",
+     '22: instance_id: missing in the markable m_id="20", the target of the relation r_id="30"; '
+     f"{RELEASE}"),
+    ('<token t_id="3"', '<token t_id="2"', '3: t_id: a second token t_id="2"; number the tokens from 1'),
+    ('<token t_id="3"', "<token", "1: t_id: missing in a token; number the tokens from 1"),
+    (TOKEN, 'sentence="0" number="0">noon',
+     '11: sentence: 0 of the token t_id="10" comes after 1; put the tokens in order'),
+    (TOKEN, 'number="0">noon', f'11: sentence: missing in the token t_id="10"; {NUMBER}'),
+    (TOKEN, 'sentence="-1">noon',
+     f"11: sentence: '-1' of the token t_id=\"10\" is not a number; {NUMBER}"),
+    ("</Relations>", "</Relation>",
+     f"28: column 3: not XML (mismatched tag: line 28, column 2); {RELEASE}"),
+    *((f"<{name}>.*</{name}>", "", f"1: {name}: there is no <{name}>; {RELEASE}")
+      for name in ("Markables", "Relations")),
+])  # fmt: skip
 def test_malformed_annotation(corpus, write, refused, old, new, message):
     changed = re.sub(old if ".*" in old else re.escape(old), new, PLAIN, count=1, flags=re.DOTALL)
     assert changed != PLAIN

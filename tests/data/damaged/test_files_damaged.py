@@ -167,8 +167,7 @@ def in_json(data: bytes, rng: Chance) -> bytes:
 
 def _changed_json(value: Any, rng: Chance) -> str:
     holder: Any = [value]
-    places = list(_places(holder))
-    inside, key = rng.choice(places)
+    inside, key = rng.choice(list(_places(holder)))
     what = rng.randrange(5)
     if what == 0:
         inside[key] = rng.choice(WRONG)

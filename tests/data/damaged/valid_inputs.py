@@ -67,8 +67,7 @@ def counting(read: Callable[[Path, PassedOver], object]) -> Read:
 
     def _read(folder: Path) -> tuple[object, int]:
         counted = PassedOver()
-        content = read(folder, counted)
-        return content, sum(count for count, _ in counted.counts.values())
+        return read(folder, counted), sum(count for count, _ in counted.counts.values())
 
     return _read
 

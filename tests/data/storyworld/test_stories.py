@@ -201,8 +201,7 @@ def test_articles():
 
 def test_what_is_exchanged_keeps_its_kind():
     world = build_world(Random(3), catalogue().events[0])
-    every = {*world.entities, *world.numbers}
-    other = exchanged(world, Random(0), among=every)
+    other = exchanged(world, Random(0), among={*world.entities, *world.numbers})
     assert exchanged(world, Random(0), among=()) == world
     invented = lambda one: sorted(word for e in one.entities.values() for word, new in e.name if new)  # noqa: E731
     assert invented(other) == invented(world)
