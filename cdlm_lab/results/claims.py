@@ -29,6 +29,7 @@ SURE = 0.05  # corrected p below which a difference counts as significant
 SCORERS = {  # runs of notebook 03 that other runs are compared with, and what they read
     "ecb_event_wide_longformer": "Longformer, sentences only",
     "ecb_event_sentences_cdlm": "CDLM, sentences only, window 32",
+    "ecb_event_five_rand": "Rand CDLM, sentences only",
     "ecb_event_sentences": "MiniLM, sentences only",
     "ecb_event_more_sentences": "MiniLM, sentences only",
     "coreference_sentences": "CDLM, sentences only",
@@ -118,16 +119,13 @@ def shipped_table(results: Path) -> tables.ScoreTable:
             ours, words = by_system[""], by_system[model["other"]]
             cells = [tables.number_cell(one, tables.PER_CENT) for one in (ours, words)]
             texts = [f"{cell.text} {cell.below}" for cell in cells]
-            measured, n = (f"MSPP IE_k: {texts[0]}", f"TF-IDF cosine: {texts[1]}"), f"{ours.n:,} examples"
+            scores, n = (f"MSPP IE_k: {texts[0]}", f"TF-IDF cosine: {texts[1]}"), f"{ours.n:,} examples"
         else:
             ours = _score(report, model, model["system"])
             other = _score(report, model, model["other"], split=model["other_split"])
-            measured = (
-                _named_score(report, ours),
-                _named_score(report, other) + _CONTROLS.get(other.split, ""),
-            )
+            scores = _named_score(report, ours), _named_score(report, other) + _CONTROLS.get(other.split, "")
             n = size_of(report, model["group"])[1].partition(" of ")[0]
-        texts = [model["model"], model["notebook"], model["measure"], *measured]
+        texts = [model["model"], model["notebook"], model["measure"], *scores]
         texts += [n, str(ours.seeds or 1), f"data/results/{model['file']}"]
         rows.append([tables.Cell(text=text) for text in texts])
     headings = [tables.Heading(name=name, is_text=name != "seeds") for name in names]

@@ -18,6 +18,7 @@ from cdlm_lab.report import RunError, read_report
 from cdlm_lab.results.claims import SCORERS, claims_table, shipped_table
 from cdlm_lab.results.reports import report_rows
 from cdlm_lab.widgets import score_tables, tables
+from cdlm_lab.widgets.html import VARIANT_NAMES
 from cdlm_lab.widgets.tables import (
     DEV,
     PER_CENT,
@@ -77,9 +78,9 @@ def _coreference(
 ) -> ScoreTable:
     """Table 2 of CDLM: our models, the baselines in the given order, and rows of the paper."""
     rows = {row.system: row for row in rows_of(results / folder / f"{name}.json")}
-    usual = f"MiniLM, {'whole documents' if name.endswith('documents') else 'sentences only'}"
-    own = {"coreference": "CDLM, whole documents", "event_wide_cdlm": "CDLM, sentences only"}.get(name, usual)
-    labels = {"this run": own} | SCORERS
+    encoder = "CDLM" if name.endswith(("_cdlm", "coreference")) else "MiniLM"
+    context = "whole documents" if name.endswith(("documents", "coreference")) else "sentences only"
+    labels = {"this run": f"{encoder}, {context}"} | SCORERS
     ours = [replace(rows[system], label=label) for system, label in labels.items() if system in rows]
     measures = score_tables.COREFERENCE_MEASURES.items()
     columns = [
@@ -91,13 +92,14 @@ def _coreference(
     return table_of([*ours, *(rows[system] for system in order), *papers], columns)
 
 
-def _of_paper(table: str, kind: str, labels: Mapping[str, str]) -> list[SystemRow]:
+def _of_paper(table: str, labels: Mapping[str, str], kind: str = "event") -> list[SystemRow]:
     named = {system: f"paper: {label}" for system, label in labels.items()}
     return tables.published_rows("cdlm", table, f"ECB+ {kind}", named)
 
 
-_DOCUMENTS = {"cdlm/documents": "CDLM, whole documents"}
+_WHOLE = {"cdlm/documents": "CDLM, whole documents"}
 _ABLATED = {"cdlm/sentences": "sentences only CDLM", "longformer/documents": "Longformer"}
+_FIVE_ENCODERS = {f"{variant}/documents": name for variant, name in VARIANT_NAMES.items()}
 
 
 def _scisumm_paper() -> Column:
@@ -222,14 +224,13 @@ RUN_TABLES: Mapping[str, Made] = {
     "ecb-events": partial(
         _coreference,
         name="event_sentences",
-        papers=[*_of_paper("3", "event", _ABLATED), *_of_paper("2", "event", _DOCUMENTS)],
+        papers=[*_of_paper("3", _ABLATED), *_of_paper("2", _WHOLE)],
     ),
     "ecb-events-longer": partial(_coreference, name="event_sentences_longer"),
     "ecb-events-cdlm": partial(_coreference, name="event_wide_cdlm"),
+    "ecb-events-five": partial(_coreference, name="event_five_cdlm", papers=_of_paper("3", _FIVE_ENCODERS)),
     "ecb-entities-longer": partial(_coreference, name="entity_sentences_longer"),
-    "ecb-entities": partial(
-        _coreference, name="entity_sentences", papers=_of_paper("2", "entity", _DOCUMENTS)
-    ),
+    "ecb-entities": partial(_coreference, name="entity_sentences", papers=_of_paper("2", _WHOLE, "entity")),
     "storyworld-coreference": partial(_coreference, folder="storyworld_tiny", name="coreference"),
     "ecb-event-documents": partial(_coreference, name="event_documents", order=_BASELINES[:1]),
     "ecb-event-all-documents": partial(_coreference, name="event_all_documents"),
