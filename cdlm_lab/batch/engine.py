@@ -362,8 +362,7 @@ def put_aside(steps: Mapping[str, Step]) -> list[tuple[Path, Path]]:
     for folder in (step.job.folder for step in steps.values() if step.state == AGAIN):
         name = f"{folder.name}{ASIDE}{stamp}"
         new = _free(folder.with_name(f"{name}-{n}" if n > 1 else name) for n in count(1))
-        folder.rename(new)
-        moved.append((folder, new))
+        moved.append((folder, folder.rename(new)))
     return moved
 
 
@@ -399,7 +398,6 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
         jobs[name] |= {"notebook": str(copy), "notebook_name": str(task.notebook.path)}
         jobs[name] |= {"parameters": str(parameters), "fingerprint": step.fingerprint}
         jobs[name] |= {**asdict(job.resources), "priority": chains[name]}
-    here = psutil.Process()
     values = {
         "folder": os.getcwd(),
         "grid": str(grid.path),
@@ -407,7 +405,7 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
         "states": f"{GRID_FOLDER}/{STATE_FOLDER}",
         "python": sys.executable,
         "jobs_file": str((folder / JOBS_FILE).resolve()),
-        "starter": [here.pid, here.create_time()] if place.local else None,
+        "starter": [os.getpid(), psutil.Process().create_time()] if place.local else None,
         "gpus": list(gpus) if place.local else None,
         "tasks": tasks,
         "jobs": jobs,

@@ -22,7 +22,7 @@ from typing import Any
 
 from cdlm_lab.batch.grid import Grid, Resources, Task
 from cdlm_lab.batch.marked_yaml import GridError
-from cdlm_lab.parameters import closest_name
+from cdlm_lab.parameters import EVALUATED_WITH, closest_name
 
 _BRACES = re.compile(r"\{(\{[A-Za-z]\w*(?::[^{}]*)?\})\}|\{([A-Za-z]\w*)(?::([^{}]*))?\}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
@@ -42,6 +42,7 @@ class Job:
     parameters: Mapping[str, Any]  # parameters set by the grid, references resolved, without `run_folder`
     needs: Mapping[str, str]  # name -> path or hub:NAME
     after: tuple[str, ...]  # names of the runs that it waits for
+    beside: frozenset[str]  # those of them that it is only compared with
 
     @property
     def effective(self) -> dict[str, Any]:
@@ -115,6 +116,7 @@ def _resolved(grid: Grid, name: str, task: Task, labels: Mapping[str, str]) -> J
     given = dict(task.parameters)
     for axis, label in labels.items():
         given |= task.axes[axis][label]
+    compared = {name: given.pop(name) for name in EVALUATED_WITH if name in given}
     parameters = {name: resolve(item.value, item.where) for name, item in given.items()}
     needs = {name: resolve(item.value, item.where) for name, item in task.needs.items()}
     for item in task.after:
@@ -122,6 +124,8 @@ def _resolved(grid: Grid, name: str, task: Task, labels: Mapping[str, str]) -> J
             hint = closest_name(item.value, list(grid.tasks))
             raise GridError(f"{item.where}: task {task.name}: no task is called {item.value!r}: {hint}")
         after.extend(_names(grid.tasks[item.value], {}))
+    read = set(after)
+    parameters |= {name: resolve(item.value, item.where) for name, item in compared.items()}
     return Job(
         name=name,
         task=task,
@@ -130,6 +134,7 @@ def _resolved(grid: Grid, name: str, task: Task, labels: Mapping[str, str]) -> J
         parameters=parameters,
         needs=needs,
         after=tuple(dict.fromkeys(after)),
+        beside=frozenset(after) - read,
     )
 
 

@@ -339,11 +339,12 @@ def _step(job: Job, steps: Mapping[str, Step], choice: Choice, checksums: Checks
         if not (job.folder / report.RUN_FILE).exists():
             return make(state=NEW, reasons=())
     old, seconds = _old_fingerprint(job, made), made.seconds if made else None
-    ignore_code = choice.ignore_code or not made  # an interrupted run goes on with other code
+    ignore_code = choice.ignore_code or not made
     reasons = (*["--rerun asks for it"] * forced, *changes(old, now, ignore_code=ignore_code), *waits)
     if reasons and (forced or not _only_shown_anew(job, steps, old, now, ignore_code=ignore_code)):
         return make(state=AGAIN, reasons=reasons, seconds=seconds)
-    reasons = (*changes(old, now, ignore_code=choice.ignore_code), *waits)
+    if ignore_code and not choice.ignore_code:  # an interrupted run goes on with other code, and says so
+        reasons = (*changes(old, now), *waits)
     return make(state=DONE if made and not reasons else RESUMED, reasons=reasons, seconds=seconds)
 
 
@@ -351,17 +352,14 @@ def _only_shown_anew(
     job: Job, steps: Mapping[str, Step], old: Mapping[str, Any], now: Mapping[str, Any], *, ignore_code: bool
 ) -> bool:
     """Whether a run differs only in what it is compared with or what it shows, which trains nothing anew."""
-    sides = (old["parameters"], now["parameters"])
-    given = {k: v for k, v in sides[1].items() if k in (*EVALUATED_WITH, *SHOWN) and v != sides[0].get(k)}
+    had, has = old["parameters"], now["parameters"]
+    given = {one: has[one] for one in (*EVALUATED_WITH, *SHOWN) if one in has and has[one] != had.get(one)}
     compared = [given[name] for name in EVALUATED_WITH if name in given]
     if not given or "" in compared:  # the comparisons of before would stay in its report
         return False
-    rest = json.dumps([sides[1] | dict.fromkeys(given), *job.needs.values()], ensure_ascii=False)
-    folders = {other: str(steps[other].job.folder) for other in job.after}
-    compared = " ".join(compared).split()
-    beside = {name: now["runs"][name] for name, at in folders.items() if at in compared and at not in rest}
-    before = {**old, "parameters": sides[0] | given, "runs": old["runs"] | beside}
-    waits = any(steps[other].runs for other in folders if other not in beside)
+    beside = {name: now["runs"][name] for name in job.beside} if compared else {}
+    before = {**old, "parameters": had | given, "runs": old["runs"] | beside}
+    waits = any(steps[name].runs for name in job.after if name not in beside)
     return not waits and not changes(before, now, ignore_code=ignore_code)
 
 

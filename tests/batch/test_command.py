@@ -258,9 +258,8 @@ def test_a_run_of_a_grid_says_by_which_it_is_repeated(here: Path):
     for other in ({}, {"notebook": "0"}):
         began = {"began_with": stamp["fingerprint"] | other}
         Path("runs/a/.grid.json").write_text(json.dumps(stamp | began))
-        assert ("what has changed since it began: the notebook's code changed" in run_card("runs/a")) is bool(
-            other
-        )
+        said = "what has changed since it began: the notebook's code changed" in run_card("runs/a")
+        assert said is bool(other)
     Path("runs/a/report.json").unlink()
     assert "cdlm-lab run grid.yaml --only a" in run_card("runs/a"), "it was interrupted, and goes on"
     Path("runs/a").rename("runs/a.old-1")

@@ -145,7 +145,9 @@ def test_a_run_that_is_only_compared_with_others_goes_on(grid: Path):
     assert to_do(grid) == {"c": goes_on[:2]}, "it was killed before its report was written"
     rewrite("c/report.json", parameters=stamp["parameters"])
     assert to_do(grid) == {}
-    assert changed(grid, "c")["c"][0] == "again", "what is compared with nothing was never compared"
+    rewrite("a/report.json", finished="2030-01-01T00:00:00+00:00")
+    assert to_do(grid)["c"] == ("again", "a, which it reads, was made anew"), "its report has the one before"
+    assert changed(grid, "c")["c"][0] == "again", "its report would keep the comparisons"
 
 
 def test_an_interrupted_run_goes_on_also_with_other_code_and_says_so(grid: Path):
