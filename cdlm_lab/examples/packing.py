@@ -37,8 +37,7 @@ def whole_documents(lengths: Sequence[int], *, budget: int, per_document: int) -
     if lengths[0] + per_document > budget:
         others = len(lengths) - 1
         return [budget - per_document] + [0] * others, [FIRST_TOO_LONG] + [DID_NOT_FIT] * others
-    used = np.cumsum(np.asarray(lengths) + per_document)
-    fits = int((used <= budget).sum())
+    fits = int((np.cumsum(np.asarray(lengths) + per_document) <= budget).sum())
     others = len(lengths) - fits
     return [*lengths[:fits]] + [0] * others, [NOTHING_LOST] * fits + [DID_NOT_FIT] * others
 

@@ -89,8 +89,7 @@ def question_scores(
 
 def normalise_answer(text: str) -> str:
     """Lower case, without punctuation, then without articles (a, an, the), words one space apart."""
-    plain = text.lower().translate(_NO_PUNCTUATION)
-    return " ".join(_ARTICLES.sub(" ", plain).split())
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split())
 
 
 def _shares(part: str, shared: int, predicted: int, gold: int, *, right: bool) -> dict[str, float]:

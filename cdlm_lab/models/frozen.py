@@ -213,8 +213,7 @@ class WordEncoder(_FrozenEncoder):
         batches = batches_by_length(lengths, [0] * len(lengths), batch_size)
         with torch.inference_mode(), computing_in(self.precision, self.model.device):
             vectors = [rows for batch in batches for rows in self._encode([split[n] for n in batch])]
-        order = np.concatenate([*batches, []]).argsort()
-        return [vectors[place] for place in order]
+        return [vectors[place] for place in np.concatenate([*batches, []]).argsort()]
 
     def _encode(self, batch: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
         ids, mask = self.padded(ids.tolist() for ids, _ in batch)
