@@ -35,9 +35,7 @@ class AttentionPooling(nn.Module):
 def masked_softmax(logits: Tensor, mask: Tensor) -> Tensor:
     """Softmax over the last dimension, restricted to items where `mask` is True; all 0 where there is none,
     with gradients of 0 instead of nan."""
-    floor = torch.finfo(logits.dtype).min
-    weights = torch.softmax(logits.masked_fill(~mask, floor), dim=-1)
-    return weights * mask
+    return torch.softmax(logits.masked_fill(~mask, torch.finfo(logits.dtype).min), dim=-1) * mask
 
 
 def alignment_weights(queries: Tensor, parts: Tensor, mask: Tensor) -> Tensor:

@@ -537,8 +537,7 @@ def comparison_table(report: Report) -> ScoreTable:
     for row in report.tables["comparisons"]:
         labels = [TAG_SYSTEMS[row[side]].label for side in ("a", "b")]
         rows.append([*labels, *comparison_cells(row)[:2]])
-    columns = ["system", "against", "difference of F1 [95%]", "p"]
-    return text_table(columns, rows, texts=2)
+    return text_table(["system", "against", "difference of F1 [95%]", "p"], rows, texts=2)
 
 
 def top_table(report: Report) -> ScoreTable:
