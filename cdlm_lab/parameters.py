@@ -129,15 +129,16 @@ def check_like(name: str, value: object, default: object) -> None:
         raise ParameterError(f"{fault}, or {WORDS[name]!r}") if name in WORDS else fault from None
 
 
+RENAMED = {"checkpoint": "select_by"}  # former name of a parameter -> its name
 # Parameters that were added, with the value that every run had before.
 BEFORE = {"precision": "auto", "trained": "", "labels": "all"}
 BEFORE |= {"train_pairs": 0, "groupings": 1, "joint_epochs": 0, "word_vector_size": 0.6, "sentences_run": ""}
 
 
 def with_those_of_before(parameters: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """The parameters of a run, with values for those of `names` that did not exist yet when it was made.
-    Then, `dropout` also applied to attention weights (None meaning the checkpoint's value)."""
-    values = dict(parameters)
+    """The parameters of a run by their names of today, with values for those of `names` that did not exist
+    yet when it was made. Then, `dropout` also applied to attention weights (None: the checkpoint's value)."""
+    values = {RENAMED.get(name, name): value for name, value in parameters.items()}
     if "attention_dropout" in names and "attention_dropout" not in values:
         given = values.get("dropout")
         values["attention_dropout"] = "checkpoint" if given is None else given

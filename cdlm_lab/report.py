@@ -198,6 +198,7 @@ def _checked(values: dict[str, Any], *, of_names: bool) -> Report:
     scores = values.pop("scores")
     report = Report(**values, rows=[])
     check_types(report)
+    report = replace(report, parameters=with_those_of_before(report.parameters, ()))
     try:
         if not of_names:
             return replace(report, rows=checked_rows(scores))
@@ -524,7 +525,8 @@ def read_run_file(folder: Path) -> tuple[str, dict[str, Any], list[dict[str, Any
     """Read name, parameters and sessions of a run. Raises RunError if its `run.json` cannot be read."""
     try:
         values = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
-        name, parameters, sessions = str(values["name"]), dict(values["parameters"]), list(values["sessions"])
+        name, sessions = str(values["name"]), list(values["sessions"])
+        parameters = with_those_of_before(dict(values["parameters"]), ())
         for session in sessions:
             _since(session["started"], session["started"])
             session["seconds"] = None if session["seconds"] is None else float(session["seconds"])

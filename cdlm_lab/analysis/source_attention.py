@@ -102,8 +102,7 @@ def attention_between(
     if not (len(queries) and len(keys)):
         raise ValueError("queries and keys must each be at least one position")
     attention = attend_to_source(model, ids, source=queries, extra_global=is_global, source_is_global=False)
-    rows = np.searchsorted(attention.source, queries)
-    return attention.given[:, :, rows[:, None], keys]
+    return attention.given[:, :, np.searchsorted(attention.source, queries)[:, None], keys]
 
 
 def _checked_ids(input_ids: Sequence[int] | np.ndarray | Tensor, model: PreTrainedModel) -> Tensor:

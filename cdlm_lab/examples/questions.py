@@ -341,8 +341,7 @@ class QuestionExamples:
 
     def __getitem__(self, index: int) -> dict[str, np.ndarray]:
         sequence = self.describe(index)
-        labels = _labels(self.questions[index], sequence) if self.labelled else {}
-        return sequence.inputs | labels
+        return sequence.inputs | (_labels(self.questions[index], sequence) if self.labelled else {})
 
     def describe(self, index: int) -> QuestionSequence:
         """The sequence of one question, with what was truncated from it."""

@@ -335,8 +335,7 @@ def example(run: AnswerRun) -> Shown:
         [f"s<sub>{place}</sub>", labels[place], *cells]
         for place, *cells in sentence_rows(ranker.tokenizer, examples.describe(0))
     ]
-    columns = ["", "label", "what the model reads", "tokens", "positions"]
-    return html_table(columns, rows, texts=3)
+    return html_table(["", "label", "what the model reads", "tokens", "positions"], rows, texts=3)
 
 
 def measured_latencies(run: AnswerRun) -> list[Latency]:

@@ -24,7 +24,7 @@ OUTSIDE: dict[Any, list[tuple[str, Any]]] = {
                   ("held_out_clusters", -1), ("max_length", "512")],
     coreference: [("kind", "person"), ("topic_level", "corpus"), ("context", "paragraphs"),
                   ("train_stories", "3"), ("epochs", 0), ("micro_batch_size", 0), ("train_pairs", -1),
-                  ("checkpoint", "f1"), ("first_by_sentences", -0.1), ("first_by_sentences", 1.0)],
+                  ("select_by", "f1"), ("first_by_sentences", -0.1), ("first_by_sentences", 1.0)],
     document_matching: [("warmup_share", 0.6), ("seeds", 0), ("most_words", 0), ("parallel", "four"),
                         ("train_stories", 1), ("negatives_per_positive", 0), ("passage_sentences", -1),
                         ("unrelated", "hard")],

@@ -6,7 +6,7 @@ evaluated once, with that threshold.
 
 Choices where the paper is silent, all but the last as in the released code: AdamW without weight decay
 (beta_2 0.999, epsilon 1e-8); a learning rate that falls linearly without warm-up; the epoch with the best
-CoNLL F1 on dev is kept (`checkpoint="loss"`: lowest loss on a sample of dev pairs, which is cheaper);
+CoNLL F1 on dev is kept (`select_by="loss"`: lowest loss on a sample of dev pairs, which is cheaper);
 training pairs are made within gold topics, as those of dev; test is searched within predicted topics where
 they are known; singletons count. Negatives are sampled, as the paper says; the released code takes all.
 
@@ -86,7 +86,7 @@ class Settings:
     learning_rate: float = 0.0005
     warmup_steps: int = 0
     precision: Precision = "auto"
-    checkpoint: Literal["conll", "loss"] = "conll"
+    select_by: Literal["conll", "loss"] = "conll"
     parallel: str = ""
     workers: Workers = "auto"
     both_orders: bool = False
@@ -337,7 +337,7 @@ def _check_room(examples: MentionPairExamples, groups: Sequence[MentionGroup]) -
 def dev_judge(prepared: CoreferenceRun) -> Judge | None:
     """A function from a scorer to its CoNLL F1 on all of dev at the best threshold; None if the checkpoint is
     selected by loss, or there is only one epoch."""
-    if prepared.settings.checkpoint != "conll" or prepared.settings.epochs == 1:
+    if prepared.settings.select_by != "conll" or prepared.settings.epochs == 1:
         return None
 
     def conll_f1(model: PairScorer) -> float:

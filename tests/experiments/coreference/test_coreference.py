@@ -151,7 +151,7 @@ def test_no_pair_of_two_groups_is_made(prepared: CoreferenceRun, pair_settings: 
 
 def test_a_single_epoch_or_a_choice_by_loss_needs_no_judge(prepared: CoreferenceRun):
     assert scorer.dev_judge(changed(prepared, epochs=1)) is None
-    assert scorer.dev_judge(changed(prepared, checkpoint="loss")) is None
+    assert scorer.dev_judge(changed(prepared, select_by="loss")) is None
 
 
 def test_a_new_scorer_begins_as_its_own_did_or_as_the_usual_one_that_reads_the_same(
