@@ -361,8 +361,7 @@ def pairs_within(groups: Sequence[MentionGroup]) -> np.ndarray:
 
 def corefer(groups: Sequence[MentionGroup], pairs: np.ndarray) -> np.ndarray:
     """bool (pairs,), True = same gold cluster; `pairs` contains indices into `mentions_in(groups)`."""
-    clusters = [mention.cluster for mention in mentions_in(groups)]
-    codes = np.unique(clusters, return_inverse=True)[1]
+    codes = np.unique([mention.cluster for mention in mentions_in(groups)], return_inverse=True)[1]
     return codes[pairs[:, 0]] == codes[pairs[:, 1]]
 
 

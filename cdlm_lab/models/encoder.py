@@ -463,7 +463,9 @@ class _Plan:
                 f"it to {longest} or less, or take a longer checkpoint, which notebook 01 makes with "
                 "extend_positions"
             )
-        if self.window < min(trained := int(torch.tensor(config.attention_window).min()), self.max_length):
+        widths = config.attention_window  # one for each layer, or one for all
+        trained = min(widths, default=0) if isinstance(widths, list) else widths
+        if self.window < min(trained, self.max_length):
             narrower = f"with {self.window}, a token attends to fewer of its neighbours than it learned to"
             warnings.warn(f"{self.name} was trained with window {trained}: {narrower}", stacklevel=4)
         config.attention_window = [self.window] * config.num_hidden_layers

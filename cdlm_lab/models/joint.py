@@ -108,8 +108,7 @@ class JointHeadLayers(nn.Module):
             if self.form.kind == "ie_1":
                 return self.layers(question).float()
             if self.form.kind == "ae_1":
-                present = (starts >= 0).sum(1, keepdim=True)
-                return self.layers(embeddings.sum(1) / present).float()
+                return self.layers(embeddings.sum(1) / (starts >= 0).sum(1, keepdim=True)).float()
             if self.form.kind == "ae_k":
                 candidates = torch.cat([question[:, None].expand_as(candidates), candidates], dim=-1)
             return self.layers(candidates).masked_fill(starts[:, 1:, None] < 0, 0.0).float()
