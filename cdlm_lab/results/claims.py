@@ -29,7 +29,9 @@ SURE = 0.05  # corrected p below which a difference counts as significant
 SCORERS = {  # runs of notebook 03 that other runs are compared with, and what they read
     "ecb_event_wide_longformer": "Longformer, sentences only",
     "ecb_event_sentences_cdlm": "CDLM, sentences only, window 32",
+    "ecb_event_five_local": "Local CDLM, sentences only",
     "ecb_event_five_rand": "Rand CDLM, sentences only",
+    "ecb_event_five_prefix": "Prefix CDLM, sentences only",
     "ecb_event_sentences": "MiniLM, sentences only",
     "ecb_event_more_sentences": "MiniLM, sentences only",
     "coreference_sentences": "CDLM, sentences only",
