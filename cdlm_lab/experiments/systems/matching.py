@@ -258,7 +258,7 @@ class Matchers:
         if Path(given.word_vectors).is_file():
             words, vectors = read_word_vectors(given.word_vectors)
             return Vocabulary.of_words(words), pair_examples.embedding_table(vectors, size=size)
-        encoder, tokenizer = load_encoder(given.word_vectors, max_length=512, window=given.window, seed=0)
+        encoder, tokenizer = load_encoder(given.word_vectors, max_length=512, window=512, seed=0)
         vocabulary = Vocabulary.of_tokenizer(tokenizer)
         # some checkpoints have more rows than ids
         vectors = encoder.get_input_embeddings().weight.detach().numpy()[: len(vocabulary) - FIRST_WORD]
