@@ -188,6 +188,7 @@ def _defaults(cells: Sequence[str]) -> dict[str, object]:
 
 def closest_name(name: str, allowed: Collection[str]) -> str:
     """A hint for a name that is not allowed: "did you mean 'x'?", or the list of all allowed names."""
+    name = RENAMED[name] if RENAMED.get(name) in allowed else name
     close = difflib.get_close_matches(name, sorted(allowed), n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(allowed))}"
 

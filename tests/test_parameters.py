@@ -154,6 +154,7 @@ def test_a_word_may_stand_for_a_number():
 def test_closest_name():
     assert closest_name("lerning_rate", ["learning_rate", "steps"]) == "did you mean 'learning_rate'?"
     assert closest_name("zzz", ["b", "a"]) == "known are a, b"
+    assert closest_name("checkpoint", ["checkpoints", "select_by"]) == "did you mean 'select_by'?"
 
 
 def test_unknown_literals_are_refused():

@@ -220,8 +220,7 @@ COMMAS = mask(17, 4, 8)
 )
 def test_candidates(source, target, candidates, wanted):
     masks = {"source": mask(17, *source), "target": mask(17, *target), "is_punctuation": COMMAS}
-    result = candidate_mask(DOCUMENT, candidates=candidates, **masks)
-    assert np.flatnonzero(result).tolist() == wanted
+    assert np.flatnonzero(candidate_mask(DOCUMENT, candidates=candidates, **masks)).tolist() == wanted
 
 
 @pytest.mark.parametrize(

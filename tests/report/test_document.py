@@ -29,6 +29,9 @@ def test_a_report_comes_back_as_it_was(tmp_path: Path):
     assert report.hardware["cores"] == os.cpu_count()
     assert report.hardware["memory"] > 0
     assert report.peak_memory["cpu"] > 0
+    file = tmp_path / "report.json"
+    file.write_text(file.read_text().replace('"size": 4', '"checkpoint": 4'))
+    assert read_report(tmp_path).parameters == {"seed": 3, "select_by": 4}, "by its name of today"
 
 
 @pytest.mark.parametrize(

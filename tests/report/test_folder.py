@@ -246,8 +246,7 @@ def test_a_cell_run_again_goes_on(tmp_path: Path):
     first = open_run(tmp_path, name="x", parameters=PARAMETERS)
     again = open_run(tmp_path, name="x", parameters=PARAMETERS)
     assert again.resumed
-    made = again.write_report(scores=[])
-    assert first.write_report(scores=ROWS) == made
+    assert again.write_report(scores=[]) == first.write_report(scores=ROWS)
 
 
 def test_time_is_summed_over_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

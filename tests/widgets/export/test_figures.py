@@ -57,8 +57,7 @@ def test_without_kaleido_there_is_html_and_a_line(tmp_path: Path, monkeypatch: p
     monkeypatch.setitem(sys.modules, "kaleido", None)
     monkeypatch.setattr("cdlm_lab.widgets.export.figures.find_spec", lambda name: None)
     figure = go.Figure(go.Scatter(x=[1], y=[1], text="</script><script>alert(1)</script>"))
-    line = write_figures({"a": figure}, tmp_path)
-    assert "no SVG and PNG: pip install 'cdlm_lab[export]'" in line
+    assert "no SVG and PNG: pip install 'cdlm_lab[export]'" in write_figures({"a": figure}, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "plotly.min.js"]
     page = (tmp_path / "a.html").read_text()
     assert "alert(1)</script>" not in page
