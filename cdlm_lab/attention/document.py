@@ -27,8 +27,7 @@ class AttentionPooling(nn.Module):
     def forward(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Pool `states` (..., items, size) where `mask` (..., items) is True: (..., size), and the weights
         (..., items), which sum to 1. Both are 0 where there is no item."""
-        logits = self.context(torch.tanh(self.affine(states))).squeeze(-1)
-        weights = masked_softmax(logits, mask)
+        weights = masked_softmax(self.context(torch.tanh(self.affine(states))).squeeze(-1), mask)
         return (weights.unsqueeze(-2) @ states).squeeze(-2), weights
 
 

@@ -29,6 +29,7 @@ SURE = 0.05  # corrected p below which a difference counts as significant
 SCORERS = {  # runs of notebook 03 that other runs are compared with, and what they read
     "ecb_event_wide_longformer": "Longformer, sentences only",
     "ecb_event_sentences_cdlm": "CDLM, sentences only, window 32",
+    "ecb_event_five_longformer": "Longformer, sentences only",
     "ecb_event_five_local": "Local CDLM, sentences only",
     "ecb_event_five_rand": "Rand CDLM, sentences only",
     "ecb_event_five_prefix": "Prefix CDLM, sentences only",
