@@ -113,8 +113,7 @@ def _scores(query: Tensor, key: Tensor) -> Tensor:
 def _given_by(places: list[int], packed: Projections, row: Row, positions: Tensor, window: int) -> Tensor:
     """Weights that chosen tokens of the row give: (head, chosen, row tokens). `places`: their indices in the
     compact order of the row."""
-    heads = packed.query.shape[1]
-    given = torch.empty(heads, len(places), len(positions), device=positions.device)
+    given = torch.empty(packed.query.shape[1], len(places), len(positions), device=positions.device)
     of_globals = [column for column, place in enumerate(places) if place < row.n_global]
     if of_globals:
         queries = packed.query_global[[row.global_start + places[column] for column in of_globals]]

@@ -341,7 +341,6 @@ def latency_figure(latencies: Sequence[Latency], *, against: str) -> go.Figure:
     figure = go.Figure([bars, marks(slowest, places, text=texts, **style)])
     figure.update_xaxes(range=[0, 1.35 * max(slowest)])  # leave room for the numbers on the right
     names = [short_name(one.system) for one in latencies]
-    ends = [len(latencies) - 0.4, -0.6]
-    figure.update_yaxes(charts.rows_of_an_axis(names), range=ends, ticks="")
+    figure.update_yaxes(charts.rows_of_an_axis(names), range=[len(latencies) - 0.4, -0.6], ticks="")
     title, x = "Time for one question", f"milliseconds for one question; \u00d7: times {plain_text(against)}"
     return lay_out(figure, title=title, x=x, height=150 + 52 * len(names), margin_t=56, showlegend=False)
