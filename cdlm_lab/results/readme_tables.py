@@ -229,6 +229,7 @@ RUN_TABLES: Mapping[str, Made] = {
     "ecb-events-longer": partial(_coreference, name="event_sentences_longer"),
     "ecb-events-cdlm": partial(_coreference, name="event_wide_cdlm"),
     "ecb-events-five": partial(_coreference, name="event_five_cdlm", papers=_of_paper("3", _FIVE_ENCODERS)),
+    "ecb-events-two-passes": partial(_coreference, name="event_two_passes_cdlm"),
     "ecb-entities-longer": partial(_coreference, name="entity_sentences_longer"),
     "ecb-entities": partial(_coreference, name="entity_sentences", papers=_of_paper("2", _WHOLE, "entity")),
     "storyworld-coreference": partial(_coreference, folder="storyworld_tiny", name="coreference"),
