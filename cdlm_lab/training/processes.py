@@ -156,8 +156,8 @@ def run_processes(
 
 def _environment(processes: Processes, meeting: str) -> dict[str, str]:
     """The environment of the processes; `meeting`: a folder for the rendezvous of those on one machine."""
-    threads = max(1, torch.get_num_threads() // processes.here)
-    shared = {"OMP_NUM_THREADS": str(threads)} | os.environ
+    threads = str(max(1, torch.get_num_threads() // processes.here))  # also where a grid has set how many
+    shared = os.environ | {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
     if processes.machines > 1:
         return shared
     loopbacks = (

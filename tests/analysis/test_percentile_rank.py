@@ -68,8 +68,7 @@ def test_rank_equals_the_formula_in_loops(seed, source, target):
     document = [-1, 0, 0, 0, -1, 1, 1, 1, -1]
     scores = source_scores(*of_source(alpha, source))
     masks = {"source": mask(9, *source), "target": mask(9, *target)}
-    candidates = candidate_mask(np.array(document), **masks)
-    result = target_rank(scores, masks["target"], candidates)
+    result = target_rank(scores, masks["target"], candidate_mask(np.array(document), **masks))
     assert result == pytest.approx(rank_in_loops(alpha, source, target, document))
 
 

@@ -156,8 +156,7 @@ def test_twins_stay_together():
     assert document_pairs.twins(documents) == {"d": "b"}
     assert document_pairs.twins(documents, sentences=1) == {"c": "a", "d": "b"}
     pairs = [pair(f"{name}{n}", f"{name}{n + 1}") for name in "pqr" for n in (0, 2)]
-    apart = split_without_leaks(pairs, shares=HALVES, seed=0)
-    assert {len(one) for one in apart.values()} == {3}
+    assert {len(one) for one in split_without_leaks(pairs, shares=HALVES, seed=0).values()} == {3}
     twin_of = {"p2": "p1", "q2": "q1", "r2": "r1", "r0": "q3"}  # p hangs together, and q with r
     form = {"shares": {"train": 0.7, "test": 0.3}, "twin_of": twin_of}
     for seed in range(5):

@@ -86,8 +86,7 @@ def test_facts_that_name_no_sentence_are_kept_apart_and_scored(written):
     """The official script compares only titles and numbers, so such a fact is one that no system predicts."""
     unknown = [["Blue Mill", 3], ["Blue Mill", -1], ["blue mill", 0], ["Ann Lee", 2]]
     facts = [unknown[0], ["Ann Lee", 0], *unknown[1:], ["Rain", 0]]
-    records = [BRIDGE, {**COMPARISON, "supporting_facts": facts}]
-    first, second = read_hotpotqa(written(records))
+    first, second = read_hotpotqa(written([BRIDGE, {**COMPARISON, "supporting_facts": facts}]))
     assert first == QUESTION
     assert second.supporting == (("Ann Lee", 0), ("Rain", 0))
     assert second.unknown_supporting == tuple(map(tuple, unknown))

@@ -58,8 +58,7 @@ def test_recorded_reports_may_be_called_anything(runs: Path, tmp_path_factory: p
     (results / "x" / "perplexity.json").write_bytes((runs / "deep/er/a/report.json").read_bytes())
     (results / "benchmark.json").write_text('{"machine": "2 CPU threads"}')
     (results / "list.json").write_text("[]")
-    found = find_reports(results)
-    assert [one.name for one in found.reports] == ["x/perplexity.json"]
+    assert [one.name for one in find_reports(results).reports] == ["x/perplexity.json"]
     assert why(results) == {"2 other JSON files": "are no reports of runs"}
 
 

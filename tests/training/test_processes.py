@@ -57,7 +57,8 @@ listening = [
     for one in process.net_connections("inet")
     if one.status == psutil.CONN_LISTEN
 ]
-Path(sys.argv[1], f"heard-{os.environ['RANK']}").write_text(json.dumps([total.tolist(), listening]))
+threads = [os.environ["OMP_NUM_THREADS"], os.environ["MKL_NUM_THREADS"]]
+Path(sys.argv[1], f"heard-{os.environ['RANK']}").write_text(json.dumps([total.tolist(), listening, threads]))
 dist.barrier()
 """
 
@@ -103,10 +104,16 @@ def test_the_command_names_where_machines_or_processes_meet() -> None:
 
 
 @pytest.mark.slow
-def test_on_one_machine_nobody_else_can_reach_them(run_two, tmp_path: Path) -> None:
+def test_on_one_machine_nobody_else_can_reach_them_and_they_share_its_threads(
+    run_two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.setenv(name, "4")  # as a grid sets them for a run of four cores
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
     run_two(module="listening_module", arguments=[str(tmp_path)], look=lambda: None)
     for rank in "01":
-        total, listening = json.loads((tmp_path / f"heard-{rank}").read_text())
+        total, listening, threads = json.loads((tmp_path / f"heard-{rank}").read_text())
+        assert threads == ["2", "2"]
         assert total == [2.0] * 3
         assert listening, "they speak over sockets, so some are seen if this test sees any"
         assert set(listening) <= {"127.0.0.1", "::1"}

@@ -84,8 +84,7 @@ def test_topics_and_mentions(corpus):
     assert (first.id, second.id) == ("36", "37")
     plain, plus = first.documents
     assert (plain.id, plain.topic, plain.subtopic) == ("36_1ecb", "36", "36_ecb")
-    words = "Fire in town Fire broke swiftly out at noon It burnt"
-    assert plain.tokens == tuple(words.split())
+    assert " ".join(plain.tokens) == "Fire in town Fire broke swiftly out at noon It burnt"
     assert (plain.sentences, plain.validated) == (((0, 3), (3, 9), (9, 11)), (1,))
     assert (plus.id, plus.topic, plus.subtopic) == ("36_1ecbplus", "36", "36_ecbplus")
     assert plus.tokens == ("The", "blaze", "&", "smoke", "Out", "broke", "it")
