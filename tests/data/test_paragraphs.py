@@ -72,7 +72,8 @@ def test_storyworld():
     reports = [report for story in drawn for report in story.cluster.documents]
     for one, report in zip(made, reports, strict=True):
         assert one.id == report.id
-        assert [" ".join(paragraph) for paragraph in one.paragraphs] == report.text.split("\n")[1:]  # without the title
+        lines = report.text.split("\n")[1:]  # the first is the title
+        assert [" ".join(paragraph) for paragraph in one.paragraphs] == lines
         assert sum(map(len, one.paragraphs)) == len(report.sentences) - 1
     digests = paragraph_documents("storyworld", "validation", size=1, by_topic=True)
     assert [one.id for one in digests] == ["storyworld-0-validation-0-digest"]
