@@ -210,8 +210,7 @@ class DocumentSequence:
     def word_numbers(self, sizes: Sequence[int]) -> np.ndarray:
         """int64 (seq,), index of each position's word among the words of all documents, where `sizes` are the
         numbers of words per document; -1 = special."""
-        firsts = np.cumsum([0, *sizes])
-        return np.where(self.document < 0, -1, firsts[self.document] + self.word)
+        return np.where(self.document < 0, -1, np.cumsum([0, *sizes])[self.document] + self.word)
 
 
 def document_sequence(

@@ -102,8 +102,7 @@ def count_tests(
 
 def with_p_holm(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The rows of tests with `p_holm` added: their `p` after Holm's correction over all the rows."""
-    corrected = holm([row["p"] for row in rows])
-    return [{**row, "p_holm": p} for row, p in zip(rows, corrected, strict=True)]
+    return [{**row, "p_holm": p} for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True)]
 
 
 def comparison_cells(row: Mapping[str, Any]) -> list[str]:

@@ -36,6 +36,7 @@ SCORERS = {  # runs of notebook 03 that other runs are compared with, and what t
     "ecb_event_five_cdlm": "CDLM, sentences only, 12,800 pairs",
     "ecb_event_sentences": "MiniLM, sentences only",
     "ecb_event_more_sentences": "MiniLM, sentences only",
+    "ecb_entity_more_sentences": "MiniLM, sentences only",
     "coreference_sentences": "CDLM, sentences only",
     "coreference_longformer": "Longformer, whole documents",
 }

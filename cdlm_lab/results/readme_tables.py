@@ -235,6 +235,7 @@ RUN_TABLES: Mapping[str, Made] = {
     "storyworld-coreference": partial(_coreference, folder="storyworld_tiny", name="coreference"),
     "ecb-event-documents": partial(_coreference, name="event_documents", order=_BASELINES[:1]),
     "ecb-event-all-documents": partial(_coreference, name="event_all_documents"),
+    "ecb-entity-all-documents": partial(_coreference, name="entity_all_documents"),
     "scisumm-matching": _whole_report("scisumm_minilm/matching.json", [*_MATCHING_TESTED, _scisumm_paper()]),
     "scisumm-ten-seeds": _whole_report("scisumm_minilm/matching_ten_seeds.json", _MATCHING_TESTED),
     "scisumm-two-sentences": _whole_report("scisumm_minilm/matching_two_sentences.json", _MATCHING),
