@@ -254,7 +254,8 @@ def test_facts_of_what_fits(examples):
         "span_questions": (1, 1),
         "without_occurrence": (0, 1),
     }
-    questions = [SPAN_QUESTION, YES_QUESTION, replace(UNKNOWN, answer="w61"), UNKNOWN]
+    known = replace(UNKNOWN, answer="w61")  # a span, but its paragraph is not known
+    questions = [SPAN_QUESTION, YES_QUESTION, known, UNKNOWN]
     shorter = replace(examples, questions=questions, max_length=29, labelled=False)
     for place, one in enumerate((examples, shorter)):
         assert asdict(one.fit_facts()) == {name: both[place] for name, both in numbers.items()}

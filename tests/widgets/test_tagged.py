@@ -192,8 +192,7 @@ def test_other_words_with_occurrences_elsewhere_show_them_when_clicked():
         "B-GPE I-GPE B-PER O",
         {0: FLORENCE, 1: FLORENCE[:3], 2: (occurrence(("a", "b", "her"), 2),), 3: FLORENCE},
     )
-    page = tagged.tagged_page([many], title="Many")
-    first, other = page.split('<div class="cdlm-o cdlm-o1">')
+    first, other = tagged.tagged_page([many], title="Many").split('<div class="cdlm-o cdlm-o1">')
     assert [row[0] for row in rows(first)][:2] == ["here", "this sentence"]
     assert (len(rows(first)), len(rows(other))) == (5, 3)
     assert ",\u2002I-GPE, gold O \u00b7 3 occurrences elsewhere" in plain(other)
