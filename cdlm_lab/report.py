@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 REPORT_FILE, LOCK_FILE = "report.json", ".lock"
 ASIDE = ".old-"  # part of the name of a run's folder that a grid has moved aside for another run
+UNCLEAN = "\u2020"  # marks the rows of runs made by a program with uncommitted changes
 FORMAT = 2  # of report.json; raise it when a field changes its meaning
 PACKAGES = ("torch", "transformers", "accelerate", "datasets", "tokenizers", "numpy", "scipy")
 # Endings of files that papermill and schedulers put into the folder before the notebook begins.
@@ -139,6 +140,12 @@ class Report:
     git_commit: str | None  # of cdlm_lab, with "-dirty" if it was changed since; None where there is none
     started: str  # started, finished: UTC, ISO 8601
     finished: str
+
+    @property
+    def mark(self) -> str:
+        """What follows the names of this run's rows in tables: "" or, if the program that made it had
+        uncommitted changes, so that nobody can make it again, a dagger. Such a run supports no verdict."""
+        return UNCLEAN if (self.git_commit or "").endswith("-dirty") else ""
 
     @property
     def frame(self) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """Claims of the papers, and whether the recorded runs confirm them: `claims.csv` names a report and two
-systems for each claim; scores, test and verdict are read from the report.
+systems for each claim; scores, test and verdict are read from the report. A report that was made by a program
+with uncommitted changes supports no verdict: nobody can make it again.
 
 Columns of the CSV: `file` is a report, or one for each seed; `better` is claimed to score above `other`, or
 below it in perplexity; `metric` and `group` are those of the score rows (for fact verification the group is
@@ -10,7 +11,7 @@ of the gains among `words` of high TF-IDF; a `headline` is also in README.md.
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +86,15 @@ def _measured(results: Path, claim: Mapping[str, str]) -> dict[str, str]:
         "n": size_of(reports[0], claim["group"])[1].partition(" of ")[0],
         "seeds": str(len(reports) if len(reports) > 1 else pairs[0][0].seeds or 1),
         "p": tables.p_text(p),
-        "there it": verdicts.pop() if len(verdicts) == 1 else "undecided",
+        "there it": _there_it(reports, verdicts),
     }
+
+
+def _there_it(reports: Sequence[Report], verdicts: Collection[str]) -> str:
+    """The verdict, if all reports agree and all can be made again."""
+    if unclean := next((report.mark for report in reports if report.mark), ""):
+        return f"no verdict {unclean}"
+    return next(iter(verdicts)) if len(verdicts) == 1 else "undecided"
 
 
 def _pair(report: Report, claim: Mapping[str, str]) -> tuple[Score, Score]:
@@ -107,7 +115,7 @@ def _named_score(report: Report, score: Score) -> str:
     form = tables.PERPLEXITY if report.name == PERPLEXITY else tables.POINTS if points else tables.PER_CENT
     cell = tables.number_cell(score, form)
     label = _NAMES.get(score.system) or EXPERIMENTS[report.name].labels(report)[score.system]
-    return f"{label}: {cell.text} {cell.below}".strip()
+    return f"{label}: {cell.text} {cell.below} {report.mark}".strip()
 
 
 def shipped_table(results: Path) -> tables.ScoreTable:
@@ -124,6 +132,7 @@ def shipped_table(results: Path) -> tables.ScoreTable:
             ours, words = by_system[""], by_system[model["other"]]
             cells = [tables.number_cell(one, tables.PER_CENT) for one in (ours, words)]
             texts = [f"{cell.text} {cell.below}" for cell in cells]
+            texts[0] = f"{texts[0]} {report.mark}".strip()
             scores, n = (f"MSPP IE_k: {texts[0]}", f"TF-IDF cosine: {texts[1]}"), f"{ours.n:,} examples"
         else:
             ours = _score(report, model, model["system"])

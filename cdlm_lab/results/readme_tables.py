@@ -77,11 +77,14 @@ def _coreference(
     papers: Sequence[SystemRow] = (),
 ) -> ScoreTable:
     """Table 2 of CDLM: our models, the baselines in the given order, and rows of the paper."""
-    rows = {row.system: row for row in rows_of(results / folder / f"{name}.json")}
+    file = results / folder / f"{name}.json"
+    rows, mark = {row.system: row for row in rows_of(file)}, f" {read_report(file).mark}".rstrip()
     encoder = "CDLM" if name.endswith(("_cdlm", "coreference")) else "MiniLM"
     context = "whole documents" if name.endswith(("documents", "coreference")) else "sentences only"
     labels = {"this run": f"{encoder}, {context}"} | SCORERS
-    ours = [replace(rows[system], label=label) for system, label in labels.items() if system in rows]
+    ours = [
+        replace(rows[system], label=f"{label}{mark}") for system, label in labels.items() if system in rows
+    ]
     measures = score_tables.COREFERENCE_MEASURES.items()
     columns = [
         *(measured(heading, f"{metric}/f1", bare=True) for metric, heading in measures),
@@ -115,7 +118,7 @@ def _scisumm_alignment(results: Path) -> ScoreTable:
     for group in ("oracle", "released"):
         for row in rows_of(results / "scisumm_minilm" / "alignment.json", group):
             system, _, by = row.system.partition("/")
-            label = row.label.removesuffix(f", {by}")
+            label = row.label.replace(f", {by}", "")
             one = merged.setdefault(system, replace(row, system=system, label=label, scores={}))
             ways = [by] if by else ["attention", "cosine"]
             scores = {f"{group}/{way}/{name}": score for way in ways for name, score in row.scores.items()}

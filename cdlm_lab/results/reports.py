@@ -162,7 +162,7 @@ def report_rows(report: Report) -> list[SystemRow]:
     a set of claims. Raises KeyError, ValueError or TypeError if the report is not as its notebook writes it,
     or fills no table."""
     experiment, split = EXPERIMENTS[report.name], LAYOUTS[report.name].split
-    labels = experiment.labels(report)
+    labels = {system: f"{label} {report.mark}".strip() for system, label in experiment.labels(report).items()}
     if report.name == COREFERENCE and SYSTEM not in labels:
         raise ValueError(f"there is no score of {SYSTEM!r}")
     parts = [(split, group) for group in dict.fromkeys(row.group for row in report.rows if row.system)]

@@ -28,7 +28,8 @@ from cdlm_lab.widgets.tables import Cell, Column, Form, Heading, ScoreTable, Sys
 NOTE = (
     "Brackets: 95% interval. \u00b1: standard deviation over the seeds, of which the mean is shown. p: "
     "corrected, as the report has it, of the test against the row that is named; of several runs the "
-    "largest. Bold: best. Muted: the paper's, on its own data, and what was not run yet."
+    "largest. Bold: best. Muted: the paper's, on its own data, and what was not run yet. \u2020: made by a "
+    "program with uncommitted changes, so it supports no verdict."
 )
 _MOST_ROWS = 6  # most rows listed by name below a table; for more, only their number
 _LONGEST = 60  # most characters of a parameter's value in a caption

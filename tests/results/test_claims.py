@@ -1,11 +1,33 @@
 """What recorded runs say of a claim."""
 
+import json
 from pathlib import Path
 
 import pytest
 from small_reports import perplexity_report
 
+from cdlm_lab.report import read_report
 from cdlm_lab.results import claims
+from cdlm_lab.results.reports import report_rows
+
+ROW = "x,low,news,perplexity,s0/report.json s1/report.json,cdlm,longformer,perplexity,,kind=perplexity,"
+
+
+@pytest.fixture
+def one_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for two reports, of which the only claim is that CDLM is below Longformer."""
+    names = "table,claim,corpus,measure,file,better,other,metric,group,test,headline"
+    (tmp_path / "claims.csv").write_text(f"{names}\n{ROW}\n")
+    monkeypatch.setattr(claims, "CLAIMS_FILE", tmp_path / "claims.csv")
+    monkeypatch.setattr(claims, "SURE", 0.5)  # four clusters cannot have less than an eighth
+    return tmp_path
+
+
+def measured(folder: Path) -> dict[str, str]:
+    """Column -> text of the only claim."""
+    shown = claims.claims_table(folder)
+    (cells,) = shown.rows
+    return {column.name: cell.text for column, cell in zip(shown.columns, cells, strict=True)}
 
 
 @pytest.mark.parametrize(
@@ -24,20 +46,26 @@ def test_verdicts(better: float, other: float, p: float, lower: bool, expected: 
 
 @pytest.mark.parametrize(("other", "expected"), [(1.5, "holds"), (0.5, "does not"), (None, "undecided")])
 def test_a_claim_of_two_seeds_has_a_verdict_if_both_have_it(
-    other: float | None, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    other: float | None, expected: str, one_claim: Path
 ):
     """Of each seed the loss of Longformer against 1 of CDLM; without `other` they do not agree."""
     losses = (1.5, 0.5) if other is None else (other, other)
     for seed, loss in enumerate(losses):
-        perplexity_report(tmp_path / f"s{seed}", {"longformer": loss, "cdlm": 1.0}, seed=seed)
-    row = "x,low,news,perplexity,s0/report.json s1/report.json,cdlm,longformer,perplexity,,kind=perplexity,"
-    (tmp_path / "claims.csv").write_text(
-        f"table,claim,corpus,measure,file,better,other,metric,group,test,headline\n{row}\n"
-    )
-    monkeypatch.setattr(claims, "CLAIMS_FILE", tmp_path / "claims.csv")
-    monkeypatch.setattr(claims, "SURE", 0.5)  # four clusters cannot have less than an eighth
-    shown = claims.claims_table(tmp_path)
-    (cells,) = shown.rows
-    values = {column.name: cell.text for column, cell in zip(shown.columns, cells, strict=True)}
+        perplexity_report(one_claim / f"s{seed}", {"longformer": loss, "cdlm": 1.0}, seed=seed)
+    values = measured(one_claim)
     assert (values["seeds"], values["there it"]) == ("2", expected)
     assert values["file"] == "s0/report.json, report.json"
+
+
+@pytest.mark.parametrize("unclean", [0, 1])
+def test_a_run_made_with_uncommitted_changes_supports_no_verdict_and_is_marked(unclean: int, one_claim: Path):
+    for seed in (0, 1):
+        perplexity_report(one_claim / f"s{seed}", {"longformer": 1.5, "cdlm": 1.0}, seed=seed)
+        file = one_claim / f"s{seed}" / "report.json"
+        commit = "8d0f" + ("-dirty" if seed == unclean else "")
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"git_commit": commit}))
+        labels = [row.label for row in report_rows(read_report(file))]
+        assert [label.endswith(" \u2020") for label in labels] == [seed == unclean] * 2
+    values = measured(one_claim)
+    assert values["there it"] == "no verdict \u2020"
+    assert values["ours"].endswith("\u2020") is (unclean == 0)  # the scores are those of the first
