@@ -32,6 +32,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import silhouette_score
 
 from cdlm_lab.data.files import DataError, read_json
+from cdlm_lab.words import words_of
 
 Item = TypeVar("Item", bound=Hashable)
 
@@ -176,6 +177,8 @@ def _vectors(texts: list[str]) -> csr_matrix:
     small = len(texts) < FEWEST_FOR_LIMITS
     vectoriser = TfidfVectorizer(
         ngram_range=(1, LONGEST_TERM),
+        tokenizer=lambda text: [word for word in words_of(text) if len(word) > 1],
+        token_pattern=None,
         stop_words="english",
         min_df=1 if small else FEWEST_WITH_TERM,
         max_df=1.0 if small else LARGEST_SHARE_WITH_TERM,

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
 from cdlm_lab.errors import check_least
+from cdlm_lab.words import plain_word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +96,8 @@ def labelled_words(
         labels: dict[str, Counter[str]] = {}
         for sentence in _labelled(document):
             for word, tag in zip(sentence.words, sentence.tags or (), strict=True):
-                spellings.setdefault(word.lower(), Counter())[word] += 1
-                labels.setdefault(word.lower(), Counter())[tag.partition("-")[2]] += 1
+                spellings.setdefault(_folded(word), Counter())[word] += 1
+                labels.setdefault(_folded(word), Counter())[tag.partition("-")[2]] += 1
         for word, written in spellings.items():
             if word not in scores[number]:
                 what = f"document {document.id!r} has no score of {word!r}"
@@ -161,7 +162,7 @@ def strata(
         threshold = float(np.percentile(scores, percentile))
         kept = {(word.document, word.word) for word in vocabulary if word.score >= threshold}
         chosen = tuple(
-            tuple(tuple((number, word.lower()) in kept for word in one.words) for one in _labelled(document))
+            tuple(tuple((number, _folded(word)) in kept for word in one.words) for one in _labelled(document))
             for number, document in enumerate(documents)
         )
         divided.append(
@@ -181,7 +182,11 @@ def top_entities(words: Sequence[LabelledWord], *, most: int = 3) -> tuple[Label
 
 
 def _word_counts(document: TaggedDocument) -> Counter[str]:
-    return Counter(word.lower() for sentence in document.sentences for word in sentence.words)
+    return Counter(_folded(word) for sentence in document.sentences for word in sentence.words)
+
+
+def _folded(word: str) -> str:
+    return plain_word(word).lower()
 
 
 def _labelled(document: TaggedDocument) -> Iterator[TaggedSentence]:

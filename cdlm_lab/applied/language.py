@@ -40,6 +40,7 @@ from cdlm_lab.experiments.attention_analysis.explorer import panel_of, read_docu
 from cdlm_lab.experiments.cluster_corpora import VARIANTS
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.widgets.explorer.records import Place, Selection
+from cdlm_lab.words import plain_word
 
 MASK = "[MASK]"
 Texts = str | Sequence[str] | Mapping[str, str]
@@ -211,7 +212,7 @@ def _place_of(documents: Sequence[CoreferenceDocument], source: tuple[int, str])
     try:
         number, words = source
         wanted = [
-            word.casefold()
+            plain_word(word).casefold()
             for word in marked_texts({"source": words}, kind="event", needs_marks=False).documents[0].tokens
         ]
         document = documents[number]
@@ -220,7 +221,7 @@ def _place_of(documents: Sequence[CoreferenceDocument], source: tuple[int, str])
             f"source is {source!r}; give the number of a text, from 0 to {len(documents) - 1}, and words in "
             'it: (0, "recount")'
         ) from None
-    known = [word.casefold() for word in document.tokens]
+    known = [plain_word(word).casefold() for word in document.tokens]
     for start in range(len(known) - len(wanted) + 1):
         if known[start : start + len(wanted)] == wanted:
             return number % len(documents), start, start + len(wanted)

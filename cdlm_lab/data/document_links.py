@@ -16,6 +16,7 @@ from cdlm_lab.data import files
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument, check_positions, split_sentences
 from cdlm_lab.data.files import DataError, FieldFault, Fields, FilledText, JsonRecord, Text, read_json_lines
 from cdlm_lab.errors import check_choice, check_least
+from cdlm_lab.words import words_of
 
 Hardness = Literal["random", "similar"]
 Candidates = Callable[[str, set[str], Random], list[str]]  # first document, ids to avoid, rng -> drawn ids
@@ -121,7 +122,8 @@ def _similar_candidates(papers: Mapping[str, PairDocument], links: Sequence[Docu
 
     cited, citing = sorted({link.second for link in links}), sorted({link.first for link in links})
     place = {document: number for number, document in enumerate(citing)}
-    vectorizer = TfidfVectorizer(sublinear_tf=True, token_pattern=r"\w+", max_features=100_000)
+    form = {"tokenizer": words_of, "token_pattern": None}
+    vectorizer = TfidfVectorizer(sublinear_tf=True, **form, max_features=100_000)
     theirs = vectorizer.fit_transform(papers[document].text_of() for document in cited)
     ours = vectorizer.transform(papers[document].text_of() for document in citing)
 

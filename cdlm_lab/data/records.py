@@ -8,7 +8,6 @@ construction that they are consistent, else they raise ValueError. Only this mod
 from __future__ import annotations
 
 import hashlib
-import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -406,17 +405,3 @@ def hashed_split(cluster_id: str) -> Split:
     digest = hashlib.sha256(cluster_id.encode("utf-8")).digest()
     share = int.from_bytes(digest[:8], "big") / 2**64
     return "train" if share < _TRAIN else "validation" if share < _VALIDATION else "test"
-
-
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)+|\w+(?:[-'’]\w+)*|[^\w\s]")
-
-
-def token_spans(text: str, *, boundaries: Iterable[int] = ()) -> list[Span]:
-    """Tokens of a text (words, numbers, punctuation) as character spans; "son's" and "62,689" are one token.
-    `boundaries`: offsets at which a token is split in two, so that mentions consist of whole tokens."""
-    cuts = sorted(set(boundaries))
-    spans: list[Span] = []
-    for match in _TOKEN.finditer(text):
-        start, end = match.span()
-        spans += pairwise([start, *cuts[bisect_right(cuts, start) : bisect_left(cuts, end)], end])
-    return spans

@@ -14,8 +14,7 @@ before the next blank line. Everything else is text, including other angle brack
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +23,7 @@ from cdlm_lab.data.document_pairs import sentence_starts
 from cdlm_lab.data.files import DataError, entries, read_lines
 from cdlm_lab.data.records import KINDS, CoreferenceDocument, Kind, TokenSpan, Topic, document_of_spans
 from cdlm_lab.errors import check_choice
+from cdlm_lab.words import token_spans, visible_word
 
 UNNAMED = "document 1"
 Line = tuple[int, str]  # number from 1, text up to "\n"; a carriage return is white space like any other
@@ -117,27 +117,16 @@ _Marked = tuple[int, int, int]  # start and end of a mention in characters, line
 
 _MARK = re.compile(r"(</?m>)", re.IGNORECASE)
 _NEARLY_A_MARK = re.compile(r"</?m>|\[/?m\]|&lt;/?m&gt;", re.IGNORECASE)  # in joined tokens, without spaces
-_ENDING = r"['’](?:s|m|d|re|ve|ll)(?!\w)"
-# Characters that belong to the preceding one: combining accents (U+0300-036F), variation selectors of emoji
-# (U+FE00-FE0F), and the soft hyphen (U+00AD), which is removed from tokens.
-_IN_WORD = r"[\w\u0300-\u036f\xad]*"
-_TOKEN = re.compile(
-    rf"""(?:[^\W\d_]\.){{2,}}(?!\w)
-    | {_ENDING}
-    | \w{_IN_WORD} (?: (?: (?!{_ENDING})['’] | [-‐‑.] | (?<=\d)[,:](?=\d) ) \w{_IN_WORD} )*
-    | \S[\u0300-\u036f\ufe00-\ufe0f]*""",
-    re.VERBOSE | re.IGNORECASE,
-)
 
 
 def parse_marked_documents(text: str, *, kind: Kind, source: str = "text", needs_marks: bool = True) -> Topic:
     """Parse the documents of a text, in order, into one topic named "own documents".
 
-    Tokens are words with the punctuation inside them (O'Brien, 15-year-old, 3.5, 1,473, 10:30, U.S.),
-    possessive endings and contracted verbs ('s, 're), as in the corpora, and every other visible character by
-    itself. Tokens are also split where a mention starts or ends. An English sentence splitter and blank lines
-    end sentences, but never inside a mention. All sentences count as validated. Mentions are all of one
-    `kind`, have the ids "{document}:{number}", from 0 in order of their spans, and form singleton clusters.
+    Tokens are those of `token_spans`, with possessive endings and contracted verbs ('s, 're) apart, as in the
+    corpora, and without invisible characters; they are also split where a mention starts or ends. An English
+    sentence splitter and blank lines end sentences, but never inside a mention. All sentences count as
+    validated. Mentions are all of one `kind`, have the ids "{document}:{number}", from 0 in order of their
+    spans, and form singleton clusters.
     `needs_marks`: True = raise DataError if no mention is marked.
     """
     check_choice("kind", kind, KINDS)
@@ -244,7 +233,8 @@ def _add_paragraph(
     counts: dict[int, int] = {}  # place in the text -> number of tokens before it
     for start, end in pairwise(sorted(cuts)):
         counts[start] = len(tokens)
-        tokens.extend(_tokens(text, start, end))
+        spans = token_spans(text, start=start, end=end, endings_apart=True)
+        tokens.extend(visible_word(text[first:last]) for first, last in spans)
     counts[len(text)] = len(tokens)
     spans: set[TokenSpan] = set()
     for start, end, line in marked:
@@ -296,10 +286,3 @@ def _inside(spans: Iterable[TokenSpan]) -> set[int]:
             inside.update(range(start + 1, end))
             reached = end
     return inside
-
-
-def _tokens(text: str, start: int, end: int) -> Iterator[str]:
-    """The tokens of text[start:end], without control characters and format characters (Unicode Cc, Cf)."""
-    for match in _TOKEN.finditer(text, start, end):
-        if unicodedata.category(match[0][0]) not in ("Cc", "Cf"):
-            yield match[0].replace("\xad", "")

@@ -24,6 +24,7 @@ import numpy as np
 from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
 from cdlm_lab.errors import check_least
 from cdlm_lab.examples.passes import checked_index
+from cdlm_lab.words import plain_word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +124,8 @@ class Occurrences:
 def nearest_occurrences(document: TaggedDocument, *, most: int, target: bool = True) -> Occurrences:
     """Find the closest occurrences of words by difference in sentence index; ties go to the earlier.
 
-    Words are the same if they are equal strings: case matters. The time grows with the words of the document
-    and with K times those of labelled sentences.
+    Words are the same if they are equal as `plain_word`: case matters. The time grows with the words of the
+    document and with K times those of labelled sentences.
 
     Args:
         document: split into the sequences in which distances are counted.
@@ -175,7 +176,7 @@ class _Listing:
         sizes = np.array([len(sentence.words) for sentence in document.sentences], dtype=np.int64)
         number_of: dict[str, int] = {}
         words = (word for sentence in document.sentences for word in sentence.words)
-        kinds = (number_of.setdefault(word, len(number_of)) for word in words)
+        kinds = (number_of.setdefault(plain_word(word), len(number_of)) for word in words)
         kind = np.fromiter(kinds, dtype=np.int64, count=sizes.sum())
         sentence = np.repeat(np.arange(len(sizes)), sizes)
         return cls(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import numpy as np
 from cdlm_lab.data.files import DataError, parse_json, read_text, replaced_file
 from cdlm_lab.data.records import CoreferenceDocument, TokenSpan
 from cdlm_lab.errors import check_least
+from cdlm_lab.words import words_of
 
 if TYPE_CHECKING:
     from transformers import BatchEncoding, PreTrainedTokenizerBase
@@ -202,7 +202,6 @@ class EncodedDocuments(EncodedById[CoreferenceDocument, EncodedDocument]):
 
 FILLING, UNKNOWN, FIRST_WORD = 0, 1, 2
 VOCABULARY_FILE = "vocabulary.json"
-_PIECE = re.compile(r"\w+|[^\w\s]")
 _REMEDY = "copy the folder again, or save the vocabulary anew"
 
 
@@ -213,7 +212,7 @@ def pieces_of(sentence: str) -> list[str]:
         >>> pieces_of("It's $3.50.")
         ['it', "'", 's', '$', '3', '.', '50', '.']
     """
-    return _PIECE.findall(sentence.lower())
+    return words_of(sentence.lower(), signs=True)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -31,6 +31,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from cdlm_lab.words import plain_word
+
 Clusters = Iterable[Iterable[Hashable]]
 CONLL = ("muc", "b_cubed", "ceaf_e")
 SCORE_PARTS = ("recall", "precision", "f1")
@@ -366,14 +368,14 @@ def head_word(tokens: Sequence[str], *, stem: bool = False) -> str:
     while len(words) > 1 and words[0] in _CUTS:
         words = words[1:]
     if not words:
-        return " ".join(tokens).lower()  # only symbols, such as "$"
+        return " ".join(map(plain_word, tokens)).lower()  # only symbols, such as "$"
     cut = next((place for place, word in enumerate(words) if place and word in _CUTS), len(words))
     return word_stem(words[cut - 1]) if stem else words[cut - 1]
 
 
 def _words(tokens: Sequence[str]) -> list[str]:
     """Words and commas in lower case, without possessive endings; the last one is a word."""
-    lowered = [token.lower() for token in tokens]
+    lowered = [plain_word(token).lower() for token in tokens]
     words: list[str] = []
     for before, token in zip(["", *lowered], lowered, strict=False):
         if token in _POSSESSIVES or (token == "s" and before in _APOSTROPHES):

@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 from collections import Counter
-from itertools import pairwise
 
 import pytest
 
@@ -30,24 +29,6 @@ def test_a_document_needs_an_id_and_a_text_only():
     with pytest.raises(dataclasses.FrozenInstanceError):
         document.text = "Snow fell."
     assert len({document, records.Document(id="d", text="Rain fell.")}) == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "boundaries", "tokens"),
-    [
-        ("The fire, in 1986.", (), ["The", "fire", ",", "in", "1986", "."]),
-        ('"62,689 ducats," she said', (), ['"', "62,689", "ducats", ",", '"', "she", "said"]),
-        ("1.456,7. 12,x 3rd", (), ["1.456,7", ".", "12", ",", "x", "3rd"]),
-        ("broken-off half–time Ann's ’tis", (), ["broken-off", "half", "–", "time", "Ann's", "’", "tis"]),
-        ("Ann's car-park", (3, 6, 9, 0, 14), ["Ann", "'s", "car", "-park"]),
-        ("ab", (0, 1, 2, 7), ["a", "b"]),
-        (" \n", (1,), []),
-    ],
-)
-def test_token_spans(text, boundaries, tokens):
-    spans = records.token_spans(text, boundaries=boundaries)
-    assert [text[start:end] for start, end in spans] == tokens
-    assert all(first[1] <= second[0] for first, second in pairwise(spans))
 
 
 def test_a_hashed_split_follows_from_the_id_alone_in_shares_of_90_5_5():

@@ -27,7 +27,7 @@ LAYERS = (
     ("examples",),
     ("attention", "metrics", "data"),
     ("scores",),
-    ("parameters", "progress"),
+    ("parameters", "progress", "words"),
     ("errors",),
 )
 HEIGHT = {group: height for height, groups in enumerate(reversed(LAYERS)) for group in groups}

@@ -23,6 +23,7 @@ from cdlm_lab.report import RunError, read_run_file
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.widgets.explorer import Example
 from cdlm_lab.widgets.html import joined, shortened, variant_name
+from cdlm_lab.words import plain_word
 
 GIVEN = "given"  # key of the documents that the notebook's parameters name
 LONGEST_LABEL = 60
@@ -123,7 +124,8 @@ def _in_different_words(
     documents, which are shown side by side."""
 
     def words(mention: CoreferenceMention) -> set[str]:
-        return set(documents[mention.document].text_of(mention).casefold().split())
+        tokens = documents[mention.document].tokens[slice(*mention.tokens)]
+        return {plain_word(token).casefold() for token in tokens}
 
     def length(pair: AlignedPair) -> int:
         return sum(len(documents[mention.document].tokens) for mention in (pair.source, pair.target))

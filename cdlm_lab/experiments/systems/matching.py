@@ -34,6 +34,7 @@ from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import settings
 from cdlm_lab.widgets.html import variant_name
 from cdlm_lab.widgets.tables import Shown, html_table
+from cdlm_lab.words import words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +349,7 @@ class Matchers:
     def threshold(self, system: MatchSystem) -> CosineThreshold:
         """A cosine baseline, whose threshold is fitted to the training pairs."""
         if system.encoder == "words":
-            words = TfidfVectorizer(sublinear_tf=True, token_pattern=r"\w+")
+            words = TfidfVectorizer(sublinear_tf=True, tokenizer=words_of, token_pattern=None)
             words.fit(one.text_of() for one in _documents(self.training))
             return CosineThreshold(self.training, lambda texts: words.transform(map(" ".join, texts)))
 

@@ -16,7 +16,6 @@ from pydantic import Field
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.data.document_pairs import split_sentences
-from cdlm_lab.data.records import token_spans
 from cdlm_lab.data.tagged import OUTSIDE, TaggedDocument, TaggedSentence, tag_set
 from cdlm_lab.examples.tagging import SplitDocument, TagExample, TagExamples, joined, split_long, words_read
 from cdlm_lab.experiments.runs import (
@@ -36,6 +35,7 @@ from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.widgets import html, tagged
+from cdlm_lab.words import token_spans
 
 
 @dataclass(frozen=True, slots=True)
