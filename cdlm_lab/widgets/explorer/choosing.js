@@ -94,6 +94,7 @@ class Chooser {
     const form = element("div", "cdlm-x-own");
     this.box = element("textarea");
     this.box.rows = 7;
+    this.box.dir = "auto";
     this.box.setAttribute("aria-label", "your own text");
     this.box.placeholder = "== first report ==\nA fire broke out in the old mill on Monday.\n\n== second report ==\nThe blaze at the mill was put out after three hours.";
     this.box.value = this.opened.text;

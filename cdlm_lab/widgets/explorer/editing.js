@@ -19,6 +19,7 @@ function openEditor(explorer, node) {
   const box = element("input", "cdlm-x-editor");
   box.value = now;
   box.maxLength = LONGEST_EDIT;
+  box.dir = "auto";
   box.setAttribute("aria-label", `in place of ${before}`);
   const frame = explorer.root.getBoundingClientRect();
   const at = node.getBoundingClientRect();
@@ -31,15 +32,17 @@ function openEditor(explorer, node) {
     if (!open) return;
     open = false;
     box.remove();
-    // neither control characters nor such that turn the direction
-    const text = box.value.replace(/[\p{Cc}\p{Cf}]/gu, " ").replace(/\s+/g, " ").trim() || before;
+    // neither control characters nor such that turn the direction; joiners belong to words and emoji
+    const text = box.value.replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, " ").replace(/\s+/g, " ").trim() || before;
     if (!take || text === now) return;
     const others = edits.filter((one) => one[0] !== doc || one[1] !== word);
     explorer.ask({ edits: text === before ? others : [...others, [doc, word, text]] });
   };
   box.addEventListener("keydown", (event) => {
     event.stopPropagation(); // the notebook does not take it for a command
-    if (event.key === "Enter" || event.key === "Escape") close(event.key === "Enter");
+    if (event.key !== "Enter" && event.key !== "Escape") return;
+    close(event.key === "Enter");
+    if (node.isConnected) focusWord(node);
   });
   box.addEventListener("blur", () => close(true));
   explorer.root.append(box);

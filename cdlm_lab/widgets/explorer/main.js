@@ -118,10 +118,14 @@ class Explorer {
       const button = element("button", "", text);
       button.type = "button";
       button.title = title;
-      button.addEventListener("click", () => (what === "png" ? savePicture(this) : this.model.send({ type: "export" })));
+      button.addEventListener("click", () => (what === "png" ? this.savePicture() : this.model.send({ type: "export" })));
       exports.append(button);
     }
     this.bar.append(view.group, ...this.wordControls, exports);
+  }
+
+  savePicture() {
+    savePicture(this).catch((error) => (this.status.textContent = `The picture could not be drawn: ${error.message}`));
   }
 
   listen() {
@@ -214,7 +218,7 @@ class Explorer {
     } else if (this.model.get("view") === "overview") {
       this.status.textContent = "Rest on a sentence to see which sentences of the other documents go with it; click it to look at its words.";
     } else if (!source) {
-      this.status.textContent = "Click a word, or drag over several, to see where the model looks from there.";
+      this.status.textContent = "Click a word, or drag over several, to see where the model looks from there. By keyboard: Tab to the text, arrow keys, Enter.";
     } else {
       const chip = (className, span) => element("bdi", `cdlm-x-word ${className}`, textOfSpan(documents, span));
       const name = (span) => element("bdi", "cdlm-x-name", this.documents[span[0]].name);

@@ -72,9 +72,15 @@ class WordPanel extends Panel {
     };
     for (const [name, spans] of Object.entries(classes)) {
       for (const node of this.columns.querySelectorAll(`.${name}`)) node.classList.remove(name);
+      const chosen = name === "cdlm-x-source";
+      if (chosen) for (const node of this.columns.querySelectorAll("[aria-selected]")) node.removeAttribute("aria-selected");
       for (const span of spans) {
         if (!span) continue;
-        for (let i = span[1]; i < span[2]; i += 1) this.words[firsts[span[0]] + i].classList.add(name);
+        for (let i = span[1]; i < span[2]; i += 1) {
+          const word = this.words[firsts[span[0]] + i];
+          word.classList.add(name);
+          if (chosen) word.setAttribute("aria-selected", "true");
+        }
       }
     }
   }

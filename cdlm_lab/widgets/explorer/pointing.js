@@ -1,9 +1,11 @@
-// Mouse and keyboard on words. One word at a time is in the tab order; arrows move from there.
+// Mouse and keyboard on words. Of each document one word is in the tab order; arrows move from there, and with Shift take
+// several words.
 
 function listenToWords(explorer) {
   const { stage } = explorer;
-  let anchorWord = null;
+  let anchorWord = null; // where a drag, or a span of the keyboard, began
   let last = null;
+  let dragging = null; // ends the listening to a drag
   const wordOf = (event) => event.target.closest?.(".cdlm-x-word[data-word]");
   const place = (node) => [Number(node.dataset.doc), Number(node.dataset.word)];
   const preview = (panel, span) => {
@@ -18,39 +20,81 @@ function listenToWords(explorer) {
     const [otherDoc, b] = place(to);
     return otherDoc === doc && a !== b ? [doc, Math.min(a, b), Math.max(a, b) + 1] : null;
   };
-
-  stage.addEventListener("pointerdown", (event) => {
-    anchorWord = event.button === 0 ? wordOf(event) : null;
-    last = anchorWord;
-    if (anchorWord) event.preventDefault();
-  });
-  stage.addEventListener("pointermove", (event) => {
+  const take = (mode) => {
+    const span = dragged(last) ?? spanAt(explorer.documents, ...place(anchorWord));
+    drop();
+    act(explorer, mode, span);
+  };
+  // A drag may end anywhere, also outside of the widget and of the window.
+  const drop = () => {
+    dragging?.abort();
+    [dragging, anchorWord] = [null, null];
+    preview(null, null);
+  };
+  const release = (event) => {
+    const from = anchorWord;
+    if (!stage.isConnected) return drop();
+    focusWord(from);
+    const plain = !event.shiftKey && !event.altKey;
+    if (plain && explorer.look.mode === "edit") {
+      drop();
+      openEditor(explorer, from);
+    } else {
+      take(event.shiftKey ? "target" : event.altKey ? "global" : explorer.look.mode);
+    }
+  };
+  const move = (event) => {
+    if (!event.buttons) return release(event); // let go where nobody was told
     const word = wordOf(event);
-    if (anchorWord && word && word !== last) {
+    if (word && word !== last && stage.contains(word)) {
       last = word;
       preview(panelOf(word), dragged(word));
     }
-  });
-  stage.addEventListener("pointerup", (event) => {
-    if (!anchorWord) return;
-    const to = wordOf(event) ?? last;
-    const span = dragged(to) ?? spanAt(explorer.documents, ...place(anchorWord));
-    preview(null, null);
-    focusWord(anchorWord);
-    const plain = !event.shiftKey && !event.altKey;
-    if (plain && explorer.look.mode === "edit") openEditor(explorer, anchorWord);
-    else act(explorer, event.shiftKey ? "target" : event.altKey ? "global" : explorer.look.mode, span);
-    anchorWord = null;
+  };
+
+  stage.addEventListener("pointerdown", (event) => {
+    drop();
+    const word = event.button === 0 ? wordOf(event) : null;
+    if (!word) return;
+    event.preventDefault();
+    [anchorWord, last, dragging] = [word, word, new AbortController()];
+    const everywhere = { capture: true, signal: dragging.signal };
+    window.addEventListener("pointermove", move, everywhere);
+    window.addEventListener("pointerup", release, everywhere);
+    window.addEventListener("pointercancel", drop, everywhere);
   });
   stage.addEventListener("pointerover", (event) => {
     const word = wordOf(event);
-    if (word && !anchorWord) showTip(explorer, panelOf(word), word);
+    if (word && !dragging) showTip(explorer, panelOf(word), word);
     else explorer.tip.hidden = true;
   });
   stage.addEventListener("pointerleave", () => (explorer.tip.hidden = true));
   stage.addEventListener("keydown", (event) => {
     const word = wordOf(event);
-    if (word) onKey(explorer, panelOf(word), word, event);
+    if (!word || dragging || event.ctrlKey || event.metaKey || event.altKey) return;
+    const panel = panelOf(word);
+    const next = wordByKey(panel, word, event.key);
+    const mode = { Enter: "source", " ": "source", t: "target", g: "global", m: explorer.options.predicts ? "masked" : null }[event.key];
+    if (next) {
+      anchorWord = event.shiftKey ? anchorWord ?? word : null;
+      last = next;
+      focusWord(next);
+      next.scrollIntoView({ block: "nearest", inline: "nearest" });
+      preview(panel, anchorWord && dragged(next));
+    } else if (mode) {
+      if (!anchorWord || last !== word) anchorWord = last = word;
+      take(mode);
+    } else if (event.key === "e") {
+      drop();
+      openEditor(explorer, word);
+    } else if (event.key === "Escape") {
+      if (anchorWord) drop();
+      else explorer.ask({ target: null });
+    } else {
+      return;
+    }
+    event.preventDefault(); // and the notebook does not take it for a command
+    event.stopPropagation();
   });
   stage.addEventListener("focusin", (event) => {
     const word = wordOf(event);
@@ -58,33 +102,37 @@ function listenToWords(explorer) {
   });
 }
 
+// Of each document one word is in the tab order: the one that had the focus last.
 function focusWord(word) {
-  const columns = word.closest(".cdlm-x-columns");
-  for (const node of columns.querySelectorAll('.cdlm-x-word[tabindex="0"]')) node.removeAttribute("tabindex");
+  const text = word.closest(".cdlm-x-text");
+  for (const node of text.querySelectorAll('.cdlm-x-word[tabindex="0"]')) node.removeAttribute("tabindex");
   word.tabIndex = 0;
   word.focus({ preventScroll: true });
 }
 
-function onKey(explorer, panel, word, event) {
-  const index = panel.words.indexOf(word);
-  const modes = { Enter: "source", " ": "source", t: "target", g: "global", m: explorer.options.predicts ? "masked" : null };
-  const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 12, ArrowUp: -12 };
-  if (event.ctrlKey || event.metaKey) return;
-  if (event.key in steps) {
-    const next = panel.words[Math.min(Math.max(index + steps[event.key], 0), panel.words.length - 1)];
-    focusWord(next);
-    next.scrollIntoView({ block: "nearest", inline: "nearest" });
-  } else if (modes[event.key]) {
-    act(explorer, modes[event.key], spanAt(explorer.documents, Number(word.dataset.doc), Number(word.dataset.word)));
-  } else if (event.key === "e") {
-    openEditor(explorer, word);
-  } else if (event.key === "Escape") {
-    explorer.ask({ target: null });
-  } else {
-    return;
+// The word to which a key leads: to the left and right as they are read, up and down to the nearest of the next line.
+function wordByKey(panel, word, key) {
+  const { words } = panel;
+  const index = words.indexOf(word);
+  const [doc, number] = [word.dataset.doc, Number(word.dataset.word)];
+  const forward = getComputedStyle(word).direction === "rtl" ? "ArrowLeft" : "ArrowRight";
+  if (key === "ArrowLeft" || key === "ArrowRight") return words[index + (key === forward ? 1 : -1)] ?? word;
+  if (key === "Home") return words[index - number];
+  if (key === "End") return words.findLast((one) => one.dataset.doc === doc);
+  if (key !== "ArrowUp" && key !== "ArrowDown") return null;
+  const step = key === "ArrowDown" ? 1 : -1;
+  const middle = (box) => box.left + box.width / 2;
+  const here = word.getBoundingClientRect();
+  let [best, line] = [null, null];
+  for (let i = index + step; words[i]?.dataset.doc === doc; i += step) {
+    const there = words[i].getBoundingClientRect();
+    if (Math.abs(there.top - here.top) < here.height / 2) continue;
+    line ??= there.top;
+    if (Math.abs(there.top - line) > here.height / 2) break;
+    const off = Math.abs(middle(there) - middle(here));
+    if (best === null || off < best.off) best = { word: words[i], off };
   }
-  event.preventDefault(); // and the notebook does not take it for a command
-  event.stopPropagation();
+  return best?.word ?? words[index + step] ?? word;
 }
 
 // Choosing and comparing replace; seeing everything and hiding are switched on and off.

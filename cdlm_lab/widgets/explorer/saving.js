@@ -60,7 +60,8 @@ async function savePicture(explorer) {
   const copy = standing(explorer);
   copy.prepend(style);
   copy.setAttribute("xmlns", "http://www.w3.org/1999/xhtml");
-  const markup = new XMLSerializer().serializeToString(copy);
+  const serialized = new XMLSerializer().serializeToString(copy);
+  const markup = serialized.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, "\ufffd"); // XML has no others
   const svg =
     `<svg xmlns="${SVG}" width="${width}" height="${height}">` +
     `<foreignObject width="100%" height="100%">${markup}</foreignObject></svg>`;

@@ -37,6 +37,7 @@ class Search {
     const row = element("div", "cdlm-x-segments");
     this.box = element("input");
     this.box.type = "search";
+    this.box.dir = "auto";
     this.box.placeholder = "words";
     this.box.setAttribute("aria-label", "find words");
     this.box.addEventListener("input", () => this.find());
