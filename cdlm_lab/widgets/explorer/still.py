@@ -202,7 +202,7 @@ class _Still:
             layers = (self.frames(number, label), _mentions(document), self.looks(number, panel))
             words, gaps = document.words, document.gaps
             sentences = (_nested(range(*ends), layers, words, gaps) for ends in document.sentences)
-            text = "".join(f'<p style="margin:0 0 5px">{sentence}</p>' for sentence in sentences)
+            text = "".join(f'<p dir="auto" style="margin:0 0 5px">{sentence}</p>' for sentence in sentences)
             size = f'<small style="{MUTED}">{counted(len(document.words), "word")}</small>'
             head = div(f"<b>{self.name(number)}</b>&ensp;{size}", "margin-bottom:4px")
             cells.append(f'<td style="{_COLUMN}">{head}{text}</td>')
@@ -219,7 +219,7 @@ class _Still:
         source, target = self.selection.source, self.selection.target
         for place, style, what in ((source, SOURCE, "chosen"), (target, TARGET, label or "compared")):
             if place and place[0] == number:
-                close = f'</b><small style="{_LABEL}">&nbsp;{what}</small>'
+                close = f'</b><bdi><small style="{_LABEL}">&nbsp;{what}</small></bdi>'
                 layer[place[1] : place[2]] = [(f'<b style="{style}">', close, 0)] * (place[2] - place[1])
         return layer
 
