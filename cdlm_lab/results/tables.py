@@ -21,7 +21,7 @@ from cdlm_lab.results import reports
 from cdlm_lab.results.reports import NamedReport
 from cdlm_lab.results.series import CONTEXTS, KnownRuns, Series, TakenRow, age, series_of
 from cdlm_lab.widgets import tables
-from cdlm_lab.widgets.html import VARIANT_NAMES
+from cdlm_lab.widgets.html import VARIANT_NAMES, cut_at
 from cdlm_lab.widgets.score_tables import LAYOUTS
 from cdlm_lab.widgets.tables import Cell, Column, Form, Heading, ScoreTable, SystemRow
 
@@ -141,7 +141,7 @@ def _source_lines(shown: Mapping[str, TakenRow]) -> list[str]:
 
 def _short(value: Any) -> str:
     text = "none" if value in ("", None) else str(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return text if len(text) <= _LONGEST else f"{cut_at(text, _LONGEST - 3)}..."
 
 
 def top_words(runs: KnownRuns) -> ScoreTable:

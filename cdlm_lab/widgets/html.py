@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+import regex
+
 MUTED = "opacity:0.72"
 SMALL = f"font-size:11.5px;{MUTED}"
 FRAME = "border:1px solid rgba(128,128,128,0.32)"
@@ -310,18 +312,29 @@ def gap_between(left: str, right: str) -> str:
     return " " if left and right and joined(pair) != "".join(pair) else ""
 
 
-def shortened(text: str, longest: int, *, at_start: bool = False) -> str:
-    """Truncate a text to `longest` characters, at its start or its end, and put an ellipsis where it was cut.
-    The cut is between words unless the next space is more than 20 characters away."""
+def cut_at(text: str, longest: int, *, at_start: bool = False) -> str:
+    """Return at most `longest` characters from the start of a text (from its end with `at_start`), without a
+    part of what a reader takes for one sign: a letter with its marks, or an emoji of several characters."""
     if len(text) <= longest:
         return text
     if at_start:
-        end = text[len(text) - longest + 1 :]
-        space = end.find(" ", 0, _LONGEST_WORD)
-        return f"\u2026{end[space:] if space >= 0 else end}"
-    start = text[: longest - 1]
-    space = start.rfind(" ", max(1, len(start) - _LONGEST_WORD))
-    return f"{start[: space + 1] if space >= 0 else start}\u2026"
+        begins = (sign.start() for sign in regex.finditer(r"\X", text))
+        return text[next((place for place in begins if place >= len(text) - longest), len(text)) :]
+    ends = (sign.end() for sign in regex.finditer(r"\X", text[: longest + 1]))
+    return text[: max((place for place in ends if place <= longest), default=0)]
+
+
+def shortened(text: str, longest: int, *, at_start: bool = False) -> str:
+    """Truncate a text to `longest` characters, at its start or its end, and put an ellipsis where it was cut.
+    The cut is between words unless the next space is more than 20 characters away, and never in a sign."""
+    if len(text) <= longest:
+        return text
+    part = cut_at(text, longest - 1, at_start=at_start)
+    if at_start:
+        space = part.find(" ", 0, _LONGEST_WORD)
+        return f"\u2026{part[space:] if space >= 0 else part}"
+    space = part.rfind(" ", max(1, len(part) - _LONGEST_WORD))
+    return f"{part[: space + 1] if space >= 0 else part}\u2026"
 
 
 def one_line(text: str, longest: int) -> str:
@@ -372,7 +385,8 @@ def gold_chip(gold: str | None, colour: str, note: str = "") -> str:
     name, title = "gold not known", ""
     if gold is not None:
         long = len(gold) > LONGEST_NAME  # then shown without its middle
-        shown = f"{gold[:NAME_START]}\u2026{gold[NAME_START + 1 - LONGEST_NAME :]}" if long else gold
+        end = cut_at(gold, LONGEST_NAME - NAME_START - 1, at_start=True)
+        shown = f"{cut_at(gold, NAME_START)}\u2026{end}" if long else gold
         name, title = f"<bdi>{escaped(shown)}</bdi>", f' title="{escaped(gold)}"' if long else ""
     rest = f" {span(note, MUTED)}" if note else ""
     style = "display:inline-block;margin:0 12px 2px 0;font-size:12px"

@@ -1,5 +1,5 @@
-"""The explorer in a real browser: scripts from right to left, emoji where texts are cut, the keyboard alone, and drags
-that leave the widget."""
+"""The explorer in a real browser: scripts from right to left, emoji where texts are cut, the keyboard alone,
+and drags that leave the widget."""
 
 from collections.abc import Callable
 from pathlib import Path

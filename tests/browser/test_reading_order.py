@@ -1,17 +1,16 @@
-"""Every view that shows words or texts, in a real browser: the words of a sentence stand in its reading order, also where
-a script that runs from right to left holds a name that runs from left to right."""
+"""Every view that shows words or texts, in a real browser: words stand in their reading order,
+also where a script that runs from right to left holds a name that runs from left to right."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from cdlm_lab.applied.results import Attended, AttendedWord
 from cdlm_lab.data.questions import Paragraph
-from cdlm_lab.widgets import aligned, ask, coreference, packed, questions, rankings, tagged, verdicts
+from cdlm_lab.widgets import aligned, coreference, packed, questions, rankings, tagged, verdicts
 from cdlm_lab.widgets.explorer import Panel, Selection, ShownDocument
 from cdlm_lab.widgets.explorer.still import still_html
 from cdlm_lab.widgets.html import ShownMention, headline, sentence_html, still_page
@@ -20,7 +19,7 @@ pytestmark = pytest.mark.browser
 WORDS = ("השר", "אמר", "New", "York", "Times", "אתמול", "בלילה")
 TEXT = " ".join(WORDS)
 IN_READING_ORDER = ("בלילה", "אתמול", "New", "York", "Times", "אמר", "השר")  # as they stand, from the left
-# For each block of the page the left end of the first place of each word in it; of blocks with all words only.
+# For each block of the page that holds all words, the left end of the first place of each in it.
 LEFTS = """words => {
     const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     const blocks = new Map();
@@ -90,11 +89,10 @@ CLAIM = verdicts.ReadClaim(
     id="c", claim=TEXT, gold="a", evidence=(TEXT, TEXT), probabilities={"a": 1.0}, shares=(0.5, 0.5)
 )
 OCCURRENCE = tagged.ReadOccurrence(words=WORDS, place=3, distance=1, weight=0.5, sentence=1)
+UNTAGGED = [tagged.ReadWord(word=one, gold="O", predicted="O", occurrences=(OCCURRENCE,)) for one in WORDS]
 TAGGED = tagged.ReadSentence(
-    document="d", number=0,
-    words=[tagged.ReadWord(word=one, gold="O", predicted="B-X" if one == "York" else "O", occurrences=(OCCURRENCE,))
-           for one in WORDS],
-)  # fmt: skip
+    document="d", number=0, words=(*UNTAGGED[:3], replace(UNTAGGED[3], predicted="B-X"), *UNTAGGED[4:])
+)
 COLUMN = aligned.AlignedColumn(name="a", weights=[1.0])
 ATTENDED = Attended(
     source="x", texts=(WORDS,),

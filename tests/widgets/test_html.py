@@ -101,6 +101,35 @@ def test_long_texts_are_cut_between_words():
     assert shortened("a" * 50, 10, at_start=True) == "…" + "a" * 9
 
 
+FAMILY, ACCENTED, FLAGS = (
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+    "e\u0301",
+    "\U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7",
+)
+HINDI = "\u0939\u093f\u0928\u094d\u0926\u0940"  # its first sign is two characters
+
+
+@pytest.mark.parametrize(
+    ("text", "longest", "start", "end"),
+    [
+        (f"abc{FAMILY}", 5, "abc…", "…"),
+        (f"{FAMILY}abc", 5, "…", "…abc"),
+        (ACCENTED * 5, 6, f"{ACCENTED * 2}…", f"…{ACCENTED * 2}"),
+        (f"a{FLAGS}b", 3, "a…", "…b"),
+        (f"a{FLAGS}b", 4, f"a{FLAGS[:2]}…", f"…{FLAGS[2:]}b"),
+        (f"{HINDI} x", 4, "\u0939\u093f…", "… x"),
+    ],
+)  # fmt: skip
+def test_no_cut_goes_through_what_a_reader_takes_for_one_sign(text, longest, start, end):
+    assert shortened(text, longest) == start
+    assert shortened(text, longest, at_start=True) == end
+
+
+def test_a_long_name_of_a_gold_cluster_is_not_cut_in_a_sign():
+    shown = plain(html.gold_chip(FAMILY * 8, "#123456"))
+    assert shown.replace(FAMILY, "").strip() == "● …", "whole families only"
+
+
 @given(text=st.text("ab ", max_size=80), longest=st.integers(2, 60), at_start=st.booleans())
 def test_cut_texts_are_short_enough_and_part_of_the_text(text, longest, at_start):
     short = shortened(text, longest, at_start=at_start)

@@ -219,7 +219,7 @@ class _Still:
         source, target = self.selection.source, self.selection.target
         for place, style, what in ((source, SOURCE, "chosen"), (target, TARGET, label or "compared")):
             if place and place[0] == number:
-                close = f'</b><bdi><small style="{_LABEL}">&nbsp;{what}</small></bdi>'
+                close = f'</b><small dir="auto" style="{_LABEL}">&nbsp;{what}</small>'
                 layer[place[1] : place[2]] = [(f'<b style="{style}">', close, 0)] * (place[2] - place[1])
         return layer
 

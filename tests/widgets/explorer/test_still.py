@@ -130,7 +130,7 @@ def test_the_source_and_punctuation_are_not_shaded_and_words_stand_as_in_print()
 
 def test_words_that_look_alike_share_one_element():
     _, evening = columns(still())
-    assert '<p style="margin:0 0 5px">An explosion in the mine.</p>' in evening
+    assert '<p dir="auto" style="margin:0 0 5px">An explosion in the mine.</p>' in evening
     one = replace(EVENING, mentions=((0, 1, ""), (0, 2, ""), (2, 3, ""), (3, 5, ""), (4, 5, "")))
     _, evening = columns(still((MORNING, one)))
     assert re.findall(r"<u[^>]*>(.*?)</u>", evening) == ["An explosion", "in", "the mine"]
