@@ -25,13 +25,12 @@ from cdlm_lab.attention.sparse import attend_from_globals
 TILE = 128
 
 
-def flex_packed_attention(
-    packed: Projections, *, plan: Plan, block_mask: BlockMask | None
-) -> tuple[Tensor, Tensor]:
-    """Outputs of the local and of the global tokens, from projections packed in the plan's orders.
-    `block_mask`: the result of `make_block_mask(plan)`, made once per batch; None when no token is local."""
+def flex_packed_attention(packed: Projections, *, plan: Plan) -> tuple[Tensor, Tensor]:
+    """Outputs of the local and of the global tokens, from projections packed in the plan's orders."""
     local_output = packed.query
-    if block_mask is not None:
+    if "block_mask" not in plan.kept:  # made by the first layer, for all
+        plan.kept["block_mask"] = make_block_mask(plan)
+    if (block_mask := plan.kept["block_mask"]) is not None:
         kernel = compiled_flex_attention() if packed.query.is_cuda else flex_attention
         heads_first = (one.transpose(0, 1).unsqueeze(0) for one in packed[:3])
         local_output = kernel(*heads_first, block_mask=block_mask)[0].transpose(0, 1)

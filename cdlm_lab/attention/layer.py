@@ -7,21 +7,24 @@ Computations that Hugging Face's model does in vain are skipped: local queries o
 queries of local tokens, projections of padding, global projections where no token is global, padding to a
 multiple of the window. `read_only_globals(model)` goes further for models whose head reads only global
 tokens, such as that of coreference: their last layer computes the states of these alone.
+
+A module is changed by giving it another class, never a function of its own, and nothing of a batch is kept in
+it: so threads can share a model, and it can be copied, pickled and replicated (`torch.nn.DataParallel`).
 """
 
 from __future__ import annotations
 
 import inspect
-import weakref
-from collections.abc import Iterable
-from types import FunctionType, MethodType
+from collections.abc import Callable, Iterable
+from functools import cache
+from types import FunctionType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from cdlm_lab.attention.dense import dense_attention
-from cdlm_lab.attention.flex import flex_packed_attention, make_block_mask
+from cdlm_lab.attention.flex import flex_packed_attention
 from cdlm_lab.attention.plan import SIDE, Plan, Projections, check_window, make_plan
 from cdlm_lab.attention.sparse import (
     attend_from_few_globals,
@@ -30,7 +33,7 @@ from cdlm_lab.attention.sparse import (
     globals_are_few,
     sparse_attention,
 )
-from cdlm_lab.attention.weights import AttentionRecorder, banded_weights
+from cdlm_lab.attention.weights import AttentionRecorder, banded_weights, recorder_of
 from cdlm_lab.errors import check_choice
 
 _MASK_MAKER = "create_bidirectional_mask"  # of transformers.masking_utils
@@ -41,13 +44,35 @@ def mask_by_row(encoder: nn.Module) -> None:
     place: at 4,096 tokens this saves 67 MB and 50 ms per example on one core. The forward stays Hugging
     Face's, except for the function that makes the mask."""
     forward = inspect.unwrap(type(encoder).forward)
-    if _MASK_MAKER in forward.__globals__:
-        names = {**forward.__globals__, _MASK_MAKER: _row}
-        own = FunctionType(
-            forward.__code__, names, forward.__name__, forward.__defaults__, forward.__closure__
-        )
-        own.__kwdefaults__ = forward.__kwdefaults__
-        encoder.forward = MethodType(own, encoder)  # type: ignore[method-assign]
+    if _MASK_MAKER in forward.__code__.co_names and forward.__globals__[_MASK_MAKER] is not _row:
+        encoder.__class__ = _changed(type(encoder), _forward_with_row)
+
+
+def _forward_with_row(kind: type[nn.Module]) -> Callable[..., Any]:
+    forward = inspect.unwrap(kind.forward)
+    names = {**forward.__globals__, _MASK_MAKER: _row}
+    own = FunctionType(forward.__code__, names, forward.__name__, forward.__defaults__, forward.__closure__)
+    own.__kwdefaults__ = forward.__kwdefaults__
+    return own
+
+
+@cache
+def _changed(
+    kind: type[nn.Module], forward_of: Callable[[type[nn.Module]], Callable[..., Any]]
+) -> type[nn.Module]:
+    """The subclass of `kind` whose forward is `forward_of(kind)`. Its name and module stay those of `kind`,
+    which `save_pretrained` writes into the config; so it is pickled by `kind` and the function."""
+
+    def reduced(module: nn.Module) -> tuple[Any, ...]:
+        return _empty, (kind, forward_of), module.__dict__
+
+    of_kind = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
+    return type(kind.__name__, (kind,), {"forward": forward_of(kind), "__reduce__": reduced, **of_kind})
+
+
+def _empty(kind: type[nn.Module], forward_of: Callable[..., Any]) -> nn.Module:
+    made = _changed(kind, forward_of)
+    return made.__new__(made)
 
 
 def _row(*, inputs_embeds: Tensor, attention_mask: Tensor, **_: Any) -> Tensor:
@@ -61,32 +86,17 @@ BACKENDS = ("auto", "sparse", "flex", "blockwise", "dense")
 LOCAL_PROJECTIONS, GLOBAL_PROJECTIONS = Projections._fields[:3], Projections._fields[3:]
 
 
-class PlanCache:
-    """Caches the plan of the current batch, made by the first layer and used by all. The key is the identity
-    of the mask tensor, which Hugging Face's encoder passes to every layer (and again to each layer that
-    gradient checkpointing recomputes), and the window."""
+def plan_of(extended_mask: Tensor, *, window: int) -> Plan:
+    """The plan of a Hugging Face mask: (batch, seq), negative = padding, 0 = local, positive = global.
 
-    def __init__(self) -> None:
-        self._mask: weakref.ref[Tensor] | None = None
-        self._plans: dict[int, Plan] = {}
-        self._block_masks: dict[int, Any] = {}
-
-    def plan(self, extended_mask: Tensor, *, window: int) -> Plan:
-        """The plan of a Hugging Face mask: (batch, seq), negative = padding, 0 = local, positive = global."""
-        if self._mask is None or self._mask() is not extended_mask:
-            self._mask = weakref.ref(extended_mask)
-            self._plans, self._block_masks = {}, {}
-        if window not in self._plans:
-            self._plans[window] = make_plan(
-                attention_mask=extended_mask >= 0, global_mask=extended_mask > 0, window=window
-            )
-        return self._plans[window]
-
-    def block_mask(self, plan: Plan) -> Any:
-        """FlexAttention's block table for a plan made by this cache."""
-        if plan.window not in self._block_masks:
-            self._block_masks[plan.window] = make_block_mask(plan)
-        return self._block_masks[plan.window]
+    It is made by the first layer and kept with the mask itself, which Hugging Face's encoder passes to every
+    layer (and again to each layer that gradient checkpointing recomputes): every forward has its own."""
+    plans: dict[int, Plan] = extended_mask.__dict__.setdefault("_plans_by_window", {})
+    if window not in plans:
+        plans[window] = make_plan(
+            attention_mask=extended_mask >= 0, global_mask=extended_mask > 0, window=window
+        )
+    return plans[window]
 
 
 class LocalGlobalSelfAttention(nn.Module):
@@ -101,7 +111,6 @@ class LocalGlobalSelfAttention(nn.Module):
         window: int,  # total width
         dropout: float,  # of the attention weights while training
         backend: str = "auto",  # one of BACKENDS
-        plans: PlanCache | None = None,  # shared by the layers of a model
     ) -> None:
         super().__init__()
         check_choice("attention backend", backend, BACKENDS)
@@ -112,8 +121,11 @@ class LocalGlobalSelfAttention(nn.Module):
         self.window = window
         self.dropout = dropout
         self.backend = backend
-        self.plans = plans or PlanCache()
-        self.recorder: AttentionRecorder | None = None
+
+    @property
+    def recorder(self) -> AttentionRecorder | None:
+        """What records this layer's attention in the current thread (`record_attention`); None = nothing."""
+        return recorder_of(self)
 
     def forward(
         self,
@@ -129,11 +141,11 @@ class LocalGlobalSelfAttention(nn.Module):
         padding at the end. `attention_mask`: (batch, seq), negative = padding, 0 = local, positive = global;
         others are ignored."""
         batch, seq, embed = hidden_states.shape
-        plan = self.plans.plan(attention_mask, window=self.window)
+        plan, recorder = plan_of(attention_mask, window=self.window), self.recorder
         flat = hidden_states.flatten(0, 1)
         tokens = flat.index_select(0, plan.order)
         of_locals = self._projected(LOCAL_PROJECTIONS, flat, tokens, plan.local_order)
-        if self.recorder is None and not output_attentions and self._globals_are_few(tokens, plan):
+        if recorder is None and not output_attentions and self._globals_are_few(tokens, plan):
             local_output = attend_from_locals(*of_locals, plan=plan, dropout=self._dropout_now)
             global_output = self._from_few_globals(flat, tokens, plan)
         else:
@@ -144,8 +156,8 @@ class LocalGlobalSelfAttention(nn.Module):
         if len(plan.global_order):
             context.index_copy_(0, plan.global_order, global_output.flatten(1))
         context = context.view(batch, seq, embed)
-        if self.recorder is not None:
-            self.recorder.record(packed, plan)
+        if recorder is not None:
+            recorder.record(packed, plan)
         if not output_attentions:
             return (context,)
         return (context, *banded_weights(packed, plan))
@@ -153,7 +165,7 @@ class LocalGlobalSelfAttention(nn.Module):
     def of_globals(self, hidden_states: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
         """The context of the global tokens alone, (n_global, embed), computing nothing else, and their
         positions in the flattened batch, (n_global,). Nothing is recorded."""
-        plan = self.plans.plan(attention_mask, window=self.window)
+        plan = plan_of(attention_mask, window=self.window)
         flat = hidden_states.flatten(0, 1)
         if not len(plan.global_order):
             return flat[:0], plan.global_order
@@ -189,7 +201,8 @@ class LocalGlobalSelfAttention(nn.Module):
         return (
             self._chosen_backend(tokens) == "sparse"
             and not self._dropout_now
-            and type(self.key_global) is type(self.value_global) is nn.Linear
+            and type(self.key_global) in PLAIN_LINEAR
+            and type(self.value_global) in PLAIN_LINEAR
             and globals_are_few(plan, head_size=tokens.shape[-1] // self.heads)
         )
 
@@ -201,7 +214,7 @@ class LocalGlobalSelfAttention(nn.Module):
         """Run the backend on packed projections: outputs of the local and of the global tokens."""
         backend = self._chosen_backend(packed.query)
         if backend == "flex":
-            return flex_packed_attention(packed, plan=plan, block_mask=self.plans.block_mask(plan))
+            return flex_packed_attention(packed, plan=plan)
         attend = _dense_on_packed if backend == "dense" else sparse_attention
         return attend(packed, plan=plan, dropout=self._dropout_now)
 
@@ -242,19 +255,19 @@ def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module
     by ours, in place, and let linear layers read rounded numbers of rows; returns the model. Called again,
     it only changes the backend. Raises ValueError if there is none."""
     check_choice("attention backend", backend, BACKENDS)
-    plans, count = PlanCache(), 0
+    count = 0
     for parent in list(model.modules()):
         if hasattr(parent, "_pad_to_window_size"):
             parent._pad_to_window_size = _not_padded
             mask_by_row(parent)
         if type(parent) is nn.Linear:
-            parent.forward = MethodType(_of_rounded_rows, parent)  # type: ignore[method-assign]
+            parent.__class__ = RoundedRowsLinear
         for name, child in list(parent.named_children()):
             if isinstance(child, LocalGlobalSelfAttention):
                 child.backend = backend
                 count += 1
             elif all(hasattr(child, of) for of in (*Projections._fields, "one_sided_attn_window_size")):
-                setattr(parent, name, _converted(child, backend=backend, plans=plans))
+                setattr(parent, name, _converted(child, backend=backend))
                 count += 1
     if not count:
         raise ValueError(f"{type(model).__name__} holds no Longformer self-attention to replace")
@@ -263,27 +276,31 @@ def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module
 
 def _not_padded(*, pad_token_id: int, **given: Tensor | None) -> tuple[int | Tensor | None, ...]:
     """Hugging Face's `_pad_to_window_size` without any padding: our attention takes texts of any length."""
-    names = ("input_ids", "attention_mask", "token_type_ids", "position_ids", "inputs_embeds")
-    return 0, *(given[name] for name in names)
+    return 0, *given.values()
 
 
-def _of_rounded_rows(linear: nn.Linear, states: Tensor) -> Tensor:
-    """`nn.Linear.forward`, where oneDNN computes it with rows of zeros up to a multiple of `SIDE`."""
-    missing = -states.shape[:-1].numel() % SIDE
-    if not missing or not torch.is_autocast_enabled("cpu"):
-        return nn.functional.linear(states, linear.weight, linear.bias)
-    padded = nn.functional.pad(states.reshape(-1, states.shape[-1]), (0, 0, 0, missing))
-    return nn.functional.linear(padded, linear.weight, linear.bias)[:-missing].view(*states.shape[:-1], -1)
+class RoundedRowsLinear(nn.Linear):
+    """`nn.Linear`, which oneDNN computes with rows of zeros up to a multiple of `SIDE`."""
+
+    def forward(self, states: Tensor) -> Tensor:
+        """(..., in_features) -> (..., out_features)."""
+        missing = -states.shape[:-1].numel() % SIDE
+        if not missing or not torch.is_autocast_enabled("cpu"):
+            return super().forward(states)
+        padded = nn.functional.pad(states.reshape(-1, states.shape[-1]), (0, 0, 0, missing))
+        return super().forward(padded)[:-missing].view(*states.shape[:-1], -1)
 
 
-def _converted(module: Any, *, backend: str, plans: PlanCache) -> LocalGlobalSelfAttention:
+PLAIN_LINEAR = (nn.Linear, RoundedRowsLinear)
+
+
+def _converted(module: Any, *, backend: str) -> LocalGlobalSelfAttention:
     replacement = LocalGlobalSelfAttention(
         projections={name: getattr(module, name) for name in Projections._fields},
         heads=module.num_heads,
         window=2 * module.one_sided_attn_window_size,
         dropout=module.dropout,
         backend=backend,
-        plans=plans,
     )
     return replacement.train(module.training)
 
@@ -293,9 +310,14 @@ def read_only_globals(model: nn.Module) -> nn.Module:
     in place; returns the model. The last hidden states of global tokens and their gradients stay the same;
     those of all other tokens become 0. A model with Hugging Face's own attention is not changed."""
     layer = model.encoder.layer[-1]
-    if isinstance(layer.attention.self, LocalGlobalSelfAttention):
-        layer.forward = MethodType(_globals_only, layer)
+    replaced = isinstance(layer.attention.self, LocalGlobalSelfAttention)
+    if replaced and inspect.unwrap(type(layer).forward) is not _globals_only:
+        layer.__class__ = _changed(type(layer), _forward_of_globals)
     return model
+
+
+def _forward_of_globals(_: type[nn.Module]) -> Callable[..., Any]:
+    return _globals_only
 
 
 def _globals_only(

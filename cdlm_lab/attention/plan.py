@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -129,6 +129,8 @@ class Plan:
     local_order: Tensor  # the same of the local tokens alone, row after row
     global_order: Tensor  # and of the global ones
     rows: tuple[Row, ...]
+    # what a backend has made of the plan and reads again in the next layer, by name
+    kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def local_tiles(self) -> tuple[Tile, ...]:

@@ -7,8 +7,9 @@ of queries at a time: memory is linear in length. They have no gradient and are 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 from torch import Tensor, nn
@@ -69,23 +70,31 @@ def recordable_layers(model: nn.Module) -> list[nn.Module]:
     return layers
 
 
+# Of the current thread alone, so that others can use the same model meanwhile: layer -> its recorder.
+_RECORDERS: ContextVar[Mapping[nn.Module, AttentionRecorder] | None] = ContextVar("recorders", default=None)
+
+
+def recorder_of(layer: nn.Module) -> AttentionRecorder | None:
+    """What records the attention of a layer in the current thread; None = nothing."""
+    return (_RECORDERS.get() or {}).get(layer)
+
+
 @contextmanager
 def record_attention(
     model: nn.Module, tokens: Tensor, *, layers: Iterable[int] | None = None
 ) -> Iterator[AttentionRecorder]:
-    """Inside the block, record the attention from and to `tokens` ((batch, chosen) long positions) in
-    `layers` of `model`, given by number, -1 = last, None = all; in ascending order, each once. Raises
-    ValueError if the model's attention has not been replaced by ours, or for layers it does not have."""
+    """Inside the block, in this thread, record the attention from and to `tokens` ((batch, chosen) long
+    positions) in `layers` of `model`, given by number, -1 = last, None = all; in ascending order, each once.
+    Raises ValueError if the model's attention has not been replaced by ours, or for layers it does not
+    have."""
     available = recordable_layers(model)
     numbers = _layer_numbers(layers, count=len(available))
     recorder = AttentionRecorder(tokens, layers=numbers)
-    for number in numbers:
-        available[number].recorder = recorder
+    before = _RECORDERS.set({**(_RECORDERS.get() or {}), **{available[n]: recorder for n in numbers}})
     try:
         yield recorder
     finally:
-        for layer in available:
-            layer.recorder = None
+        _RECORDERS.reset(before)
 
 
 def _layer_numbers(layers: Iterable[int] | None, *, count: int) -> list[int]:

@@ -39,7 +39,8 @@ def in_full(device: torch.device | str) -> torch.autocast:
 
 def as_weights(states: Tensor, head: nn.Module) -> Tensor:
     """Convert hidden states to the dtype of the weights of the head that reads them."""
-    return states.to(next(head.parameters()).dtype)
+    # not by `parameters`, which the replicas of `torch.nn.DataParallel` do not have
+    return states.to(next(layer.weight.dtype for layer in head.modules() if hasattr(layer, "weight")))
 
 
 def resolve_precision(precision: Precision, *, device: str) -> Precision:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from cdlm_lab.attention import sparse
 from cdlm_lab.attention.dense import dense_attention, dense_weights, visible_to_local
-from cdlm_lab.attention.flex import flex_packed_attention, make_block_mask, visible_tiles
+from cdlm_lab.attention.flex import flex_packed_attention, visible_tiles
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention
 from cdlm_lab.attention.plan import Plan, Projections, Run, make_plan
 from cdlm_lab.attention.sparse import attend_from_few_globals, attend_from_globals, sparse_attention
@@ -148,7 +148,7 @@ def test_flex_block_table_is_exact_on_the_cpu(shape: str, monkeypatch: pytest.Mo
     monkeypatch.delattr(Run, "bias")  # it needs no matrix of queries and keys
     inputs = Projections(*(x.detach() for x in inputs_of(*SHAPES[shape][:2], dtype=torch.float32)))
     expected, plan = dense_attention(inputs, **setting_of(shape)), make_plan(**setting_of(shape))
-    output = flex_packed_attention(packed(inputs, plan), plan=plan, block_mask=make_block_mask(plan))
+    output = flex_packed_attention(packed(inputs, plan), plan=plan)
     torch.testing.assert_close(unpacked(output, plan), expected, rtol=0, atol=1e-5)
 
 
