@@ -17,7 +17,6 @@ import re
 import shutil
 import stat
 import sys
-import tempfile
 import zlib
 from array import array
 from collections.abc import Iterator, Sequence
@@ -241,21 +240,51 @@ def replaced_file(path: Path, *, binary: bool = False) -> Iterator[IO]:
 
 @contextmanager
 def replaced_folder(path: Path) -> Iterator[Path]:
-    """Yield a new folder to fill, which then replaces `path`; if anything fails, `path` stays as it was."""
+    """Yield a new folder to fill, which replaces `path` once all of it is on disk; if anything fails or the
+    process is killed, `path` stays as it was. The next call removes what a killed one left, so only one
+    process at a time may replace a folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".unfinished", dir=path.parent))
-    old = unfinished.with_suffix(".replaced")
+    unfinished, old = (path.with_name(f".{path.name}.{ending}") for ending in ("unfinished", "replaced"))
     try:
+        _put_back(old, path)
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir()
         yield unfinished
-        unfinished.chmod(0o755)
+        flush_folder(unfinished)
         if path.exists():
             path.rename(old)
         unfinished.rename(path)
+        flush(path.parent)
     finally:
-        if old.exists() and not path.exists():
-            old.rename(path)
-        for left in (unfinished, old):
-            shutil.rmtree(left, ignore_errors=True)
+        _put_back(old, path)
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _put_back(old: Path, path: Path) -> None:
+    """Rename `old` to `path`, or remove it if there is a `path`."""
+    if old.exists() and not path.exists():
+        old.rename(path)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def flush_folder(folder: Path) -> None:
+    """Write all files of a folder to the disk, with the permissions that files made here by default have:
+    safetensors makes files that only their owner may read."""
+    mode = stat.S_IMODE(folder.stat().st_mode) & 0o666
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.chmod(mode)
+        flush(path)
+    flush(folder)
+
+
+def flush(path: Path) -> None:
+    """Write a file, or the list of files in a folder, to the disk."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
 
 
 def sha256_of_file(path: str | Path) -> str:

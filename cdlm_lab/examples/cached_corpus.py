@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -103,9 +102,6 @@ def _built_once(folder: Path, *, arrow_file: str, build: Callable[[Path], Any]) 
 
 def _build(folder: Path, arrow_file: str, build: Callable[[Path], Any]) -> None:
     """Write the corpus under a temporary name and rename it; the caller holds the lock."""
-    # These can only be left from killed builds, since the lock is held during a build.
-    for leftover in folder.parent.glob(f".{folder.name}.*.unfinished"):
-        shutil.rmtree(leftover, ignore_errors=True)
     with replaced_folder(folder) as unfinished:
         counts = build(unfinished / arrow_file)
         (unfinished / _COUNTS_FILE).write_text(json.dumps(asdict(counts), indent=2) + "\n", encoding="utf-8")

@@ -48,6 +48,7 @@ from cdlm_lab.experiments.systems.tagging import (
 from cdlm_lab.metrics.counts import f1_of, precision_of, recall_of, span_counts, word_counts
 from cdlm_lab.metrics.significance import compare_counts
 from cdlm_lab.models.frozen import ENDS
+from cdlm_lab.models.model_folder import is_model
 from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.progress import Progress, tracked
@@ -302,7 +303,7 @@ class TaggingRun(runs.SystemRun):
         encoder = training.system.trains_encoder, training.system.small
         key = *encoder, training.most
         if key not in self._examples:
-            trained = self.model_folder(training).is_dir()
+            trained = is_model(self.model_folder(training))
             tagger = tagger or (self.load if trained else self.new)(training)
             splits = self.corpus.documents
             if encoder not in self._cut:

@@ -226,7 +226,7 @@ class ParagraphRun(ModelRun):
     model: ParagraphModel
     splits: Mapping[Split, ParagraphSplit]  # of the corpus
     cache: str  # folder of tokenised corpora
-    save = staticmethod(joint.save_paragraph_model)  # with the head
+    write = staticmethod(joint.save_paragraph_model)  # with the head
 
     @classmethod
     def read(cls, settings: Settings, *, cache: str) -> ParagraphRun:

@@ -37,13 +37,14 @@ from cdlm_lab.data.files import replaced_file
 from cdlm_lab.examples.collate import batches_by_length
 from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.encoder import AttentionDropout
+from cdlm_lab.models.model_folder import is_model
 from cdlm_lab.models.precision import Precision, computing_in, precision_in_words
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
 from cdlm_lab.training import trainer
-from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, save_model
+from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, write_model
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Item, OnLog, Recipe, TrainingJob, config_of_passes, fine_tune
 from cdlm_lab.training.history import HISTORY_FILE, read_history, seconds_of_batch
@@ -204,9 +205,9 @@ class ModelRun(ExperimentRun):
         """The text beside the progress bar of the training."""
         return ""
 
-    def save(self, model: Any, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    def write(self, model: Any, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
         """Write the best model and its tokenizer into `folder`."""
-        save_model(model, tokenizer, folder)
+        write_model(model, tokenizer, folder)
 
     def small_job(self) -> TrainingJob:
         """A training job for a new model on the same examples. If the checkpoint that the run started from is
@@ -228,7 +229,7 @@ def train_model(run: ModelRun, *, on_log: OnLog | None = None) -> TrainingResult
     if run.SHAPES and run.settings.trained:
         return None
     form = {"folder": run.folder, "name": run.label, "parallel": run.settings.parallel}
-    return fine_tune(run.job(), **form, recipe=run.recipe(), on_log=on_log, save=run.save)
+    return fine_tune(run.job(), **form, recipe=run.recipe(), on_log=on_log, write=run.write)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,7 +325,7 @@ class SystemRun(ExperimentRun):
     def is_to_train(self, training: Any) -> bool:
         """True if both the model and at least one of its prediction files are missing."""
         unfinished = not all(map(Path.is_file, self.files(training).values()))
-        return training.system.is_model and unfinished and not self.model_folder(training).is_dir()
+        return training.system.is_model and unfinished and not is_model(self.model_folder(training))
 
     @cached_property
     def _loaded(self) -> dict[str, Any]:

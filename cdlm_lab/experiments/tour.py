@@ -30,6 +30,7 @@ from cdlm_lab.experiments.runs import (
     time_taken,
     write_page,
 )
+from cdlm_lab.models.model_folder import is_model
 from cdlm_lab.models.precision import Precision, precision_in_words
 from cdlm_lab.parameters import parameters_of, settings, settings_of
 from cdlm_lab.report import Report
@@ -132,7 +133,7 @@ def train(
         folder = Path(of_variant.run_folder)
         models[name] = folder / MODEL_FOLDER
         with curve(name) as on_log:
-            if not (models[name] / "tokenizer.json").exists():  # written last
+            if not is_model(models[name]):
                 pretraining.train(PretrainingRun.read(of_variant, cache=prepared.cache), on_log=on_log)
                 continue
             for record in read_history(folder / TRAINING_FOLDER / HISTORY_FILE):

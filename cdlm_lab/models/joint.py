@@ -52,7 +52,6 @@ from cdlm_lab.models.frozen import lengths_of
 from cdlm_lab.models.language_model import CrossDocumentLM, Items, label_loss, over_items, word_losses
 from cdlm_lab.models.precision import as_weights, in_full
 from cdlm_lab.parameters import settings
-from cdlm_lab.progress import is_first
 
 POOLINGS = ("max", "weighted_sum")
 MADE_TO_MEASURE = (encoder.FROM_SCRATCH, "minilm")  # not folders: made with as many positions as are wanted
@@ -545,10 +544,8 @@ def load_paragraph_model(
 def save_paragraph_model(
     model: ParagraphModel, tokenizer: PreTrainedTokenizerFast, folder: str | os.PathLike[str]
 ) -> None:
-    """Write the result of pre-training, under torchrun only in rank 0: a plain `LongformerForMaskedLM`, which
-    loads wherever a model is named, and beside it its head, from which `load_joint_model` starts."""
-    if not is_first():
-        return
+    """Write the result of pre-training into a folder: a plain `LongformerForMaskedLM`, which loads wherever a
+    model is named, and beside it its head, from which `load_joint_model` starts."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     config = deepcopy(model.config)
@@ -556,7 +553,7 @@ def save_paragraph_model(
     with torch.device("meta"):  # all its weights are replaced below
         plain = CrossDocumentLM(config)
     plain.longformer, plain.lm_head = model.longformer, model.lm_head
-    write_head(model.head, folder)  # written first, so that a complete model is never without it
+    write_head(model.head, folder)
     with checkpoint.without_bars():
         plain.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

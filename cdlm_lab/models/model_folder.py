@@ -58,6 +58,11 @@ def fault_of_folder(folder: Path, *, name: str = "") -> str | None:
     return None if has_tokenizer else f"{name}: {NO_TOKENIZER}"
 
 
+def is_model(folder: Path) -> bool:
+    """Whether a folder holds a whole model: a config, and weights as long as their headers say."""
+    return (folder / CONFIG_FILE).is_file() and fault_of_weights(folder) is None
+
+
 def shapes_of_weights(folder: Path) -> dict[str, tuple[int, ...]]:
     """The shape of each weight, by name, of all safetensors files in a folder; only the files' headers are
     read. Raises SafetensorError, OSError: a file is damaged, or may not be read."""

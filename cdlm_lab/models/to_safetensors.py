@@ -47,7 +47,6 @@ def convert(source: Path, target: Path) -> int:
             if (source / name).is_file():
                 shutil.copyfile(source / name, new / name)
         _check(new, weights, source)
-        (new / WEIGHTS).chmod(0o644)  # safetensors makes files that only their owner may read
     return len(weights)
 
 

@@ -17,7 +17,7 @@ import os
 import re
 import shutil
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.trainer import TRAINER_STATE_NAME
 
-from cdlm_lab.data.files import sha256_of_file
+from cdlm_lab.data.files import flush, flush_folder, replaced_folder, sha256_of_file
 from cdlm_lab.errors import PlainError
 from cdlm_lab.models.checkpoint import without_bars
 from cdlm_lab.progress import is_first
@@ -240,23 +240,12 @@ def _finish(temporary: Path, finished: Path) -> None:
         for path in files
     }
     (temporary / FILE_LIST).write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
-    for path in files:  # safetensors creates files that only their owner may read
-        shutil.copymode(temporary / FILE_LIST, path)
-    for path in [*files, temporary / FILE_LIST, temporary]:
-        _flush(path)
+    flush_folder(temporary)
     if finished.exists():  # incomplete, or written by a run that was resumed from an earlier step
         others = (checkpoint_step(path) for path in _checkpoints(finished.parent) if path != finished)
         keep_only(finished.parent, {*others})
     os.replace(temporary, finished)
-    _flush(finished.parent)
-
-
-def _flush(path: Path) -> None:
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
+    flush(finished.parent)
 
 
 def gather_random_state(accelerator: Accelerator) -> dict[str, Tensor]:
@@ -282,10 +271,22 @@ def load_random_state(checkpoint: Path, accelerator: Accelerator) -> bool:
     return True
 
 
-def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, folder: Path) -> None:
-    """Write a model, and its tokenizer if given, as safetensors and JSON; under torchrun only in rank 0."""
+def write_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, folder: Path) -> None:
+    """Write a model, and its tokenizer if given, as safetensors and JSON into a folder."""
+    model.save_pretrained(folder)
+    if tokenizer is not None:
+        tokenizer.save_pretrained(folder)
+
+
+def save_model(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase | None,
+    folder: Path,
+    *,
+    write: Callable[[Any, Any, Path], None] = write_model,
+) -> None:
+    """Let `write` write a model and its tokenizer; under torchrun only rank 0 does. The folder appears when
+    it is complete, and until then an earlier one stays."""
     if is_first():
-        with without_bars():
-            model.save_pretrained(folder)
-        if tokenizer is not None:
-            tokenizer.save_pretrained(folder)
+        with replaced_folder(folder) as new, without_bars():
+            write(model, tokenizer, new)

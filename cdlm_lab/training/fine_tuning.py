@@ -27,7 +27,7 @@ from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.conversion import copied_globals, update_unused_globals
 from cdlm_lab.progress import Progress, end_with_parent, is_first
 from cdlm_lab.training import checkpoints
-from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, save_model
+from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, save_model, write_model
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.history import HISTORY_FILE, Record, read_history, truncate_history
 from cdlm_lab.training.processes import LOG_FILE, Processes, join_others, keep_fault, run_processes
@@ -193,11 +193,11 @@ def fine_tune(
     parallel: str = "",
     recipe: Recipe | None = None,
     on_log: OnLog | None = None,
-    save: Callable[[Any, Any, Path], None] = save_model,
+    write: Callable[[Any, Any, Path], None] = write_model,
 ) -> TrainingResult:
-    """Train, and `save` the model and its tokenizer into `folder/model` as they were at the lowest validation
-    loss, or where the judge scored them highest. Global projections that began as copies of the local ones
-    and were used by no token are copied from them again.
+    """Train, and `write` the model and its tokenizer into `folder/model` as they were at the lowest
+    validation loss, or where the judge scored them highest. Global projections that began as copies of the
+    local ones and were used by no token are copied from them again.
 
     `name`: of the model, shown beside the progress bar. `parallel`: processes that train, such as "ddp 4";
     several create the job from `recipe`. `on_log`: called with each record of the history; None = show a
@@ -216,7 +216,7 @@ def fine_tune(
         of = f" of {name}" if name else ""
         raise Stopped(f"Stopped after step {result.steps}{of}, which is kept: run all cells again to go on.")
     update_unused_globals(copied)
-    save(job.model, job.tokenizer, folder / MODEL_FOLDER)
+    save_model(job.model, job.tokenizer, folder / MODEL_FOLDER, write=write)
     return result
 
 

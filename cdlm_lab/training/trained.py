@@ -21,6 +21,7 @@ from safetensors.torch import load_file, save_file
 
 from cdlm_lab.data.files import replaced_folder
 from cdlm_lab.models.checkpoint import FOLDER, PREFIX, CheckpointError, shipped_names
+from cdlm_lab.models.model_folder import NO_CONFIG, fault_of_weights, is_model
 from cdlm_lab.parameters import RUN_FILE, ParameterError
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
 from cdlm_lab.training.history import HISTORY_FILE
@@ -110,8 +111,11 @@ def trained_model(name: str, training: str = "") -> Path:
     """The model folder of a run; `training`: which, if it has several. ParameterError: it has no such one."""
     run = trained_run(name)
     folder = (run / SYSTEMS_FOLDER / training if training else run) / MODEL_FOLDER
-    if folder.is_dir():
+    if is_model(folder):
         return folder
+    if folder.is_dir():
+        fault = fault_of_weights(folder) or f"{folder}: {NO_CONFIG}"
+        raise ParameterError(f"trained is {name!r}: {fault}; if its run was killed, run its notebook again")
     others = sorted(path.parent.name for path in run.glob(f"{SYSTEMS_FOLDER}/*/{MODEL_FOLDER}"))
     known = (
         f"its trainings are {', '.join(others)}" if others else "it is of another notebook, or not finished"
@@ -146,6 +150,8 @@ def ship_run(source: str | os.PathLike[str], name: str, folder: Path = FOLDER) -
     models = [model for model in models if model.is_dir()]
     if not (run / RUN_FILE).is_file() or not models:
         raise CheckpointError(f"{run}: no finished training is in it; name the folder of a run")
+    if damaged := next((model for model in models if not is_model(model)), None):
+        raise CheckpointError(f"{damaged}: no whole model; run the notebook of {run} again")
     if not name.startswith(PREFIX) or "/" in name.removeprefix(PREFIX):
         raise CheckpointError(f"name is {name!r}; it must be {PREFIX}<task>")
     target = folder / name.removeprefix(PREFIX)
@@ -175,7 +181,6 @@ def _copy_in_half_precision(source: Path, target: Path) -> None:
             with safe_open(file, framework="pt") as opened:
                 metadata = opened.metadata()  # includes the settings of a head
             save_file(_in_half_precision(file), target / file.name, metadata=metadata)
-            (target / file.name).chmod(0o644)
         elif file.is_file():
             shutil.copyfile(file, target / file.name)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import multiprocessing
 import os
 import shutil
+import stat
 import subprocess
 import warnings
 from collections.abc import Callable
@@ -17,8 +19,11 @@ import safetensors.torch
 import torch
 from tiny_run import tiny_config
 from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from cdlm_lab.data.files import replaced_file
 from cdlm_lab.models.encoder import TinySizes, load_language_model
+from cdlm_lab.models.model_folder import is_model
 from cdlm_lab.training import checkpoints
 from cdlm_lab.training.checkpoints import CheckpointError, complete_checkpoints, writing_checkpoint
 
@@ -259,8 +264,7 @@ def test_the_first_process_writes_what_can_be_loaded(tmp_path: Path, monkeypatch
     monkeypatch.delenv("RANK", raising=False)
     if rank is not None:
         monkeypatch.setenv("RANK", rank)
-    sizes = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300)
-    model, tokenizer = load_language_model("tiny", max_length=32, window=8, sizes=sizes)
+    model, tokenizer = small_model()
     checkpoints.save_model(model, tokenizer, tmp_path / "model")
     assert (tmp_path / "model").exists() == writes
     if writes:
@@ -269,3 +273,66 @@ def test_the_first_process_writes_what_can_be_loaded(tmp_path: Path, monkeypatch
         assert words.get_vocab() == tokenizer.get_vocab()
         for weight, other in zip(again.parameters(), model.parameters(), strict=True):
             torch.testing.assert_close(weight, other, rtol=0, atol=0)
+
+
+def small_model() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    sizes = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300)
+    return load_language_model("tiny", max_length=32, window=8, sizes=sizes)
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("after", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_a_model_is_whole_or_not_there_when_its_process_is_killed(tmp_path: Path, after: str, there: bool):
+    model, tokenizer = small_model()
+    folder = tmp_path / "model"
+    if there:
+        checkpoints.save_model(model, tokenizer, folder)
+        before = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def write(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, new: Path) -> None:
+        checkpoints.write_model(model, tokenizer, new)
+        every = ("config.json", "model.safetensors", "tokenizer.json")
+        for later in every[every.index(after) + 1 :]:
+            (new / later).unlink()
+        (new / after).write_bytes((new / after).read_bytes()[:100])
+        os._exit(9)
+
+    child = multiprocessing.get_context("fork").Process(
+        target=checkpoints.save_model, args=(model, tokenizer, folder), kwargs={"write": write}
+    )
+    child.start()
+    child.join(60)
+    assert child.exitcode == 9
+    assert is_model(folder) == there
+    assert names(tmp_path) == [".model.unfinished", *(["model"] if there else [])]
+    if there:
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    checkpoints.save_model(model, tokenizer, folder)
+    assert names(tmp_path) == ["model"]
+    assert is_model(folder)
+
+
+def test_a_model_half_written_by_an_earlier_version_is_none(tmp_path: Path):
+    checkpoints.save_model(*small_model(), tmp_path / "model")
+    assert is_model(tmp_path / "model")
+    weights = tmp_path / "model" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    assert not is_model(tmp_path / "model")
+    weights.unlink()
+    assert not is_model(tmp_path / "model")
+    assert not is_model(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("umask", [0o002, 0o022, 0o027, 0o077])
+def test_what_is_written_follows_the_umask(tmp_path: Path, umask: int):
+    before = os.umask(umask)
+    try:
+        checkpoints.save_model(*small_model(), tmp_path / "model")
+        checkpoint(tmp_path / "training", 3)
+        with replaced_file(tmp_path / "report.json") as file:
+            file.write("{}")
+    finally:
+        os.umask(before)
+    for path in tmp_path.rglob("*"):
+        allowed = 0o777 if path.is_dir() else 0o666
+        assert stat.S_IMODE(path.stat().st_mode) == allowed & ~umask, path

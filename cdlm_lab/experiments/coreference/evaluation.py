@@ -36,6 +36,7 @@ from cdlm_lab.experiments.scoring import with_p_holm
 from cdlm_lab.metrics import coreference as metrics
 from cdlm_lab.metrics.significance import compare, percentile_interval, resampled_sums
 from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.models.model_folder import is_model
 from cdlm_lab.models.precision import computing_in, precision_in_words
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report, write_json
@@ -68,7 +69,8 @@ def facts_of(prepared: CoreferenceRun) -> list[tuple[str, str]]:
     """The rows of `preview`, as (name, text). Takes seconds: a few pairs are scored and trained on."""
     settings, groups = prepared.settings, prepared.groups
     mentions = [f"{split} {len(examples.mentions):,}" for split, examples in prepared.examples.items()]
-    trained = settings.trained or next(prepared.folder.glob(MODEL_FOLDER), "")
+    own = prepared.folder / MODEL_FOLDER
+    trained = settings.trained or (own if is_model(own) else "")
     if taken := time_taken(prepared):
         ((_, training),) = taken
     elif trained:
