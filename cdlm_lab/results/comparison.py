@@ -35,6 +35,7 @@ from cdlm_lab.widgets.ask import printed_in
 from cdlm_lab.widgets.export.figures import CONFIG, keep_figure
 from cdlm_lab.widgets.html import div, escaped, muted, table_html, visible
 from cdlm_lab.widgets.live_curve import smoothed, thinned
+from cdlm_lab.widgets.notebook.rerun import close_whole, close_with_cell
 from cdlm_lab.widgets.score_tables import LAYOUTS
 from cdlm_lab.widgets.tables import ScoreTable, SystemRow, table_of, text_table
 
@@ -242,6 +243,7 @@ class RunComparison(VBox):
         hint = HTML(muted("Runs to compare; hold Ctrl or Shift and click to choose several."))
         self.message, self.examples, self.seen = HTML(), VBox(), VBox()
         super().__init__([hint, self.list, self.seen, self.message, self.examples])
+        close_with_cell(lambda: close_whole(self))
         self._fill()
         self.list.observe(lambda change: self._fill(), names="value")
 
@@ -251,6 +253,7 @@ class RunComparison(VBox):
         return [self.runs[name] for name in self.list.value]
 
     def _fill(self) -> None:
+        earlier = [*self.seen.children, *self.examples.children]
         self.examples.children, self.scores = [], score_comparisons(self.chosen)
         shown: list[Widget] = []
         if (figure := curves_figure(self.chosen)) is not None:
@@ -262,13 +265,17 @@ class RunComparison(VBox):
             table.observe(lambda change, scores=scores: self._open(scores, change["owner"]), names="clicks")
             shown.append(table)
         self.seen.children = shown
+        for widget in earlier:
+            close_whole(widget)
 
     def _open(self, scores: ComparedScores, table: OpeningTable) -> None:
         """Show the examples behind a row."""
         run, row = scores.behind[table.opened]
         split = row.group if run.experiment == CLAIMS else LAYOUTS[run.experiment].split
         parts = {"experiment": run.experiment, "parameters": run.parameters, "system": row.system}
-        self.examples.children = []
+        earlier, self.examples.children = self.examples.children, []
+        for widget in earlier:
+            close_whole(widget)
         with printed_in(self.message):
             view = examples_of(run.folder, split=split, **parts)
         title = f"{row.label}, {split}: the examples of {run.name}"

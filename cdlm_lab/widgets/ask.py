@@ -17,6 +17,7 @@ from ipywidgets import HTML, Button, Dropdown, HBox, Layout, VBox
 from cdlm_lab.data.typed_documents import lines_of, pasted_documents
 from cdlm_lab.widgets.html import MUTED, div, escaped
 from cdlm_lab.widgets.live_curve import ReplacedOutput
+from cdlm_lab.widgets.notebook.rerun import close_whole, close_with_cell
 
 Show = Callable[[str], None]  # takes the HTML of an answer
 HINT = "One document below the other, each under a line <code>== its {} ==</code>"
@@ -69,7 +70,8 @@ def _button(description: str, icon: str = "search", **layout: str) -> Button:
 
 
 def _text_box(text: str, rows: int, *, width: str = "960px", **options: object) -> ipywidgets.Textarea:
-    options = {"layout": Layout(width="auto", max_width=width)} | options
+    if "layout" not in options:
+        options["layout"] = Layout(width="auto", max_width=width)
     box = ipywidgets.Textarea(value=text, rows=rows, **options)
     box.add_class("cdlm-own-documents")
     return box
@@ -101,6 +103,7 @@ class AnswerOnClick(VBox):
         self._answer_to = answer
         self._answered = self._values() if answered else None  # the values that the shown answer is for
         super().__init__([*boxes, self.button, self.message, self.answer])
+        close_with_cell(lambda: close_whole(self))
         self.button.on_click(lambda button: self._on_click())
 
     def _values(self) -> list[str]:
@@ -204,6 +207,7 @@ class ShownBelow:
         self._answer, self._show = answer, show or ReplacedOutput()
         self.button, self.message = button, HTML()
         self.box = VBox([*rows, self.message])
+        close_with_cell(lambda: close_whole(self.box))
         button.on_click(lambda button: self._on_click())
 
     def show(self) -> None:

@@ -12,6 +12,7 @@ from ipywidgets import HTML, Button, Dropdown, HBox, Label, Layout, VBox
 
 from cdlm_lab.data.questions import QUESTION_KINDS
 from cdlm_lab.widgets.html import LIGHT_ARROWS, MUTED, SIGNS, check_some, div, joined, one_line, visible
+from cdlm_lab.widgets.notebook.rerun import close_whole, close_with_cell
 from cdlm_lab.widgets.questions import ReadQuestion, question_html
 from cdlm_lab.widgets.rankings import OUTCOMES, ReadRanking, ranking_html
 from cdlm_lab.widgets.tagged import ReadSentence, labels_of_reads, tagged_sentence_html
@@ -49,6 +50,7 @@ class Leafing(VBox):
     ) -> None:
         check_some(items, noun)
         super().__init__()
+        close_with_cell(lambda: close_whole(self))
         self._items, self._noun, self._text, self._right, self._html = items, noun, text, right, html
         self._chosen: list[int] = []  # indices of the items that pass all filters
         self._last = 0  # index of the current item, or of the last one if none is shown now

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -22,13 +23,14 @@ from cdlm_lab.experiments.attention_analysis.opening import (
 from cdlm_lab.experiments.attention_analysis.ranks import Analysis
 from cdlm_lab.experiments.attention_analysis.reading import Reader, panel_of, read_documents, shown_document
 from cdlm_lab.experiments.attention_analysis.sentences import overview_of, sentences_in_bertviz
-from cdlm_lab.models.checkpoint import CheckpointError
+from cdlm_lab.models.checkpoint import CheckpointError, shipped_folder
 from cdlm_lab.models.encoder import load_encoder, load_language_model
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.widgets.ask import ChosenSentences
 from cdlm_lab.widgets.explorer import Choices, Content, Explorer, Opened, Selection
 from cdlm_lab.widgets.explorer.content import OWN
 from cdlm_lab.widgets.html import counted, document_name
+from cdlm_lab.widgets.notebook.rerun import close_earlier
 
 KEPT_MODELS = 4  # most models held in memory
 
@@ -44,6 +46,7 @@ def explore(analysis: Analysis) -> ExploredCluster:
         )
     if not 1 <= len(names) <= 2:
         raise ParameterError(f"explore names {len(names)} models; name one or two, separated by a space")
+    close_earlier()  # before the models are opened, so that they are not there twice
     return ExploredCluster(analysis, models=tuple(names))
 
 
@@ -57,7 +60,6 @@ class ExploredCluster:
         self.analysis = analysis
         self._sources = {source.key: source for source in sources_of(analysis)}
         self._models: Mapping[str, NamedModel] = models_to_open(analysis)
-        self._loaded: dict[str, tuple[PreTrainedModel, PreTrainedTokenizerBase]] = {}
         self._on_opened: Callable[[], None] = lambda: None
         choices = Choices(
             examples=[source.example for source in self._sources.values()],
@@ -94,17 +96,20 @@ class ExploredCluster:
         )
 
     def _load(self, key: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-        if key not in self._loaded:
-            model = self._models[key]
+        """The model of a key, as opened before for this analysis if its files are still the same."""
+        model, kept = self._models[key], self.analysis.kept_models
+        name, files = (model.variant, model.where), _files_of(model.where)
+        if name not in kept or kept[name][0] != files:
+            kept.pop(name, None)
             form = {"where": model.where}
             try:
                 loaded = self.analysis.load(model.variant, load_language_model, **form)
             except CheckpointError:  # without a language-model head all but word prediction works
                 loaded = self.analysis.load(model.variant, load_encoder, **form)
-            if len(self._loaded) >= KEPT_MODELS:
-                del self._loaded[next(iter(self._loaded))]
-            self._loaded[key] = loaded
-        return self._loaded[key]
+            if len(kept) >= KEPT_MODELS:
+                del kept[next(iter(kept))]
+            kept[name] = files, loaded
+        return kept[name][1]
 
     @property
     def summary(self) -> str:
@@ -142,6 +147,13 @@ class ExploredCluster:
         chosen = self.view.chosen
         reader, chosen = reader.edited(chosen.edits), replace(chosen, edits=(), gradients=False)
         return sentences_in_bertviz(reader, self.documents, chosen, view=view, direction=direction)
+
+
+def _files_of(where: str) -> list[tuple[str, int, int]]:
+    """What tells whether the files of a model were written anew; empty for a name of the hub."""
+    folder = shipped_folder(where) or Path(where)
+    files = [(file.name, file.stat()) for file in sorted(folder.glob("*")) if file.is_file()]
+    return [(name, stat.st_mtime_ns, stat.st_size) for name, stat in files]
 
 
 def content_of(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -123,6 +123,11 @@ class Analysis(ExperimentRun):
     def readings(self) -> int:
         """The number of forward passes: each pair by each model."""
         return len(self.settings.checkpoints) * sum(map(len, self.pairs.values()))
+
+    @cached_property
+    def kept_models(self) -> dict[tuple[str, str], tuple[Any, Any]]:
+        """The explorer's models: (variant, where) -> its files, and model and tokenizer."""
+        return {}
 
     def load(
         self, variant: str, load: Load, *, where: str = ""

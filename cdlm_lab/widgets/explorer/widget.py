@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from cdlm_lab.widgets.explorer.content import Choices, Content
 from cdlm_lab.widgets.explorer.records import Panel, Selection, as_json, packed
 from cdlm_lab.widgets.explorer.still import still_html
 from cdlm_lab.widgets.html import STILL_POLICY, whole_page
+from cdlm_lab.widgets.notebook.rerun import close_with_cell
 
 SCRIPTS = ("text", "drawing", "controls", "search", "guesses", "editing", "panel", "pointing", "saving")
 SCRIPTS += ("choosing", "main")
@@ -91,6 +93,10 @@ def _run(command: list[str]) -> str:
         return ""
 
 
+def _closed(selection: Selection) -> Sequence[Panel]:
+    raise ValueError("this explorer is closed, since its cell was run again")
+
+
 def _answer_json(panels: Sequence[Panel]) -> dict[str, Any]:
     return {"panels": as_json(panels)}
 
@@ -140,6 +146,15 @@ class Explorer(anywidget.AnyWidget):
         self.on_msg(self._on_message)
         self._on_selection()
         self._on_view()
+        close_with_cell(self.close)
+
+    def close(self) -> None:
+        """Close the widget, and let go of the models behind it."""
+        self.unobserve_all()
+        self.on_msg(self._on_message, remove=True)
+        self._choices, self._stored = None, {}
+        self.content = replace(self.content, answer=_closed, overview=None)
+        super().close()
 
     def _on_opened(self) -> None:
         if self._choices is None or self.opened == self._last:

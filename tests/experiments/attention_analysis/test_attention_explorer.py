@@ -1,5 +1,8 @@
 """What the explorer opens with, and that it is answered by the models."""
 
+import gc
+import os
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
@@ -133,6 +136,39 @@ def test_another_example_other_documents_and_own_text_in_place(analysis: Analysi
     for text, message in (("== a", "== at its end is missing"), (" ", "the text is empty; write a document")):
         assert message in switched(explored, text=text)
         assert [document.id for document in explored.documents] == ["a", "b"]
+
+
+def test_of_ten_runs_of_the_cell_one_copy_of_the_models_lives(analysis: Analysis):
+    opened = []
+    for _ in range(10):
+        explored = explore(analysis)
+        opened.append([weakref.ref(reader.model) for reader in explored.readers])
+    del explored
+    gc.collect()
+    living = {id(model()) for models in opened for model in models if model() is not None}
+    assert len(living) == len(opened[0])
+
+
+def test_a_model_whose_files_were_written_anew_is_opened_anew(analysis: Analysis):
+    before = explore(analysis).readers[1].model
+    assert explore(analysis).readers[1].model is before
+    file = Path(analysis.settings.checkpoints["cdlm"]) / "model.safetensors"
+    os.utime(file, ns=(1, 1))
+    gone = weakref.ref(before)
+    del before
+    assert explore(analysis).readers[1].model is not gone()
+
+
+def test_a_closed_explorer_lets_go_of_its_models(analysis: Analysis):
+    explored = explore(analysis)
+    view, model = explored.view, weakref.ref(explored)
+    view.close()
+    del explored
+    gc.collect()
+    assert model() is None
+    assert view.comm is None
+    view.selection = {**view.selection, "source": [0, 1, 2]}  # nobody observes it
+    assert view.answer is None or view.message == ""
 
 
 def test_models_of_runs_are_listed_and_opened(analysis: Analysis):
