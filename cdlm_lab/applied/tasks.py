@@ -111,9 +111,9 @@ class TaggingModel:
         words = sum(len(sentence.words) for sentence in document.sentences)
         warn_of_cut("the ends of words", lost=cut, of=words, policy=policy, unit="words")
         tagged, spans, end = [], [], 0
-        for number, sentence in enumerate(document.sentences):
+        (predicted,) = predictions.predicted()
+        for number, (sentence, tags) in enumerate(zip(document.sentences, predicted, strict=True)):
             own = []
-            tags = predictions.predicted()[0][number]
             for word, tag in zip(sentence.words, tags, strict=True):
                 start = text.index(word, end)
                 end = start + len(word)

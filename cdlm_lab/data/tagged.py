@@ -22,6 +22,7 @@ import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
@@ -44,7 +45,7 @@ class TaggedSentence:
     tags: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TaggedDocument:
     """A document as labelled and context sentences, in the order of the source; `id` is unique in its split.
     Distances between sentences are differences of their indices."""
@@ -52,7 +53,7 @@ class TaggedDocument:
     id: str
     sentences: tuple[TaggedSentence, ...]
 
-    @property
+    @cached_property
     def labelled(self) -> tuple[int, ...]:
         """Indices of the sentences that have tags."""
         return tuple(n for n, sentence in enumerate(self.sentences) if sentence.tags is not None)
