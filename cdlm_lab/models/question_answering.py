@@ -269,7 +269,7 @@ def best_spans(
     """All spans from one of the `count` best starts to one of the `count` best ends that may be an answer,
     best first; ties go to the one that starts first, then to the one that ends first.
 
-    A span may be an answer if it lies in the title or in the text of one paragraph and has at most
+    A span may be an answer if it lies in the title or in one sentence of a paragraph and has at most
     `most_tokens` tokens, marks not counted. If there is none, the token with the best sum of both logits is
     returned. Raises ValueError for `count` or `most_tokens` below 1, and when no token of the sequence is
     answerable.
@@ -282,12 +282,11 @@ def best_spans(
     best_starts, best_ends = (places[np.argsort(-of[places], kind="stable")[:count]] for of in (starts, ends))
     first, last = (grid.ravel() for grid in np.meshgrid(best_starts, best_ends))
     text_token = np.cumsum(sequence.answerable)
-    in_title = sequence.sentence == TITLE
     valid = (
         (first <= last)
         & (text_token[last] - text_token[first] < most_tokens)
         & (sequence.paragraph[first] == sequence.paragraph[last])
-        & (in_title[first] == in_title[last])
+        & (sequence.sentence[first] == sequence.sentence[last])
     )
     first, last = first[valid], last[valid]
     if not len(first):

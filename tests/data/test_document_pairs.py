@@ -6,6 +6,8 @@ import io
 import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
+from textwrap import fill
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from cdlm_lab.data import document_pairs
 from cdlm_lab.data.document_pairs import MARK, DocumentPair, PairDocument, read_pair_csv, split_without_leaks
+from cdlm_lab.data.storyworld.stories import story
 
 SHARES = {"train": 0.6, "dev": 0.2, "test": 0.2}
 HALVES = {"train": 0.5, "test": 0.5}
@@ -248,6 +251,57 @@ def test_split_sentences():
     assert document_pairs.split_sentences("") == document_pairs.split_sentences(" \n") == []
     sentences = ["One line.", "Mr. Smith left.", "J .", "Two"]
     assert document_pairs.split_sentences("One\nline. Mr. Smith left.\n\nJ\u00a0. Two") == sentences
+
+
+WRAPPED = """\
+A gas blast killed 14 miners in the Ombrava mine near Telk on Tuesday, the
+minister said. It was opened in 1961 and belongs to the state; the late
+President Edda Varro closed it once. Among the dead are two brothers from
+Oskmere. Another 30 men were brought up alive.
+The town will hold a service on Sunday."""
+OF_WRAPPED = [
+    "A gas blast killed 14 miners in the Ombrava mine near Telk on Tuesday, the minister said.",
+    "It was opened in 1961 and belongs to the state; the late President Edda Varro closed it once.",
+    "Among the dead are two brothers from Oskmere.",
+    "Another 30 men were brought up alive.",
+    "The town will hold a service on Sunday.",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("Blast in Telk\nA gas blast killed 14.", ["Blast in Telk", "A gas blast killed 14."]),
+        ("Blast in Telk\r\nTwo died. One left.", ["Blast in Telk", "Two died.", "One left."]),
+        ("A headline that is rather longer than its text\nTwo died.",
+         ["A headline that is rather longer than its text", "Two died."]),
+        ("Blast in Telk\n\n miners died.", ["Blast in Telk", "miners died."]),
+        ("- two dead\n- 30 alive\n* no cause", ["- two dead", "- 30 alive", "* no cause"]),
+        ("1) two dead\n2) many alive", ["1) two dead", "2) many alive"]),
+        ("a) two dead\nb) many alive", ["a) two dead", "b) many alive"]),
+        ("I met a man\nHe had no coat\nAnd no hat", ["I met a man", "He had no coat", "And no hat"]),
+        ("so much depends\nupon\na red cart", ["so much depends upon a red cart"]),
+        ("Dear Edda,\nYou asked.\nYours,\nArn", ["Dear Edda, You asked.", "Yours, Arn"]),
+        (WRAPPED, OF_WRAPPED),
+        (WRAPPED.replace("\n", "\r\n"), OF_WRAPPED),
+        (f"Blast in Telk\n{WRAPPED}", ["Blast in Telk", *OF_WRAPPED]),
+        (f"Blast in Telk\n\n{WRAPPED}\n\nMore\n", ["Blast in Telk", *OF_WRAPPED, "More"]),
+        ("\u0642\u062a\u0644\n\u0646\u0641", ["\u0642\u062a\u0644", "\u0646\u0641"]),
+    ],
+)  # fmt: skip
+def test_a_line_break_ends_a_sentence_unless_an_editor_wrapped_the_line(text, sentences):
+    assert document_pairs.split_sentences(text) == sentences
+    starts = document_pairs.sentence_starts(text)
+    pieces = [text[a:b] for a, b in pairwise([*starts, len(text)])]
+    assert [" ".join(piece.split()) for piece in pieces] == sentences
+    assert not text[: starts[0]].strip()
+
+
+def test_wrapping_a_text_at_any_width_leaves_its_sentences():
+    for number in range(60):
+        text = " ".join(story(seed=0, split="test", index=number).cluster.documents[0].text.split())
+        wrapped = fill(text, 45 + number, break_on_hyphens=False)
+        assert document_pairs.split_sentences(wrapped) == document_pairs.split_sentences(text)
 
 
 # By NLTK a sentence ends after "et al.", in ellipses with spaces, and in lower case not after "Inc.".
