@@ -10,8 +10,12 @@ from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0"
-_FROM = {"load": "cdlm_lab.applied.loading", "replace_self_attention": "cdlm_lab.attention.layer"}
-__all__ = ["load", "replace_self_attention"]
+_FROM = {
+    "load": "cdlm_lab.applied.loading",
+    "mine": "cdlm_lab.mining.mine",
+    "replace_self_attention": "cdlm_lab.attention.layer",
+}
+__all__ = ["load", "mine", "replace_self_attention"]
 
 
 def __getattr__(name: str) -> Any:

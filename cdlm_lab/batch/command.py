@@ -25,7 +25,8 @@ from cdlm_lab.batch.engine import LOCAL, Place
 from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.plan import Choice, changes, read_stamp
 from cdlm_lab.batch.session import WRONG, Session, shown_time
-from cdlm_lab.data.files import DataError
+from cdlm_lab.data.files import DataError, replaced_file
+from cdlm_lab.parameters import ParameterError
 from cdlm_lab.scores import Score, json_of, plain_name
 
 _GB = 10**9
@@ -144,6 +145,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         if chosen.command in ("apply", "ship"):
             return _with_models(chosen)
+        if chosen.command == "mine":
+            return _mine(chosen, more)
         return _run(chosen, tuple(more), shlex.join(["cdlm-lab", *given]))
     except (GridError, report.RunError, DataError) as error:
         print(error, file=sys.stderr)
@@ -177,6 +180,26 @@ def _with_models(chosen: argparse.Namespace) -> int:
     if applied.refused:
         print(f"{applied.refused:,} of them have an error in place of an answer", file=sys.stderr)
     return 1 if applied.refused else 0
+
+
+def _mine(chosen: argparse.Namespace, more: Sequence[str]) -> int:
+    from cdlm_lab.mining.mine import in_words, mine  # imports scikit-learn, which takes a second
+    from cdlm_lab.widgets.pile import pile_page, pile_text
+
+    names = ("apart", "apart_splits", "parts", "threshold", "days", "duplicates", "least", "by_date")
+    given = {name: getattr(chosen, name) for name in names if getattr(chosen, name) is not None}
+    if chosen.without_dates:
+        given["dates"] = False
+    try:
+        mined = mine(chosen.pile, chosen.clusters, more=more, **given)
+    except ParameterError as error:
+        raise report.RunError(str(error)) from None
+    page = Path(chosen.clusters).with_suffix(".html")
+    with replaced_file(page) as file:
+        file.write(pile_page(mined, title=f"{chosen.pile}: the clusters of {chosen.clusters}"))
+    end = f"{chosen.clusters}: the clusters; {page}: this, as a figure"
+    print("", pile_text(mined), in_words(mined), end, sep="\n\n")
+    return 0
 
 
 def _run(chosen: argparse.Namespace, more: tuple[str, ...], command: str) -> int:
@@ -235,6 +258,24 @@ def _parser() -> argparse.ArgumentParser:
     apply.add_argument("input", metavar="IN.jsonl", help="a JSON object on each line")
     apply.add_argument("output", metavar="OUT.jsonl", help="one answer on each line, in the same order")
     apply.add_argument("--system", default="", help="of a run with several systems")
+    mine = commands.add_parser("mine", help="find clusters of articles on one event in a pile of articles")
+    mine.add_argument("pile", metavar="PILE", help="JSON lines, CSV, Parquet, a folder of texts, a data set")
+    mine.add_argument(
+        "clusters", metavar="CLUSTERS.jsonl", help="one cluster on each line; a corpus of the notebooks"
+    )
+    mine.add_argument("--threshold", type=float, help="least cosine of two articles of a cluster (0.12)")
+    mine.add_argument("--days", type=int, help="most days between two articles of a cluster (3)")
+    mine.add_argument(
+        "--without-dates", action="store_true", help="compare all articles, whatever their dates"
+    )
+    mine.add_argument(
+        "--duplicates", type=float, help="Jaccard index of words above which one is a copy (0.7)"
+    )
+    mine.add_argument("--least", type=int, help="articles of a cluster (2)")
+    mine.add_argument("--by-date", action="store_true", help="the last clusters are for validation and test")
+    mine.add_argument("--apart", metavar="FILE.jsonl", help="clusters whose articles and dates are left out")
+    mine.add_argument("--apart-splits", nargs="+", metavar="SPLIT", help="only the clusters of these splits")
+    mine.add_argument("--parts", type=int, help="compare in so many tasks of Snakemake (1)")
     ship = commands.add_parser("ship", help="keep the trained models of a run with the project")
     ship.add_argument("folder", metavar="RUN", help="the folder of a finished run")
     ship.add_argument(

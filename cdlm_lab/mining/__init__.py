@@ -1,0 +1,1 @@
+"""From a pile of articles to clusters of reports of one event."""
