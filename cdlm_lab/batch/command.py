@@ -184,7 +184,7 @@ def _with_models(chosen: argparse.Namespace) -> int:
 
 def _mine(chosen: argparse.Namespace, more: Sequence[str]) -> int:
     from cdlm_lab.mining.mine import in_words, mine  # imports scikit-learn, which takes a second
-    from cdlm_lab.widgets.pile import pile_page, pile_text
+    from cdlm_lab.widgets.export.pile import pile_page, pile_text
 
     names = ("apart", "apart_splits", "parts", "threshold", "days", "duplicates", "least", "by_date")
     given = {name: getattr(chosen, name) for name in names if getattr(chosen, name) is not None}
@@ -258,30 +258,29 @@ def _parser() -> argparse.ArgumentParser:
     apply.add_argument("input", metavar="IN.jsonl", help="a JSON object on each line")
     apply.add_argument("output", metavar="OUT.jsonl", help="one answer on each line, in the same order")
     apply.add_argument("--system", default="", help="of a run with several systems")
-    mine = commands.add_parser("mine", help="find clusters of articles on one event in a pile of articles")
-    mine.add_argument("pile", metavar="PILE", help="JSON lines, CSV, Parquet, a folder of texts, a data set")
-    mine.add_argument(
-        "clusters", metavar="CLUSTERS.jsonl", help="one cluster on each line; a corpus of the notebooks"
-    )
-    mine.add_argument("--threshold", type=float, help="least cosine of two articles of a cluster (0.12)")
-    mine.add_argument("--days", type=int, help="most days between two articles of a cluster (3)")
-    mine.add_argument(
-        "--without-dates", action="store_true", help="compare all articles, whatever their dates"
-    )
-    mine.add_argument(
-        "--duplicates", type=float, help="Jaccard index of words above which one is a copy (0.7)"
-    )
-    mine.add_argument("--least", type=int, help="articles of a cluster (2)")
-    mine.add_argument("--by-date", action="store_true", help="the last clusters are for validation and test")
-    mine.add_argument("--apart", metavar="FILE.jsonl", help="clusters whose articles and dates are left out")
-    mine.add_argument("--apart-splits", nargs="+", metavar="SPLIT", help="only the clusters of these splits")
-    mine.add_argument("--parts", type=int, help="compare in so many tasks of Snakemake (1)")
+    _add_mine(commands)
     ship = commands.add_parser("ship", help="keep the trained models of a run with the project")
     ship.add_argument("folder", metavar="RUN", help="the folder of a finished run")
     ship.add_argument(
         "name", metavar="NAME", help="the name by which notebooks open them: storyworld/questions"
     )
     return parser
+
+
+def _add_mine(commands: argparse._SubParsersAction) -> None:
+    mine = commands.add_parser("mine", help="find clusters of articles on one event in a pile of articles")
+    add = mine.add_argument
+    add("pile", metavar="PILE", help="JSON lines, CSV, Parquet, a folder of texts, a data set")
+    add("clusters", metavar="CLUSTERS.jsonl", help="one cluster on each line; a corpus of the notebooks")
+    add("--threshold", type=float, help="least cosine of two articles of a cluster (0.12)")
+    add("--days", type=int, help="most days between two articles of a cluster (3)")
+    add("--without-dates", action="store_true", help="compare all articles, whatever their dates")
+    add("--duplicates", type=float, help="Jaccard index of words above which one is a copy (0.7)")
+    add("--least", type=int, help="articles of a cluster (2)")
+    add("--by-date", action="store_true", help="the last clusters are for validation and test")
+    add("--apart", metavar="FILE.jsonl", help="clusters whose articles and dates are left out")
+    add("--apart-splits", nargs="+", metavar="SPLIT", help="only the clusters of these splits")
+    add("--parts", type=int, help="compare in so many tasks of Snakemake (1)")
 
 
 if __name__ == "__main__":

@@ -72,11 +72,11 @@ def read_pile(source: str | Path) -> Pile:
     return pile_of(tracked(_found(source), desc="reading articles", unit="article"), source)
 
 
-def pile_of(found: Iterable[Found], source: str | Path) -> Pile:
+def pile_of(records: Iterable[Found], source: str | Path) -> Pile:
     """The articles of records from a source. Raises DataError if none has a text."""
     faults: dict[str, list[str]] = {}
     kept: dict[str, tuple[str, Article]] = {}
-    for number, (where, fields) in enumerate(found, start=1):
+    for number, (where, fields) in enumerate(records, start=1):
         if isinstance(fields, str):
             faults.setdefault(f"left out: {fields}", []).append(where)
             continue
@@ -96,11 +96,11 @@ def pile_of(found: Iterable[Found], source: str | Path) -> Pile:
     return Pile(articles=_dated(kept.values(), faults), faults=faults)
 
 
-def _dated(found: Collection[tuple[str, Article]], faults: dict[str, list[str]]) -> list[Article]:
+def _dated(placed: Collection[tuple[str, Article]], faults: dict[str, list[str]]) -> list[Article]:
     """The articles with their days, in order; dates that are none go to `faults`."""
-    order = dates.order_of(article.date for _, article in found)
+    order = dates.order_of(article.date for _, article in placed)
     articles = []
-    for where, article in found:
+    for where, article in placed:
         day = dates.day_of(article.date, order=order) if article.date else None
         if article.date and day is None:
             reason = "kept without its date, which is none of the Gregorian calendar from 1700 to today"
@@ -169,20 +169,16 @@ def _of_table(path: Path) -> Iterator[Found]:
 
 
 def _of_parquet(path: Path) -> Iterator[Found]:
-    import pyarrow
-    from pyarrow import parquet
+    import pandas as pd
 
     try:
-        file = parquet.ParquetFile(path)
-        columns = [name for name in FIELDS if name in file.schema_arrow.names]
-        number = 0
-        for batch in file.iter_batches(columns=columns):
-            for row in batch.to_pylist():
-                number += 1
-                yield Found(f"{path.name}: row {number}", row)
-    except pyarrow.ArrowException as error:
-        what = f"not Parquet, or damaged ({str(error).splitlines()[0]})"
+        frame = pd.read_parquet(path)
+    except (OSError, ValueError) as error:  # pyarrow's errors are of these kinds
+        what = f"not Parquet, or damaged ({(str(error).splitlines() or ['?'])[0]})"
         raise DataError(path, what, "copy or download it again") from None
+    rows = frame[[name for name in FIELDS if name in frame.columns]].to_dict("records")
+    for number, row in enumerate(rows, start=1):
+        yield Found(f"{path.name}: row {number}", row)
 
 
 def _of_folder(path: Path) -> Iterator[Found]:

@@ -104,24 +104,24 @@ def pairs_among(vectors: csr_matrix, days: np.ndarray, places: range, chosen: Mi
     form = {"least": (chosen.threshold, chosen.threshold_undated), "window": chosen.days}
     blocks = similarity.similar_pairs(vectors, days, places, **form)
     count = -(-len(places) // similarity.BLOCK)
-    found = [*tracked(blocks, total=count, desc="comparing articles", unit="block")]
+    parts = [*tracked(blocks, total=count, desc="comparing articles", unit="block")]
     empty = Pairs(*(np.zeros(0, dtype=kind) for kind in (int, int, float)))
-    return Pairs(*(np.concatenate(part) for part in zip(empty, *found, strict=True)))
+    return Pairs(*(np.concatenate(part) for part in zip(empty, *parts, strict=True)))
 
 
 def copies_among(articles: Sequence[Article], pairs: Pairs, chosen: MineSettings) -> list[tuple[int, int]]:
     """The pairs (first, second) of near duplicates, by their places."""
     close = np.flatnonzero(pairs.cosine >= SURE_DUPLICATE)
     grams: dict[int, frozenset[int]] = {}
-    found = []
+    copies = []
     for place in close:
         sides = int(pairs.first[place]), int(pairs.second[place])
         for side in sides:
             if side not in grams:
                 grams[side] = similarity.grams_of(articles[side])
         if similarity.jaccard(*(grams[side] for side in sides)) > chosen.duplicates:
-            found.append(sides)
-    return found
+            copies.append(sides)
+    return copies
 
 
 def clusters_from(
@@ -187,9 +187,9 @@ def _copied(articles: Sequence[Article], originals: Sequence[Article]) -> set[st
         sizes.append(len(grams))
         for gram in grams:
             holders.setdefault(gram, set()).add(number)
-    found = set()
+    copies = set()
     for article in articles if originals else ():
         shared = Counter(number for gram in similarity.grams_of(article) for number in holders.get(gram, ()))
         if any(2 * count >= sizes[number] for number, count in shared.items()):
-            found.add(article.id)
-    return found
+            copies.add(article.id)
+    return copies

@@ -17,6 +17,7 @@ from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
 
 from cdlm_lab.mining.articles import Article
+from cdlm_lab.words import words_of
 
 FIRST_WORDS = 300  # of the text
 TITLE_TIMES = 2
@@ -24,7 +25,6 @@ FEWEST_WITH_WORD = 2
 LARGEST_SHARE_WITH_WORD, ALWAYS_FEW = 0.3, 20
 BLOCK = 500  # rows that are compared at once
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_WORD = regex.compile(rf"[{_UNSPACED}][{_UNSPACED}\p{{M}}]*|(?:(?![{_UNSPACED}])[\w\p{{M}}]){{2,}}")
 _IS_UNSPACED = regex.compile(rf"[{_UNSPACED}]")
 GRAM = 5  # words
 
@@ -37,16 +37,15 @@ class Pairs(NamedTuple):
     cosine: np.ndarray
 
 
-def words_of(text: str) -> list[str]:
+def compared_words(text: str) -> list[str]:
     """The words of a text in lower case, of at least two characters."""
-    words = []
-    for match in _WORD.finditer(text.lower()):
-        word = match[0]
-        if _IS_UNSPACED.match(word):
-            words += [word[place : place + 2] for place in range(max(1, len(word) - 1))]
-        else:
-            words.append(word)
-    return words
+    compared = []
+    for word in words_of(text.lower()):
+        if _IS_UNSPACED.search(word):
+            compared += [word[place : place + 2] for place in range(max(1, len(word) - 1))]
+        elif len(word) > 1:
+            compared.append(word)
+    return compared
 
 
 def counted_words(article: Article) -> list[str]:
@@ -54,7 +53,7 @@ def counted_words(article: Article) -> list[str]:
     text = article.text
     # 300 words of the text are in its first 300 pieces between spaces; far fewer pieces without spaces.
     start = " ".join(text.split(None, FIRST_WORDS)[:FIRST_WORDS])[: 12 * FIRST_WORDS]
-    words = words_of(article.title) * TITLE_TIMES + words_of(start)
+    words = compared_words(article.title) * TITLE_TIMES + compared_words(start)
     return [word for word in words if word not in ENGLISH_STOP_WORDS]
 
 
@@ -86,18 +85,18 @@ def similar_pairs(
         stop = min(start + BLOCK, places.stop)
         undated = bool(np.isnan(days[start:stop]).any())
         low = 0 if undated else int(np.searchsorted(days[:stop], days[start] - window, side="left"))
-        found = (vectors[start:stop] @ vectors[low:stop].T).tocoo()
-        row, other = found.row + start, found.col + low
+        cosines = (vectors[start:stop] @ vectors[low:stop].T).tocoo()
+        row, other = cosines.row + start, cosines.col + low
         apart = np.abs(days[row] - days[other])
-        similar = found.data >= np.where(np.isnan(apart), least[1], least[0])
+        similar = cosines.data >= np.where(np.isnan(apart), least[1], least[0])
         kept = (other < row) & similar & (np.isnan(apart) | (apart <= window))
         # Rounded, so that the order of sums in the last digits decides no tie.
-        yield Pairs(other[kept], row[kept], np.round(found.data[kept].astype(np.float64), 6))
+        yield Pairs(other[kept], row[kept], np.round(cosines.data[kept].astype(np.float64), 6))
 
 
 def grams_of(article: Article) -> frozenset[int]:
     """The five-grams of the words of a whole text, each as a number."""
-    words = words_of(article.text)
+    words = compared_words(article.text)
     places = range(max(1, len(words) - GRAM + 1))
     return frozenset(hash(tuple(words[place : place + GRAM])) for place in places)
 

@@ -16,9 +16,10 @@ from cdlm_lab.data.storyworld.stories import stories
 from cdlm_lab.mining.articles import Article, read_pile
 from cdlm_lab.mining.clusters import Mined, MineSettings, find_clusters
 from cdlm_lab.mining.mine import in_words
-from cdlm_lab.mining.similarity import grams_of, jaccard, words_of
+from cdlm_lab.mining.parts import find_clusters_in_parts
+from cdlm_lab.mining.similarity import compared_words, grams_of, jaccard
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.widgets.pile import pile_page, pile_text
+from cdlm_lab.widgets.export.pile import pile_page, pile_text
 
 FLOOD = [
     "The river Orme overflowed its banks near Telk on Monday. Three villages were cut off by the flood.",
@@ -74,8 +75,6 @@ def test_the_window_of_days_keeps_equal_words_apart(tmp_path: Path):
     file = tmp_path / "pile.jsonl"
     dated = {FLOOD[0]: "2018-08-01", FLOOD[1]: "2018-08-04", FLOOD[2]: "2018-08-08", FLOOD[0] + " So.": ""}
     file.write_text("\n".join(line(text, date=day) for text, day in dated.items()))
-        "\n".join(line(text, date=day) for text, day in zip([*FLOOD, FLOOD[0] + " So."], days, strict=True))
-    )
     assert [len(cluster) for cluster in cdlm_lab.mine(file, duplicates=1.0).clusters] == [
         3
     ]  # without a date: near
@@ -108,13 +107,13 @@ def test_jaccard_of_five_grams_is_counted():
     ("text", "expected"),
     [
         ("The Orme's U.S. flood", ["the", "orme", "flood"]),
-        ("Zürich Zu\u0308rich", ["zürich", "zu\u0308rich"]),
+        ("Zürich Zu\u0308rich", ["zürich", "zürich"]),
         ("नमस्ते दुनिया", ["नमस्ते", "दुनिया"]),
         ("洪水が起きた", ["洪水", "水が", "が起", "起き", "きた"]),
     ],
 )
 def test_words_of_many_scripts(text: str, expected: list[str]):
-    assert words_of(text) == expected
+    assert compared_words(text) == expected
 
 
 # ---- forms of a pile ----
@@ -264,9 +263,10 @@ def test_an_interrupted_run_in_parts_goes_on_with_them_unless_something_changed(
             cdlm_lab.mine(pile, clusters, parts=2, more=["--cores", "1", "no_such_target"], **changed)
         assert ((folder / "plan.json").stat().st_mtime_ns == plan) is (not changed)
     assert not clusters.exists()
-    mined = cdlm_lab.mine(pile, clusters, parts=2, more=["--cores", "1"])
-    assert clusters.exists()
-    assert mined.labels == find_clusters(read_pile(pile)).labels
+    read, form = read_pile(pile), {"folder": folder, "parts": 2, "more": ["--cores", "1"]}
+    mined = find_clusters_in_parts(read, MineSettings(), **form)
+    assert mined.labels == find_clusters(read).labels
+    assert not folder.exists()
 
 
 def test_what_is_judged_later_is_kept_apart_with_its_dates_and_copies(pile: Path, tmp_path: Path):
