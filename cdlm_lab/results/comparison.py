@@ -36,6 +36,7 @@ from cdlm_lab.widgets.export.figures import CONFIG, keep_figure
 from cdlm_lab.widgets.html import div, escaped, muted, table_html, visible
 from cdlm_lab.widgets.live_curve import smoothed, thinned
 from cdlm_lab.widgets.notebook.rerun import close_whole, close_with_cell
+from cdlm_lab.widgets.notebook.still_figure import figure_image
 from cdlm_lab.widgets.score_tables import LAYOUTS
 from cdlm_lab.widgets.tables import ScoreTable, SystemRow, table_of, text_table
 
@@ -224,7 +225,7 @@ def _opening_html(scores: ComparedScores) -> str:
 def _shown_figure(figure: go.Figure) -> Output:
     """The figure drawn as JupyterLab draws those of a cell, which unlike a `FigureWidget` does not block."""
     data = {"application/vnd.plotly.v1+json": json.loads(figure.to_json()) | {"config": CONFIG}}
-    data["text/plain"] = "training curves"
+    data |= {"text/html": figure_image(figure.to_dict()), "text/plain": "training curves"}
     return Output(outputs=({"output_type": "display_data", "data": data, "metadata": {}},))
 
 
@@ -286,7 +287,9 @@ class RunComparison(VBox):
         tables = [parameter_table(self.chosen)] if len(self.chosen) > 1 else []
         tables += [scores.table for scores in self.scores]
         data = dict(super()._repr_mimebundle_(**options) or {})
-        data["text/html"] = "".join(table.html() for table in tables)
+        figure = curves_figure(self.chosen)
+        curves = figure_image(figure.to_dict()) if figure is not None else ""
+        data["text/html"] = curves + "".join(table.html() for table in tables)
         data["text/plain"] = "\n\n".join(table.text() for table in tables) or "no run to compare"
         return data
 

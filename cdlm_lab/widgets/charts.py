@@ -17,7 +17,7 @@ from plotly.subplots import make_subplots
 
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets import html
-from cdlm_lab.widgets.export.figures import save_as_svg
+from cdlm_lab.widgets.export.figures import show_anywhere
 from cdlm_lab.widgets.html import GLOBAL, HUES, MASKED, RULE, TEXT, paper_order, shortened, variant_colours
 from cdlm_lab.widgets.live_curve import smoothed, thinned, ticks
 from cdlm_lab.widgets.score_tables import RANK_CELLS, pairs_in_words
@@ -71,7 +71,7 @@ def lay_out(
     figure: go.Figure, *, title: str, x: str = "", y: str = "", height: int = 420, **layout: Any
 ) -> go.Figure:
     """Style a figure. `title`: plain text; `x`, `y`: axis titles in markup; `layout`: plotly's options."""
-    save_as_svg()  # called here, because what it loads takes a second
+    show_anywhere()  # called here, because what it loads takes a second
     if x:
         figure.update_xaxes(title_text=x)
     if y:

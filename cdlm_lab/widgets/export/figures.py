@@ -13,6 +13,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -20,6 +21,7 @@ from cdlm_lab.data.files import replaced_file
 from cdlm_lab.report import REPORT_FILE, Report, RunError, read_report
 from cdlm_lab.widgets.export.text import file_name
 from cdlm_lab.widgets.html import escaped
+from cdlm_lab.widgets.notebook.still_figure import figure_image, is_of_this_project
 
 FIGURES = "figures"  # name of a folder in the folder of a run
 # The camera button above a figure saves it as SVG, in any browser and offline. No button uploads the figure.
@@ -31,12 +33,14 @@ CONFIG = {
 }
 _DRAW = "for(const e of document.querySelectorAll('[data-figure]')){const f=JSON.parse(e.dataset.figure);"
 _DRAW += f"Plotly.newPlot(e,f.data,f.layout,{json.dumps(CONFIG | {'responsive': True})})}}"
+_STILL = "still"  # name of the renderer
 _WIDTH, _HEIGHT = 960, 420  # pixels; the height is for figures that set none
 
 
 @cache
-def save_as_svg() -> None:
-    """Make the camera button above every later figure of this process save SVG."""
+def show_anywhere() -> None:
+    """Make the camera button above every later figure of this process save SVG, and put each figure as plain
+    SVG beside the interactive one in a notebook, for pages and places where no script runs."""
     if not {"jsonschema", "rfc3987_syntax"} & sys.modules.keys():
         # With the first figure plotly imports jsonschema, which imports, where installed, a grammar of URLs
         # that no figure needs and that takes as long to load as plotly itself. It is hidden meanwhile.
@@ -45,9 +49,17 @@ def save_as_svg() -> None:
             import_module("jsonschema")
         del sys.modules["rfc3987_syntax"]
     import plotly.io as pio
+    from plotly.io.base_renderers import MimetypeRenderer
+
+    class StillRenderer(MimetypeRenderer):
+        def to_mimebundle(self, fig_dict: dict[str, Any]) -> dict[str, str]:
+            return {"text/html": figure_image(fig_dict)} if is_of_this_project(fig_dict) else {}
 
     for name in ("plotly_mimetype", "notebook", "browser"):
         pio.renderers[name].config = CONFIG
+    pio.renderers[_STILL] = StillRenderer()
+    if "plotly_mimetype" in (names := pio.renderers.default.split("+")):
+        pio.renderers.default = "+".join([*names, _STILL])
 
 
 def folder_of(report: Report) -> Path | None:
