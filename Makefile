@@ -71,7 +71,7 @@ lint: $(STAMP)  ## check the style of code and notebooks
 	@$(BIN)/ruff check .
 
 strip: $(STAMP)  ## take the outputs out of the notebooks, before a commit
-	@$(BIN)/nbstripout --extra-keys metadata.language_info.version notebooks/*.ipynb
+	@$(BIN)/nbstripout --keep-id --extra-keys metadata.language_info.version notebooks/*.ipynb
 
 clean:  ## remove caches and .venv; runs/ stays
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist *.egg-info

@@ -2,6 +2,9 @@
 
 import copy
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -34,7 +37,10 @@ def cell(kind: str, source: str, *tags: str) -> dict:
 
 
 SOUND = {
-    "metadata": {"kernelspec": {"name": "python3"}},
+    "metadata": {
+        "kernelspec": {"name": "python3"},
+        "language_info": {"file_extension": ".py", "nbconvert_exporter": "python"},
+    },
     "cells": [
         cell(
             "markdown",
@@ -108,6 +114,16 @@ def test_another_kernel_and_stored_widgets_are_found():
     broken = copy.deepcopy(SOUND) | {"metadata": {"kernelspec": {"name": "mine"}, "widgets": {}}}
     assert list(rules.kernel(broken)) == ["kernelspec is 'mine', must be 'python3'"]
     assert list(rules.no_outputs(broken)) == ["metadata holds widgets; run `make strip`"]
+    assert len(list(rules.language(broken))) == 2
+
+
+def test_make_strip_changes_nothing_in_a_notebook_without_outputs(tmp_path: Path):
+    makefile = (NOTEBOOKS[0].parents[1] / "Makefile").read_text(encoding="utf-8")
+    arguments = re.search(r"nbstripout (.*) notebooks/\*\.ipynb", makefile)[1].split()
+    copies = [shutil.copy(path, tmp_path) for path in NOTEBOOKS]
+    subprocess.run([sys.executable, "-m", "nbstripout", *arguments, *copies], check=True)
+    for path, copied in zip(NOTEBOOKS, copies, strict=True):
+        assert Path(copied).read_text(encoding="utf-8") == path.read_text(encoding="utf-8"), path.stem
 
 
 def test_a_notebook_without_code_is_found():

@@ -238,7 +238,15 @@ def kernel(notebook: Notebook) -> Iterator[str]:
         yield f"kernelspec is {name!r}, must be 'python3'"
 
 
+def language(notebook: Notebook) -> Iterator[str]:
+    """The metadata say what `jupyter nbconvert --to script` needs to write a .py file."""
+    given = notebook["metadata"].get("language_info", {})
+    for key, value in {"file_extension": ".py", "nbconvert_exporter": "python"}.items():
+        if given.get(key) != value:
+            yield f"language_info has {key} {given.get(key)!r}, must be {value!r}"
+
+
 RULES: tuple[Rule, ...] = (
     *(header, parameters_cell, literal_parameters, comments_for_papermill, settings_cell, plain_python),
-    *(short_cells, parameters_used, no_outputs, result_is_read, kernel),
+    *(short_cells, parameters_used, no_outputs, result_is_read, kernel, language),
 )
