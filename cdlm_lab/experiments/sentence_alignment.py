@@ -462,7 +462,8 @@ def _column(
     by = next(by for by in _WAYS if by in alignments)
     shown = _shares(alignments[by]) if by == GLOBAL_ATTENTION else alignments[by]
     weights = np.concatenate([shown, np.zeros(len(pair.first.sentences) - len(shown))])
-    return AlignedColumn(name=label, weights=weights.tolist(), decision=float(probability))
+    form = {"shares": by != "cosine", "decision": float(probability)}
+    return AlignedColumn(name=label, weights=weights.tolist(), **form)
 
 
 def _shares(scores: np.ndarray) -> np.ndarray:

@@ -26,8 +26,8 @@ class AlignedColumn:
 
     name: str  # name of the system to show
     # One finite weight per sentence; the largest is drawn deepest, those of 0 or below have no background.
-    # Weights that sum to 1 are written in per cent.
     weights: Sequence[float]
+    shares: bool = False  # True = the weights are parts of a whole, such as attention, written in per cent
     decision: float | None = None  # probability that the documents are related; None = not shown
 
     def __post_init__(self) -> None:
@@ -36,16 +36,19 @@ class AlignedColumn:
                 raise ValueError(
                     f"{self.name}: the weight of sentence {place} is {weight}; it must be finite"
                 )
+        least = min(self.weights, default=0.0)
+        if self.shares and len(self.weights) and not (abs(sum(self.weights) - 1) < 0.02 and least >= 0):
+            total = f"{sum(self.weights):.3f}, the least is {least:.3f}"
+            raise ValueError(f"{self.name}: shares add up to 1 and none is negative; their sum is {total}")
         if self.decision is not None:
             name = f"{self.name}: the probability that the documents are related"
             html.check_between(name, self.decision)
 
     def cells(self, *, ground: bool) -> list[str]:
         """Return each sentence's weight as number and bar; `ground`: True = on a blue background."""
-        in_per_cent = math.isclose(sum(self.weights), 1, abs_tol=1e-3) and min(self.weights) >= 0
         cells = []
         for weight, strength in zip(self.weights, self.strengths, strict=True):
-            text = f"{100 * weight:.1f}%" if in_per_cent else f"{weight:.3f}".replace("-", "\u2212")
+            text = f"{100 * weight:.1f}%" if self.shares else f"{weight:.3f}".replace("-", "\u2212")
             box = f"width:64px;margin-left:auto;{_ground(strength) if ground else ''}"
             cells.append(div(html.share_bar(strength, text, width=64), box))
         return cells

@@ -319,7 +319,7 @@ def latency_figure(latencies: Sequence[Latency], *, against: str) -> go.Figure:
     for one in latencies:
         times = f", {one.seconds / seconds[against]:.2f} \u00d7" if one.system != against else ""
         measured = (one.seconds, one.fastest, one.slowest)
-        median, fastest, slowest = (f"{1000 * time:,.{1 if time < 0.1 else 0}f} ms" for time in measured)
+        median, fastest, slowest = (f"{1000 * time:,.1f} ms" for time in measured)
         texts.append(f"  {median}{times}")
         of_runs = f"of {html.counted(one.runs, 'run')}, {fastest} to {slowest}"
         words.append(f"{plain_text(one.system)}<br>median {median} {of_runs}")

@@ -19,8 +19,8 @@ def compared(*columns, gold=(), sentences=SENTENCES, others=()):
     return compared_alignments_html(columns, sentences, gold, **titles)
 
 
-def page(weights=(0.1, 0.6, 0.3), *, decision=None, **more):
-    return compared(AlignedColumn(name="A", weights=weights, decision=decision), **more)
+def page(weights=(0.1, 0.6, 0.3), *, decision=None, shares=True, **more):
+    return compared(AlignedColumn(name="A", weights=weights, shares=shares, decision=decision), **more)
 
 
 def test_number_weight_and_sentence_of_each_row_on_a_ground_scaled_to_the_largest():
@@ -38,19 +38,22 @@ def test_number_weight_and_sentence_of_each_row_on_a_ground_scaled_to_the_larges
 
 
 @pytest.mark.parametrize(
-    ("weights", "texts", "depths"),
+    ("weights", "shares", "texts", "depths"),
     [
-        ((0.0, 0.0, 0.0), ["0.000"] * 3, [0, 0, 0]),
-        ((0.2, 0.2, 0.2), ["0.200"] * 3, [128] * 3),
-        ((1 / 3, 1 / 3, 1 / 3), ["33.3%"] * 3, [128] * 3),
+        ((0.0, 0.0, 0.0), False, ["0.000"] * 3, [0, 0, 0]),
+        ((0.2, 0.2, 0.2), False, ["0.200"] * 3, [128] * 3),
+        ((1 / 3, 1 / 3, 1 / 3), True, ["33.3%"] * 3, [128] * 3),
         # These add up to 1, but are no shares.
-        ((-0.5, 0.75, 0.75), ["\u22120.500", "0.750", "0.750"], [0, 128, 128]),
-        ((-0.3, -0.2, -0.1), ["\u22120.300", "\u22120.200", "\u22120.100"], [0, 0, 0]),
-        (np.array([0.5, 0.5, 0.0], dtype=np.float32), ["50.0%", "50.0%", "0.0%"], [128, 128, 0]),
+        ((0.859, 0.141, 0.0), False, ["0.859", "0.141", "0.000"], [128, 21, 0]),
+        ((-0.5, 0.75, 0.75), False, ["\u22120.500", "0.750", "0.750"], [0, 128, 128]),
+        ((-0.3, -0.2, -0.1), False, ["\u22120.300", "\u22120.200", "\u22120.100"], [0, 0, 0]),
+        # Shares of a model that computes in bfloat16.
+        ((0.792, 0.198, 0.0), True, ["79.2%", "19.8%", "0.0%"], [128, 32, 0]),
+        (np.array([0.5, 0.5, 0.0], dtype=np.float32), True, ["50.0%", "50.0%", "0.0%"], [128, 128, 0]),
     ],
 )
-def test_weights_of_all_sorts(weights, texts, depths):
-    html = page(weights)
+def test_weights_are_written_by_their_kind_and_not_by_their_sum(weights, shares, texts, depths):
+    html = page(weights, shares=shares)
     assert [line[1] for line in cells_of(html)] == texts
     assert grounds_of(html) == depths
     assert bars_of(html) == [round(100 * depth / 128) for depth in depths]
@@ -65,7 +68,7 @@ def test_the_decision_and_the_other_document():
 
 
 def test_a_cell_for_each_system_scaled_by_itself():
-    han = AlignedColumn(name="HAN", weights=[0.5, 0.25, 0.25], decision=0.61)
+    han = AlignedColumn(name="HAN", weights=[0.5, 0.25, 0.25], shares=True, decision=0.61)
     html = compared(han, AlignedColumn(name="CDLM", weights=[0, 0.2, 0.4]), gold=[2])
     assert cells_of(html) == [
         ["1", "50.0%", "0.000", "One."],
@@ -82,6 +85,8 @@ def test_a_cell_for_each_system_scaled_by_itself():
     ("make", "message"),
     [
         (lambda: page([], sentences=[]), "no sentences to show"),
+        (lambda: page([0.5, 0.2, 0.2]), r"A: shares add up to 1 .*; their sum is 0\.900"),
+        (lambda: page([1.5, -0.5, 0]), r"A: shares add up to 1 .*, the least is -0\.500"),
         (lambda: page([0.5, 0.5]), "A: 2 weights for 3 sentences; give one for each"),
         (lambda: page(gold=[3]), "true sentence 3 is none of the 3"),
         (lambda: page(gold=[-1]), "true sentence -1 is none of the 3"),

@@ -243,7 +243,7 @@ def test_latencies_with_their_runs_and_how_many_times_as_long():
     assert bars.error_x.array == pytest.approx((10, 23, 250))
     assert bars.error_x.arrayminus == pytest.approx((10, 7, 950))
     written = [text.strip() for text in numbers.text]
-    assert written == ["50.0 ms", "57.0 ms, 1.14 \u00d7", "1,000 ms, 20.00 \u00d7"]
+    assert written == ["50.0 ms", "57.0 ms, 1.14 \u00d7", "1,000.0 ms, 20.00 \u00d7"]
     assert numbers.x == (60, 80, 1250)
     assert bars.hovertext[:2] == (
         "pairwise<br>median 50.0 ms of 3 runs, 40.0 ms to 60.0 ms",
