@@ -61,10 +61,11 @@ class PairError:
         html.check_between("the score of a pair", self.score)
 
 
-def clusters_html(clusters: Sequence[ShownCluster]) -> str:
+def clusters_html(clusters: Sequence[ShownCluster], colours: Colours | None = None) -> str:
     """Return the predicted clusters as one block of HTML, largest first, at most MOST_CLUSTERS, then a folded
     list of at most as many singletons. `clusters`: all predicted clusters, so that the view can say which
-    others hold the rest of a gold cluster. Raises ValueError if two of them have the same name."""
+    others hold the rest of a gold cluster. `colours`: those of gold clusters in other pictures, which stay.
+    Raises ValueError if two clusters have the same name."""
     names = Counter(cluster.name for cluster in clusters)
     if repeated := [name for name, times in names.items() if times > 1]:
         raise ValueError(f"two clusters are called {repeated[0]!r}; name them apart")
@@ -76,7 +77,7 @@ def clusters_html(clusters: Sequence[ShownCluster]) -> str:
         for gold in cluster.golds:
             holders.setdefault(gold, []).append(cluster.name)
     shown = [several[:MOST_CLUSTERS], single[:MOST_CLUSTERS]]
-    colours = html.gold_colours(cluster.golds for cluster in [*shown[0], *shown[1]])
+    colours = html.gold_colours((cluster.golds for cluster in [*shown[0], *shown[1]]), colours)
     mentions = sum(len(cluster.mentions) for cluster in ordered)
     facts = [f"<b>{counted(len(ordered), 'cluster')}</b> of {counted(mentions, 'mention')}"]
     if set(holders) - {None}:
@@ -158,11 +159,18 @@ def _left_out(count: int, noun: str, which: str = "") -> str:
     return html.muted(more) if count > 0 else ""
 
 
-def errors_html(merged: Sequence[PairError], split: Sequence[PairError], *, threshold: float) -> str:
+def errors_html(
+    merged: Sequence[PairError],
+    split: Sequence[PairError],
+    *,
+    threshold: float,
+    colours: Colours | None = None,
+) -> str:
     """Return two tables of wrong pairs, of at most MOST_PAIRS rows, each with its score and both mentions in
     context: merged pairs, in one cluster though they do not corefer, by descending score, and split pairs,
     which do corefer, by ascending score, so that the scorer's most confident errors come first. Pairs whose
-    own score is on the correct side of the threshold are marked: other pairs caused these errors."""
+    own score is on the correct side of the threshold are marked: other pairs caused these errors. `colours`:
+    those of gold clusters in other pictures, which stay."""
     merged = sorted(merged, key=lambda pair: -pair.score)
     split = sorted(split, key=lambda pair: pair.score)
     body = ""
@@ -179,7 +187,8 @@ def errors_html(merged: Sequence[PairError], split: Sequence[PairError], *, thre
             golds = frozenset((pair.first.gold, pair.second.gold))
             rows.setdefault(place if None in golds else golds, []).append(pair)
         alike = list(rows.values())
-        colours = html.gold_colours((one[0].first.gold, one[0].second.gold) for one in alike[:MOST_PAIRS])
+        beside = [(one[0].first.gold, one[0].second.gold) for one in alike[:MOST_PAIRS]]
+        colours = html.gold_colours(beside, colours)
         cells = []
         for pair, *others in alike[:MOST_PAIRS]:
             misled = (pair.score > threshold) == (pairs is split)
@@ -209,14 +218,20 @@ SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "star")
 
 
 def dendrogram_figure(
-    tree: ArrayLike, mentions: Sequence[ShownMention], *, threshold: float, title: str = ""
+    tree: ArrayLike,
+    mentions: Sequence[ShownMention],
+    *,
+    threshold: float,
+    title: str = "",
+    colours: Colours | None = None,
 ) -> go.Figure:
     """Return the dendrogram, with its leaves on the left and scores falling from 1 to 0 towards the right.
 
     A branch has the colour of a gold cluster if all mentions below it belong to that cluster, and is grey
-    otherwise. A line marks the threshold, grey bands the resulting clusters. Mentions of gold singletons and
-    of unknown clusters are hollow grey dots. The figure's height grows with the mentions: 200 are legible.
-    `tree`: (mentions - 1, 4), of `clustering.merge_tree`; `mentions`: the leaves, in the order of its scores.
+    otherwise. A line marks the threshold, grey bands the resulting clusters. Mentions of gold singletons are
+    hollow dots, those of unknown clusters grey ones. The figure grows with the mentions: 200 are legible.
+    `tree`: (mentions - 1, 4), of `clustering.merge_tree`; `mentions`: the leaves, in the order of its scores;
+    `colours`: those of gold clusters in other pictures, which stay.
     """
     tree = np.asarray(tree, dtype=np.float64)
     labels = labels_at(tree, threshold)
@@ -224,7 +239,7 @@ def dendrogram_figure(
         raise ValueError(f"the tree has {len(labels)} leaves, but there are {len(mentions)} mentions")
     order = leaf_order(tree)
     leaves = [mentions[leaf] for leaf in order]
-    colours, symbols = _marks([mention.gold for mention in leaves])
+    colours, symbols = _marks([mention.gold for mention in leaves], colours)
     hues, shapes = ([of[mention.gold] for mention in leaves] for of in (colours, symbols))
     marker = {"color": hues, "symbol": shapes, "size": 9, "line": {"width": 1.4, "color": hues}}
     figure = go.Figure(_branches(tree, order, [mention.gold for mention in mentions], colours))
@@ -254,14 +269,36 @@ def leaf_order(tree: np.ndarray) -> list[int]:
     return leaves_list(ordered).tolist()  # scipy's `dendrogram` recurses, too deep for long chains of merges
 
 
-def _marks(golds: Sequence[str | None]) -> tuple[dict[str | None, str], dict[str | None, str]]:
-    """Return colour and symbol of each gold cluster, by order in the figure; grey circles for singletons."""
+def group_colours(
+    clusters: Sequence[ShownCluster], tree: ArrayLike, mentions: Sequence[ShownMention]
+) -> dict[str | None, str]:
+    """Return one colour for each gold cluster of a group of mentions, for its predicted clusters, as in
+    `clusters_html`, and its tree, as in `dendrogram_figure`: different, as far as there are enough, in each
+    cluster and among neighbours in the tree."""
+    order = leaf_order(np.asarray(tree, dtype=np.float64))
+    return html.gold_colours(
+        [*(cluster.golds for cluster in clusters), *_nearby([mentions[leaf].gold for leaf in order])]
+    )
+
+
+def _nearby(golds: Sequence[str | None]) -> list[list[str | None]]:
+    """Return the gold clusters that are neighbours in the figure, four at a time: colours are few, and those
+    of one predicted cluster need some."""
+    each = list(dict.fromkeys(golds))
+    return [each[place : place + 4] for place in range(max(1, len(each) - 3))]
+
+
+def _marks(
+    golds: Sequence[str | None], colours: Colours | None
+) -> tuple[dict[str | None, str], dict[str | None, str]]:
+    """Return colour and symbol of each gold cluster, by order in the figure; hollow dots for singletons."""
     several = [gold for gold in dict.fromkeys(golds) if gold is not None and golds.count(gold) > 1]
-    # Neighbours in the figure get different colours, as far as there are enough.
-    nearby = [several[place : place + 8] for place in range(max(1, len(several) - 7))]
-    colours = dict.fromkeys(golds, UNKNOWN) | html.gold_colours(nearby)
+    colours = html.gold_colours(_nearby(golds), colours)
     symbols = dict.fromkeys(golds, "circle-open")
-    symbols |= {gold: SYMBOLS[place // 8 % len(SYMBOLS)] for place, gold in enumerate(several)}
+    before: Counter[str] = Counter()
+    for gold in several:
+        symbols[gold] = SYMBOLS[before[colours[gold]] % len(SYMBOLS)]
+        before[colours[gold]] += 1
     return colours, symbols
 
 

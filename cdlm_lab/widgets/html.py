@@ -13,7 +13,7 @@ import hashlib
 import html
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -393,20 +393,24 @@ def gold_chip(gold: str | None, colour: str, note: str = "") -> str:
     return f'<span style="{style}"{title}><span style="color:{colour}">\u25cf</span> {name}{rest}</span>'
 
 
-def gold_colours(together: Iterable[Iterable[str | None]]) -> dict[str | None, str]:
-    """Return a colour for each gold cluster; grey for None.
+def gold_colours(
+    together: Iterable[Iterable[str | None]], known: Mapping[str | None, str] | None = None
+) -> dict[str | None, str]:
+    """Return a colour for each gold cluster; grey for None. `known`: those in other pictures, which stay.
 
     There are more gold clusters than distinguishable colours, so colours are reused, but if possible not
     within one item of `together`, which holds the names of clusters that are shown side by side.
     """
     beside: dict[str, set[str]] = {}
     for names in together:
-        known = dict.fromkeys(name for name in names if name is not None)
-        for name in known:
-            beside.setdefault(name, set()).update(known)
-    colours: dict[str | None, str] = {None: UNKNOWN}
-    used: Counter[str] = Counter()
+        each = dict.fromkeys(name for name in names if name is not None)
+        for name in each:
+            beside.setdefault(name, set()).update(each)
+    colours: dict[str | None, str] = {None: UNKNOWN, **(known or {})}
+    used = Counter(colours.values())
     for name, neighbours in beside.items():
+        if name in colours:
+            continue
         taken = {colours[other] for other in neighbours if other in colours}
         free = [hue for hue in HUES if hue not in taken] or list(HUES)
         colours[name] = min(free, key=used.__getitem__)

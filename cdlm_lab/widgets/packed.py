@@ -201,7 +201,10 @@ def _legend(entries: Iterable[tuple[str, str, int]]) -> str:
     items = "".join(
         f"<div>{sample}&ensp;{html.span(f'{meaning} ({count:,})', MUTED)}</div>"
         for sample, meaning, count in entries
+        if count
     )
+    if not items:
+        return ""
     columns = "display:grid;grid-template-columns:repeat(auto-fit,minmax(400px,1fr));gap:5px 24px"
     return div(items, f"font-size:12.5px;margin:14px 0 16px;{columns}")
 

@@ -142,6 +142,13 @@ def tagged_sentence_html(
     return _whole(read, read.first_choice if chosen is None else chosen, _colours(labels), every=every)
 
 
+def tagged_sentences_html(reads: Sequence[ReadSentence], *, labels: Sequence[str]) -> str:
+    """Return several sentences of a text below one legend, each as `tagged_sentence_html` with `every`."""
+    choices = [(read, *_clickable(read, read.first_choice, every=True)) for read in reads]
+    parts = (_whole(read, read.first_choice, _colours(labels), every=True, alone=False) for read in reads)
+    return _legend(choices) + "".join(parts)
+
+
 def tagged_page(reads: Sequence[ReadSentence], *, title: str, labels: Sequence[str] = ()) -> str:
     """Return a page with all sentences, in the order given. `labels`: the labels that have a colour, in
     order; () = those of the sentences. The occurrences of each sentence's `first_choice` are shown, those of
@@ -161,13 +168,25 @@ def _colours(labels: Sequence[str]) -> dict[str, str]:
     return {label: HUES[place % len(HUES)] for place, label in enumerate(labels)}
 
 
-def _whole(read: ReadSentence, chosen: int | None, colours: Mapping[str, str], *, every: bool = False) -> str:
-    """Return head, sentence, legend, and the occurrences of the chosen word and of the words that can be
-    clicked. Without occurrences to show, no word is marked as chosen."""
-    lists = "" if chosen is None else _occurrences(read, chosen, colours)
+def _clickable(read: ReadSentence, chosen: int | None, *, every: bool) -> tuple[int | None, list[int]]:
+    """Return the word whose occurrences are shown, None if there are none to show, and those to click."""
     numbers = range(len(read.words)) if every else read.notable
     others = [number for number in numbers if number != chosen and read.elsewhere(number)]
-    chosen, style = chosen if lists else None, _CLICK
+    return chosen if any(word.occurrences for word in read.words) else None, others
+
+
+def _whole(
+    read: ReadSentence,
+    chosen: int | None,
+    colours: Mapping[str, str],
+    *,
+    every: bool = False,
+    alone: bool = True,
+) -> str:
+    """Return head, sentence, legend (if `alone`), and the occurrences of the chosen word and of the words
+    that can be clicked. Without occurrences to show, no word is marked as chosen."""
+    chosen, others = _clickable(read, chosen, every=every)
+    lists, style = "" if chosen is None else _occurrences(read, chosen, colours), _CLICK
     for number in others:
         lists += f'<div class="cdlm-o cdlm-o{number}">{_occurrences(read, number, colours)}</div>'
         style += f"div.cdlm-tagged:has(.cdlm-w{number}:checked) .cdlm-o{number}{{display:block}}"
@@ -176,7 +195,8 @@ def _whole(read: ReadSentence, chosen: int | None, colours: Mapping[str, str], *
     text = "font-size:15.5px;line-height:1.95;overflow-wrap:anywhere;margin:2px 0 4px"
     sentence = f'<div style="{text}" dir="auto">{"".join(_marked(read, chosen, colours, others))}</div>'
     head = html.div(f"{where}{verdict}", "font-size:12px")
-    body = f"{head}{sentence}{_legend(read, chosen, others)}{lists}"
+    legend = _legend([(read, chosen, others)]) if alone else ""
+    body = f"{head}{sentence}{legend}{lists}"
     return html.view_html("tagged", body, style=style if others else "")
 
 
@@ -215,19 +235,20 @@ def _underlined(text: str, colour: str) -> str:
     return f'<u style="text-decoration:underline dashed 2px {colour};text-underline-offset:4px">{text}</u>'
 
 
-def _legend(read: ReadSentence, chosen: int | None, others: Sequence[int]) -> str:
-    """Return a legend of those marks that occur in the sentence."""
-    parts = []
-    if read.predicted:
-        signs = "" if read.gold is None else f": {SIGNS[True]} right, {SIGNS[False]} wrong"
+def _legend(shown: Sequence[tuple[ReadSentence, int | None, Sequence[int]]]) -> str:
+    """Return a legend of those marks that occur in sentences, given with chosen and clickable words."""
+    parts, reads = [], [read for read, _, _ in shown]
+    known = any(read.gold is not None for read in reads)
+    if any(read.predicted for read in reads):
+        signs = f": {SIGNS[True]} right, {SIGNS[False]} wrong" if known else ""
         parts.append(f'<mark style="background:{UNKNOWN}42;{_MARK}:1px 3px">predicted span</mark>{signs}')
-    if any(span not in read.predicted for span in read.gold or ()):
+    if any(span not in read.predicted for read in reads for span in read.gold or ()):
         parts.append(f"{_underlined('gold span', UNKNOWN)} that was not found")
-    if chosen is not None:
+    if any(chosen is not None for _, chosen, _ in shown):
         parts.append(f'<b style="{_CHOSEN}">word</b> of which occurrences are shown')
-    if others:
+    if any(others for _, _, others in shown):
         parts.append('<span style="border-bottom:1px dotted">word</span> that stands elsewhere: click it')
-    return html.legend(parts or ["no span was predicted" if read.gold is None else "no spans"])
+    return html.legend(parts or ["no spans" if known else "no span was predicted"])
 
 
 def _occurrences(read: ReadSentence, number: int, colours: Mapping[str, str]) -> str:

@@ -234,7 +234,8 @@ def test_leaves_have_their_texts_colours_and_sentences():
     assert list(FIGURE.layout.yaxis.ticktext) == ["fire", "blaze", "flames", "vote"]
     assert list(FIGURE.layout.yaxis.tickvals) == [0, 1, 2, 3]
     leaves, hue = FIGURE.data[-1], branches(FIGURE)[0][0]
-    assert list(leaves.marker.color) == [hue, hue, hue, UNKNOWN]
+    assert list(leaves.marker.color[:3]) == [hue, hue, hue]
+    assert leaves.marker.color[3] in set(HUES) - {hue}
     assert list(leaves.marker.symbol) == ["circle", "circle", "circle", "circle-open"]
     assert leaves.hovertext[1] == "<b>blaze</b><br>the blaze spread<br>document d2<br>gold: F"
     one = drawn("F", np.empty((0, 4)))
@@ -282,6 +283,31 @@ def test_gold_clusters_that_share_a_colour_differ_in_their_symbol():
     assert all(len(look) == 1 for look in looks.values())
     assert len(set.union(*looks.values())) == 20
     assert {symbol for look in looks.values() for _, symbol in look} <= set(coreference.SYMBOLS)
+
+
+def test_a_gold_cluster_has_one_colour_in_all_pictures():
+    golds = [f"G{n % 9}" for n in range(27)]
+    mentions = [ShownMention(text=f"m{n}", document="d", gold=gold) for n, gold in enumerate(golds)]
+    clusters = [
+        coreference.ShownCluster(name=str(n), mentions=tuple(mentions[at] for at in places))
+        for n, places in enumerate([(0, 1, 2), (3, 12, 21), (4, 5), (6, 7, 8, 9)])
+    ]
+    tree = random_tree(27)
+    colours = coreference.group_colours(clusters, tree, mentions)
+    errors = [coreference.PairError(first=mentions[1], second=mentions[5], score=0.9)]
+    form = {"threshold": 0.5, "colours": colours}
+    figure = coreference.dendrogram_figure(tree, mentions, **form)
+    leaves = figure.data[-1]
+    of_tree = {gold.rpartition("gold: ")[2]: colour
+               for gold, colour in zip(leaves.hovertext, leaves.marker.color, strict=True)}  # fmt: skip
+    assert of_tree == {gold: colour for gold, colour in colours.items() if gold is not None}
+    chip = re.compile(r'color:(#\w{6})">\u25cf</span> <bdi>(G\d)<')
+    pictures = (coreference.clusters_html(clusters, colours), coreference.errors_html(errors, [], **form))
+    for picture in pictures:
+        seen = chip.findall(picture)
+        assert seen
+        assert all(colours[gold] == colour for colour, gold in seen)
+    assert len({colours[f"G{n}"] for n in (6, 7, 8, 0)}) == 4, "side by side"
 
 
 def test_trees_that_make_no_sense_are_refused():

@@ -123,6 +123,9 @@ def test_the_legend_explains_masks_only_where_there_are_some():
     assert "masked, but left as it is (1)" in shown
     for html in (shown, bare):
         assert "global: sees every token, and is seen by every token (1)" in html
+    hidden = preview(SMALL, masked=[2])
+    assert "hidden behind" in hidden
+    assert not re.search(r"\(0\)|swapped|left as it is", hidden), "what does not occur is not explained"
     assert not re.search("masked|hidden behind", bare)
 
 

@@ -140,6 +140,16 @@ def test_the_legend_explains_what_is_there(one, words):
     assert legend_of(html_of(one)) == words
 
 
+def test_several_sentences_have_one_legend_of_all_their_marks():
+    reads = [MISTAGGED, read("a b", "B-X O", "O O"), RIGHT]
+    html = tagged.tagged_sentences_html(reads, labels=tagged.labels_of_reads(reads))
+    assert html.count('class="cdlm-legend"') == 1
+    assert html.index('class="cdlm-legend"') < html.index('class="cdlm-view cdlm-tagged"')
+    for words in ("predicted span: \u2713 right", "gold span that was not found", "word of which"):
+        assert words in legend_of(html)
+    assert html.count('class="cdlm-view cdlm-tagged"') == 3
+
+
 def test_occurrences_nearest_first():
     html = html_of(MISTAGGED)
     assert rows(html) == [

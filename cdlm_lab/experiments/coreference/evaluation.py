@@ -323,24 +323,39 @@ def _write_conll(
 def clusters_view(prepared: CoreferenceRun, predictions: Predictions) -> Shown:
     """The clusters of the largest test group, each mention in its sentence."""
     clusters = shown_clusters(prepared.topics["test"], _largest(predictions), predictions.threshold)
-    return Shown(widgets.clusters_html(clusters))
+    return Shown(widgets.clusters_html(clusters, _colours(prepared, predictions)))
+
+
+def _colours(prepared: CoreferenceRun, predictions: Predictions) -> dict[str | None, str]:
+    """The colour of each gold cluster of the largest test group, the same in all pictures of the notebook."""
+    largest = _largest(predictions)
+    clusters = shown_clusters(prepared.topics["test"], largest, predictions.threshold)
+    return widgets.group_colours(clusters, largest.tree, _shown_mentions(prepared, largest))
+
+
+def _shown_mentions(prepared: CoreferenceRun, prediction: GroupPrediction) -> list[ShownMention]:
+    """The mentions of a test group, in the order of its scores."""
+    documents = _documents(prepared.topics["test"])
+    names = gold_names(documents.values())
+    return [_shown(mention, documents, names) for mention in prediction.group.mentions]
 
 
 def tree_view(prepared: CoreferenceRun, predictions: Predictions) -> go.Figure:
     """The merge tree of the largest test group, with the threshold."""
-    largest, documents = _largest(predictions), _documents(prepared.topics["test"])
-    names = gold_names(documents.values())
-    mentions = [_shown(mention, documents, names) for mention in largest.group.mentions]
+    largest = _largest(predictions)
+    mentions = _shown_mentions(prepared, largest)
     count = len({mention.document for mention in largest.group.mentions})
     title = f"How the {len(mentions):,} mentions of {counted(count, 'document')} came together"
-    figure = widgets.dendrogram_figure(largest.tree, mentions, threshold=predictions.threshold, title=title)
+    form = {"threshold": predictions.threshold, "colours": _colours(prepared, predictions)}
+    figure = widgets.dendrogram_figure(largest.tree, mentions, title=title, **form)
     return keep_figure(prepared.settings.run_folder, "merge-tree", figure)
 
 
 def errors_view(prepared: CoreferenceRun, predictions: Predictions) -> Shown:
     """The wrong pairs of all test groups."""
     errors = pair_errors(prepared.topics["test"], predictions.test, predictions.threshold)
-    return Shown(widgets.errors_html(*errors, threshold=predictions.threshold))
+    form = {"threshold": predictions.threshold, "colours": _colours(prepared, predictions)}
+    return Shown(widgets.errors_html(*errors, **form))
 
 
 def table_view(report: Report) -> ScoreTable:

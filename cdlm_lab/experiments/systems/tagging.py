@@ -373,11 +373,9 @@ def tags_html(predictions: TagPredictions) -> str:
     labels, shown = predictions.labels, reads
     if len(reads) > SHOWN_OF_OWN:
         shown = ([read for read in reads if read.predicted] or reads)[:SHOWN_OF_OWN]
-    texts = [tagged.tagged_sentence_html(read, labels=labels, every=True) for read in shown]
     left = len(reads) - len(shown)
-    return "".join(
-        [*texts, html.muted(f"{html.counted(left, 'sentence')} more, not shown here.") if left else ""]
-    )
+    more = html.muted(f"{html.counted(left, 'sentence')} more, not shown here.") if left else ""
+    return tagged.tagged_sentences_html(shown, labels=labels) + more
 
 
 def tag_own(tagger: Tagger, text: str) -> tuple[TaggedDocument, TagPredictions]:
