@@ -5,7 +5,7 @@ with uncommitted changes supports no verdict: nobody can make it again.
 Columns of the CSV: `file` is a report, or one for each seed; `better` is claimed to score above `other`, or
 below it in perplexity; `metric` and `group` are those of the score rows (for fact verification the group is
 the set of claims); `test` selects the row of the table of comparisons, together with the two systems, or that
-of the gains among `words` of high TF-IDF; a `headline` is also in README.md.
+of the gains among `words` of high TF-IDF.
 """
 
 from __future__ import annotations
@@ -52,22 +52,20 @@ def verdict(better: float, other: float, p: float, *, lower: bool = False) -> st
     return "holds" if (better < other if lower else better > other) else "does not"
 
 
-def claims_table(results: Path, *, headlines: bool = False) -> tables.ScoreTable:
-    """Each claim, our scores, and whether it holds for them. `headlines`: only the claims in README.md, with
-    fewer columns."""
+def claims_table(results: Path) -> tables.ScoreTable:
+    """Each claim, our scores, and whether it holds for them."""
     with CLAIMS_FILE.open(encoding="utf-8", newline="") as file:
-        claims = [claim for claim in csv.DictReader(file) if claim["headline"] or not headlines]
+        claims = list(csv.DictReader(file))
     columns = {
         "paper, table": [claim["table"] for claim in claims],
         "claimed": [claim["claim"] for claim in claims],
         "measured on": [f"{claim['corpus']}, {claim['measure']}" for claim in claims],
     }
     measured = [_measured(results, claim) for claim in claims]
-    more = () if headlines else ("n", "seeds")
-    columns |= {name: [row[name] for row in measured] for name in ("ours", "against", *more, "p", "there it")}
-    folder = "data/results/" if headlines else ""
+    names = ("ours", "against", "n", "seeds", "p", "there it")
+    columns |= {name: [row[name] for row in measured] for name in names}
     files = [claim["file"].split() for claim in claims]  # several files share the folder of the first
-    columns["file"] = [folder + ", ".join([one[0], *(Path(file).name for file in one[1:])]) for one in files]
+    columns["file"] = [", ".join([one[0], *(Path(file).name for file in one[1:])]) for one in files]
     headings = [tables.Heading(name=name, is_text=name not in ("seeds", "p")) for name in columns]
     rows = [[tables.Cell(text=text) for text in row] for row in zip(*columns.values(), strict=True)]
     return tables.ScoreTable(caption="", columns=headings, rows=rows)

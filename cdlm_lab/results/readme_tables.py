@@ -22,6 +22,7 @@ from cdlm_lab.widgets.html import VARIANT_NAMES
 from cdlm_lab.widgets.tables import (
     DEV,
     PER_CENT,
+    PERPLEXITY,
     THOUSANDTHS,
     Cell,
     Column,
@@ -66,6 +67,25 @@ def _perplexity(file: str, *crossing: Column) -> Made:
     paper = published("paper", ("cdlm", "1"), dataset="Multi-News", columns=names, below="validation / test")
     ours = measured("perplexity", "perplexity", tables.PERPLEXITY)
     return _whole_report(file, [ours, *crossing, paper], first="variant")
+
+
+_NEWS = ("news_clusters_minilm_512", "news_clusters_minilm_1024", "news_clusters_minilm_4096_full")
+
+
+def _news(results: Path) -> ScoreTable:
+    """Perplexity of CDLM beside Local CDLM at three lengths: of words that only another article has, and of
+    all words."""
+    body = []
+    for folder in _NEWS:
+        report = read_report(results / folder / "perplexity.json")
+        rows = {row.system: row.scores for row in report_rows(report)}
+        texts = [f"{report.parameters['max_length']:,} {report.mark}".strip()]
+        for metric in ("cross_document_perplexity", "perplexity"):
+            local, cdlm = rows["local-cdlm"][metric].value, rows["cdlm"][metric].value
+            texts += [*PERPLEXITY.write([local, cdlm]), f"{cdlm / local - 1:+.0%}".replace("-", "\u2212")]
+        body.append([Cell(text=text) for text in texts])
+    names = ("tokens", "another article's: Local", "CDLM", "change", "all words: Local", "CDLM", "change")
+    return ScoreTable(caption="", columns=[Heading(name=name) for name in names], rows=body)
 
 
 def _coreference(
@@ -377,7 +397,7 @@ def tagging_cost(results: Path) -> ScoreTable:
 
 TABLES: Mapping[str, Made] = {
     "claims": claims_table,
-    "headlines": partial(claims_table, headlines=True),
+    "news": _news,
     "shipped": shipped_table,
     **RUN_TABLES,
     "attention-speed": partial(_benchmark, file="attention_benchmark.json", columns=attention.COLUMNS),
