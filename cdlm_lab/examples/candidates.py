@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -184,20 +185,22 @@ class EncodedCandidates(EncodedById[CandidateSet, list[np.ndarray]]):
     """Mapping from question id to a list of int32 (pieces,): the question, then each candidate."""
 
     def __init__(self, sets: Iterable[CandidateSet], tokenizer: PreTrainedTokenizerBase) -> None:
-        def encode(one: CandidateSet) -> list[np.ndarray]:
-            return encode_pieces([one.question, *one.candidates], tokenizer)
+        super().__init__(sets, partial(_candidate_pieces, tokenizer=tokenizer), kind="questions")
 
-        super().__init__(sets, encode, kind="questions")
+
+def _candidate_pieces(one: CandidateSet, tokenizer: PreTrainedTokenizerBase) -> list[np.ndarray]:
+    return encode_pieces([one.question, *one.candidates], tokenizer)
 
 
 class EncodedClaims(EncodedById[EvidencedClaim, list[np.ndarray]]):
     """Mapping from claim id to a list of int32 (pieces,): the claim, then each piece of evidence."""
 
     def __init__(self, claims: Iterable[EvidencedClaim], tokenizer: PreTrainedTokenizerBase) -> None:
-        def encode(one: EvidencedClaim) -> list[np.ndarray]:
-            return encode_pieces([one.text, *one.evidence], tokenizer)
+        super().__init__(claims, partial(_claim_pieces, tokenizer=tokenizer), kind="claims")
 
-        super().__init__(claims, encode, kind="claims")
+
+def _claim_pieces(one: EvidencedClaim, tokenizer: PreTrainedTokenizerBase) -> list[np.ndarray]:
+    return encode_pieces([one.text, *one.evidence], tokenizer)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

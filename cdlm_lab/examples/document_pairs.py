@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -79,7 +80,7 @@ class SentencesById(EncodedById[PairDocument, EncodedSentences]):
 
     def __init__(self, pairs: Iterable[DocumentPair], tokenizer: PreTrainedTokenizerBase) -> None:
         documents = (document for pair in pairs for document in (pair.first, pair.second))
-        super().__init__(documents, lambda one: encode_sentences(one, tokenizer), kind="documents")
+        super().__init__(documents, partial(encode_sentences, tokenizer=tokenizer), kind="documents")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

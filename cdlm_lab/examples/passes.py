@@ -53,8 +53,9 @@ class Passes:
 
     def _order(self, epoch: int) -> np.ndarray:
         """The order of one pass; those of the last two are cached, for workers that are between passes."""
-        if epoch not in self._orders:
-            while len(self._orders) > 1:
-                self._orders.pop(next(iter(self._orders)))
-            self._orders[epoch] = self.generator(self.stream, epoch).permutation(self.items)
-        return self._orders[epoch]
+        order = self._orders.get(epoch)
+        if order is None:
+            for older in list(self._orders)[:-1]:
+                self._orders.pop(older, None)
+            order = self._orders[epoch] = self.generator(self.stream, epoch).permutation(self.items)
+        return order

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -76,7 +77,7 @@ class EncodedQuestions(EncodedById[MultihopQuestion, EncodedQuestion]):
     """Tokenised questions by id, each encoded when it is first read."""
 
     def __init__(self, questions: Iterable[MultihopQuestion], tokenizer: PreTrainedTokenizerBase) -> None:
-        super().__init__(questions, lambda one: encode_question(one, tokenizer), kind="questions")
+        super().__init__(questions, partial(encode_question, tokenizer=tokenizer), kind="questions")
 
 
 def _paragraph(paragraph: Paragraph, encoded: Iterator[_Text]) -> EncodedParagraph:

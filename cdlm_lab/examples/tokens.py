@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
@@ -197,7 +197,7 @@ class EncodedDocuments(EncodedById[CoreferenceDocument, EncodedDocument]):
     """Tokenised documents of words by id, each encoded when it is first read."""
 
     def __init__(self, documents: Iterable[CoreferenceDocument], tokenizer: PreTrainedTokenizerBase) -> None:
-        super().__init__(documents, lambda one: encode_document(one, tokenizer), kind="documents")
+        super().__init__(documents, partial(encode_document, tokenizer=tokenizer), kind="documents")
 
 
 FILLING, UNKNOWN, FIRST_WORD = 0, 1, 2

@@ -25,10 +25,11 @@ import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Generic, TypeVar, Unpack
+from threading import RLock, local
+from typing import Any, Generic, TypeVar, Unpack
 
 import numpy as np
 import torch
@@ -315,9 +316,15 @@ class EncodingStore:
         self._places: dict[bytes, int] = {}
         self._stops = array("q")  # for each key in order: number of rows up to its last
         self._table = np.zeros((0, size), dtype=self._number)
+        self._one_thread = RLock()  # fills it at a time
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._locked():
             self._prepare()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """To be pickled without its rows: the copy opens the same folder."""
+        form = {"half": self._number.itemsize == 2, "ragged": self._ragged}
+        return partial(EncodingStore, size=self.size, **form), (self.folder,)
 
     def __len__(self) -> int:
         """The number of keys that are stored."""
@@ -334,12 +341,12 @@ class EncodingStore:
     @property
     def table(self) -> np.ndarray:
         """All stored rows: (rows, size), float32 or float16, memory-mapped and read-only."""
-        rows = self._rows
-        if len(self._table) < rows:
+        rows, table = self._rows, self._table
+        if len(table) < rows:
             file = self.folder / VECTORS
             mapped = np.memmap(file, dtype=self._number, mode="r", shape=(rows, self.size))
-            self._table = np.asarray(mapped)  # the same memory; slices of a memmap are slow to make
-        return self._table
+            table = self._table = np.asarray(mapped)  # the same memory; slices of a memmap are slow to make
+        return table
 
     def fill(
         self,
@@ -355,7 +362,7 @@ class EncodingStore:
         missing = [key for key in wanted if key not in self]
         if not missing:
             return
-        with Progress(total=len(missing), desc=name, unit=" sentences") as bar:
+        with self._one_thread, Progress(total=len(missing), desc=name, unit=" sentences") as bar:
             for start in range(0, len(missing), piece):
                 part = missing[start : start + piece]
                 self._read_keys()  # another process may have added some
@@ -491,19 +498,33 @@ class WordEncodings(_Encodings[WordEncoder]):
         return self._store.table[first:stop]
 
 
-class PassingWords:
-    """Like `WordEncodings`, but keeps in memory only the sentences of the last `ensure`: for streams of text
-    that nothing reads twice."""
+class _Passing(Generic[AnyEncoder]):
+    """Vectors of the sentences that a thread has ensured last, in memory; each thread has its own."""
 
-    def __init__(self, encoder: WordEncoder) -> None:
-        self.encoder, self.size = encoder, encoder.size
-        self._rows: dict[tuple[str, ...], np.ndarray] = {}
+    def __init__(self, encoder: AnyEncoder) -> None:
+        self.encoder, self.size, self._here = encoder, encoder.size, local()
+
+    @property
+    def _rows(self) -> dict[Any, np.ndarray]:
+        return self._here.__dict__.setdefault("rows", {})
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"encoder": self.encoder, "size": self.size, "rows": self._rows}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.encoder, self.size, self._here = state["encoder"], state["size"], local()
+        self._here.rows = state["rows"]
+
+
+class PassingWords(_Passing[WordEncoder]):
+    """Like `WordEncodings`, but keeps in memory only the sentences of the last `ensure` of the same thread:
+    for streams of text that nothing reads twice."""
 
     def ensure(self, sentences: Iterable[Sequence[str]], *, name: str = "encoding") -> None:
         """Compute the vectors, in parts with a progress bar called `name`, and forget all others. Known
         sentences are computed again: in a batch with other sentences the last digits differ."""
         wanted = list(dict.fromkeys(tuple(words) for words in sentences if words))
-        self._rows = {}
+        self._rows.clear()
         with Progress(total=len(wanted), desc=name, unit=" sentences") as bar:
             for start in range(0, len(wanted), PIECE):
                 piece = wanted[start : start + PIECE]
@@ -525,17 +546,15 @@ def _key(words: Sequence[str]) -> bytes:
     return key_of(text)
 
 
-class PassingSentences:
-    """Like `SentenceEncodings`, but keeps only the sentences of the last `ensure`, in memory."""
-
-    def __init__(self, encoder: SentenceEncoder) -> None:
-        self.encoder, self.size = encoder, encoder.size
-        self._rows: dict[str, np.ndarray] = {}
+class PassingSentences(_Passing[SentenceEncoder]):
+    """Like `SentenceEncodings`, but keeps only the sentences of the last `ensure` of the same thread, in
+    memory."""
 
     def ensure(self, sentences: Iterable[str], *, name: str = "encoding") -> None:
         """Compute the vectors of all `sentences`, known or not, and forget all others."""
         wanted = list(dict.fromkeys(sentences))
-        self._rows = dict(zip(wanted, self.encoder.encode(wanted), strict=True))
+        self._rows.clear()
+        self._rows.update(zip(wanted, self.encoder.encode(wanted), strict=True))
 
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
         """The vectors of sentences given to the last `ensure`, (sentences, size), float32."""

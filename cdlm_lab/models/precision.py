@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import Literal
 
 import torch
@@ -85,7 +86,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _NEVER = -1
 # what glibc sets by itself once a program has freed a large block; "large" is at most 32 MB
 _LARGE, _USUAL_TRIM_THRESHOLD = 32 << 20, 64 << 20
-_within = 0  # number of open `memory_kept` blocks; the allocator is shared by the process
+_within, _counting = 0, Lock()  # number of open `memory_kept` blocks: threads share the allocator
 
 
 @contextmanager
@@ -103,13 +104,15 @@ def memory_kept() -> Iterator[None]:
     if not (hasattr(library, "mallopt") and hasattr(library, "malloc_trim")):
         yield
         return
-    library.mallopt(_MMAP_THRESHOLD, _LARGE)
-    library.mallopt(_TRIM_THRESHOLD, _NEVER)
-    _within += 1
+    with _counting:
+        library.mallopt(_MMAP_THRESHOLD, _LARGE)
+        library.mallopt(_TRIM_THRESHOLD, _NEVER)
+        _within += 1
     try:
         yield
     finally:
-        _within -= 1
-        if not _within:
-            library.mallopt(_TRIM_THRESHOLD, _USUAL_TRIM_THRESHOLD)
-            library.malloc_trim(0)
+        with _counting:
+            _within -= 1
+            if not _within:
+                library.mallopt(_TRIM_THRESHOLD, _USUAL_TRIM_THRESHOLD)
+                library.malloc_trim(0)

@@ -318,10 +318,32 @@ def test_examples_are_the_same_in_any_order_of_access_in_copies_and_in_worker_pr
     assert len({str(one) for one in first}) > 1
 
 
-@pytest.mark.parametrize("made", ["clusters", "paragraphs"], indirect=True)
-def test_examples_of_corpora_may_be_pickled(made):
-    again = pickle.loads(pickle.dumps(made.examples))  # noqa: S301 (our own bytes)
-    assert all(plain(again[index]) == plain(made.examples[index]) for index in range(10))
+@pytest.mark.parametrize("made", NAMES, indirect=True)
+def test_examples_and_collate_functions_may_be_pickled_before_and_after_use(made):
+    for _ in range(2):
+        again, collate = pickle.loads(pickle.dumps((made.examples, made.collate)))  # noqa: S301 (our own)
+        count = min(len(made.examples), 10)
+        assert all(plain(again[index]) == plain(made.examples[index]) for index in range(count))
+        assert collate is None or collate([again[0]]).keys() == made.collate([made.examples[0]]).keys()
+
+
+SLOW = {"marks": pytest.mark.slow}  # a spawned process takes seconds to import torch
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["questions", *(pytest.param(name, **SLOW) for name in COLLATED if name != "questions")],
+    indirect=True,
+)
+def test_spawned_workers_make_the_batches_of_forked_ones(made):
+    form = {"batch_size": 2, "sampler": range(4), "collate_fn": made.collate, "num_workers": 1}
+    batches, expected = (
+        [{key: values.tolist() for key, values in batch.items()} for batch in loader]
+        for loader in (
+            DataLoader(made.examples, **form, multiprocessing_context=method) for method in ("spawn", "fork")
+        )
+    )
+    assert batches == expected
 
 
 @pytest.mark.parametrize("made", [name for name in NAMES if name != "sentence pairs"], indirect=True)

@@ -6,16 +6,28 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import pickle
+import sys
 import tracemalloc
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from cdlm_lab.data.files import DataError
 from cdlm_lab.models import frozen
-from cdlm_lab.models.frozen import EncodingStore, SentenceEncodings, WordEncodings, key_of, load_word_encoder
+from cdlm_lab.models.frozen import (
+    EncodingStore,
+    PassingSentences,
+    PassingWords,
+    SentenceEncodings,
+    WordEncodings,
+    key_of,
+    load_word_encoder,
+)
 
 RECORD = 16 + 8  # bytes of a key with the number of rows
 
@@ -352,6 +364,69 @@ def test_the_encodings_of_a_real_encoder_come_back(tmp_path: Path):
     with pytest.raises(ValueError, match=message):
         kept.ensure([["Yes"], ["."], ["river"] * 9])
     assert len(kept) == 4, "what stood before the long sentence is kept"
+
+
+# Each kind in memory or in a folder, and how the vectors of sentences, given as lists of words, are read.
+KINDS: dict[str, tuple[Callable[[Path], Any], Callable[[Any, list[list[str]]], list]]] = {
+    "passing sentences": (
+        lambda folder: PassingSentences(Letters()),
+        lambda kept, read: kept.vectors([" ".join(words) for words in read]).tolist(),
+    ),
+    "sentences": (
+        lambda folder: SentenceEncodings(Letters(), folder),
+        lambda kept, read: kept.vectors([" ".join(words) for words in read]).tolist(),
+    ),
+    "passing words": (
+        lambda folder: PassingWords(WordLetters()),
+        lambda kept, read: [kept.rows(words).tolist() for words in read],
+    ),
+    "words": (
+        lambda folder: WordEncodings(WordLetters(), folder),
+        lambda kept, read: [kept.rows(words).tolist() for words in read],
+    ),
+}
+
+
+def ensured(kept: Any, read: list[list[str]]) -> Any:
+    of_words = isinstance(kept, WordEncodings | PassingWords)
+    kept.ensure(read if of_words else [" ".join(words) for words in read])
+    return kept
+
+
+@pytest.fixture
+def often_switched() -> Iterator[None]:
+    """Let threads take turns a hundred times as often as usual, so that races show."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(before / 100)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("often_switched")
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_that_encode_at_once_do_not_disturb_each_other(kind: str, tmp_path: Path) -> None:
+    make, rows_of = KINDS[kind]
+    kept, alone = make(tmp_path / "together"), make(tmp_path / "alone")
+    parts = [[[f"{letter}{'x' * n}", letter] for n in range(20)] for letter in "abcdefgh"] * 2
+    expected = [rows_of(ensured(alone, part), part) for part in parts]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        for found in pool.map(lambda part: rows_of(ensured(kept, part), part), parts):
+            assert found in expected
+    if kind in ("sentences", "words"):
+        stored = kept.folder / "keys.bin"
+        assert stored.stat().st_size == (alone.folder / "keys.bin").stat().st_size, "each sentence once"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_encodings_are_pickled_with_what_they_have(kind: str, tmp_path: Path) -> None:
+    make, rows_of = KINDS[kind]
+    read = [["b", "aa"], ["ccc"]]
+    kept = ensured(make(tmp_path), read)
+    again = pickle.loads(pickle.dumps(kept))  # noqa: S301
+    done = len(again.encoder.encoded)
+    assert rows_of(again, read) == rows_of(kept, read)
+    assert len(again.encoder.encoded) == done, "nothing is encoded anew"
+    assert rows_of(ensured(again, [["d"]]), [["d"]]) != rows_of(kept, read)[:1]
 
 
 @pytest.mark.parametrize(("kind", "letters"), [(SentenceEncodings, Letters), (WordEncodings, WordLetters)])

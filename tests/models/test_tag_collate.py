@@ -1,6 +1,7 @@
 """Batches of the two taggers: what is where, each context once; and with them the taggers themselves, from
 documents to a training."""
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +107,14 @@ def test_whole_sentences_have_the_same_words_at_the_places(encodings: WordEncodi
     assert torch.equal(actual, expected)
     assert np.array_equal(whole["context"][:4].numpy(), encodings.rows(("w1", "w2", "w3", "w4")))
     assert torch.equal(whole["buckets"], single["buckets"])
+
+
+def test_collate_functions_may_be_pickled(encodings: WordEncodings, tokenizer, every: list[TagExample]):
+    for collate in (StaticCollate(encodings, TAGGED), DynamicCollate(tokenizer, TAGGED)):
+        expected = collate(every)
+        batch = pickle.loads(pickle.dumps(collate))(every)  # noqa: S301
+        assert batch.keys() == expected.keys()
+        assert all(torch.equal(values, expected[name]) for name, values in batch.items())
 
 
 @pytest.mark.parametrize("whole", [False, True])

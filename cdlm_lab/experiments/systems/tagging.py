@@ -265,7 +265,7 @@ class Taggers:
 
     def encode(self, examples: TagExamples) -> None:
         """Encode the words that examples read and that are not encoded yet, with a progress bar."""
-        if examples not in self._encoded:
+        if self.cache is None or examples not in self._encoded:
             self.encodings.ensure(words_read(examples), name=f"encoding with {self.settings.encoder}")
             self._encoded.add(examples)
 
@@ -295,7 +295,7 @@ class Taggers:
         else:
             model = models.new_static_tagger(self.static_config(system), seed=seed)
         if not system.trains_encoder:
-            self.encoder.recognise(model.config, trained=trained)
+            self.encodings.encoder.recognise(model.config, trained=trained)
         return Tagger(system=system, model=model, taggers=self, most=most, tokenizer=tokenizer)
 
     def static_config(self, system: TagSystem) -> models.StaticTaggerConfig:
