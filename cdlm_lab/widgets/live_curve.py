@@ -22,7 +22,7 @@ from cdlm_lab.widgets import html
 from cdlm_lab.widgets.html import GLOBAL, MASKED, div, span
 
 POINTS = 220  # most points per line
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 300, 54, 58, 12, 40
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 300, 54, 58, 26, 40
 
 
 Points = Sequence[tuple[float, float]]  # (optimiser step, value), in ascending order of steps
@@ -57,22 +57,30 @@ def ticks(low: float, high: float, *, about: int) -> list[float]:
 
 
 def curve_svg(
-    losses: Points, perplexities: Points, *, total_steps: float | None = None, perplexity: bool = True
+    losses: Points,
+    perplexities: Points,
+    *,
+    total_steps: float | None = None,
+    perplexity: bool = True,
+    chance: float | None = None,
 ) -> str:
     """Draw training loss in nats (faint: as reported; strong: smoothed) and validation perplexity against
     optimiser steps, up to `total_steps` if known. `perplexity`: False = without the perplexity scale, for
-    tasks in which perplexity has no meaning."""
+    tasks in which perplexity has no meaning. `chance`: the loss of guessing, a dashed line; None = no line."""
     steps, reported = np.array(losses, dtype=float).reshape(-1, 2).T
     eval_steps, validated = np.array(perplexities, dtype=float).reshape(-1, 2).T
     average = smoothed(reported)
     heights = np.array([math.log(p) if 0 < p < math.inf else math.nan for p in validated])
-    drawn = [value for value in (*average, *heights) if math.isfinite(value)]
+    level = [] if chance is None else [chance]
+    drawn = [value for value in (*average, *heights, *level) if math.isfinite(value)]
     low, high = (min(drawn), max(drawn)) if drawn else (0.0, 1.0)
     margin = max(0.08 * (high - low), 0.05)
     low, high = low - margin, high + margin
     last = max([1, total_steps or 0, *steps[-1:], *eval_steps[-1:]])
     first = min([*steps[:1], *eval_steps[:1], last])
-    first = 0 if first < 0.2 * last else first  # a resumed run is not squeezed into the right-hand end
+    first = (
+        0 if first < 0.2 * last or first == last else first
+    )  # a resumed run is not squeezed into the right-hand end
 
     def x(step: float) -> float:
         return _LEFT + (step - first) / max(last - first, 1) * (_WIDTH - _LEFT - _RIGHT)
@@ -81,13 +89,16 @@ def curve_svg(
         return _TOP + (high - loss) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
 
     def line(steps: Sequence[int], values: np.ndarray, style: str) -> str:
-        """Return an SVG path that is interrupted where a value is not finite."""
+        """Return an SVG path that is interrupted where a value is not finite; a point between two such values
+        is a dot, as wide as the cap of a line without length."""
         moves, pen = [], "M"
         for i in thinned(len(steps)):
             finite = math.isfinite(values[i])
             moves += [f"{pen}{x(steps[i]):.1f} {y(values[i]):.1f}"] if finite else []
             pen = "L" if finite else "M"
-        return f'<path d="{"".join(moves)}" fill="none" {style}/>'
+        ends = zip(moves, [*moves[1:], "M"], strict=False)
+        moves = [f"{move}h0" if move[0] == after[0] == "M" else move for move, after in ends]
+        return f'<path d="{"".join(moves)}" fill="none" {style} stroke-linecap="round"/>'
 
     reported = np.clip(np.where(np.isfinite(reported), reported, np.nan), low, high)
     dots = "".join(
@@ -99,11 +110,27 @@ def curve_svg(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
         f'font-family="{html.FONT}" font-size="12" fill="{html.TEXT}">'
         + _axes(ticks(low, high, about=5), ticks(first, last, about=6), x, y, perplexity)
+        + _chance(chance, y)
         + line(steps, reported, f'stroke="{MASKED}" stroke-opacity=".32"')
-        + line(steps, average, f'stroke="{MASKED}" stroke-width="2.2" stroke-linejoin="round"')
+        + line(
+            steps,
+            average,
+            f'stroke="{MASKED}" stroke-width="{6 if len(steps) == 1 else 2.2}" stroke-linejoin="round"',
+        )
         + line(eval_steps, heights, f'stroke="{GLOBAL}" stroke-width="1.4" stroke-opacity=".6"')
         + f"{dots}</svg>"
     )
+
+
+def _chance(chance: float | None, y: Scale) -> str:
+    """Draw the loss of guessing as a dashed line with its value."""
+    if chance is None:
+        return ""
+    line = (
+        f'<path d="M{_LEFT} {y(chance):.1f}H{_WIDTH - _RIGHT}" stroke="{html.TEXT}" stroke-dasharray="5 4"/>'
+    )
+    where = f'x="{_WIDTH - _RIGHT - 4}" y="{y(chance) - 5:.1f}" text-anchor="end"'
+    return f"{line}<text {where}>guessing: {chance:.2f}</text>"
 
 
 Scale = Callable[[float], float]  # maps a value to its coordinate in the picture
@@ -124,9 +151,9 @@ def _axes(losses: Sequence[float], steps: Sequence[float], x: Scale, y: Scale, p
         parts.append(text(right + 8, y(tick) + 4, "start", shown) if perplexity else "")
     whole = [tick for tick in steps if tick == int(tick)]
     parts += [text(x(tick), _HEIGHT - _BOTTOM + 17, "middle", f"{tick:,.0f}") for tick in whole]
-    parts.append(text(_LEFT - 8, _HEIGHT - 5, "end", "loss"))
+    parts.append(text(_LEFT - 8, _TOP - 12, "end", "loss"))
     parts.append(text((_LEFT + right) / 2, _HEIGHT - 5, "middle", "step"))
-    return "".join([*parts, text(_WIDTH, _HEIGHT - 5, "end", "perplexity") if perplexity else ""])
+    return "".join([*parts, text(_WIDTH, _TOP - 12, "end", "perplexity") if perplexity else ""])
 
 
 Measure = Literal["perplexity", "loss"]
@@ -147,6 +174,7 @@ class LiveCurve:
     Args:
         measure: how validation is reported: `perplexity`, or `loss` (its logarithm) for tasks in which
             perplexity has no meaning.
+        chance: the loss of a model that guesses, in nats, such as ln 2 for yes or no; None = not drawn.
         write: called with each line of text; None = print it, but not below a curve in JupyterLab.
         show: called with the HTML of each picture; None = show it as the notebook's output, if there is one.
     """
@@ -156,13 +184,14 @@ class LiveCurve:
         *,
         title: str = "",
         measure: Measure = "perplexity",
+        chance: float | None = None,
         write: Callable[[str], None] | None = None,
         show: Callable[[str], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if measure not in get_args(Measure):
             raise ValueError(f"measure is {measure!r}; choose perplexity or loss")
-        self.title, self.measure = title, measure
+        self.title, self.measure, self.chance = title, measure, chance
         self.records: list[dict[str, float | None]] = []  # with the keys of `_KEYS`; `seconds` is never None
         self._write = write or _print_unwatched
         self._show, self._clock = show or ReplacedOutput(), clock
@@ -264,6 +293,7 @@ class LiveCurve:
         """Return the current state and the curve as HTML. During a run the SVG is inline, so that it does not
         flicker; the final one is an image, which notebooks keep even if they are not trusted."""
         form = {"total_steps": self.last("total_steps"), "perplexity": self.measure == "perplexity"}
+        form |= {"chance": self.chance}
         picture = curve_svg(self.known("loss"), self.known("eval_perplexity"), **form)
         if final:
             words = f"The training loss and the validation {self.measure} by step. {self.line()}"

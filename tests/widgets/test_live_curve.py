@@ -260,3 +260,31 @@ def test_odd_histories_are_drawn_without_a_wrong_number(losses, perplexities):
     ElementTree.fromstring(svg)
     assert "nan" not in svg
     assert "inf" not in svg
+
+
+def test_one_point_is_seen():
+    picture = curve_svg([(8, 0.75)], [], total_steps=8, perplexity=False)
+    (path,) = re.findall(
+        r'<path d="(M[^"]*)" fill="none" [^>]*stroke-width="6"[^>]*stroke-linecap="round"', picture
+    )
+    assert path.endswith("h0"), "a round cap, as a dot"
+    assert path.startswith("M802.0 "), "at the last step"
+
+
+def test_the_loss_of_guessing_is_a_line_within_the_picture():
+    losses = [(step, 0.4) for step in range(1, 9)]
+    picture = curve_svg(losses, [], perplexity=False, chance=math.log(2))
+    assert "guessing: 0.69" in picture
+    (height,) = re.findall(r'<path d="M54 ([\d.]+)H802"[^>]*stroke-dasharray', picture)
+    assert 26 < float(height) < 260
+    assert "guessing" not in curve_svg(losses, [], perplexity=False)
+    assert "guessing: 0.69" in Stage({"step": 1, "loss": 0.4}, measure="loss", chance=0.693).curve.html(
+        final=False
+    )
+
+
+def test_the_axes_have_their_names_at_their_ends():
+    root = ElementTree.fromstring(curve_svg([(1, 2.0), (2, 1.0)], []))
+    heights = {text.text: float(text.get("y")) for text in root if text.tag.endswith("text")}
+    numbers = [float(text.get("y")) for text in root if text.get("text-anchor") == "end"]
+    assert heights["loss"] == heights["perplexity"] == min(numbers)
