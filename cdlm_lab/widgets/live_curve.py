@@ -66,7 +66,7 @@ def curve_svg(
 ) -> str:
     """Draw training loss in nats (faint: as reported; strong: smoothed) and validation perplexity against
     optimiser steps, up to `total_steps` if known. `perplexity`: False = without the perplexity scale, for
-    tasks in which perplexity has no meaning. `chance`: the loss of guessing, a dashed line; None = no line."""
+    tasks in which perplexity has no meaning. `chance`: the loss of guessing, as a dashed line."""
     steps, reported = np.array(losses, dtype=float).reshape(-1, 2).T
     eval_steps, validated = np.array(perplexities, dtype=float).reshape(-1, 2).T
     average = smoothed(reported)
