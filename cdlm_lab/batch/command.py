@@ -186,7 +186,7 @@ def _mine(chosen: argparse.Namespace, more: Sequence[str]) -> int:
     from cdlm_lab.mining.mine import in_words, mine  # imports scikit-learn, which takes a second
     from cdlm_lab.widgets.export.pile import pile_page, pile_text
 
-    names = ("apart", "apart_splits", "parts", "threshold", "days", "duplicates", "least", "by_date")
+    names = ("apart", "apart_splits", "parts", "threshold", "days", "duplicates", "least", "most", "by_date")
     given = {name: getattr(chosen, name) for name in names if getattr(chosen, name) is not None}
     if chosen.without_dates:
         given["dates"] = False
@@ -277,6 +277,7 @@ def _add_mine(commands: argparse._SubParsersAction) -> None:
     add("--without-dates", action="store_true", help="compare all articles, whatever their dates")
     add("--duplicates", type=float, help="Jaccard index of words above which one is a copy (0.7)")
     add("--least", type=int, help="articles of a cluster (2)")
+    add("--most", type=int, help="articles of a cluster; larger ones are divided in order of time (any)")
     add("--by-date", action="store_true", help="the last clusters are for validation and test")
     add("--apart", metavar="FILE.jsonl", help="clusters whose articles and dates are left out")
     add("--apart-splits", nargs="+", metavar="SPLIT", help="only the clusters of these splits")

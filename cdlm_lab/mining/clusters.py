@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ class MineSettings:
     days: int = Field(default=3, ge=0)  # most days between two articles of a cluster
     duplicates: float = Field(default=0.7, gt=0, le=1)  # Jaccard index above which one is a copy
     least: int = Field(default=2, ge=1)  # articles of a cluster; smaller ones are left out
+    most: int = Field(default=0, ge=0)  # larger ones are divided, in order of time; 0 = they stay whole
     dates: bool = True  # False: dates are ignored, and every article is compared with every other
     by_date: bool = False  # True: the last clusters are for test, those before for validation
 
@@ -142,7 +144,8 @@ def clusters_from(
     for place, article in enumerate(articles):
         if kept[place] == place:
             members.setdefault(int(cluster[place]), []).append(article)
-    clusters = [group for group in members.values() if len(group) >= chosen.least]
+    divided = (part for group in members.values() for part in in_parts(group, chosen.most))
+    clusters = [group for group in divided if len(group) >= chosen.least]
     copied = {articles[place].id: articles[first].id for place, first in enumerate(kept) if first != place}
     return Mined(
         clusters=clusters,
@@ -153,6 +156,13 @@ def clusters_from(
         pile=articles,
         faults=pile.faults,
     )
+
+
+def in_parts(group: list[Article], most: int) -> list[list[Article]]:
+    """A cluster, or equal parts of it with at most `most` articles (0 = any number), in order of time."""
+    count = -(-len(group) // most) if most else 1
+    bounds = [round(place * len(group) / count) for place in range(count + 1)]
+    return [group[start:stop] for start, stop in pairwise(bounds)]
 
 
 def splits_of(clusters: int) -> list[str]:

@@ -116,6 +116,13 @@ def test_words_of_many_scripts(text: str, expected: list[str]):
     assert compared_words(text) == expected
 
 
+@pytest.mark.parametrize(("most", "sizes"), [(0, [3]), (2, [2]), (1, []), (3, [3])])
+def test_large_clusters_are_divided_in_order_of_time(most: int, sizes: list[int], pile: Path):
+    mined = find_clusters(read_pile(pile), MineSettings(most=most))
+    assert [len(cluster) for cluster in mined.clusters if cluster[0].id.startswith("flood")] == sizes
+    assert mined.labels["flood 2"] == "flood 0"  # of one event all the same
+
+
 # ---- forms of a pile ----
 
 
