@@ -104,6 +104,16 @@ def test_two_models_side_by_side_and_a_compared_word(opened: Any, pictures: Path
     word(page, 0, 1, 10).click(modifiers=["Shift"])
     verdicts = page.locator(".cdlm-x-verdict").all_text_contents()
     assert verdicts == ["stronger than 100% of its document", "stronger than 0% of its document"]
+    panels = page.locator(".cdlm-x-panel")
+    assert panels.locator(".cdlm-x-rank").all_text_contents() == ["above 100%", "above 0%"]
+    for number in range(2):
+        compared, line = (
+            panels.nth(number).locator(one) for one in (".cdlm-x-target", ".cdlm-x-to-target circle")
+        )
+        assert line.count() == 1, "one line leads to the compared word, however weak it is"
+        boxes = [one.bounding_box() for one in (compared, line)]
+        middles = [box["y"] + box["height"] / 2 for box in boxes]
+        assert abs(middles[0] - middles[1]) < 4
     page.screenshot(path=pictures / "explorer_compared.png")
     opened.check_quiet()
 

@@ -84,14 +84,14 @@ function stroke(d, className, strength) {
   return path;
 }
 
-// links: [{from: node, to: node, strength in [0, 1]}]
+// links: [{from: node, to: node, strength in [0, 1], kind: "target" for compared words}]
 function drawArcs(layer, columns, links) {
   layer.replaceChildren();
   const frame = columns.getBoundingClientRect();
   layer.setAttribute("width", columns.scrollWidth);
   layer.setAttribute("height", columns.clientHeight);
   const shift = columns.scrollLeft;
-  for (const { from, to, strength } of links) {
+  for (const { from, to, strength, kind } of links) {
     const a = anchor(from, frame);
     const b = anchor(to, frame);
     const forward = b.left >= a.left;
@@ -106,11 +106,14 @@ function drawArcs(layer, columns, links) {
     dot.setAttribute("cx", x2);
     dot.setAttribute("cy", b.y);
     dot.setAttribute("r", b.hidden ? 2 : 3.2);
-    layer.append(curve, dot);
+    const group = document.createElementNS(SVG, "g");
+    if (kind) group.setAttribute("class", `cdlm-x-to-${kind}`);
+    group.append(curve, dot);
+    layer.append(group);
     const ends = [[a, x1, forward ? a.wordRight : a.wordLeft], [b, x2, forward ? b.wordLeft : b.wordRight]];
     for (const [end, edge, word] of ends) {
       // below the line of text: through the middle it would strike the words out
-      if (!end.hidden) layer.append(stroke(`M${edge} ${end.y}V${end.foot}H${word + shift}`, "cdlm-x-leader", 0));
+      if (!end.hidden) group.append(stroke(`M${edge} ${end.y}V${end.foot}H${word + shift}`, "cdlm-x-leader", 0));
     }
   }
 }

@@ -107,6 +107,7 @@ class WordPanel extends Panel {
     });
     const scores = signed ? this.words.map((_, i) => Math.abs(of(i))) : answer.scores;
     this.link(from, { scores, reach: answer.reach, counts }, look.arcs, signed ? 0 : low);
+    this.lead(from, selection.target, answer);
     this.verdict.textContent = this.verdictOf(answer, selection);
     this.guesses.show(answer.predictions, (span) => this.words[firsts[span[0]] + span[2] - 1], answer.before?.predictions);
     const lost = answer.read.reduce((count, read) => count + !read, 0);
@@ -146,6 +147,22 @@ class WordPanel extends Panel {
         to: this.words[i],
         strength: Math.max(0, (answer.scores[i] - low) / Math.max(top - low, 1e-12)),
       }));
+  }
+
+  // A curve to the compared words too, and beside them how high they rank.
+  lead(span, target, answer) {
+    this.rank?.remove();
+    const { firsts } = this.explorer;
+    const first = target && firsts[target[0]] + target[1];
+    if (!target || answer.target_rank === null || answer.target_rank === undefined || !answer.reach[first]) return;
+    this.rank = element("span", "cdlm-x-rank", `above ${percent(answer.target_rank)}`);
+    this.rank.dir = "ltr";
+    this.rank.title = "of the words of its document";
+    this.words[firsts[target[0]] + target[2] - 1].after(this.rank);
+    if (!span || span[0] === target[0]) return;
+    const to = this.words.slice(first, firsts[target[0]] + target[2]);
+    this.links = this.links.filter((link) => !to.includes(link.to));
+    this.links.push({ from: this.words[firsts[span[0]] + span[1]], to: to[0], strength: 0.8, kind: "target" });
   }
 
   verdictOf(answer, selection) {
