@@ -261,7 +261,7 @@ def _other(states: Tensor) -> Tensor:
 
 @dataclass
 class MatchOutput(ModelOutput):
-    """What a matcher returns."""
+    """What a matcher returns, float32."""
 
     loss: Tensor | None = None  # (), summed cross entropy divided by the number of pairs; None without labels
     logits: Tensor | None = None  # (batch,); the sigmoid is the probability that the documents are related
@@ -314,12 +314,14 @@ class DocumentMatcher(PreTrainedModel):
     ) -> MatchOutput:
         """Match a batch of pairs."""
         encoded = self.encoder(inputs, sentence_mask)
-        logits = self.head(encoded.documents.flatten(1)).squeeze(-1).float()
-        # Equations 3 and 4: the sentences of each document by the other document's vector
-        others = encoded.plain.flip(1).flatten(0, 1)[:, None]  # (2 * batch, 1, size)
-        parts, is_sentence = encoded.sentences.flatten(0, 1), sentence_mask.flatten(0, 1)
-        attention = alignment_weights(others, parts, is_sentence)[:, 0]
-        cosine = torch.cosine_similarity(parts, others, dim=-1).masked_fill(~is_sentence, -1.0)
+        with in_full(sentence_mask.device):
+            documents = as_weights(encoded.documents, self.head)
+            logits = self.head(documents.flatten(1)).squeeze(-1).float()
+            # Equations 3 and 4: the sentences of each document by the other document's vector
+            others = encoded.plain.float().flip(1).flatten(0, 1)[:, None]  # (2 * batch, 1, size)
+            parts, is_sentence = encoded.sentences.float().flatten(0, 1), sentence_mask.flatten(0, 1)
+            attention = alignment_weights(others, parts, is_sentence)[:, 0]
+            cosine = torch.cosine_similarity(parts, others, dim=-1).masked_fill(~is_sentence, -1.0)
         return MatchOutput(
             loss=pair_loss(logits, labels, num_items_in_batch),
             logits=logits,

@@ -41,7 +41,8 @@ def in_full(device: torch.device | str) -> torch.autocast:
 def as_weights(states: Tensor, head: nn.Module) -> Tensor:
     """Convert hidden states to the dtype of the weights of the head that reads them."""
     # not by `parameters`, which the replicas of `torch.nn.DataParallel` do not have
-    return states.to(next(layer.weight.dtype for layer in head.modules() if hasattr(layer, "weight")))
+    weights = (layer.weight for layer in head.modules() if hasattr(layer, "weight"))
+    return states.to(next(weights, states).dtype)
 
 
 def resolve_precision(precision: Precision, *, device: str) -> Precision:

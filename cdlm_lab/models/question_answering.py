@@ -41,6 +41,7 @@ from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.examples.questions import QUESTION_MARKS, QUESTION_TYPES, SPAN, TITLE, QuestionSequence
 from cdlm_lab.models.encoder import EncoderWithHead, LoadOptions, load_encoder_with_head, widen_token_types
 from cdlm_lab.models.language_model import Items, over_items
+from cdlm_lab.models.precision import as_weights, in_full
 
 LOSS_WEIGHTS = {"type": 1.0, "span": 1.0, "sentence": 1.0, "paragraph": 1.0}
 
@@ -105,14 +106,16 @@ class QuestionAnswerer(EncoderWithHead):
             )
         types = self._token_types(input_ids, paragraph_positions)
         states = self.longformer(input_ids, attention_mask, global_attention_mask, types).last_hidden_state
-        spans = self.span_head(states).float().masked_fill(~answerable[..., None], -torch.inf)
-        out = QuestionOutput(
-            type_logits=self.type_head(states[:, 0]).float(),
-            start_logits=spans[..., 0],
-            end_logits=spans[..., 1],
-            sentence_logits=_logits_at(sentence_positions, states, self.sentence_head),
-            paragraph_logits=_logits_at(paragraph_positions, states, self.paragraph_head),
-        )
+        with in_full(states.device):
+            states = as_weights(states, self.span_head)
+            spans = self.span_head(states).float().masked_fill(~answerable[..., None], -torch.inf)
+            out = QuestionOutput(
+                type_logits=self.type_head(states[:, 0]).float(),
+                start_logits=spans[..., 0],
+                end_logits=spans[..., 1],
+                sentence_logits=_logits_at(sentence_positions, states, self.sentence_head),
+                paragraph_logits=_logits_at(paragraph_positions, states, self.paragraph_head),
+            )
         if labels is None:
             return out
         if answer_positions is None or sentence_labels is None or paragraph_labels is None:

@@ -54,6 +54,7 @@ from cdlm_lab.models.encoder import EncoderWithHead, LoadOptions
 from cdlm_lab.models.frozen import ENDS, WordEncodings, word_pieces
 from cdlm_lab.models.language_model import Items, label_loss
 from cdlm_lab.models.matching import contextualised
+from cdlm_lab.models.precision import as_weights, in_full
 from cdlm_lab.parameters import settings
 
 CONTEXT_ENCODERS = ("bilstm", "linear")
@@ -187,7 +188,7 @@ class StaticTagger(PreTrainedModel):
         """f_c applied to each word's occurrences (equation 5), (batch, words, K, 2 * hidden_size). Sentences
         in which no word has a k-th occurrence are skipped."""
         if isinstance(self.context_encoder, nn.Linear):
-            return rows_at(self.context_encoder(context), places)
+            return rows_at(self._encoded(context, attention_mask), places)
         mask = attention_mask[:, None] & (places >= 0).any(1)[..., None]  # (batch, K, words)
         occurrences = rows_at(context, places.transpose(1, 2))
         read = self._encoded(occurrences.flatten(0, 1), mask.flatten(0, 1))
@@ -224,12 +225,15 @@ def tagged(
     size) and `occurrences`: encodings, buckets and mask in `OccurrenceAttention`'s form; None without
     context."""
     weights = None
-    if occurrences is not None:
-        attended, weights = layers.attention(*occurrences)
-        states, weights = torch.cat([states, attended], dim=-1), weights.float()
-    if layers.sequence_encoder is not None:
-        states = contextualised(layers.sequence_encoder, states, mask)
-    logits = layers.classifier(layers.dropout(states)).float()
+    with in_full(states.device):
+        states = as_weights(states, layers.classifier)
+        if occurrences is not None:
+            encodings, *places = occurrences
+            attended, weights = layers.attention(as_weights(encodings, layers.classifier), *places)
+            states, weights = torch.cat([states, attended], dim=-1), weights.float()
+        if layers.sequence_encoder is not None:
+            states = contextualised(layers.sequence_encoder, states, mask)
+        logits = layers.classifier(layers.dropout(states)).float()
     return TagOutput(loss=label_loss(logits, labels, num_items_in_batch), logits=logits, weights=weights)
 
 

@@ -9,6 +9,7 @@ import math
 import re
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -23,6 +24,8 @@ from cdlm_lab.models.checkpoint import CheckpointError, is_trained
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.joint import load_joint_model, load_pooled_pairs
 from cdlm_lab.models.language_model import CrossDocumentLM
+from cdlm_lab.models.matching import DocumentMatcher, EncodedPair, FineTunedMatcher
+from cdlm_lab.models.tagging import StaticTagger
 
 ON_ENCODER = [name for name, case in CASES.items() if case.encoder]
 LOGITS = ("logits", "type_logits", "start_logits", "end_logits", "sentence_logits", "paragraph_logits")
@@ -166,6 +169,56 @@ def test_in_half_precision_losses_and_logits_are_float32(case: Case, model: PreT
     for output in outputs:
         assert {values.dtype for name, values in output.items() if name in FLOAT32} == {torch.float32}
         assert output.loss.item() == pytest.approx(exact, rel=0.1)
+
+
+def encoder_of(model: PreTrainedModel) -> tuple[object, str]:
+    """The function, by object and name, that computes in half precision; what is above it is the head."""
+    if isinstance(model, StaticTagger):
+        return model, "_encoded"
+    if isinstance(model, FineTunedMatcher):
+        return model.matcher.encoder, "forward"
+    return (model.encoder if isinstance(model, DocumentMatcher) else model.longformer), "forward"
+
+
+@of_cases(*(name for name in CASES if not name.startswith("language model")))
+@torch.no_grad()
+def test_heads_compute_in_float32_from_the_rounded_states_of_the_encoder(case, loaded, batch, monkeypatch):
+    """The logits in half precision are those of a head in full precision on what the encoder gave it."""
+    model, states = loaded[0], []
+    holder, name = encoder_of(model)
+    original = getattr(holder, name)
+
+    def rounded(*arguments, **options):
+        with torch.autocast("cpu", torch.bfloat16):
+            states.append(original(*arguments, **options))
+        return states[-1]
+
+    monkeypatch.setattr(holder, name, rounded)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = model(**batch)
+    given = iter(list(states))
+    monkeypatch.setattr(holder, name, lambda *arguments, **options: in_float32(next(given)))
+    expected = model(**batch)
+    for name in (
+        "type_logits",
+        "start_logits",
+        "end_logits",
+        "sentence_logits",
+        "paragraph_logits",
+        "logits",
+    ):
+        if name in expected:
+            torch.testing.assert_close(found[name], expected[name], rtol=1e-5, atol=1e-6)
+    for name in {"attention", "cosine", "weights", "shares"} & {*expected.keys()}:
+        torch.testing.assert_close(found[name], expected[name], rtol=1e-5, atol=1e-6)
+
+
+def in_float32(states: Any) -> Any:
+    if isinstance(states, torch.Tensor):
+        return states.float()
+    if isinstance(states, EncodedPair):
+        return EncodedPair(**{name: getattr(states, name).float() for name in states.__slots__})
+    return type(states)(**{name: one.float() for name, one in states.items()})
 
 
 def test_save_and_load_agree(case: Case, loaded: Loaded, batch: Batch, saved: Path, source: Path | None):
