@@ -181,12 +181,18 @@ def cluster_files(path: Path, split: Split | None = None) -> Iterator[Path]:
 
 
 def other_files(path: Path) -> list[Path]:
-    """What is not read: all files beside the clusters, and within clusters everything that is no text."""
+    """What is not read: all files beside the clusters, within clusters everything that is no text, and hidden
+    texts, such as copies that an editor leaves; other hidden files are not listed."""
     clusters = [folder for _, folder in _cluster_folders(path)]
     above = dict.fromkeys([path, *(folder.parent for folder in clusters)])
     beside = (entry for folder in above for entry in entries(folder) if not entry.is_dir())
     inside = (entry for folder in clusters for entry in entries(folder) if not _is_text(entry))
-    return [*beside, *inside]
+    return [*beside, *inside, *(text for folder in [*above, *clusters] for text in _hidden_texts(folder))]
+
+
+def _hidden_texts(folder: Path) -> Iterator[Path]:
+    for entry in sorted(entry for entry in folder.iterdir() if entry.name.startswith(".")):
+        yield from filter(_is_text, sorted(entry.iterdir()) if entry.is_dir() else [entry])
 
 
 def _read_cluster(folder: Path) -> Cluster:

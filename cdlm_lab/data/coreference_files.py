@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field
 
 from cdlm_lab.data import files, records
+from cdlm_lab.data.conll_layout import COLUMN, NUMBER, PIECE, Layout, cells_of, layout_of
 from cdlm_lab.data.files import DataError, FieldFault, JsonRecord
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Kind, PassedOver, TokenSpan, Topic
 from cdlm_lab.errors import check_choice
@@ -305,14 +306,11 @@ def _plain(text: str, what: str) -> str:
 
 # ---- CoNLL: read ----
 
+Chains = Literal["auto", "document", "topic", "corpus"]
 _BEGIN, _END = re.compile(r"#\s*begin document\s*(.*)"), re.compile(r"#\s*end document")
-_HEADER = re.compile(r"\(?(.*?)\)?; part (\d{1,9})")
-# The name of a chain holds neither brackets, bars nor white space: 7, PRK-Misc_ACTOR. Each piece matches in
-# one way only, so that no cell takes hours of backtracking.
-_PIECE = re.compile(r"\(([^()|\s]++)\)|\(([^()|\s]++)(?!\))|([^()|\s]++)\)")
-_COLUMN = re.compile(rf"-|_|\*|({_PIECE.pattern})(\s*+(?:\|\s*+)?({_PIECE.pattern}))*+")
-_WORD, _FIVE = 3, 5  # CoNLL-2012 has the word in the fourth column, if there are five or more
-_SHARED_TASK = 10  # rows of at least so many columns are CoNLL-2012's, whose chains end with the document
+_PART = re.compile(r"\s*(?:part\s+([0-9]{1,9}))?\s*")
+_COUNTED_NAME = re.compile(r"[^\W\d]*[-_.:#]?([0-9]{1,9})")  # of a chain: 12, E12, T_3
+_SHARED_TASK = 10  # rows of at least so many columns are of shared tasks, whose chains end with the document
 _MOST_SENTENCES = 2  # most sentences that a mention may span
 _OTHERS: dict[Kind, set[str]] = {"event": {"entity", "entities"}, "entity": {"event", "events"}}
 
@@ -322,8 +320,8 @@ class _Draft:
     """A document that is being read.
 
     `topic`, `subtopic`: from its rows, or ""; `chains`: scope in which equal names mean the same chain;
-    `mark`: id of the current sentence in the rows; `still_open`: chain -> (first token, line) of mentions
-    that have not ended yet; `mentions`: (start, end, chain).
+    `mark`, `number`: id of the current sentence, and number of the latest token, in the rows; `still_open`:
+    chain -> (first token, line) of mentions that have not ended yet; `mentions`: (start, end, chain).
     """
 
     id: str
@@ -333,6 +331,7 @@ class _Draft:
     tokens: list[str] = field(default_factory=list)
     sentences: list[TokenSpan] = field(default_factory=list)
     mark: str = ""
+    number: int = -1
     still_open: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     mentions: set[tuple[int, int, str]] = field(default_factory=set)
 
@@ -361,15 +360,27 @@ class _Draft:
 class _Section:
     """The rows between "#begin document" and "#end document". `names`: ids of documents read so far."""
 
-    def __init__(self, path: Path, line: int, header: str, names: set[str], passed_over: PassedOver) -> None:
-        match = _HEADER.fullmatch(header)
-        self.part = f"/{int(match[2])}" if match and int(match[2]) else ""
-        self.name = (match[1] if match else header) + self.part
+    def __init__(
+        self,
+        path: Path,
+        line: int,
+        header: str,
+        layout: Layout,
+        names: set[str],
+        passed_over: PassedOver,
+    ) -> None:
+        before, semicolon, after = header.rpartition(";")
+        match = _PART.fullmatch(after) if semicolon else None
+        name = (before if match else header).strip()
+        name = name[1:-1].strip() if name.startswith("(") and name.endswith(")") else name
+        self.part = f"/{int(match[1])}" if match and int(match[1] or 0) else ""
+        self.name = name + self.part
         self.path, self.line, self.names, self.passed_over = path, line, names, passed_over
+        self.layout = layout
         self.drafts: list[_Draft] = []
-        self.is_shared_task = bool(self.part)
+        self.is_shared_task = False  # whether all its chains end with the document
         self.has_end = False
-        if not self.name:
+        if not name:
             remedy = "write #begin document (name); part 000"
             raise DataError(path, "a document without a name", remedy, line=line, field="#begin")
 
@@ -382,33 +393,61 @@ class _Section:
         if not text.strip():
             if self.drafts:
                 self.drafts[-1].end_sentence()
-            return
-        cells = text.rstrip().split("\t") if "\t" in text else text.split()
-        if text.startswith("#"):
+        elif text.startswith("#"):
             self.count("line that starts with #", line)
-            return
-        if len(cells) == 1:
+        elif len(cells := self._columns(text, line)) > 1:
+            self._add_row(cells, line)
+
+    def _columns(self, text: str, line: int) -> list[str]:
+        """The columns of a row, the last of mentions; [] if it has none that can be used."""
+        layout = self.layout
+        cells = cells_of(text, layout.tabs)
+        cells = cells[: len(cells) - layout.spare]
+        while len(cells) > layout.width and not cells[-1].strip():
+            cells.pop()
+        if len(cells) < 2:
             self.count("row of one column", line)
+            return []
+        least = 2 if layout.word is None else layout.word + 2
+        if len(cells) + 1 == least and not PIECE.search(cells[-1]):
+            cells.append("")
+        if len(cells) < least:
+            self.count(f"row of {len(cells)} columns, where most have {layout.width}", line)
+            return []
+        if len(cells) > layout.width and layout.width < _SHARED_TASK:
+            self.count(f"row of more than {layout.width} columns, read by its first and last ones", line)
+        self.is_shared_task |= len(cells) >= _SHARED_TASK
+        return cells
+
+    def _add_row(self, cells: Sequence[str], line: int) -> None:
+        layout, mentions = self.layout, cells[-1].strip()
+        word = "_" if layout.word is None else cells[layout.word]
+        name, topic, subtopic, sentence = cells[0] + self.part, "", "", ""
+        if layout.first == "topic":
+            topic, subtopic, name, sentence = cells[0], cells[1], cells[2] + self.part, cells[3]
+        elif layout.first in ("number", "word"):
+            name = self.name
+        if layout.first == "number" and not NUMBER.fullmatch(cells[0].strip()):
+            self.count("row whose column 1 is no whole number", line)
             return
-        name, word, mentions = cells[0], cells[_WORD] if len(cells) >= _FIVE else "_", cells[-1]
-        topic, subtopic, sentence = "", "", ""
-        if len(cells) == 8 and cells[6] in ("True", "False"):
-            topic, subtopic, name, sentence, _, word = cells[:6]
-        elif len(cells) >= _SHARED_TASK:
-            self.is_shared_task = True
         if not name.strip() or not word.strip():
             self.count("row with an empty cell", line)
             return
-        draft = self._draft(name + self.part, line)
+        draft = self._draft(name, line)
         draft.topic, draft.subtopic = topic, subtopic
-        if sentence != draft.mark:
+        number = int(cells[0]) if layout.first == "number" else draft.number + 1
+        if sentence != draft.mark or number <= draft.number:
             draft.end_sentence()
-        draft.mark = sentence
+        draft.mark, draft.number = sentence, number
         draft.tokens.append(word)
-        if _COLUMN.fullmatch(mentions):
+        if layout.word is None:
+            self.count('row without a word, which is read as "_"', line)
+        if COLUMN.fullmatch(mentions):
             self._add_mentions(draft, mentions, line)
         else:
-            self.count("last column that holds no mentions", line)
+            self.count(
+                "last column that holds no mentions" if mentions else "row without mentions or -", line
+            )
 
     def _draft(self, name: str, line: int) -> _Draft:
         if not self.drafts or self.drafts[-1].id != name:
@@ -423,7 +462,7 @@ class _Section:
     def _add_mentions(self, draft: _Draft, cell: str, line: int) -> None:
         """As scorers do, read mentions of one token, then starts, then ends, which close the latest start."""
         last = len(draft.tokens) - 1
-        pieces = _PIECE.findall(cell)
+        pieces = PIECE.findall(cell)
         for single, _, _ in pieces:
             if single:
                 self._add_mention(draft, last, single, line)
@@ -448,6 +487,15 @@ class _Section:
             if sentences > 1:
                 self.count("mention across two sentences, which were joined", line)
 
+    def is_filled(self) -> bool:
+        """Finish the section, and count what it lacks; False if it has no tokens."""
+        if not self.has_end:
+            self.count("section without #end document", self.line)
+        if not self.drafts:
+            self.count("section without tokens", self.line)
+        self.end()
+        return bool(self.drafts)
+
     def end(self) -> None:
         """Finish the latest document; its mentions that are still open are dropped and counted."""
         if self.drafts:
@@ -455,39 +503,26 @@ class _Section:
             for _, line in (start for starts in self.drafts[-1].still_open.values() for start in starts):
                 self.count("mention that does not end", line)
 
-    def place(self, *, again: bool) -> None:
-        """Set the topic and sub-topic of each document ("" if not known yet), and the scope of its chains (""
-        for the topic). `again`: an earlier section has the same name."""
-        name = f"{self.name} at line {self.line} of {self.path.name}" if again else self.name
-        several = len(self.drafts) > 1 or self.drafts[0].id != self.name
-        for draft in self.drafts:
-            if draft.topic:
-                draft.subtopic, draft.chains = draft.subtopic or draft.topic, name if several else ""
-            elif several or self.is_shared_task:
-                draft.topic, draft.subtopic, draft.chains = self.name, self.name, name
-            else:
-                above = draft.id.split("/")[:-1]
-                draft.topic, draft.subtopic = "/".join(above[:1]), "/".join(above[:2])
-
 
 def _read_sections(path: Path, passed_over: PassedOver) -> Iterator[_Section]:
     """Yield each section when all of it has been read. Rows outside sections form one that is named after the
     file; a section without end reaches to the next one."""
     section: _Section | None = None
     names: set[str] = set()
+    layout = layout_of(path)
     for line, text in files.read_lines(path):
         begin, end = _BEGIN.match(text), _END.match(text)
         if begin or end:
             if section:
                 section.has_end |= bool(end)
                 yield section
-            section = _Section(path, line, begin[1].strip(), names, passed_over) if begin else None
+            section = _Section(path, line, begin[1].strip(), layout, names, passed_over) if begin else None
             continue
         if not section:
             if not text.strip() or text.startswith("#"):
                 continue
             passed_over.add("rows without #begin document, which are one document", f"{path}:{line}")
-            section = _Section(path, line, path.name.partition(".")[0], names, passed_over)
+            section = _Section(path, line, path.name.partition(".")[0], layout, names, passed_over)
             section.has_end = True
         section.add(text, line)
     if section:
@@ -495,66 +530,137 @@ def _read_sections(path: Path, passed_over: PassedOver) -> Iterator[_Section]:
 
 
 def read_conll_corpus(
-    paths: Sequence[str | Path], *, kind: Kind, name: str, passed_over: PassedOver
+    paths: Sequence[str | Path], *, kind: Kind, name: str, passed_over: PassedOver, chains: Chains = "auto"
 ) -> list[Topic]:
     """Read the topics of a cross-document corpus, whether "#begin document" in its files marks the corpus, a
     topic, or a document; mentions and rows that cannot be used are counted in `passed_over`.
 
     Reads the files of `write_conll`, CoNLL-2012 files (a part other than 0 is added to the names, as in
-    "bc/cctv_0001/2"), files of two to four columns (words become "_"), and the eight columns of Cattan et
-    al.'s code (topic, sub-topic, document, sentence, token, word, flag, mentions). All sentences count as
+    "bc/cctv_0001/2"), rows that begin with the number of the token and its word (SemEval-2010, GUM), rows of
+    a word and mentions, and the eight columns of Cattan et al.'s code (topic, sub-topic, document, sentence,
+    token, word, flag, mentions). Columns are separated by tabs, or by spaces if most rows have no tab. Files
+    without words, of document and mentions, have "_" for each, which is counted. All sentences count as
     validated; sentences that a mention crosses are joined. `paths`: the files of one split; a document that
     is in two of them is used once. `kind`: of all mentions.
 
     The topic of a document is the first of these that exists: the topic in its rows (eight columns); the name
     of its section, if that holds several documents or is named differently; the parts of its name before the
-    last "/" ("0/221/0_news_119" has topic 0 and sub-topic 0/221); its name up to the first "_", if that
-    groups at least two documents; else `name`. Equal chain names are the same chain within a section of
-    several documents; where each section is one document, within the topic; in rows of CoNLL-2012 (ten or
-    more columns, or parts), whose chains end with the document, only within the section, which is a topic.
+    last "/" (0/221/0_news_119: 0, and 0/221); its name up to the first "_", if two share it; else `name`.
+
+    `chains`: within what equal names of chains mean the same chain: a document, which is then a topic of its
+    own, a topic or the corpus. "auto": within a section that holds several documents or is named otherwise;
+    within the document in files of shared tasks (ten or more columns, or parts); else within the topic, but a
+    DataError asks for it if a name is in two documents and can be a number that begins again in each.
     """
-    check_choice("kind", kind, records.KINDS)
+    for parameter, value, known in (("kind", kind, records.KINDS), ("chains", chains, get_args(Chains))):
+        check_choice(parameter, value, known)
+    sections = [one for path in paths for one in _read_sections(Path(path), passed_over) if one.is_filled()]
     drafts: dict[str, _Draft] = {}
-    sections: Counter[str] = Counter()
-    for section in (section for path in paths for section in _read_sections(Path(path), passed_over)):
-        if not section.has_end:
-            section.count("section without #end document", section.line)
-        if not section.drafts:
-            section.count("section without tokens", section.line)
-            continue
-        section.end()
-        sections[section.name] += 1
-        section.place(again=sections[section.name] > 1)
-        for draft in section.drafts:
-            if drafts.setdefault(draft.id, draft) is not draft:
-                section.count("document that was read already", section.line)
+    for one, draft in ((section, draft) for section in sections for draft in section.drafts):
+        if drafts.setdefault(draft.id, draft) is not draft:
+            one.count("document that was read already", one.line)
     if not any(draft.mentions for draft in drafts.values()):
         first = next(iter(passed_over.counts.items()), None)
         what = f"no mention in {len(drafts)} documents" + (f" ({first[0]} at {first[1][1]})" if first else "")
         raise DataError(paths[0], what, 'write them in the last column, as (1), (1 and 1); "-" is none')
+    passed_over.notes.append(_set_chains(sections, chains))
     named = records.topics_by_name([one.id for one in drafts.values() if not one.topic], otherwise=name)
     topics: dict[str, list[CoreferenceDocument]] = {}
+    reach: dict[str, set[str]] = {}  # name of a chain -> topics, of documents whose chains end with these
     for draft in drafts.values():
         draft.topic = draft.topic or named[draft.id]
-        draft.subtopic, draft.chains = draft.subtopic or draft.topic, draft.chains or draft.topic
+        draft.subtopic = draft.subtopic or draft.topic
+        for _, _, chain in draft.mentions if not draft.chains else ():
+            reach.setdefault(chain, set()).add(draft.topic)
+        draft.chains = draft.chains or draft.topic
         topics.setdefault(draft.topic, []).append(draft.document(kind))
+    for chain in (chain for chain, its_topics in reach.items() if chains == "auto" and len(its_topics) > 1):
+        passed_over.add(
+            "chain in two topics, which was taken apart; chains = corpus keeps it", f"chain {chain}"
+        )
     return [Topic(id=topic, documents=tuple(members)) for topic, members in topics.items()]
 
 
-def find_conll(corpus: str | Path, kind: Kind) -> dict[str, list[Path]]:
+def _have_shared_chains(sections: Sequence[_Section]) -> bool:
+    """Whether a name of a chain is in two sections of one document each. Raises DataError if these names can
+    be numbers that begin again in each document: no document has one above twice the number of its tokens."""
+    first: dict[str, str] = {}
+    shared, counted, beyond = False, "", False
+    for section in sections:
+        (draft,) = section.drafts
+        for chain in dict.fromkeys(chain for _, _, chain in sorted(draft.mentions)):
+            number = _COUNTED_NAME.fullmatch(chain)
+            beyond |= bool(number and int(number[1]) > 2 * len(draft.tokens))
+            if (other := first.setdefault(chain, draft.id)) != draft.id:
+                shared = True
+                if number and not counted:
+                    counted, place = f"{chain} is in {other} and in {draft.id}", section
+    if counted and not beyond:
+        what = f"chain {counted}, and nothing says whether it is the same one"
+        remedy = "set chains: it is one chain within a document, topic or corpus"
+        raise DataError(place.path, what, remedy, line=place.line, field="chains")
+    return shared
+
+
+_WITHIN = {
+    "document": "a document",
+    "section": "a section that begins with #begin document",
+    "topic": "a topic",
+    "corpus": "the corpus",
+}
+
+
+def _set_chains(sections: Sequence[_Section], chains: Chains) -> str:
+    """Set the topic and sub-topic of each document ("" if not known yet) and the scope of its chains ("" for
+    the topic); return in words what was taken. Raises DataError if `chains` must say it."""
+    in_parts = any(section.part for section in sections)
+    seen: Counter[str] = Counter()
+    by_way: dict[str, list[_Section]] = {}
+    for section in sections:
+        seen[section.name] += 1
+        again = f" at line {section.line} of {section.path.name}" if seen[section.name] > 1 else ""
+        # A section of one document may have its name in another form, "corpus/36_1.xml"; else it is a topic.
+        one = len(section.drafts) == 1 and section.drafts[0].id.removesuffix(section.part) in section.name
+        way = chains
+        if chains == "auto":
+            alone = "document" if section.is_shared_task or in_parts else "topic"
+            way = alone if one else "section"
+        by_way.setdefault(way, []).append(section)
+        for draft in section.drafts:
+            above = draft.id.split("/")[:-1]
+            draft.chains = {"section": section.name + again, "corpus": "corpus"}.get(way, "")
+            if way == "document":
+                draft.topic = draft.subtopic = draft.chains = draft.id
+            elif draft.topic:
+                draft.subtopic = draft.subtopic or draft.topic
+            elif not one:
+                draft.topic = draft.subtopic = section.name
+            else:
+                draft.topic, draft.subtopic = "/".join(above[:1]), "/".join(above[:2])
+    shared = chains != "auto" or _have_shared_chains(by_way.get("topic", []))
+    within = [_WITHIN[way] for way in by_way if way != "topic" or shared]
+    note = f"equal names are one chain within {' or '.join(within)}" if within else ""
+    return note or "no chain is in two documents"
+
+
+def find_conll(corpus: str | Path, kind: Kind, *, hidden: bool = False) -> dict[str, list[Path]]:
     """The CoNLL files of a corpus, by split: train, dev, test, or "" for files whose split no name tells.
 
     The split is named by a folder or by the start or end of a file name ("val/topic_3.conll",
     "dev_events_topic_level.conll", "key-test.conll"); a CoNLL file ends in `.conll` or `_conll`. Files named
-    for the other kind of mentions are left out.
+    for the other kind of mentions are left out. `hidden`: True = instead those that are not to be read, since
+    their name or a folder begins with a dot, as of copies that editors leave.
     """
     corpus = Path(corpus)
+    top = corpus.parent if corpus.is_file() else corpus
     by_split: dict[str, list[Path]] = {}
     for path in [corpus] if corpus.is_file() else sorted(corpus.rglob("*conll*")):
-        *folders, name = path.relative_to(corpus.parent if corpus.is_file() else corpus).parts
+        *folders, name = path.relative_to(top).parts
         words = re.findall(r"[a-z]+", files.plain_name(name).lower())
         is_conll = path.is_file() and files.plain_name(name).endswith((".conll", "_conll"))
         if not is_conll or _OTHERS[kind] & {*folders, *words}:
+            continue
+        if hidden != (path != corpus and files.is_hidden(path, top)):
             continue
         places = [*folders, *words[:1], *words[-2:-1]]  # the last word is conll
         split = next((records.SPLIT_NAMES[place] for place in places if place in records.SPLIT_NAMES), "")

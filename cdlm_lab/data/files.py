@@ -219,6 +219,12 @@ def entries(folder: str | Path) -> list[Path]:
         raise _unreadable(folder, error) from None
 
 
+def is_hidden(path: Path, folder: Path) -> bool:
+    """Whether a path has a part below a folder that begins with a dot: such are copies that editors and other
+    systems leave ("train/.ipynb_checkpoints/a-checkpoint.txt", "._a.txt"), which no reader reads."""
+    return any(part.startswith(".") for part in path.relative_to(folder).parts)
+
+
 @contextmanager
 def replaced_file(path: Path, *, binary: bool = False) -> Iterator[IO]:
     """Open a file for writing that replaces `path` once it is completely on disk; if anything fails, `path`

@@ -262,9 +262,11 @@ class Topic:
 
 @dataclass(slots=True)
 class PassedOver:
-    """Counts of what a reader skipped or had to change: reason -> (count, first place, as "file:line")."""
+    """Counts of what a reader skipped or had to change: reason -> (count, first place, as "file:line"); and
+    `notes`, what it had to decide, in words."""
 
     counts: dict[str, tuple[int, str]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def add(self, reason: str, place: str) -> None:
         """Count one more case of `reason`; `place` is kept if it is the first."""

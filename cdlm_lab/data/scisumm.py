@@ -39,6 +39,7 @@ from cdlm_lab.data.files import (
     Fields,
     JsonRecord,
     checked_path,
+    is_hidden,
     open_bytes,
     parse_json,
     read_lines,
@@ -50,7 +51,7 @@ TRAINING, TEST, GOLD = "Training-Set-2018", "Test-Set-2018", "Test-Set-2018-Gold
 PAIRS = "scisummnet_citation_pairs.tsv"
 SOURCES = ("cl-scisumm-train", "cl-scisumm-test", "scisummnet")
 Place = tuple[str, str]  # set of data, name of a reference paper's folder in it
-Member = tuple[str, Place, str, bytes | None]  # name, place, kind, contents (None = a link, or no file)
+Member = tuple[str, Place, str, bytes | None]  # name, place, kind, contents (None = not to be read)
 
 _TAG = re.compile(r"<(/?)(S|SECTION|ABSTRACT|PAPER)(\s[^<>]*)?>")
 _SID = re.compile(r"""\bsid\s*=[\s"']*(\d{1,9})""")
@@ -181,7 +182,8 @@ def _from_archive(archive: Path, collection: str) -> Iterator[Member]:
                         raise DataError(archive, what, _AGAIN, field="archive")
                     stream.since_last = 0
                     if role := _role(collection, name):
-                        file = members.extractfile(member) if member.isreg() else None
+                        is_file = member.isreg() and not is_hidden(Path(name), Path())
+                        file = members.extractfile(member) if is_file else None
                         yield name, *role, file and file.read()
             while stream.read(_MAX_FILE):
                 pass
@@ -221,7 +223,7 @@ def _from_folder(folder: Path) -> Iterator[Member]:
         if not (role := _role(folder.name, name)):
             continue
         content = None
-        if path.is_file() and not path.is_symlink():
+        if path.is_file() and not path.is_symlink() and not is_hidden(path, folder):
             with open_bytes(path) as stream:
                 content = stream.read(_MAX_FILE + 1)
             if len(content) > _MAX_FILE:
@@ -417,7 +419,8 @@ class _Release:
         for name, place, kind, content in members:
             where = str(folder / name)
             if content is None:
-                self.passed_over.append(f"{where}: a link, or no file")
+                why = "hidden" if is_hidden(Path(name), Path()) else "a link, or no file"
+                self.passed_over.append(f"{where}: {why}")
                 continue
             text = content.decode("utf-8", "replace").replace("\0", "\ufffd").removeprefix("\ufeff")
             if count := text.count("\ufffd") - content.count("\ufffd".encode()):
@@ -532,7 +535,8 @@ def scisumm_files(folder: str | Path, *, split: Split | None = None) -> list[Pat
     files: list[Path] = []
     for name in (TASK, NET):
         archive, unpacked = Path(folder) / f"{name}.tar.xz", Path(folder) / name
-        files += [archive] if archive.is_file() else sorted(unpacked.glob("**/*_XML/*.xml"))
+        papers = (path for path in unpacked.glob("**/*_XML/*.xml") if not is_hidden(path, unpacked))
+        files += [archive] if archive.is_file() else sorted(papers)
     return files
 
 

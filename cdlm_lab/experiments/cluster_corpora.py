@@ -258,6 +258,7 @@ def read_coreference_split(
     kind: Kind,
     chosen: Mapping[str, Sequence[str]],
     passed_over: PassedOver,
+    chains: coreference_files.Chains = "auto",
 ) -> list[Topic]:
     """The topics of one split.
 
@@ -265,17 +266,20 @@ def read_coreference_split(
         chosen: names of the topics of `dev` and `test` to use, [] = all. CoNLL files that are of no split
             (or all of one) are split by these names: the other topics are train.
         passed_over: counts the items that cannot be used.
+        chains: of CoNLL files, within what equal names mean one chain; other corpora take only "auto".
     """
     folder = Path(corpus)
     has_json = any((folder / f"{name}.json").exists() for name in get_args(CoreferenceSplit))
     if corpus != "storyworld" and not has_json and not _is_ecb_plus(folder):
         files = coreference_files.find_conll(folder, kind)
         if len(files) == 1:
+            _count_hidden(folder, kind, passed_over)
             (only,) = files.values()
-            form = {"kind": kind, "name": "all", "passed_over": passed_over}
+            form = {"kind": kind, "name": "all", "passed_over": passed_over, "chains": chains}
             topics = without_repeats(coreference_files.read_conll_corpus(only, **form), passed_over)
             return _divided(corpus, topics, chosen, split)
-    topics = read_corpus(corpus, split, stories=stories, kind=kind, passed_over=passed_over)
+    form = {"stories": stories, "kind": kind, "passed_over": passed_over, "chains": chains}
+    topics = read_corpus(corpus, split, **form)
     wanted = chosen.get(split)
     if not wanted:
         return topics
@@ -290,12 +294,16 @@ def read_corpus(
     stories: int,
     kind: Kind | None = None,
     passed_over: PassedOver | None = None,
+    chains: coreference_files.Chains = "auto",
 ) -> list[Topic]:
     """All topics of a split of storyworld (`stories` of them), of a folder with the released JSON, of ECB+,
     or of CoNLL files, which hold one kind of mentions. `kind`: None = both; `passed_over`: counts what cannot
-    be used, None = it is not counted."""
+    be used, None = it is not counted; `chains`: of CoNLL files, within what equal names mean one chain."""
     folder = Path(corpus)
     counted = PassedOver() if passed_over is None else passed_over
+    is_conll = not (corpus == "storyworld" or (folder / f"{split}.json").exists() or _is_ecb_plus(folder))
+    if chains != "auto" and not (is_conll and kind):
+        raise ParameterError(f"chains is {chains!r}, but {corpus} names its chains itself; write 'auto'")
     if corpus == "storyworld":
         return list(read_storyworld_topics(split, stories))
     if (folder / f"{split}.json").exists():
@@ -314,9 +322,17 @@ def read_corpus(
             raise _no_split(folder, split, files)
         for file in files.get("", []):
             counted.add("CoNLL file whose name says no split", str(file))
-        form = {"kind": kind, "name": split, "passed_over": counted}
+        _count_hidden(folder, kind, counted, split)
+        form = {"kind": kind, "name": split, "passed_over": counted, "chains": chains}
         topics = coreference_files.read_conll_corpus(files[split], **form)
     return without_repeats(topics, counted)
+
+
+def _count_hidden(folder: Path, kind: Kind, passed_over: PassedOver, split: str = "") -> None:
+    """Count the CoNLL files of a split ("" = of any) that are not read, as they are hidden."""
+    for own_split, files in coreference_files.find_conll(folder, kind, hidden=True).items():
+        for file in files if "" in (split, own_split) or split == own_split else ():
+            passed_over.add("hidden CoNLL file, such as an editor's copy", str(file))
 
 
 def _is_ecb_plus(folder: Path) -> bool:

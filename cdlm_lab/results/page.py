@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from cdlm_lab.batch.command import run_card
-from cdlm_lab.data.files import replaced_file
+from cdlm_lab.data.files import is_hidden, replaced_file
 from cdlm_lab.report import REPORT_FILE, Report, RunError, kept, read_report
 from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PERPLEXITY, training_name, trainings_in
 from cdlm_lab.training.history import HISTORY_FILE, read_history
@@ -99,7 +99,7 @@ def curves(folder: Path, report: Report) -> Iterator[str]:
 def still_pages(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield (name, HTML) of the example pages that the notebook left, which run no scripts; without those of
     the reader's own texts."""
-    for file in sorted(folder.rglob("*.html")):
+    for file in (one for one in sorted(folder.rglob("*.html")) if not is_hidden(one, folder)):
         text = file.read_text(encoding="utf-8", errors="replace")
         if STILL_POLICY in text[:500] and "script-src" not in text[:500] and not file.stem.startswith("own_"):
             yield file.relative_to(folder).with_suffix("").as_posix(), text

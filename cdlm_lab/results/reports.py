@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from cdlm_lab.data.files import is_hidden
 from cdlm_lab.experiments.answer_selection import ANSWER_SYSTEMS
 from cdlm_lab.experiments.answer_selection import RANDOM as RANDOM_ORDER
 from cdlm_lab.experiments.coreference import SYSTEM
@@ -187,7 +188,7 @@ SMALL = "small"  # folder of short trainings of a few steps, which are demonstra
 
 def trainings_in(folder: Path) -> Iterator[tuple[str, Path]]:
     """Yield each training of a run, such as `joint-ie-0` ("" = the only one), and its history file."""
-    for file in sorted(folder.rglob(HISTORY_FILE)):
+    for file in (one for one in sorted(folder.rglob(HISTORY_FILE)) if not is_hidden(one, folder)):
         place = file.parent.relative_to(folder).as_posix()
         yield place.removesuffix("training").strip("/.").removeprefix("systems/"), file
 
@@ -296,7 +297,7 @@ def find_reports(
 
 def _files(top: Path, own: str | Path | None) -> Iterator[Path]:
     """Yield the JSON files in order, folders that were put aside, and folders called `report.json`. None of
-    these folders is entered, nor is `own`, nor folders whose name begins with a dot."""
+    these folders is entered, nor is `own`, nor are names used that begin with a dot."""
     left = None if own is None else Path(own).resolve()
     for where, folders, names in os.walk(top):
         inner = sorted(
@@ -304,7 +305,7 @@ def _files(top: Path, own: str | Path | None) -> Iterator[Path]:
         )
         folders[:] = [name for name in inner if ASIDE not in name and name != REPORT_FILE]
         files = [name for name in inner if name not in folders]
-        files += sorted(name for name in names if name.endswith(".json"))
+        files += sorted(name for name in names if name.endswith(".json") and not name.startswith("."))
         yield from (Path(where) / name for name in files)
 
 

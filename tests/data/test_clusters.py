@@ -219,11 +219,12 @@ class TestFolder:
             write(name, "t")
         others = ["loose.txt", "notes.md", "train/list.csv", "a/4.html", "a/5.md", "a/deeper/6.txt"]
         others.append("test/7.pdf")
-        for name in (*others, ".git/x.txt", "a/.hidden.txt"):
+        hidden = ["a/.hidden.txt", "a/.ipynb_checkpoints/1-checkpoint.txt", ".old/x.txt", "train/b/._1.txt"]
+        for name in (*others, *hidden, ".git/config", "a/.DS_Store"):
             write(name, "t")
         documents = {c.id: [d.id for d in c.documents] for c in every(clusters.read_cluster_folder, tmp_path)}
         assert documents == {"a": ["1", "2", "3"], "b": ["1"], "test": ["1"]}
-        assert sorted(passed_over(str(tmp_path))) == sorted([*others[:5], "a/deeper", "test/7.pdf"])
+        assert sorted(passed_over(str(tmp_path))) == sorted([*others[:5], *hidden, "a/deeper", "test/7.pdf"])
         write("y/train.txt.src", "a|||||b\n")
         assert passed_over(str(tmp_path / "y")) == passed_over("storyworld") == []
         for number in range(30):

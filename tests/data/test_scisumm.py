@@ -221,6 +221,24 @@ def test_members_outside(build, tmp_path, refused, name):
     assert not list(tmp_path.rglob("evil*"))
 
 
+def test_copies_of_an_editor_take_no_paper_s_place(build):
+    """Not in an archive, which macOS fills with "._" files, and not in a folder."""
+    root, place = build(), f"{TASK}/Reference_XML"
+    copies = [f"{place}/._R00-0001.xml", f"{TASK}/Citance_XML/.a/C01-0001-checkpoint.xml"]
+    with tarfile.open(root / "cl_scisumm_2018.tar.xz", "w:xz") as tar:
+        add(tar, f"{place}/R00-0001.xml", REFERENCE)
+        for name in copies:
+            add(tar, name, REFERENCE.replace("trees", "weeds"))
+    data = read_scisumm(root)
+    assert f"{root}/{copies[0]}: hidden" in data.passed_over
+    assert not any("weeds" in sentence for one in data.papers.values() for sentence in one.sentences)
+    with tarfile.open(root / "cl_scisumm_2018.tar.xz") as tar:
+        tar.extractall(root, filter="data")
+    (root / "cl_scisumm_2018.tar.xz").unlink()
+    assert (read_scisumm(root).papers, read_scisumm(root).passed_over) == (data.papers, data.passed_over)
+    assert not any(file.name.startswith(".") for file in scisumm_files(root))
+
+
 def test_links_in_archives_are_named_and_nothing_else_is_refused(build, refused):
     root, place = build(), f"{TASK}/Citance_XML/C01-0001.xml"
     for files in ({f"{TASK}/Reference_XML/R00-0001.xml": REFERENCE}, {}):

@@ -37,6 +37,10 @@ def run(tmp_path: Path) -> Path:
     keep_figure(folder, "perplexity", perplexity_figure(rows, title=f"</script>{HOSTILE}"))
     for name in ("answers", "own_question"):
         (folder / f"{name}.html").write_text(questions_page([QUESTION], title=HOSTILE), encoding="utf-8")
+    (folder / ".ipynb_checkpoints").mkdir()  # which JupyterLab leaves where a page was opened
+    (folder / ".ipynb_checkpoints" / "answers-checkpoint.html").write_bytes(
+        (folder / "answers.html").read_bytes()
+    )
     (folder / "explorer.html").write_text("<script>alert(1)</script>")
     return folder
 
@@ -51,6 +55,7 @@ def test_a_page_has_all_of_a_run_and_only_our_scripts_run(run: Path):
     for part in ("scores, test", "CDLM, seed 0", "kinds (12 rows)", "examples: answers", "to repeat it"):
         assert part in html, part
     assert "examples: own_question" not in html
+    assert "checkpoint" not in html
     assert "alert(1)" not in html
     assert html.count("<script>") == 2, "plotly's, and what draws"
     assert len(re.findall(r"'sha256-[\w+/=]+'", html[:700])) == 2

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from transformers import LongformerForMaskedLM, PreTrainedTokenizerBase
 
+from cdlm_lab.data.files import is_hidden
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, TokenSpan, Topic, document_of_spans
 from cdlm_lab.data.typed_documents import parse_marked_documents, read_marked_documents
 from cdlm_lab.examples.mention_pairs import AlignedPair
@@ -232,7 +233,8 @@ def models_to_open(analysis: Analysis) -> dict[str, NamedModel]:
             models[where] = NamedModel(label=where, where=where, variant=variant)
     beside = Path(analysis.settings.run_folder).parent
     patterns = (f"{depth}/{MODEL_FOLDER}/config.json" for depth in ("*", "*/*"))
-    folders = [path.parent for pattern in patterns for path in beside.glob(pattern)]
+    files = (path for pattern in patterns for path in beside.glob(pattern) if not is_hidden(path, beside))
+    folders = [path.parent for path in files]
     folders.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
     for folder in [one for one in folders if _is_language_model(one)][:MOST_RUNS]:
         run = folder.parent

@@ -96,6 +96,7 @@ def facts_of(prepared: CoreferenceRun) -> list[tuple[str, str]]:
             about = f"about {seconds_in_words(pairs * _sample(prepared, 'sentences')[0])}"
         text = f"all pairs by sentences; {about}. Of the time above only what the pairs take that are read"
         facts.append(("first by sentences", text))
+    facts += ((f"chains of {split}", note) for split, note in prepared.notes.items() if note)
     for split, of_split in groups.items():
         text = f"{prepared.level[split]}; {len(of_split):,} groups"
         facts.append((f"searched together in {split}", text))

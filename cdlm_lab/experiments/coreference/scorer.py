@@ -29,6 +29,7 @@ from pydantic import Field
 from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab import clustering
+from cdlm_lab.data.coreference_files import Chains
 from cdlm_lab.data.records import CoreferenceMention, Kind, PassedOver, Topic, gold_clusters, mentions_of
 from cdlm_lab.examples import mention_pairs
 from cdlm_lab.examples.collate import Collate, batches_by_length, like_lengths_together
@@ -67,6 +68,7 @@ class Settings:
     kind: Kind = "event"
     model: str = "storyworld/cdlm"
     context: Literal["documents", "sentences"] = "documents"
+    chains: Chains = "auto"
     topic_level: Literal["auto", "topic", "subtopic", "predicted"] = "auto"
     predicted_topics: str = ""
     dev_topics: str = ""
@@ -197,6 +199,11 @@ class CoreferenceRun(ModelRun, Scorer):
         )
 
     @property
+    def notes(self) -> dict[str, str]:
+        """Within what the chains of a split were read, in words, by split; "" if the corpus says it."""
+        return {split: "; ".join(counted.notes) for split, counted in self.passed_over.items()}
+
+    @property
     def data(self) -> dict[str, Any]:
         """Facts about the corpus, stored in the report."""
         settings = self.settings
@@ -205,6 +212,7 @@ class CoreferenceRun(ModelRun, Scorer):
             "precision": precision_in_words(settings.precision),
             "singletons": settings.singletons,
             "topic_level": dict(self.level),
+            "chains": {split: notes for split, notes in self.notes.items() if notes},
             "passed_over": {split: counted.lines() for split, counted in self.passed_over.items()},
             "pairs_scored": {split: len(pairs_within(self.groups[split])) for split in ("dev", "test")},
             "topics": {split: [topic.id for topic in topics] for split, topics in self.topics.items()},
@@ -227,8 +235,8 @@ def check_sentences_run(settings: Settings) -> None:
     if missing := [file for file in files if not (folder / file).is_file()]:
         raise ParameterError(f"{fault} {missing[0]} is missing; let that run finish first")
     same = ("corpus", "held_out_stories", "kind", "topic_level", "predicted_topics")
-    same += ("dev_topics", "test_topics", "both_orders")
-    theirs = read_run_file(folder)[1]
+    same += ("dev_topics", "test_topics", "both_orders", "chains")
+    theirs = {"chains": "auto"} | read_run_file(folder)[1]
     for name, wanted in {"context": "sentences", **parameters_of(settings, *same)}.items():
         if theirs.get(name) != wanted:
             raise ParameterError(f"{fault} {name} is {theirs.get(name)!r}; it must be {wanted!r}")
@@ -254,6 +262,7 @@ def read_topics(
         kind=settings.kind,
         chosen={"dev": settings.dev_topics.split(), "test": settings.test_topics.split()},
         passed_over=PassedOver() if passed_over is None else passed_over,
+        chains=settings.chains,
     )
 
 

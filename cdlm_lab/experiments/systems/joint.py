@@ -12,6 +12,7 @@ from pydantic import Field
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
+from cdlm_lab.data.files import entries
 from cdlm_lab.examples.candidates import JointSequence
 from cdlm_lab.examples.tokens import from_tokenizer, token_texts
 from cdlm_lab.experiments.runs import EpochSettings, SystemRun, Training
@@ -148,7 +149,7 @@ def paragraph_checkpoint(given: str, *, head: str) -> str:
         if pretrained not in (kind, None):
             raise ParameterError(f"mspp is {given!r}, which was pretrained with {pretrained}; {remedy}")
         return str(alone)
-    folders = (folder for folder in sorted(place.glob("*/")) if ASIDE not in folder.name)
+    folders = (folder for folder in entries(place) if folder.is_dir() and ASIDE not in folder.name)
     models = (folder / MODEL_FOLDER for folder in folders)
     fitting = [model for model in models if _is_model(model) and _kind(model) == kind]
     runs = [str(model.parent) for model in fitting if (model.parent / RUN_FILE).is_file()]

@@ -189,6 +189,7 @@ SHARED_TASK = "{name} 0 {token} {word} NN * - - - - {mentions}\n"
 EIGHT = "{topic}\t{topic}_0\t{name}\t{sentence}\t{token}\t{word}\tTrue\t{mentions}\n"
 PARTS = rows("bc/x/01", "I/(0) saw her/(12|(3) car/12)", "She/(3)|(0 left/0)", form=SHARED_TASK)
 UNMARKED = "rows without #begin document, which are one document"
+NO_WORD = 'row without a word, which is read as "_"'
 JOINED = "mention across two sentences, which were joined"
 
 
@@ -206,7 +207,7 @@ def eight(topic: int, name: str, *sentences: str) -> str:
     # two columns: no words
     ("#begin document (all); part 000\nall\t(1)\nall\t_\n\nall\t(2\nall\t2)\n#end document",
      {"all": ("train", "train", ((0, 2), (2, 4)))},
-     {"train:1": {("all", 0, 1)}, "train:2": {("all", 2, 4)}}, {}),
+     {"train:1": {("all", 0, 1)}, "train:2": {("all", 2, 4)}}, {NO_WORD: 4}),
     # eight columns of another sort
     ("#begin document x\nd 0 0 Fire NN - A (1)\nd 0 1 rages VB - B -\n#end document",
      {"d": ("x", "x", ((0, 2),))}, {"x:1": {("d", 0, 1)}}, {}),
@@ -226,17 +227,18 @@ def eight(topic: int, name: str, *sentences: str) -> str:
      {"0/-/0_L": ("0", "0/-", ((0, 3),)), "0/-/0_R": ("0", "0/-", ((0, 1),)),
       "1/-/1_L": ("1", "1/-", ((0, 1),))},
      {"0:0_PRK-M_A-I": {("0/-/0_L", 0, 2), ("0/-/0_R", 0, 1)}, "0:0_T_AC": {("0/-/0_L", 0, 3)},
-      "1:0_PRK-M_A-I": {("1/-/1_L", 0, 1)}}, {}),
+      "1:0_PRK-M_A-I": {("1/-/1_L", 0, 1)}},
+     {"chain in two topics, which was taken apart; chains = corpus keeps it": 1}),
     # no sections: one document, named as the file
     (rows("d1", "It/(1)", "She/(1)"), {"d1": ("given", "given", ((0, 1), (1, 2)))},
      {"given:1": {("d1", 0, 1), ("d1", 1, 2)}}, {UNMARKED: 1}),
     # names up to the first "_" are topics if they put documents together, else all are of one
-    ("".join(section(name, rows(name, "It/(1)")) for name in ("36_a", "36_b", "37_c")),
+    ("".join(section(name, rows(name, f"It/({name[:2]})")) for name in ("36_a", "36_b", "37_c")),
      {name: (name[:2], name[:2], ((0, 1),)) for name in ("36_a", "36_b", "37_c")},
-     {"36:1": {("36_a", 0, 1), ("36_b", 0, 1)}, "37:1": {("37_c", 0, 1)}}, {}),
-    ("".join(section(name, rows(name, "It/(1)")) for name in ("one", "two_x")),
+     {"36:36": {("36_a", 0, 1), ("36_b", 0, 1)}, "37:37": {("37_c", 0, 1)}}, {}),
+    ("".join(section(name, rows(name, "It/(it)")) for name in ("one", "two_x")),
      dict.fromkeys(("one", "two_x"), ("train", "train", ((0, 1),))),
-     {"train:1": {("one", 0, 1), ("two_x", 0, 1)}}, {}),
+     {"train:it": {("one", 0, 1), ("two_x", 0, 1)}}, {}),
 ])  # fmt: skip
 def test_files_of_other_makers(write, text, documents, clusters, counted):
     corpus, passed_over = of_corpus(write("given.conll", text))
@@ -277,14 +279,15 @@ def test_what_cannot_be_used_is_counted(write):
     path = write("x.conll", text)
     corpus, passed_over = of_corpus(path)
     assert places(corpus) == {
-        "air:1": {("air/1", 0, 3), ("air/1", 6, 7), ("air/3", 0, 1)},
+        "air:1": {("air/1", 0, 3), ("air/1", 6, 7)},
         "air:2": {("air/1", 2, 3)},
     }
     assert passed_over == {
         "mention that is there already, in the same chain": 1, "end of a mention that does not start": 1,
         "last column that holds no mentions": 2, "mention across three sentences or more": 1,
         "row of one column": 1, "row with an empty cell": 1, "line that starts with #": 1,
-        "mention that does not end": 1, "section without tokens": 1, "section without #end document": 2,
+        "mention that does not end": 1, "section without tokens": 3, "section without #end document": 2,
+        "row of 2 columns, where most have 5": 2,
     }  # fmt: skip
     counted = PassedOver()
     read_conll_corpus([path], kind="entity", name="x", passed_over=counted)
@@ -317,10 +320,12 @@ NONE = 'write them in the last column, as (1), (1 and 1); "-" is none'
 
 @pytest.mark.parametrize(("text", "message"), [
     ("John B-PER\nsmiled O\n\n",
-     f"1: file: no mention in 2 documents ({UNMARKED} at {{path}}:1); {NONE}"),
-    ("#begin document x\nx\t-\n#end document", f"1: file: no mention in 1 documents; {NONE}"),
+     f"1: file: no mention in 1 documents ({UNMARKED} at {{path}}:1); {NONE}"),
+    ("#begin document x\nx\t-\n#end document",
+     f"1: file: no mention in 1 documents ({NO_WORD} at {{path}}:2); {NONE}"),
+    ("#begin document x\nx\t0\t0\tIt\t-\n#end document", f"1: file: no mention in 1 documents; {NONE}"),
     ("#begin document\n", "1: #begin: a document without a name; write #begin document (name); part 000"),
-    (BEGIN + "a\t-\nb\t-\na\t-\n" + END, f"4: {TWICE}"),
+    (BEGIN + 2 * "a\t-\n" + 2 * "b\t-\n" + 2 * "a\t-\n" + END, f"6: {TWICE}"),
     (BEGIN + "a\t-\n" + END + BEGIN + "a\t-\n" + END, f"5: {TWICE}"),
 ])  # fmt: skip
 def test_files_that_are_refused(write, refused, text, message):

@@ -161,3 +161,40 @@ def test_documents_may_be_grouped_by_their_words():
     assert len(groups) > 1
     (together,) = groups_of(replace(settings, topic_level="topic", held_out_stories=3), "dev")[1]
     assert len(together) > 1
+
+
+def test_chains_are_asked_for_and_what_was_taken_is_said(tmp_path: Path):
+    """A corpus numbered in each document is refused; with `chains` it is read, and the reading has a note."""
+    form = "#begin document ({name});\n{name}\t0\tIt\t(1)\n{name}\t1\tfell\t(2)\n#end document\n"
+    for split in ("train", "dev", "test"):
+        text = "".join(form.format(name=f"{name}{split}") for name in DOCUMENTS[:4])
+        (tmp_path / f"{split}.conll").write_text(text)
+    with pytest.raises(DataError, match=r"train\.conll:5: field chains: chain 1 is in 0_atrain and in 0_b"):
+        read_topics(of(tmp_path), "train")
+    for chains, within, topics in (
+        ("document", "a document", 4), ("topic", "a topic", 2), ("corpus", "the corpus", 2),
+    ):  # fmt: skip
+        passed_over = PassedOver()
+        assert len(read_topics(of(tmp_path, chains=chains), "dev", passed_over)) == topics
+        assert passed_over.notes == [f"equal names are one chain within {within}"]
+    with pytest.raises(ParameterError, match="chains is 'topic', but storyworld names its chains itself"):
+        read_topics(replace(SETTINGS, chains="topic"), "train")
+
+
+def test_copies_of_an_editor_are_not_read_but_counted(tmp_path: Path):
+    """What JupyterLab and macOS leave beside a file does not take its place, whatever its name."""
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.conll").write_text(conll("0_a", "0_b"))
+        for copy in (f".ipynb_checkpoints/{split}-checkpoint.conll", f"._{split}.conll"):
+            (tmp_path / copy).parent.mkdir(exist_ok=True)
+            (tmp_path / copy).write_text(conll("0_stale"))
+    for split in ("train", "dev", "test"):
+        passed_over = PassedOver()
+        (topic,) = read_topics(of(tmp_path), split, passed_over)
+        assert [document.id for document in topic.documents] == ["0_a", "0_b"]
+        place = str(tmp_path / f"._{split}.conll")
+        assert passed_over.counts["hidden CoNLL file, such as an editor's copy"] == (2, place)
+    hidden = tmp_path / ".corpus"  # a folder that is given by name is read
+    hidden.mkdir()
+    (hidden / "all.conll").write_text(conll(*DOCUMENTS))
+    assert len(read_topics(of(hidden, dev_topics="1", test_topics="2"), "dev")) == 1
