@@ -55,6 +55,7 @@ from cdlm_lab.report import ASIDE, REPORT_FILE, write_json
 
 LOG_FILE, EXECUTED_FILE = "run.log", "executed.ipynb"
 GRID_FOLDER, JOBS_FILE, STATE_FOLDER, ENGINE_LOG_FILE = ".grid", "jobs.json", "state", "snakemake.log"
+ENDED_FILE = f"{GRID_FOLDER}/{STATE_FOLDER}/{{name}}.ended"  # a run's output for Snakemake, empty
 RUNNING, DONE, FAILED, STOPPED = "running", "done", "failed", "stopped"
 LOCAL = "local"
 _POLL, _GRACE = 0.5, 5.0  # seconds between two checks; seconds from asking a process to end to killing it
@@ -402,7 +403,7 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
         "folder": os.getcwd(),
         "grid": str(grid.path),
         "grid_folder": str(folder),
-        "states": f"{GRID_FOLDER}/{STATE_FOLDER}",
+        "ended": ENDED_FILE,
         "python": sys.executable,
         "jobs_file": str((folder / JOBS_FILE).resolve()),
         "starter": [os.getpid(), psutil.Process().create_time()] if place.local else None,

@@ -69,7 +69,7 @@ class Progress:
             why, attempt = self._lost.get(name, ("", -1))
             gone = now.get("host") == socket.gethostname() and not psutil.pid_exists(now.get("pid", 0))
             if now["state"] == WAITING and attempt is None:
-                now |= {"state": engine.FAILED, "reason": f"it could not begin: {why}"}
+                now |= {"state": engine.FAILED, "reason": f"it could not begin{why and f': {why}'}"}
             elif now["state"] == engine.RUNNING and (attempt == now["attempt"] or gone):
                 now |= {"state": engine.FAILED, "reason": f"{_VANISHED}{why and f'; {why}'}"}
             if (now["state"], now.get("attempt")) != (before["state"], before.get("attempt")):
@@ -124,32 +124,35 @@ class Progress:
 class _Errors:
     """Reads from Snakemake's log which runs failed, and its message about each."""
 
+    _BLOCK = re.compile(r"^Error in rule \S+:$.*?^    shell:$", re.MULTILINE | re.DOTALL)
+    _RUN = re.compile(f"^    output: {engine.ENDED_FILE.format(name='(.+)')}$", re.MULTILINE)
+    # An executor's message may have several lines, and end with the command that it gave.
+    _MESSAGE = re.compile(r"(?ms)^    message: (?!None$)(.*?)(?=For further error|^    \S+(?: call)?:)")
+    _LOG = re.compile(r"^    log: (.*?)(?: \(.*)?$", re.MULTILINE)
+
     def __init__(self, log: Path) -> None:
-        self._log, self._place, self._block = log, 0, None
+        self._log, self._place, self._text = log, 0, ""
 
     def new(self) -> Iterator[tuple[str, str]]:
         """Yield (name, message) of the failures that were logged since the last call."""
         try:
             with self._log.open("rb") as file:
                 file.seek(self._place)
-                text = file.read()
+                read = file.read()
         except OSError:
             return
-        whole = text[: text.rfind(b"\n") + 1]
+        whole = read[: read.rfind(b"\n") + 1]
         self._place += len(whole)
-        for line in whole.decode("utf-8", errors="replace").splitlines():
-            if not line.startswith(" "):
-                self._block = {} if line.startswith("Error in rule") else None
-            elif self._block is not None:
-                key, _, value = line.strip().partition(": ")
-                self._block[key] = value
-                # The last relevant line of a block; `log`, for a job on a cluster, comes after `output`.
-                run = re.match(r"(\S+)/report\.json", self._block.get("output", ""))
-                if key == "shell:" and run:
-                    message = self._block.get("message", "None").partition(". ")[0]
-                    log = self._block.get("log", "").partition(" (")[0]
-                    parts = [message if message != "None" else "", f"see {log}" if log else ""]
-                    yield run[1], "; ".join(filter(None, parts))
+        self._text += whole.decode("utf-8", errors="replace")
+        read_to = 0
+        for block in self._BLOCK.finditer(self._text):
+            read_to = block.end()
+            if run := self._RUN.search(block[0]):
+                said, log = self._MESSAGE.search(block[0]), self._LOG.search(block[0])
+                parts = [said and " ".join(said[1].split()).rstrip("."), log and f"see {log[1]}"]
+                yield run[1], "; ".join(filter(None, parts))
+        begun = self._text.rfind("Error in rule", read_to)  # a block whose end is still to come
+        self._text = self._text[begun:] if begun >= 0 else ""
 
 
 class Lines:
@@ -400,7 +403,7 @@ def _result(grid: Grid, progress: Progress, code: int, log: Path) -> int:
     blocked = progress.blocked()
     for name in progress.named(WAITING):
         print(f"{name} did not start{f': it waits for {blocked[name]}' if name in blocked else ''}")
-    if not began or code < 0:
+    if code < 0 or not all("started" in progress.states[name] for name in began or unfinished):
         print(f"Snakemake ended with exit code {code}; the end of {log}:\n{_quoted(log)}")
     failed = f"{len(began)} failed" if began else "Snakemake itself failed (see above)"
     print(f"\n{failed}, {len(done)} done, {len(unfinished) - len(began)} not started")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import one_machine_slurm
+import psutil
 import pytest
 import tiny_grid
 from tiny_grid import processes_in, report, run_grid, start_grid, wait_for, write_grid, write_notebook
@@ -82,6 +83,44 @@ def test_a_job_that_is_cancelled_is_named_and_goes_on(tmp_path: Path):
     code, said = run_grid(tmp_path, *ON_SLURM)
     assert code == 0, said
     assert "a: will go on" in said
+
+
+def test_a_job_that_slurm_refuses_is_told_in_its_words_while_others_run(tmp_path: Path):
+    hold = tmp_path / "hold"
+    hold.touch()
+    tasks = {"a": {"resources": {"memory_gb": 90_000}}, "b": {"parameters": {"trouble": f"wait {hold}"}}}
+    write_grid(tmp_path, tasks, defaults=SMALL)
+    grid = start_grid(tmp_path, *ON_SLURM)
+    words = "a: failed: it could not begin: SLURM sbatch failed. The error message was 'sbatch: error: "
+    wait_for(lambda: words in (tmp_path / "out.txt").read_text(), "sbatch's words")
+    hold.unlink()
+    assert grid.wait(timeout=tiny_grid.BUSY) == 1
+    said = (tmp_path / "out.txt").read_text()
+    assert "Memory specification can not be satisfied" in said
+    assert "1 failed, 1 done, 0 not started" in said
+
+
+def test_a_job_that_was_killed_on_its_node_is_told_while_others_run(tmp_path: Path):
+    holds = {name: tmp_path / f"hold-{name}" for name in "ab"}
+    for hold in holds.values():
+        hold.touch()
+    tasks = {name: {"parameters": {"trouble": f"wait {hold}"}} for name, hold in holds.items()}
+    write_grid(tmp_path, tasks, defaults=SMALL)
+    grid = start_grid(tmp_path, *ON_SLURM)
+    state = tmp_path / "runs" / ".grid" / "state" / "a.json"
+    for name in "ab":
+        wait_for((tmp_path / "runs" / name / "waiting").exists, f"the kernel of {name}")
+    now = json.loads(state.read_text())
+    run = psutil.Process(now["pid"])
+    state.write_text(json.dumps(now | {"host": "another", "pid": 2**22 + 1}))  # as of a machine not seen here
+    for process in [run, *run.children(recursive=True)]:
+        process.kill()
+    words = "a: failed after "
+    wait_for(lambda: words in (tmp_path / "out.txt").read_text(), "its end")
+    assert "SLURM status is: 'FAILED'" in (tmp_path / "out.txt").read_text()
+    holds["b"].unlink()
+    assert grid.wait(timeout=tiny_grid.BUSY) == 1
+    assert "1 failed, 1 done" in (tmp_path / "out.txt").read_text()
 
 
 def test_ctrl_c_cancels_the_jobs_of_the_cluster(tmp_path: Path):

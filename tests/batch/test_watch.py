@@ -4,6 +4,7 @@ import io
 import json
 import os
 import socket
+import sys
 import time
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import pytest
 from rich.console import Console
 from tiny_grid import plan_of, pretend, write_grid
 
-from cdlm_lab.batch.session import Lines, Progress, Table, shown_time
+from cdlm_lab.batch.engine import Place, snakemake_command, start, write_jobs
+from cdlm_lab.batch.grid import read_grid
+from cdlm_lab.batch.session import Lines, Progress, Table, _result, shown_time
 
 HERE = {"host": socket.gethostname(), "pid": os.getpid()}
 
@@ -64,26 +67,96 @@ def test_a_run_whose_process_is_gone_failed(progress: Progress):
     assert progress.states["a"]["state"] == "failed"
 
 
-def test_snakemake_knows_of_runs_that_could_note_nothing(progress: Progress, tmp_path: Path):
+# As Snakemake 9.27 and its executor for Slurm 2.8 wrote it, but for the folders. `sbatch` refused the job of
+# run a; the job of run b was killed on its node.
+REFUSED = """\
+Job 2 has been submitted with SLURM jobid 1 (log: grid/runs/.snakemake/slurm_logs/rule_c/c/1.log).
+[Sun Nov 29 04:02:33 2026]
+Error in rule a:
+    message: SLURM sbatch failed. The error message was 'sbatch: error: Memory specification can not \
+be satisfied
+sbatch: error: Batch job submission failed: Requested node configuration is not available'.
+    sbatch call:
+        sbatch --parsable --job-name b26603d1-cd7a-4b93-8992-cba40153eaae --output a/%j.log \
+--export=ALL -p all -t 10 --mem 999000 --ntasks=1 --cpus-per-task=1 \
+-D grid/runs --wrap="python -m snakemake --mode 'remote'"
+For further error details see the cluster/cloud log and the log files of the involved rule(s).
+    jobid: 1
+    input: .grid/notebooks/a.ipynb
+    output: .grid/state/a.ended
+    shell:
+        exec python -m cdlm_lab.batch.engine grid/runs/.grid/jobs.json a
+        (command exited with non-zero exit code)
+Touching output file .grid/state/c.ended.
+"""
+KILLED = """\
+[Sun Nov 29 04:03:22 2026]
+Error in rule b:
+    message: SLURM-job '4' failed, SLURM status is: 'FAILED'. Detailed failure reason unavailable (status \
+command is not 'sacct').For further error details see the cluster/cloud log and the log files of the \
+involved rule(s).
+    jobid: 1
+    input: .grid/notebooks/b.ipynb
+    output: .grid/state/b.ended
+    log: grid/runs/.snakemake/slurm_logs/rule_b/b/4.log (check log file(s) for error details)
+    shell:
+        exec python -m cdlm_lab.batch.engine grid/runs/.grid/jobs.json b
+        (command exited with non-zero exit code)
+    external_jobid: 4
+"""
+
+
+def test_a_job_that_the_cluster_refused_could_not_begin(progress: Progress, tmp_path: Path):
+    (tmp_path / "log").write_text(REFUSED)
+    progress.update({})
+    assert progress.named("failed") == ["a"]
+    assert progress.states["a"]["reason"] == (
+        "it could not begin: SLURM sbatch failed. The error message was 'sbatch: error: Memory specification "
+        "can not be satisfied sbatch: error: Batch job submission failed: Requested node configuration is "
+        "not available'"
+    )
+    assert progress.blocked() == {"b": "a", "c": "a"}
+
+
+def test_a_job_that_was_killed_on_another_machine_failed_at_once(progress: Progress, tmp_path: Path):
     log, states = tmp_path / "log", {name: running(host="node7") for name in "ab"}
-    begin = "rule tiny:\n    output: b/report.json\n"
-    begin += "Error in rule tiny:\n    message: SLURM-job '1' failed. For more\n"
-    log.write_text(begin + "    jobid: 2\n    outp")
-    progress.update(states)
-    assert progress.named("running") == ["a", "b"], "what is not a whole line yet waits"
-    with log.open("a") as file:
-        file.write("ut: a/report.json\n    log: x/1.log (check it)\n    shell:\n        exec\nrule tiny:\n")
+    for end in range(0, len(KILLED) + 1, 50):  # read while it is written
+        log.write_text(KILLED[:end])
+        progress.update(states)
+    log.write_text(KILLED)
     for _ in range(2):
         progress.update(states)
-        assert (progress.named("failed"), progress.named("running")) == (["a"], ["b"])
-    assert progress.states["a"]["reason"].endswith("node was lost; SLURM-job '1' failed; see x/1.log")
-    progress.update({"a": running(host="node7", attempt=2)})
-    assert progress.named("running") == ["a"], "the next attempt"
-    with log.open("a") as file:
-        file.write("Error in rule tiny:\n    message: None\n    output: c/report.json\n    shell:\n")
+        assert (progress.named("failed"), progress.named("running")) == (["b"], ["a"])
+    assert progress.states["b"]["reason"] == (
+        "it vanished: killed from outside, or its node was lost; SLURM-job '4' failed, SLURM status "
+        "is: 'FAILED'. Detailed failure reason unavailable (status command is not 'sacct'); "
+        "see grid/runs/.snakemake/slurm_logs/rule_b/b/4.log"
+    )
+    progress.update({"b": running(host="node7", attempt=2)})
+    assert progress.named("running") == ["b"], "the next attempt"
+
+
+def test_several_failures_in_one_log(progress: Progress, tmp_path: Path):
+    (tmp_path / "log").write_text(f"{REFUSED}{KILLED}" + REFUSED.replace("a.ended", "c.ended"))
     progress.update({})
-    assert progress.named("failed") == ["c"]
-    assert progress.states["c"]["reason"].startswith("it could not begin: ")
+    assert progress.named("failed") == ["a", "b", "c"]
+
+
+def test_the_log_is_read_as_snakemake_writes_it_today(tmp_path: Path, capsys: pytest.CaptureFixture):
+    """Snakemake itself runs a grid here, whose one run cannot begin."""
+    grid = read_grid(write_grid(tmp_path, {"a": {}}))
+    steps, place = plan_of(tmp_path / "grid.yaml"), Place()
+    file = write_jobs(grid, steps, place=place, gpus=[])
+    file.write_text(file.read_text().replace(json.dumps(sys.executable), json.dumps("no-such-python")))
+    log = file.with_name("snakemake.log")
+    with log.open("w") as stream:
+        assert start(snakemake_command(grid, place=place, gpus=0), stream).wait() == 1
+    progress = Progress(steps, log=log)
+    progress.update({})
+    assert progress.named("failed") == ["a"]
+    assert progress.states["a"]["reason"] == "it could not begin"
+    assert _result(grid, progress, 1, log) == 1
+    assert "no-such-python" in capsys.readouterr().out, "what the log says"
 
 
 def test_time_left(progress: Progress):
