@@ -153,37 +153,47 @@ def refuse_unknown(namespace: Mapping[str, object], allowed: Collection[str]) ->
 
     Papermill injects parameters as plain globals, so any global that holds a simple literal and is not
     allowed is an unknown parameter. Where IPython's history of executed cells (`In`) is available, only names
-    assigned by a cell that does nothing but assign literals, as a parameters cell does, are checked, so that
-    the loop variables of later cells do no harm when the notebook is run a second time in the same kernel.
-    Papermill injects its cell after the parameters cell; its values are checked against the types of the
-    defaults above it, so that no cell computes with an invalid value.
+    count that are assigned by the parameters cell, as it was last executed, or by papermill's cell below it;
+    loop variables, cells of notes and misspellings that were corrected since do no harm. The values of
+    papermill's cell are checked against the types of the defaults, so that no cell computes with an invalid
+    value.
     """
     known = set(allowed) | IPYTHON_NAMES
     names = [name for name, value in namespace.items() if _is_simple(value)]
     unknown = [name for name in names if name not in known and not name.startswith("_")]
     cells = [cell for cell in namespace.get("In") or () if isinstance(cell, str)]
+    defaults, injected = _parameter_cells(cells, allowed)
     if any(cells):
-        assigned = {name for cell in cells for name in _literal_assignments(cell)}
+        assigned = {*_literal_assignments(defaults), *_literal_assignments(injected)}
         unknown = [name for name in unknown if name in assigned]
     if unknown:
         raise ParameterError("\n".join(_unknown(name, namespace[name], allowed) for name in unknown))
-    for name, default in _defaults(cells).items():
+    for name, default in _values(defaults).items() if injected else ():
         if name in namespace:
             check_like(name, namespace[name], default)
 
 
-def _defaults(cells: Sequence[str]) -> dict[str, object]:
-    """The values of the parameters cell, the last one of literals before papermill's; {} without that."""
-    literal = [cell for cell in cells if _literal_assignments(cell)]
-    added = [number for number, cell in enumerate(literal) if cell.startswith(_ADDED)]
-    if not added or not added[-1]:
-        return {}
-    defaults = {}
-    for statement in ast.parse(literal[added[-1] - 1]).body:
+def _parameter_cells(cells: Sequence[str], allowed: Collection[str]) -> tuple[str, str]:
+    """The parameters cell as it was last executed, and the one that papermill added below it; "" without.
+    The former assigns nothing but literals, and half of the parameters or more."""
+    defaults = injected = ""
+    for cell in cells:
+        names = _literal_assignments(cell)
+        if names and cell.startswith(_ADDED):
+            injected = cell
+        elif 2 * len(set(names).intersection(allowed)) >= max(len(allowed), 1):
+            defaults, injected = cell, ""
+    return defaults, injected
+
+
+def _values(cell: str) -> dict[str, object]:
+    """The values of the literals that a cell assigns."""
+    values = {}
+    for statement in ast.parse(cell).body:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             with contextlib.suppress(ValueError):  # literal_eval refuses arithmetic
-                defaults[statement.targets[0].id] = ast.literal_eval(statement.value)
-    return defaults
+                values[statement.targets[0].id] = ast.literal_eval(statement.value)
+    return values
 
 
 def closest_name(name: str, allowed: Collection[str]) -> str:

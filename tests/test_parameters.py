@@ -171,11 +171,24 @@ def test_unknown_literals_are_refused():
 
 def test_with_a_record_of_cells_only_parameter_cells_count():
     cells = ["", "steps = 3\nrate: float = 1e-4  # comment\n", "for i in range(3):\n    name = 'a'\n"]
-    cells.append("%matplotlib")
-    namespace = {"In": cells, "steps": 3, "rate": 1e-4, "i": 2, "name": "a"}
+    cells += ["%matplotlib", "k = 5", "notes = ['a', 'b', 'c']"]  # a user's own cells
+    namespace = {"In": cells, "steps": 3, "rate": 1e-4, "i": 2, "name": "a", "k": 5, "notes": ["a"]}
     refuse_unknown(namespace, ["steps", "rate"])
     with pytest.raises(ParameterError, match=r"unknown parameter rate = 0\.0001"):
         refuse_unknown(namespace, ["steps"])
+
+
+@pytest.mark.parametrize("papermill", [False, True])
+def test_a_misspelling_that_was_corrected_is_forgotten(papermill: bool):
+    """In the kernel the name is still there, and the cell in its history."""
+    first, corrected = "steps = 3\nrte = 0.1\n", "steps = 3\nrate = 0.1\n"
+    namespace = {"steps": 3, "rate": 0.1, "rte": 0.1}
+    if papermill:
+        first, corrected = f"{corrected}|# Parameters\nrte = 0.1", f"{corrected}|# Parameters\nrate = 0.1"
+    with pytest.raises(ParameterError, match=r"^unknown parameter rte = 0.1: did you mean 'rate'\?$"):
+        refuse_unknown(namespace | {"In": ["", *first.split("|")]}, ["steps", "rate"])
+    cells = ["", *first.split("|"), *corrected.split("|")]
+    refuse_unknown(namespace | {"In": cells}, ["steps", "rate"])
 
 
 DEFAULTS = "steps = 3  # updates\nrate = 0.1\nfast = False\nname = 'a'\nlimit = None\nlength = 2 * 8\n"
@@ -217,14 +230,14 @@ def test_what_papermill_may_give():
 @pytest.mark.parametrize("value", ["-1", "[1, 'a']", "{'a': (1, None)}", "2 * 8", "float('nan')", "None"])
 def test_what_counts_as_a_literal_cell(value: str):
     with pytest.raises(ParameterError, match="unknown parameter rat "):
-        refuse_unknown({"In": [f"rat = {value}"], "rat": 1}, ["rate"])
+        refuse_unknown({"In": [f"rate = 1\nrat = {value}"], "rat": 1}, ["rate"])
 
 
 @pytest.mark.parametrize(
-    "cell", ["rat = f()", "rat = other", "rat += 1\nprint(rat)", "a.rat = 1", "rat, b = 1, 2"]
+    "cell", ["rat = f()", "rat = other", "rat += 1", "a.rat = 1", "rat, b = 1, 2"]
 )
 def test_what_does_not(cell: str):
-    refuse_unknown({"In": [cell], "rat": 1}, ["rate"])
+    refuse_unknown({"In": [f"rate = 1\n{cell}"], "rat": 1}, ["rate"])
 
 
 def test_notebooks_of_a_clone_share_the_paths_of_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
