@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +57,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("needs a CUDA device: skipped until the machine has one")
     if item.get_closest_marker("browser") and not _has_browser():
         pytest.skip("needs Chromium: skipped until it is installed")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests, and the programs that they start, keep tokenised corpora apart from the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CDLM_LAB_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="session")

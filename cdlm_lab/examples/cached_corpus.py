@@ -9,8 +9,10 @@ counts, and wraps what the source raises in an error that does not name the line
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import platformdirs
 from datasets import Dataset, Features, List, Value
 from datasets.arrow_writer import ArrowWriter
 from filelock import FileLock
@@ -30,6 +33,7 @@ from cdlm_lab.data.files import replaced_folder
 from cdlm_lab.data.records import Cluster, Document, Fact
 from cdlm_lab.errors import check_least
 from cdlm_lab.examples.tokens import encode_pieces, tokenise
+from cdlm_lab.parameters import ParameterError, local_path
 from cdlm_lab.progress import shared_out, tracked
 
 if TYPE_CHECKING:
@@ -53,6 +57,10 @@ PARAGRAPH_COLUMNS = Features(
     }
 )
 NO_FACT = -1
+CACHE_VARIABLE = "CDLM_LAB_CACHE"  # of the environment
+# What the system says of a folder in which nothing can be written.
+_NOT_WRITTEN = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR}
+_NOT_WRITTEN |= {errno.EEXIST}  # a file has its place
 _COUNTS_FILE = "counts.json"
 _ROWS_AT_ONCE = 64  # rows kept in memory between writes
 
@@ -76,6 +84,14 @@ def _check_fast(tokenizer: PreTrainedTokenizerBase) -> None:
         )
 
 
+def cache_folder(given: str | Path = "") -> Path:
+    """The folder of tokenised corpora: `given`, else that of the environment's CDLM_LAB_CACHE, else
+    `cdlm_lab` in the user's cache folder. Processes and machines may share it; it may be deleted."""
+    if named := str(given) or os.environ.get(CACHE_VARIABLE):
+        return Path(local_path(named, CACHE_VARIABLE))
+    return platformdirs.user_cache_path("cdlm_lab")
+
+
 def _folder(cache_dir: Path, fingerprint: str) -> Path:
     if not re.fullmatch(r"[0-9A-Za-z_-]+", fingerprint):
         what = f"the fingerprint {fingerprint!r} is no file name"
@@ -86,13 +102,25 @@ def _folder(cache_dir: Path, fingerprint: str) -> Path:
 def _built_once(folder: Path, *, arrow_file: str, build: Callable[[Path], Any]) -> Dataset:
     """The corpus in a folder, built first if it is missing: `build` writes the Arrow file to the path it is
     given and returns its counts, a dataclass. Errors that it raises pass through, and nothing is left
-    behind."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    behind. Raises ParameterError if the folder cannot be written."""
     path = folder / arrow_file
-    with FileLock(folder.with_name(f".{folder.name}.lock")):
-        # The folder appears under its name only when both files are there.
-        if not (path.is_file() and (folder / _COUNTS_FILE).is_file()):
-            _build(folder, arrow_file, build)
+
+    def is_built() -> bool:
+        """The folder appears under its name only when both files are there."""
+        return path.is_file() and (folder / _COUNTS_FILE).is_file()
+
+    try:
+        if not is_built():  # one that is may be in a cache that cannot be written
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(folder.with_name(f".{folder.name}.lock")):
+                if not is_built():
+                    _build(folder, arrow_file, build)
+    except OSError as error:
+        if error.errno not in _NOT_WRITTEN:
+            raise
+        why, remedy = os.strerror(error.errno), f"set {CACHE_VARIABLE} to a folder with free space"
+        what = f"{folder.parent}: the cache of tokenised corpora cannot be written ({why})"
+        raise ParameterError(f"{what}; {remedy}") from error
     try:
         return Dataset.from_file(str(path))
     except Exception as error:  # pyarrow and datasets raise many kinds for a damaged file

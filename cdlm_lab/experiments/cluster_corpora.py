@@ -36,7 +36,13 @@ from cdlm_lab.data.files import DataError, named
 from cdlm_lab.data.records import KINDS, Kind, PassedOver, Topic, without_repeats
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
 from cdlm_lab.errors import check_choice
-from cdlm_lab.examples.cached_corpus import CorpusCounts, corpus_fingerprint, read_counts, tokenise_clusters
+from cdlm_lab.examples.cached_corpus import (
+    CorpusCounts,
+    cache_folder,
+    corpus_fingerprint,
+    read_counts,
+    tokenise_clusters,
+)
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.masking import continuing_pieces, word_pieces
 from cdlm_lab.examples.tokens import from_tokenizer
@@ -122,7 +128,7 @@ def checkpoint_of(encoders: str, name: str) -> str:
     )
 
 
-CACHE_FOLDER = "runs/cache"  # of tokenised corpora
+CACHE_FOLDER = ""  # of tokenised corpora: the one of the user, see `cache_folder`
 Split = Literal["train", "validation", "test"]
 Masking = Literal["tokens", "whole_words"]
 Packing = Literal["whole_documents", "equal_share", "truncate_last"]
@@ -190,13 +196,13 @@ def tokenised_split(
     clusters = tokenise_clusters(
         lambda: open_corpus(settings.corpus, **source),
         tokenizer,
-        cache_dir=Path(cache),
+        cache_dir=cache_folder(cache),
         fingerprint=fingerprint,
         minimum_documents=minimum,
         expected=size,
         processes=tokenising_processes(workers),
     )
-    counts = read_counts(Path(cache), fingerprint=fingerprint)
+    counts = read_counts(cache_folder(cache), fingerprint=fingerprint)
     return TokenisedSplit(clusters, counts, checksum, passed_over(settings.corpus))
 
 

@@ -233,7 +233,8 @@ class ParagraphRun(ModelRun):
         """Load the model and build the examples."""
         model, tokenizer = cls.load(settings)
         splits = {
-            split: read_split(settings, split, tokenizer=tokenizer, cache=Path(cache)) for split in SPLITS
+            split: read_split(settings, split, tokenizer=tokenizer, cache=cached_corpus.cache_folder(cache))
+            for split in SPLITS
         }
         if splits["test"].examples.counts.source_documents < 2:
             raise ValueError(

@@ -1,10 +1,12 @@
 """Tokenised corpora: the rows of both kinds; corpora are built once and read safely."""
 
+import errno
 import gc
 import itertools
 import json
 import multiprocessing
 import os
+import re
 import threading
 import time
 import tracemalloc
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import platformdirs
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import BertTokenizerFast, PreTrainedTokenizerFast, PythonBackend
@@ -25,6 +28,7 @@ from cdlm_lab.examples.cached_corpus import (
     FORMAT_VERSION,
     CorpusCounts,
     ParagraphCounts,
+    cache_folder,
     corpus_fingerprint,
     encode_cluster,
     paragraph_fingerprint,
@@ -37,6 +41,7 @@ from cdlm_lab.examples.cached_corpus import (
     tokenizer_fingerprint,
 )
 from cdlm_lab.examples.tokens import encode_pieces
+from cdlm_lab.parameters import ParameterError
 
 
 def a_cluster(name: str, *texts: str) -> Cluster:
@@ -293,6 +298,45 @@ def test_an_error_in_the_source_passes_and_leaves_nothing(kind, tokenizer, tmp_p
         kind.make(broken, tokenizer, cache_dir=tmp_path, fingerprint="fp")
     assert leftovers(tmp_path) == []
     assert len(kind.build(tokenizer, tmp_path)) == kind.rows
+
+
+def test_the_cache_is_in_the_users_folder_or_where_the_environment_says(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("CDLM_LAB_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert cache_folder() == platformdirs.user_cache_path("cdlm_lab")
+    assert cache_folder().is_relative_to(tmp_path)
+    monkeypatch.setenv("CDLM_LAB_CACHE", "~/there")
+    assert cache_folder() == tmp_path / "there"
+    assert cache_folder(tmp_path / "given") == tmp_path / "given"
+    monkeypatch.setenv("CDLM_LAB_CACHE", "s3://bucket")
+    with pytest.raises(ParameterError, match=r"^CDLM_LAB_CACHE is 's3://bucket', an address"):
+        cache_folder()
+
+
+def test_a_cache_that_cannot_be_written_is_one_line(kind, tokenizer, tmp_path):
+    cannot = r": the cache of tokenised corpora cannot be written \(.+\); set CDLM_LAB_CACHE to a folder with"
+    (tmp_path / "file").touch()
+    for cache in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(ParameterError, match=f"^{re.escape(str(cache))}{cannot} free space$"):
+            kind.build(tokenizer, cache)
+
+    def full() -> Iterator[Any]:
+        yield from kind.records
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(
+        ParameterError, match=r"written \(No space left on device\); set CDLM_LAB_CACHE to a "
+    ):
+        kind.make(full, tokenizer, cache_dir=tmp_path, fingerprint="fp")
+    assert leftovers(tmp_path) == ["file"]
+
+
+def test_a_corpus_in_a_cache_that_cannot_be_written_is_read(kind, tokenizer, tmp_path):
+    made = kind.build(tokenizer, tmp_path)
+    (tmp_path / ".fp.lock").unlink(missing_ok=True)
+    (tmp_path / ".fp.lock").mkdir()  # so that it cannot be locked
+    assert kind.build(tokenizer, tmp_path).to_dict() == made.to_dict()
 
 
 def test_a_folder_that_lost_a_file_is_made_again(kind, tokenizer, tmp_path):
