@@ -29,6 +29,14 @@ class Stopped(PlainError, KeyboardInterrupt):
         return [str(self)]
 
 
+def print_any_sign() -> None:
+    """Let a command write a sign that the terminal's encoding does not have as its number, such as `\\u2026`,
+    where Python would end it with a UnicodeEncodeError. Called first by every command."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def interrupts_in_one_line(message: str) -> None:
     """In a notebook, show `message` instead of a traceback when KeyboardInterrupt is raised while code of
     cdlm_lab runs; other interrupts are shown as usual. Outside IPython this does nothing."""

@@ -19,11 +19,14 @@ names are refused and nothing is coerced (an int may stand for a float, a bool f
 
 from __future__ import annotations
 
+import argparse
 import ast
 import contextlib
 import dataclasses
 import difflib
 import os
+import re
+import shlex
 import types
 import typing
 from collections.abc import Collection, Mapping, Sequence
@@ -45,6 +48,13 @@ SHOWN = (
     *("shown_model", "shown_system", "shown_pair", "compare", "explore", "explore_documents"),
 )
 EVALUATED_WITH = ("compare_with",)  # parameters of the evaluation alone, which other values repeat
+# Notebook parameters that name a file, a folder or a model, and those that name several things.
+PATHS = {"run_folder", "trained", "corpus", "test_corpus", "model", "encoder", "encoders", "small_encoder"}
+PATHS |= {"sentence_encoder", "word_vectors", "mspp", "predicted_topics", "matching_run", "sentences_run"}
+PATHS |= {"longformer", "local_cdlm", "rand_cdlm", "prefix_cdlm", "cdlm", "compare_with", "results", "readme"}
+PATHS |= {"own_documents", "own_text", "own_claim", "first_document", "second_document", "texts"}
+LISTS = {"systems", "variants", "sweep", "dev_topics", "test_topics", "compare_with", "explore"}
+LISTS |= {"explore_documents", "leave_out", "choose", "compare"}
 RUN_FILE = "run.json"  # file in the folder of a run that records its name, parameters and sessions
 # Parameter -> the word that it accepts in place of a number.
 WORDS = {"attention_dropout": "checkpoint"}
@@ -68,12 +78,61 @@ def settings(kind: type[Kind]) -> type[Kind]:
     @wraps(init)
     def one_line(self: Any, **values: Any) -> None:
         try:
-            init(self, **values)
+            init(self, **{name: as_one_text(name, value) for name, value in values.items()})
         except ValidationError as error:
             raise _parameter_error(error, checked) from None
 
     checked.__init__ = one_line  # type: ignore[method-assign]
     return checked
+
+
+def as_one_text(name: str, value: Any) -> Any:
+    """The value of a parameter as it is kept and compared: a list of names as one text (see `names_in`), a
+    path as `local_path` gives it; others as they are. Raises ParameterError as these two do."""
+    if name in LISTS and _is_list_of_names(value):
+        value = shlex.join(map(str, value))
+    if name in LISTS and isinstance(value, str):
+        names = names_in(value, name)
+        return shlex.join(local_path(one, name) for one in names) if name in PATHS else value
+    return local_path(value, name) if name in PATHS and isinstance(value, str) else value
+
+
+def names_in(text: str, parameter: str = "the list") -> list[str]:
+    """The names in a text, separated by spaces; names with spaces are in quotes, as in a shell. Raises
+    ParameterError if a quotation mark is not closed."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        remedy = f'write a list, such as ["one name", "another"], or {shlex.join(text.split())}'
+        raise ParameterError(f"{parameter} is {text!r}; a quotation mark is not closed: {remedy}") from None
+
+
+def local_path(text: str, parameter: str = "path") -> str:
+    """A path, or the name of a model, with `~` and variables of the environment (`$SCRATCH`) replaced.
+    Raises ParameterError for an address (`s3://bucket`), an unknown user and a variable that is not set."""
+    what = f"{parameter} is {text!r}"
+    if re.match(r"[A-Za-z][\w+.-]*://", text):
+        remedy = "copy or mount it, and give its path here; a model of the hub goes by its name alone"
+        raise ParameterError(f"{what}, an address; only files and folders of this machine are read: {remedy}")
+    path = os.path.expanduser(text)
+    if path.startswith("~"):
+        raise ParameterError(f"{what}; there is no such user: write the folder out, or ./~ for the sign")
+    path = path if os.path.exists(path) else os.path.expandvars(path)
+    if not os.path.exists(path) and (unset := re.search(r"\$(\w+|\{\w+\})", path)):
+        raise ParameterError(f"{what}; {unset[0]} is not set in the environment: write the path out")
+    return path
+
+
+def path_argument(text: str) -> Path:
+    """The type of a path for `argparse`: see `local_path`."""
+    try:
+        return Path(local_path(text))
+    except ParameterError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _is_list_of_names(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(type(one) in (str, int) for one in value)
 
 
 def read_settings(namespace: Mapping[str, Any], kind: type[Kind], *also: str) -> Kind:
@@ -118,8 +177,8 @@ def check_types(instance: object) -> None:
 def check_like(name: str, value: object, default: object) -> None:
     """Raise ParameterError unless a value fits the type of a parameter's default. The default None accepts
     anything, "auto" also a number, a float also an int, and a tuple a list; a parameter in `WORDS` also
-    accepts its word."""
-    if name in WORDS and value == WORDS[name]:
+    accepts its word, one in `LISTS` a list."""
+    if (name in WORDS and value == WORDS[name]) or (name in LISTS and _is_list_of_names(value)):
         return
     if default is None or (default == "auto" and isinstance(value, int | float)):
         return

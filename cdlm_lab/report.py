@@ -43,6 +43,7 @@ from cdlm_lab.parameters import (
     SHOWN,
     ParameterError,
     check_types,
+    local_path,
     with_those_of_before,
 )
 from cdlm_lab.progress import is_first, usable_cores
@@ -379,7 +380,7 @@ def open_run(
     Raises RunError if the folder holds other files, a run with another name or other parameters, or a run
     that a live process has locked, or if the disk is full.
     """
-    path, values = Path(folder), plain(parameters, "parameters")
+    path, values = Path(local_path(os.fspath(folder), "run_folder")), plain(parameters, "parameters")
     if not is_first():
         return Run(folder=path, name=name, parameters=values, resumed=False, writer=False)
     refuse_foreign(path)

@@ -1,20 +1,27 @@
 """What a notebook shows of an error whose line says all."""
 
+import os
+import re
+import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
+import cdlm_lab
 from cdlm_lab.data.files import DataError
 from cdlm_lab.errors import PlainError, Stopped, interrupts_in_one_line, loading_line
 from cdlm_lab.models.checkpoint import CheckpointError as ModelError
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import tracked
-from cdlm_lab.report import RunError
+from cdlm_lab.report import RunError, open_run
+from cdlm_lab.scores import Score
 from cdlm_lab.training.checkpoints import CheckpointError
 
+FOLDER = Path(cdlm_lab.__file__).parent
 ERRORS = [
     DataError("a.txt", "no words", "write some"),
     *(sort("what; what to do") for sort in (ModelError, ParameterError, RunError, CheckpointError, Stopped)),
@@ -82,3 +89,48 @@ def test_another_error_keeps_its_traceback(shell: InteractiveShell, capsys: pyte
     # `except Exception` does not catch it
     assert issubclass(Stopped, KeyboardInterrupt)
     assert not issubclass(Stopped, Exception)
+
+
+# ---- commands on a terminal of any encoding ----
+
+COMMANDS = [
+    path
+    for path in sorted(FOLDER.rglob("*.py"))
+    if re.search(
+        r"^def (main|arguments)\(|^    parser", text := path.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    and '__name__ == "__main__"' in text
+]
+
+
+def test_every_command_is_found():
+    names = {path.stem for path in COMMANDS}
+    assert {"command", "page", "readme", "learning", "to_safetensors", "training", "engine"} <= names
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.relative_to(FOLDER).as_posix())
+def test_every_command_prints_any_sign(path: Path):
+    """Itself, or by the parser that all benchmarks share; a process of a training prints into a pipe."""
+    if path.parent.name != "training":
+        assert re.search(r"\bprint_any_sign\(\)|\btiming\.arguments\(", path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [("show {}", 0), ("show {} --html {}/page.html", 0), ("show {}-none", 2), ("run {}/grid.yaml", 2)],
+)
+def test_what_a_terminal_cannot_show_is_written_as_its_number(arguments: str, code: int, tmp_path: Path):
+    folder = tmp_path / "лес"
+    score = Score(metric="f1", value=0.5, system="Ω")
+    open_run(folder, name="tiny", parameters={"corpus": "Zażółć"}).write_report(scores=[score])
+    command = [sys.executable, "-m", "cdlm_lab.batch.command", *arguments.format(folder, folder).split()]
+    environ = os.environ | {
+        "PYTHONIOENCODING": "latin-1",
+        "PYTHONPATH": str(FOLDER.parent),
+        "PYTHONUTF8": "0",
+    }
+    ended = subprocess.run(command, env=environ, capture_output=True)
+    said = (ended.stdout + ended.stderr).decode("latin-1")
+    assert ended.returncode == code, said
+    assert "\\u043b\\u0435\\u0441" in said
+    assert "Traceback" not in said

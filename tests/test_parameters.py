@@ -233,9 +233,7 @@ def test_what_counts_as_a_literal_cell(value: str):
         refuse_unknown({"In": [f"rate = 1\nrat = {value}"], "rat": 1}, ["rate"])
 
 
-@pytest.mark.parametrize(
-    "cell", ["rat = f()", "rat = other", "rat += 1", "a.rat = 1", "rat, b = 1, 2"]
-)
+@pytest.mark.parametrize("cell", ["rat = f()", "rat = other", "rat += 1", "a.rat = 1", "rat, b = 1, 2"])
 def test_what_does_not(cell: str):
     refuse_unknown({"In": [f"rate = 1\n{cell}"], "rat": 1}, ["rate"])
 

@@ -37,6 +37,7 @@ from cdlm_lab.data.files import (
     sha256_of_file,
 )
 from cdlm_lab.errors import Stopped
+from cdlm_lab.parameters import local_path
 from cdlm_lab.progress import Progress, bars_after
 from cdlm_lab.report import Report, RunError, open_run, write_json
 from cdlm_lab.scores import Score
@@ -130,7 +131,8 @@ def apply_lines(
     Raises DataError if a line is malformed. Raises RunError if existing answers are of another file or model,
     or another process is writing them. Raises Stopped after an interrupt.
     """
-    source, target = Path(source), Path(target)
+    name = local_path(name, "the model")
+    source, target = (Path(local_path(os.fspath(file), "the file")) for file in (source, target))
     if not source.exists():
         raise RunError(f"{source}: there is no such file; check the spelling of the path")
     if source.resolve() == target.resolve():
@@ -160,6 +162,7 @@ def apply_lines(
 def apply_in_run(run_folder: str, *, model: str, texts: str, system: str = "") -> Report:
     """Apply a model as a run: answers go to `answers.jsonl` in its folder, and the counts of lines and
     refused lines into its report."""
+    model, texts = local_path(model, "model"), local_path(texts, "texts")
     run = open_run(run_folder, name="apply", parameters={"model": model, "texts": texts, "system": system})
     if run.finished:
         return run.finished

@@ -40,7 +40,14 @@ from cdlm_lab.models import checkpoint
 from cdlm_lab.models.checkpoint import PREFIX, CheckpointError, default_device, read_config, shipped_names
 from cdlm_lab.models.encoder import load_encoder, load_language_model
 from cdlm_lab.models.model_folder import CONFIG_FILE
-from cdlm_lab.parameters import RUN_FILE, ParameterError, parameter_names, settings_of, with_those_of_before
+from cdlm_lab.parameters import (
+    RUN_FILE,
+    ParameterError,
+    local_path,
+    parameter_names,
+    settings_of,
+    with_those_of_before,
+)
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
 from cdlm_lab.training.history import HISTORY_FILE, read_history
 from cdlm_lab.training.trained import (
@@ -77,7 +84,7 @@ def load(
 
     Raises ParameterError or CheckpointError, with a one-line message, if there is no usable model.
     """
-    given = os.fspath(name)
+    given = local_path(os.fspath(name), "the model")
     if (run := _run_of(given)) is not None:
         kind = run_name(run)
         if kind in LANGUAGE_RUNS:

@@ -26,7 +26,8 @@ from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.plan import Choice, changes, read_stamp
 from cdlm_lab.batch.session import WRONG, Session, shown_time
 from cdlm_lab.data.files import DataError, replaced_file
-from cdlm_lab.parameters import ParameterError
+from cdlm_lab.errors import print_any_sign
+from cdlm_lab.parameters import ParameterError, local_path
 from cdlm_lab.scores import Score, json_of, plain_name
 
 _GB = 10**9
@@ -42,6 +43,7 @@ _FORMS = """each line holds, by the sort of model (and an "id", which comes back
 
 The same command goes on where it was stopped. A line that the model cannot read has an "error"; the exit
 code is 1 then. A line that is malformed stops the command before it begins."""
+_OF_MODELS = ("model", "input", "output", "pile", "clusters", "apart")  # arguments of `apply` and `mine`
 _NAMES = ("system", "split", "group", "metric", "value", "low", "high")  # shown before the other fields
 
 
@@ -134,10 +136,12 @@ def _number(value: Any) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command of `cdlm-lab` and return its exit code."""
+    print_any_sign()
     given = list(sys.argv[1:] if arguments is None else arguments)
     own, more = (given[: given.index("--")], given[given.index("--") + 1 :]) if "--" in given else (given, [])
     chosen = _parser().parse_args(own)
     try:
+        _expand_paths(chosen)
         if chosen.command == "show" and (chosen.html or chosen.export or chosen.tensorboard):
             return _as_files(chosen)
         if chosen.command == "show":
@@ -148,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.command == "mine":
             return _mine(chosen, more)
         return _run(chosen, tuple(more), shlex.join(["cdlm-lab", *given]))
-    except (GridError, report.RunError, DataError) as error:
+    except (GridError, report.RunError, DataError, ParameterError) as error:
         print(error, file=sys.stderr)
     except KeyboardInterrupt as stopped:  # but while runs are made, `session` handles it
         print(str(stopped) or "stopped", file=sys.stderr)
@@ -156,6 +160,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"{error.filename or 'cdlm-lab'}: {error.strerror or error}", file=sys.stderr)
     return WRONG
+
+
+def _expand_paths(chosen: argparse.Namespace) -> None:
+    """Replace `~` and variables in all paths that were given. Raises ParameterError for an address."""
+    for name in ("grid", "profile", "folders", "folder", "html", "export", "tensorboard", *_OF_MODELS):
+        given = getattr(chosen, name, None)
+        if isinstance(given, list):
+            setattr(chosen, name, [local_path(one, name) for one in given])
+        elif given:
+            setattr(chosen, name, local_path(given, name))
 
 
 def _as_files(chosen: argparse.Namespace) -> int:

@@ -50,6 +50,7 @@ from cdlm_lab.batch.grid import RUN_FOLDER, Grid
 from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.plan import AGAIN, Step, checksums_of, finished_at, read_stamp, write_stamp
 from cdlm_lab.data.files import replaced_file
+from cdlm_lab.errors import print_any_sign
 from cdlm_lab.progress import usable_cores
 from cdlm_lab.report import ASIDE, REPORT_FILE, write_json
 
@@ -75,6 +76,7 @@ _CLUSTER_JOBS, _CLUSTER_LATENCY = 100, 60  # most runs submitted at once; second
 
 def main(arguments: list[str] | None = None) -> int:
     """Execute `python -m cdlm_lab.batch.engine JOBS_FILE NAME` and return its exit code."""
+    print_any_sign()
     jobs_file, name = sys.argv[1:] if arguments is None else arguments
     plan = json.loads(Path(jobs_file).read_text(encoding="utf-8"))
     os.chdir(plan["folder"])
@@ -136,7 +138,8 @@ class OneRun:
         command += ["-f", self._job["parameters"], "--kernel", "python3", "--log-output", "--no-progress-bar"]
         command += ["--autosave-cell-every", "30"]
         environment = {f"{name}_NUM_THREADS": str(self._job["cores"]) for name in _THREADS}
-        environment |= {"PYTHONUNBUFFERED": "1", "JUPYTER_PATH": str(self._grid.resolve() / "jupyter")}
+        environment |= {"PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}
+        environment |= {"JUPYTER_PATH": str(self._grid.resolve() / "jupyter")}
         locks = self._take_devices(watch)
         if self._plan["gpus"] is not None:
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(locks)

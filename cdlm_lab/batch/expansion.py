@@ -4,7 +4,7 @@ In any text of a task's parameters and needs:
 
 - `{pretrain}` is the run folder of another task's run: of the one with the same values as this run on all
   axes that both have, including the seed. `{pretrain:variant=cdlm}` selects one if there are several,
-  `{pretrain:variant=*}` stands for all, their folders separated by spaces. This run then waits for them.
+  `{pretrain:variant=*}` stands for all, as a list. This run then waits for them.
 - `{data}` is a variable of the grid, `{runs}` its folder of runs, `{variant}` the value of this run's axis.
 - `{{name}}` is the text `{name}`; anything else in braces (JSON) is kept unchanged.
 """
@@ -14,15 +14,16 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from cdlm_lab.batch.grid import Grid, Resources, Task
-from cdlm_lab.batch.marked_yaml import GridError
-from cdlm_lab.parameters import EVALUATED_WITH, closest_name
+from cdlm_lab.batch.marked_yaml import Given, GridError
+from cdlm_lab.parameters import EVALUATED_WITH, LISTS, ParameterError, as_one_text, closest_name
 
 _BRACES = re.compile(r"\{(\{[A-Za-z]\w*(?::[^{}]*)?\})\}|\{([A-Za-z]\w*)(?::([^{}]*))?\}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
@@ -94,14 +95,16 @@ def _name(task: Task, labels: Mapping[str, str]) -> str:
 def _resolved(grid: Grid, name: str, task: Task, labels: Mapping[str, str]) -> Job:
     after: list[str] = []
 
-    def resolve(value: Any, where: str) -> Any:
+    def resolve(value: Any, where: str, *, listed: bool) -> Any:
         if isinstance(value, list):
-            return [resolve(item, where) for item in value]
+            return [resolve(item, where, listed=False) for item in value]
         if isinstance(value, dict):
-            return {key: resolve(item, where) for key, item in value.items()}
-        return _BRACES.sub(lambda match: put(match, where), value) if isinstance(value, str) else value
+            return {key: resolve(item, where, listed=False) for key, item in value.items()}
+        if isinstance(value, str):
+            return _BRACES.sub(lambda match: put(match, where, listed=listed), value)
+        return value
 
-    def put(match: re.Match[str], where: str) -> str:
+    def put(match: re.Match[str], where: str, *, listed: bool) -> str:
         escaped, called, choices = match.groups()
         if escaped:
             return escaped
@@ -111,21 +114,22 @@ def _resolved(grid: Grid, name: str, task: Task, labels: Mapping[str, str]) -> J
             return str(grid.variables[called])
         names = _referred(grid, labels, match, f"{where}: task {task.name}: {match[0]}")
         after.extend(names)
-        return " ".join(str(grid.runs / name) for name in names)
+        folders = [str(grid.runs / name) for name in names]
+        return shlex.join(folders) if listed or len(folders) > 1 else folders[0]
 
     given = dict(task.parameters)
     for axis, label in labels.items():
         given |= task.axes[axis][label]
     compared = {name: given.pop(name) for name in EVALUATED_WITH if name in given}
-    parameters = {name: resolve(item.value, item.where) for name, item in given.items()}
-    needs = {name: resolve(item.value, item.where) for name, item in task.needs.items()}
+    parameters = _plain(task, given, resolve)
+    needs = _plain(task, task.needs, resolve, kind="corpus")
     for item in task.after:
         if item.value not in grid.tasks:
             hint = closest_name(item.value, list(grid.tasks))
             raise GridError(f"{item.where}: task {task.name}: no task is called {item.value!r}: {hint}")
         after.extend(_names(grid.tasks[item.value], {}))
     read = set(after)
-    parameters |= {name: resolve(item.value, item.where) for name, item in compared.items()}
+    parameters |= _plain(task, compared, resolve)
     return Job(
         name=name,
         task=task,
@@ -136,6 +140,22 @@ def _resolved(grid: Grid, name: str, task: Task, labels: Mapping[str, str]) -> J
         after=tuple(dict.fromkeys(after)),
         beside=frozenset(after) - read,
     )
+
+
+def _plain(
+    task: Task, given: Mapping[str, Given], resolve: Callable[..., Any], *, kind: str = ""
+) -> dict[str, Any]:
+    """The values with references resolved, lists as one text, and paths of this machine; `kind`: the
+    parameter whose rules hold, "" = that of the same name. Raises GridError as these do."""
+    values = {}
+    for name, item in given.items():
+        value, rules = resolve(item.value, item.where, listed=name in LISTS), kind or name
+        try:
+            values[name] = as_one_text(rules, value)
+        except ParameterError as error:
+            what = str(error).replace(f"{rules} is", f"{name} is", 1)
+            raise GridError(f"{item.where}: task {task.name}: {what}") from None
+    return values
 
 
 def _names(task: Task, wanted: Mapping[str, str]) -> list[str]:

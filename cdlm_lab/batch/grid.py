@@ -45,7 +45,7 @@ from typing import Any
 from pydantic import Field
 
 from cdlm_lab.batch.marked_yaml import Given, GridError, Section, read_section, read_yaml
-from cdlm_lab.parameters import ParameterError, check_like, closest_name, settings
+from cdlm_lab.parameters import ParameterError, check_like, closest_name, local_path, settings
 
 RUN_FOLDER = "run_folder"  # the parameter of every notebook that names the folder of the results
 
@@ -181,6 +181,7 @@ def read_grid(path: str | os.PathLike[str], *, variables: Mapping[str, str] | No
     if not runs.isprintable() or set(runs) & set("{}"):
         what = "it is taken as it stands, so no braces and no line breaks: write the folder out"
         raise top.fault("runs", f"runs is {runs!r}; {what}")
+    runs = _path_of(runs, "runs", top.where("runs"))
     values, read = _variables(top, variables or {}, runs), {}
     for name in tasks:
         if not _NAME.fullmatch(name):
@@ -189,6 +190,13 @@ def read_grid(path: str | os.PathLike[str], *, variables: Mapping[str, str] | No
     if clash := sorted(set(values) & set(read)):
         raise tasks.fault(clash[0], f"{clash[0]!r} is the name of a variable too: rename one of them")
     return Grid(path=Path(path), runs=Path(runs), variables=values, tasks=read)
+
+
+def _path_of(text: str, name: str, where: str) -> str:
+    try:
+        return local_path(text, name)
+    except ParameterError as error:
+        raise GridError(f"{where}: {error}") from None
 
 
 def _variables(top: Section, given: Mapping[str, str], runs: str) -> dict[str, Any]:
@@ -216,9 +224,10 @@ def _task(section: Section, name: str, top: Section, variables: Mapping[str, Any
     notebook, applied = _notebook(section, name), section.mapping("apply")
     parameters = _checked(notebook, applied, variables)
     for file in _texts(section, "files"):  # later files override earlier ones
-        if not Path(file.value).is_file():
-            raise GridError(f"{file.where}: {section.name}: there is no file {file.value}")
-        given = read_section(file.value, name="parameters").all()
+        path = _path_of(file.value, "files", file.where)
+        if not Path(path).is_file():
+            raise GridError(f"{file.where}: {section.name}: there is no file {path}")
+        given = read_section(path, name="parameters").all()
         parameters |= _checked(notebook, given, variables)
     parameters |= _checked(notebook, section.mapping("parameters"), variables)
     axes = {

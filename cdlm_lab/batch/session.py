@@ -148,8 +148,8 @@ class _Errors:
         for block in self._BLOCK.finditer(self._text):
             read_to = block.end()
             if run := self._RUN.search(block[0]):
-                said, log = self._MESSAGE.search(block[0]), self._LOG.search(block[0])
-                parts = [said and " ".join(said[1].split()).rstrip("."), log and f"see {log[1]}"]
+                message, log = self._MESSAGE.search(block[0]), self._LOG.search(block[0])
+                parts = [message and " ".join(message[1].split()).rstrip("."), log and f"see {log[1]}"]
                 yield run[1], "; ".join(filter(None, parts))
         begun = self._text.rfind("Error in rule", read_to)  # a block whose end is still to come
         self._text = self._text[begun:] if begun >= 0 else ""

@@ -15,7 +15,9 @@ from typing import Any, TypeVar
 import torch
 import transformers
 
+from cdlm_lab.errors import print_any_sign
 from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.parameters import path_argument
 from cdlm_lab.progress import Progress, end_with_parent
 
 Work = Callable[[], object]
@@ -117,12 +119,13 @@ def command_line(doc: str | None, *, repeats: int) -> argparse.ArgumentParser:
     parser.add_argument("--device", type=torch.device, default=default_device())
     parser.add_argument("--repeats", type=int, default=repeats, help="runs of each way")
     parser.add_argument("--threads", type=int, default=0, help="of the CPU; 0 = as PyTorch chooses")
-    parser.add_argument("--json", type=Path, help="also write the rows here")
+    parser.add_argument("--json", type=path_argument, help="also write the rows here")
     return parser
 
 
 def arguments(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """Parse the command line, and set the number of threads."""
+    print_any_sign()
     given = parser.parse_args()
     torch.set_num_threads(given.threads or torch.get_num_threads())
     return given

@@ -55,7 +55,7 @@ from cdlm_lab.metrics.ranking import mean_average_precision, values_per_group
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.joint import JointHead, load_joint_model, paragraph_head
 from cdlm_lab.models.precision import precision_in_words
-from cdlm_lab.parameters import ParameterError, settings
+from cdlm_lab.parameters import ParameterError, local_path, names_in, settings
 from cdlm_lab.report import Report, write_json
 from cdlm_lab.scores import Score
 from cdlm_lab.training.config import TrainingConfig
@@ -104,7 +104,7 @@ class Settings(JointSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if PAIRWISE not in self.systems.split() or len(self.chosen) < 2:
+        if PAIRWISE not in names_in(self.systems) or len(self.chosen) < 2:
             joint = ", ".join(name for name in ANSWER_SYSTEMS if name != PAIRWISE)
             raise ParameterError(
                 f"systems is {self.systems!r}; name pairwise, whose best candidates are ranked anew, and at "
@@ -574,6 +574,7 @@ def own_texts(file: str) -> tuple[str, str]:
     """The question and the candidates, one a line, from a text file; "" gives the built-in example."""
     if not file:
         return EXAMPLE_QUESTION, EXAMPLE_CANDIDATES
+    file = local_path(file, "own_question")  # in other notebooks this parameter is a question
     return first_and_others(read_text(file), source=file, first="a question", other="candidate")
 
 

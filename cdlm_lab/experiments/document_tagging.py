@@ -50,7 +50,7 @@ from cdlm_lab.metrics.significance import compare_counts
 from cdlm_lab.models.frozen import ENDS
 from cdlm_lab.models.model_folder import is_model
 from cdlm_lab.models.precision import precision_in_words
-from cdlm_lab.parameters import ParameterError, settings
+from cdlm_lab.parameters import ParameterError, names_in, settings
 from cdlm_lab.progress import Progress, tracked
 from cdlm_lab.report import Report
 from cdlm_lab.training.config import TrainingConfig
@@ -94,7 +94,7 @@ class Settings(TaggerSettings):
 
     def __post_init__(self) -> None:
         _ = self.chosen
-        if any(not (one.isdigit() and int(one)) for one in self.sweep.split()):
+        if any(not (one.isdigit() and int(one)) for one in names_in(self.sweep)):
             raise ParameterError(f'sweep is {self.sweep!r}; write whole numbers above 0, such as "2 5 25"')
 
     def config(self, system: TagSystem, *, seed: int, items: int) -> TrainingConfig:
@@ -261,7 +261,7 @@ class TaggingRun(runs.SystemRun):
         """Every system with every seed, then those of the sweep over K."""
         given = self.settings
         listed = [(system, given.occurrences if system.context else 0, False) for system in self.systems]
-        further = sorted({int(one) for one in given.sweep.split()} - {given.occurrences})
+        further = sorted({int(one) for one in names_in(given.sweep)} - {given.occurrences})
         swept = [system for system in self.systems if system.name == "doc-arc"]
         listed += [(system, most, True) for system in swept for most in further]
         seeds = range(given.seeds)

@@ -39,7 +39,7 @@ from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.model_folder import is_model
 from cdlm_lab.models.precision import Precision, computing_in, precision_in_words
-from cdlm_lab.parameters import ParameterError, parameters_of, settings
+from cdlm_lab.parameters import ParameterError, names_in, parameters_of, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
@@ -340,7 +340,7 @@ class SystemRun(ExperimentRun):
 
 def chosen_systems(names: str, known: Mapping[str, Any], *, parameter: str = "systems") -> tuple[Any, ...]:
     """The named systems, in the order of `known`. Raises ParameterError: unknown name, or none."""
-    given = names.split()
+    given = names_in(names, parameter)
     if not given or (unknown := [name for name in given if name not in known]):
         what = repr(unknown[0]) if given else "nothing"
         raise ParameterError(f"{parameter} names {what}; choose among {', '.join(known)}")

@@ -22,9 +22,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from cdlm_lab.data.files import replaced_folder
+from cdlm_lab.errors import print_any_sign
 from cdlm_lab.models.checkpoint import CheckpointError, named_faults, read_config, refuse_not_finite
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.model_folder import CONFIG_FILE, CONVERT, PICKLES, fault_of_folder
+from cdlm_lab.parameters import path_argument
 
 WEIGHTS = "model.safetensors"
 SHORT = 64  # `max_length` in tokens for the trial loading of a model
@@ -88,11 +90,14 @@ def _check(folder: Path, weights: dict[str, Tensor], source: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the conversion; returns 0 if the new folder was written, else 2."""
+    print_any_sign()
     parser = argparse.ArgumentParser(
         prog=CONVERT, description="A model folder with pytorch_model.bin as one with model.safetensors."
     )
-    parser.add_argument("folder", type=Path, help="with config.json, pytorch_model.bin and the tokenizer")
-    parser.add_argument("new_folder", type=Path, help="to make")
+    parser.add_argument(
+        "folder", type=path_argument, help="with config.json, pytorch_model.bin and the tokenizer"
+    )
+    parser.add_argument("new_folder", type=path_argument, help="to make")
     chosen = parser.parse_args(arguments)
     try:
         count = convert(chosen.folder, chosen.new_folder)

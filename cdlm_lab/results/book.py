@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cdlm_lab.data.files import replaced_file
+from cdlm_lab.parameters import settings
 from cdlm_lab.report import Report, Run, kept, plain
 from cdlm_lab.results import tables
 from cdlm_lab.results.readme import write_readme
@@ -18,9 +19,20 @@ from cdlm_lab.scores import Score, json_of
 from cdlm_lab.widgets.html import escaped
 from cdlm_lab.widgets.tables import ScoreTable, Shown, html_table, markdown_text
 
-PARAMETERS = ("run_folder", "results", "leave_out", "choose", "compare", "readme")
 PAPERS = ("cdlm", "cda", "doc-arc", "mspp")  # prefixes of table names
 TABLES_FILE = "tables.md"
+
+
+@settings
+class Settings:
+    """The parameters of notebook 12, whose comments say what they mean."""
+
+    run_folder: str = "runs/results"
+    results: str = "runs"
+    leave_out: str = ""
+    choose: str = ""
+    compare: str = ""
+    readme: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

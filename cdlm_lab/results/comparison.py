@@ -17,7 +17,7 @@ import traitlets
 from ipywidgets import HTML, Layout, Output, SelectMultiple, VBox, Widget
 from plotly.subplots import make_subplots
 
-from cdlm_lab.parameters import ParameterError
+from cdlm_lab.parameters import ParameterError, names_in
 from cdlm_lab.report import REPORT_FILE, Report, RunError, read_run_file
 from cdlm_lab.results.examples import examples_of, has_examples
 from cdlm_lab.results.reports import (
@@ -89,11 +89,11 @@ def runs_in(reports: ReportFolder) -> list[ComparedRun]:
 def chosen_runs(runs: Sequence[ComparedRun], names: str) -> list[ComparedRun]:
     """The runs that match a list of names, with `*` as a wildcard; "" = the newest runs with trainings, of
     one experiment. Raises ParameterError if a name matches none."""
-    if not names.split():
+    if not names.strip():
         trained = [run for run in runs if run.report and run.curves] or [run for run in runs if run.report]
         return [run for run in trained if run.experiment == trained[0].experiment][:AT_FIRST]
     chosen: dict[str, ComparedRun] = {}
-    for pattern in names.split():
+    for pattern in names_in(names, "compare"):
         fitting = {run.name: run for run in runs if fnmatchcase(run.name, pattern)}
         if not fitting:
             known = ", ".join(run.name for run in runs[:8]) or "none"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 import plotly.graph_objects as go
 
-from cdlm_lab.parameters import ParameterError
+from cdlm_lab.errors import print_any_sign
+from cdlm_lab.parameters import ParameterError, path_argument
 from cdlm_lab.results.reports import ReportFolder, find_reports
 from cdlm_lab.results.series import corpus_name
 from cdlm_lab.widgets.charts import LearningCurve, learning_figure
@@ -47,9 +47,12 @@ def learning_figures(reports: ReportFolder) -> list[go.Figure]:
 
 def main(arguments: Sequence[str] | None = None) -> str:
     """Write the figures from a folder of reports into another folder; returns a line on what was written."""
+    print_any_sign()
     parser = argparse.ArgumentParser(description="How language models learned, as HTML, SVG and PNG.")
-    parser.add_argument("reports", type=Path, help="a folder with runs of notebook 01, or with their reports")
-    parser.add_argument("folder", type=Path, help="where the figures go")
+    parser.add_argument(
+        "reports", type=path_argument, help="a folder with runs of notebook 01, or with their reports"
+    )
+    parser.add_argument("folder", type=path_argument, help="where the figures go")
     given = parser.parse_args(arguments)
     try:
         figures = learning_figures(find_reports(given.reports))

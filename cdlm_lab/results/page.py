@@ -20,6 +20,8 @@ from typing import Any
 
 from cdlm_lab.batch.command import run_card
 from cdlm_lab.data.files import is_hidden, replaced_file
+from cdlm_lab.errors import print_any_sign
+from cdlm_lab.parameters import path_argument
 from cdlm_lab.report import REPORT_FILE, Report, RunError, kept, read_report
 from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PERPLEXITY, training_name, trainings_in
 from cdlm_lab.training.history import HISTORY_FILE, read_history
@@ -189,11 +191,12 @@ def _read(folder: Path) -> Report:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the outputs that are asked for; returns 0, or 2 after printing what is wrong."""
+    print_any_sign()
     parser = argparse.ArgumentParser(prog="python -m cdlm_lab.results.page", description=__doc__)
-    parser.add_argument("folders", type=Path, nargs="+")
-    parser.add_argument("--html", type=Path, metavar="FILE")
-    parser.add_argument("--export", type=Path, metavar="FOLDER")
-    parser.add_argument("--tensorboard", type=Path, metavar="FOLDER")
+    parser.add_argument("folders", type=path_argument, nargs="+")
+    parser.add_argument("--html", type=path_argument, metavar="FILE")
+    parser.add_argument("--export", type=path_argument, metavar="FOLDER")
+    parser.add_argument("--tensorboard", type=path_argument, metavar="FOLDER")
     chosen = parser.parse_args(arguments)
     try:
         if (chosen.html or chosen.export) and len(chosen.folders) > 1:

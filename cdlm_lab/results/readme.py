@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cdlm_lab.data.files import replaced_file
+from cdlm_lab.errors import print_any_sign
+from cdlm_lab.parameters import path_argument
 from cdlm_lab.report import RunError
 from cdlm_lab.results.readme_tables import TABLES
 
@@ -139,10 +141,13 @@ def _texts(readme: Path) -> dict[str, str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns 0 if all is well, 1 if tables are stale, 2 after an error."""
+    print_any_sign()
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("readmes", type=Path, nargs="+", metavar="README", help="a file with markers")
+    parser.add_argument(
+        "readmes", type=path_argument, nargs="+", metavar="README", help="a file with markers"
+    )
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a table is stale")
     given = parser.parse_args(arguments)
     try:

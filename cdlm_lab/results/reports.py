@@ -19,7 +19,7 @@ from cdlm_lab.experiments.coreference import SYSTEM
 from cdlm_lab.experiments.fact_verification import CLAIM_SYSTEMS, MAJORITY, SHOWN_ORDER
 from cdlm_lab.experiments.systems.matching import SYSTEMS
 from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS
-from cdlm_lab.parameters import ParameterError
+from cdlm_lab.parameters import ParameterError, names_in
 from cdlm_lab.report import ASIDE, REPORT_FILE, RUN_FILE, Report, RunError, read_report
 from cdlm_lab.training.history import HISTORY_FILE
 from cdlm_lab.widgets.html import VARIANTS, variant_name
@@ -265,7 +265,7 @@ def find_reports(
         raise ParameterError(
             f"results is {os.fspath(folder)!r}, which is no folder; give one with runs in it, or data/results"
         )
-    unused = dict.fromkeys(leave_out.split())
+    unused = dict.fromkeys(names_in(leave_out, "leave_out"))
     patterns = list(unused)
     result = ReportFolder(folder=top, reports=[], others=[], aside=[])
     no_reports = 0

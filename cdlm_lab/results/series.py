@@ -17,7 +17,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from cdlm_lab.experiments.coreference import SYSTEM
-from cdlm_lab.parameters import BEFORE, BY_HOW_MANY, SHOWN, ParameterError, with_those_of_before
+from cdlm_lab.parameters import BEFORE, BY_HOW_MANY, SHOWN, ParameterError, names_in, with_those_of_before
 from cdlm_lab.results.reports import (
     ALIGNMENT,
     ANSWERS,
@@ -285,10 +285,10 @@ def series_of(runs: KnownRuns, *, experiment: str, group: str, choose: str = "")
                     candidates.setdefault(named.system, []).append((one, named))
                     encoder = runs.encoder_of(named.checkpoint)
                     by_encoder.setdefault((named.system, encoder), []).append((one, named))
-        taken = {system: _take(rows, runs, choose.split()) for system, rows in candidates.items()}
+        taken = {system: _take(rows, runs, names_in(choose, "choose")) for system, rows in candidates.items()}
         rows = {system: _with_sound_tests(one, taken) for system, one in taken.items()}
         others = [
-            _with_sound_tests(_take(same, runs, choose.split()), taken)
+            _with_sound_tests(_take(same, runs, names_in(choose, "choose")), taken)
             for (system, encoder), same in by_encoder.items()
             if encoder not in ("", taken[system].encoder)
         ]
@@ -303,7 +303,7 @@ def age(one: NamedReport) -> tuple[str, str]:
 
 def check_chosen(reports: ReportFolder, choose: str) -> None:
     """Raise ParameterError if a name in `choose` matches no report."""
-    for pattern in choose.split():
+    for pattern in names_in(choose, "choose"):
         if not any(fnmatchcase(one.name, pattern) for one in reports.reports):
             raise ParameterError(f"choose names {pattern!r}, which no report in {reports.folder} is called")
 

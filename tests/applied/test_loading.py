@@ -78,6 +78,15 @@ def test_a_name_that_is_nothing_gives_what_there_is(name: str, message: str, tmp
     assert "\n" not in str(raised.value)
 
 
+def test_a_model_may_be_in_the_home_folder_and_is_no_address(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "model").symlink_to(FOLDER / "longformer")
+    assert cdlm_lab.load("~/model").encode("Telk")[0].tokens
+    for address in ("s3://bucket/model", "hf://allenai/longformer-base-4096"):
+        with pytest.raises(ValueError, match=rf"^the model is '{address}', an address; .*$"):
+            cdlm_lab.load(address)
+
+
 def test_runs_without_models_and_models_without_runs_are_refused(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()

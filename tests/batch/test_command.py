@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 import tiny_grid
 import yaml
-from tiny_grid import plan_of, pretend, report, run_grid, write_grid, write_notebook
+from tiny_grid import PARAMETERS, plan_of, pretend, report, run_grid, write_grid, write_notebook
 
 from cdlm_lab.batch.command import main, run_card
 from cdlm_lab.batch.engine import take_grid
+from cdlm_lab.parameters import names_in
 from cdlm_lab.report import RunError, open_run
 from cdlm_lab.scores import Score
 
@@ -288,3 +289,65 @@ def test_a_run_cut_off_at_once():
         run_card("x")
     with pytest.raises(RunError, match="y holds no run"):
         run_card("y")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "run {}",
+        "run grid.yaml --profile {}",
+        "show {}",
+        "show runs --html {}",
+        "show runs --export {}",
+        "show runs --tensorboard {}",
+        "apply {} in.jsonl out.jsonl",
+        "apply storyworld/cdlm {} out.jsonl",
+        "apply storyworld/cdlm in.jsonl {}",
+        "ship {} storyworld/x",
+        "mine {} out.jsonl",
+        "mine pile {}",
+        "mine pile out.jsonl --apart {}",
+    ],
+)
+def test_every_path_may_begin_with_the_home_folder_and_is_no_address(
+    arguments: str, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+):
+    monkeypatch.setenv("HOME", str(here / "home"))
+    assert main(arguments.format("s3://bucket/x").split()) == 2
+    said = capsys.readouterr().err
+    assert "is 's3://bucket/x', an address" in said
+    assert said.count("\n") == 1
+    assert main(arguments.format("~/x").split()) == 2, "there is nothing there"
+    assert "~" not in capsys.readouterr().err
+    assert list(here.iterdir()) == []
+
+
+def test_a_grid_in_the_home_folder(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+):
+    home = here / "my home"
+    (home / "data").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    (home / "data" / "a.txt").touch()
+    tasks = {"a": {"needs": {"text": "{data}/a.txt"}}, "b": {"after": ["a"]}}
+    path = write_grid(here, tasks, runs="~/my runs", variables={"data": "~/data"})
+    steps = plan_of(path)
+    assert steps["a"].job.folder == home / "my runs" / "a"
+    assert steps["a"].missing == ()
+    for line, text in (("runs: ~/my runs", "runs: s3://bucket/runs"), ("data: ~/data", "data: s3://bucket")):
+        path.write_text(path.read_text().replace(line, text))
+        assert main(["run", str(path), "--dry-run"]) == 2
+        said = capsys.readouterr().err
+        assert re.match(r"\S+grid.yaml:\d+: .*is 's3://bucket", said), said
+        path.write_text(path.read_text().replace(text, line))
+
+
+def test_runs_with_spaces_in_a_list_of_a_grid(here: Path):
+    notebook = PARAMETERS + '\ncompare_with = ""  # folders\nsystems = "a b"  # names'
+    write_notebook(here / "tiny.ipynb", parameters=notebook)
+    given = {"compare_with": "{a:seed=*}", "systems": ["b", "c d"], "reads": "{a:seed=0}"}
+    path = write_grid(here, {"a": {}, "b": {"parameters": given}}, runs="my runs", seeds=[0, 1])
+    parameters = plan_of(path)["b-s0"].job.parameters
+    assert names_in(parameters["compare_with"]) == ["my runs/a-s0", "my runs/a-s1"]
+    assert names_in(parameters["systems"]) == ["b", "c d"]
+    assert parameters["reads"] == "my runs/a-s0"

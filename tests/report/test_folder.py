@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cdlm_lab import report as folder
+from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import RunError, open_run, read_report
 from cdlm_lab.scores import Score
 
@@ -48,6 +49,17 @@ def test_a_new_folder(tmp_path: Path):
     written = json.loads((run.folder / "run.json").read_text())
     assert written["parameters"] == json.loads(json.dumps(PARAMETERS))
     assert written["sessions"][0]["pid"] == os.getpid()
+
+
+def test_a_folder_may_be_in_the_home_folder_and_is_no_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    assert open_run("~/runs/x", name="tiny", parameters={}).folder == tmp_path / "home" / "runs" / "x"
+    with pytest.raises(ParameterError, match=r"^run_folder is 's3://bucket/x', an address; .*$"):
+        open_run("s3://bucket/x", name="tiny", parameters={})
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
 
 
 def test_a_finished_run_is_opened_again_and_stays_as_it_is(tmp_path: Path, capsys):

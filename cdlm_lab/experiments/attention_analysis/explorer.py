@@ -25,7 +25,7 @@ from cdlm_lab.experiments.attention_analysis.reading import Reader, panel_of, re
 from cdlm_lab.experiments.attention_analysis.sentences import overview_of, sentences_in_bertviz
 from cdlm_lab.models.checkpoint import CheckpointError, shipped_folder
 from cdlm_lab.models.encoder import load_encoder, load_language_model
-from cdlm_lab.parameters import ParameterError
+from cdlm_lab.parameters import ParameterError, names_in
 from cdlm_lab.widgets.ask import ChosenSentences
 from cdlm_lab.widgets.explorer import Choices, Content, Explorer, Opened, Selection
 from cdlm_lab.widgets.explorer.content import OWN
@@ -39,13 +39,13 @@ def explore(analysis: Analysis) -> ExploredCluster:
     """Load the models that the parameter `explore` names, pack the documents into their sequences, and open
     the explorer. Raises ParameterError for a variant without a model, no or more than two models, or an
     unknown document."""
-    names, known = analysis.settings.explore.split(), analysis.settings.checkpoints
+    names, known = names_in(analysis.settings.explore), analysis.settings.checkpoints
     if missing := [name for name in names if name not in known]:
         raise ParameterError(
             f"explore names {missing[0]!r}, for which no model is given; choose among {', '.join(known)}"
         )
     if not 1 <= len(names) <= 2:
-        raise ParameterError(f"explore names {len(names)} models; name one or two, separated by a space")
+        raise ParameterError(f"explore names {len(names)} models; name one or two")
     close_earlier()  # before the models are opened, so that they are not there twice
     return ExploredCluster(analysis, models=tuple(names))
 

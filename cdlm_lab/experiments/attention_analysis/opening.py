@@ -19,7 +19,7 @@ from cdlm_lab.examples.tokens import SpecialTokens, encode_document
 from cdlm_lab.experiments.attention_analysis.ranks import Analysis
 from cdlm_lab.experiments.cluster_corpora import VARIANTS, checkpoint_of
 from cdlm_lab.models.checkpoint import CheckpointError, is_trained
-from cdlm_lab.parameters import ParameterError
+from cdlm_lab.parameters import ParameterError, names_in
 from cdlm_lab.report import RunError, read_run_file
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.widgets.explorer import Example
@@ -88,12 +88,12 @@ def _given(analysis: Analysis, known: Mapping[str, CoreferenceDocument]) -> list
     if own:
         documents = read_marked_documents(own, kind="event", needs_marks=False).documents
         return [_uncut(GIVEN, shortened(own, LONGEST_LABEL, at_start=True), documents)]
-    if missing := [name for name in names.split() if name not in known]:
+    if missing := [name for name in names_in(names) if name not in known]:
         raise ParameterError(
             f"explore_documents names {missing[0]}, which is not there; the documents are "
             f"{', '.join(sorted(known)[:20])}{', ...' if len(known) > 20 else ''}"
         )
-    documents = [known[name] for name in names.split()]
+    documents = [known[name] for name in names_in(names)]
     label = shortened(f"explore_documents: {names}", LONGEST_LABEL)
     first = [document.id for document in documents]
     return [Source(key=GIVEN, label=label, documents=documents, first=first)] if documents else []

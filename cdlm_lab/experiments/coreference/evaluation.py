@@ -38,7 +38,7 @@ from cdlm_lab.metrics.significance import compare, percentile_interval, resample
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.model_folder import is_model
 from cdlm_lab.models.precision import computing_in, precision_in_words
-from cdlm_lab.parameters import ParameterError
+from cdlm_lab.parameters import ParameterError, names_in
 from cdlm_lab.report import Report, write_json
 from cdlm_lab.scores import Score
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
@@ -162,7 +162,7 @@ def evaluate(prepared: CoreferenceRun, predictions: Predictions) -> Scores:
             for number, cluster in enumerate(one.clusters(threshold))
         }
         _write_conll(folder / f"response-{split}.conll", topics, response)
-        others = settings.compare_with.split()
+        others = names_in(settings.compare_with)
         other_runs = {plain_name(one): read_clusters(Path(one), split, among=clusters) for one in others}
         of_split, comparisons[split] = coreference_scores(
             scorer.key_of(topics, settings.kind),

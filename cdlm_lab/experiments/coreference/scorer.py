@@ -42,7 +42,7 @@ from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.coreference import PairScorer, load_pair_scorer
 from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.precision import Precision, computing_in, precision_in_words
-from cdlm_lab.parameters import ParameterError, parameters_of, settings
+from cdlm_lab.parameters import ParameterError, names_in, parameters_of, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import read_run_file
 from cdlm_lab.training.config import TrainingConfig, Workers
@@ -260,7 +260,7 @@ def read_topics(
         split,
         stories=settings.train_stories if split == "train" else settings.held_out_stories,
         kind=settings.kind,
-        chosen={"dev": settings.dev_topics.split(), "test": settings.test_topics.split()},
+        chosen={split: names_in(getattr(settings, f"{split}_topics")) for split in ("dev", "test")},
         passed_over=PassedOver() if passed_over is None else passed_over,
         chains=settings.chains,
     )
