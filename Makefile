@@ -12,6 +12,8 @@ export PYTHONUNBUFFERED := 1
 # Python keeps what it compiled, also where that is switched off: to compile PyTorch anew takes each kernel 10 s.
 export PYTHONDONTWRITEBYTECODE :=
 export JUPYTER_PREFER_ENV_PATH := 1
+# A sign that the terminal does not have is written as its number.
+export PYTHONIOENCODING := :backslashreplace
 # The default paths need no network; to use a hub model in JupyterLab: make lab HF_HUB_OFFLINE=0
 HF_HUB_OFFLINE ?= 1
 
@@ -38,13 +40,9 @@ $(STAMP): pyproject.toml .make/set_up.py
 run: $(STAMP)  ## run the tour on the embedded corpus: five models, one perplexity table
 	@set -e; run="$(RUN)"; \
 	if [ -z "$$run" ]; then run=runs/tour-$$(date +%Y%m%d-%H%M%S); fi; \
-	mkdir -p "$$(dirname "$$run")"; \
-	echo "executing notebooks/00_tour.ipynb; results go to $$run"; \
-	HF_HUB_OFFLINE=$(HF_HUB_OFFLINE) $(BIN)/python -m papermill notebooks/00_tour.ipynb "$$run.ipynb" \
-	  --kernel python3 --log-output --progress-bar --autosave-cell-every 30 -p run_folder "$$run" $(ARGS); \
-	test -s "$$run/report.json" || { echo "the notebook ended but left no $$run/report.json"; exit 1; }; \
-	echo; cat "$$run/results.txt"; echo; echo "figures: $$run/results.html (open it in a browser)"; \
-	echo "executed notebook: $$run.ipynb; scores: $$run/report.json"; \
+	HF_HUB_OFFLINE=$(HF_HUB_OFFLINE) $(BIN)/python .make/run_notebook.py notebooks/00_tour.ipynb "$$run" $(ARGS); \
+	echo; cat "$$run/results.txt"; \
+	echo "figures: $$run/results.html (open it in a browser); scores: $$run/report.json"; \
 	echo "next: 'make lab', then notebooks/11_attention_analysis.ipynb to see where these models look," \
 	     "03_coreference.ipynb for documents of your own, 12_results.ipynb for all tables"
 

@@ -8,6 +8,9 @@ Standard library only, since nothing is installed yet. What it does, in this ord
    finds by default carries gigabytes of CUDA, which a machine without a GPU has no use for;
 4. installs the rest, registers the notebook kernel inside `.venv`, and writes the stamp that make looks for.
 
+What the installers print goes to `set-up.log` in `.venv`; the end of it is shown if they fail. On a terminal
+the stages share one line that counts the seconds; elsewhere each has its line.
+
 Settings, all optional, as environment variables or on make's command line: `VENV` (where), `TORCH_BUILD`
 (`auto`, `cpu`, or `default` = whatever the package index gives), `TORCH_CPU_INDEX` (where CPU wheels are
 published). pip's own configuration (its files and PIP_* variables) is passed on to uv, which would ignore it.
@@ -32,6 +35,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 EXTRAS = "minilm,pan,test,lab,cluster,export"
 STAMP = "set-up-done"
+LOG = "set-up.log"  # in the virtual environment
+LOG_LINES = 20  # of its end, shown after a failure
 TORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # published by the PyTorch project
 PROBE_SECONDS = 8  # how long to wait for the first answer of that index
 
@@ -44,14 +49,43 @@ UV_VARIABLES = {
 }
 
 
-def say(message: str) -> None:
-    """Print one line at once, so that a person sees it before the work it announces."""
-    print(f"[set-up] {message}", flush=True)
+def say(message: str, *, passing: bool = False) -> None:
+    """Print one line at once, so that a person sees it before the work it announces. `passing`: on a
+    terminal the next line takes its place."""
+    if sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns - 1
+        message = f"[set-up] {message}"
+        print(f"\r\033[K{message[:width] if passing else message}", end="" if passing else "\n", flush=True)
+    else:
+        print(f"[set-up] {message}", flush=True)
 
 
-def stop(message: str) -> None:
-    """End with exit code 1 and one line that says what is wrong and what to do."""
+def stop(message: str, log: Path | None = None) -> None:
+    """End with exit code 1 and one line that says what is wrong and what to do, and the end of the log."""
+    if log is not None and log.exists():
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        say(f"the end of {log}:")
+        print("\n".join(f"    | {line}" for line in lines[-LOG_LINES:]), flush=True)
+    elif sys.stdout.isatty():
+        print(flush=True)  # what was shown in passing stays
     sys.exit(f"[set-up] {message}")
+
+
+def quietly(doing: str, command: list[str], environ: dict[str, str], log: Path) -> int:
+    """Run a command whose output goes to the end of a log, saying what it does; returns its exit code."""
+    began, shown = time.monotonic(), sys.stdout.isatty()
+    if not shown:
+        say(doing)
+    with log.open("a", encoding="utf-8") as out:
+        print(f"=== {' '.join(map(str, command))}", file=out, flush=True)
+        running = subprocess.Popen(command, env=environ, stdout=out, stderr=subprocess.STDOUT)
+        while True:
+            if shown:
+                say(f"{doing}: {time.monotonic() - began:.0f} s", passing=True)
+            try:
+                return running.wait(timeout=1 if shown else None)
+            except subprocess.TimeoutExpired:
+                continue
 
 
 def python_bounds(requires_python: str) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -164,17 +198,17 @@ def make_environment(venv: Path) -> Path:
         and subprocess.run([python, "-m", "pip", "--version"], capture_output=True).returncode == 0
     )
     if not works:
-        say(f"making a virtual environment in {venv} with Python {platform.python_version()}")
+        say(f"making a virtual environment with Python {platform.python_version()}", passing=True)
         if subprocess.run([sys.executable, "-m", "venv", "--clear", str(venv)]).returncode:
             stop(f"{sys.executable} -m venv failed; on Debian and Ubuntu: apt-get install python3-venv")
     return python
 
 
-def find_installer(python: Path) -> tuple[list[str], dict[str, str]]:
+def find_installer(python: Path, log: Path) -> tuple[list[str], dict[str, str]]:
     """The install command (uv if it can be had, else pip) and the environment to run it in."""
     uv = python.parent / "uv"
     pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
-    if not uv.exists() and subprocess.run([*pip, "--quiet", "uv"]).returncode:
+    if not uv.exists() and quietly("installing uv", [*pip, "--quiet", "uv"], dict(os.environ), log):
         say("uv could not be installed; going on with pip (2 to 3 minutes instead of half of one)")
         return pip, dict(os.environ)
     listing = subprocess.run(
@@ -187,22 +221,22 @@ def find_installer(python: Path) -> tuple[list[str], dict[str, str]]:
     )
 
 
-def install_torch(install: list[str], environ: dict[str, str], requirement: str, sources: list) -> None:
+def install_torch(
+    install: list[str], environ: dict[str, str], requirement: str, sources: list, log: Path
+) -> None:
     """Try the sources in order until one gives PyTorch; stop if none does."""
     for said, arguments in sources:
         if "--index-url" in arguments and not answers(arguments[-1]):
             say(f"{arguments[-1]} does not answer")
             continue
-        say(said)
-        quiet = "--no-index" in arguments  # the first look may well find nothing: no reason for an alarm
+        if said.startswith("WARNING"):
+            say(said)
+            said = "PyTorch from the package index"
         # Only torch itself: what it needs comes with the rest, from the usual index.
-        tried = subprocess.run(
-            [*install, "--no-deps", *arguments, requirement], env=environ, capture_output=quiet
-        )
-        if tried.returncode == 0:
+        command = [*install, "--no-deps", *arguments, requirement]
+        if quietly(said, command, environ, log) == 0:
             return
-        say("not found there")
-    stop(f"PyTorch ({requirement}) could not be installed from any source; see the messages above")
+    stop(f"PyTorch ({requirement}) could not be installed from any source; see {log}", log)
 
 
 def install_all(venv: Path, requirement: str) -> None:
@@ -214,15 +248,17 @@ def install_all(venv: Path, requirement: str) -> None:
         gpu=has_nvidia_gpu(),
         cpu_index=os.environ.get("TORCH_CPU_INDEX") or TORCH_CPU_INDEX,
     )
-    install, environ = find_installer(python)
-    install_torch(install, environ, requirement, sources)
-    say("the other packages (about 0.4 GB to download the first time)")
+    log = venv / LOG
+    log.unlink(missing_ok=True)
+    install, environ = find_installer(python, log)
+    install_torch(install, environ, requirement, sources, log)
+    doing = "installing the other packages (about 0.4 GB to download the first time)"
     project = ["--editable", f"{ROOT}[{EXTRAS}]"]
-    if subprocess.run([*install, *project], env=environ).returncode == 0:
+    if quietly(doing, [*install, *project], environ, log) == 0:
         return
     pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
-    if install[: len(pip)] == pip or subprocess.run([*pip, *project]).returncode:
-        stop("the packages could not be installed; see the messages above")
+    if install[: len(pip)] == pip or quietly(f"{doing}, with pip", [*pip, *project], dict(os.environ), log):
+        stop(f"the packages could not be installed; see {log}", log)
 
 
 def register_kernel(python: Path) -> None:
@@ -240,6 +276,7 @@ def register_kernel(python: Path) -> None:
 def main() -> None:
     """Set up `.venv`; safe to run again, and after an interruption."""
     began = time.monotonic()
+    sys.stdout.reconfigure(errors="backslashreplace")  # not every terminal has every sign of a path
     requires_python, torch_requirement = read_project()
     check_python(requires_python)
     venv = ROOT / (os.environ.get("VENV") or ".venv")
@@ -257,4 +294,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        stop("stopped; the same command goes on")

@@ -4,8 +4,10 @@ import ast
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
@@ -248,7 +250,7 @@ def test_configuration_of_pip_is_handed_to_uv():
 def test_what_is_installed_is_compiled(tmp_path: Path):
     (tmp_path / "python").symlink_to(sys.executable)
     (tmp_path / "uv").touch()
-    install, environ = set_up.find_installer(tmp_path / "python")
+    install, environ = set_up.find_installer(tmp_path / "python", tmp_path / "log")
     assert install[0] == str(tmp_path / "uv")
     assert environ["UV_COMPILE_BYTECODE"] == "1"
 
@@ -271,24 +273,116 @@ RECORDER = """
 import sys
 with open(sys.argv[1], "a") as log:
     log.write(" ".join(sys.argv[2:]) + "\\n")
+print(*("package %d" % number for number in range(100)), sep="\\n")
 sys.exit(sys.argv[-2] in {failing})
 """
 
 
 @pytest.mark.parametrize("failing", [[], ["--no-index"], ["--no-index", "wheels"]])
-def test_torch_is_taken_from_the_first_source_that_has_it(failing: list[str], tmp_path: Path):
+def test_torch_is_taken_from_the_first_source_that_has_it(
+    failing: list[str], tmp_path: Path, capsys: pytest.CaptureFixture
+):
     every = ["--no-deps --no-index torch", "--no-deps --index-url wheels torch", "--no-deps torch"]
     installer, log = tmp_path / "installer.py", tmp_path / "log"
     installer.write_text(RECORDER.format(failing=failing))
     install = [sys.executable, str(installer), str(log)]
     found = set_up.torch_sources("auto", system="Linux", gpu=False, cpu_index="wheels")
-    set_up.install_torch(install, dict(os.environ), "torch", found)
+    set_up.install_torch(install, dict(os.environ), "torch", found, tmp_path / "set-up.log")
     assert log.read_text().splitlines() == every[: len(failing) + 1]
+    assert "package 99" in (tmp_path / "set-up.log").read_text()
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert len(said.out.splitlines()) <= len(failing) + 3, (
+        "a line for each source, and a warning of two lines"
+    )
 
 
-def test_torch_that_is_nowhere_stops_the_set_up(tmp_path: Path):
+def test_torch_that_is_nowhere_stops_the_set_up(tmp_path: Path, capsys: pytest.CaptureFixture):
     installer = tmp_path / "installer.py"
-    installer.write_text("import sys; sys.exit(1)")
+    installer.write_text("import sys; print(*range(99), sep='\\n'); sys.exit('no such wheel')")
     found = set_up.torch_sources("cpu", system="Linux", gpu=False, cpu_index="http://127.0.0.1:9")
-    with pytest.raises(SystemExit, match="could not be installed from any source"):
-        set_up.install_torch([sys.executable, str(installer)], dict(os.environ), "torch", found)
+    log, install = tmp_path / "set-up.log", [sys.executable, str(installer)]
+    with pytest.raises(SystemExit, match=f"could not be installed from any source; see {log}$"):
+        set_up.install_torch(install, dict(os.environ), "torch", found, log)
+    said = capsys.readouterr().out
+    assert f"the end of {log}:\n" in said
+    assert said.endswith("    | no such wheel\n")
+    assert len(said.splitlines()) < 30
+
+
+def run_of_the_tour(folder: Path, papermill: str, **environ: str) -> subprocess.CompletedProcess:
+    """`.make/run_notebook.py` with a papermill that is this code; {run} is its run folder."""
+    (folder / "papermill.py").write_text(papermill)
+    command = [
+        sys.executable,
+        ROOT / ".make" / "run_notebook.py",
+        "tour.ipynb",
+        str(folder / "runs" / "a"),
+        "-p",
+    ]
+    environ = os.environ | {"PYTHONPATH": str(folder)} | environ
+    return subprocess.run([*command, "steps", "5"], env=environ, capture_output=True, text=True)
+
+
+TOUR = """
+import json, pathlib, sys, time
+run = pathlib.Path(sys.argv[sys.argv.index("run_folder") + 1])
+(run / "cdlm" / "training").mkdir(parents=True)
+(run / "run.json").write_text(json.dumps({"parameters": {"base_steps": 20, "steps": 20}}))
+for step in range(1, 101):
+    print(f"step {step} of 100, and much more that nobody reads on the first day \u2026")
+    if step % 20 == 0:
+        with (run / "cdlm" / "training" / "history.jsonl").open("a") as file:
+            print(json.dumps({"step": step}), file=file)
+        time.sleep(1.2)
+"""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_the_tour_shows_how_far_it_is_and_keeps_the_rest_in_its_log(encoding: str, tmp_path: Path):
+    ended = run_of_the_tour(tmp_path, TOUR + "(run / 'report.json').touch()", PYTHONIOENCODING=encoding)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    first, *lines = ended.stdout.splitlines()
+    assert first.endswith(f"its log: {tmp_path}/runs/a.log")
+    assert 1 <= len(lines) <= 5
+    assert re.search(r"^0:0\d, training: \d+ of 100 steps, (about 0:0\d|a moment) left$", lines[0])
+    log = (tmp_path / "runs" / "a.log").read_text(encoding="utf-8")
+    assert log.count("nobody reads") == 100
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "said"),
+    [
+        (
+            "sys.exit('ParameterError: unknown parameter stps = 5')",
+            1,
+            "    | ParameterError: unknown parameter stps",
+        ),
+        ("", 1, "the notebook ended with no "),
+        ("import os; os.kill(os.getpid(), 9)", 1, "the notebook ended with exit code -9"),
+    ],
+)
+def test_a_tour_that_fails_shows_the_end_of_its_log(ending: str, code: int, said: str, tmp_path: Path):
+    ended = run_of_the_tour(tmp_path, f"import sys\nprint(*range(99), sep='\\n')\n{ending}")
+    assert ended.returncode == code
+    assert said in ended.stdout
+    assert ended.stdout.splitlines()[-1].endswith(f"to go on: make run RUN={tmp_path}/runs/a")
+    assert len(ended.stdout.splitlines()) < 30
+
+
+def test_an_interrupted_tour_waits_for_the_notebook_and_says_how_to_go_on(tmp_path: Path):
+    tour = (
+        "import pathlib, sys, time\nhere = pathlib.Path(sys.argv[0]).parent\n"
+        "try:\n    (here / 'began').touch()\n    time.sleep(60)\n"
+        "except KeyboardInterrupt:\n    time.sleep(1)\n    (here / 'kept').touch()\n    sys.exit(1)"
+    )
+    (tmp_path / "papermill.py").write_text(tour)
+    command = [sys.executable, ROOT / ".make" / "run_notebook.py", "tour.ipynb", str(tmp_path / "a")]
+    form = {"stdout": subprocess.PIPE, "text": True, "start_new_session": True}
+    running = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(tmp_path)}, **form)
+    while not (tmp_path / "began").exists():
+        time.sleep(0.1)
+    os.killpg(running.pid, signal.SIGINT)
+    assert running.communicate(timeout=30)[0].endswith(f"stopped; to go on: make run RUN={tmp_path}/a\n")
+    assert running.returncode == 130
+    assert (tmp_path / "kept").exists()
