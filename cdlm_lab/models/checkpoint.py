@@ -9,6 +9,8 @@ come with the project, `storyworld/<variant>`, are in half precision in `data/st
 from __future__ import annotations
 
 import math
+import os
+import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import util
@@ -16,6 +18,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import torch
+from huggingface_hub import constants, try_to_load_from_cache
+from huggingface_hub.utils import get_session
 from safetensors import SafetensorError
 from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 from transformers.activations import ACT2FN
@@ -41,6 +45,7 @@ PARTS = ("embeddings.", "encoder.")  # prefixes of the weights of an encoder tha
 DIMENSIONS = ("vocab_size", "hidden_size", "intermediate_size", "max_position_embeddings", "type_vocab_size")
 MOST_NAMES, MOST_LETTERS = 4, 300
 AGAIN = "take it from the original again"
+HUB_SECONDS = 5  # within which the hub must answer
 
 Model = TypeVar("Model", bound=PreTrainedModel)
 
@@ -67,10 +72,32 @@ def verify_sha256(file: Path, expected: str) -> None:
         raise CheckpointError(f"{file}: sha256 is {actual}, expected {expected}; install its package again")
 
 
+def ask_hub(name: str) -> None:
+    """Find out within HUB_SECONDS whether the hub answers, which transformers would try for a minute. If not,
+    this process opens models in the cache alone from now on, and says so. Raises CheckpointError if the model
+    of this name is not among them."""
+    if constants.is_offline_mode():
+        return
+    try:
+        get_session().head(constants.ENDPOINT, timeout=HUB_SECONDS)
+    except Exception as error:  # of the network, the proxy or the certificate: any
+        what = f"{constants.ENDPOINT} does not answer ({first_line(error) or type(error).__name__})"
+        if any(name.lower() == "https_proxy" for name in os.environ):
+            what += ", by way of the proxy in HTTPS_PROXY"
+        if not isinstance(try_to_load_from_cache(name, CONFIG_FILE), str):
+            remedy = "give the folder of a model, or set HF_HUB_OFFLINE=1 to work with what is in the cache"
+            raise CheckpointError(f"{name}: not in the cache of hub models, and {what}: {remedy}") from error
+        warnings.warn(f"{what}: until a restart only models in the cache are opened", stacklevel=2)
+        constants.HF_HUB_OFFLINE = True
+
+
 def read_config(source: str) -> PretrainedConfig:
     """Load the config of a folder or hub name. Raises CheckpointError when there is no config that
     transformers knows, or when an encoder's config has values that no encoder could have."""
     folder = Path(source)
+    if not folder.exists():
+        with named_faults(source, CONFIG_FILE):
+            ask_hub(source)
     if folder.is_dir() and not (folder / CONFIG_FILE).is_file():
         raise CheckpointError(f"{source}: {NO_CONFIG}")
     with named_faults(source, CONFIG_FILE):

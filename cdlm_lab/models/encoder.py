@@ -210,6 +210,8 @@ def _tokenizer_from_files(name: str) -> PreTrainedTokenizerFast:
     source = Path(_source(name))
     if source.is_dir() and not any((source / file).is_file() for file in TOKENIZER_FILES):
         raise CheckpointError(f"{name}: {NO_TOKENIZER}")
+    if not source.exists():
+        checkpoint.ask_hub(str(source))
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(source), use_fast=True, trust_remote_code=False)
     except (OSError, ValueError) as error:

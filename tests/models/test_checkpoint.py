@@ -13,6 +13,8 @@ import os
 import random
 import shutil
 import stat
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -533,3 +535,41 @@ def test_a_dry_run_sees_what_would_not_load(pickled: Path, roberta: Path, tmp_pa
     assert str(missing_need(str(config))).startswith(f"{folder}: config.json is no JSON object; ")
     config.unlink()
     assert missing_need(str(config)) == f"there is no {config}"
+
+
+BEHIND_A_DEAD_PROXY = """
+import os, socket, time
+mute = socket.create_server(("127.0.0.1", 0))  # takes a connection and says nothing
+os.environ["HTTPS_PROXY"] = f"http://127.0.0.1:{mute.getsockname()[1]}"
+from cdlm_lab.models import checkpoint
+checkpoint.HUB_SECONDS = 0.5
+began = time.monotonic()
+for name in ("someone/not-here", "someone/cached", "someone/cached", "someone/not-here"):
+    try:
+        print(type(checkpoint.read_config(name)).__name__)
+    except checkpoint.CheckpointError as error:
+        print("error:", error)
+print(time.monotonic() - began < 10)
+"""
+
+
+def test_a_hub_that_does_not_answer_is_told_within_seconds(tmp_path: Path):
+    """Without it transformers tries for a minute."""
+    cached = tmp_path / "models--someone--cached"
+    (cached / "refs").mkdir(parents=True)
+    (cached / "refs" / "main").write_text("abc")
+    (cached / "snapshots" / "abc").mkdir(parents=True)
+    shutil.copy(checkpoint.FOLDER / "cdlm" / "config.json", cached / "snapshots" / "abc")
+    environ = {name: value for name, value in os.environ.items() if "OFFLINE" not in name}
+    environ |= {"HF_HUB_CACHE": str(tmp_path), "NO_PROXY": "", "no_proxy": ""}
+    ended = subprocess.run(
+        [sys.executable, "-c", BEHIND_A_DEAD_PROXY], env=environ, capture_output=True, text=True
+    )
+    absent, *config, still_absent, soon = ended.stdout.splitlines()
+    assert absent.startswith("error: someone/not-here: not in the cache of hub models, and https://")
+    assert "does not answer" in absent
+    assert absent.endswith("or set HF_HUB_OFFLINE=1 to work with what is in the cache")
+    assert config == ["LongformerConfig"] * 2
+    assert still_absent.startswith("error: someone/not-here: ")
+    assert soon == "True", ended.stdout
+    assert ended.stderr.count("until a restart only models in the cache are opened") == 1
