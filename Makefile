@@ -41,8 +41,8 @@ run: $(STAMP)  ## run the tour on the embedded corpus: five models, one perplexi
 	@set -e; run="$(RUN)"; \
 	if [ -z "$$run" ]; then run=runs/tour-$$(date +%Y%m%d-%H%M%S); fi; \
 	HF_HUB_OFFLINE=$(HF_HUB_OFFLINE) $(BIN)/python .make/run_notebook.py notebooks/00_tour.ipynb "$$run" $(ARGS); \
-	echo; cat "$$run/results.txt"; \
-	echo "figures: $$run/results.html (open it in a browser); scores: $$run/report.json"; \
+	echo; cat "$$run/summary.txt"; \
+	echo "all tables and figures: $$run/results.html (open it in a browser); scores: $$run/report.json"; \
 	echo "next: 'make lab', then notebooks/11_attention_analysis.ipynb to see where these models look," \
 	     "03_coreference.ipynb for documents of your own, 12_results.ipynb for all tables"
 

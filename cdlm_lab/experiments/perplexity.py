@@ -339,7 +339,8 @@ def table_view(report: Report) -> ScoreTable:
 
 
 def headline(report: Report) -> str:
-    """The result in a sentence: CDLM against Local CDLM with interval and p; "" if one was not measured."""
+    """The result in a sentence: CDLM against Local CDLM with interval and p, undecided from p = 0.05 on; ""
+    if one was not measured."""
     if not (rows := report.tables.get("headline")):
         return ""
     (row,) = rows
@@ -352,7 +353,7 @@ def headline(report: Report) -> str:
     factor, *bounds = (math.exp(sign * row[name]) for name in ("difference", "low", "high"))
     low, high = sorted(bounds)
     p = p_text(row["p"])
-    chance = "" if row["p"] < 0.05 else ", which may be chance"
+    chance = "" if row["p"] < 0.05 else ", undecided, as it may be chance"
     return (
         f"On {tokens}, {variant_name(row['a'])} has a perplexity of {numbers[0]} and "
         f"{variant_name(row['b'])} one of {numbers[1]}: {side} by a factor of {factor:.2f}{chance} (95% "

@@ -42,6 +42,7 @@ from cdlm_lab.widgets.html import escaped, still_page
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
 SHIPPED_FOLDER = "shipped_models"  # inside the run folder: a run of notebook 02 on the shipped models
 TEXT_FILE, PAGE_FILE = "results.txt", "results.html"  # inside the run folder: the results
+SHORT_FILE = "summary.txt"  # the first table, and a sentence on each
 
 
 @settings
@@ -165,19 +166,22 @@ def measure_shipped(prepared: TourRun) -> Report:
 
 
 def conclude(prepared: TourRun, reports: Mapping[str, Report]) -> str:
-    """Write the reports, given as title -> report, into the run folder as text and as a page with figures;
-    returns the headlines and the paths of the files."""
+    """Write the reports, given as title -> report, into the run folder as text, as a page with figures, and
+    the first with a sentence on each as a summary; returns these sentences and the paths of the files."""
     folder, heads = prepared.folder, []
     texts, parts = [], []
     for title, made in reports.items():
         head, table = perplexity.headline(made), perplexity.table_view(made)
         figure = perplexity.figure_view(made, title=title)
-        heads.append(f"{title}. {head}".strip())
-        texts.append(f"{heads[-1]}\n\n{table.text()}\n")
+        if head:
+            heads.append(f"{title}: {head[0].lower()}{head[1:]}")
+        texts.append(f"{title}\n\n{table.text()}\n")
         drawn = figure_html(title, figure)
         parts.append(f"<h2>{escaped(title)}</h2><p>{escaped(head)}</p>{drawn}{table.html()}")
-    with replaced_file(folder / TEXT_FILE) as file:
-        file.write("\n".join(texts))
+    sentences = "\n".join(heads)
+    for name, text in ((TEXT_FILE, [*texts, sentences]), (SHORT_FILE, [*texts[:1], sentences])):
+        with replaced_file(folder / name) as file:
+            file.write("\n".join([*text, ""]))
     note = f"{folder}; the models of variants in {folder}/VARIANT/model"
     page = still_page("".join(parts), title="The tour", note=note, scripts=figure_scripts())
     write_page(folder / PAGE_FILE, page)

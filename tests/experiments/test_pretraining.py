@@ -31,7 +31,7 @@ from cdlm_lab.experiments.systems.matching import SYSTEMS, Matchers, MatcherSett
 from cdlm_lab.models.coreference import load_pair_scorer
 from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import read_report
+from cdlm_lab.report import Report, read_report
 from cdlm_lab.results.reports import find_reports
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.trainer import ResumableTrainer
@@ -242,12 +242,26 @@ def test_five_models_and_none_trained_twice(
     found = find_reports(tmp_path)
     assert [one.name for one in found.reports] == ["run/shipped_models"], "the results book has it in Table 1"
     assert {row.clusters for row in shipped.rows} == {2}
+    check_conclusion(prepared, shipped, live)
+
+
+def check_conclusion(prepared: tour.TourRun, shipped: Report, live: Report) -> None:
+    """What the tour says and writes at its end."""
     where = tour.conclude(prepared, {"Shipped": shipped, "Trained <here>": live})
-    text, page = ((tmp_path / "run" / f"results.{kind}").read_text() for kind in ("txt", "html"))
+    files = ("results.txt", "results.html", "summary.txt")
+    text, page, summary = ((prepared.folder / name).read_text() for name in files)
     told = "names and numbers that only another document states, CDLM has a perplexity of N and Local CDLM "
-    told += "one of N: lower by a factor of N, which may be chance (95% interval N to N, p = N, 2 clusters)."
+    told += "one of N: lower by a factor of N, undecided, as it may be chance (95% interval N to N, p = N, "
+    told += "2 clusters)."
     assert told in re.sub(r"\d+\.\d+", "N", perplexity.headline(shipped))
-    assert perplexity.headline(shipped) in where
+    sentences = [
+        f"{title}: o{perplexity.headline(one)[1:]}"
+        for title, one in (("Shipped", shipped), ("Trained <here>", live))
+    ]
+    assert where.splitlines()[:2] == sentences
+    assert summary.splitlines()[-2:] == sentences
+    assert summary.startswith(f"Shipped\n\n{perplexity.table_view(shipped).text()}\n")
+    assert len(summary.splitlines()) <= 14, "a screen, beside the lines of progress"
     assert text.index(perplexity.table_view(shipped).text()) < text.index("Trained <here>")
     assert page.count("<div data-figure=") == 2
     assert "Trained <here>" not in page
