@@ -17,12 +17,15 @@ from functools import cache
 import numpy as np
 import torch
 from torch import Tensor
+from torch._dynamo import config
+from torch._dynamo.exc import FailOnRecompileLimitHit
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
 from cdlm_lab.attention.plan import Plan, Projections
 from cdlm_lab.attention.sparse import attend_from_globals
 
 TILE = 128
+MOST_KINDS = 64  # of inputs that FlexAttention is compiled for; torch's own limit is 8
 
 
 def flex_packed_attention(packed: Projections, *, plan: Plan) -> tuple[Tensor, Tensor]:
@@ -31,18 +34,35 @@ def flex_packed_attention(packed: Projections, *, plan: Plan) -> tuple[Tensor, T
     if "block_mask" not in plan.kept:  # made by the first layer, for all
         plan.kept["block_mask"] = make_block_mask(plan)
     if (block_mask := plan.kept["block_mask"]) is not None:
-        kernel = compiled_flex_attention() if packed.query.is_cuda else flex_attention
+        kernel = fused_flex_attention if packed.query.is_cuda else flex_attention
         heads_first = (one.transpose(0, 1).unsqueeze(0) for one in packed[:3])
         local_output = kernel(*heads_first, block_mask=block_mask)[0].transpose(0, 1)
     return local_output, attend_from_globals(*packed[3:], plan=plan)
 
 
+def fused_flex_attention(
+    *inputs: Tensor, block_mask: BlockMask, backend: str | Callable = "inductor"
+) -> Tensor:
+    """FlexAttention compiled for any length, once per process for each kind of input: number of heads, their
+    size, dtype, and whether there are gradients. Raises RuntimeError for more kinds than MOST_KINDS: a kind
+    that is not compiled would need memory for all scores. `backend`: what compiles, for `torch.compile`."""
+    try:
+        with config.patch(recompile_limit=MOST_KINDS):
+            return _compiled(backend)(*inputs, block_mask=block_mask)
+    except FailOnRecompileLimitHit as error:
+        raise RuntimeError(
+            f"FlexAttention is compiled for {MOST_KINDS} kinds of inputs (heads, head size, dtype, gradient) "
+            "in this process, and this is another; start a new process, or choose attention 'sparse'"
+        ) from error
+
+
 @cache
-def compiled_flex_attention() -> Callable[..., Tensor]:
-    """FlexAttention, compiled once per process, for any length."""
-    return torch.compile(flex_attention, dynamic=True)
+def _compiled(backend: str | Callable) -> Callable[..., Tensor]:
+    # without `fullgraph`, a kind beyond the limit is computed unfused, in silence
+    return torch.compile(flex_attention, dynamic=True, fullgraph=True, backend=backend)
 
 
+@torch.no_grad()
 def make_block_mask(plan: Plan) -> BlockMask | None:
     """The tiles and pairs that the local queries of a batch attend to; None without local tokens."""
     if len(plan.local_order) == 0:

@@ -1,15 +1,22 @@
 """Every backend against the dense oracle: outputs and gradients, awkward sizes, precisions; few globals."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+import torch._dynamo
 from attention_cases import DIM, HEADS, SHAPES, inputs_of, packed, setting_of, unpacked
 from torch import Tensor, nn
+from torch.nn.attention.flex_attention import flex_attention
 
-from cdlm_lab.attention import sparse
+from cdlm_lab.attention import flex, sparse
 from cdlm_lab.attention.dense import dense_attention, dense_weights, visible_to_local
-from cdlm_lab.attention.flex import flex_packed_attention, visible_tiles
+from cdlm_lab.attention.flex import (
+    flex_packed_attention,
+    fused_flex_attention,
+    make_block_mask,
+    visible_tiles,
+)
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention
 from cdlm_lab.attention.plan import Plan, Projections, Run, make_plan
 from cdlm_lab.attention.sparse import attend_from_few_globals, attend_from_globals, sparse_attention
@@ -150,6 +157,81 @@ def test_flex_block_table_is_exact_on_the_cpu(shape: str, monkeypatch: pytest.Mo
     expected, plan = dense_attention(inputs, **setting_of(shape)), make_plan(**setting_of(shape))
     output = flex_packed_attention(packed(inputs, plan), plan=plan)
     torch.testing.assert_close(unpacked(output, plan), expected, rtol=0, atol=1e-5)
+
+
+@pytest.fixture
+def compilations() -> Iterator[Callable]:
+    """A compiler for `torch.compile` that counts in `.count` and leaves the code as it is."""
+
+    def compiler(graph: torch.fx.GraphModule, _: list) -> Callable:
+        compiler.count += 1
+        return graph.forward
+
+    compiler.count = 0
+    torch._dynamo.reset()
+    yield compiler
+    torch._dynamo.reset()
+
+
+MODES = {"gradients": torch.enable_grad, "no_grad": torch.no_grad, "inference": torch.inference_mode}
+KINDS = [
+    (heads, size, dtype, mode)
+    for heads, size in ((1, 16), (2, 32))
+    for dtype in (torch.float32, torch.bfloat16)
+    for mode in ("gradients", "no_grad")
+] + [(1, 16, torch.float32, "inference")]
+
+
+def flex_inputs(length: int, heads: int, size: int, dtype: torch.dtype, device: str = "cpu") -> tuple:
+    present = torch.ones(2, length, dtype=torch.bool, device=device)
+    is_global = (torch.arange(length, device=device) < 3).expand(2, -1)
+    plan = make_plan(attention_mask=present, global_mask=is_global, window=32)
+    generator = torch.Generator().manual_seed(length)
+    rows = (len(plan.local_order), len(plan.order), len(plan.order))
+    inputs = [torch.randn(1, heads, count, size, generator=generator).to(device, dtype) for count in rows]
+    return inputs, make_block_mask(plan)
+
+
+def test_flex_is_compiled_once_for_each_of_nine_kinds_of_inputs_and_for_all_lengths(compilations) -> None:
+    assert len(set(KINDS)) == 9
+    for number, (heads, size, dtype, mode) in enumerate(KINDS, 1):
+        for length in (200, 333):
+            with MODES[mode]():
+                inputs, block_mask = flex_inputs(length, heads, size, dtype)
+                found = fused_flex_attention(*inputs, block_mask=block_mask, backend=compilations)
+            if length == 333:
+                exact = flex_attention(*(one.float() for one in inputs), block_mask=block_mask)
+                tolerance = 1e-5 if dtype == torch.float32 else 0.05
+                torch.testing.assert_close(found.float(), exact, rtol=tolerance, atol=tolerance)
+        assert compilations.count == number
+    assert torch._dynamo.config.recompile_limit == 8, "the limit of others stays"
+
+
+def test_flex_refuses_more_kinds_than_it_compiles_instead_of_computing_them_unfused(
+    compilations, monkeypatch
+):
+    monkeypatch.setattr(flex, "MOST_KINDS", 2)
+    for heads in (1, 2):
+        inputs, block_mask = flex_inputs(200, heads, 16, torch.float32)
+        fused_flex_attention(*inputs, block_mask=block_mask, backend=compilations)
+    inputs, block_mask = flex_inputs(200, 4, 16, torch.float32)
+    with pytest.raises(
+        RuntimeError, match=r"is compiled for 2 kinds of inputs .*; start a new process"
+    ) as told:
+        fused_flex_attention(*inputs, block_mask=block_mask, backend=compilations)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.gpu
+def test_the_ninth_kind_of_inputs_is_fused_too() -> None:
+    """Unfused, the scores of two heads alone would take 2 * 8,192 squared numbers, 0.27 GB in bfloat16."""
+    torch._dynamo.reset()
+    for heads, size in ((2, 16), (4, 16), (8, 16), (2, 32), (4, 32), (8, 32), (2, 64), (4, 64), (8, 64)):
+        inputs, block_mask = flex_inputs(4096, heads, size, torch.bfloat16, "cuda")
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        fused_flex_attention(*inputs, block_mask=block_mask)
+        assert torch.cuda.max_memory_allocated() - before < 100e6
 
 
 def test_flex_skips_tiles_that_nobody_sees() -> None:
