@@ -333,7 +333,9 @@ class MatchingRun(SystemRun):
     def matchers(self) -> matching.Matchers:
         """The builder of its matchers."""
         kept = self.folder if self.settings.run_folder else None
-        return matching.Matchers(settings=self.settings, training=self.pairs.get("train", ()), cache=kept)
+        train, dev, test = (tuple(self.pairs.get(split, ())) for split in SPLITS)
+        form = {"settings": self.settings, "cache": kept}
+        return matching.Matchers(**form, training=train, dev=dev, compared=dev + test)
 
     def job(self, training: Training, *, trial: bool = False) -> TrainingJob:
         """A training job for a new matcher on the training pairs; `trial`: only on the first batch."""
@@ -427,7 +429,7 @@ def evaluate(run: MatchingRun, predictions: Predictions) -> Scores:
             labels, clusters = zip(*((pair.related, pair.cluster) for pair in run.pairs[split]), strict=True)
             counted = match_counts(labels, one.decisions, clusters=clusters)
             counts.setdefault((system, split), []).append(counted)
-    tested = [(one.name, one.against) for one in run.systems if (one.against, "test") in counts]
+    tested = [(one.name, against) for one in run.systems if (against := _extended(one, run.systems))]
     tests = [
         row | {"pairs": len(run.pairs["test"])}
         for measure, of in MEASURES.items()
@@ -435,6 +437,15 @@ def evaluate(run: MatchingRun, predictions: Predictions) -> Scores:
     ]
     rows = count_rows(counts, MEASURES, tests, of_seeds=DECISION_SCORES)
     return Scores(rows=rows, tables={"comparisons": tests})
+
+
+def _extended(system: MatchSystem, present: Sequence[MatchSystem]) -> str:
+    """The nearest system of this run that `system` extends, such as HAN for HAN with deep attention where
+    shallow attention was not run; "" if there is none."""
+    against = system.against
+    while against and SYSTEMS[against] not in present:
+        against = SYSTEMS[against].against
+    return against
 
 
 def score_table(report: Report, split: str = "test") -> ScoreTable:

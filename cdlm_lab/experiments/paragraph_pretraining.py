@@ -107,7 +107,7 @@ class Settings:
     sentence_length: int = Field(default=32, ge=2)  # L, the token in front included
     positions: Literal["strided", "compact"] = "strided"
     projections: Literal["local", "global"] = "local"  # the ones that every token starts with
-    mask_probability: float = 0.15  # 0 = no MLM, only MSPP
+    mask_probability: float = 0.0  # 0 = no MLM, only MSPP
     dropout: float | None = None  # of hidden states and head; None = the checkpoint's value
     attention_dropout: AttentionDropout = 0.0
     steps: int = 300
@@ -218,7 +218,7 @@ class ParagraphRun(ModelRun):
 
     NAME: ClassVar[str] = "paragraph pretraining"
     SHAPES: ClassVar[tuple[str, ...]] = (
-        *("model", "head", "head_layers", "same_paragraph", "same_document", "other_documents"),
+        *("head", "head_layers", "same_paragraph", "same_document", "other_documents"),
         *("sentence_length", "positions", "mask_probability"),
     )
 
@@ -408,7 +408,7 @@ MEASURES = {
 def evaluate(run: ParagraphRun, answers: ParagraphAnswers, result: TrainingResult | None) -> Scores:
     """Scores on test, and the history of both losses; for an opened model (`result` is None) the history that
     its run has kept, if any."""
-    rows = score_rows(answers, seed=run.settings.seed, cosines=common_words(run.splits))
+    rows = score_rows(answers, seed=run.settings.seed, cosines=common_words(run.splits["test"].examples))
     if result is None:
         kept = trained_run(run.settings.trained) / TRAINING_FOLDER / HISTORY_FILE
         return Scores(rows=rows, tables={"history": read_history(kept)})
@@ -418,14 +418,14 @@ def evaluate(run: ParagraphRun, answers: ParagraphAnswers, result: TrainingResul
     return Scores(rows=rows, tables={"history": [dict(record) for record in result.history]})
 
 
-_WEIGHED_BY = 2_000  # training documents whose sentences give the inverse document frequencies
+_WEIGHED_BY = 2_000  # test documents whose sentences give the inverse document frequencies
 
 
-def common_words(splits: Mapping[Split, ParagraphSplit]) -> np.ndarray:
+def common_words(examples: paragraph_tasks.ParagraphTasks) -> np.ndarray:
     """float64 (test examples, k), TF-IDF cosines of the candidates with s_0, truncated as for the model but
-    unmasked; inverse document frequencies come from the sentences of training documents."""
-    examples = splits["test"].examples
-    corpus = splits["train"].examples.corpus.with_format("arrow")
+    unmasked. Inverse document frequencies come from the sentences of the test documents, without labels, so
+    that nothing depends on how many documents there are for training."""
+    corpus = examples.corpus.with_format("arrow")
     words = TfidfVectorizer(analyzer=np.ndarray.tolist, sublinear_tf=True)
     documents = (cached_corpus.read_document(corpus, row) for row in range(min(_WEIGHED_BY, len(corpus))))
     words.fit(one.sentence(number) for one in documents for number in range(len(one.paragraphs)))
@@ -637,4 +637,8 @@ def example(
         for number, drawn in enumerate(one.sentences)
     ]
     form = {"sentence": one.sequence.sentence, "sentences": sentences}
-    return ParagraphExampleView(marked=marked, **form, title=f"Example {index + 1:,} of {split}")
+    title = f"Example {index + 1:,} of {split}"
+    if answers:
+        right = bool(one.labels[answers.scores[index].argmax()])
+        title += ": the highest score is right" if right else ": a mistake, the highest score is wrong"
+    return ParagraphExampleView(marked=marked, **form, title=title)

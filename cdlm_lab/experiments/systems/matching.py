@@ -123,7 +123,7 @@ def systems_table() -> Shown:
 class MatcherSettings:
     """The parameters of the systems of notebooks 04 and 05."""
 
-    systems: str = "tf-idf bert-avg bert-han bert-han-shallow gru-han-shallow cdlm"
+    systems: str = "tf-idf gru-han-deep cdlm"
     # For BERT-AVG and BERT-HAN: a folder, a hub name, `minilm`, or one that ships with the project.
     sentence_encoder: str = "storyworld/longformer"
     # For GRU-HAN: a text file in GloVe's format, or an encoder, whose embedding table is used; "" = the words
@@ -136,12 +136,12 @@ class MatcherSettings:
     # are reduced to it by their principal components.
     hidden_size: int = Field(default=50, ge=1)
     # Most sentences of a document and words of a sentence that hierarchical systems read.
-    most_sentences: int = Field(default=60, ge=1)
-    most_words: int = Field(default=50, ge=1)
+    most_sentences: int = Field(default=10, ge=1)
+    most_words: int = Field(default=24, ge=1)
     encoders: str = "storyworld"  # or a folder with a folder for each variant, such as `cdlm` or `cdlm/model`
     reset_globals: bool = True
     max_length: int = 512
-    window: int = 32
+    window: int = 512
     attention_dropout: AttentionDropout = (
         0.0  # where an encoder is trained; hidden states keep the checkpoint's dropout
     )
@@ -247,6 +247,9 @@ class Matchers:
 
     settings: MatcherSettings
     training: Sequence[DocumentPair]  # training pairs; their documents give the vocabulary if no vectors do
+    dev: Sequence[DocumentPair] = ()  # on which the thresholds of the cosine baselines are chosen
+    # Whose texts give the words and document frequencies of TF-IDF, without labels; () = those of `dev`.
+    compared: Sequence[DocumentPair] = ()
     cache: Path | None  # folder of sentence encodings; None = they are not stored
 
     @cached_property
@@ -347,11 +350,12 @@ class Matchers:
         return Matcher(system=system, model=model, examples=examples, collate=collate, tokenizer=tokenizer)
 
     def threshold(self, system: MatchSystem) -> CosineThreshold:
-        """A cosine baseline, whose threshold is fitted to the training pairs."""
+        """A cosine baseline, whose threshold is chosen on dev. TF-IDF weighs words by the texts that are
+        compared, as in search, so that nothing depends on how many pairs there are for training."""
         if system.encoder == "words":
             words = TfidfVectorizer(sublinear_tf=True, tokenizer=words_of, token_pattern=None)
-            words.fit(one.text_of() for one in _documents(self.training))
-            return CosineThreshold(self.training, lambda texts: words.transform(map(" ".join, texts)))
+            words.fit(one.text_of() for one in _documents(self.compared or self.dev))
+            return CosineThreshold(self.dev, lambda texts: words.transform(map(" ".join, texts)))
 
         def means(texts: Sequence[Sequence[str]]) -> csr_matrix:
             read = [text[: self.settings.most_sentences] for text in texts]
@@ -360,7 +364,7 @@ class Matchers:
             starts = np.cumsum([0, *map(len, read[:-1])])
             return csr_matrix(normalize(np.add.reduceat(self.encodings.vectors(sentences), starts)))
 
-        return CosineThreshold(self.training, means)
+        return CosineThreshold(self.dev, means)
 
     def _hierarchy(
         self, system: MatchSystem, seed: int, trained: Path | None, **sizes: int
@@ -380,15 +384,15 @@ def _documents(pairs: Sequence[DocumentPair]) -> Iterable[PairDocument]:
 
 class CosineThreshold:
     """The simplest baseline, which shows how hard a corpus is: the cosine of two documents, and a decision
-    threshold learned on the training pairs. `vectors`: maps texts, each a sequence of sentences (all of a
+    threshold learned on the pairs of dev. `vectors`: maps texts, each a sequence of sentences (all of a
     document, or just one), to rows of length 1."""
 
     def __init__(
-        self, training: Sequence[DocumentPair], vectors: Callable[[Sequence[Sequence[str]]], csr_matrix]
+        self, dev: Sequence[DocumentPair], vectors: Callable[[Sequence[Sequence[str]]], csr_matrix]
     ) -> None:
         self.vectors = vectors
-        labels = [pair.related for pair in training]
-        self._decision = LogisticRegression().fit(self.cosines(training)[:, None], labels)
+        labels = [pair.related for pair in dev]
+        self._decision = LogisticRegression().fit(self.cosines(dev)[:, None], labels)
 
     def predict(self, pairs: Sequence[DocumentPair]) -> MatchPredictions:
         """Probabilities, and per pair the cosine of each sentence of the first document with the second."""

@@ -10,6 +10,9 @@ import torch
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_pairs
 from cdlm_lab.examples.tokens import Vocabulary
+from cdlm_lab.experiments.document_matching import MatchingRun
+from cdlm_lab.experiments.document_matching import Settings as MatchingSettings
+from cdlm_lab.experiments.runs import Training
 from cdlm_lab.experiments.systems.matching import (
     SYSTEMS,
     CosineThreshold,
@@ -24,7 +27,7 @@ from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.training.checkpoints import save_model
 from cdlm_lab.widgets.tables import published_numbers
 
-SMALL = MatcherSettings(hidden_size=6, most_sentences=5, most_words=12, max_length=192)
+SMALL = MatcherSettings(hidden_size=6, most_sentences=5, most_words=12, max_length=192, window=32)
 LEARNED = [name for name, system in SYSTEMS.items() if system.is_model]
 
 
@@ -167,11 +170,11 @@ def pair(first: str, second: str) -> DocumentPair:
     return DocumentPair(id=first + second, first=one, second=other, **form)
 
 
-TRAINING = [pair("a", "b"), pair("c", "d"), pair("a", "d"), pair("b", "c")]
+DEV = [pair("a", "b"), pair("c", "d"), pair("a", "d"), pair("b", "c")]
 
 
 def test_common_words_make_pairs_probable_and_sentences_aligned() -> None:
-    """By cosines that are those of the vectors by hand; words of the tested documents are not learned."""
+    """By cosines that are those of the vectors by hand; words are those of the documents compared."""
     overlap = threshold("tf-idf")
     predictions = overlap.predict([pair("a", "b"), pair("b", "c"), pair("c", "d")])
     probabilities, cosine = predictions.probabilities, predictions.alignments["cosine"]
@@ -189,7 +192,7 @@ def test_common_words_make_pairs_probable_and_sentences_aligned() -> None:
 
 def test_mean_sentences_are_compared_as_far_as_documents_are_read() -> None:
     """By cosines of the encodings, kept or not: of documents, and of a sentence with a document."""
-    matchers = Matchers(settings=replace(SMALL, most_sentences=1), training=TRAINING, cache=None)
+    matchers = Matchers(settings=replace(SMALL, most_sentences=1), training=(), dev=DEV, cache=None)
     by_mean = matchers.threshold(SYSTEMS["bert-cosine"])
     predictions = by_mean.predict([pair("a", "b")])
 
@@ -203,5 +206,24 @@ def test_mean_sentences_are_compared_as_far_as_documents_are_read() -> None:
     np.testing.assert_allclose(by_mean.cosines([pair("a", "b")]), cosines[:1], atol=1e-5)
 
 
-def threshold(name: str, training: list[DocumentPair] = TRAINING) -> CosineThreshold:
-    return Matchers(settings=SMALL, training=training, cache=None).threshold(SYSTEMS[name])
+def test_no_cosine_depends_on_how_many_pairs_there_are_for_training(tmp_path: Path) -> None:
+    """With few of them most names of the test set were no words of TF-IDF, so that it counted numbers alone
+    and looked twice as good."""
+    given = MatchingSettings(systems="tf-idf bert-cosine", held_out_stories=6, run_folder=str(tmp_path))
+    for system in given.chosen:
+        few, many = (
+            MatchingRun.read(replace(given, train_stories=stories)).load(Training(system, 0))
+            for stories in (2, 40)
+        )
+        pairs = list(read_storyworld_pairs("test", 6, unrelated="recurring"))
+        one, other = few.predict(pairs), many.predict(pairs)
+        assert one.probabilities.tolist() == other.probabilities.tolist()
+        assert len(set(one.probabilities)) > 4
+        names = {word for pair in pairs for word in " ".join(pair.second.sentences).split() if word.istitle()}
+        if system.name == "tf-idf":
+            known = few.vectors([[name] for name in sorted(names)]).getnnz(axis=1)
+            assert known.all(), "every word that is compared counts"
+
+
+def threshold(name: str, dev: list[DocumentPair] = DEV) -> CosineThreshold:
+    return Matchers(settings=SMALL, training=(), dev=dev, cache=None).threshold(SYSTEMS[name])
