@@ -93,7 +93,7 @@ class Settings(JointSettings):
     held_out_stories: int = Field(default=24, ge=2)
     train_on: Literal["clean", "all"] = "clean"  # questions that have right and wrong candidates, or all
     train_questions: int = Field(default=0, ge=0, description="0 means all")
-    systems: str = "pairwise joint-ie joint-ae"
+    systems: str = "pairwise joint-ie"
     candidates: int = Field(default=5, ge=2)  # k
     groupings: int = Field(default=1, ge=1)  # of candidates; a joint system's scores are means over them
     joint_epochs: int = Field(default=0, ge=0)  # of the joint systems; 0 = epochs

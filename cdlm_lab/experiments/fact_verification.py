@@ -80,7 +80,7 @@ class Settings(JointSettings):
     labels: Literal["all", "supported refuted"] = "all"
     evidence: Evidence = "retrieved"
     evidence_sentences: int = Field(default=3, ge=1)
-    systems: str = "pairwise-sum joint-ie claim-only"
+    systems: str = "joint-ie claim-only"
     batch_size: int = Field(default=32, ge=1)
     micro_batch_size: int = Field(default=32, ge=1)
     shown_system: str = ""
@@ -170,7 +170,7 @@ class VerificationRun(JointRun):
     NAME: ClassVar[str] = "fact verification"
     ITEMS: ClassVar[str] = "claims"
     SHAPES: ClassVar[tuple[str, ...]] = (
-        *("encoder", "labels", "evidence_sentences"),
+        *("labels", "evidence_sentences"),
         *("sentence_length", "positions", "head_layers"),
     )
 

@@ -49,7 +49,7 @@ from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Item, OnLog, Recipe, TrainingJob, config_of_passes, fine_tune
 from cdlm_lab.training.history import HISTORY_FILE, read_history, seconds_of_batch
 from cdlm_lab.training.processes import Processes
-from cdlm_lab.training.trained import SYSTEMS_FOLDER, as_trained, trained_model, trained_parameters
+from cdlm_lab.training.trained import SYSTEMS_FOLDER, check_as_trained, trained_model, trained_parameters
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.widgets.html import escaped, seconds_in_words
 from cdlm_lab.widgets.live_curve import LiveCurves, in_notebook
@@ -140,7 +140,6 @@ class ExperimentRun:
 
     NAME: ClassVar[str]  # name of the experiment in reports
     SHAPES: ClassVar[tuple[str, ...]] = ()  # settings that shape a model; () = no trained one can be opened
-    CHOSEN: ClassVar[tuple[str, ...]] = ()  # the setting that lists the systems
 
     settings: Any  # has `run_folder`, and `trained` and `parallel` if anything is trained
     opened: Run | None = None  # the folder as locked by this process; None = another process holds it
@@ -154,7 +153,8 @@ class ExperimentRun:
     def open(cls, settings: Any, **reading: Any) -> Self:
         """Claim the folder of the run, then read the data. `reading`: further arguments of `read`. Raises
         RunError if the folder is not free for this run."""
-        settings = as_trained(settings, cls.SHAPES, chosen=cls.CHOSEN) if cls.SHAPES else settings
+        if cls.SHAPES:
+            check_as_trained(settings, cls.SHAPES)
         opened = open_run(settings.run_folder, name=cls.NAME, parameters=asdict(settings))
         return replace(cls.read(settings, **reading), opened=opened)
 
@@ -246,7 +246,6 @@ class SystemRun(ExperimentRun):
 
     SUFFIX: ClassVar[str] = ".jsonl"  # file suffix of predictions
     ITEMS: ClassVar[str] = "examples"  # what the examples of a batch are called in texts
-    CHOSEN: ClassVar[tuple[str, ...]] = ("systems",)
 
     settings: Any  # also has `chosen` and `seeds`
 
@@ -619,14 +618,14 @@ def cost_facts(run: SystemRun) -> list[tuple[str, str]]:
 
 
 def _made_with(settings: Any) -> list[tuple[str, str]]:
-    """Parameters of the opened run that differ from the notebook's defaults."""
+    """Parameters of the opened run that differ from this run's."""
     if not settings.trained:
         return []
-    parameters, defaults = trained_parameters(settings.trained), asdict(type(settings)())
+    parameters = trained_parameters(settings.trained)
     theirs = [
         f"{name} = {parameters[name]!r}"
-        for name, default in defaults.items()
-        if name not in ("run_folder", "trained") and parameters.get(name, default) != default
+        for name, value in asdict(settings).items()
+        if name not in ("run_folder", "trained") and parameters.get(name, value) != value
     ]
     return [(f"{settings.trained} was made with", ", ".join(theirs))] if theirs else []
 

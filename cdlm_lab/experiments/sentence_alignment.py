@@ -35,7 +35,7 @@ from cdlm_lab.parameters import ParameterError, parameter_names, settings, setti
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import REPORT_FILE, Report, read_report
 from cdlm_lab.scores import Score
-from cdlm_lab.training.trained import as_trained
+from cdlm_lab.training.trained import trained_parameters
 from cdlm_lab.widgets import score_tables
 from cdlm_lab.widgets.aligned import AlignedColumn, alignment_figure, compared_alignments_html
 from cdlm_lab.widgets.ask import OwnPair
@@ -44,8 +44,6 @@ from cdlm_lab.widgets.tables import ScoreTable, Shown, system_rows
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
 
-# Systems that this notebook trains itself if no run of notebook 04 is given.
-DEFAULT_SYSTEMS = "tf-idf bert-han bert-han-shallow gru-han-shallow cdlm"
 GLOBAL_ATTENTION, ENCODINGS = "global attention", "encodings"
 
 
@@ -56,7 +54,7 @@ class Settings:
     run_folder: str = "runs/sentence_alignment"
     trained: str = ""  # a run of notebook 04 whose models are opened where `matching_run` is ""; "" = trained
     matching_run: str = ""
-    systems: str = DEFAULT_SYSTEMS
+    systems: str = ""  # "" = all of that run
     source: Literal["first token", "other document"] = "other document"
     reading: Literal["hit", "precision"] = "hit"
     precision: Precision = "auto"
@@ -117,11 +115,11 @@ def matched_settings(given: Settings) -> document_matching.Settings:
     run's folder. Raises ParameterError if there is no finished run, or a system was not part of it."""
     kind = document_matching.Settings
     if not given.matching_run:
-        folder, systems = Path(given.run_folder) / "matching", given.systems or DEFAULT_SYSTEMS
-        if given.trained and systems == DEFAULT_SYSTEMS:
-            systems = kind().systems  # the default, which below becomes all systems of the trained run
-        own = kind(run_folder=str(folder), systems=systems, precision=given.precision, trained=given.trained)
-        return as_trained(own, MatchingRun.SHAPES, chosen=MatchingRun.CHOSEN)
+        made = trained_parameters(given.trained) if given.trained else {}
+        own = {name: made[name] for name in (*MatchingRun.SHAPES, "systems") if name in made}
+        own |= {"systems": given.systems} if given.systems else {}
+        own |= {"run_folder": str(Path(given.run_folder) / "matching"), "precision": given.precision}
+        return kind(**own, trained=given.trained)
     folder, run = Path(given.matching_run), f"matching_run is {given.matching_run!r}"
     if not (folder / REPORT_FILE).is_file():
         raise ParameterError(f'{run}, where no finished run of notebook 04 is; run that first, or write ""')
@@ -371,14 +369,21 @@ def mrr_figure(report: Report) -> go.Figure:
 # ---- the sentences of one pair ----
 
 # The text in the input boxes before the reader types.
-EXAMPLE = (
+EXAMPLE = (  # two reports of one event of storyworld's test set, which all shipped systems call related
     """\
-A gas blast killed 14 miners in the Ombrava mine near Telk on Tuesday. The mine was opened in 1961 and \
-belongs to the state. Another 30 men were brought up alive by nightfall. The town will hold a service on \
-Sunday.""",
+Bridge inspectors had warned
+
+At least 74 people were killed and 381 injured when part of the Zudodan Bridge broke off near Busajash on \
+Thursday. At that point the bridge stands 64 metres above the Merdihur river. The wrecks of 77 vehicles lay \
+in the river. The bridge, opened in 1997, was crossed by 57,922 vehicles a day. The 53-year-old police \
+chief, Dzugaya Taidaymabad, begged drivers to stay away.""",
     """\
-Fourteen miners died when gas exploded underground near Telk. Rescuers reached 30 survivors after six \
-hours, the energy minister said. An inquiry into the disaster will begin this week.""",
+Operator of fallen bridge faces claims
+
+Rescuers searched the Merdihur river on Thursday after the Zudodan Bridge collapsed near Busajash and 77 \
+vehicles fell into the gorge. The roadway fell 64 metres into the Merdihur river. Dzugaya Taidaymabad, 53, \
+the police chief, said 74 people had been killed. The bridge dates from 1997; 57,922 vehicles a day used it. \
+"We are looking for the living," said the police chief.""",
 )
 _WAYS = ("attention", GLOBAL_ATTENTION, "cosine")  # the first that a system has is shown
 

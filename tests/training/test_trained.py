@@ -14,7 +14,7 @@ from cdlm_lab.models.checkpoint import CheckpointError, shipped_folder, shipped_
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training import trained
 from cdlm_lab.training.trained import (
-    as_trained,
+    check_as_trained,
     folder_of_run,
     ship_run,
     shipped_runs,
@@ -137,28 +137,28 @@ def test_the_command_says_where_the_models_are_or_what_is_missing(
     assert capsys.readouterr().err == f"{tmp_path}: no finished training is in it; name the folder of a run\n"
 
 
-def test_the_settings_that_shape_a_model_are_those_it_was_trained_with(run: Path):
-    assert as_trained(Settings(), ["window"]) == Settings()
-    assert as_trained(Settings(trained=str(run)), ["window"]) == Settings(trained=str(run), window=8)
-    assert as_trained(Settings(trained=str(run), window=8, epochs=2), ["window"]).epochs == 2
+def test_the_settings_that_shape_a_model_must_be_those_it_was_trained_with(run: Path):
+    check_as_trained(Settings(), ["window"])
+    check_as_trained(Settings(trained=str(run), window=8, epochs=2), ["window"])
     with pytest.raises(
-        ParameterError, match=r"window is 6, but .*run was trained with 8; write that, or trained = \"\""
+        ParameterError,
+        match=r"^window is 4, but .*run was trained with window = 8; write that, or trained = \"\" to train",
     ):
-        as_trained(Settings(trained=str(run), window=6), ["window"])
+        check_as_trained(Settings(trained=str(run)), ["window"])  # 4 is the default, which is no exception
 
 
-def test_what_is_opened_is_what_the_run_has_unless_something_is_named(run: Path):
-    assert as_trained(Settings(trained=str(run)), [], chosen=["epochs"]).epochs == 3
-    assert as_trained(Settings(trained=str(run), epochs=2), [], chosen=["epochs"]).epochs == 2
+def test_all_settings_that_differ_are_named_at_once(run: Path):
+    with pytest.raises(ParameterError, match=r"^window is 4, epochs is 1, but .* window = 8, epochs = 3;"):
+        check_as_trained(Settings(trained=str(run)), ["window", "epochs", "unknown in older runs"])
 
 
 def test_a_shipped_model_is_for_storyworld_and_one_of_yours_for_any_corpus(run: Path, project: Path):
     ship_run(run, "storyworld/matching")
-    assert as_trained(Settings(trained=str(run), corpus="ecb"), []).corpus == "ecb"
+    check_as_trained(Settings(trained=str(run), corpus="ecb"), [])
     with pytest.raises(
         ParameterError, match=r"corpus is 'ecb', but storyworld/matching was trained on storyworld"
     ):
-        as_trained(Settings(trained="storyworld/matching", corpus="ecb"), [])
+        check_as_trained(Settings(trained="storyworld/matching", corpus="ecb"), [])
 
 
 def test_what_is_not_there_is_named_with_what_is(run: Path, project: Path, tmp_path: Path):
@@ -175,4 +175,4 @@ def test_what_is_not_there_is_named_with_what_is(run: Path, project: Path, tmp_p
         trained_model(str(run))
     (run / "run.json").write_text("{")
     with pytest.raises(ParameterError, match=r"run.json cannot be read .*; name another run"):
-        as_trained(Settings(trained=str(run)), [])
+        check_as_trained(Settings(trained=str(run)), [])

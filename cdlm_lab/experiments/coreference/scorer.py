@@ -130,7 +130,7 @@ class CoreferenceRun(ModelRun, Scorer):
     """A coreference run: the corpus, the scorer and its pairs; mappings are by split."""
 
     NAME: ClassVar[str] = "coreference"
-    SHAPES: ClassVar[tuple[str, ...]] = ("kind", "model", "context", "max_length", "window")
+    SHAPES: ClassVar[tuple[str, ...]] = ("kind", "context", "max_length", "window")
 
     settings: Settings
     topics: Mapping[str, list[Topic]]
