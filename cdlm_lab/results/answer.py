@@ -1,0 +1,63 @@
+"""The answer of a run to the question of its notebook in one sentence, from the numbers of its report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cdlm_lab.report import Report
+from cdlm_lab.results.reports import EXPERIMENTS
+from cdlm_lab.scores import Score
+from cdlm_lab.widgets.score_tables import LAYOUTS, split_in_words
+from cdlm_lab.widgets.tables import PER_CENT, number_cell, p_text
+
+CHANCE = 0.05  # a difference with a p above this may be chance
+
+
+def answer(
+    report: Report,
+    system: str,
+    other: str,
+    metric: str,
+    *,
+    name: str = "",
+    group: str = "",
+    systems: Mapping[str, str] | None = None,
+) -> str:
+    """How much higher a system scores than another, both with their intervals, and whether it may be chance.
+
+    Args:
+        metric: of the rows of the report, such as `joint_f1`; `name`: as it is called in the sentence.
+        group: of the rows; "" = the only one.
+        systems: their names -> what to call them; None = as their notebook calls them.
+
+    A system that the run has not is said to be missing. p is that of the report, for the system against
+    `other`; where the report has no such test the sentence says so.
+    """
+    layout, labels = LAYOUTS[report.name], systems or EXPERIMENTS[report.name].labels(report)
+    split, what = layout.split, name or metric.replace("_", " ")
+    where = split_in_words(split) if split else "test"
+    scores = [_score(report, one, metric, split, group) for one in (system, other)]
+    for one, score in zip((system, other), scores, strict=True):
+        if score is None:
+            return f"This run cannot say it: it has no {labels.get(one, one)} on {where}."
+    first, second = scores
+    texts = [
+        f"{labels[one.system]} has {number_cell(one, PER_CENT).line.partition(' (p')[0]}" for one in scores
+    ]
+    of = layout.size(report, split, group)[1]
+    sentence = f"On {where} ({of}), {what} in per cent: {' and '.join(texts)}"
+    if first.p is None or first.against != other:
+        return f"{sentence}; the two are not tested against each other, so look at the intervals."
+    more = "higher" if first.value > second.value else "lower"
+    verdict = "more than chance" if first.p < CHANCE else "this may be chance"
+    points = f"{100 * abs(first.value - second.value):.1f} points"
+    return f"{sentence}; the first is {points} {more}, p {_p(first.p)}: {verdict}."
+
+
+def _score(report: Report, system: str, metric: str, split: str, group: str) -> Score | None:
+    rows = (row for row in report.rows if row.seed is None and (row.system, row.metric) == (system, metric))
+    return next((row for row in rows if row.split == split and row.group == group), None)
+
+
+def _p(p: float) -> str:
+    return p_text(p) if p_text(p).startswith("<") else f"= {p_text(p)}"

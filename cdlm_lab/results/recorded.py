@@ -1,0 +1,88 @@
+"""Recorded results shown in a notebook beside what runs there: tables of a report in data/results, marked so,
+with what it was trained on. They are never tested against what runs: other data, other trainings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cdlm_lab.report import UNCLEAN, Report, read_report
+from cdlm_lab.results.answer import answer
+from cdlm_lab.results.reports import EXPERIMENTS
+from cdlm_lab.results.series import corpus_name
+from cdlm_lab.widgets.score_tables import LAYOUTS, score_table, split_in_words
+from cdlm_lab.widgets.tables import ScoreTable, Shown
+
+FOLDER = Path(__file__).resolve().parents[2] / "data" / "results"
+
+
+def recorded_table(
+    recorded: str,
+    *,
+    shown: Sequence[str] = (),
+    split: str = "",
+    group: str = "",
+    systems: Mapping[str, str] | None = None,
+    folder: Path = FOLDER,
+) -> ScoreTable | Shown:
+    """The scores of a recorded run, with their intervals and tests, as its own notebook shows them.
+
+    Args:
+        recorded: name of the report in data/results, such as `storyworld_tiny/questions`.
+        shown: parameters of that run to name in the caption, such as `train_stories`.
+        split: "" = the one that its notebook shows first. Raises ValueError if it was not measured.
+        systems: names of the rows -> what to call them here; None = all, as their notebook calls them.
+
+    Where the project was installed without its recorded results, returns a line that says so.
+    """
+    where = _place(recorded)
+    if (report := _report(recorded, folder)) is None:
+        return Shown(f"<p>{_MISSING.format(where)}</p>")
+    split = split or LAYOUTS[report.name].split
+    labels = EXPERIMENTS[report.name].labels(report)
+    measured = {one: label for one, label in labels.items() if any(row.system == one for row in report.rows)}
+    labels = {one: f"{label} {report.mark}".strip() for one, label in (systems or measured).items()}
+    facts = [f"{one} = {json.dumps(report.parameters[one])}" for one in shown]
+    what = f"recorded: {_corpus(report)}, {split_in_words(split)}"
+    caption = ", ".join([what, *facts])
+    table = score_table(report, labels=labels, group=group, split=split, caption=caption)
+    kept = [number for number, column in enumerate(table.columns) if not column.published]
+    marked = f" {UNCLEAN}: made by a program with uncommitted changes." if report.mark else ""
+    return replace(
+        table,
+        columns=[table.columns[number] for number in kept],
+        rows=[[row[number] for number in kept] for row in table.rows],
+        note=table.note + marked,
+        sources=[f"Recorded in {where}; not tested against the rows of this run."],
+    )
+
+
+def recorded_answer(
+    recorded: str, system: str, other: str, metric: str, *, folder: Path = FOLDER, **form: Any
+) -> str:
+    """What `answer` says of a recorded run, with the file that it is recorded in."""
+    if (report := _report(recorded, folder)) is None:
+        return _MISSING.format(_place(recorded))
+    return (
+        f"Recorded on {_corpus(report)} ({_place(recorded)}). {answer(report, system, other, metric, **form)}"
+    )
+
+
+_MISSING = "Recorded results ({}) are part of a clone of the project only."
+
+
+def _place(name: str) -> str:
+    return f"data/results/{name}.json"
+
+
+def _report(name: str, folder: Path) -> Report | None:
+    file = folder / f"{name}.json"
+    return read_report(file) if file.is_file() else None
+
+
+def _corpus(report: Report) -> str:
+    known = (given.get("corpus") for given in (report.data, report.parameters))
+    return corpus_name(next((name for name in known if isinstance(name, str)), "another corpus"))
