@@ -44,7 +44,7 @@ OTHERS |= {
     "labels",
     "evidence",
 }
-OTHERS |= {"candidates", "own_question"}
+OTHERS |= {"candidates", "own_question", "chains"}
 IN_NINE = "own_question"  # there a file, in notebook 06 a question
 # Parameters that are given together, or not at all.
 WITH = {"first_document": {"second_document": "x"}, "second_document": {"first_document": "x"}}
