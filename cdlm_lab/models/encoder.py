@@ -567,9 +567,13 @@ def _make_room_for_separators(
     if without_row:
         with own_randomness(plan.seed):  # the resizing draws rows of its own, which are replaced below
             model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    embeddings, decoder, head = model.get_input_embeddings(), model.get_output_embeddings(), model.lm_head
+    tables = [embeddings.weight] + [decoder.weight] * (decoder.weight is not embeddings.weight)
+    if len(head.bias) < len(decoder.bias):  # of untied embeddings; it is not read, but saved
+        head.bias = torch.nn.Parameter(decoder.bias.detach().clone())
     generator = torch.Generator().manual_seed(plan.seed)
     with torch.no_grad():
         for row in sorted({*without_row, *new_words}):
-            embedding = model.get_input_embeddings().weight[row]
-            embedding.normal_(0.0, model.config.initializer_range, generator=generator)
-            model.lm_head.bias[row] = 0.0
+            for table in tables:
+                table[row].normal_(0.0, model.config.initializer_range, generator=generator)
+            decoder.bias[row] = 0.0

@@ -39,6 +39,7 @@ from cdlm_lab.data.questions import MultihopQuestion
 from cdlm_lab.errors import check_choice, check_least
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.examples.questions import QUESTION_MARKS, QUESTION_TYPES, SPAN, TITLE, QuestionSequence
+from cdlm_lab.models.checkpoint import is_trained
 from cdlm_lab.models.encoder import EncoderWithHead, LoadOptions, load_encoder_with_head, widen_token_types
 from cdlm_lab.models.language_model import Items, over_items
 from cdlm_lab.models.precision import as_weights, in_full
@@ -202,9 +203,14 @@ def load_question_answerer(
     """A question answerer on top of any encoder, or a trained one from its folder, and its tokenizer.
     QUESTION_MARKS are added to the tokenizer; their embeddings and the heads are drawn from the seed.
     `paragraph_types`: number of paragraphs with a token type of their own, in the order of the sequence; an
-    encoder that already has as many token types keeps them."""
+    encoder that already has as many token types keeps them. 0 = none, or those of a trained question
+    answerer. Raises ValueError for another number than that of a trained one."""
     model, tokenizer = load_encoder_with_head(QuestionAnswerer, name_or_path, marks=QUESTION_MARKS, **options)
-    if paragraph_types:
+    name = os.fspath(name_or_path)
+    if paragraph_types and is_trained(name, QuestionAnswerer):
+        if (own := model.config.paragraph_types) != paragraph_types:
+            raise ValueError(f"{name}: trained with paragraph_types {own}, not {paragraph_types}; give {own}")
+    elif paragraph_types:
         widen_token_types(model.longformer, paragraph_types + 1, seed=options.get("seed", 0))
         model.config.paragraph_types = paragraph_types
     return model, tokenizer

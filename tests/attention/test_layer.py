@@ -7,7 +7,13 @@ import pytest
 import torch
 from attention_cases import VOCABULARY, LargestTensor, longformer
 from torch import Tensor, nn
-from transformers import LongformerForMaskedLM, LongformerForSequenceClassification, LongformerModel
+from transformers import (
+    LEDConfig,
+    LEDForConditionalGeneration,
+    LongformerForMaskedLM,
+    LongformerForSequenceClassification,
+    LongformerModel,
+)
 
 from cdlm_lab.attention import layer as layers
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention, read_only_globals, replace_self_attention
@@ -49,6 +55,28 @@ def test_logits_and_gradients_equal_huggingface(backend: str, globals_: float) -
             assert own.grad is None or not own.grad.any(), name
         else:
             torch.testing.assert_close(own.grad, wanted.grad, rtol=1e-3, atol=2e-6, msg=name)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("globals_", [0.0, 0.2])
+def test_an_led_computes_what_hugging_faces_does(globals_: float) -> None:
+    """Such as PRIMERA: its encoder has Longformer's attention, its decoder none of it."""
+    sizes = {"encoder_layers": 2, "encoder_attention_heads": 2, "encoder_ffn_dim": 24, "decoder_layers": 1}
+    sizes |= {"decoder_attention_heads": 2, "decoder_ffn_dim": 24, "vocab_size": VOCABULARY, "d_model": 16}
+    sizes |= {"max_encoder_position_embeddings": 80, "max_decoder_position_embeddings": 80}
+    torch.manual_seed(0)
+    theirs = LEDForConditionalGeneration(LEDConfig(**sizes, attention_window=[8, 16], pad_token_id=1)).eval()
+    for weight in theirs.parameters():
+        weight.normal_(0, 0.2)
+    ours, batch = replace_self_attention(copy.deepcopy(theirs)), batch_of(globals_)
+    batch["decoder_input_ids"] = batch["input_ids"][:, :5].clip(min=2)
+    expected, found = (model(**batch, output_attentions=True) for model in (theirs, ours))
+    present = batch["attention_mask"].bool()
+    for name in ("logits", "encoder_last_hidden_state"):
+        mine, wanted = (one[name] if name == "logits" else one[name][present] for one in (found, expected))
+        torch.testing.assert_close(mine, wanted, rtol=0, atol=2e-5)
+    for mine, wanted in zip(found.encoder_attentions, expected.encoder_attentions, strict=True):
+        torch.testing.assert_close(mine, wanted, rtol=0, atol=2e-6)
 
 
 @torch.no_grad()

@@ -14,11 +14,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from model_cases import CASES, SHORT, TINY, saved
+from model_cases import CASES, SHORT, TINY, saved, word_tokenizer
 from transformers import (
     AutoModel,
     AutoModelForMaskedLM,
     AutoTokenizer,
+    LongformerConfig,
+    LongformerForMaskedLM,
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
@@ -58,6 +60,30 @@ def test_a_checkpoint_of_ours_is_loaded_as_it_is(bert: Path, tmp_path: Path) -> 
     assert again.config.attention_window == [4, 4]
     with pytest.raises(CheckpointError, match=r"max_length \(33\) is longer than .* was made for \(32\)"):
         load_language_model(tmp_path, max_length=33, window=8)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@torch.no_grad()
+def test_a_longformer_gets_separators_whether_its_embeddings_are_tied_or_not(tied: bool, tmp_path: Path):
+    tokenizer = word_tokenizer(pad=1)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+    form = {"vocab_size": len(tokenizer), "max_position_embeddings": 42, "attention_window": [8, 8]}
+    theirs = LongformerForMaskedLM(LongformerConfig(**sizes, **form, tie_word_embeddings=tied)).eval()
+    for weight in theirs.parameters():
+        weight.normal_(0, 0.3)
+    model, words = load_language_model(saved(tmp_path / "theirs", theirs, tokenizer), max_length=40, window=8)
+    ids = torch.randint(5, len(tokenizer), (1, 24), generator=torch.Generator().manual_seed(0))
+    logits = model(ids).logits
+    torch.testing.assert_close(logits[..., : len(tokenizer)], theirs(ids).logits, rtol=1e-4, atol=1e-5)
+    assert logits.shape[-1] == len(words) == len(tokenizer) + 2
+    decoder, embeddings = model.get_output_embeddings(), model.get_input_embeddings()
+    assert (decoder.weight is embeddings.weight) == tied
+    assert not decoder.bias[-2:].any()
+    for table in (decoder.weight, embeddings.weight):
+        assert 0 < table[-2:].std() < 3 * model.config.initializer_range
+    again, _ = load_language_model(saved(tmp_path / "ours", model, words), max_length=40, window=8)
+    torch.testing.assert_close(again(ids).logits, logits, rtol=0, atol=1e-6)
+    assert load_encoder(tmp_path / "ours", max_length=40, window=8)[1].get_vocab() == words.get_vocab()
 
 
 def test_positions_of_a_longformer_are_repeated_only_if_asked(bert: Path, tmp_path: Path) -> None:

@@ -6,7 +6,17 @@ from pathlib import Path
 import model_cases as cases
 import pytest
 import torch
-from model_cases import ANSWER_LABELS, OCCURRENCES, PARAGRAPHS, SENTENCES, TINY, TYPES, Batch, questions
+from model_cases import (
+    ANSWER_LABELS,
+    OCCURRENCES,
+    PARAGRAPHS,
+    SENTENCES,
+    TINY,
+    TYPES,
+    Batch,
+    questions,
+    saved,
+)
 from torch import Tensor, nn
 
 from cdlm_lab.data.questions import MultihopQuestion, Paragraph
@@ -74,6 +84,23 @@ PARTS = {
     "sentence": -(math.log(3 / 4) + math.log(1 / 2)) / 2 - math.log(4 / 5),
     "paragraph": -(math.log(4 / 5) + math.log(9 / 10)) / 2 - math.log(2 / 3),
 }
+
+
+@pytest.mark.parametrize(("trained", "others"), [(0, [2]), (2, [1, 3])])
+def test_the_paragraph_types_of_a_trained_one_are_kept_and_others_refused(
+    trained: int, others: list[int], tiny: Path, tmp_path: Path
+):
+    model, tokenizer = load_question_answerer(tiny, paragraph_types=trained, **TINY)
+    folder = saved(tmp_path / "trained", model, tokenizer)
+    for given in (0, trained):
+        again, _ = load_question_answerer(folder, paragraph_types=given, **TINY)
+        assert again.config.paragraph_types == trained
+        table = model.longformer.embeddings.token_type_embeddings.weight
+        assert torch.equal(again.longformer.embeddings.token_type_embeddings.weight, table)
+    for other in others:
+        message = f"trained with paragraph_types {trained}, not {other}; give {trained}$"
+        with pytest.raises(ValueError, match=message):
+            load_question_answerer(folder, paragraph_types=other, **TINY)
 
 
 def test_the_loss_of_a_worked_example(answerer: QuestionAnswerer):
