@@ -1,7 +1,8 @@
 """Drop-in replacement for Hugging Face's Longformer self-attention, with the same parameter names.
 
 `replace_self_attention(model)` swaps the self-attention of every layer of any Longformer model in place, and
-of every encoder layer of an LED model, such as PRIMERA. The six projections are the model's own modules, so checkpoints load both ways and nothing is copied.
+of every encoder layer of an LED model, such as PRIMERA. The six projections are the model's own modules,
+so checkpoints load both ways and nothing is copied.
 
 Computations that Hugging Face's model does in vain are skipped: local queries of global tokens, global
 queries of local tokens, projections of padding, global projections where no token is global, padding to a
