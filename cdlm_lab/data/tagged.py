@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 import sys
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -149,6 +150,9 @@ class TagReading:
         check_choice("stray", self.stray, get_args(Stray))
 
 
+_SPACES = re.compile(r"[ \t]+")
+
+
 class Line(NamedTuple):
     """A line of a file, numbered from 1."""
 
@@ -164,14 +168,15 @@ class Line(NamedTuple):
         """The columns of the line, stripped; the first is a word. Raises DataError if they are not valid.
 
         `count`: required number of columns; None = two or more. `tabs`: True = they are separated by tabs, so
-        that a word may hold a space; False = by any white space.
+        that a word may hold a space; False = by spaces and tabs. Other white space is part of a word.
         """
-        columns = [column.strip() for column in self.text.split("\t")] if tabs else self.text.split()
+        cells = self.text.split("\t") if tabs else _SPACES.split(self.text.strip(" \t"))
+        columns = [cell.strip(" ") for cell in cells]
         if len(columns) < 2 or (count and len(columns) != count):
             number = "one column" if len(columns) == 1 else f"{len(columns)} columns"
             what = f"{number} instead of {count or 'a word and its tag'}"
             raise self.error("row", what, f"write the word, {'a tab' if tabs else 'white space'} and its tag")
-        if not columns[0]:
+        if not columns[0].strip():
             raise self.error("word", "an empty word", "write it, or delete the line")
         return columns
 
@@ -244,9 +249,16 @@ def _words(rows: Iterable[tuple[Line, Sequence[str]]]) -> tuple[str, ...]:
     return tuple(sys.intern(row[0]) for _, row in rows)
 
 
-def _labelled(block: Block, reading: TagReading, *, count: int | None = None) -> TaggedSentence:
-    """A sentence whose first column is the word and the last its tag."""
+def _labelled(
+    block: Block, reading: TagReading, *, count: int | None = None, numbered: bool = False
+) -> TaggedSentence:
+    """A sentence whose first column is the word and the last its tag; `numbered`: the number of the token
+    stands before the word."""
     rows = _rows(block, count)
+    if numbered:
+        rows = [(line, row[1:]) for line, row in rows]
+        if alone := next((line for line, row in rows if len(row) < 2 or not row[0].strip()), None):
+            raise alone.error("row", "no word behind the number", "write number, word and tag")
     column = [(line, row[-1]) for line, row in rows]
     return TaggedSentence(words=_words(rows), tags=iob2_tags(column, reading))
 
@@ -367,12 +379,24 @@ def read_ner_conll(path: Path, reading: TagReading) -> Iterator[TaggedDocument]:
         slept VBD B-VP O
 
     This is the form of CoNLL-2003 and of OntoNotes converted to it. The first column is the word, the last
-    its tag; columns are separated by tabs if the line has any, else by white space. A file without
-    `-DOCSTART-` is one document.
+    its tag; if the first counts the words of each sentence, the second is the word. Columns are separated by
+    tabs if the line has any, else by spaces. A file without `-DOCSTART-` is one document.
     """
+    numbered = _is_numbered(path)
     for number, (_, blocks) in enumerate(marked_parts(path, mark=DOCUMENT_START)):
-        sentences = tuple(_labelled(block, reading) for block in blocks)
+        sentences = tuple(_labelled(block, reading, numbered=numbered) for block in blocks)
         yield TaggedDocument(id=f"{plain_name(path)}:{number}", sentences=sentences)
+
+
+def _is_numbered(path: Path) -> bool:
+    """Whether most rows of a file begin with the number that follows that of the row before."""
+    steps, before = Counter[bool](), ""
+    for _, text in read_lines(path):
+        first = _SPACES.split(text.strip(" \t"), maxsplit=1)[0]
+        if before and first:
+            steps[before.isdecimal() and first.isdecimal() and int(first[:9]) == int(before[:9]) + 1] += 1
+        before = first
+    return steps[True] > steps[False]
 
 
 def read_litbank(path: Path, reading: TagReading) -> TaggedDocument:

@@ -54,6 +54,31 @@ def test_one_sentence_of_litbank(write, text, tags, mended):
     assert reading.mended == mended
 
 
+# Words with white space and signs that are no columns of their own; some are numbers.
+SPACED = (
+    "New\u00a0York", "東京\u3000都", "a\u2028b", "x\u0085y", "\u2009½", "प्रधानमंत्री",
+    "סוף\u200fפסוק", "7", "Zu\u0308rich",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "form"), [
+    ("a.conll", "{w}\t{t}\n"), ("a.conll", "{w} {t}\n"), ("a.conll", "{w}  NN  {t}\n"),
+    ("a.conll", "{n}\t{w}\t{t}\n"), ("a.conll", "{n} {w} _ {t}\n"),
+    ("a.iob2", "{w}\t{t}\n"), ("a.tsv", "{w}\t{t}\t\n"),
+])  # fmt: skip
+def test_only_the_white_space_of_the_format_parts_columns(write, name, form):
+    """Words keep other white space; the number of a token in front of a word is none."""
+    rows = "".join(form.format(w=word, t="B-LOC", n=n) for n, word in enumerate(SPACED, start=1))
+    path, reading = write(name, f"{rows}\n{form.format(w='Telk', t='O', n=1)}"), TagReading()
+    if name == "a.tsv":
+        document = tagged.read_litbank(path, reading)
+    else:
+        read = tagged.read_ner_conll if name == "a.conll" else tagged.read_jnlpba_iob2
+        (document,) = read(path, reading)
+    assert [sentence.words for sentence in document.sentences] == [SPACED, ("Telk",)]
+    assert document.sentences[0].tags == ("B-LOC",) * len(SPACED)
+
+
 IOB1 = (
     "-DOCSTART- -X- -X- O\n\n"
     "Ann NNP I-NP I-PER\nLee NNP I-NP I-PER\nBo NNP I-NP B-PER\nslept VBD I-VP O\n. . O O\n\n"
