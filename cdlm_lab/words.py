@@ -17,13 +17,13 @@ from itertools import pairwise
 
 import regex
 
-_LETTER = r"[\p{L}\p{N}\p{M}_\u05f3]"  # U+05F3: geresh, which changes the Hebrew letter before it
+LETTER = r"[\p{L}\p{N}\p{M}_\u05f3]"  # U+05F3: geresh, which changes the Hebrew letter before it
 _HIDDEN = r"[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
 _UNSPACED = r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Han}\p{Hiragana}\p{Katakana}]"
 _INSIDE = rf"(?:(?!\u200b){_HIDDEN}|(?<!{_UNSPACED})\u200b(?!{_UNSPACED}))+"
 # A joiner at the end belongs to the last letter, as in Malayalam and Sinhala.
-_RUN = rf"{_LETTER}+(?:{_INSIDE}{_LETTER}+)*[\u200c\u200d]*"
-_ENDING = rf"['’](?:s|m|d|re|ve|ll)(?!{_LETTER})"
+_RUN = rf"{LETTER}+(?:{_INSIDE}{LETTER}+)*[\u200c\u200d]*"
+_ENDING = rf"['’](?:s|m|d|re|ve|ll)(?!{LETTER})"
 _SYMBOL = rf"(?!{_HIDDEN}|\p{{Cc}}|\s)\X"
 _FORM = r"""(?:\p{{L}}\.){{2,}}(?!{letter})
     | {ending}
@@ -31,7 +31,7 @@ _FORM = r"""(?:\p{{L}}\.){{2,}}(?!{letter})
     | {symbol}"""
 _TOKEN, _TOKEN_OR_ENDING = (
     regex.compile(
-        _FORM.format(letter=_LETTER, run=_RUN, symbol=_SYMBOL, ending=ending),
+        _FORM.format(letter=LETTER, run=_RUN, symbol=_SYMBOL, ending=ending),
         regex.VERBOSE | regex.IGNORECASE,
     )
     for ending in (r"(?!)", _ENDING)

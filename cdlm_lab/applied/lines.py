@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 import cdlm_lab
 from cdlm_lab.applied import tasks
@@ -29,6 +29,7 @@ from cdlm_lab.applied.loading import kind_of_name, load
 from cdlm_lab.applied.results import Result, TextCut
 from cdlm_lab.data.files import (
     FROM_LIST,
+    FieldFault,
     Fields,
     FilledText,
     JsonRecord,
@@ -46,8 +47,17 @@ Some = Annotated[list[FilledText], Field(min_length=1)]
 Named = Annotated[dict[Text, FilledText], Field(min_length=1)]
 
 
+def _writable(value: Any) -> Any:
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    except ValueError:
+        what = "it has a number or a character that JSON cannot write"
+        raise FieldFault(what, "write it as a text or a finite number") from None
+    return value
+
+
 class _Record(Fields):
-    id: Any = None  # copied unchanged into the answer
+    id: Annotated[Any, AfterValidator(_writable)] = None  # copied unchanged into the answer
 
 
 class _Texts(_Record):

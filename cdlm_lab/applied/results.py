@@ -53,6 +53,13 @@ def texts_of(texts: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
     return dict(named)
 
 
+def list_of(texts: Sequence[str], *, name: str) -> list[str]:
+    """Several texts as a list. Raises ParameterError for one text, whose letters would be taken for texts."""
+    if isinstance(texts, str | bytes | Mapping):
+        raise ParameterError(f"{name} is one {type(texts).__name__}; give a list of texts")
+    return list(texts)
+
+
 class Result:
     """Base class of all results."""
 

@@ -25,6 +25,7 @@ from cdlm_lab.applied.results import (
     TaggedWord,
     Verdict,
     WeighedEvidence,
+    list_of,
     texts_of,
     warn_of_cut,
 )
@@ -218,6 +219,7 @@ class AnswerModel:
 
     def rank(self, question: str, candidates: Sequence[str]) -> Ranking:
         """The candidates, best first. Sentences that are too long are truncated."""
+        candidates = list_of(candidates, name="candidates")
         texts_of({"the question": question, **{f"candidate {n}": one for n, one in enumerate(candidates)}})
         if not candidates:
             raise ParameterError("there is no candidate; give at least one")
@@ -246,6 +248,7 @@ class ClaimModel:
     def verify(self, claim: str, evidence: Sequence[str]) -> Verdict:
         """The label of a claim. Only the first sentences of evidence are read, as many as the model takes,
         and sentences that are too long are truncated."""
+        evidence = list_of(evidence, name="evidence")
         texts_of({"the claim": claim, **{f"evidence {n}": one for n, one in enumerate(evidence)}})
         most = self.verifier.layout.candidates
         policy = f"{self.name} reads the first {most}"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import groupby, zip_longest
+from dataclasses import dataclass, replace
+from itertools import chain, groupby, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,8 @@ from cdlm_lab.data import files
 from cdlm_lab.data.files import DataError, read_lines
 from cdlm_lab.data.records import CandidateSet, split_named
 
-READERS_VERSION = "1"  # part of every checksum; raise it when a reader makes other sets of the same files
+# Part of every checksum; raise it when a reader makes other sets of the same files.
+READERS_VERSION = {"wikiqa": "1", "trecqa": "1", "asnq": "2"}
 TOKEN_FILES = {"question": "a.toks", "candidate": "b.toks", "label": "sim.txt", "id": "id.txt"}
 _FORMATS = {  # searched in this order
     "wikiqa": "WikiQA-train.tsv, WikiQA-dev.tsv, WikiQA-test.tsv",
@@ -68,7 +69,7 @@ def checksum_of(folder: str | Path, split: str) -> str:
     """SHA-256 (hexadecimal) that identifies what `read_candidate_sets` returns: over the names and bytes of
     the split's files, wherever the folder lies."""
     form, parts = _parts(folder, split)
-    values = [form, READERS_VERSION, split_named(split)]
+    values = [form, READERS_VERSION[form], split_named(split)]
     for part in parts:
         for file in [part / name for name in TOKEN_FILES.values()] if part.is_dir() else [part]:
             name = file.relative_to(files.home_path(folder)).as_posix()
@@ -144,14 +145,24 @@ def read_asnq(path: str | Path, listed: str | Path | None = None) -> Iterator[Ca
         who wrote the iron heel     The Iron Heel is a novel by Jack London.     4
 
     Labels say whether the sentence is in the long answer of Natural Questions, and whether it contains the
-    short answer: 1 neither, 2 only the latter, 3 only the former, 4 both. Only 4 is right. Consecutive lines
-    of one question are a set with the id "{file}:{number}", counted from 0 over all, listed or not.
+    short answer: 1 neither, 2 only the latter, 3 only the former, 4 both. Only 4 is right. All lines of one
+    question, also those that stand apart, are a set with the id "{file}:{number}"; runs of lines with equal
+    questions are counted from 0, listed or not. All of the file is read before the first set is yielded.
 
     `listed`: a file with a question on each line; other questions are neither read nor checked.
     """
     path = Path(path)
     wanted = None if listed is None else {text.strip() for _, text in read_lines(listed)}
-    return _checked(_neighbours(_asnq_rows(path, wanted)), places=path, labels=_ASNQ_LABELS)
+    parts: dict[str, list[CandidateSet]] = {}
+    for one in _checked(_neighbours(_asnq_rows(path, wanted)), places=path, labels=_ASNQ_LABELS):
+        parts.setdefault(one.question, []).append(one)
+    for first, *others in parts.values():
+        if others:
+            texts = chain(first.candidates, *(other.candidates for other in others))
+            correct = chain(first.correct, *(other.correct for other in others))
+            yield replace(first, candidates=tuple(texts), correct=tuple(correct))
+        else:
+            yield first
 
 
 def _asnq_rows(path: Path, wanted: set[str] | None) -> Iterator[_Row]:

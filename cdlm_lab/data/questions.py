@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -23,11 +24,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
+import regex
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from cdlm_lab.data import files
 from cdlm_lab.data.files import FROM_LIST, DataError, FieldFault, Fields, Text
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.words import LETTER, plain_word
 
 SPLITS = ("train", "dev", "test")
 QuestionKind = Literal["bridge", "comparison"]
@@ -190,6 +193,19 @@ def read_hotpotqa(path: str | Path) -> list[MultihopQuestion]:
     return questions
 
 
+def _label(fields: _Question, paragraphs: Sequence[Paragraph]) -> str | None:
+    """The answer; "Yes" or "no." is yes or no, unless it is a name ("Yes", the band) that stands in a
+    paragraph of the supporting facts of a question that compares nothing."""
+    answer = fields.answer
+    plain = (answer or "").strip().rstrip(".!").strip().lower()
+    if plain not in ("yes", "no"):
+        return answer
+    gold = {title for title, _ in fields.supporting_facts or ()}
+    texts = "\n".join(f"{one.title}\n{one.text}" for one in paragraphs if one.title in gold)
+    is_name = fields.type != "comparison" and answer.strip() != plain
+    return answer if is_name and re.search(rf"\b{re.escape(answer.strip())}(?!\w)", texts) else plain
+
+
 def _made(fields: _Question) -> MultihopQuestion:
     paragraphs = tuple(Paragraph(title=title, sentences=tuple(texts)) for title, texts in fields.context)
     sizes = {paragraph.title: len(paragraph.sentences) for paragraph in paragraphs}
@@ -199,7 +215,7 @@ def _made(fields: _Question) -> MultihopQuestion:
         id=fields.id,
         text=fields.question,
         paragraphs=paragraphs,
-        answer=fields.answer,
+        answer=_label(fields, paragraphs),
         supporting=known,
         unknown_supporting=tuple(fact for fact in facts if fact not in known),
         kind=fields.type or "",
@@ -246,21 +262,27 @@ def answer_occurrences(
     words = (answer or "").split()
     if not words or answer in ("yes", "no"):
         return []
-    text = r"\s+".join(map(re.escape, words))
+    text = r"\s+".join(map(_in_any_form, words))
     texts = [
         (number, part, text_of)
         for number in gold
         for part, text_of in (("title", paragraphs[number].title), ("body", paragraphs[number].text))
     ]
-    for pattern in (rf"(?<!\w)(?=({text})(?!\w))", rf"(?=({text}))"):  # look-ahead, as they may overlap
-        for flags in (re.NOFLAG, re.IGNORECASE):
+    for pattern in (rf"(?<!{LETTER})(?=({text})(?!{LETTER}))", rf"(?=({text}))"):  # as they may overlap
+        for flags in (0, regex.IGNORECASE):
             if places := [
                 (number, part, *match.span(1))
                 for number, part, text_of in texts
-                for match in re.finditer(pattern, text_of, flags)
+                for match in regex.finditer(pattern, text_of, flags)
             ]:
                 return places
     return []
+
+
+def _in_any_form(word: str) -> str:
+    """A pattern for a word whose accents may be composed or not, with soft hyphens or without."""
+    forms = ({sign, unicodedata.normalize("NFD", sign)} for sign in regex.findall(r"\X", plain_word(word)))
+    return r"\xad*".join("(?:" + "|".join(map(re.escape, sorted(form))) + ")" for form in forms)
 
 
 def read_question_folder(

@@ -45,6 +45,7 @@ from cdlm_lab.data.files import (
     read_lines,
 )
 from cdlm_lab.data.records import Cluster, Document, Split, hashed_split
+from cdlm_lab.words import plain_word
 
 TASK, NET = "cl_scisumm_2018", "scisummnet_2019"
 TRAINING, TEST, GOLD = "Training-Set-2018", "Test-Set-2018", "Test-Set-2018-Gold"
@@ -118,7 +119,7 @@ def plain_text(source: str) -> str:
 
 def letters_of(text: str) -> str:
     """The letters and digits of a text, in lower case, without anything else."""
-    return _NOT_A_LETTER.sub("", text).lower()
+    return _NOT_A_LETTER.sub("", plain_word(text)).lower()
 
 
 def paper_id(name: str, reference: str) -> str:

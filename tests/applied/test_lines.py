@@ -89,6 +89,9 @@ def test_a_language_model_fills_attends_or_encodes(loaded, cdlm, tmp_path: Path)
         ('{"txt": "a"}', r'in.jsonl:2: field text: missing; add "text" to the record'),
         ('{"text": 3}', "in.jsonl:2: field text: a number where a text belongs"),
         ('{"text": " "}', "in.jsonl:2: field text: it is empty; fill it in"),
+        ('{"id": NaN, "text": "a"}', "in.jsonl:2: field id: it has a number or a character that JSON cannot"),
+        ('{"id": [1e999], "text": "a"}', "in.jsonl:2: field id: it has a number or a character"),
+        (r'{"id": {"a": "\ud800"}, "text": "a"}', "in.jsonl:2: field id: it has a number or a character"),
         ("text", "in.jsonl:2: field column 1: not JSON .*; write one complete JSON object on each line"),
     ],
 )

@@ -190,7 +190,10 @@ def test_candidates_are_ranked_as_the_system_scores_them(answers: AnswerRun) -> 
     assert "<script" not in model.rank("<script>", ["<script>alert(1)</script>"])._repr_html_()
     with pytest.warns(TextCut, match=r"sentences: \d+ of \d+ tokens are not read; .* reads 31 of a sentence"):
         model.rank("How many?", ["word " * 60])
-    for given, message in (([], "there is no candidate"), (["a", ""], "candidate 1 is empty")):
+    for given, message in (
+        ([], "there is no candidate"), (["a", ""], "candidate 1 is empty"),
+        ("48", "candidates is one str; give a list of texts"), ({"48": "48"}, "candidates is one dict"),
+    ):  # fmt: skip
         with pytest.raises(ParameterError, match=message):
             model.rank("How many?", given)
 
@@ -210,6 +213,8 @@ def test_claims_are_judged_as_in_the_box(claims: VerificationRun) -> None:
         assert len(model.verify("A claim.", CANDIDATES)) == 2
     with pytest.raises(ParameterError, match="the claim is empty"):
         model.verify("", [])
+    with pytest.raises(ParameterError, match="evidence is one str; give a list of texts"):
+        model.verify("A claim.", "Some evidence.")
 
 
 def test_a_run_answers_the_same_once_it_is_shipped(claims: VerificationRun, tmp_path: Path) -> None:

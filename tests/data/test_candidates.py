@@ -71,9 +71,8 @@ WIKIQA_SETS = [
 ]
 SWIMS = (('"Orn swims.', True), ("It rained.", False), ("Orn is old.", False), ("In the river.", False))
 ASNQ_SETS = [
-    made("dev:0", "who swims", *SWIMS),
+    made("dev:0", "who swims", *SWIMS, ("Lee swims.", True)),  # the last line stands apart
     made("dev:1", "who runs", ("Lee runs.", True)),
-    made("dev:2", "who swims", ("Lee swims.", True)),  # it came back, and is a set of its own
 ]
 TREC_SETS = [
     made("7.1", "Who swims ?", ("Orn & Lee swim .", True), ("Nobody -LRB- here -RRB-", False)),
@@ -198,8 +197,8 @@ def test_refused_token_files(tokens, refused, name, text, file, message):
 def test_listed_questions_of_asnq(write, refused):
     path = write("dev.tsv", ASNQ.replace("Lee swims.\t4", "Lee swims.\t1").replace("runs\t", "runs \t"))
     assert list(candidates.read_asnq(path, write("unique.test", "who flies\n who runs \n"))) == ASNQ_SETS[1:2]
-    first, last = candidates.read_asnq(path, str(write("unique.dev", "who swims")))
-    assert (first, last.id, last.correct) == (ASNQ_SETS[0], "dev:2", (False,))
+    (only,) = candidates.read_asnq(path, str(write("unique.dev", "who swims")))
+    assert (only.id, only.correct) == ("dev:0", (True, False, False, False, False))
     listed = write("unique.test", "who\n")  # half a question is none of the list
     with refused(path, "1: file: none of the listed questions is in it; give the list of this file"):
         list(candidates.read_asnq(path, listed))
@@ -303,7 +302,7 @@ def test_checksums(folders, tmp_path, write, monkeypatch):
         write(f"{folder.name}/{file}", "changed")
         assert checksum_of(folder, "dev") != now
     assert checksum_of(folders["w"], "test") == before["w", "test"]
-    monkeypatch.setattr(candidates, "READERS_VERSION", "2")
+    monkeypatch.setattr(candidates, "READERS_VERSION", dict.fromkeys(candidates.READERS_VERSION, "3"))
     assert checksum_of(folders["w"], "test") != before["w", "test"]
 
 

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import unicodedata
 from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
@@ -386,3 +387,29 @@ def test_places_of_odd_answers():
     for answer in (None, "", " ", "yes", "no"):
         assert places(answer, 0, body="yes, no ") == []
     assert places("Yes", 0, body="Yes is a band.") == [(0, "body", 0, "Yes")]
+
+
+@pytest.mark.parametrize(("answer", "text"), [
+    ("Zürich", "Zu\u0308rich"), ("Zu\u0308rich", "Zürich"), ("firefighter", "fire\xadfighter"),
+    ("नई दिल्ली", "नई\u00a0दिल्ली"), ("Zürich", "zu\u0308rich"),
+    ("Việt Nam", unicodedata.normalize("NFD", "Việt Nam")),
+])  # fmt: skip
+def test_places_of_an_answer_in_other_characters(answer, text):
+    """Spans are in characters of the paragraph as it is."""
+    assert places(answer, 0, body=f"In {text}, 1999.") == [(0, "body", 3, text)]
+
+
+def test_half_a_letter_is_no_end_of_a_word():
+    assert places("cafe", 0, body="cafe\u0301, cafe") == [(0, "body", 7, "cafe")]
+
+
+@pytest.mark.parametrize(("answer", "kind", "expected"), [
+    ("Yes", "comparison", "yes"), ("no.", "bridge", "no"), (" NO ", None, "no"), ("yes!", "bridge", "yes"),
+    ("Yes", "bridge", "Yes"),  # the band, of which a gold paragraph tells
+    ("No", "bridge", "no"), ("Non", "comparison", "Non"), ("yes, it is", "comparison", "yes, it is"),
+])  # fmt: skip
+def test_yes_and_no_in_any_spelling(written, answer, kind, expected):
+    context = [["Rain", ["No rain, said No."]], ["Yes (band)", ["Yes are a band of London."]]]
+    record = {"_id": "q", "question": "Is it?", "answer": answer, "type": kind, "context": context}
+    (question,) = read_hotpotqa(written([{**record, "supporting_facts": [["Yes (band)", 0]]}]))
+    assert (question.answer, question.type) == (expected, expected if expected in ("yes", "no") else "span")
