@@ -12,14 +12,15 @@ pieces is never guessed as "es" or ",": a beam search from left to right keeps t
 `fill_blank` does not know. A blank is read as one mask, then as two, and so on. At each step the most
 probable piece is filled in, the others are predicted anew, and the best few are kept (Jiang et al. 2020,
 "X-FACTR": by confidence), so "those before it" are those filled in before. Words of all lengths are compared
-by their probabilities, though these need not sum to 1.
+by these probabilities, which of each length sum to 1 at most, so of all lengths to more. Where those of the
+words that are compared, the best few of each length, do, all are divided by their sum.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -193,7 +194,7 @@ class FilledWord:
     """A predicted word for a blank."""
 
     word: str
-    probability: float
+    probability: float  # those of all words that were compared for a blank sum to 1 at most
     pieces: int
 
 
@@ -232,7 +233,9 @@ def fill_blank(
             text, probability = words.tokenizer.decode(beam.ids[blank]).strip(), float(np.exp(beam.score))
             if text and (text not in best or best[text].probability < probability):
                 best[text] = FilledWord(word=text, probability=probability, pieces=count)
-    return sorted(best.values(), key=lambda one: (-one.probability, one.word))[:top]
+    total = max(1.0, sum(one.probability for one in best.values()))
+    ranked = sorted(best.values(), key=lambda one: (-one.probability, one.word))[:top]
+    return [replace(one, probability=one.probability / total) for one in ranked]
 
 
 class _Beam(NamedTuple):

@@ -85,6 +85,8 @@ class LanguageModel:
 
     def fill(self, texts: Texts, *, top: int = 5, pieces: int = 4) -> Filled:
         """The most probable words for each blank, `[MASK]`, given all texts; the other blanks stay masked.
+        A probability is the product of those of a word's pieces; where the `top` best words of each number of
+        pieces, which are compared, have more than 1 together, theirs are divided by their sum.
 
         Args:
             top: number of words for each blank; also the beam width.

@@ -74,6 +74,20 @@ def test_each_blank_is_filled_with_whole_words_of_one_piece_and_of_several(cdlm:
     assert list(filled.to_frame().columns) == ["text", "start", "word", "probability", "pieces"]
 
 
+@pytest.mark.parametrize("top", [1, 3, 8])
+def test_the_probabilities_of_a_blank_add_up_to_one_at_most(cdlm: LanguageModel, top: int) -> None:
+    report = "A {} broke out at the mill in {} on {}, police said. The {} rose, said Mayor {} of {}."
+    truth = ("fire", "Oskmere", "Monday", "river", "Brandir", "Oskmere")
+    totals = []
+    for hidden in range(len(truth)):
+        words = ["[MASK]" if n == hidden else word for n, word in enumerate(truth)]
+        (blank,) = cdlm.fill([report.format(*words), report.format(*truth)], top=top)
+        totals.append(sum(one.probability for one in blank.words))
+        assert all(0 < one.probability <= 1 for one in blank.words)
+    assert max(totals) <= 1 + 1e-6
+    assert max(totals) > 0.9, "one that is sure stays so"
+
+
 def test_attention_is_that_of_the_analysis_among_the_words_of_the_others(cdlm: LanguageModel) -> None:
     attended = cdlm.attention(TEXTS, source=(0, "Recount"))
     assert {one.text for one in attended} == {1}
