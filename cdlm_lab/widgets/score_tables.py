@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -35,6 +34,7 @@ class Layout:
     # (report, split, group) -> size of the data that was measured: a number for comparison, and in words.
     size: Callable[[Report, str, str], tuple[int, str]]
     note: str  # explanation of the columns
+    test: str = ""  # what p is about; shown where there is one
     paper: str = ""  # explanation of the papers' numbers
     split: str = "test"  # the split that is shown; "" = the reports have no splits
     first: str = "system"  # heading of the column of systems
@@ -75,9 +75,9 @@ def score_table(
     caption = f"{caption}, n = {layout.size(report, wanted, group)[1]}".removeprefix(", ")
     table = tables.table_of([*rows, *others], columns, first=layout.first, caption=caption)
     of_paper = layout.paper if any(heading.published for heading in table.columns) else ""
-    tested = any(score.p is not None for row in rows for score in row.scores.values())
-    note = layout.note if tested else _TESTS.sub("", layout.note)
-    return replace(table, note=" ".join(filter(None, (note, of_paper, tables.explained(rows)))))
+    of_test = layout.test if any(cell.test for row in table.rows for cell in row) else ""
+    notes = (layout.note, of_test, of_paper, tables.explained(rows))
+    return replace(table, note=" ".join(filter(None, notes)))
 
 
 def split_in_words(split: str) -> str:
@@ -119,6 +119,13 @@ def _size(what: str, of: str) -> Callable[[Report, str, str], tuple[int, str]]:
     return size
 
 
+def _aligned_size(report: Report, _: str, group: str) -> tuple[int, str]:
+    """The pairs that a group of scores is of: those of the released code hold the unrelated ones too."""
+    counts = ((row.n, row.clusters) for row in report.rows if row.group == group and row.n and row.clusters)
+    pairs, clusters = next(counts, (report.data["pairs"], report.data["clusters"]))
+    return pairs, f"{pairs:,} pairs in {clusters:,} clusters"
+
+
 def _answer_size(report: Report, split: str, _: str) -> tuple[int, str]:
     questions, candidates = (report.data[name][split] for name in ("questions", "candidates"))
     return candidates, f"{questions:,} questions, {candidates:,} candidates"
@@ -130,7 +137,6 @@ def _rank_size(report: Report, *_: str) -> tuple[int, str]:
     return sum(counts), f"{pairs_in_words(counts)} of each sort and kind, {topics:,} topics"
 
 
-_TESTS = re.compile(r" ?\bp: [^.]*\.")  # what a note says of tests, for tables that have some
 _CROSSING = "cross_document_perplexity"
 _OF_HOTPOT = {"dataset": "HotpotQA dev", "below": "paper: F1, HotpotQA"}
 _MATCHED = {"columns": ("accuracy", "f1"), "below": "paper: Acc / F1", "decimals": (1, 1), "gaps": False}
@@ -155,7 +161,8 @@ LAYOUTS: Mapping[str, Layout] = {
             ),
         ],
         size=_tokens,
-        note="Lower is better. p: paired test against the next row.",
+        note="Lower is better.",
+        test="p: paired test against the next row.",
         split="",
         first="variant",
     ),
@@ -178,7 +185,8 @@ LAYOUTS: Mapping[str, Layout] = {
             ),
         ],
         size=_size("pairs", "clusters"),
-        note="All in per cent; F1 of the related pairs. p: against the row above of the same family.",
+        note="All in per cent; F1 of the related pairs.",
+        test="p: against the row above of the same family.",
         paper="Papers: accuracy / F1 of Zhou et al. 2020, Tables 2 and 3; F1 alone of Caciularu et al. "
         "2021, Table 4.",
     ),
@@ -194,9 +202,9 @@ LAYOUTS: Mapping[str, Layout] = {
                 "PAN", ("cda", "5"), columns=_ALIGNED[:3], below="paper: MRR / P@10 / P@5", **_RELEASED
             ),
         ],
-        size=_size("pairs", "clusters"),
-        note="MRR: mean reciprocal rank of the first true sentence; P@N in per cent. p: against the row "
-        "above of the same family.",
+        size=_aligned_size,
+        note="MRR: mean reciprocal rank of the first true sentence; P@N in per cent.",
+        test="p: against the row above of the same family.",
         paper="Paper: Zhou et al. 2020, Tables 4 and 5.",
         split="",
     ),
@@ -250,8 +258,8 @@ LAYOUTS: Mapping[str, Layout] = {
         ],
         size=_answer_size,
         note="All in per cent, means over questions. P@1: the first candidate is right; MAP: average "
-        "precision; MRR: one divided by the place of the first right candidate. p: against pairwise "
-        "reading.",
+        "precision; MRR: one divided by the place of the first right candidate.",
+        test="p: against pairwise reading.",
         paper="Paper: Di Liello et al. 2022, RoBERTa-base on the test questions (of WikiQA and TREC-QA "
         "those that have right and wrong candidates), mean (standard deviation) of 5 runs; Table 1 has "
         "all candidates, Tables 2 and 7 the pairwise model's five best; not to be compared with other "
@@ -270,7 +278,8 @@ LAYOUTS: Mapping[str, Layout] = {
             ),
         ],
         size=_size("scored", "groups"),
-        note="Share of the claims with the right label, in per cent. p: against pairwise reading.",
+        note="Share of the claims with the right label, in per cent.",
+        test="p: against pairwise reading.",
         paper="Paper: Di Liello et al. 2022, Tables 3 and 8, on FEVER, RoBERTa-base where the system "
         "does not say otherwise; in parentheses the standard deviation over runs. Not to be compared "
         "with other encoders or other claims.",
@@ -285,8 +294,8 @@ LAYOUTS: Mapping[str, Layout] = {
         ],
         size=_rank_size,
         note="Rank of the second mention among the tokens of its document, by the attention between it and "
-        "the first mention: 0 lowest, 100 highest; mean over pairs. p: paired test against the next "
-        "row.",
+        "the first mention: 0 lowest, 100 highest; mean over pairs.",
+        test="p: paired test against the next row.",
         split="",
         first="variant",
     ),

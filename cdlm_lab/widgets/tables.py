@@ -28,7 +28,7 @@ DEV = "dev "  # prefix of a metric's name: the same metric on the dev split
 PUBLISHED = Path(__file__).resolve().parents[1] / "results" / "published.csv"
 _SMALL = f"font-size:11px;font-weight:400;white-space:nowrap;{MUTED}"
 # Style of a test result: wrapped, so that the name of the other system does not widen the column.
-_TEST = f"font-size:11px;white-space:normal;min-width:92px;max-width:130px;margin-left:auto;{MUTED}"
+_TEST = f"font-size:11px;white-space:normal;min-width:92px;max-width:176px;margin-left:auto;{MUTED}"
 # What Markdown would interpret as markup; underscores within words are not interpreted.
 _MARKDOWN = re.compile(r"[\\`*|]|(?<!\w)_|_(?!\w)|\[(?=[^\]]*\]\()|<(?=[A-Za-z/!?])")
 

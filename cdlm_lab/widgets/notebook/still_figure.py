@@ -22,6 +22,7 @@ from cdlm_lab.widgets.live_curve import ticks
 WIDTH, HEIGHT = 960, 420  # pixels of a figure that sets none
 MARGIN = {"l": 64, "r": 44, "t": 72, "b": 56}
 CHARACTER = 6.4  # mean width of a character, in pixels at a font size of 13
+BANDS = 20  # of a colour bar
 DASHES = {"dash": "9 4", "dot": "2 3", "dashdot": "9 3 2 3"}
 # Outlines of markers within a square from -1 to 1.
 SYMBOLS = {
@@ -135,6 +136,7 @@ class _Picture:
         self.left, self.right = self._room(margin["l"]), self.width - self._right(margin["r"])
         self.top, self.bottom = margin["t"], self.height - margin["b"]
         names = {"xaxis", "yaxis"} | {name for name in self.layout if re.fullmatch(r"[xy]axis\d*", name)}
+        self.empty: set[str] = set()  # axes without a trace
         self.axes = {name: self._axis(name) for name in sorted(names)}
         self.parts: list[str] = []
 
@@ -144,7 +146,8 @@ class _Picture:
         for shape in self.layout.get("shapes") or ():
             self._shape(shape)
         for name, axis in self.axes.items():
-            self._draw_axis(name, axis)
+            if name not in self.empty:
+                self._draw_axis(name, axis)
         for trace in self.traces:
             self._trace(trace)
         self._legend()
@@ -161,13 +164,17 @@ class _Picture:
         )
 
     def _room(self, margin: float) -> float:
-        """Room on the left for the texts of the first vertical axis."""
-        texts = [str(text) for text in _values(self.layout.get("yaxis", {}).get("ticktext"))]
-        texts += [
-            value for trace in self.traces for value in _values(trace.get("y")) if isinstance(value, str)
+        """Room on the left for the texts of the vertical axes, of which those with texts stand there."""
+        axes = [axis for name, axis in self.layout.items() if re.fullmatch(r"yaxis\d*", name)]
+        texts = [(str(text), axis) for axis in axes for text in _values(axis.get("ticktext"))]
+        named = [value for trace in self.traces for value in _values(trace.get("y"))]
+        texts += [(value, self.layout.get("yaxis", {})) for value in named if isinstance(value, str)]
+        widths = [
+            len(words) * CHARACTER * (axis.get("tickfont") or {}).get("size", 12) / 12
+            for text, axis in texts
+            for words, _, _ in _lines(text)
         ]
-        longest = max((len(words) for text in texts for words, _, _ in _lines(text)), default=0)
-        return max(margin, 22 + CHARACTER * longest)
+        return max(margin, 22 + max(widths, default=0))
 
     def _right(self, margin: float) -> float:
         return margin + (70 if self.layout.get("coloraxis") else 0)
@@ -177,6 +184,7 @@ class _Picture:
         side = name[0]
         on = [trace for trace in self.traces if f"{side}axis{trace.get(f'{side}axis', side)[1:]}" in same]
         values = [value for trace in on for value in _places(trace, side)]
+        self.empty |= set() if on else {name}
         ends = (self.left, self.right) if side == "x" else (self.bottom, self.top)
         return _Axis(name, self.layout, *ends, values)
 
@@ -207,7 +215,8 @@ class _Picture:
     ) -> None:
         """Add a filled rectangle; `words`, in HTML, appear where one rests on it."""
         place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
-        self.parts.append(f'<rect {place} fill="{colour}"><title>{words}</title></rect>')
+        title = f"<title>{words}</title>" if words else ""
+        self.parts.append(f'<rect {place} fill="{colour}">{title}</rect>')
 
     def _other(self, name: str) -> _Axis:
         anchor = self.axes[name].given.get("anchor", "y" if name[0] == "x" else "x")
@@ -264,8 +273,9 @@ class _Picture:
             area = "L".join(f"{a:.1f} {b:.1f}" for a, b in known)
             if trace["fill"] == "tozeroy":
                 area = f"{known[0][0]:.1f} {y.at(0):.1f}L{area}L{known[-1][0]:.1f} {y.at(0):.1f}"
-            self.draw(f"M{area}Z", fill=trace.get("fillcolor", RULE))
-        if "lines" in mode:
+            edge = {"stroke": line.get("color", TEXT), "stroke_width": line.get("width", 2)}
+            self.draw(f"M{area}Z", fill=trace.get("fillcolor", RULE), **(edge if "lines" in mode else {}))
+        elif "lines" in mode:
             dash = DASHES.get(line.get("dash", ""))
             style = {"stroke": line.get("color", TEXT), "stroke_width": line.get("width", 2)}
             self.draw(_path(points), **style, stroke_dasharray=dash, stroke_linejoin="round")
@@ -399,9 +409,9 @@ class _Picture:
             return
         bar, left = scale["colorbar"], self.right + 24
         top, bottom = self.top + 40, self.bottom
-        for step in range(40):
-            value = scale["cmax"] - (step + 0.5) / 40 * (scale["cmax"] - scale["cmin"])
-            y, height = top + step * (bottom - top) / 40, (bottom - top) / 40
+        for step in range(BANDS):
+            value = scale["cmax"] - (step + 0.5) / BANDS * (scale["cmax"] - scale["cmin"])
+            y, height = top + step * (bottom - top) / BANDS, (bottom - top) / BANDS
             self.rectangle(left, y, 14, height, self._colour(value))
         for value, text in zip(_values(bar["tickvals"]), _values(bar["ticktext"]), strict=True):
             part = (scale["cmax"] - value) / (scale["cmax"] - scale["cmin"])
