@@ -52,7 +52,9 @@ class LanguageModel:
 
     name: str
     max_length: int  # most tokens of all texts together, special tokens included
-    variant: str  # of CDLM's ablation; determines which tokens are global when blanks are filled
+    # Of CDLM's ablation; determines which tokens are global when blanks are filled. "" = unknown, or none of
+    # them: no token is.
+    variant: str
     model: PreTrainedModel = field(repr=False)
     tokenizer: PreTrainedTokenizerFast = field(repr=False)
 
@@ -102,7 +104,7 @@ class LanguageModel:
             raise ParameterError(f"no text has a blank; write {MASK} where a word is to be found")
         sequence = self._with_blanks(named, room=self.max_length - (pieces - 1))
         places = np.flatnonzero(sequence == self._special.mask).tolist()
-        policy, filled = VARIANTS[self.variant].global_policy, []
+        policy, filled = VARIANTS[self.variant].global_policy if self.variant else "none", []
         for (number, match), place in zip(blanks, places, strict=True):
             words = fill_blank(
                 self.model,

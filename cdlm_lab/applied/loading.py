@@ -6,6 +6,7 @@ A name is one that ships with the project (`storyworld/cdlm`), the folder of a r
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -59,6 +60,7 @@ from cdlm_lab.training.trained import (
 )
 from cdlm_lab.training.validation import JUDGED
 
+PRETRAINING, MADE_FILE = "pretraining", "made.json"
 LONGEST, WINDOW = 512, 512  # of an encoder that is converted to a Longformer, unless it is shorter
 Model = Any  # one of the classes of `language` and `tasks`
 
@@ -78,7 +80,8 @@ def load(
         system: of a run with several, such as `joint-ie`; "" = the one whose answers its notebook shows, for
             answer selection and matching the one that was best on dev.
         variant: of a language model, which of CDLM's ablation it is: it determines which tokens are global
-            when blanks are filled; "" = as its run or its name says, else `cdlm`.
+            when blanks are filled; "" = as its run says, or what stands beside its weights, or its name if it
+            was released or shipped. If nothing says it, no blank is global, and a warning says so.
         max_length, window: of a language model; None = the checkpoint's own, at most 512 for an encoder that
             has to be converted.
 
@@ -92,6 +95,7 @@ def load(
             made = trained_parameters(run)
             if made.get("mask_probability") == 0:
                 warnings.warn(f"{given} has learned no words, only paragraphs", stacklevel=2)
+            # sentences of paragraphs are read without global tokens
             known = variant or made.get("variant", "")
             return _language_model(str(_model_of(run)), given, known, **form)
         if kind not in TASK_RUNS:
@@ -103,7 +107,37 @@ def load(
             return TASK_RUNS[kind][1](given, run, system)
         except ParameterError as error:
             raise ParameterError(str(error).replace(f"trained is {run!r}, which", given)) from None
-    return _language_model(_checkpoint(given), given, variant, max_length=max_length, window=window)
+    source = _checkpoint(given)
+    chosen = variant or _variant_of_checkpoint(source)
+    model = _language_model(source, given, chosen or "", max_length=max_length, window=window)
+    if chosen is None and hasattr(model.model, "lm_head"):
+        what = f"{given}: nothing says which variant of CDLM it is, so no blank is global when it is filled"
+        warnings.warn(f"{what}; if it is one, give variant, such as 'cdlm'", stacklevel=2)
+    return model
+
+
+# Language models on the hub whose papers say how they were trained.
+RELEASED = {
+    "biu-nlp/cdlm": "cdlm",
+    "allenai/longformer-base-4096": "longformer",
+    "allenai/longformer-large-4096": "longformer",
+}
+
+
+def _variant_of_checkpoint(source: str) -> str | None:
+    """The variant of a checkpoint that was released, ships with the project, or has a `made.json` of its
+    pretraining beside its weights; None = nothing says it."""
+    folder = Path(source)
+    if not folder.is_dir():
+        return RELEASED.get(source)
+    try:
+        made = json.loads((folder / MADE_FILE).read_text(encoding="utf-8"))
+        if made["experiment"] == PRETRAINING and made["parameters"]["variant"] in VARIANTS:
+            return made["parameters"]["variant"]
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    ships = (checkpoint.FOLDER / name for name in VARIANTS)
+    return next((one.name for one in ships if one.resolve() == folder.resolve()), None)
 
 
 def kind_of_name(name: str) -> type[Any]:
@@ -152,8 +186,8 @@ def _checkpoint(name: str) -> str:
 def _language_model(
     source: str, name: str, variant: str, *, max_length: int | None, window: int | None
 ) -> LanguageModel:
-    known = name.removeprefix(PREFIX)
-    chosen = variant_of(variant or (known if known in VARIANTS else "cdlm"))
+    if variant:
+        variant_of(variant)  # raises an error for an unknown one
     if source == "minilm":
         longest, width = LONGEST, WINDOW
     else:
@@ -174,9 +208,10 @@ def _language_model(
         model, tokenizer = load_language_model(source, **form)
     except CheckpointError:  # without a head it still encodes; any other fault is raised again below
         model, tokenizer = load_encoder(source, **form)
-    reset_globals(model, chosen.name)
+    if variant:
+        reset_globals(model, variant)
     model = model.to(default_device())
-    return LanguageModel(name=name, max_length=length, variant=chosen.name, model=model, tokenizer=tokenizer)
+    return LanguageModel(name=name, max_length=length, variant=variant, model=model, tokenizer=tokenizer)
 
 
 def _model_of(run: str) -> Path:
@@ -283,7 +318,7 @@ def _one(system: str, systems: Sequence[Any]) -> Any:
     return shown_system(system, systems, parameter="system")
 
 
-LANGUAGE_RUNS = ("pretraining", "paragraph pretraining")
+LANGUAGE_RUNS = (PRETRAINING, "paragraph pretraining")
 TASK_RUNS: dict[str, tuple[type[Any], Callable[[str, str, str], Model]]] = {
     "coreference": (tasks.CoreferenceModel, _coreference),
     MatchingRun.NAME: (tasks.MatchingModel, _matching),

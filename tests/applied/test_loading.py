@@ -5,12 +5,15 @@ import re
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
+import torch
 from transformers import LongformerForMaskedLM
 
 import cdlm_lab
+from cdlm_lab.applied import loading
 from cdlm_lab.applied.language import LanguageModel
 from cdlm_lab.applied.loading import TASK_CLASSES, load
 from cdlm_lab.models import coreference, joint, matching, question_answering, tagging
@@ -53,6 +56,50 @@ def test_a_folder_and_a_run_of_pretraining_give_what_the_name_gives(
     assert vectors[2] == vectors[3] == load("storyworld/rand-cdlm").encode(text)[0].vectors.tolist()
     assert (cdlm.variant, of_run.variant, checkpoint.variant) == ("cdlm", "rand-cdlm", "cdlm")
     assert load("storyworld/longformer", max_length=64, window=8).max_length == 64
+
+
+BLANK = "A [MASK] broke out at the mill."
+
+
+@pytest.mark.parametrize("variant", ["longformer", "cdlm"])
+def test_blanks_of_a_model_are_not_global_if_nothing_says_so(variant: str, tmp_path: Path) -> None:
+    """A copy of a shipped model without its name, as one from elsewhere."""
+    copied = shutil.copytree(FOLDER / variant, tmp_path / "cdlm")
+    (copied / "made.json").unlink(missing_ok=True)
+    message = r"cdlm: nothing says which variant .* give variant, such as 'cdlm'$"
+    with pytest.warns(UserWarning, match=message) as told:
+        unknown = load(copied)
+    assert [Path(one.filename) for one in told] == [Path(__file__)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        as_said = {name: load(copied, variant=name) for name in ("longformer", "cdlm")}
+    words = {name: model.fill(BLANK, pieces=1)[0].words for name, model in as_said.items()}
+    without = as_said["longformer"] if variant == "longformer" else unknown
+    assert unknown.variant == ""
+    assert unknown.fill(BLANK, pieces=1)[0].words == without.fill(BLANK, pieces=1)[0].words != words["cdlm"]
+    shown = unknown.model.state_dict()
+    assert all(
+        torch.equal(shown[name], weight) for name, weight in as_said["cdlm"].model.state_dict().items()
+    )
+
+
+def test_what_is_written_beside_the_weights_says_the_variant(tmp_path: Path) -> None:
+    copied = shutil.copytree(FOLDER / "cdlm", tmp_path / "mine")
+    for experiment, given, expected in (
+        ("pretraining", "prefix-cdlm", "prefix-cdlm"),
+        ("pretraining", "mine", None),
+        ("paragraph pretraining", "cdlm", None),
+    ):
+        made = {"experiment": experiment, "parameters": {"variant": given}}
+        (copied / "made.json").write_text(json.dumps(made))
+        assert loading._variant_of_checkpoint(str(copied)) == expected
+    (copied / "made.json").write_text("[")
+    assert loading._variant_of_checkpoint(str(copied)) is None
+    assert loading._variant_of_checkpoint("biu-nlp/cdlm") == "cdlm"
+    assert loading._variant_of_checkpoint("allenai/longformer-base-4096") == "longformer"
+    assert loading._variant_of_checkpoint("someone/longformer") is None
+    with pytest.raises(ValueError, match="variant is 'mine'; choose one of longformer, local-cdlm"):
+        load(copied, variant="mine")
 
 
 def test_an_encoder_without_head_encodes_and_fills_nothing() -> None:
