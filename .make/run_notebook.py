@@ -54,11 +54,10 @@ class Line:
         ran = time.monotonic() - self._began
         words = f"{minutes(ran)}, reading and measuring"
         if self._training is not None and done < total:
-            left = "a moment"
+            words = f"{minutes(ran)}, training: {done} of {total} steps"
             if done > self._at_first:
                 pace = (time.monotonic() - self._training) / (done - self._at_first)
-                left = f"about {minutes(pace * (total - done))}"
-            words = f"{minutes(ran)}, training: {done} of {total} steps, {left} left"
+                words += f", about {minutes(pace * (total - done))} left"
         elif total and done == total:
             words = f"{minutes(ran)}, trained; measuring"
         if self._redrawn:
