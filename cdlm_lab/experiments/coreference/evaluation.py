@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ import plotly.graph_objects as go
 
 from cdlm_lab.clustering import clusters_of, labels_at
 from cdlm_lab.data.coreference_files import write_conll
-from cdlm_lab.data.files import DataError, plain_name, read_text
+from cdlm_lab.data.files import DataError, read_text
 from cdlm_lab.data.records import (
     CoreferenceDocument,
     CoreferenceMention,
@@ -162,8 +162,8 @@ def evaluate(prepared: CoreferenceRun, predictions: Predictions) -> Scores:
             for number, cluster in enumerate(one.clusters(threshold))
         }
         _write_conll(folder / f"response-{split}.conll", topics, response)
-        others = names_in(settings.compare_with)
-        other_runs = {plain_name(one): read_clusters(Path(one), split, among=clusters) for one in others}
+        others = told_apart(names_in(settings.compare_with), taken={SYSTEM, *BASELINES})
+        other_runs = {name: read_clusters(Path(one), split, among=clusters) for one, name in others.items()}
         of_split, comparisons[split] = coreference_scores(
             scorer.key_of(topics, settings.kind),
             {SYSTEM: clusters} | other_runs | baseline_responses(topics, prepared.groups[split]),
@@ -181,6 +181,21 @@ def evaluate(prepared: CoreferenceRun, predictions: Predictions) -> Scores:
         "thresholds": [{"threshold": one, "dev_conll_f1": value} for one, value in predictions.choice.tried],
     }
     return Scores(rows=rows, tables=tables)
+
+
+def told_apart(folders: Iterable[str], *, taken: Collection[str] = ()) -> dict[str, str]:
+    """A name for each folder, the shortest end of its path that no other has and that is not `taken`.
+
+    >>> told_apart(["runs/cdlm/a", "runs/longformer/a", "runs/b"])
+    {'runs/cdlm/a': 'cdlm/a', 'runs/longformer/a': 'longformer/a', 'runs/b': 'b'}
+    """
+    by_path = {Path(folder).resolve().parts: folder for folder in folders}  # a folder may be named twice
+    names = {}
+    for own, folder in by_path.items():
+        ends = [own[-count:] for count in range(1, len(own) + 1)]
+        alone = (end for end in ends if sum(other[-len(end) :] == end for other in by_path) == 1)
+        names[folder] = next(name for end in alone if (name := "/".join(end)) not in taken)
+    return names
 
 
 def baseline_responses(topics: Sequence[Topic], groups: Sequence[MentionGroup]) -> dict[str, Clusters]:

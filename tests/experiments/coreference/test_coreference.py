@@ -1,5 +1,6 @@
 """Coreference from topics to predictions, small: every stage, what is kept on disk, what is refused."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -120,15 +121,18 @@ def test_another_run_on_the_same_mentions_is_tested_beside_this_one(
     started: CoreferenceRun, predictions: Predictions, finished: Report, tmp_path: Path
 ):
     run_folder, other = str(tmp_path / "b"), started.settings.run_folder
-    beside = coreference.prepare(replace(started.settings, run_folder=run_folder, compare_with=other))
+    twin = shutil.copytree(other, tmp_path / "other" / Path(other).name)  # another of the same last name
+    settings = replace(started.settings, run_folder=run_folder, compare_with=f"{other} {twin}")
+    beside = coreference.prepare(settings)
     compared = coreference.report(beside, coreference.evaluate(beside, predictions))
     first, other = (
         next(row for row in one.rows if (row.split, row.system, row.metric) == ("test", name, "conll/f1"))
-        for one, name in ((finished, SYSTEM), (compared, "run"))
+        for one, name in ((finished, SYSTEM), (compared, "other/run"))
     )
+    assert [row["b"] for row in compared.tables["comparisons"]][1] == "other/run"
     assert (other.value, other.against, other.group) == (first.value, SYSTEM, "event")
     test = compared.tables["comparisons"][0]
-    assert (test["b"], test["difference"]) == ("run", 0)
+    assert (test["b"].endswith("/run"), test["difference"]) == (True, 0)
 
 
 def test_scores_on_disk_are_used_again(prepared: CoreferenceRun, tmp_path: Path):

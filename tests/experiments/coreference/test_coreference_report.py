@@ -14,7 +14,12 @@ from cdlm_lab.data.typed_documents import parse_marked_documents
 from cdlm_lab.examples.mention_pairs import MentionGroup, group_mentions
 from cdlm_lab.experiments import coreference
 from cdlm_lab.experiments.coreference import Settings, evaluation, scorer
-from cdlm_lab.experiments.coreference.evaluation import coreference_scores, own_clusters, read_clusters
+from cdlm_lab.experiments.coreference.evaluation import (
+    coreference_scores,
+    own_clusters,
+    read_clusters,
+    told_apart,
+)
 from cdlm_lab.experiments.coreference.scorer import CoreferenceRun, GroupPrediction, Predictions
 from cdlm_lab.metrics.coreference import score
 from cdlm_lab.parameters import ParameterError
@@ -232,3 +237,20 @@ def test_a_file_is_read(prepared: CoreferenceRun, tmp_path: Path):
     assert box("own.txt") == "A <m>fire</m>."
     with pytest.raises(DataError, match=r"gone\.txt"):
         box("gone.txt")
+
+
+@pytest.mark.parametrize(
+    ("folders", "names"),
+    [
+        (["runs/a", "runs/b/"], ["a", "b"]),
+        (["runs/x/a", "runs/y/a", "runs/a", "runs/y/c"], ["x/a", "y/a", "runs/a", "c"]),
+        (["runs/x/a", "runs/x/../x/a", "runs/x/a"], ["a"]),
+        (["runs/this run", "runs/singletons"], ["runs/this run", "runs/singletons"]),
+        (["a/same", "b/a/same", "c/same"], ["{here}/a/same", "b/a/same", "c/same"]),
+    ],
+)
+def test_no_run_to_compare_with_takes_the_name_of_another(folders: list[str], names: list[str]):
+    here = Path.cwd().name
+    found = told_apart(folders, taken={"this run", "singletons", "one cluster", "same head word"})
+    assert list(found.values()) == [name.format(here=here) for name in names]
+    assert {Path(folder).resolve() for folder in found} == {Path(folder).resolve() for folder in folders}
