@@ -433,6 +433,8 @@ def _fault(error: Any) -> tuple[str, str, str]:
         remedy = "add what is missing, or delete the record"
     elif kind == "value_error":
         what, remedy = error["ctx"]["error"].what, error["ctx"]["error"].remedy
+    elif kind == "string_unicode":  # of a Literal; Text says the same
+        what, remedy = "half a surrogate pair", _LONE_REMEDY
     elif kind == "literal_error":
         what, remedy = f"{value!r} is unknown", f"write {error['ctx']['expected']}".replace("'", "")
     else:

@@ -116,6 +116,7 @@ TWICE = "id: '12' stands in line 1 already; give each record its own id"
     ("symmetric", {"id": ...}, 'id: missing; add "id" to the record'),
     ("symmetric", {"claim": " "}, f"claim: {EMPTY}"),
     ("symmetric", {"label": "no"}, f"label: 'no' {LABEL}"),
+    ("symmetric", {"label": "\ud800"}, "label: half a surrogate pair; remove the lone \\ud... escape"),
     ("symmetric", {"evidence_sentence": "  "}, f"evidence_sentence: {EMPTY}"),
     ("symmetric", {"evidence": " "}, f"evidence: {EMPTY}"),
     ("symmetric", {"evidence_sentence": ...}, 'evidence: missing; add "evidence" to the record'),
