@@ -135,6 +135,11 @@ class ParagraphTasks:
     def __len__(self) -> int:
         return len(self._passes)
 
+    @property
+    def source_rows(self) -> np.ndarray:
+        """The row of the document of each paragraph that can be asked about; int64 (sources,)."""
+        return self._rows
+
     def __getitem__(self, index: int) -> dict[str, np.ndarray]:
         return self.describe(index).inputs
 

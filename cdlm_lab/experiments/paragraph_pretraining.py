@@ -14,7 +14,7 @@ Beside `first` stands a word-overlap baseline: the TF-IDF cosine of each candida
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -22,14 +22,15 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import plotly.graph_objects as go
 import torch
+from datasets import Dataset
 from pydantic import Field
 from sklearn.feature_extraction.text import TfidfVectorizer
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.data.clusters import corpus_checksum, paragraph_documents, passed_over
+from cdlm_lab.data.clusters import corpus_checksum, open_corpus, paragraph_documents, passed_over
 from cdlm_lab.data.files import named
-from cdlm_lab.data.records import SPLITS, Split
+from cdlm_lab.data.records import SPLITS, Cluster, Split
 from cdlm_lab.examples import cached_corpus, paragraph_tasks
 from cdlm_lab.examples.candidates import JointCollate
 from cdlm_lab.examples.collate import batches_by_length
@@ -174,6 +175,14 @@ class ParagraphSplit:
     counts: cached_corpus.ParagraphCounts
     checksum: str
     examples: paragraph_tasks.ParagraphTasks
+    clusters: Sequence[str]  # of test: the cluster of each document, by its row in the corpus
+
+
+def clusters_of(documents: Dataset, clusters: Iterable[Cluster]) -> list[str]:
+    """The cluster of each row of a tokenised corpus of these `clusters`, whose documents are its rows, in
+    order, except for those without a sentence."""
+    source = ((document.id, cluster.id) for cluster in clusters for document in cluster.documents)
+    return [next(cluster for name, cluster in source if name == row) for row in documents["document_id"]]
 
 
 def read_split(
@@ -206,7 +215,9 @@ def read_split(
     except ValueError as error:
         raise ValueError(f"{settings.corpus}, {split}: {error}") from error
     counts = cached_corpus.read_paragraph_counts(cache, fingerprint=fingerprint)
-    return ParagraphSplit(counts=counts, checksum=checksum, examples=examples)
+    # of test alone, whose clusters are resampled: this reads the source
+    names = clusters_of(documents, open_corpus(settings.corpus, **read)) if split == "test" else []
+    return ParagraphSplit(counts=counts, checksum=checksum, examples=examples, clusters=names)
 
 
 # ---- the run ----
@@ -236,9 +247,10 @@ class ParagraphRun(ModelRun):
             split: read_split(settings, split, tokenizer=tokenizer, cache=cached_corpus.cache_folder(cache))
             for split in SPLITS
         }
-        if splits["test"].examples.counts.source_documents < 2:
+        test = splits["test"]
+        if len({test.clusters[row] for row in test.examples.source_rows.tolist()}) < 2:
             raise ValueError(
-                f"{settings.corpus}, test: only one document can be asked about, and intervals need two; "
+                f"{settings.corpus}, test: only one cluster can be asked about, and intervals need two; "
                 "give more clusters"
             )
         return cls(settings=settings, model=model, tokenizer=tokenizer, splits=splits, cache=cache)
@@ -408,7 +420,10 @@ MEASURES = {
 def evaluate(run: ParagraphRun, answers: ParagraphAnswers, result: TrainingResult | None) -> Scores:
     """Scores on test, and the history of both losses; for an opened model (`result` is None) the history that
     its run has kept, if any."""
-    rows = score_rows(answers, seed=run.settings.seed, cosines=common_words(run.splits["test"].examples))
+    test = run.splits["test"]
+    clusters = np.array(test.clusters)[answers.documents]
+    cosines = common_words(test.examples)
+    rows = score_rows(answers, seed=run.settings.seed, clusters=clusters, cosines=cosines)
     if result is None:
         kept = trained_run(run.settings.trained) / TRAINING_FOLDER / HISTORY_FILE
         return Scores(rows=rows, tables={"history": read_history(kept)})
@@ -437,14 +452,17 @@ def common_words(examples: paragraph_tasks.ParagraphTasks) -> np.ndarray:
     return cosines
 
 
-def score_rows(answers: ParagraphAnswers, *, seed: int, cosines: np.ndarray) -> list[Score]:
+def score_rows(
+    answers: ParagraphAnswers, *, seed: int, clusters: np.ndarray, cosines: np.ndarray
+) -> list[Score]:
     """`mspp/called`, `mspp/called/<kind>`, `mspp/first`, `mspp/above/<kind>` and `mlm/perplexity`, each with
-    a 95% interval over the documents of s_0; also `mspp/first` of the TF-IDF `cosines` (examples, k), and the
-    test between the two.
+    a 95% interval over `clusters` (examples,), names of those of s_0; also `mspp/first` of the TF-IDF
+    `cosines` (examples, k), and the test between the two. Documents of a cluster report the same events, so
+    they are resampled together.
 
     `n` counts candidates, examples, pairs or masked tokens. `chance` is the score without any knowledge:
     calling every candidate negative, or random scores; None where it depends on how many are called positive.
-    Kinds with fewer than two documents are left out, as is the perplexity if no token is masked.
+    Kinds with fewer than two clusters are left out, as is the perplexity if no token is masked.
     """
     positive = answers.kinds == SAME_PARAGRAPH  # (examples, k)
     right = (answers.scores > 0) == positive
@@ -452,19 +470,20 @@ def score_rows(answers: ParagraphAnswers, *, seed: int, cosines: np.ndarray) -> 
         values_per_group(list(zip(scores, positive, strict=True)))["precision_at_1"]
         for scores in (answers.scores, cosines)
     )
-    compared = compare_means([first], [by_words], answers.documents.tolist(), seed=seed)
+    compared = compare_means([first], [by_words], clusters.tolist(), seed=seed)
     test = {"p": compared.p, "against": TF_IDF}
-    documents = np.broadcast_to(answers.documents[:, None], positive.shape)  # (examples, k)
+    each = np.broadcast_to(clusters[:, None], positive.shape)  # (examples, k)
     values: dict[tuple[str, str], tuple[np.ndarray, np.ndarray, float | None]] = {
-        ("", "called"): (right.ravel(), documents.ravel(), float(1 - positive.mean())),
-        ("", "first"): (first, answers.documents, float(positive.mean())),
-        (TF_IDF, "first"): (by_words, answers.documents, float(positive.mean())),
+        ("", "called"): (right.ravel(), each.ravel(), float(1 - positive.mean())),
+        ("", "first"): (first, clusters, float(positive.mean())),
+        (TF_IDF, "first"): (by_words, clusters, float(positive.mean())),
     }
     for kind in paragraph_tasks.KINDS:
         chosen = answers.kinds == kind
-        values["", f"called/{kind}"] = right[chosen], documents[chosen], None
+        values["", f"called/{kind}"] = right[chosen], each[chosen], None
         if kind != SAME_PARAGRAPH:
-            values["", f"above/{kind}"] = *_above(answers, chosen), 0.5
+            above, example = _above(answers, chosen)
+            values["", f"above/{kind}"] = above, clusters[example], 0.5
     rows = []
     for (system, name), (of_items, of, chance) in values.items():
         if "/" not in name or len(np.unique(of)) > 1:
@@ -474,17 +493,17 @@ def score_rows(answers: ParagraphAnswers, *, seed: int, cosines: np.ndarray) -> 
             rows.append(Score(system=system, metric=f"mspp/{name}", **form, chance=chance))
     if not answers.masked.any():
         return rows
-    sums = sums_by_cluster([answers.losses, answers.masked], answers.documents.tolist(), name="examples")
+    sums = sums_by_cluster([answers.losses, answers.masked], clusters.tolist(), name="examples")
     return [*rows, Score(metric="mlm/perplexity", **perplexity(*sums.T, seed=seed))]
 
 
 def _above(answers: ParagraphAnswers, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Compare each candidate of the same paragraph with each of the `other` ones, (examples, k) bool: 1 = the
-    first scores higher, 0 = lower, 1/2 = tie; and the document of s_0 for each pair."""
+    first scores higher, 0 = lower, 1/2 = tie; and the example of each pair."""
     positive = answers.kinds == SAME_PARAGRAPH
     example, left, right = np.nonzero(positive[:, :, None] & other[:, None, :])
     difference = answers.scores[example, left] - answers.scores[example, right]
-    return (1 + np.sign(difference)) / 2, answers.documents[example]
+    return (1 + np.sign(difference)) / 2, example
 
 
 def score_table(report: Report) -> ScoreTable:

@@ -12,15 +12,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from datasets import Dataset
 from tagging_runs import by_name, saved, table_cells
 from transformers import AutoTokenizer, LongformerForMaskedLM
 
-from cdlm_lab.data.records import SPLITS
+from cdlm_lab.data.records import SPLITS, Cluster, Document
 from cdlm_lab.experiments import paragraph_pretraining as experiment
 from cdlm_lab.experiments.paragraph_pretraining import (
     ParagraphAnswers,
     ParagraphRun,
     Settings,
+    clusters_of,
     common_words,
     facts,
     prepare,
@@ -43,7 +45,8 @@ SMALL = Settings(
     train_clusters=3, held_out_clusters=2, sentence_length=10, steps=4, batch_size=4, micro_batch_size=2,
     warmup_steps=1, evaluate_every=2, dropout=0.1, seed=5, learning_rate=0.0005, mask_probability=0.15
 )  # fmt: skip
-IDS = {"train": "c0", "validation": "c7", "test": "c11"}  # clusters that their hash puts there
+# clusters that their hash puts there
+IDS = {"train": "c0", "validation": "c7", "test": "c11", "second of test": "c15"}
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +97,7 @@ def test_what_is_no_parameter_is_the_papers_and_the_head_reads_what_the_task_mak
 
 
 def jsonl(file: Path, documents: int) -> dict:
-    """Write a corpus with one cluster per split; documents have two paragraphs of two sentences each."""
+    """Write a corpus of one cluster per split, two for test; documents have two paragraphs of two sentences."""
     texts = [
         f"{number} roofs were sold today. {number} owners are content.\n"
         f"{number} cellars stand empty. {number} buyers are looking at them."
@@ -106,9 +109,11 @@ def jsonl(file: Path, documents: int) -> dict:
 
 def test_any_text_with_paragraphs_will_do(cache: Path, small: Settings, tmp_path: Path):
     run = prepare(replace(small, **jsonl(tmp_path / "houses.jsonl", 3), model="tiny"), cache=cache)
-    assert {split: one.counts.documents_kept for split, one in run.splits.items()} == dict.fromkeys(SPLITS, 3)
+    kept = {split: one.counts.documents_kept for split, one in run.splits.items()}
+    assert kept == dict.fromkeys(SPLITS, 3) | {"test": 6}
     sources = {split: one.examples.counts.sources for split, one in run.splits.items()}
-    assert sources == dict.fromkeys(SPLITS, 6)
+    assert sources == dict.fromkeys(SPLITS, 6) | {"test": 12}
+    assert run.splits["test"].clusters == ["c11"] * 3 + ["c15"] * 3
     assert copied_globals(run.model), "a model from scratch has copies"
 
 
@@ -132,10 +137,10 @@ def test_too_few_documents_are_refused_with_the_name_of_the_split(
     corpus = jsonl(file, 2)
     *lines, last = file.read_text(encoding="utf-8").splitlines()
     record = json.loads(last)
-    record["documents"][1] = "A text of a single paragraph. It has two sentences."
+    record["documents"] = ["A text of a single paragraph. It has two sentences."] * 2
     file.write_text("\n".join([*lines, json.dumps(record)]), encoding="utf-8")
     other = replace(small, **corpus, run_folder=str(tmp_path / "other"))
-    with pytest.raises(ValueError, match=r"houses\.jsonl, test: only one document can be asked about"):
+    with pytest.raises(ValueError, match=r"houses\.jsonl, test: only one cluster can be asked about"):
         prepare(other, cache=cache)
     with pytest.raises(ValueError, match="storyworld has no end"):
         prepare(replace(small, train_clusters=0, run_folder=str(tmp_path / "endless")), cache=cache)
@@ -456,19 +461,25 @@ def test_what_a_model_says_stands_beside_each_candidate(untrained: ParagraphRun)
 # ---- scores by hand ----
 
 PARAGRAPH, DOCUMENT, OTHER = "same paragraph", "same document", "other document"
-# Three examples of two documents; in the last one a hard negative was taken from elsewhere.
-BY_HAND = ParagraphAnswers(
-    documents=np.array([7, 7, 3]),
-    kinds=np.array([[PARAGRAPH, DOCUMENT, OTHER], [DOCUMENT, PARAGRAPH, OTHER], [OTHER, OTHER, PARAGRAPH]]),
-    scores=np.array([[2.0, 1.0, -1.0], [3.0, -1.0, -2.0], [0.5, 0.0, 0.5]]),
-    losses=np.array([2.0, 4.0, 3.0]),
-    masked=np.array([2, 3, 1]),
+# Three examples of three documents of two clusters; in the last one a hard negative was taken from elsewhere.
+BY_HAND, CLUSTERS = (
+    ParagraphAnswers(
+        documents=np.array([7, 8, 3]),
+        kinds=np.array(
+            [[PARAGRAPH, DOCUMENT, OTHER], [DOCUMENT, PARAGRAPH, OTHER], [OTHER, OTHER, PARAGRAPH]]
+        ),
+        scores=np.array([[2.0, 1.0, -1.0], [3.0, -1.0, -2.0], [0.5, 0.0, 0.5]]),
+        losses=np.array([2.0, 4.0, 3.0]),
+        masked=np.array([2, 3, 1]),
+    ),
+    np.array(["a", "a", "b"]),
 )
 COSINES = np.array([[0.4, 0.1, 0.0], [0.2, 0.3, 0.1], [0.5, 0.0, 0.2]])  # first, first, second
 
 
 def test_scores_by_hand():
-    scores = {plain_name(row): row for row in score_rows(BY_HAND, seed=0, cosines=COSINES)}
+    rows = score_rows(BY_HAND, seed=0, clusters=CLUSTERS, cosines=COSINES)
+    scores = {plain_name(row): row for row in rows}
     expected = {
         # right, wrong, right; wrong, wrong, right; wrong, right, right
         "mspp/called": (5 / 9, 9, 2 / 3),
@@ -484,9 +495,9 @@ def test_scores_by_hand():
     for name, (value, n, chance) in expected.items():
         assert scores[name].value == pytest.approx(value)
         assert (scores[name].n, scores[name].chance) == (n, chance and pytest.approx(chance))
-    # with two documents a resample is one of them, the other, or both
+    # with two clusters a resample is one of them, the other, or both
     intervals = {
-        "mspp/first": (0.5, 0.5),  # one half in each document
+        "mspp/first": (0.5, 0.5),  # one half in each cluster, though not in each document
         "mspp/called": (3 / 6, 2 / 3),
         "mlm/perplexity": (np.exp(6 / 5), np.exp(3)),
     }
@@ -494,9 +505,10 @@ def test_scores_by_hand():
         assert (scores[name].low, scores[name].high) == pytest.approx(interval)
     np.testing.assert_allclose(BY_HAND.probabilities[0], [0.880797, 0.731059, 0.268941], atol=1e-6)
     some = {name: getattr(BY_HAND, name)[:2] for name in ("kinds", "scores", "losses", "masked")}
+    answers = ParagraphAnswers(documents=np.array([7, 8]), **some)
     with pytest.raises(ValueError, match="one cluster"):
-        score_rows(ParagraphAnswers(documents=np.array([7, 7]), **some), seed=0, cosines=COSINES[:2])
-    # differences of the documents are 1/2 and -1, and level with them are all exchanges but one: p = 1
+        score_rows(answers, seed=0, clusters=CLUSTERS[:2], cosines=COSINES[:2])
+    # differences of the clusters are 1/2 and -1, and level with them are all exchanges but one: p = 1
     assert (scores["mspp/first"].p, scores["mspp/first"].against) == (1.0, "tf-idf")
 
 
@@ -543,3 +555,13 @@ def test_answers_are_those_of_the_model(cache: Path, small: Settings):
         assert mean == pytest.approx(output.parts["mlm"].item(), abs=1e-4)
         assert answers.documents[index] == example.sentences[0].row
         assert (answers.kinds[index] == PARAGRAPH).tolist() == example.labels.astype(bool).tolist()
+
+
+def test_each_row_has_its_cluster_though_documents_are_missing_or_called_alike():
+    named = {"c1": ["a", "b"], "c2": ["a", "c", "d"], "c3": ["b"]}
+    clusters = [
+        Cluster(id=name, documents=tuple(Document(id=one, text="") for one in documents))
+        for name, documents in named.items()
+    ]
+    rows = Dataset.from_dict({"document_id": ["a", "a", "d", "b"]})
+    assert clusters_of(rows, clusters) == ["c1", "c2", "c2", "c3"]
