@@ -97,7 +97,7 @@ def test_what_is_no_parameter_is_the_papers_and_the_head_reads_what_the_task_mak
 
 
 def jsonl(file: Path, documents: int) -> dict:
-    """Write a corpus of one cluster per split, two for test; documents have two paragraphs of two sentences."""
+    """Write a corpus: a cluster per split, two for test; documents have two paragraphs of two sentences."""
     texts = [
         f"{number} roofs were sold today. {number} owners are content.\n"
         f"{number} cellars stand empty. {number} buyers are looking at them."
