@@ -65,6 +65,14 @@ def asking(button: Button, message: HTML, *, clear: Callable[[], None] = lambda:
         button.disabled, message.value = False, problem
 
 
+# Each paragraph that is typed runs in the direction of its script.
+_DIRECTION = "<style>.cdlm-own textarea,.cdlm-own input{unicode-bidi:plaintext;text-align:start}</style>"
+
+
+def _style() -> HTML:
+    return HTML(_DIRECTION, layout=Layout(display="none"))
+
+
 def _button(description: str, icon: str = "search", **layout: str) -> Button:
     return Button(description=description, button_style="primary", icon=icon, layout=Layout(**layout))
 
@@ -74,12 +82,15 @@ def _text_box(text: str, rows: int, *, width: str = "960px", **options: object) 
         options["layout"] = Layout(width="auto", max_width=width)
     box = ipywidgets.Textarea(value=text, rows=rows, **options)
     box.add_class("cdlm-own-documents")
+    box.add_class("cdlm-own")
     return box
 
 
 def _line_box(text: str, noun: str) -> ipywidgets.Text:
     layout = Layout(width="auto", max_width="960px")
-    return ipywidgets.Text(value=text, placeholder=f"your {noun}", layout=layout)
+    box = ipywidgets.Text(value=text, placeholder=f"your {noun}", layout=layout)
+    box.add_class("cdlm-own")
+    return box
 
 
 class AnswerOnClick(VBox):
@@ -102,7 +113,7 @@ class AnswerOnClick(VBox):
         self.button, self.message, self.answer = _button(description), HTML(), HTML(value=answered)
         self._answer_to = answer
         self._answered = self._values() if answered else None  # the values that the shown answer is for
-        super().__init__([*boxes, self.button, self.message, self.answer])
+        super().__init__([*boxes, self.button, self.message, self.answer, _style()])
         close_with_cell(lambda: close_whole(self))
         self.button.on_click(lambda button: self._on_click())
 
@@ -206,7 +217,7 @@ class ShownBelow:
     ) -> None:
         self._answer, self._show = answer, show or ReplacedOutput()
         self.button, self.message = button, HTML()
-        self.box = VBox([*rows, self.message])
+        self.box = VBox([*rows, self.message, _style()])
         close_with_cell(lambda: close_whole(self.box))
         button.on_click(lambda button: self._on_click())
 

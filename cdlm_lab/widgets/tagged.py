@@ -329,7 +329,9 @@ def gain_by_tf_idf_figure(gains: Rows, *, system: str, other: str) -> go.Figure:
     style = charts.line_style(0)
     bars = charts.interval(values, lows, highs, color=style["line"]["color"])
     dots = marks(places, values, words, error_y=bars, mode="markers", marker={**style["marker"], "size": 11})
-    figure = go.Figure([dots, marks(places, highs, text=text, mode="text", textposition="top center")])
+    # Beside the dots, on the side that is away from the line at zero.
+    sides = ["top right" if value >= 0 else "bottom right" for value in values]
+    figure = go.Figure([dots, marks(places, values, text=text, mode="text", textposition=sides)])
     figure.update_xaxes(charts.rows_of_an_axis(labels))
     low, high = min(0.0, *lows), max(0.0, *highs)
     room = max(high - low, 0.1) / 20

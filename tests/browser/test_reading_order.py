@@ -10,7 +10,7 @@ import pytest
 
 from cdlm_lab.applied.results import Attended, AttendedWord
 from cdlm_lab.data.questions import Paragraph
-from cdlm_lab.widgets import aligned, coreference, packed, questions, rankings, tagged, verdicts
+from cdlm_lab.widgets import aligned, ask, coreference, packed, questions, rankings, tagged, verdicts
 from cdlm_lab.widgets.explorer import Panel, Selection, ShownDocument
 from cdlm_lab.widgets.explorer.still import still_html
 from cdlm_lab.widgets.html import ShownMention, headline, sentence_html, still_page
@@ -127,6 +127,20 @@ VIEWS: dict[str, Callable[[], str]] = {
     "attended words": ATTENDED._repr_html_,
     "headline": lambda: headline(TEXT),
 }  # fmt: skip
+
+
+def test_a_typed_text_runs_in_the_direction_of_its_script(new_page: Callable[..., Any]):
+    """The rule of the boxes, which ipywidgets draws as plain text areas."""
+    page = new_page().page
+    look = "resize:none;caret-color:transparent"
+    box = f"<div class='cdlm-own'><textarea cols=60 style='{look}'></textarea></div>"
+    page.set_content(ask._DIRECTION + box)
+    page.locator("textarea").fill(TEXT)
+    assert page.locator("textarea").evaluate("node => getComputedStyle(node).unicodeBidi") == "plaintext"
+    page.locator("textarea").press("Control+Home")
+    ink = page.locator("textarea").screenshot()
+    page.locator("textarea").evaluate("node => node.dir = 'rtl'")
+    assert page.locator("textarea").screenshot() == ink, "as if the reader had said so"
 
 
 @pytest.fixture(scope="module")

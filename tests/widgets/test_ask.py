@@ -135,7 +135,9 @@ def test_the_box_holds_all_parts(make, more, hint, button):
     box = make(lambda *asked: "", **more)
     first = [] if make is text_box else ["Text"]
     kinds = [type(part).__name__ for part in box.children]
-    assert kinds == [*first, "HTML", "Textarea", "Button", "HTML", "HTML"]
+    assert kinds == [*first, "HTML", "Textarea", "Button", "HTML", "HTML", "HTML"]
+    assert "unicode-bidi:plaintext" in box.children[-1].value
+    assert all("cdlm-own" in one._dom_classes for one in box.boxes)
     if make is candidates_box:
         assert box.boxes[0].placeholder == ("your claim" if button == "Judge" else "your question")
     assert hint in box.children[len(first)].value

@@ -272,7 +272,8 @@ def test_gains_with_their_intervals_and_zero_in_sight():
         "all words<br>+3.1 points (+1.0 to +5.0), n = 5,321 words",
         "top 1%<br>\u221220.0 points (\u221230.0 to +10.0), n = 71 words",
     )
-    assert (numbers.text, numbers.y) == (("+3.1", "\u221220.0"), (5, 10))
+    assert (numbers.text, numbers.y) == (("+3.1", "\u221220.0"), dots.y)
+    assert numbers.textposition == ("top right", "bottom right"), "beside the dots, away from the zero line"
     labels = [words_of(text) for text in figure.layout.xaxis.ticktext]
     assert labels == ["all words n = 5,321", "top 1% n = 71"]
     assert axes(figure)[1] == "word F1: Doc-ARC \u2212 BERT (points)"
