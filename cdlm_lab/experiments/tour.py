@@ -145,8 +145,9 @@ def train(
 def predict(
     prepared: TourRun, models: Mapping[str, Path]
 ) -> tuple[dict[str, perplexity.ClusterLosses], TokenisedSplit]:
-    """The losses of all models on the validation split, and the tokenised split."""
-    form = parameters_of(prepared.settings, "window", "batch_size") | {"cache": prepared.cache}
+    """The losses of all models on the validation split, in the precision in which shipped ones are measured
+    as well, and the tokenised split."""
+    form = parameters_of(prepared.settings, "window", "batch_size", "precision") | {"cache": prepared.cache}
     form["kept"] = prepared.folder / perplexity.LOSSES_FOLDER
     return perplexity.measure(models, prepared.variants["cdlm"], split="validation", **form)
 

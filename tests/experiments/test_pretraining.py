@@ -28,6 +28,7 @@ from cdlm_lab.experiments.pretraining import PretrainingRun, Settings
 from cdlm_lab.experiments.runs import Training
 from cdlm_lab.experiments.systems.answering import ENCODERS
 from cdlm_lab.experiments.systems.matching import SYSTEMS, Matchers, MatcherSettings
+from cdlm_lab.models.checkpoint import FOLDER
 from cdlm_lab.models.coreference import load_pair_scorer
 from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model
 from cdlm_lab.parameters import ParameterError
@@ -491,3 +492,19 @@ def test_files_passed_over_are_printed_and_stand_in_facts_and_report(
     facts = dict(pretraining.facts_of(replace(prepared, train_split=split)))
     assert facts["files passed over"] == named
     assert "files passed over" not in dict(pretraining.facts_of(prepared))
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_tour_measures_trained_and_shipped_models_in_one_precision(
+    precision: str, tmp_path: Path, cache: Path
+) -> None:
+    given = {"held_out_clusters": 4, "train_clusters": 4, "max_length": 512, "window": 32, "batch_size": 2}
+    run = tour.prepare(tour.Settings(run_folder=str(tmp_path), precision=precision, **given), cache=cache)
+    measured, _ = tour.predict(run, {"cdlm": FOLDER / "cdlm"})
+    assert tour.measure_shipped(run).parameters["precision"] == precision
+    form = {"split": "validation", "window": 32, "batch_size": 2, "cache": cache}
+    expected, _ = perplexity.measure(
+        {"cdlm": "storyworld/cdlm"}, run.variants["cdlm"], precision=precision, **form
+    )
+    for name, values in vars(expected["cdlm"]).items():
+        np.testing.assert_array_equal(getattr(measured["cdlm"], name), values)
