@@ -298,12 +298,12 @@ LONGEST_TEXT = 300  # characters of a mention
 _LONGEST_WORD = 20  # most characters that are dropped to cut between words
 
 _CLOSING = re.compile(r"\s+([,.;:!?%)\]}\u2019\u201d]|'s\b|n't\b|'')")
-_OPENING = re.compile(r"([(\[{$\u2018\u201c]|``)\s+")
+_OPENING = re.compile(r"([(\[{$\u2018\u201c]|``)\s+|([\u00a3\u00a5\u20a0-\u20c0#])\s+(?=\d)")
 
 
 def joined(tokens: Iterable[str]) -> str:
     """Join tokens with the spaces of running text: `He did n't , she said .` -> `He didn't, she said.`"""
-    return _OPENING.sub(r"\1", _CLOSING.sub(r"\1", " ".join(tokens)))
+    return _OPENING.sub(r"\1\2", _CLOSING.sub(r"\1", " ".join(tokens)))
 
 
 def gap_between(left: str, right: str) -> str:

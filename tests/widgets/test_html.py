@@ -80,6 +80,8 @@ def test_mentions_from_tokens():
         ("the company 's ( new ) chief", "the company's (new) chief"),
         ("`` Stop ! '' he cried", "``Stop!'' he cried"),
         ("$ 6 million", "$6 million"),
+        ("from \u00a3 2m to \u20ac 3m , # 1", "from \u00a32m to \u20ac3m, #1"),
+        ("the \u20ac zone", "the \u20ac zone"),
         ("'s", "'s"),
         ("", ""),
     ],

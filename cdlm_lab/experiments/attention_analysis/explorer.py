@@ -90,6 +90,7 @@ class ExploredCluster:
                 readers,
                 selection=_first_words(source, documents, spans, firsts),
                 names=[document_name(one.id, headline_of(one)) for one in whole],
+                spaces=source.spaces,
             ),
             note=_unread(documents, whole, readers, max_length),
             opened=opened if opened.example == OWN else replace(opened, documents=shown),
@@ -162,11 +163,16 @@ def content_of(
     *,
     selection: Selection | None = None,
     names: Sequence[str] = (),
+    spaces: Mapping[str, tuple[bool, ...]] | None = None,
 ) -> Content:
     """The explorer's content for documents and the models that read them. `selection`: the initial one, moved
-    to the last layer; `names`: of the documents, by default their ids."""
+    to the last layer; `names`: of the documents, by default their ids; `spaces`: id of a document -> whether
+    one stands before each word, where that is known."""
     gold, called = gold_names(documents), names or [one.id for one in documents]
-    shown = [shown_document(one, gold=gold, name=name) for one, name in zip(documents, called, strict=True)]
+    shown = [
+        shown_document(one, gold=gold, name=name, spaces=(spaces or {}).get(one.id))
+        for one, name in zip(documents, called, strict=True)
+    ]
     layers = min(reader.model.config.num_hidden_layers for reader in readers)
     counts = np.concatenate([document.counts for document in shown])
     return Content(

@@ -3,8 +3,10 @@ that ship with the project, and those of other runs."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +46,7 @@ class Source:
     first: Sequence[str]  # ids
     pair: AlignedPair | None = None  # the mentions selected at first; None = no selection
     whole: bool = False  # True = never cut
+    spaces: Mapping[str, tuple[bool, ...]] = field(default_factory=dict)  # before the words, where known
 
     @property
     def example(self) -> Example:
@@ -78,7 +81,28 @@ def sources_of(analysis: Analysis) -> list[Source]:
 def own_source(text: str) -> Source:
     """A text that the reader typed. Raises DataError if it cannot be read."""
     topic = parse_marked_documents(text, kind="event", source="your own text", needs_marks=False)
-    return _uncut("own", "your own text", topic.documents)
+    spaces = spaces_as_typed(text, topic.documents)
+    return replace(_uncut("own", "your own text", topic.documents), spaces=spaces)
+
+
+def spaces_as_typed(text: str, documents: Sequence[CoreferenceDocument]) -> dict[str, tuple[bool, ...]]:
+    """For each document of a typed text whether a space stands before each word; {} if the words do not stand
+    in the text as they are. Headings, marks and invisible characters are passed over."""
+    plain, at, spaces = _PASSED_OVER.sub("", text), 0, {}
+    for document in documents:
+        before = []
+        for word in document.tokens:
+            start, at = at, plain.find(word, at)
+            between = plain[start:at]
+            if at < 0 or any(not one.isspace() and unicodedata.category(one) != "Cf" for one in between):
+                return {}
+            before.append(any(map(str.isspace, between)))
+            at += len(word)
+        spaces[document.id] = tuple(before)
+    return spaces
+
+
+_PASSED_OVER = re.compile(r"^[ \t]*==.*==[ \t]*$|</?m>", re.MULTILINE | re.IGNORECASE)
 
 
 def _given(analysis: Analysis, known: Mapping[str, CoreferenceDocument]) -> list[Source]:

@@ -191,14 +191,18 @@ def read_documents(
 
 
 def shown_document(
-    document: CoreferenceDocument, *, gold: Mapping[str, str] | None = None, name: str = ""
+    document: CoreferenceDocument,
+    *,
+    gold: Mapping[str, str] | None = None,
+    name: str = "",
+    spaces: tuple[bool, ...] | None = None,
 ) -> ShownDocument:
     """A document as the explorer shows it, with its mentions. `gold`: cluster id -> name to show; `name`: of
-    the document; both default to ids."""
+    the document; both default to ids. `spaces`: whether one stands before each word; None = as in print."""
     gold = gold or {}
     mentions = tuple((*one.tokens, gold.get(one.cluster, one.cluster)) for one in document.mentions)
     form = {"words": document.tokens, "sentences": document.sentences, "mentions": mentions}
-    return ShownDocument(name=name or document.id, **form)
+    return ShownDocument(name=name or document.id, spaces=spaces, **form)
 
 
 def panel_of(reader: Reader, selection: Selection, counts: np.ndarray) -> Panel:

@@ -30,6 +30,9 @@ class ShownDocument:
     sentences: tuple[tuple[int, int], ...]  # half-open spans of words: consecutive, and covering all words
     # (start, end, label): a half-open span of words, and the label of its coreference cluster ("" = unknown).
     mentions: tuple[tuple[int, int, str], ...] = ()
+    spaces: tuple[bool, ...] | None = (
+        None  # is one before each word? None = as in print
+    )
 
     def __post_init__(self) -> None:
         if not self.words:
@@ -49,6 +52,8 @@ class ShownDocument:
     @property
     def gaps(self) -> list[bool]:
         """For each word, True = a space is printed before it."""
+        if self.spaces is not None:
+            return [False, *self.spaces[1:]]
         return [False, *(bool(gap_between(*map(visible, pair))) for pair in pairwise(self.words))]
 
     def edited(self, number: int, edits: Sequence[Edit]) -> ShownDocument:
@@ -62,7 +67,9 @@ class ShownDocument:
     def for_browser(self) -> dict[str, Any]:
         """Return a JSON-compatible dictionary; `gaps` and `counts` are strings with 0 or 1 for each word."""
         flags = {"gaps": self.gaps, "counts": self.counts}
-        return as_json(self) | {name: "".join(str(int(one)) for one in of) for name, of in flags.items()}
+        shown = as_json(replace(self, spaces=None))
+        del shown["spaces"]
+        return shown | {name: "".join(str(int(one)) for one in of) for name, of in flags.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,9 @@ from tagging_runs import saved
 from cdlm_lab.examples.packing import document_sequence
 from cdlm_lab.examples.tokens import encode_document, from_tokenizer
 from cdlm_lab.experiments.attention_analysis.explorer import ExploredCluster, content_of, explore
-from cdlm_lab.experiments.attention_analysis.opening import excerpts, models_to_open
+from cdlm_lab.experiments.attention_analysis.opening import excerpts, models_to_open, own_source
 from cdlm_lab.experiments.attention_analysis.ranks import Analysis
+from cdlm_lab.experiments.attention_analysis.reading import shown_document
 from cdlm_lab.models.encoder import load_language_model
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.widgets.explorer import Explorer, Selection
@@ -169,6 +170,21 @@ def test_a_closed_explorer_lets_go_of_its_models(analysis: Analysis):
     assert view.comm is None
     view.selection = {**view.selection, "source": [0, 1, 2]}  # nobody observes it
     assert view.answer is None or view.message == ""
+
+
+def test_a_text_of_ones_own_has_the_spaces_that_were_typed():
+    text = (
+        '== first ==\nFees rose to £2m (or 3 %), "now" ; his <m>fire</m>truck .\n\n== second ==\nsecond :end'
+    )
+    source = own_source(text)
+    shown = [shown_document(one, spaces=source.spaces[one.id]) for one in source.documents]
+    printed = [
+        "".join(" " * gap + word for gap, word in zip(one.gaps, one.words, strict=True)) for one in shown
+    ]
+    assert printed == ['Fees rose to £2m (or 3 %), "now" ; his firetruck .', "second :end"]
+    assert "spaces" not in shown[0].for_browser()
+    joined = shown[0].edited(0, [(0, 0, "Prices")])
+    assert joined.gaps == shown[0].gaps
 
 
 def test_models_of_runs_are_listed_and_opened(analysis: Analysis):
