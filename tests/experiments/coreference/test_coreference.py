@@ -79,6 +79,13 @@ def test_what_will_be_is_said_before(prepared: CoreferenceRun):
     looks = 3 * pairs["dev"]  # after each of two epochs, and for the threshold
     assert f"{looks + pairs['test']:,} pairs of dev (3 times)" in facts["scoring"]
     assert facts["searched together in test"] in coreference.preview(prepared).data
+    assert not any(name.startswith("chains of") for name in facts), "storyworld names its chains itself"
+    noted = dict(prepared.passed_over) | {
+        "dev": PassedOver(notes=["equal names are one chain within a topic"])
+    }
+    with_note = replace(prepared, passed_over=noted)
+    assert dict(facts_of(with_note))["chains of dev"] == "equal names are one chain within a topic"
+    assert with_note.data["chains"] == {"dev": "equal names are one chain within a topic"}
 
 
 def test_the_model_judged_best_is_kept(
