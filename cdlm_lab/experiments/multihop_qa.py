@@ -58,6 +58,7 @@ from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.report import Report
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob, in_training_order
+from cdlm_lab.training.trained import trained_parameters
 from cdlm_lab.widgets.ask import own_question_box
 from cdlm_lab.widgets.browse import question_browser
 from cdlm_lab.widgets.html import variant_name
@@ -67,7 +68,7 @@ from cdlm_lab.widgets.score_tables import score_table
 from cdlm_lab.widgets.tables import ScoreTable, Shown, text_table
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
-__all__ += ["score_table"]
+__all__ += ["score_table", "trained_alike"]
 
 STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")
@@ -441,6 +442,25 @@ def _by_kind(
             of_kind = {measure: float(values[chosen].mean()) for measure, values in means.items()}
             rows.append({"kind": kind, "questions": int(chosen.sum()), **of_kind})
     return rows
+
+
+def trained_alike(run: MultihopRun, own: Report, *, name: str) -> Report:
+    """A report that compares encoders trained alike: `own`, if this run has the baseline and another encoder.
+    Else that of the run `name`, whose models answer the questions of this run, in `trained_alike/` of its
+    folder; or, on another corpus than theirs, `own` again."""
+    given, made = run.settings, trained_parameters(name)
+    names = {one.name for one in run.systems}
+    if (AGAINST in names and len(names) > 1) or given.corpus != made["corpus"]:
+        return own
+    models = {setting: made[setting] for setting in (*MultihopRun.SHAPES, "variants", "encoders")}
+    of_them = {
+        "trained": name,
+        "seeds": 1,
+        "shown_model": "",
+        "run_folder": f"{given.run_folder}/trained_alike",
+    }
+    other = MultihopRun.open(replace(given, **models, **of_them))
+    return runs.report(other, evaluate(other, runs.predict(other)))
 
 
 # ---- views ----

@@ -22,6 +22,7 @@ from cdlm_lab.models.precision import precision_in_words
 from cdlm_lab.models.question_answering import DecodedAnswer
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report, open_run, read_report
+from cdlm_lab.training.trained import trained_parameters
 from cdlm_lab.widgets.packed import packed_example_html
 
 SMALL = Settings(
@@ -400,3 +401,23 @@ def test_the_example_shows_what_is_global_and_what_is_cut(fresh: MultihopRun) ->
     html = packed_example_html(cut)
     assert "masked" not in html
     assert "share of the room" in html
+
+
+def test_encoders_trained_alike_are_compared_on_the_questions_of_the_run(
+    finished, by_hand: Report, tmp_path: Path
+):
+    """This run's own, if it has the baseline and another; else those that come with the project."""
+    run, _ = finished
+    name = "storyworld/questions-compared"
+    assert multihop_qa.trained_alike(run, by_hand, name=name) is by_hand, "it trained both itself"
+    alone = replace(run, settings=replace(SMALL, variants="local-cdlm", run_folder=str(tmp_path)))
+    report = multihop_qa.trained_alike(alone, by_hand, name=name)
+    assert (tmp_path / "trained_alike" / "report.json").is_file()
+    assert {row.system for row in report.rows} == {"longformer", "cdlm"}
+    tested = [row for row in report.rows if row.against == "longformer"]
+    assert {row.metric for row in tested} == set(multihop_qa.TESTED)
+    assert report.data["questions"]["test"] == len(run.questions["test"])
+    made, other = trained_parameters(name), report.parameters
+    assert {one: other[one] for one in MultihopRun.SHAPES} == {one: made[one] for one in MultihopRun.SHAPES}
+    elsewhere = replace(alone, settings=replace(alone.settings, corpus="hotpotqa"))
+    assert multihop_qa.trained_alike(elsewhere, by_hand, name=name) is by_hand
