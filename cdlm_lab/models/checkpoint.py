@@ -309,3 +309,9 @@ def shipped_folder(name: str, folder: Path = FOLDER) -> Path | None:
 def default_device() -> str:
     """`cuda` where there is a GPU, else `cpu`."""
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def on_default_device(model: Model) -> Model:
+    """Move a model to the default device, in place; returns it. One that is there stays untouched: to move it
+    again would make the weight lists of its GRUs and LSTMs anew, which other threads may be reading."""
+    return model if model.device.type == default_device() else model.to(default_device())

@@ -81,6 +81,16 @@ def test_of_tagging(tagging: TaggingModel, system: str) -> None:
     assert_shared(new.tag, reports(), alone=alone.tag)
 
 
+def test_a_model_that_is_on_its_device_is_not_touched() -> None:
+    """Moving it again would empty its GRUs' lists of weights for a moment, and other threads would fail."""
+    model = load("storyworld/matching", system="gru-han-deep")
+    gru = model.matcher.model.encoder.word_gru
+    model.score("A fire broke out.", "The mill burned.")
+    before = gru._flat_weight_refs
+    model.score("A fire broke out.", "The mill burned.")
+    assert gru._flat_weight_refs is before
+
+
 TASKS: dict[str, Callable[[Any, str], Any]] = {
     "matching": lambda model, text: model.align(text, "The mill burned. It rained."),
     "gru-han-deep": lambda model, text: model.align(text, "The mill burned."),

@@ -38,7 +38,7 @@ from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 from cdlm_lab.experiments.cluster_corpora import CoreferenceSplit, read_coreference_split
 from cdlm_lab.experiments.runs import KeptNumbers, ModelRun
 from cdlm_lab.metrics.coreference import score
-from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.models.checkpoint import on_default_device
 from cdlm_lab.models.coreference import PairScorer, load_pair_scorer
 from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.precision import Precision, computing_in, precision_in_words
@@ -415,7 +415,7 @@ def _scored(
     """Probabilities of all pairs as the settings say; `times`: factor on the batch size."""
     form = parameters_of(prepared.settings, "both_orders", "precision") | {"file": file, "name": name}
     batch_size = times * prepared.settings.micro_batch_size
-    return score_pairs(prepared.model.to(default_device()), examples, batch_size=batch_size, **form)
+    return score_pairs(on_default_device(prepared.model), examples, batch_size=batch_size, **form)
 
 
 class FirstScores(NamedTuple):

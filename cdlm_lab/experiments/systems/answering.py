@@ -17,7 +17,7 @@ from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.experiments.cluster_corpora import VARIANTS
 from cdlm_lab.experiments.runs import System, outputs_by_length, read_rows, write_rows
 from cdlm_lab.metrics.question_answering import question_scores, scores_by_question
-from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.models.checkpoint import on_default_device
 from cdlm_lab.models.question_answering import AnswerSpan, DecodedAnswer, Place, QuestionAnswerer, decode
 from cdlm_lab.widgets.html import variant_name
 from cdlm_lab.widgets.questions import ReadQuestion
@@ -107,7 +107,7 @@ def predict_answers(
     answerer: Answerer, examples: QuestionExamples, *, support: str, most_tokens: int, **reading: Any
 ) -> QuestionPredictions:
     """Answer every question. `reading`: batch size, precision, name beside a progress bar."""
-    answerer.model.to(default_device())
+    on_default_device(answerer.model)
     questions, form = examples.questions, {"support": support, "most_tokens": most_tokens}
     # in characters: counting tokens would need all sequences at once
     lengths = [len(one.text) + sum(len(p.title) + len(p.text) for p in one.paragraphs) for one in questions]

@@ -27,7 +27,7 @@ from cdlm_lab.examples.tokens import FIRST_WORD, Vocabulary, from_tokenizer
 from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import VARIANTS, checkpoint_of, reset_globals
 from cdlm_lab.models import matching
-from cdlm_lab.models.checkpoint import default_device, own_randomness, read_own_model
+from cdlm_lab.models.checkpoint import on_default_device, own_randomness, read_own_model
 from cdlm_lab.models.encoder import AttentionDropout, load_encoder
 from cdlm_lab.models.frozen import PassingSentences, SentenceEncodings, load_sentence_encoder
 from cdlm_lab.models.precision import Precision
@@ -211,7 +211,7 @@ class Matcher:
 
 def predict_pairs(matcher: Matcher, pairs: Sequence[DocumentPair], **reading: Any) -> MatchPredictions:
     """Predict every pair. `reading`: batch size, precision, name beside a progress bar."""
-    matcher.model.to(default_device())
+    on_default_device(matcher.model)
     lengths = [sum(map(len, (*pair.first.sentences, *pair.second.sentences))) for pair in pairs]
     probabilities = np.empty(len(pairs))
     alignments: dict[str, list[np.ndarray]] = {}

@@ -28,7 +28,7 @@ from cdlm_lab.experiments.runs import (
 )
 from cdlm_lab.models import frozen
 from cdlm_lab.models import tagging as models
-from cdlm_lab.models.checkpoint import default_device, named_faults
+from cdlm_lab.models.checkpoint import named_faults, on_default_device
 from cdlm_lab.models.encoder import AttentionDropout, load_encoder
 from cdlm_lab.models.model_folder import CONFIG_FILE
 from cdlm_lab.models.precision import Precision
@@ -216,7 +216,7 @@ class Tagger:
         """Tag every sequence with the most probable tag of each word; ties go to the first tag. `name`: text
         beside the progress bar; None = no bar."""
         self.make_ready(examples)
-        self.model.to(default_device())
+        on_default_device(self.model)
         collate = self.collate_of(examples)
         tags: list[np.ndarray] = []
         weights: list[np.ndarray] = []
