@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 import cdlm_lab
-from cdlm_lab.data.files import replaced_file
+from cdlm_lab.data.files import denied, replaced_file
 from cdlm_lab.errors import PlainError
 from cdlm_lab.parameters import (
     BY_HOW_MANY,
@@ -169,7 +169,7 @@ def read_report(path: str | os.PathLike[str]) -> Report:
             raise RunError(f"{file}: is no file")
         values = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise RunError(f"{file}: cannot be read ({error.strerror or error})") from None
+        raise RunError(denied(file) or f"{file}: cannot be read ({error.strerror or error})") from None
     except json.JSONDecodeError as error:
         raise RunError(f"{file}:{error.lineno}: not JSON ({error.msg})") from None
     except UnicodeDecodeError:
@@ -383,6 +383,8 @@ def open_run(
     path, values = Path(local_path(os.fspath(folder), "run_folder")), plain(parameters, "parameters")
     if not is_first():
         return Run(folder=path, name=name, parameters=values, resumed=False, writer=False)
+    if denial := denied(path / RUN_FILE) or denied(path / REPORT_FILE):
+        raise RunError(denial)
     refuse_foreign(path)
     free = not is_held(path) or _is_own(_holder(path))
     if anew and free and (path / RUN_FILE).exists() and read_run_file(path)[0] == name:
@@ -472,7 +474,7 @@ def _take_lock(folder: Path, session: Mapping[str, Any]) -> int | None:
     descriptor, or None if this process holds the lock already or file locks do not work. Raises RunError if
     another holds it."""
     with kept(folder / LOCK_FILE):
-        number = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        number = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o666)  # less the umask
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -542,6 +544,8 @@ def read_run_file(folder: Path) -> tuple[str, dict[str, Any], list[dict[str, Any
             raise ValueError("no session")
         return name, parameters, sessions
     except (OSError, ValueError, LookupError, TypeError, OverflowError, RecursionError):
+        if denial := denied(folder / RUN_FILE):
+            raise RunError(denial) from None
         remedy = "move the folder away, or choose another"
         raise RunError(f"{folder / RUN_FILE} cannot be read: {remedy}") from None
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +35,28 @@ else:
     # No deadline, as slow machines are no failure; the same examples everywhere, so that failures reproduce.
     settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
     settings.load_profile("repeatable")
+
+
+@pytest.fixture
+def forbid() -> Callable[[Path], AbstractContextManager[None]]:
+    """A context in which nobody may read a path; where the tests run as root, it runs as another user."""
+
+    @contextmanager
+    def forbidden(path: Path) -> Iterator[None]:
+        mode, user = path.stat().st_mode, os.geteuid()
+        path.chmod(0)
+        if user == 0:
+            for above in path.parents[:-1]:
+                if above.owner() == "root" and not above.stat().st_mode & 0o001:
+                    above.chmod(above.stat().st_mode | 0o055)  # pytest's folders are its user's alone
+            os.seteuid(65534)
+        try:
+            yield
+        finally:
+            os.seteuid(user)
+            path.chmod(mode)
+
+    return forbidden
 
 
 def _has_cuda() -> bool:

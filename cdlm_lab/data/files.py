@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from math import isfinite, nan
 from pathlib import Path
 from typing import IO, Annotated, Any, Generic, TypeVar
@@ -161,8 +162,32 @@ def _decode(raw: bytes, path: Path, *, line: int, start: int) -> str:
 
 
 def _unreadable(path: str | Path, error: OSError, *, line: int = 1) -> DataError:
+    if denial := denied(path):
+        what, _, remedy = denial.partition(": ")
+        return DataError(path, what, remedy, line=line)
     what = f"the file cannot be read ({error.strerror or error})"
     return DataError(path, what, "check its permissions and the disk", line=line)
+
+
+def denied(path: str | Path) -> str:
+    """What of a file or folder, the files directly in it included, this user may not read, and what to do
+    about it; "" if all may be read, or it is not there."""
+    whole = Path(path).absolute()
+    for place in chain(reversed(whole.parents), [whole], _files_in(whole)):
+        try:
+            need = os.X_OK if stat.S_ISDIR(place.stat().st_mode) else os.R_OK
+        except (OSError, ValueError):  # it is not there: what is above it may be searched
+            return ""
+        need |= os.R_OK if place == whole else 0
+        if not os.access(place, need, effective_ids=os.access in os.supports_effective_ids):
+            return f"{place} may not be read (permission denied): ask its owner for chmod -R a+rX {place}"
+    return ""
+
+
+def _files_in(path: Path) -> Iterator[Path]:
+    """The files directly in a folder; none of a file. Called when the folder is known to be readable."""
+    if path.is_dir():
+        yield from (entry for entry in sorted(path.iterdir()) if entry.is_file())
 
 
 def read_text(path: str | Path, *, allow_empty: bool = False) -> str:

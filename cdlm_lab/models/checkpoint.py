@@ -25,7 +25,7 @@ from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 from transformers.activations import ACT2FN
 from transformers.utils import logging
 
-from cdlm_lab.data.files import sha256_of_file
+from cdlm_lab.data.files import denied, sha256_of_file
 from cdlm_lab.errors import PlainError
 from cdlm_lab.models.model_folder import CONFIG_FILE, CONVERT, NO_CONFIG, fault_of_weights, shapes_of_weights
 
@@ -95,6 +95,8 @@ def read_config(source: str) -> PretrainedConfig:
     """Load the config of a folder or hub name. Raises CheckpointError when there is no config that
     transformers knows, or when an encoder's config has values that no encoder could have."""
     folder = Path(source)
+    if fault := denied(folder):
+        raise CheckpointError(f"{source}: {fault}")
     if not folder.exists():
         with named_faults(source, CONFIG_FILE):
             ask_hub(source)
@@ -123,6 +125,8 @@ def named_faults(source: str, file: str) -> Iterator[None]:
     except CheckpointError:
         raise
     except Exception as error:
+        if denial := denied(source):
+            raise CheckpointError(f"{source}: {denial}") from error
         raise CheckpointError(f"{source}: {file} cannot be used ({first_line(error)}); {AGAIN}") from error
 
 
@@ -210,6 +214,8 @@ def read_own_model(
 ) -> Model:
     """Load a model whose class has its own config class, in eval mode, from a folder that `save_pretrained`
     wrote. `before`: values of settings that older saved configs do not contain."""
+    if fault := denied(folder):
+        raise CheckpointError(f"{folder}: {fault}")
     if not (Path(folder) / CONFIG_FILE).is_file():
         raise CheckpointError(f"{folder}: {NO_CONFIG}")
     with named_faults(folder, CONFIG_FILE):

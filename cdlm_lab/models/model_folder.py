@@ -12,6 +12,8 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
+from cdlm_lab.data.files import denied
+
 CONFIG_FILE = "config.json"
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json")
 PICKLES = "pytorch_model*.bin"
@@ -23,6 +25,8 @@ NO_TOKENIZER = "no tokenizer.json; save the tokenizer there with its save_pretra
 def fault_of_weights(folder: Path, *, name: str = "") -> str | None:
     """Why the weights in a folder (`name`, else its path) cannot be read, and a remedy; None if they can."""
     name = name or str(folder)
+    if fault := denied(folder):
+        return f"{name}: {fault}"
     if any(folder.glob("*.safetensors")):
         try:
             shapes = shapes_of_weights(folder)
@@ -43,6 +47,8 @@ def fault_of_folder(folder: Path, *, name: str = "") -> str | None:
     """Why no model and tokenizer can be loaded from a folder, as far as that shows without loading them, and
     what to do about it; None if nothing is wrong."""
     name = name or str(folder)
+    if fault := denied(folder):
+        return f"{name}: {fault}"
     config = folder / CONFIG_FILE
     if not config.is_file():
         return f"{name}: {NO_CONFIG}"

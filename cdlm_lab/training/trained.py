@@ -18,7 +18,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from cdlm_lab.data.files import replaced_folder
+from cdlm_lab.data.files import denied, replaced_folder
 from cdlm_lab.models.checkpoint import FOLDER, PREFIX, CheckpointError, shipped_names
 from cdlm_lab.models.model_folder import NO_CONFIG, fault_of_weights, is_model
 from cdlm_lab.parameters import RUN_FILE, ParameterError
@@ -46,6 +46,8 @@ def folder_of_run(name: str, folder: Path = FOLDER) -> Path:
 def trained_run(name: str, folder: Path = FOLDER) -> Path:
     """The folder of a trained run. Raises ParameterError, listing the shipped ones, if there is none."""
     path = folder_of_run(name, folder)
+    if denial := denied(path / RUN_FILE):
+        raise ParameterError(f"trained is {name!r}: {denial}")
     if (path / RUN_FILE).is_file():
         return path
     known = ", ".join(shipped_runs(folder)) or "none; they are part of a clone of the repository"
@@ -106,6 +108,8 @@ def trained_model(name: str, training: str = "") -> Path:
     """The model folder of a run; `training`: which, if it has several. ParameterError: it has no such one."""
     run = trained_run(name)
     folder = (run / SYSTEMS_FOLDER / training if training else run) / MODEL_FOLDER
+    if denial := denied(folder):
+        raise ParameterError(f"trained is {name!r}: {denial}")
     if is_model(folder):
         return folder
     if folder.is_dir():
