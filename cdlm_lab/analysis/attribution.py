@@ -74,7 +74,7 @@ def integrated_gradients(
                 n_steps=steps,
                 internal_batch_size=int(np.clip(NUMBERS_AT_ONCE // ends[0].numel(), 1, 8)),
             )
-            tokens += given[0].sum(-1).double().cpu().numpy()
+            tokens += given[0].sum(-1).cpu().double().numpy()
             text[position], may[position] = piece, False  # filled in from now on
     return Attribution(tokens=tokens, output=output, baseline=baseline)
 

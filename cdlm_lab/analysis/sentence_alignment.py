@@ -65,7 +65,7 @@ def by_encodings(model: PreTrainedModel, sequence: MatchSequence, *, document: i
     present = sequence.input_ids != model.config.pad_token_id
     ids, is_global = torch.from_numpy(sequence.input_ids), sequence.global_attention_mask.astype(bool)
     with evaluating(model), torch.inference_mode():
-        states = hidden_states(model, ids, present, is_global).double().cpu().numpy()
+        states = hidden_states(model, ids, present, is_global).cpu().double().numpy()
     if not states[sequence.side >= 0].any():
         raise ValueError(
             "the model's last layer computes global tokens only, so its text has no states; load it with "

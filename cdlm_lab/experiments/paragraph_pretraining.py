@@ -377,7 +377,7 @@ def answer_tasks(
             batch = collate([described[row].inputs for row in rows])
             logits, loss = _read(model, {key: value.to(model.device) for key, value in batch.items()})
             scores[rows] = joint.scores_of(logits)
-            losses[rows] = loss.double().cpu().numpy()
+            losses[rows] = loss.cpu().double().numpy()
             bar.update(len(rows))
     return ParagraphAnswers(
         documents=np.array([one.sentences[0].row for one in described]),

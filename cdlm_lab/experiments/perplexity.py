@@ -257,7 +257,7 @@ def cluster_losses(
             batch = {key: tensor.to(model.device) for key, tensor in batch.items()}
             crossing = batch.pop("cross_document")
             row, column = (batch["labels"] != NOT_MASKED).nonzero(as_tuple=True)
-            loss = model(**batch).token_loss.double().cpu().numpy()
+            loss = model(**batch).token_loss.cpu().double().numpy()
             index = np.array(numbers)[row.cpu().numpy()]
             is_cross = crossing[row, column].cpu().numpy()
             for place, weights in enumerate((loss, np.ones_like(loss), loss * is_cross, is_cross)):

@@ -25,18 +25,24 @@ def parts_of(model: nn.Module) -> tuple[str, ...]:
     return tuple(getattr(model, "loss_parts", ()))
 
 
+def float64_device(device: torch.device) -> torch.device:
+    """The device on which to add up float64 numbers: the CPU for Apple's, which has none, else itself."""
+    return torch.device("cpu") if device.type == "mps" else device
+
+
 class LossParts:
     """The parts of the training loss, summed by this process since the last record."""
 
     def __init__(self, names: Sequence[str], *, accelerator: Accelerator) -> None:
         self._names, self._accelerator = tuple(names), accelerator
-        self._sums = torch.zeros(len(names), dtype=torch.float64, device=accelerator.device)
+        self._sums = torch.zeros(len(names), dtype=torch.float64, device=float64_device(accelerator.device))
         self._last_step = 0
 
     def add(self, output: Mapping[str, Any]) -> None:
         """Add the parts in the output of a micro-batch."""
         if self._names:
-            self._sums += torch.stack([output["parts"][name].double() for name in self._names])
+            parts = [output["parts"][name].to(self._sums.device) for name in self._names]
+            self._sums += torch.stack([part.double() for part in parts])
 
     def means(self, step: int) -> dict[str, float]:
         """`loss_<name>` -> mean since the last call; resets the sums. All processes must call it."""
@@ -128,7 +134,8 @@ def validation_loss(
     batches = loader.batch_sampler
     assert isinstance(batches, SharedBatches)
     parts = parts_of(accelerator.unwrap_model(model))
-    sums = torch.zeros(2 + len(parts), batches.total, dtype=torch.float64, device=accelerator.device)
+    device = float64_device(accelerator.device)
+    sums = torch.zeros(2 + len(parts), batches.total, dtype=torch.float64, device=device)
     model.eval()
     for number, batch in zip(batches.numbers, loader, strict=True):
         inputs = to_device(batch)
@@ -136,8 +143,9 @@ def validation_loss(
         if masked or batches.even:
             output = model(**inputs)
         if masked and number is not None:  # the mean over no tokens is nan
-            means = torch.stack([output["loss"], *[output["parts"][name] for name in parts]]).double()
-            sums[:, number] = torch.cat([masked.double()[None], means * masked])
+            means = torch.stack([output["loss"], *[output["parts"][name] for name in parts]])
+            masked, means = masked.to(device).double(), means.to(device).double()
+            sums[:, number] = torch.cat([masked[None], means * masked])
         after_batch()
     if accelerator.num_processes > 1:
         sums = accelerator.reduce(sums, reduction="sum")

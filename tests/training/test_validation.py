@@ -39,6 +39,24 @@ def test_batches_are_shared_without_repeats(size: int, batch_size: int, processe
     assert all(len(list(share)) == len(share) for share in shares)
 
 
+def test_a_device_without_float64_adds_up_on_the_cpu():
+    """As Apple's (MPS): here there is none, so that any tensor made there fails."""
+    accelerator = SimpleNamespace(
+        device=torch.device("mps"), num_processes=1, process_index=0, unwrap_model=lambda one: one,
+        gather=lambda sums: sums
+    )  # fmt: skip
+    parts = LossParts(("mlm",), accelerator=accelerator)
+    for value in (1.0, 2.0):
+        parts.add({"parts": {"mlm": torch.tensor(value)}})
+    assert parts.means(1) == {"loss_mlm": 3.0}
+    loader = validation.validation_loader(
+        Examples(seed=1, size=5), collate, batches := SharedBatches(5, batch_size=2)
+    )
+    joined = {"to_device": dict, "after_batch": lambda: None}
+    there = validation.validation_loss(tiny_model(), loader, accelerator=accelerator, **joined)
+    assert there[:2] == loss(tiny_model(), Examples(seed=1, size=5), batches._batch_size)
+
+
 def loss(model: PlainModel, examples: Any, batch_size: int) -> tuple[float, int]:
     batches = SharedBatches(len(examples), batch_size=batch_size)
     loader = validation.validation_loader(examples, collate, batches)

@@ -222,7 +222,7 @@ def predict_pairs(matcher: Matcher, pairs: Sequence[DocumentPair], **reading: An
         for score in ("attention", "cosine"):
             if score in output:
                 of_pairs = alignments.setdefault(score, [np.empty(0)] * len(pairs))
-                rows = output[score][:, 0].double().cpu().numpy()
+                rows = output[score][:, 0].cpu().double().numpy()
                 for row, number, example in zip(rows, numbers, examples, strict=True):
                     of_pairs[number] = row[: len(example["first"])]
     return MatchPredictions(probabilities=probabilities, alignments=alignments)
@@ -230,9 +230,9 @@ def predict_pairs(matcher: Matcher, pairs: Sequence[DocumentPair], **reading: An
 
 def _probabilities(logits: torch.Tensor) -> np.ndarray:
     """From one logit per pair (batch,), or two (batch, 2), the second of which means related."""
-    logits = logits.double()
+    logits = logits.cpu().double()
     shares = torch.sigmoid(logits) if logits.ndim == 1 else torch.softmax(logits, dim=-1)[:, 1]
-    return shares.cpu().numpy()
+    return shares.numpy()
 
 
 # ---- from a system to a model ----

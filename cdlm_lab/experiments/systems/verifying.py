@@ -168,7 +168,7 @@ def predict_verdicts(
 
 def _log_probabilities(output: Any) -> np.ndarray:
     """float64 (examples, labels), log-probabilities."""
-    return output.logits.double().log_softmax(-1).cpu().numpy()
+    return output.logits.cpu().double().log_softmax(-1).numpy()
 
 
 def evidence_shares(
