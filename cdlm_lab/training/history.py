@@ -15,11 +15,12 @@ import contextlib
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -165,8 +166,8 @@ class StopRequest:
 def stop_on_signals() -> Iterator[StopRequest]:
     """Inside the block, the first interrupt (Ctrl-C, the stop button of a notebook) or SIGTERM is only
     recorded, so that the step can be finished and saved; the second one interrupts at once. Handlers are
-    restored afterwards, and a SIGTERM then ends the process. In a thread other than the main one signals
-    cannot be caught, and nothing is changed."""
+    restored afterwards, and a SIGTERM then ends the process. A kernel whose papermill has ended takes that as
+    a SIGTERM too. In a thread other than the main one signals cannot be caught, and nothing is changed."""
     request, owner = StopRequest(), os.getpid()
     if threading.current_thread() is not threading.main_thread():
         yield request
@@ -182,15 +183,34 @@ def stop_on_signals() -> Iterator[StopRequest]:
         request.signal = number
         print("Stopping after this step; once more stops at once.", flush=True)
 
+    def note_orphaned(code: int) -> None:
+        request.signal = request.signal or signal.SIGTERM
+
     old = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield request
+        with _parent_may_end(note_orphaned):
+            yield request
     finally:
         for number, action in old.items():
             # None means a handler that was not set from Python and cannot be restored from it.
             signal.signal(number, action if action is not None else signal.SIG_DFL)
     if request.signal == signal.SIGTERM:
         signal.raise_signal(signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def _parent_may_end(note: Callable[[int], None]) -> Iterator[None]:
+    """Inside the block, `note` is called where a kernel would end at once because the program that started it
+    has ended: papermill leaves its kernel to that when it gets a SIGTERM."""
+    poller = sys.modules.get("ipykernel.parentpoller")  # its thread looks once a second
+    if poller is None:
+        yield
+        return
+    before, poller.os = poller.os, SimpleNamespace(getppid=os.getppid, _exit=note)
+    try:
+        yield
+    finally:
+        poller.os = before
 
 
 def seconds_of_batch(

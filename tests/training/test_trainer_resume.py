@@ -240,6 +240,24 @@ def test_a_best_checkpoint_that_was_damaged_meanwhile_is_not_taken(tmp_path: Pat
         run(tmp_path, on_log=at_step(8, damage), **SETTINGS)
 
 
+def test_a_run_goes_on_with_smaller_micro_batches(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """As after a lack of memory: without dropout everything is the same up to rounding, here of float64."""
+    settings = SETTINGS | {"batch_size": 4, "micro_batch_size": 4}
+    models = [tiny_model(dropout=0.0).double() for _ in range(3)]
+    whole = run(tmp_path / "whole", model=models[0], **settings)
+    run(tmp_path / "stopped", model=models[1], on_log=interrupt_at(4), **settings)
+    capsys.readouterr()
+    again = run(tmp_path / "stopped", model=models[2], **settings | {"micro_batch_size": 1})
+    assert capsys.readouterr().out.splitlines()[0] == (
+        "After step 5 micro-batches have 1 examples, not 4: sums are rounded otherwise, and dropout draws "
+        "other numbers."
+    )
+    for one, other in zip(timeless(whole.history), timeless(again.history), strict=True):
+        assert one == pytest.approx(other, rel=1e-6)
+    for name, value in models[0].state_dict().items():
+        torch.testing.assert_close(models[2].state_dict()[name], value, rtol=0, atol=1e-10)
+
+
 def test_earlier_records_are_passed_on_again(stopped: Path):
     seen: list[dict[str, Any]] = []
     assert list(run(stopped, on_log=seen.append, **SETTINGS).history) == seen

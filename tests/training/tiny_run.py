@@ -7,12 +7,14 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from ipykernel.parentpoller import ParentPollerUnix
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
@@ -169,14 +171,21 @@ def timeless(history: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def main(folder: str, options: str = "{}") -> None:
-    """Train in a separate process, which kills itself at step `kill_at`; write outcome.json at the end."""
+    """Train in a separate process, which kills itself at step `kill_at`, or with SIGTERM the process that
+    started it at step `orphaned_at`, which a kernel notices; write outcome.json at the end."""
     settings = json.loads(options)
     kill_at, model = settings.pop("kill_at", None), settings.pop("model", {})
+    orphaned_at, parent = settings.pop("orphaned_at", None), os.getppid()
+    if orphaned_at:
+        ParentPollerUnix(parent_pid=parent).start()
     global_from, double = settings.pop("global_from", 0), settings.pop("double", False)
 
     def die(record: dict[str, Any]) -> None:
         if record["step"] == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
+        if record["step"] == orphaned_at:
+            os.kill(parent, signal.SIGTERM)
+            time.sleep(2.5)  # the kernel looks once a second
 
     examples = Examples(seed=1, size=1000, global_from=global_from)
     tiny = tiny_model(**model)
