@@ -40,8 +40,9 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from cdlm_lab.errors import PlainError
 
-# Notebook parameters that set a number of processes but change no result; a run may be resumed with others.
-BY_HOW_MANY = ("parallel", "workers")
+# Notebook parameters that say how many processes or examples work at once, and change no result beyond
+# rounding and the numbers that dropout draws; a run may be resumed with others.
+BY_HOW_MANY = ("parallel", "workers", "micro_batch_size", "encoder_micro_batch_size")
 # Notebook parameters for what is shown of a run and what its models are asked; they do not change the run.
 SHOWN = (
     *("own_documents", "own_question", "own_text", "own_claim", "first_document", "second_document"),

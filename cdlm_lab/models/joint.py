@@ -148,7 +148,8 @@ def write_head(layers: JointHeadLayers, folder: Path) -> None:
     """Write a head of paragraph pre-training, weights and settings, into the folder of its encoder."""
     weights = {name: weight.detach().cpu().contiguous() for name, weight in layers.state_dict().items()}
     with replaced_file(folder / HEAD_FILE, binary=True) as file:
-        file.write(save(weights, metadata={"format": "pt", "head": json.dumps(asdict(layers.form))}))
+        # One entry only: safetensors writes several in an order that changes from file to file.
+        file.write(save(weights, metadata={"head": json.dumps(asdict(layers.form))}))
 
 
 def paragraph_head(folder: str) -> tuple[JointHead, dict[str, Tensor]] | None:

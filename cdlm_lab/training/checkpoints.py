@@ -18,8 +18,10 @@ import re
 import shutil
 import warnings
 from collections.abc import Callable, Collection, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from accelerate import Accelerator
@@ -31,7 +33,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from cdlm_lab.data.files import flush, flush_folder, replaced_folder, sha256_of_file
 from cdlm_lab.errors import PlainError
 from cdlm_lab.models.checkpoint import without_bars
-from cdlm_lab.progress import is_first
+from cdlm_lab.progress import is_first, processes_here
 from cdlm_lab.training.config import FREE_TO_CHANGE, TrainingConfig
 
 FILE_LIST = "complete.json"
@@ -157,6 +159,11 @@ def read_progress(checkpoint: Path, *, config: TrainingConfig) -> dict[str, Any]
             f"{checkpoint} was written with other settings: {', '.join(changed)}. "
             "Go on with the old ones, or choose another folder"
         )
+    if (size := before.get("micro_batch_size", config.micro_batch_size)) != config.micro_batch_size:
+        after = f"After step {checkpoint_step(checkpoint)}"
+        drawn = "sums are rounded otherwise, and dropout draws other numbers"
+        if is_first():
+            print(f"{after} micro-batches have {config.micro_batch_size} examples, not {size}: {drawn}.")
     return progress
 
 
@@ -269,6 +276,26 @@ def load_random_state(checkpoint: Path, accelerator: Accelerator) -> bool:
     if cuda:
         torch.cuda.set_rng_state(states["cuda"][process].clone(), accelerator.device)
     return True
+
+
+# model -> folder of a training -> the weights with which it began, by name, on the CPU
+_begun: WeakKeyDictionary[nn.Module, dict[Path, dict[str, Tensor]]] = WeakKeyDictionary()
+
+
+@torch.no_grad()
+def begin_again(model: nn.Module, folder: Path) -> None:
+    """Give a model the weights that it had when this process first called this for a training of it in this
+    folder. A notebook's cell that is run again trains the same model again: one that was stopped before its
+    first checkpoint would begin with weights that have moved. Processes of torchrun train a model once."""
+    if processes_here() > 1:
+        return
+    weights = dict(chain(model.named_parameters(), model.named_buffers()))
+    before = _begun.setdefault(model, {}).setdefault(folder.resolve(), {})
+    for name, value in weights.items():
+        if name in before:
+            value.copy_(before[name])
+        else:
+            before[name] = value.detach().to("cpu", copy=True)
 
 
 def write_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, folder: Path) -> None:

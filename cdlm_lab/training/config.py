@@ -17,7 +17,9 @@ from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.progress import usable_cores
 
-FREE_TO_CHANGE = ("sharded", "workers")  # settings that may change when a run is resumed
+# Settings that may change when a run is resumed. With another `micro_batch_size`, as after a lack of memory,
+# gradients of the whole batch and validation losses are the same up to rounding; dropout draws other numbers.
+FREE_TO_CHANGE = ("sharded", "workers", "micro_batch_size")
 Workers = Annotated[int, Field(ge=0)] | Literal["auto"]
 MOST_WORKERS = 8  # maximum for `auto`
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import torch
 from pydantic import TypeAdapter
 from safetensors.torch import load_file
 
@@ -27,7 +28,7 @@ from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.conversion import copied_globals, update_unused_globals
 from cdlm_lab.progress import Progress, end_with_parent, is_first
 from cdlm_lab.training import checkpoints
-from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, save_model, write_model
+from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, begin_again, save_model, write_model
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.history import HISTORY_FILE, Record, read_history, truncate_history
 from cdlm_lab.training.processes import LOG_FILE, Processes, join_others, keep_fault, run_processes
@@ -74,6 +75,7 @@ def train_in_processes(
     if processes.total == 1:
         return train(job, folder, on_log=on_log)
     job.model.cpu()  # on the accelerator it would take memory from the processes that train
+    torch.cuda.empty_cache()  # which they cannot use as long as this process keeps it for itself
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RESULT_FILE).unlink(missing_ok=True)
     with replaced_file(folder / SETTINGS_FILE) as file:
@@ -203,6 +205,7 @@ def fine_tune(
     several create the job from `recipe`. `on_log`: called with each record of the history; None = show a
     progress bar. Raises Stopped if a stop was requested; the same call resumes from there.
     """
+    begin_again(job.model, folder / TRAINING_FOLDER)  # what is a copy shows before the first step
     copied = copied_globals(job.model)
     with Progress(total=job.config.steps, desc=name, unit="step", disable=on_log is not None) as bar:
         result = train_in_processes(

@@ -34,7 +34,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,13 @@ from cdlm_lab.models.precision import memory_kept, resolve_precision
 from cdlm_lab.parameters import ParameterError, closest_name
 from cdlm_lab.progress import forking, processes_here
 from cdlm_lab.training import checkpoints, history, processes, validation
-from cdlm_lab.training.checkpoints import CheckpointError, check_loaded, checkpoint_path, checkpoint_step
+from cdlm_lab.training.checkpoints import (
+    CheckpointError,
+    begin_again,
+    check_loaded,
+    checkpoint_path,
+    checkpoint_step,
+)
 from cdlm_lab.training.config import TrainingConfig, resolve_workers
 from cdlm_lab.training.history import Record
 from cdlm_lab.training.validation import JUDGED, Judge, Selection, parts_of
@@ -172,8 +178,6 @@ class ResumableTrainer(Trainer, TrainerCallback):
         finally:
             if self.bar:
                 self.bar.close()
-            # Without this the model would keep computing in half precision wherever it is used next.
-            self.accelerator.unwrap_model(self.model_wrapped, keep_fp32_wrapper=False)
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -450,10 +454,25 @@ def train(
         FloatingPointError: a loss is nan or infinite.
     """
     _check_sizes(job)
-    with history.stop_on_signals() as stop, memory_kept():
+    with history.stop_on_signals() as stop, memory_kept(), as_prepared_before(job.model):
+        begin_again(job.model, folder)
         trainer = ResumableTrainer(job, folder, on_log=on_log, stop=stop)
         trainer.run(_starting_point(trainer))
         return trainer.result()
+
+
+@contextmanager
+def as_prepared_before(model: nn.Module) -> Iterator[None]:
+    """Undo at the end of the block what Accelerate left on the model: a forward pass in half precision, and a
+    mark that it is prepared, with which another training would be one in float32."""
+    names = ("forward", "_original_forward", "_is_accelerate_prepared")
+    before = {name: model.__dict__[name] for name in names if name in model.__dict__}
+    try:
+        yield
+    finally:
+        for name in names:
+            model.__dict__.pop(name, None)
+        model.__dict__.update(before)
 
 
 def training_arguments(config: TrainingConfig, folder: Path, *, judged: bool = False) -> TrainingArguments:
