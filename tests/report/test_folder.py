@@ -132,7 +132,8 @@ def test_an_interrupted_run_is_taken_up_also_by_other_processes(tmp_path: Path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(PARAMETERS, "parallel", "ddp 8")
         interrupted(tmp_path)
-    run = open_run(tmp_path, name="x", parameters=PARAMETERS | {"parallel": "ddp 2", "workers": 4})
+    changed = {"parallel": "ddp 2", "workers": 4, "micro_batch_size": 1}  # as after a lack of memory
+    run = open_run(tmp_path, name="x", parameters=PARAMETERS | changed)
     assert run.resumed
     assert run.write_report(scores=[]).parameters["parallel"] == "ddp 2"
 

@@ -166,6 +166,20 @@ def test_a_terminated_run_saves_and_then_ends(tmp_path: Path, uninterrupted: Out
     assert_equal(outcome(tmp_path), uninterrupted)
 
 
+def test_a_kernel_whose_papermill_was_terminated_saves_and_then_ends(tmp_path: Path, uninterrupted: Outcome):
+    """Papermill ends at a SIGTERM and leaves its kernel, which notices that it has no parent any more."""
+    command = [sys.executable, tiny_run.__file__, str(tmp_path), json.dumps(SETTINGS | {"orphaned_at": 8})]
+    start_and_say = "import subprocess, sys; p = subprocess.Popen(sys.argv[1:]); print(p.pid); p.wait()"
+    papermill = [sys.executable, "-u", "-c", start_and_say, *command]
+    with subprocess.Popen(papermill, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as started:
+        kernel = psutil.Process(int(started.stdout.readline()))
+        assert started.wait(300) == -signal.SIGTERM
+        psutil.wait_procs([kernel], timeout=300)
+    assert sorted(one.name for one in tmp_path.glob("checkpoint-*")) == ["checkpoint-5", "checkpoint-9"]
+    assert not (tmp_path / "outcome.json").exists()
+    assert_equal(outcome(tmp_path), uninterrupted)
+
+
 def test_a_finished_run_is_only_read(tmp_path: Path, uninterrupted: Outcome):
     first, best = outcome(tmp_path), tiny_model()
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.safetensors")}
