@@ -96,7 +96,10 @@ def weights(folder: Path) -> dict[str, bytes]:
 
 
 def scores(folder: Path) -> str:
-    """Return the score rows and tables of a run's report, except for numbers that are times."""
+    """Return the score rows and tables of a run's report, without those of times."""
     report = json.loads((folder / "run" / "report.json").read_text(encoding="utf-8"))
     rows = [row for row in report["scores"] if "seconds" not in row["metric"]]
-    return json.dumps([rows, report["tables"]], sort_keys=True)
+    tables = {
+        name: rows for name, rows in report["tables"].items() if not any("seconds" in row for row in rows)
+    }
+    return json.dumps([rows, tables], sort_keys=True)
