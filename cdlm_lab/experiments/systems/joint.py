@@ -149,7 +149,8 @@ def paragraph_checkpoint(given: str, *, head: str) -> str:
         if pretrained not in (kind, None):
             raise ParameterError(f"mspp is {given!r}, which was pretrained with {pretrained}; {remedy}")
         return str(alone)
-    folders = (folder for folder in entries(place) if folder.is_dir() and ASIDE not in folder.name)
+    inside = entries(place) if place.is_dir() else ()
+    folders = (folder for folder in inside if folder.is_dir() and ASIDE not in folder.name)
     models = (folder / MODEL_FOLDER for folder in folders)
     fitting = [model for model in models if _is_model(model) and _kind(model) == kind]
     runs = [str(model.parent) for model in fitting if (model.parent / RUN_FILE).is_file()]
