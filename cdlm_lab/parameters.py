@@ -193,6 +193,7 @@ RENAMED = {"checkpoint": "select_by"}  # former name of a parameter -> its name
 # Parameters that were added, with the value that every run had before.
 BEFORE = {"precision": "auto", "trained": "", "labels": "all"}
 BEFORE |= {"train_pairs": 0, "groupings": 1, "joint_epochs": 0, "word_vector_size": 0.6, "sentences_run": ""}
+BEFORE |= {"chains": "auto"}
 
 
 def with_those_of_before(parameters: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

@@ -138,6 +138,7 @@ def test_older_runs_had_one_dropout_for_both(parameters: dict[str, Any], expecte
     assert with_those_of_before(parameters, ["dropout", "steps"]) == parameters
     assert with_those_of_before({}, ["precision", "trained"]) == {"precision": "auto", "trained": ""}
     assert with_those_of_before({"trained": "runs/x"}, ["trained"]) == {"trained": "runs/x"}
+    assert with_those_of_before({}, ["chains"]) == {"chains": "auto"}
     assert with_those_of_before({"checkpoint": "loss"}, ()) == {"select_by": "loss"}
     assert with_those_of_before({"steps": 2}, ["groupings", "steps"]) == {"groupings": 1, "steps": 2}
 
