@@ -26,7 +26,7 @@ from cdlm_lab.data.files import replaced_file
 from cdlm_lab.data.records import SPLIT_NAMES
 from cdlm_lab.metrics.significance import drawn_sums, percentile_interval
 from cdlm_lab.mining.articles import Article, Found, Pile, pile_of, read_pile
-from cdlm_lab.mining.clusters import MineSettings, clusters_from, days_of, pairs_among, vectors_of
+from cdlm_lab.mining.clusters import UNDATED, MineSettings, clusters_from, days_of, pairs_among, vectors_of
 from cdlm_lab.mining.linkage import joined
 from cdlm_lab.mining.similarity import Pairs
 from cdlm_lab.report import git_commit
@@ -124,8 +124,7 @@ def measure(
 def settings_of(threshold: float, *, dates: bool) -> MineSettings:
     """The settings of a threshold; the one for articles without a date is as much above it as by default,
     unless no dates are used at all."""
-    usual = MineSettings()
-    more = usual.threshold_undated - usual.threshold if dates else 0.0
+    more = UNDATED["some"] - MineSettings().threshold if dates else 0.0
     return MineSettings(threshold=threshold, threshold_undated=threshold + more, dates=dates)
 
 

@@ -2,7 +2,8 @@
 
 1. Near duplicates are put aside: of articles whose five-grams have a Jaccard index above 0.7 the first stays.
 2. Two articles are similar if the cosine of their TF-IDF vectors is at least 0.12 and their dates are at most
-   three days apart; an article without a date is near every day, but takes a cosine of 0.17.
+   three days apart; an article without a date is near every day, but takes a cosine of 0.17, and of 0.22
+   where no article has a date.
 3. Complete linkage: in a cluster all articles are similar to each other.
 
 The thresholds are the best of the train part of AllSides' events (B-cubed F1); data/results/README.md has the
@@ -30,6 +31,7 @@ from cdlm_lab.parameters import settings
 from cdlm_lab.progress import tracked
 
 SURE_DUPLICATE = 0.5  # least cosine of two articles that are compared word by word
+UNDATED = {"some": 0.17, "all": 0.22}  # least cosine where one has no date, if some or all have none
 HELD_OUT = 0.05  # share of the clusters for validation, and for test, if split by date
 
 
@@ -38,7 +40,7 @@ class MineSettings:
     """How clusters are found."""
 
     threshold: float = Field(default=0.12, gt=0, le=1)  # least cosine of two articles of a cluster
-    threshold_undated: float = Field(default=0.17, gt=0, le=1)  # the same, where one has no date
+    threshold_undated: float | None = Field(default=None, gt=0, le=1)  # where one has no date; None = UNDATED
     days: int = Field(default=3, ge=0)  # most days between two articles of a cluster
     duplicates: float = Field(default=0.7, gt=0, le=1)  # Jaccard index above which one is a copy
     least: int = Field(default=2, ge=1)  # articles of a cluster; smaller ones are left out
@@ -103,7 +105,8 @@ def vectors_of(articles: Sequence[Article]) -> csr_matrix:
 
 def pairs_among(vectors: csr_matrix, days: np.ndarray, places: range, chosen: MineSettings) -> Pairs:
     """All pairs of the articles at these places with those before them that may be of one cluster."""
-    form = {"least": (chosen.threshold, chosen.threshold_undated), "window": chosen.days}
+    undated = chosen.threshold_undated or UNDATED["all" if np.isnan(days).all() else "some"]
+    form = {"least": (chosen.threshold, undated), "window": chosen.days}
     blocks = similarity.similar_pairs(vectors, days, places, **form)
     count = -(-len(places) // similarity.BLOCK)
     parts = [*tracked(blocks, total=count, desc="comparing articles", unit="block")]

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cdlm_lab.benchmarks import attention, source_attention, training
+from cdlm_lab.benchmarks import attention, mining, source_attention, training
 from cdlm_lab.benchmarks.timing import TIMES_FASTER
 from cdlm_lab.report import RunError, read_report
 from cdlm_lab.results.claims import SCORERS, claims_table, shipped_table
@@ -406,6 +406,7 @@ TABLES: Mapping[str, Made] = {
     "explorer-speed": partial(
         _benchmark, file="source_attention_benchmark.json", columns=source_attention.COLUMNS
     ),
+    "mining": partial(_benchmark, file="mining_benchmark.json", columns=mining.COLUMNS),
     "coreference-speed": _coreference_speed,
     "cross-document-cost": cross_document_cost,
     "tagging-cost": tagging_cost,

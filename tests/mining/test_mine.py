@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 import cdlm_lab
 from cdlm_lab.batch import command
@@ -14,7 +16,7 @@ from cdlm_lab.data.clusters import open_corpus
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.storyworld.stories import stories
 from cdlm_lab.mining.articles import Article, read_pile
-from cdlm_lab.mining.clusters import Mined, MineSettings, find_clusters
+from cdlm_lab.mining.clusters import Mined, MineSettings, find_clusters, pairs_among
 from cdlm_lab.mining.mine import in_words
 from cdlm_lab.mining.parts import find_clusters_in_parts
 from cdlm_lab.mining.similarity import compared_words, grams_of, jaccard
@@ -358,4 +360,15 @@ def test_a_pile_without_dates_says_what_that_costs(tmp_path: Path):
     mined = cdlm_lab.mine(file)
     assert names(mined) == [["pile-1", "pile-2", "pile-3"]]
     assert "no article has a date" in in_words(mined)
-    assert MineSettings().threshold < MineSettings().threshold_undated
+    file.write_text("\n".join([*map(line, FLOOD), line(OTHER, date="2018-08-29")]))
+    assert "no article has a date" not in in_words(cdlm_lab.mine(file))
+
+
+@pytest.mark.parametrize(("dated", "cosine"), [(2, 0.12), (1, 0.17), (0, 0.22)])
+def test_without_dates_articles_must_be_more_similar(dated: int, cosine: float):
+    """Two vectors of the given cosine, and of a little less."""
+    days = np.array([1.0] * dated + [np.nan] * (2 - dated))
+    for least, expected in ((cosine + 0.001, 1), (cosine - 0.001, 0)):
+        vectors = csr_matrix([[1.0, 0.0], [least, np.sqrt(1 - least**2)]])
+        pairs = pairs_among(vectors, days, range(2), MineSettings())
+        assert len(pairs.first) == expected
