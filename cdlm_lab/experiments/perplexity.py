@@ -352,11 +352,12 @@ def headline(report: Report) -> str:
     sign, side = (-1, "lower") if row["difference"] <= 0 else (1, "higher")
     factor, *bounds = (math.exp(sign * row[name]) for name in ("difference", "low", "high"))
     low, high = sorted(bounds)
+    amount = f"by a factor of {factor:.2f}" if f"{factor:.2f}" != "1.00" else "by less than 1%"
     p = p_text(row["p"])
     chance = "" if row["p"] < 0.05 else ", undecided, as it may be chance"
     return (
         f"On {tokens}, {variant_name(row['a'])} has a perplexity of {numbers[0]} and "
-        f"{variant_name(row['b'])} one of {numbers[1]}: {side} by a factor of {factor:.2f}{chance} (95% "
+        f"{variant_name(row['b'])} one of {numbers[1]}: {side} {amount}{chance} (95% "
         f"interval {low:.2f} to {high:.2f}, p {p if '<' in p else f'= {p}'}, "
         f"{of_kind[row['a']].clusters} clusters)."
     )

@@ -37,6 +37,8 @@ from cdlm_lab.results.reports import find_reports
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.trainer import ResumableTrainer
 
+RECORDED = Path(__file__).resolve().parents[2] / "data" / "results" / "storyworld_tiny" / "perplexity.json"
+
 
 @pytest.mark.parametrize("variant", ["cdlm", "local-cdlm"])
 def test_a_run_leaves_a_model_that_opens_in_plain_huggingface(
@@ -267,6 +269,23 @@ def check_conclusion(prepared: tour.TourRun, shipped: Report, live: Report) -> N
     assert page.count("<div data-figure=") == 2
     assert "Trained <here>" not in page
     assert not re.search(r"<script[^>]+src=", page), "it opens offline"
+
+
+@pytest.mark.parametrize(
+    ("difference", "p", "said"),
+    [
+        (-1.9, 0.0001, "lower by a factor of 6.69 (95% "),
+        (0.1, 0.2, "higher by a factor of 1.11, undecided, as it may be chance (95% "),
+        (0.003, 0.016, "higher by less than 1% (95% "),
+        (-0.004, 0.6, "lower by less than 1%, undecided, as it may be chance (95% "),
+    ],
+)
+def test_the_headline_says_how_large_and_how_sure(difference: float, p: float, said: str):
+    recorded = read_report(RECORDED)
+    (row,) = recorded.tables["headline"]
+    row = row | {"difference": difference, "low": difference - 0.01, "high": difference + 0.01, "p": p}
+    told = perplexity.headline(replace(recorded, tables={**recorded.tables, "headline": [row]}))
+    assert f": {said}" in told
 
 
 def weights_of(folder: Path) -> torch.Tensor:

@@ -30,9 +30,7 @@ class ShownDocument:
     sentences: tuple[tuple[int, int], ...]  # half-open spans of words: consecutive, and covering all words
     # (start, end, label): a half-open span of words, and the label of its coreference cluster ("" = unknown).
     mentions: tuple[tuple[int, int, str], ...] = ()
-    spaces: tuple[bool, ...] | None = (
-        None  # is one before each word? None = as in print
-    )
+    spaces: tuple[bool, ...] | None = None  # is one before each word? None = as in print
 
     def __post_init__(self) -> None:
         if not self.words:
