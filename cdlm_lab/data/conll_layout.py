@@ -17,6 +17,7 @@ from cdlm_lab.data.files import DataError, read_lines
 PIECE = re.compile(r"\(([^()|\s]++)\)|\(([^()|\s]++)(?!\))|([^()|\s]++)\)")
 COLUMN = re.compile(rf"-|_|\*|({PIECE.pattern})(\s*+(?:\|\s*+)?({PIECE.pattern}))*+")
 NUMBER = re.compile(r"[0-9]{1,9}")
+_DIGIT = re.compile(r"\d")
 _COMPOUND = re.compile(r"[0-9]+[-.][0-9]+")  # of a multiword token or an empty node, as in CoNLL-U
 _WORD = 3  # CoNLL-2012 has the word in the fourth column, if there are five or more
 _REMEDY = "write document, sentence, token, word and mentions"
@@ -53,7 +54,7 @@ class Layout(NamedTuple):
 class _Columns:
     """Counts over the rows of a file from which its layout is told. `widths`: (whether the last cell can be
     of mentions, number of columns); `steps`: (column, how its cell differs from that of the row before);
-    `texts`: column -> rows in which it is no number."""
+    `texts`: column, of the first five -> rows in which it is no number."""
 
     path: Path
     tabs: bool
@@ -74,10 +75,13 @@ class _Columns:
         filled = next((cell for cell in reversed(cells) if cell.strip()), "")
         self.widths[bool(COLUMN.fullmatch(filled.strip())), len(cells)] += 1
         self.topics += len(cells) == 8 and cells[6] in ("True", "False")
-        self.named += any(map(str.isdigit, cells[0]))
+        self.named += _DIGIT.search(cells[0]) is not None
         self.first_numbers = self.first_numbers and cells[0] in ("0", "1")
-        self.texts.update(n for n, cell in enumerate(cells) if not NUMBER.fullmatch(cell.strip()))
-        self.spare = min(self.spare, next((n for n, cell in enumerate(cells[::-1]) if cell.strip()), 0))
+        for column, cell in enumerate(cells[: _WORD + 2]):
+            if not cell.isdecimal():
+                self.texts[column] += 1
+        if self.spare:
+            self.spare = min(self.spare, next((n for n, cell in enumerate(cells[::-1]) if cell.strip()), 0))
         last_line, last = self.before
         if line == last_line + 1:
             for column in (0, _WORD):
