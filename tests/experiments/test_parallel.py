@@ -34,6 +34,7 @@ from cdlm_lab.experiments import (
 from cdlm_lab.models.encoder import TinySizes, load_language_model
 from cdlm_lab.parameters import ParameterError, parameters_of
 from cdlm_lab.training import fine_tuning
+from cdlm_lab.training.checkpoints import checkpoint_step, complete_checkpoints
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, read_result, write_result
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trainer import TrainingResult
@@ -323,6 +324,24 @@ def test_what_a_result_is_written_as(tmp_path: Path) -> None:
 def test_two_processes_train_as_one(settings: Pretraining, alone: Path, tmp_path: Path, by: str) -> None:
     train(settings, tmp_path / "run", by=by)
     assert_same(tmp_path / "run", alone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whom", ["the one that waits", "all, as Slurm does"])
+def test_a_sigterm_leaves_a_checkpoint(settings: Pretraining, alone: Path, tmp_path: Path, whom: str) -> None:
+    folder = tmp_path / "run"
+    parent = start(settings, folder, by="ddp 2")
+    until(lambda: len(workers(folder)) == 2 and len(timeless(folder)) > 1, of=parent)
+    recorded = timeless(folder)[-1]["step"]
+    waiting = psutil.Process(parent.pid)
+    for process in [waiting, *(waiting.children(recursive=True) if whom != "the one that waits" else [])]:
+        process.terminate()
+    parent.communicate(timeout=240)
+    assert parent.returncode == -signal.SIGTERM
+    assert not workers(folder)
+    assert checkpoint_step(complete_checkpoints(folder / "training")[-1]) >= recorded
+    train(settings, folder, by="ddp 2")
+    assert_same(folder, alone)
 
 
 @pytest.mark.slow

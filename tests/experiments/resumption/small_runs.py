@@ -30,7 +30,14 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "matching": (
         "document_matching",
         {"systems": "gru-han bert-han-finetuned cdlm", "hidden_size": 6, "most_sentences": 6}
-        | {"most_words": 10, "max_length": 128, "batch_size": 4, "train_stories": 6, "held_out_stories": 3}
+        | {
+            "most_words": 10,
+            "max_length": 128,
+            "window": 16,
+            "batch_size": 4,
+            "train_stories": 6,
+            "held_out_stories": 3,
+        }
         | {"epochs": 2, "encoder_epochs": 2, "encoder_batch_size": 4, "encoder_micro_batch_size": 2}
         | {"encoder_dropout": 0.1},
     ),
@@ -38,7 +45,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
         "multihop_qa",
         {"variants": "longformer cdlm", "train_stories": 4, "held_out_stories": 2, "train_questions": 8}
         | {"passage_sentences": 1, "epochs": 2, "batch_size": 4, "micro_batch_size": 2, "max_length": 256}
-        | {"attention_dropout": 0.1},
+        | {"attention_dropout": 0.1, "window": 32},
     ),
     "tagging": (
         "document_tagging",
