@@ -26,6 +26,7 @@ _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 300, 54, 58, 26, 40
 
 
 Points = Sequence[tuple[float, float]]  # (optimiser step, value), in ascending order of steps
+Scale = Callable[[float], float]  # maps a value to its coordinate in the picture
 
 
 def smoothed(values: Sequence[float]) -> np.ndarray:
@@ -71,16 +72,14 @@ def curve_svg(
     eval_steps, validated = np.array(perplexities, dtype=float).reshape(-1, 2).T
     average = smoothed(reported)
     heights = np.array([math.log(p) if 0 < p < math.inf else math.nan for p in validated])
-    level = [] if chance is None else [chance]
-    drawn = [value for value in (*average, *heights, *level) if math.isfinite(value)]
+    drawn = [value for value in (*average, *heights, chance) if value is not None and math.isfinite(value)]
     low, high = (min(drawn), max(drawn)) if drawn else (0.0, 1.0)
     margin = max(0.08 * (high - low), 0.05)
     low, high = low - margin, high + margin
     last = max([1, total_steps or 0, *steps[-1:], *eval_steps[-1:]])
     first = min([*steps[:1], *eval_steps[:1], last])
-    first = (
-        0 if first < 0.2 * last or first == last else first
-    )  # a resumed run is not squeezed into the right-hand end
+    if first < 0.2 * last or first == last:  # a resumed run is not squeezed into the right-hand end
+        first = 0
 
     def x(step: float) -> float:
         return _LEFT + (step - first) / max(last - first, 1) * (_WIDTH - _LEFT - _RIGHT)
@@ -88,18 +87,10 @@ def curve_svg(
     def y(loss: float) -> float:
         return _TOP + (high - loss) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
 
-    def line(steps: Sequence[int], values: np.ndarray, style: str) -> str:
-        """Return an SVG path that is interrupted where a value is not finite; a point between two such values
-        is a dot, as wide as the cap of a line without length."""
-        moves, pen = [], "M"
-        for i in thinned(len(steps)):
-            finite = math.isfinite(values[i])
-            moves += [f"{pen}{x(steps[i]):.1f} {y(values[i]):.1f}"] if finite else []
-            pen = "L" if finite else "M"
-        ends = zip(moves, [*moves[1:], "M"], strict=False)
-        moves = [f"{move}h0" if move[0] == after[0] == "M" else move for move, after in ends]
-        return f'<path d="{"".join(moves)}" fill="none" {style} stroke-linecap="round"/>'
+    def line(steps: Sequence[float], values: np.ndarray, style: str) -> str:
+        return f'<path d="{_moves(steps, values, x, y)}" fill="none" {style} stroke-linecap="round"/>'
 
+    width = 6 if len(steps) == 1 else 2.2
     reported = np.clip(np.where(np.isfinite(reported), reported, np.nan), low, high)
     dots = "".join(
         f'<circle cx="{x(step):.1f}" cy="{y(value):.1f}" r="4.2" fill="{GLOBAL}"/>'
@@ -112,14 +103,22 @@ def curve_svg(
         + _axes(ticks(low, high, about=5), ticks(first, last, about=6), x, y, perplexity)
         + _chance(chance, y)
         + line(steps, reported, f'stroke="{MASKED}" stroke-opacity=".32"')
-        + line(
-            steps,
-            average,
-            f'stroke="{MASKED}" stroke-width="{6 if len(steps) == 1 else 2.2}" stroke-linejoin="round"',
-        )
+        + line(steps, average, f'stroke="{MASKED}" stroke-width="{width}" stroke-linejoin="round"')
         + line(eval_steps, heights, f'stroke="{GLOBAL}" stroke-width="1.4" stroke-opacity=".6"')
         + f"{dots}</svg>"
     )
+
+
+def _moves(steps: Sequence[float], values: np.ndarray, x: Scale, y: Scale) -> str:
+    """Return an SVG path that is interrupted where a value is not finite; a point between two such values is
+    a line without length, of which the round cap is seen."""
+    moves, pen = [], "M"
+    for i in thinned(len(steps)):
+        finite = math.isfinite(values[i])
+        moves += [f"{pen}{x(steps[i]):.1f} {y(values[i]):.1f}"] if finite else []
+        pen = "L" if finite else "M"
+    ends = zip(moves, [*moves[1:], "M"], strict=False)
+    return "".join(f"{move}h0" if move[0] == after[0] == "M" else move for move, after in ends)
 
 
 def _chance(chance: float | None, y: Scale) -> str:
@@ -131,9 +130,6 @@ def _chance(chance: float | None, y: Scale) -> str:
     )
     where = f'x="{_WIDTH - _RIGHT - 4}" y="{y(chance) - 5:.1f}" text-anchor="end"'
     return f"{line}<text {where}>guessing: {chance:.2f}</text>"
-
-
-Scale = Callable[[float], float]  # maps a value to its coordinate in the picture
 
 
 def _axes(losses: Sequence[float], steps: Sequence[float], x: Scale, y: Scale, perplexity: bool) -> str:
