@@ -46,12 +46,29 @@ def answer(
     ]
     of = layout.size(report, split, group)[1]
     sentence = f"On {where} ({of}), {what} in per cent: {' and '.join(texts)}"
-    if first.p is None or first.against != other:
+    if (p := _tested(report, first, other)) is None:
         return f"{sentence}; the two are not tested against each other, so look at the intervals."
-    more = "higher" if first.value > second.value else "lower"
-    verdict = "more than chance" if first.p < CHANCE else "this may be chance"
-    points = f"{100 * abs(first.value - second.value):.1f} points"
-    return f"{sentence}; the first is {points} {more}, p {_p(first.p)}: {verdict}."
+    points, more = 100 * (first.value - second.value), "higher" if first.value > second.value else "lower"
+    verdict = "more than chance" if p < CHANCE else "this may be chance"
+    apart = f"the first is {abs(points):.1f} points {more}" if abs(points) >= 0.05 else "they are equal"
+    return f"{sentence}; {apart}, p {_p(p)}: {verdict}."
+
+
+def _tested(report: Report, score: Score, other: str) -> float | None:
+    """The p of a score against that of another system, from the report's row or its table of comparisons."""
+    if score.p is not None and score.against == other:
+        return score.p
+    wanted = {
+        "a": score.system,
+        "b": other,
+        "measure": score.metric,
+        "split": score.split,
+        "group": score.group,
+    }
+    for row in report.tables.get("comparisons", ()):
+        if "p_holm" in row and all(row.get(name, value) == value for name, value in wanted.items()):
+            return row["p_holm"]
+    return None
 
 
 def _score(report: Report, system: str, metric: str, split: str, group: str) -> Score | None:

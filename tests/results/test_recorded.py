@@ -69,6 +69,15 @@ def test_the_answer_has_both_scores_their_difference_and_what_the_test_says(repo
     )
 
 
+def test_a_test_of_the_reports_table_counts_too_and_equal_scores_are_said_to_be_equal(report: Report):
+    """A row names one test only; others stand in the table of comparisons."""
+    tagging = read_report(RESULTS / "storyworld_tiny" / "tagging.json")
+    told = answer(tagging, "doc-arc", "bert-lstm", "f1", name="span F1")
+    assert told.endswith("the first is 1.7 points higher, p = 0.010: more than chance.")
+    rows = [replace(row, value=0.5, low=0.4, high=0.6) for row in report.rows]
+    assert "; they are equal, p " in answer(replace(report, rows=rows), "cdlm", "longformer", "f1")
+
+
 def test_no_test_and_no_system_are_said_to_be_missing(report: Report):
     assert answer(report, "longformer", "cdlm", "joint_f1").endswith(
         "; the two are not tested against each other, so look at the intervals."
