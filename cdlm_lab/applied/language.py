@@ -20,6 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from cdlm_lab.analysis.hidden_words import WordPieces, fill_blank
 from cdlm_lab.analysis.source_attention import evaluating
+from cdlm_lab.analysis.text_profile import TextProfile
 from cdlm_lab.applied.results import (
     Attended,
     AttendedWord,
@@ -27,6 +28,7 @@ from cdlm_lab.applied.results import (
     Encodings,
     Filled,
     FilledBlank,
+    foreign_to,
     texts_of,
     warn_of_cut,
 )
@@ -57,6 +59,7 @@ class LanguageModel:
     variant: str
     model: PreTrainedModel = field(repr=False)
     tokenizer: PreTrainedTokenizerFast = field(repr=False)
+    profile: TextProfile | None = field(default=None, repr=False)
 
     def encode(self, texts: Texts, *, together: bool = True) -> Encodings:
         """Tokens, character offsets and vectors of each text. `together`: read all in one sequence, whose
@@ -64,7 +67,7 @@ class LanguageModel:
         named = texts_of(texts)
         groups = [list(named)] if together else [[name] for name in named]
         encoded = [one for names in groups for one in self._encode({name: named[name] for name in names})]
-        return Encodings(parts=tuple(encoded))
+        return Encodings(parts=tuple(encoded), foreign=self._foreign(named))
 
     def _encode(self, named: Mapping[str, str]) -> list[EncodedText]:
         read = tokenise([*named.values()], self.tokenizer, return_offsets_mapping=True)
@@ -117,7 +120,7 @@ class LanguageModel:
                 top=top,
             )
             filled.append(FilledBlank(text=number, start=match.start(), words=tuple(words)))
-        return Filled(parts=tuple(filled))
+        return Filled(parts=tuple(filled), foreign=self._foreign(named))
 
     def has_blank(self, text: str) -> bool:
         """True if a text has a blank."""
@@ -153,7 +156,11 @@ class LanguageModel:
             )
             for number in others
         )
-        return Attended(source=source[1], parts=attended, texts=tuple(one.tokens for one in documents))
+        words_of_texts, foreign = tuple(one.tokens for one in documents), self._foreign(named)
+        return Attended(source=source[1], parts=attended, texts=words_of_texts, foreign=foreign)
+
+    def _foreign(self, named: Mapping[str, str]) -> str:
+        return foreign_to(self.profile, self.name, named.values())
 
     @cached_property
     def _special(self) -> SpecialTokens:

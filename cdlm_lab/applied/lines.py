@@ -14,9 +14,10 @@ import json
 import math
 import os
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -123,10 +124,11 @@ FORMS: dict[type[Any], Form] = {
 
 @dataclass(frozen=True)
 class Applied:
-    """The number of lines, and how many of them the model could not read."""
+    """The number of lines, how many of them the model could not read, and how many are foreign to it."""
 
     lines: int
     refused: int
+    foreign: int  # lines whose text is foreign to the model
 
 
 def apply_lines(
@@ -154,7 +156,7 @@ def apply_lines(
     note = target.with_name(f"{target.name}.made.json")
     if target.exists():
         _check_same(target, note, made)
-        return Applied(total, _refused(target))
+        return _applied(total, target)
     with _held(target.with_name(f"{target.name}.part")) as part:
         if part.seek(0, os.SEEK_END):
             _check_same(Path(part.name), note, made)
@@ -166,7 +168,7 @@ def apply_lines(
             _answer_lines(model, form, source, part, done=done, total=total)
         part.flush()
         os.replace(part.name, target)
-    return Applied(total, _refused(target))
+    return _applied(total, target)
 
 
 def apply_in_run(run_folder: str, *, model: str, texts: str, system: str = "") -> Report:
@@ -177,7 +179,7 @@ def apply_in_run(run_folder: str, *, model: str, texts: str, system: str = "") -
     if run.finished:
         return run.finished
     applied = apply_lines(model, texts, run.folder / "answers.jsonl", system=system)
-    counts = {"lines": applied.lines, "refused": applied.refused}
+    counts = asdict(applied)
     scores = [Score(metric=metric, value=value) for metric, value in counts.items()]
     return run.write_report(scores=scores, data={"texts": sha256_of_file(texts)})
 
@@ -197,17 +199,19 @@ def _answer_lines(model: Any, form: Form, source: Path, part: IO[bytes], *, done
 
 
 def answer_of(model: Any, form: Form, record: JsonRecord[Any]) -> dict[str, Any]:
-    """The output for a line: its `id` if it has one, the answer, and what was `cut`; or an `error`."""
+    """The output for a line: its `id` if it has one, the answer, what was `cut`, and what is `foreign` to the
+    model; or an `error`."""
     given = record.fields
     answer = {} if given.id is None else {"id": given.id}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TextCut)
         try:
-            answer |= form.answer(model, given).as_json()
+            result = form.answer(model, given)
         except ValueError as error:
             return answer | {"error": f"{record.path.name}:{record.line}: {error}"}
     cut = [str(one.message) for one in caught if issubclass(one.category, TextCut)]
-    return answer | ({"cut": cut} if cut else {})
+    notes = {"cut": cut, "foreign": result.foreign}
+    return answer | result.as_json() | {name: note for name, note in notes.items() if note}
 
 
 def _check_same(begun: Path, note: Path, made: dict[str, Any]) -> None:
@@ -246,6 +250,7 @@ def _whole_lines(part: IO[bytes]) -> int:
     return count
 
 
-def _refused(target: Path) -> int:
+def _applied(total: int, target: Path) -> Applied:
     with target.open("rb") as lines:
-        return sum("error" in json.loads(line) for line in lines)
+        found = Counter(name for line in lines for name in json.loads(line).keys() & {"error", "foreign"})
+    return Applied(lines=total, refused=found["error"], foreign=found["foreign"])

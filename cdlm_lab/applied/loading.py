@@ -16,6 +16,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from cdlm_lab.analysis.text_profile import TextProfile
 from cdlm_lab.applied import tasks
 from cdlm_lab.applied.language import LanguageModel
 from cdlm_lab.data.claims import LABELS
@@ -34,7 +35,7 @@ from cdlm_lab.experiments.document_matching import MatchingRun
 from cdlm_lab.experiments.document_tagging import TaggedCorpus, TaggingRun
 from cdlm_lab.experiments.fact_verification import VerificationRun
 from cdlm_lab.experiments.multihop_qa import MultihopRun
-from cdlm_lab.experiments.runs import Training, shown_system
+from cdlm_lab.experiments.runs import SystemRun, Training, shown_system
 from cdlm_lab.experiments.systems.joint import labels_of_head
 from cdlm_lab.experiments.systems.tagging import Taggers, labels_of_tagger
 from cdlm_lab.models import checkpoint
@@ -211,7 +212,14 @@ def _language_model(
     if variant:
         reset_globals(model, variant)
     model = model.to(default_device())
-    return LanguageModel(name=name, max_length=length, variant=variant, model=model, tokenizer=tokenizer)
+    return LanguageModel(
+        name=name,
+        max_length=length,
+        variant=variant,
+        model=model,
+        tokenizer=tokenizer,
+        profile=TextProfile.load(source),
+    )
 
 
 def _model_of(run: str) -> Path:
@@ -240,7 +248,8 @@ def _coreference(name: str, run: str, system: str) -> tasks.CoreferenceModel:
     settings = _settings(coreference.Settings, run)
     scorer = coreference.load_scorer(settings)
     threshold = trained_threshold(run)
-    return tasks.CoreferenceModel(name=name, kind=settings.kind, threshold=threshold, scorer=scorer)
+    form = {"kind": settings.kind, "threshold": threshold, "profile": TextProfile.load(_model_of(run))}
+    return tasks.CoreferenceModel(name=name, scorer=scorer, **form)
 
 
 def _tagging(name: str, run: str, system: str) -> tasks.TaggingModel:
@@ -252,7 +261,8 @@ def _tagging(name: str, run: str, system: str) -> tasks.TaggingModel:
     labels = labels_of_tagger(unlabelled.model_folder(unlabelled.shown))
     tagging = replace(unlabelled, taggers=Taggers(**form, labels=labels))
     tagger = tagging.load(tagging.shown)
-    return tasks.TaggingModel(name=name, system=tagger.system.name, tagger=tagger)
+    profile = _profile(tagging, tagging.shown)
+    return tasks.TaggingModel(name=name, system=tagger.system.name, tagger=tagger, profile=profile)
 
 
 def _matching(name: str, run: str, system: str) -> tasks.MatchingModel:
@@ -276,25 +286,27 @@ def _matcher(
         raise ParameterError(f"{name}: none of its systems is a model; a threshold is fitted to a corpus")
     run = MatchingRun(settings=settings, pairs={})
     chosen = _one(system, sorted(learned, key=partial(_on_dev, run)))
-    matcher = run.load(Training(chosen, 0))
-    return tasks.MatchingModel(name=name, system=chosen.name, source=source, run=run, matcher=matcher)
+    training = Training(chosen, 0)
+    form = {"run": run, "matcher": run.load(training), "profile": _profile(run, training)}
+    return tasks.MatchingModel(name=name, system=chosen.name, source=source, **form)
 
 
 def _questions(name: str, run: str, system: str) -> tasks.QuestionModel:
     settings = _settings(multihop_qa.Settings, run, own_question="", own_documents="")
     chosen = _one(system, settings.chosen) if system else settings.shown
     opened = MultihopRun(settings=settings, questions={})
-    answerer = opened.load(Training(chosen, 0))
-    return tasks.QuestionModel(name=name, system=chosen.name, run=opened, answerer=answerer)
+    training = Training(chosen, 0)
+    form = {"run": opened, "answerer": opened.load(training), "profile": _profile(opened, training)}
+    return tasks.QuestionModel(name=name, system=chosen.name, **form)
 
 
 def _answers(name: str, run: str, system: str) -> tasks.AnswerModel:
     settings = _settings(answer_selection.Settings, run)
     opened = AnswerRun(settings=settings, splits={})
     chosen = _one(system, sorted(settings.chosen, key=partial(_on_dev, opened)))
-    ranker = opened.load(Training(chosen, 0))
-    form = {"label": chosen.label, "reading": settings.predicting}
-    return tasks.AnswerModel(name=name, system=chosen.name, ranker=ranker, **form)
+    training = Training(chosen, 0)
+    form = {"label": chosen.label, "reading": settings.predicting, "profile": _profile(opened, training)}
+    return tasks.AnswerModel(name=name, system=chosen.name, ranker=opened.load(training), **form)
 
 
 def _on_dev(run: AnswerRun | MatchingRun, system: Any) -> float:
@@ -310,8 +322,12 @@ def _claims(name: str, run: str, system: str) -> tasks.ClaimModel:
     unlabelled = VerificationRun(settings=settings, claims={})
     labels = LABELS[: labels_of_head(unlabelled.model_folder(training))]
     verifier = replace(unlabelled, trained_labels=labels).load(training)
-    precision = settings.precision
-    return tasks.ClaimModel(name=name, system=training.system.name, verifier=verifier, precision=precision)
+    form = {"precision": settings.precision, "profile": _profile(unlabelled, training)}
+    return tasks.ClaimModel(name=name, system=training.system.name, verifier=verifier, **form)
+
+
+def _profile(run: SystemRun, training: Training) -> TextProfile | None:
+    return TextProfile.load(run.model_folder(training))
 
 
 def _one(system: str, systems: Sequence[Any]) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from cdlm_lab.analysis.hidden_words import FilledWord
+from cdlm_lab.analysis.text_profile import TextProfile
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.widgets import html
 from cdlm_lab.widgets.explorer.still import shade
@@ -28,13 +29,30 @@ class TextCut(UserWarning):
     """Warning that a model did not read all of a text."""
 
 
+class ForeignText(UserWarning):
+    """Warning that a text is unlike all that a model was trained on, so that its answer means little."""
+
+
 def warn_of_cut(what: str, *, lost: int, of: int, policy: str, unit: str = "tokens") -> None:
     """Warn, if anything was lost, how much of the total it was and by which rule; the warning points at the
     caller's line outside the package."""
     if lost:
-        files = (frame.filename for frame in inspect.stack(context=0)[1:])
-        level = 2 + sum(1 for _ in takewhile(lambda file: Path(file).is_relative_to(PACKAGE), files))
-        warnings.warn(f"{what}: {lost:,} of {of:,} {unit} are not read; {policy}", TextCut, stacklevel=level)
+        _warn(f"{what}: {lost:,} of {of:,} {unit} are not read; {policy}", TextCut)
+
+
+def foreign_to(profile: TextProfile | None, name: str, texts: Iterable[str]) -> str:
+    """Warn, in one line, if texts that are read together are foreign to the model of that name, and return
+    the line, which belongs to the result; "" if they are not, or the model has no profile."""
+    message = profile.foreign(texts) if profile else ""
+    if message:
+        _warn(f"{name}: {message}", ForeignText)
+    return message
+
+
+def _warn(message: str, category: type[Warning]) -> None:
+    files = (frame.filename for frame in inspect.stack(context=0)[1:])
+    level = 2 + sum(1 for _ in takewhile(lambda file: Path(file).is_relative_to(PACKAGE), files))
+    warnings.warn(message, category, stacklevel=level)
 
 
 def texts_of(texts: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
@@ -60,8 +78,18 @@ def list_of(texts: Sequence[str], *, name: str) -> list[str]:
     return list(texts)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
     """Base class of all results."""
+
+    foreign: str = ""  # a line that says so if the text is foreign to the model, as `ForeignText` does
+
+    def picture_html(self) -> str:
+        """The picture of the result for notebooks, without the line about foreign text."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return f"{html.warning(self.foreign)}{self.picture_html()}"
 
     def rows(self) -> Iterable[Mapping[str, Any]]:
         """The rows of the data frame."""
@@ -102,7 +130,8 @@ class Pictured(Parts[Part]):
 
     picture: Callable[[], str] = field(repr=False, compare=False)  # HTML
 
-    def _repr_html_(self) -> str:
+    def picture_html(self) -> str:
+        """The picture that the notebook of the task shows."""
         return self.picture()
 
 
@@ -140,7 +169,8 @@ class Encodings(Parts[EncodedText]):
         ]
         return {"texts": texts}
 
-    def _repr_html_(self) -> str:
+    def picture_html(self) -> str:
+        """How many tokens were read of each text."""
         rows = [
             [str(number), escaped(html.shortened(" \u00b7 ".join(one.tokens), 120)), f"{len(one.tokens):,}"]
             for number, one in enumerate(self.parts)
@@ -173,7 +203,8 @@ class Filled(Parts[FilledBlank]):
         """The blanks with their words."""
         return {"blanks": [asdict(one) for one in self.parts]}
 
-    def _repr_html_(self) -> str:
+    def picture_html(self) -> str:
+        """The words for each blank, with their probabilities."""
         rows = []
         for one in self.parts:
             words = (f"{escaped(word.word)}&ensp;{html.share_bar(word.probability)}" for word in one.words)
@@ -212,7 +243,8 @@ class Attended(Parts[AttendedWord]):
         """The source, and the words in order."""
         return {"source": self.source, "words": [asdict(one) for one in self.parts]}
 
-    def _repr_html_(self) -> str:
+    def picture_html(self) -> str:
+        """The texts with the words shaded by rank, and a table of the best."""
         rank = {(one.text, one.place): one.rank for one in self.parts}
         columns = []
         for number, words in enumerate(self.texts):
@@ -322,7 +354,8 @@ class Match(Result):
         """Probability, related, system."""
         return {"probability": self.probability, "related": self.related, "system": self.system}
 
-    def _repr_html_(self) -> str:
+    def picture_html(self) -> str:
+        """The probability, and what it says."""
         words = "belong together" if self.related else "do not belong together"
         row = [html.share_bar(self.probability), f"The documents {words}, says {escaped(self.system)}"]
         return html.view_html("match", html.bare_table([row]))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cdlm_lab.analysis.text_profile import TextProfile, texts_of_record
 from cdlm_lab.applied.results import (
     Aligned,
     AlignedSentence,
@@ -25,6 +26,7 @@ from cdlm_lab.applied.results import (
     TaggedWord,
     Verdict,
     WeighedEvidence,
+    foreign_to,
     list_of,
     texts_of,
     warn_of_cut,
@@ -63,6 +65,7 @@ class CoreferenceModel:
     kind: str  # kind of mentions it was trained on: event or entity
     threshold: float | None  # for merging clusters, chosen on dev; None = none was chosen
     scorer: Scorer = field(repr=False)
+    profile: TextProfile | None = field(default=None, repr=False)
 
     def clusters(self, documents: Mapping[str, str], *, threshold: float | None = None) -> Clusters:
         """Cluster the mentions marked with `<m>` and `</m>` in documents, given by name. Long documents are
@@ -91,7 +94,11 @@ class CoreferenceModel:
 
         clusters = tuple(tuple(map(mention, cluster)) for cluster in own.prediction.clusters(chosen))
         shown = shown_clusters([topic], own.prediction, chosen, gold=False)
-        return Clusters(parts=clusters, threshold=chosen, picture=partial(clusters_html, shown))
+        foreign, picture = (
+            foreign_to(self.profile, self.name, documents.values()),
+            partial(clusters_html, shown),
+        )
+        return Clusters(parts=clusters, threshold=chosen, picture=picture, foreign=foreign)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +108,7 @@ class TaggingModel:
     name: str
     system: str
     tagger: Tagger = field(repr=False)
+    profile: TextProfile | None = field(default=None, repr=False)
 
     def tag(self, text: str) -> TaggedText:
         """The names in a text, such as a chapter. Only a word longer than a whole sequence is truncated."""
@@ -125,7 +133,8 @@ class TaggingModel:
                 spans.append(NamedSpan(text=text[first:last], label=span.label, **place))
             tagged += own
         picture = partial(tags_html, predictions)
-        return TaggedText(parts=tuple(spans), words=tuple(tagged), picture=picture)
+        foreign = foreign_to(self.profile, self.name, [text])
+        return TaggedText(parts=tuple(spans), words=tuple(tagged), picture=picture, foreign=foreign)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,13 +146,15 @@ class MatchingModel:
     source: str  # the global tokens for alignment by attention, a parameter of notebook 05
     run: MatchingRun = field(repr=False)
     matcher: Matcher = field(repr=False)
+    profile: TextProfile | None = field(default=None, repr=False)
 
     def score(self, first: str, second: str) -> Match:
         """The probability that two documents belong together. Long documents are truncated."""
         pair = self._pair(first, second)
         with bars_after(PATIENCE):
             probability = float(self.run.predict_pairs(self.matcher, [pair]).probabilities[0])
-        return Match(probability=probability, system=self.matcher.system.label)
+        foreign = foreign_to(self.profile, self.name, [first, second])
+        return Match(probability=probability, system=self.matcher.system.label, foreign=foreign)
 
     def align(self, first: str, second: str) -> Aligned:
         """The weight of each sentence of the first document for its relation to the second."""
@@ -153,7 +164,8 @@ class MatchingModel:
         both = enumerate(zip(pair.first.sentences, column.weights, strict=True))
         parts = (AlignedSentence(sentence=n, text=text, weight=weight) for n, (text, weight) in both)
         picture = partial(pair_html, pair, [column])
-        return Aligned(parts=tuple(parts), probability=column.decision, picture=picture)
+        foreign = foreign_to(self.profile, self.name, [first, second])
+        return Aligned(parts=tuple(parts), probability=column.decision, picture=picture, foreign=foreign)
 
     def _pair(self, first: str, second: str) -> DocumentPair:
         texts_of([first, second])
@@ -178,6 +190,7 @@ class QuestionModel:
     system: str
     run: MultihopRun = field(repr=False)
     answerer: Answerer = field(repr=False)
+    profile: TextProfile | None = field(default=None, repr=False)
 
     def answer(self, question: str, documents: Mapping[str, str]) -> Answer:
         """Answer a question about documents, given by title. Documents that are too long are truncated."""
@@ -204,6 +217,7 @@ class QuestionModel:
             alternatives=tuple((span.text, float(span.score)) for span in decoded.n_best),
             parts=sentences,
             picture=partial(question_html, read),
+            foreign=foreign_to(self.profile, self.name, texts_of_record(whole)),
         )
 
 
@@ -216,6 +230,7 @@ class AnswerModel:
     label: str
     ranker: Ranker = field(repr=False)
     reading: Mapping[str, Any] = field(repr=False)  # batch size and precision
+    profile: TextProfile | None = field(default=None, repr=False)
 
     def rank(self, question: str, candidates: Sequence[str]) -> Ranking:
         """The candidates, best first. Sentences that are too long are truncated."""
@@ -233,7 +248,8 @@ class AnswerModel:
             RankedCandidate(candidate=int(numbers[n]), text=read.candidates[n], probability=probabilities[n])
             for n in read.order(self.label)
         )
-        return Ranking(parts=parts, picture=partial(ranking_table, read))
+        foreign = foreign_to(self.profile, self.name, [question, *candidates])
+        return Ranking(parts=parts, picture=partial(ranking_table, read), foreign=foreign)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,6 +260,7 @@ class ClaimModel:
     system: str
     verifier: Verifier = field(repr=False)
     precision: Precision = field(repr=False)
+    profile: TextProfile | None = field(default=None, repr=False)
 
     def verify(self, claim: str, evidence: Sequence[str]) -> Verdict:
         """The label of a claim. Only the first sentences of evidence are read, as many as the model takes,
@@ -265,6 +282,7 @@ class ClaimModel:
             probabilities=read.probabilities,
             parts=tuple(WeighedEvidence(evidence=n, text=text, share=share) for n, (text, share) in weighed),
             picture=partial(verdict_html, read, shares=self.verifier.system.shares),
+            foreign=foreign_to(self.profile, self.name, [claim, *evidence]),
         )
 
 

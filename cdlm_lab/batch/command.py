@@ -191,6 +191,9 @@ def _with_models(chosen: argparse.Namespace) -> int:
     except ValueError as error:
         raise report.RunError(str(error)) from None
     print(f"{chosen.output}: {applied.lines:,} {'line' if applied.lines == 1 else 'lines'}")
+    if applied.foreign:
+        foreign = f"{applied.foreign:,} of them: foreign text, unlike all that the model was trained on"
+        print(f"{foreign}; the answers to these mean little", file=sys.stderr)
     if applied.refused:
         print(f"{applied.refused:,} of them have an error in place of an answer", file=sys.stderr)
     return 1 if applied.refused else 0

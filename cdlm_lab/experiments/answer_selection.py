@@ -63,7 +63,7 @@ from cdlm_lab.widgets import rankings as pictures
 from cdlm_lab.widgets.ask import own_candidates_box
 from cdlm_lab.widgets.browse import RankingBrowser
 from cdlm_lab.widgets.export.figures import folder_of, keep_figure
-from cdlm_lab.widgets.html import points_in_words, still_page
+from cdlm_lab.widgets.html import points_in_words, still_page, warning
 from cdlm_lab.widgets.rankings import Latency, ReadRanking
 from cdlm_lab.widgets.score_tables import score_table, split_in_words
 from cdlm_lab.widgets.tables import Cell as TableCell
@@ -563,7 +563,8 @@ def own_question(run: AnswerRun) -> Widget:
 def rank_own(run: AnswerRun, question: str, candidates: Sequence[str]) -> str:
     """HTML of how every system with seed 0 ranks the candidates; also written to `own_question.html`."""
     rankers = {system.label: run.loaded(system) for system in run.systems}
-    html = ranking_table(ranked_own(rankers, question, candidates, **run.settings.predicting))
+    table = ranking_table(ranked_own(rankers, question, candidates, **run.settings.predicting))
+    html = f"{warning(run.foreign([question, *candidates]))}{table}"
     runs.write_page(
         run.folder / "own_question.html", still_page(html, title=question, note="Ranked candidates")
     )

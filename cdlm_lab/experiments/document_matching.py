@@ -313,6 +313,10 @@ class MatchingRun(SystemRun):
         alone = (replace(pair, first=NOTHING, aligned=None if pair.related else ()) for pair in pairs["test"])
         return cls(settings=given, pairs={**pairs, ONE_DOCUMENT: tuple(alone)}, lost=lost)
 
+    def records(self, split: str) -> Sequence[DocumentPair]:
+        """The pairs of a split."""
+        return self.pairs[split]
+
     @property
     def data(self) -> dict[str, Any]:
         """Facts about the pairs, stored in the report."""

@@ -59,6 +59,7 @@ from cdlm_lab.widgets import score_tables, tagged
 from cdlm_lab.widgets.ask import own_text_box
 from cdlm_lab.widgets.browse import TaggedBrowser
 from cdlm_lab.widgets.export.figures import folder_of, keep_figure
+from cdlm_lab.widgets.html import warning
 from cdlm_lab.widgets.tables import ScoreTable, text_table
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
@@ -255,6 +256,10 @@ class TaggingRun(runs.SystemRun):
         corpus = read_tagged(given)
         taggers = Taggers(settings=given, labels=corpus.labels, cache=Path(given.run_folder))
         return cls(settings=given, corpus=corpus, taggers=taggers)
+
+    def records(self, split: str) -> Sequence[TaggedDocument]:
+        """The documents of a split."""
+        return self.corpus.documents[split]
 
     @property
     def trainings(self) -> list[TagTraining]:
@@ -595,10 +600,10 @@ def tags_in_place(run: TaggingRun, predictions: Predictions) -> Widget:
 
 
 def _write_page(
-    run: TaggingRun, name: str, reads: Sequence[tagged.ReadSentence], *, title: str, labels: Sequence[str]
+    run: TaggingRun, name: str, reads: Sequence[tagged.ReadSentence], *, title: str, **form: Any
 ) -> None:
     shown = [read for read in reads if read.predicted or read.gold] or reads
-    page = tagged.tagged_page(shown[:ON_A_PAGE], title=title, labels=labels)
+    page = tagged.tagged_page(shown[:ON_A_PAGE], title=title, **form)
     write_page(run.folder / f"{name}.html", page)
 
 
@@ -623,5 +628,6 @@ def tag_own_text(run: TaggingRun, text: str) -> str:
             rows = zip(sentence.words, tags, strict=True)
             opened.writelines([*(f"{word}\t{predicted}\n" for word, predicted in rows), "\n"])
     reads = tagged_sentences(predictions, known=False)
-    _write_page(run, "own_text", reads, title="Your text, tagged", labels=predictions.labels)
-    return tags_html(predictions)
+    form = {"labels": predictions.labels, "foreign": run.foreign([text])}
+    _write_page(run, "own_text", reads, title="Your text, tagged", **form)
+    return f"{warning(form['foreign'])}{tags_html(predictions)}"

@@ -47,7 +47,7 @@ from cdlm_lab.report import Report
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.widgets.ask import EVIDENCE, own_candidates_box
 from cdlm_lab.widgets.browse import verdict_browser
-from cdlm_lab.widgets.html import still_page
+from cdlm_lab.widgets.html import still_page, warning
 from cdlm_lab.widgets.score_tables import score_table
 from cdlm_lab.widgets.tables import Cell as TableCell
 from cdlm_lab.widgets.tables import ScoreTable, Shown, html_table, text_table
@@ -487,7 +487,7 @@ def judge_own(run: VerificationRun, text: str, sentences: Sequence[str]) -> str:
     if len(sentences) > most:
         raise ValueError(f"there are {len(sentences)} sentences; the systems read {most}: delete some")
     verifiers = map(run.loaded, run.systems)
-    html = "".join(
+    html = warning(run.foreign([text, *sentences])) + "".join(
         verdict_html(judged_own(one, text, sentences, precision=precision), shares=one.system.shares)
         for one in verifiers
     )

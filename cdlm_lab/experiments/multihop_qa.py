@@ -18,6 +18,7 @@ from ipywidgets import Widget
 from pydantic import Field
 from torch import nn
 
+from cdlm_lab.analysis.text_profile import texts_of_record
 from cdlm_lab.data.files import read_text
 from cdlm_lab.data.questions import (
     MultihopQuestion,
@@ -61,7 +62,7 @@ from cdlm_lab.training.fine_tuning import TrainingJob, in_training_order
 from cdlm_lab.training.trained import trained_parameters
 from cdlm_lab.widgets.ask import own_question_box
 from cdlm_lab.widgets.browse import question_browser
-from cdlm_lab.widgets.html import variant_name
+from cdlm_lab.widgets.html import variant_name, warning
 from cdlm_lab.widgets.packed import DocumentLoss, PackedPreview
 from cdlm_lab.widgets.questions import question_html, questions_page
 from cdlm_lab.widgets.score_tables import score_table
@@ -200,6 +201,10 @@ class MultihopRun(SystemRun):
         run = cls(settings=given, questions=read_questions(given))
         given.config(items=len(run.questions["train"]), seed=0)  # raises for impossible values
         return run
+
+    def records(self, split: str) -> Sequence[MultihopQuestion]:
+        """The questions of a split."""
+        return self.questions[split]
 
     @property
     def data(self) -> dict[str, Any]:
@@ -517,8 +522,10 @@ def answer_own(run: MultihopRun, text: str, documents: Sequence[tuple[str, str]]
     to `own_question.html`. Raises ValueError if they cannot be read."""
     question = question_on(text, documents)
     (read,) = answered_questions(run.answers(run.loaded(run.settings.shown), [question]))
-    runs.write_page(run.folder / "own_question.html", questions_page([read], title=text))
-    return question_html(read)
+    foreign = run.foreign(texts_of_record(question))
+    page = questions_page([read], title=text, foreign=foreign)
+    runs.write_page(run.folder / "own_question.html", page)
+    return f"{warning(foreign)}{question_html(read)}"
 
 
 def own_texts(given: Settings) -> tuple[str, str]:

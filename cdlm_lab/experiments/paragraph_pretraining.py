@@ -14,7 +14,7 @@ Beside `first` stands a word-overlap baseline: the TF-IDF cosine of each candida
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -28,9 +28,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.data.clusters import corpus_checksum, open_corpus, paragraph_documents, passed_over
+from cdlm_lab.data.clusters import Paragraphed, corpus_checksum, open_corpus, paragraph_documents, passed_over
 from cdlm_lab.data.files import named
-from cdlm_lab.data.records import SPLITS, Cluster, Split
+from cdlm_lab.data.records import SPLITS, Cluster, Split, split_named
 from cdlm_lab.examples import cached_corpus, paragraph_tasks
 from cdlm_lab.examples.candidates import JointCollate
 from cdlm_lab.examples.collate import batches_by_length
@@ -185,14 +185,18 @@ def clusters_of(documents: Dataset, clusters: Iterable[Cluster]) -> list[str]:
     return [next(cluster for name, cluster in source if name == row) for row in documents["document_id"]]
 
 
+def _reading(settings: Settings, split: Split) -> dict[str, Any]:
+    """What `paragraph_documents` takes beside the corpus."""
+    clusters = settings.train_clusters if split == "train" else settings.held_out_clusters
+    return {"split": split, "size": clusters, "seed": 0, "by_topic": settings.paragraphs == "by topic"}
+
+
 def read_split(
     settings: Settings, split: Split, *, tokenizer: PreTrainedTokenizerBase, cache: Path
 ) -> ParagraphSplit:
     """Tokenise a split, or open it from the cache, and sample examples: for training as many as it needs,
     otherwise one from each paragraph that is long enough. Raises ValueError if there is too little text."""
-    is_train = split == "train"
-    clusters = settings.train_clusters if is_train else settings.held_out_clusters
-    read = {"split": split, "size": clusters, "seed": 0, "by_topic": settings.paragraphs == "by topic"}
+    is_train, read = split == "train", _reading(settings, split)
     checksum = corpus_checksum(settings.corpus, **read)
     fingerprint = cached_corpus.paragraph_fingerprint(checksum, tokenizer)
     documents = cached_corpus.tokenise_paragraphs(
@@ -254,6 +258,10 @@ class ParagraphRun(ModelRun):
                 "give more clusters"
             )
         return cls(settings=settings, model=model, tokenizer=tokenizer, splits=splits, cache=cache)
+
+    def records(self, split: str) -> Iterator[Paragraphed]:
+        """The documents of a split, read again."""
+        return paragraph_documents(self.settings.corpus, **_reading(self.settings, split_named(split)))
 
     @staticmethod
     def load(settings: Settings) -> tuple[ParagraphModel, PreTrainedTokenizerBase]:

@@ -6,6 +6,7 @@ Calling it again continues a run that was stopped.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -13,7 +14,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
+from cdlm_lab.data.clusters import open_corpus
 from cdlm_lab.data.files import named
+from cdlm_lab.data.records import Cluster, split_named
 from cdlm_lab.examples.collate import Collate
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.packing import LossOfText
@@ -117,6 +120,11 @@ class PretrainingRun(ModelRun):
             validation_examples=examples_of(validation_split, "validation", settings, **parts),
             cache=cache,
         )
+
+    def records(self, split: str) -> Iterator[Cluster]:
+        """The clusters of a split, read again."""
+        name = split_named(split)
+        return open_corpus(self.settings.corpus, split=name, size=self.settings.size(name), seed=0)
 
     @staticmethod
     def load(settings: Settings) -> tuple[CrossDocumentLM, PreTrainedTokenizerBase]:

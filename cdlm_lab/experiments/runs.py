@@ -33,6 +33,8 @@ from pydantic import Field
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
+from cdlm_lab.analysis.text_profile import Record, TextProfile, foreign_to_a_model, texts_of_record
+from cdlm_lab.data.clusters import STORYWORLD
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.examples.collate import batches_by_length
 from cdlm_lab.models.checkpoint import CheckpointError
@@ -163,6 +165,38 @@ class ExperimentRun:
         """The folder of the run."""
         return Path(self.settings.run_folder)
 
+    def records(self, split: str) -> Iterable[Record]:
+        """The records of "train" or "dev" whose texts the models read; () = not known."""
+        return ()
+
+    @cached_property
+    def profile(self) -> TextProfile | None:
+        """What the models' training texts are like; None if it is not known. Made once, in seconds."""
+        corpus = self.settings.corpus
+        world = "storyworld, reports of invented events" if corpus == STORYWORLD else Path(corpus).name
+        inputs = (map(texts_of_record, self.records(split)) for split in ("train", "dev"))
+        return TextProfile.of(*inputs, trained_on=world)
+
+    def foreign(self, texts: Iterable[str]) -> str:
+        """A line that says so if texts of the reader's own, read together, are foreign to one of the models;
+        "" if they are not."""
+        return foreign_to_a_model(self.model_folders, texts)
+
+    @property
+    def model_folders(self) -> Iterable[Path]:
+        """The folders of the trained models that answer for the reader's own texts."""
+        return ()
+
+    def with_profile(self, write: Callable[[Any, Any, Path], None]) -> Callable[[Any, Any, Path], None]:
+        """What `write` does, which writes a model into a folder, and the profile of its texts beside it."""
+
+        def written(model: Any, tokenizer: Any, folder: Path) -> None:
+            write(model, tokenizer, folder)
+            if self.profile is not None:
+                self.profile.save(folder)
+
+        return written
+
     @property
     def finished(self) -> Report | None:
         """The report, if this run was already finished when it was opened; else None."""
@@ -205,6 +239,12 @@ class ModelRun(ExperimentRun):
         """The text beside the progress bar of the training."""
         return ""
 
+    @property
+    def model_folders(self) -> tuple[Path]:
+        """The folder of the trained model."""
+        trained = self.settings.trained
+        return (trained_model(trained) if trained else self.folder / MODEL_FOLDER,)
+
     def write(self, model: Any, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
         """Write the best model and its tokenizer into `folder`."""
         write_model(model, tokenizer, folder)
@@ -229,7 +269,7 @@ def train_model(run: ModelRun, *, on_log: OnLog | None = None) -> TrainingResult
     if run.SHAPES and run.settings.trained:
         return None
     form = {"folder": run.folder, "name": run.label, "parallel": run.settings.parallel}
-    return fine_tune(run.job(), **form, recipe=run.recipe(), on_log=on_log, write=run.write)
+    return fine_tune(run.job(), **form, recipe=run.recipe(), on_log=on_log, write=run.with_profile(run.write))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,6 +357,11 @@ class SystemRun(ExperimentRun):
             return trained_model(name, training.name)
         return self.folder_of(training) / MODEL_FOLDER
 
+    @property
+    def model_folders(self) -> list[Path]:
+        """The folders of the models trained with seed 0."""
+        return [self.model_folder(self.first(one)) for one in self.systems if one.is_model]
+
     def files(self, training: Any) -> dict[str, Path]:
         """Data set name -> file of its predictions."""
         return {name: self.folder_of(training) / f"{name}{self.SUFFIX}" for name in self.sets(training)}
@@ -369,6 +414,7 @@ def train(run: SystemRun) -> None:
                     parallel=run.parallel(training),
                     recipe=run.recipe(training=training.name),
                     on_log=curve,
+                    write=run.with_profile(write_model),
                 )
         elif curves and (records := read_history(folder / TRAINING_FOLDER / HISTORY_FILE)):
             curves.add(training.label, records)

@@ -40,6 +40,7 @@ from cdlm_lab.widgets import score_tables
 from cdlm_lab.widgets.aligned import AlignedColumn, alignment_figure, compared_alignments_html
 from cdlm_lab.widgets.ask import OwnPair
 from cdlm_lab.widgets.export.figures import folder_of, keep_figure
+from cdlm_lab.widgets.html import warning
 from cdlm_lab.widgets.tables import ScoreTable, Shown, system_rows
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
@@ -432,7 +433,8 @@ def compare_own(run: AlignmentRun, first: str, second: str) -> str:
     for system in run.matching.systems:
         loaded = run.matching.loaded(system)
         columns.append(compared_own(run.matching, loaded, pair, system.label, source=run.settings.source))
-    html = pair_html(pair, columns)
+    foreign = run.matching.foreign([first, second])
+    html = f"{warning(foreign)}{pair_html(pair, columns)}"
     runs.write_page(run.folder / "own_pair.html", f"<!doctype html><meta charset=utf-8>{html}")
     return html
 

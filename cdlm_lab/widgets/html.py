@@ -191,6 +191,13 @@ def muted(text: str, *, size: float = 12) -> str:
     return div(text, f"font-size:{size}px;{MUTED}")
 
 
+def warning(text: str) -> str:
+    """Return a plain text as a line that nobody overlooks; "" for an empty text."""
+    sign = '<b aria-hidden="true">\u26a0</b>'
+    line = f"border-left:4px solid {WRONG};padding:4px 10px;margin:4px 0;max-width:940px"
+    return div(f"{sign} {escaped(text)}", line) if text else ""
+
+
 def text_box(text: str, style: str) -> str:
     """Return a text, which is HTML, in a box of its own; `style` may add a background and a border."""
     look = f"line-height:1.5;overflow-wrap:anywhere;border-radius:3px;{style}"
@@ -483,13 +490,20 @@ Read = TypeVar("Read")
 
 
 def page_of(
-    reads: Sequence[Read], show: Callable[[Read], str], *, noun: str, facts: Iterable[str], title: str
+    reads: Sequence[Read],
+    show: Callable[[Read], str],
+    *,
+    noun: str,
+    facts: Iterable[str],
+    title: str,
+    foreign: str = "",
 ) -> str:
-    """Return a page with all `reads`; below its title stand their number, with `noun`, and the `facts`."""
+    """Return a page with all `reads`; below its title stand their number, with `noun`, and the `facts`, then
+    `foreign`, what `warning` shows above the reads."""
     check_some(reads, noun)
     style = "div.cdlm-view{border-top:1px solid rgba(128,128,128,0.4);padding:14px 0 22px}"
     note = "; ".join([counted(len(reads), noun), *facts])
-    return still_page("".join(map(show, reads)), title=title, note=note, style=style)
+    return still_page(warning(foreign) + "".join(map(show, reads)), title=title, note=note, style=style)
 
 
 def right_of_known(rights: Iterable[bool | None], words: str) -> list[str]:

@@ -98,10 +98,11 @@ def question_html(read: ReadQuestion) -> str:
     return html.view_html("question", f"{_head(read)}{_legend(read, gold)}{''.join(parts)}")
 
 
-def questions_page(reads: Sequence[ReadQuestion], *, title: str) -> str:
-    """Return a page with all questions, in the order given."""
+def questions_page(reads: Sequence[ReadQuestion], *, title: str, foreign: str = "") -> str:
+    """Return a page with all questions, in the order given, below `foreign`, a warning."""
     facts = html.right_of_known((read.answer_em for read in reads), "{} of {} answers right")
-    return html.page_of(reads, question_html, noun="question", facts=facts, title=title)
+    form = {"noun": "question", "facts": facts, "title": title, "foreign": foreign}
+    return html.page_of(reads, question_html, **form)
 
 
 def _head(read: ReadQuestion) -> str:

@@ -149,10 +149,13 @@ def tagged_sentences_html(reads: Sequence[ReadSentence], *, labels: Sequence[str
     return _legend(choices) + "".join(parts)
 
 
-def tagged_page(reads: Sequence[ReadSentence], *, title: str, labels: Sequence[str] = ()) -> str:
+def tagged_page(
+    reads: Sequence[ReadSentence], *, title: str, labels: Sequence[str] = (), foreign: str = ""
+) -> str:
     """Return a page with all sentences, in the order given. `labels`: the labels that have a colour, in
     order; () = those of the sentences. The occurrences of each sentence's `first_choice` are shown, those of
-    other notable words after a click on the word, if there are any elsewhere."""
+    other notable words after a click on the word, if there are any elsewhere. `foreign`: a warning above
+    them."""
     colours = _colours(labels or labels_of_reads(reads))
     facts = html.right_of_known((read.right for read in reads), "{} of {} right")
     return html.page_of(
@@ -161,6 +164,7 @@ def tagged_page(reads: Sequence[ReadSentence], *, title: str, labels: Sequence[s
         noun="sentence",
         facts=facts,
         title=title,
+        foreign=foreign,
     )
 
 

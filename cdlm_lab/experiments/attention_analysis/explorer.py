@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from cdlm_lab.analysis.text_profile import foreign_to_a_model
 from cdlm_lab.data.records import CoreferenceDocument, gold_names
 from cdlm_lab.data.typed_documents import nearly_a_mark
 from cdlm_lab.experiments.attention_analysis.opening import (
@@ -84,6 +85,9 @@ class ExploredCluster:
         readers = read_documents(documents, loaded, max_length=max_length)
         self.documents, self.readers, shown = documents, readers, tuple(one.id for one in documents)
         self._on_opened()
+        places = (self._models[key].where for key in opened.models)
+        texts = [" ".join(one.tokens) for one in documents]
+        foreign = foreign_to_a_model((shipped_folder(one) or one for one in places), texts)
         return replace(
             content_of(
                 documents,
@@ -92,7 +96,7 @@ class ExploredCluster:
                 names=[document_name(one.id, headline_of(one)) for one in whole],
                 spaces=source.spaces,
             ),
-            note=_unread(documents, whole, readers, max_length),
+            note="; ".join(filter(None, (_unread(documents, whole, readers, max_length), foreign))),
             opened=opened if opened.example == OWN else replace(opened, documents=shown),
         )
 

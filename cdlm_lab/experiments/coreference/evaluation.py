@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import plotly.graph_objects as go
 
+from cdlm_lab.analysis.text_profile import texts_of_record
 from cdlm_lab.clustering import clusters_of, labels_at
 from cdlm_lab.data.coreference_files import write_conll
 from cdlm_lab.data.files import DataError, read_text
@@ -45,7 +46,7 @@ from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.widgets import coreference as widgets
 from cdlm_lab.widgets.ask import OwnDocuments
 from cdlm_lab.widgets.export.figures import keep_figure
-from cdlm_lab.widgets.html import ShownMention, counted, document_name, joined, seconds_in_words
+from cdlm_lab.widgets.html import ShownMention, counted, document_name, joined, seconds_in_words, warning
 from cdlm_lab.widgets.score_tables import score_table
 from cdlm_lab.widgets.tables import ScoreTable, Shown, published_rows
 
@@ -471,7 +472,7 @@ def own_clusters(prepared: CoreferenceRun, text: str, *, source: str = "text") -
     each mention. Raises DataError, which names the `source`."""
     topic = parse_marked_documents(text, kind=prepared.settings.kind, source=source)
     prediction = score_own(prepared, topic, source=source).prediction
-    documents = _documents([topic])
+    documents, foreign = _documents([topic]), warning(prepared.foreign(texts_of_record(topic)))
 
     def written(mention: CoreferenceMention) -> dict[str, Any]:
         words = documents[mention.document].text_of(mention)
@@ -481,7 +482,8 @@ def own_clusters(prepared: CoreferenceRun, text: str, *, source: str = "text") -
         clusters = [list(map(written, cluster)) for cluster in prediction.clusters(threshold)]
         file = prepared.folder / "own_clusters.json"
         write_json(file, {"threshold": threshold, "clusters": clusters})
-        return widgets.clusters_html(shown_clusters([topic], prediction, threshold, gold=False))
+        shown = widgets.clusters_html(shown_clusters([topic], prediction, threshold, gold=False))
+        return f"{foreign}{shown}"
 
     return clusters_at
 

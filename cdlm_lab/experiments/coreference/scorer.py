@@ -142,6 +142,10 @@ class CoreferenceRun(ModelRun, Scorer):
     dev_examples: MentionPairExamples  # pairs for the validation loss
     config: TrainingConfig
 
+    def records(self, split: str) -> list[Topic]:
+        """The topics of a split."""
+        return self.topics[split]
+
     @classmethod
     def read(cls, settings: Settings) -> CoreferenceRun:
         """Read the corpus, load the encoder, and sample the pairs."""

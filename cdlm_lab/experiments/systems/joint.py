@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -12,6 +13,7 @@ from pydantic import Field
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
+from cdlm_lab.analysis.text_profile import Record
 from cdlm_lab.data.files import entries
 from cdlm_lab.examples.candidates import JointSequence
 from cdlm_lab.examples.tokens import from_tokenizer, token_texts
@@ -85,6 +87,10 @@ class JointRun(SystemRun):
             run.config(system)
             run.shown_reader(system)  # raises if the encoder has too few positions
         return run
+
+    def records(self, split: str) -> Sequence[Record]:
+        """The questions or claims of a split."""
+        return self.of_split(split)
 
     def job(self, training: Training) -> TrainingJob:
         """A new model on train, selected by its score on dev."""
