@@ -22,11 +22,11 @@ import json
 import re
 import struct
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 from pydantic import Base64Bytes, BaseModel, Field, ValidationError
@@ -37,14 +37,14 @@ from cdlm_lab.data.clusters import Paragraphed
 from cdlm_lab.data.document_pairs import DocumentPair
 from cdlm_lab.data.files import DataError, read_text, replaced_file
 from cdlm_lab.data.questions import MultihopQuestion
-from cdlm_lab.data.records import CandidateSet, Cluster, Topic
+from cdlm_lab.data.records import CandidateSet, Cluster, CoreferenceDocument, Topic
 from cdlm_lab.data.tagged import TaggedDocument
 
 PROFILE_FILE = "text_profile.json"
 PHRASES, SPELLINGS, WORDS = SHARES = "phrases", "spellings", "words"
 MOST_CHARACTERS = 12_000_000  # of the training texts that a profile is made of: two million words
 MOST_HELD_OUT = 2_000
-LEAST_TEXTS = 3  # a word in fewer of them is rare, and stands for its kind in phrases
+LEAST_INPUTS = 3  # a word in fewer of them is rare, and stands for its kind in phrases
 FALSE_ALARM = 1e-3  # the largest probability of so many unseen items in a text of the same world
 _ITEM_BITS, _HASHES = 10, 4  # of the Bloom filter, which takes at most one unseen item in 80 for a known one
 _MOST = 0.8  # a share whose limit is higher tells nothing, as in small corpora
@@ -72,7 +72,7 @@ def texts_of_record(record: Record) -> list[str]:
         case Paragraphed():
             return [sentence for paragraph in record.paragraphs for sentence in paragraph]
         case Topic():
-            return [" ".join(document.tokens) for document in record.documents]
+            return ["\n".join(map(" ".join, _sentences(one))) for one in record.documents]
         case DocumentPair():
             return [record.first.text_of(), record.second.text_of()]
         case MultihopQuestion():
@@ -84,6 +84,10 @@ def texts_of_record(record: Record) -> list[str]:
         case TaggedDocument():
             return [" ".join(sentence.words) for sentence in record.sentences]
     raise TypeError(f"{type(record).__name__} is no record with texts")
+
+
+def _sentences(document: CoreferenceDocument) -> list[tuple[str, ...]]:
+    return [document.tokens[start:end] for start, end in document.sentences]
 
 
 _PLAIN = str.maketrans(
@@ -120,16 +124,17 @@ def _places(item: str, bits: int) -> list[int]:
     return [value % bits for value in struct.unpack(f"<{_HASHES}I", digest)]
 
 
-def _known_items(texts: list[str]) -> set[str]:
-    """The words that are not rare in training texts, their phrases, and the letters of their rare words."""
-    found = Counter(word for text in texts for word in {token.casefold() for token in _tokens(text)})
-    least = max(LEAST_TEXTS, len(texts) // 1000)
-    words = {word for word, count in found.items() if count >= least}
+def _known_items(inputs: list[Sequence[str]]) -> set[str]:
+    """The words that are not rare in training inputs, their phrases, and the letters of their rare words."""
+    inputs_with: Counter[str] = Counter()
+    for texts in inputs:
+        inputs_with.update({token.casefold() for text in texts for token in _tokens(text)})
+    words = {word for word, count in inputs_with.items() if count >= LEAST_INPUTS}
     items = set(words)
-    for text in texts:
+    for text in chain.from_iterable(inputs):
         for before, now in pairwise(_kinds(_tokens(text), words)):
             items.add(f"{before} {now}")
-    return items | {f"\t{three}" for word in found.keys() - words for three in _letters(word)}
+    return items | {f"\t{three}" for word in inputs_with.keys() - words for three in _letters(word)}
 
 
 def _kinds(tokens: Iterable[str], words: Container[str]) -> Iterator[str]:
@@ -170,22 +175,26 @@ class TextProfile:
         that held-out inputs of the same world keep to; None if there are none of one of the two. Of both only
         the first are read, MOST_CHARACTERS or MOST_HELD_OUT."""
         read, size = [], 0
-        for text in chain.from_iterable(inputs):
-            read.append(text)
-            if (size := size + len(text)) > MOST_CHARACTERS:
+        for texts in inputs:
+            read.append(texts)
+            if (size := size + sum(map(len, texts))) > MOST_CHARACTERS:
                 break
-        held_out = list(islice(held_out, MOST_HELD_OUT))
-        if not read or not held_out:
+        if not read:
             return None
         items = _known_items(read)
         bits = max(64, 1 << (_ITEM_BITS * len(items) - 1).bit_length())
         known = np.zeros(bits, dtype=bool)
         known[[place for item in items for place in _places(item, bits)]] = True
         none = dict.fromkeys(SHARES, 1.0)
-        profile = cls(trained_on=trained_on, limits=none, known=np.packbits(known))
-        counts = [profile.counts(texts) for texts in held_out]
+        return cls(trained_on=trained_on, limits=none, known=np.packbits(known)).limited(held_out)
+
+    def limited(self, held_out: Iterable[Sequence[str]]) -> TextProfile | None:
+        """The same with the limits that held-out inputs keep to; None without any."""
+        counts = [self.counts(texts) for texts in islice(held_out, MOST_HELD_OUT)]
+        if not counts:
+            return None
         limits = {share: _limit(share, [one[share] for one in counts]) for share in SHARES}
-        return cls(trained_on=trained_on, limits=limits, known=profile.known)
+        return replace(self, limits=limits)
 
     def counts(self, texts: Iterable[str]) -> dict[str, tuple[int, int]]:
         """By the names of SHARES, how many different items are unseen, and how many there are."""
@@ -246,6 +255,23 @@ def foreign_to_a_model(folders: Iterable[str | Path], texts: Iterable[str]) -> s
     read = list(texts)
     profiles = filter(None, map(TextProfile.load, folders))
     return next(filter(None, (profile.foreign(read) for profile in profiles)), "")
+
+
+class _Trained(Protocol):
+    @property
+    def profile(self) -> TextProfile | None: ...
+
+
+def with_profile(run: _Trained, write: Callable[[Any, Any, Path], None]) -> Callable[[Any, Any, Path], None]:
+    """What `write` does, which writes a model and its tokenizer into a folder, and then the profile of the
+    run's texts beside them, which is made when the model is trained."""
+
+    def written(model: Any, tokenizer: Any, folder: Path) -> None:
+        write(model, tokenizer, folder)
+        if run.profile is not None:
+            run.profile.save(folder)
+
+    return written
 
 
 class _Saved(BaseModel):

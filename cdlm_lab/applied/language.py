@@ -42,6 +42,7 @@ from cdlm_lab.experiments.attention_analysis.explorer import panel_of, read_docu
 from cdlm_lab.experiments.cluster_corpora import VARIANTS
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.widgets.explorer.records import Place, Selection
+from cdlm_lab.widgets.html import cut_in_words
 from cdlm_lab.words import plain_word
 
 MASK = "[MASK]"
@@ -66,12 +67,18 @@ class LanguageModel:
         first token has global attention, as in document matching; False = read each text alone."""
         named = texts_of(texts)
         groups = [list(named)] if together else [[name] for name in named]
-        encoded = [one for names in groups for one in self._encode({name: named[name] for name in names})]
-        return Encodings(parts=tuple(encoded), foreign=self._foreign(named))
+        encoded, cuts = [], []
+        for names in groups:
+            parts, cut = self._encode({name: named[name] for name in names})
+            encoded += parts
+            cuts.append(cut)
+        notes = {"foreign": self._foreign(named), "cut": "; ".join(filter(None, cuts))}
+        return Encodings(parts=tuple(encoded), **notes)
 
-    def _encode(self, named: Mapping[str, str]) -> list[EncodedText]:
+    def _encode(self, named: Mapping[str, str]) -> tuple[list[EncodedText], str]:
+        """The tokens and vectors of texts that are read together, and a line on what is not read."""
         read = tokenise([*named.values()], self.tokenizer, return_offsets_mapping=True)
-        rooms = self._rooms(dict(zip(named, map(len, read["input_ids"]), strict=True)))
+        rooms, cut = self._rooms(dict(zip(named, map(len, read["input_ids"]), strict=True)))
         kept = [ids[:room] for ids, room in zip(read["input_ids"], rooms, strict=True)]
         packed = pack_documents(kept, max_length=self.max_length, policy="equal_share", special=self._special)
         is_global = torch.zeros(1, len(packed.input_ids), dtype=torch.long, device=self.model.device)
@@ -86,7 +93,7 @@ class LanguageModel:
             own = (packed.document == number) & ~packed.is_special
             tokens = tuple(text[start:end] for start, end in places.tolist())
             encoded.append(EncodedText(tokens=tokens, offsets=places, vectors=vectors[own]))
-        return encoded
+        return encoded, cut
 
     def fill(self, texts: Texts, *, top: int = 5, pieces: int = 4) -> Filled:
         """The most probable words for each blank, `[MASK]`, given all texts; the other blanks stay masked.
@@ -105,7 +112,7 @@ class LanguageModel:
         blanks = [(n, match) for n, text in enumerate(named.values()) for match in self._blank.finditer(text)]
         if not blanks:
             raise ParameterError(f"no text has a blank; write {MASK} where a word is to be found")
-        sequence = self._with_blanks(named, room=self.max_length - (pieces - 1))
+        sequence, cut = self._with_blanks(named, room=self.max_length - (pieces - 1))
         places = np.flatnonzero(sequence == self._special.mask).tolist()
         policy, filled = VARIANTS[self.variant].global_policy if self.variant else "none", []
         for (number, match), place in zip(blanks, places, strict=True):
@@ -120,7 +127,7 @@ class LanguageModel:
                 top=top,
             )
             filled.append(FilledBlank(text=number, start=match.start(), words=tuple(words)))
-        return Filled(parts=tuple(filled), foreign=self._foreign(named))
+        return Filled(parts=tuple(filled), foreign=self._foreign(named), cut=cut)
 
     def has_blank(self, text: str) -> bool:
         """True if a text has a blank."""
@@ -140,7 +147,8 @@ class LanguageModel:
         place = _place_of(documents, source)
         form = {self.name: (self.model, self.tokenizer)}
         (reader,) = read_documents(documents, form, max_length=self.max_length)
-        self._warn(list(named), reader.sequence.lost_tokens, total=len(reader.sequence.input_ids))
+        lost, total = reader.sequence.lost_tokens, len(reader.sequence.input_ids)
+        notes = {"cut": self._warn(list(named), lost, total), "foreign": self._foreign(named)}
         counts = np.concatenate([shown_document(one).counts for one in documents])
         selection = Selection(source=place, layer=self.model.config.num_hidden_layers - 1)
         panel = panel_of(reader, selection, counts)
@@ -156,8 +164,8 @@ class LanguageModel:
             )
             for number in others
         )
-        words_of_texts, foreign = tuple(one.tokens for one in documents), self._foreign(named)
-        return Attended(source=source[1], parts=attended, texts=words_of_texts, foreign=foreign)
+        words_of_texts = tuple(one.tokens for one in documents)
+        return Attended(source=source[1], parts=attended, texts=words_of_texts, **notes)
 
     def _foreign(self, named: Mapping[str, str]) -> str:
         return foreign_to(self.profile, self.name, named.values())
@@ -174,10 +182,11 @@ class LanguageModel:
     def _blank(self) -> re.Pattern[str]:
         return re.compile("|".join(map(re.escape, {MASK, self.tokenizer.mask_token})))
 
-    def _with_blanks(self, named: Mapping[str, str], *, room: int) -> np.ndarray:
-        """The sequence of the texts with one mask token for each blank; int64 (seq,)."""
+    def _with_blanks(self, named: Mapping[str, str], *, room: int) -> tuple[np.ndarray, str]:
+        """The sequence of the texts with one mask token for each blank, int64 (seq,), and a line on what is
+        not read."""
         tokens = {name: self._blanked(text) for name, text in named.items()}
-        rooms = self._rooms({name: len(ids) for name, ids in tokens.items()}, most=room)
+        rooms, cut = self._rooms({name: len(ids) for name, ids in tokens.items()}, most=room)
         kept = []
         for (name, ids), own in zip(tokens.items(), rooms, strict=True):
             blanks = [place for place, number in enumerate(ids) if number == self._special.mask] or [0]
@@ -189,7 +198,7 @@ class LanguageModel:
             first = min(max((blanks[0] + blanks[-1] - own) // 2, 0), len(ids) - own)
             kept.append(ids[first : first + own])
         packed = pack_documents(kept, max_length=self.max_length, policy="equal_share", special=self._special)
-        return packed.input_ids
+        return packed.input_ids, cut
 
     def _blanked(self, text: str) -> list[int]:
         """Token ids of a text, with one mask for each blank; a space before a blank is part of its word."""
@@ -198,8 +207,9 @@ class LanguageModel:
         masked = [[*ids, self._special.mask] for ids in pieces[:-1]]
         return [number for ids in (*masked, pieces[-1]) for number in ids]
 
-    def _rooms(self, lengths: Mapping[str, int], *, most: int | None = None) -> list[int]:
-        """The number of tokens read of each text. Raises ParameterError if there is no room for so many."""
+    def _rooms(self, lengths: Mapping[str, int], *, most: int | None = None) -> tuple[list[int], str]:
+        """The number of tokens read of each text, and a line on what is not read. Raises
+        ParameterError if there is no room for so many texts."""
         if silent := [name for name, length in lengths.items() if not length]:
             raise ParameterError(f"{silent[0]} has no character that the model knows; leave it out")
         budget = (most or self.max_length) - self._special.framing
@@ -209,13 +219,13 @@ class LanguageModel:
                 f"{self.name} reads {self.max_length:,} tokens at once, which leaves no room for "
                 f"{len(lengths):,} texts; give fewer"
             )
-        self._warn(list(lengths), [a - b for a, b in zip(lengths.values(), rooms, strict=True)], sum(rooms))
-        return rooms
+        lost = [a - b for a, b in zip(lengths.values(), rooms, strict=True)]
+        return rooms, self._warn(list(lengths), lost, sum(rooms))
 
-    def _warn(self, names: Sequence[str], lost: Sequence[int], total: int) -> None:
+    def _warn(self, names: Sequence[str], lost: Sequence[int], total: int) -> str:
         what = ", ".join(name for name, count in zip(names, lost, strict=True) if count)
         policy = f"{self.name} reads {self.max_length:,} at once, of each text an equal share"
-        warn_of_cut(what, lost=sum(lost), of=total + sum(lost), policy=policy)
+        return warn_of_cut(cut_in_words(what, lost=sum(lost), of=total + sum(lost), policy=policy))
 
 
 def _place_of(documents: Sequence[CoreferenceDocument], source: tuple[int, str]) -> Place:

@@ -252,5 +252,5 @@ def _whole_lines(part: IO[bytes]) -> int:
 
 def _applied(total: int, target: Path) -> Applied:
     with target.open("rb") as lines:
-        found = Counter(name for line in lines for name in json.loads(line).keys() & {"error", "foreign"})
-    return Applied(lines=total, refused=found["error"], foreign=found["foreign"])
+        noted = Counter(name for line in lines for name in json.loads(line).keys() & {"error", "foreign"})
+    return Applied(lines=total, refused=noted["error"], foreign=noted["foreign"])

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import takewhile
+from math import inf, nan
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -33,11 +34,12 @@ class ForeignText(UserWarning):
     """Warning that a text is unlike all that a model was trained on, so that its answer means little."""
 
 
-def warn_of_cut(what: str, *, lost: int, of: int, policy: str, unit: str = "tokens") -> None:
-    """Warn, if anything was lost, how much of the total it was and by which rule; the warning points at the
-    caller's line outside the package."""
-    if lost:
-        _warn(f"{what}: {lost:,} of {of:,} {unit} are not read; {policy}", TextCut)
+def warn_of_cut(cut: str) -> str:
+    """Warn of what is not read, if anything, and return it; the warning points at the caller's line outside
+    the package."""
+    if cut:
+        _warn(cut, TextCut)
+    return cut
 
 
 def foreign_to(profile: TextProfile | None, name: str, texts: Iterable[str]) -> str:
@@ -83,13 +85,14 @@ class Result:
     """Base class of all results."""
 
     foreign: str = ""  # a line that says so if the text is foreign to the model, as `ForeignText` does
+    cut: str = ""  # a line on what of the text the model has not read, as `TextCut` has it
 
     def picture_html(self) -> str:
-        """The picture of the result for notebooks, without the line about foreign text."""
+        """The picture of the result for notebooks, without the lines above it."""
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        return f"{html.warning(self.foreign)}{self.picture_html()}"
+        return f"{html.warning(self.foreign)}{html.warning(self.cut)}{self.picture_html()}"
 
     def rows(self) -> Iterable[Mapping[str, Any]]:
         """The rows of the data frame."""
@@ -367,7 +370,7 @@ class AlignedSentence:
 
     sentence: int  # its index, from 0
     text: str
-    weight: float  # comparable only within one system
+    weight: float | None  # comparable only within one system; None = the model has not read the sentence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -377,8 +380,10 @@ class Aligned(Pictured[AlignedSentence]):
     probability: float  # probability that the documents belong together
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
-        """One row per sentence, largest weight first; ties in the order of the text."""
-        return map(asdict, sorted(self.parts, key=lambda one: -one.weight))
+        """One row per sentence, largest weight first; ties in the order of the text, and last what was not
+        read, with NaN for its weight."""
+        ordered = sorted(self.parts, key=lambda one: inf if one.weight is None else -one.weight)
+        return ({**asdict(one), "weight": nan if one.weight is None else one.weight} for one in ordered)
 
     def as_json(self) -> dict[str, Any]:
         """The probability, and the sentences in order."""
@@ -423,6 +428,7 @@ class RankedCandidate:
     candidate: int  # its index in the given order, from 0
     text: str
     probability: float  # probability that it answers the question
+    read: int  # how many of its characters, the first ones, the model has read
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -440,7 +446,7 @@ class WeighedEvidence:
 
     evidence: int  # its index, from 0
     text: str
-    share: float | None  # its share in the verdict, in [0, 1]; None = the system has none
+    share: float | None  # its share in the verdict, in [0, 1]; None = not read, or the system has none
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,11 +4,9 @@ texts."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
-
-import numpy as np
 
 from cdlm_lab.analysis.text_profile import TextProfile, texts_of_record
 from cdlm_lab.applied.results import (
@@ -36,13 +34,13 @@ from cdlm_lab.data.records import CoreferenceMention
 from cdlm_lab.data.tagged import spans_of
 from cdlm_lab.data.typed_documents import marked_texts
 from cdlm_lab.examples.candidates import fixed_order
-from cdlm_lab.examples.tokens import encode_pieces
 from cdlm_lab.experiments.coreference.evaluation import score_own, shown_clusters
 from cdlm_lab.experiments.coreference.scorer import Scorer
 from cdlm_lab.experiments.document_matching import MatchingRun
 from cdlm_lab.experiments.multihop_qa import MultihopRun
-from cdlm_lab.experiments.sentence_alignment import compared_own, own_pair, pair_html
+from cdlm_lab.experiments.sentence_alignment import compared_own, own_pair, pair_html, sentences_read
 from cdlm_lab.experiments.systems.answering import Answerer, answered_questions, question_on
+from cdlm_lab.experiments.systems.joint import ends_cut
 from cdlm_lab.experiments.systems.matching import Matcher
 from cdlm_lab.experiments.systems.ranking import Ranker, ranked_own, ranking_table
 from cdlm_lab.experiments.systems.tagging import Tagger, tag_own, tags_html
@@ -51,6 +49,7 @@ from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import bars_after
 from cdlm_lab.widgets.coreference import clusters_html
+from cdlm_lab.widgets.html import cut_in_words
 from cdlm_lab.widgets.questions import question_html
 from cdlm_lab.widgets.verdicts import verdict_html
 
@@ -81,9 +80,7 @@ class CoreferenceModel:
         topic = marked_texts(texts_of(documents), kind=self.kind)
         with bars_after(PATIENCE):
             own = score_own(self.scorer, topic)
-        longest = self.scorer.settings.max_length
-        policy = f"a pair has {longest:,}, of its documents what is nearest to the mentions"
-        warn_of_cut("pairs of documents", lost=own.lost, of=own.read + own.lost, policy=policy)
+        cut = warn_of_cut(own.cut)
         records = {one.id: one for one in topic.documents}
 
         def mention(one: CoreferenceMention) -> Mention:
@@ -98,7 +95,7 @@ class CoreferenceModel:
             foreign_to(self.profile, self.name, documents.values()),
             partial(clusters_html, shown),
         )
-        return Clusters(parts=clusters, threshold=chosen, picture=picture, foreign=foreign)
+        return Clusters(parts=clusters, threshold=chosen, picture=picture, foreign=foreign, cut=cut)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,10 +112,11 @@ class TaggingModel:
         (text,) = texts_of([text]).values()
         with bars_after(PATIENCE):
             document, predictions = tag_own(self.tagger, text)
-        cut = sum(one.shortened for one in predictions.examples.documents)
+        shortened = sum(one.shortened for one in predictions.examples.documents)
         policy = f"{self.name} reads {self.tagger.taggers.settings.most_tokens} pieces at once"
         words = sum(len(sentence.words) for sentence in document.sentences)
-        warn_of_cut("the ends of words", lost=cut, of=words, policy=policy, unit="words")
+        form = {"policy": policy, "unit": "words"}
+        cut = warn_of_cut(cut_in_words("the ends of words", lost=shortened, of=words, **form))
         tagged, spans, end = [], [], 0
         (predicted,) = predictions.predicted()
         for number, (sentence, tags) in enumerate(zip(document.sentences, predicted, strict=True)):
@@ -134,7 +132,7 @@ class TaggingModel:
             tagged += own
         picture = partial(tags_html, predictions)
         foreign = foreign_to(self.profile, self.name, [text])
-        return TaggedText(parts=tuple(spans), words=tuple(tagged), picture=picture, foreign=foreign)
+        return TaggedText(parts=tuple(spans), words=tuple(tagged), picture=picture, foreign=foreign, cut=cut)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,36 +148,40 @@ class MatchingModel:
 
     def score(self, first: str, second: str) -> Match:
         """The probability that two documents belong together. Long documents are truncated."""
-        pair = self._pair(first, second)
+        pair, cut = self._pair(first, second)
         with bars_after(PATIENCE):
             probability = float(self.run.predict_pairs(self.matcher, [pair]).probabilities[0])
         foreign = foreign_to(self.profile, self.name, [first, second])
-        return Match(probability=probability, system=self.matcher.system.label, foreign=foreign)
+        return Match(probability=probability, system=self.matcher.system.label, foreign=foreign, cut=cut)
 
     def align(self, first: str, second: str) -> Aligned:
         """The weight of each sentence of the first document for its relation to the second."""
-        pair = self._pair(first, second)
+        pair, cut = self._pair(first, second)
         with bars_after(PATIENCE):
             column = compared_own(self.run, self.matcher, pair, self.matcher.system.label, source=self.source)
         both = enumerate(zip(pair.first.sentences, column.weights, strict=True))
         parts = (AlignedSentence(sentence=n, text=text, weight=weight) for n, (text, weight) in both)
         picture = partial(pair_html, pair, [column])
-        foreign = foreign_to(self.profile, self.name, [first, second])
-        return Aligned(parts=tuple(parts), probability=column.decision, picture=picture, foreign=foreign)
+        notes = {"foreign": foreign_to(self.profile, self.name, [first, second]), "cut": cut}
+        return Aligned(parts=tuple(parts), probability=column.decision, picture=picture, **notes)
 
-    def _pair(self, first: str, second: str) -> DocumentPair:
+    def _pair(self, first: str, second: str) -> tuple[DocumentPair, str]:
+        """The two texts as a pair, and a line on what of them is not read."""
         texts_of([first, second])
         pair = own_pair(first, second)
-        documents = (pair.first, pair.second)
+        read, total = (
+            sum(counts)
+            for counts in (
+                sentences_read(self.run, self.matcher, pair),
+                (len(pair.first.sentences), len(pair.second.sentences)),
+            )
+        )
         if self.matcher.system.encoder == "longformer":
-            lost = sum(self.matcher.examples([pair]).describe(0).lost_sentences)
             policy = f"{self.name} reads {self.run.settings.max_length:,} tokens, of both an equal share"
         else:
-            lost = sum(max(0, len(one.sentences) - self.run.settings.most_sentences) for one in documents)
             policy = f"{self.name} reads the first {self.run.settings.most_sentences} of each document"
-        total = sum(len(one.sentences) for one in documents)
-        warn_of_cut("documents", lost=lost, of=total, policy=policy, unit="sentences")
-        return pair
+        form = {"lost": total - read, "of": total, "policy": policy, "unit": "sentences"}
+        return pair, warn_of_cut(cut_in_words("documents", **form))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +199,7 @@ class QuestionModel:
         whole = question_on(question, [*texts_of(documents).items()])
         fit = self.answerer.examples([whole], labelled=False).fit_facts()
         policy = f"{self.name} reads {self.answerer.max_length:,} at once, of each document an equal share"
-        warn_of_cut("documents", lost=fit.tokens_lost, of=fit.tokens, policy=policy)
+        cut = warn_of_cut(cut_in_words("documents", lost=fit.tokens_lost, of=fit.tokens, policy=policy))
         with bars_after(PATIENCE):
             predictions = self.run.answers(self.answerer, [whole])
         (decoded,), (read,) = predictions.answers, answered_questions(predictions)
@@ -218,6 +220,7 @@ class QuestionModel:
             parts=sentences,
             picture=partial(question_html, read),
             foreign=foreign_to(self.profile, self.name, texts_of_record(whole)),
+            cut=cut,
         )
 
 
@@ -238,18 +241,24 @@ class AnswerModel:
         texts_of({"the question": question, **{f"candidate {n}": one for n, one in enumerate(candidates)}})
         if not candidates:
             raise ParameterError("there is no candidate; give at least one")
-        pieces = encode_pieces([question, *candidates], self.ranker.tokenizer)
-        _warn_of_ends(self.name, pieces, self.ranker.model.head.form.length)
+        form = {"tokenizer": self.ranker.tokenizer, "length": self.ranker.model.head.form.length}
+        cut = warn_of_cut(ends_cut(self.name, [question, *candidates], **form))
         with bars_after(PATIENCE):
             read = ranked_own({self.label: self.ranker}, question, candidates, **self.reading)
         numbers = fixed_order(tuple(candidates), key="own")
         probabilities = read.probabilities(self.label)
         parts = tuple(
-            RankedCandidate(candidate=int(numbers[n]), text=read.candidates[n], probability=probabilities[n])
+            RankedCandidate(
+                candidate=int(numbers[n]),
+                text=read.candidates[n],
+                probability=probabilities[n],
+                read=read.read[n] if read.read else len(read.candidates[n]),
+            )
             for n in read.order(self.label)
         )
         foreign = foreign_to(self.profile, self.name, [question, *candidates])
-        return Ranking(parts=parts, picture=partial(ranking_table, read), foreign=foreign)
+        picture = partial(ranking_table, replace(read, cut=""))  # the line stands above the picture
+        return Ranking(parts=parts, picture=picture, foreign=foreign, cut=cut)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,27 +276,16 @@ class ClaimModel:
         and sentences that are too long are truncated."""
         evidence = list_of(evidence, name="evidence")
         texts_of({"the claim": claim, **{f"evidence {n}": one for n, one in enumerate(evidence)}})
-        most = self.verifier.layout.candidates
-        policy = f"{self.name} reads the first {most}"
-        lost = max(0, len(evidence) - most)
-        warn_of_cut("evidence", lost=lost, of=len(evidence), policy=policy, unit="sentences")
-        pieces = encode_pieces([claim, *evidence[:most]], self.verifier.tokenizer)
-        _warn_of_ends(self.name, pieces, self.verifier.layout.length)
         with bars_after(PATIENCE):
-            read = judged_own(self.verifier, claim, evidence[:most], precision=self.precision)
+            read = judged_own(self.verifier, claim, evidence, precision=self.precision)
+        cut = warn_of_cut(read.cut)
         shares = read.shares or [None] * len(read.evidence)
         weighed = enumerate(zip(read.evidence, shares, strict=True))
         return Verdict(
             label=read.predicted,
             probabilities=read.probabilities,
             parts=tuple(WeighedEvidence(evidence=n, text=text, share=share) for n, (text, share) in weighed),
-            picture=partial(verdict_html, read, shares=self.verifier.system.shares),
+            picture=partial(verdict_html, replace(read, cut=""), shares=self.verifier.system.shares),
+            cut=cut,
             foreign=foreign_to(self.profile, self.name, [claim, *evidence]),
         )
-
-
-def _warn_of_ends(name: str, pieces: Sequence[np.ndarray], length: int) -> None:
-    """Warn if sentences are truncated to `length` tokens, which include the token in front of each."""
-    sizes = [len(one) for one in pieces]
-    lost = sum(max(0, size - (length - 1)) for size in sizes)
-    warn_of_cut("sentences", lost=lost, of=sum(sizes), policy=f"{name} reads {length - 1} of a sentence")

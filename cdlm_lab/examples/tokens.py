@@ -123,6 +123,19 @@ def encode_pieces(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> l
     return [np.array(ids, dtype=np.int32) for ids in encoded["input_ids"]]
 
 
+def characters_read(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, *, most: int) -> list[int]:
+    """How many characters of each text a model reads that keeps the first `most` of `encode_pieces`."""
+    if not texts:
+        return []
+    spaced = [as_within_a_text(text) for text in texts]
+    every = tokenise(spaced, tokenizer, return_offsets_mapping=True)["offset_mapping"]
+    before = (len(text) - len(text.lstrip()) - 1 for text in texts)  # offsets count the space in front
+    return [
+        len(text) if len(offsets) <= most else start + offsets[most - 1][1]
+        for text, offsets, start in zip(texts, every, before, strict=True)
+    ]
+
+
 def tokenise_words(words: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> tuple[np.ndarray, np.ndarray]:
     """Tokenise word by word, each as if a space stood before it, punctuation too: corpora that consist of
     words do not say where their texts had spaces.

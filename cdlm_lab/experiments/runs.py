@@ -33,7 +33,13 @@ from pydantic import Field
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.analysis.text_profile import Record, TextProfile, foreign_to_a_model, texts_of_record
+from cdlm_lab.analysis.text_profile import (
+    Record,
+    TextProfile,
+    foreign_to_a_model,
+    texts_of_record,
+    with_profile,
+)
 from cdlm_lab.data.clusters import STORYWORLD
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.examples.collate import batches_by_length
@@ -187,16 +193,6 @@ class ExperimentRun:
         """The folders of the trained models that answer for the reader's own texts."""
         return ()
 
-    def with_profile(self, write: Callable[[Any, Any, Path], None]) -> Callable[[Any, Any, Path], None]:
-        """What `write` does, which writes a model into a folder, and the profile of its texts beside it."""
-
-        def written(model: Any, tokenizer: Any, folder: Path) -> None:
-            write(model, tokenizer, folder)
-            if self.profile is not None:
-                self.profile.save(folder)
-
-        return written
-
     @property
     def finished(self) -> Report | None:
         """The report, if this run was already finished when it was opened; else None."""
@@ -269,7 +265,9 @@ def train_model(run: ModelRun, *, on_log: OnLog | None = None) -> TrainingResult
     if run.SHAPES and run.settings.trained:
         return None
     form = {"folder": run.folder, "name": run.label, "parallel": run.settings.parallel}
-    return fine_tune(run.job(), **form, recipe=run.recipe(), on_log=on_log, write=run.with_profile(run.write))
+    return fine_tune(
+        run.job(), **form, recipe=run.recipe(), on_log=on_log, write=with_profile(run, run.write)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -414,7 +412,7 @@ def train(run: SystemRun) -> None:
                     parallel=run.parallel(training),
                     recipe=run.recipe(training=training.name),
                     on_log=curve,
-                    write=run.with_profile(write_model),
+                    write=with_profile(run, write_model),
                 )
         elif curves and (records := read_history(folder / TRAINING_FOLDER / HISTORY_FILE)):
             curves.add(training.label, records)

@@ -453,7 +453,20 @@ def compared_own(
     alignments = {by: every[0] for by, every in predictions.alignments.items()}
     if isinstance(loaded, Matcher) and loaded.system.encoder == "longformer":
         alignments = longformer_alignments(loaded, pair, source=source)
-    return _column(label, alignments, pair, predictions.probabilities[0])
+    column = _column(label, alignments, pair, predictions.probabilities[0])
+    return replace(column, others_read=sentences_read(matching, loaded, pair)[1])
+
+
+def sentences_read(matching: MatchingRun, loaded: Any, pair: DocumentPair) -> tuple[int, int]:
+    """The number of sentences of both documents, always the first ones, that a loaded system reads."""
+    counts = len(pair.first.sentences), len(pair.second.sentences)
+    if not isinstance(loaded, Matcher):
+        return counts
+    if loaded.system.encoder == "longformer":
+        lost = loaded.examples([pair]).describe(0).lost_sentences
+        return counts[0] - lost[0], counts[1] - lost[1]
+    most = matching.settings.most_sentences
+    return min(counts[0], most), min(counts[1], most)
 
 
 def _own(name: str, text: str) -> PairDocument:
@@ -465,21 +478,22 @@ def _own(name: str, text: str) -> PairDocument:
 def _column(
     label: str, alignments: Mapping[str, np.ndarray], pair: DocumentPair, probability: float
 ) -> AlignedColumn:
-    """The weights of the sentences by one system; 0 for sentences that it does not read."""
+    """The weights of the sentences by one system; None for sentences that it does not read."""
     by = next(by for by in _WAYS if by in alignments)
-    shown = _shares(alignments[by]) if by == GLOBAL_ATTENTION else alignments[by]
-    weights = np.concatenate([shown, np.zeros(len(pair.first.sentences) - len(shown))])
-    form = {"shares": by != "cosine", "decision": float(probability)}
-    return AlignedColumn(name=label, weights=weights.tolist(), **form)
+    weights: list[float | None] = [None] * len(pair.first.sentences)
+    known = _shares(alignments[by]) if by == GLOBAL_ATTENTION else alignments[by].tolist()
+    weights[: len(known)] = known
+    return AlignedColumn(name=label, weights=weights, shares=by != "cosine", decision=float(probability))
 
 
-def _shares(scores: np.ndarray) -> np.ndarray:
+def _shares(scores: np.ndarray) -> list[float | None]:
     """Scores of global attention, which have no scale, as shares of their excess over the lowest; equal
-    shares if all are tied. A sentence outside the sequence has a score 1 below the lowest, and share 0."""
+    shares if all are tied. A sentence outside the sequence has a score 1 below the lowest, and no share."""
     read = scores >= scores.min() + 1
     read |= not read.any()
     above = np.maximum(scores - scores[read].min(), 0)
-    return above / above.sum() if above.sum() > 0 else read / read.sum()
+    shares = above / above.sum() if above.sum() > 0 else read / read.sum()
+    return [share if known else None for share, known in zip(shares.tolist(), read.tolist(), strict=True)]
 
 
 def pair_html(pair: DocumentPair, columns: list[AlignedColumn]) -> str:

@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 
 from cdlm_lab.widgets import charts, html
 from cdlm_lab.widgets.charts import plain_text
-from cdlm_lab.widgets.html import CROSS, MUTED, SMALL, div, escaped, name_html, span
+from cdlm_lab.widgets.html import CROSS, MUTED, SMALL, counted, div, escaped, name_html, span
 from cdlm_lab.widgets.tables import SystemRow
 
 RANDOM = "random"
@@ -26,19 +26,22 @@ class AlignedColumn:
 
     name: str  # name of the system to show
     # One finite weight per sentence; the largest is drawn deepest, those of 0 or below have no background.
-    weights: Sequence[float]
+    # None = the system has not read the sentence.
+    weights: Sequence[float | None]
     shares: bool = False  # True = the weights are parts of a whole, such as attention, written in per cent
     decision: float | None = None  # probability that the documents are related; None = not shown
+    others_read: int | None = None  # how many sentences of the other document it has read; None = all
 
     def __post_init__(self) -> None:
         for place, weight in enumerate(self.weights):
-            if not math.isfinite(weight):
+            if weight is not None and not math.isfinite(weight):
                 raise ValueError(
                     f"{self.name}: the weight of sentence {place} is {weight}; it must be finite"
                 )
-        least = min(self.weights, default=0.0)
-        if self.shares and len(self.weights) and not (abs(sum(self.weights) - 1) < 0.02 and least >= 0):
-            total = f"{sum(self.weights):.3f}, the least is {least:.3f}"
+        read = [weight for weight in self.weights if weight is not None]
+        least = min(read, default=0.0)
+        if self.shares and read and not (abs(sum(read) - 1) < 0.02 and least >= 0):
+            total = f"{sum(read):.3f}, the least is {least:.3f}"
             raise ValueError(f"{self.name}: shares add up to 1 and none is negative; their sum is {total}")
         if self.decision is not None:
             name = f"{self.name}: the probability that the documents are related"
@@ -48,6 +51,9 @@ class AlignedColumn:
         """Return each sentence's weight as number and bar; `ground`: True = on a blue background."""
         cells = []
         for weight, strength in zip(self.weights, self.strengths, strict=True):
+            if weight is None:
+                cells.append(div(span("not read", SMALL), "width:64px;margin-left:auto"))
+                continue
             text = f"{100 * weight:.1f}%" if self.shares else f"{weight:.3f}".replace("-", "\u2212")
             box = f"width:64px;margin-left:auto;{_ground(strength) if ground else ''}"
             cells.append(div(html.share_bar(strength, text, width=64), box))
@@ -56,8 +62,18 @@ class AlignedColumn:
     @property
     def strengths(self) -> list[float]:
         """Each weight divided by the largest, in [0, 1]; negative ones are 0, all are if none is above 0."""
-        largest = max(self.weights, default=0.0)
-        return [max(weight, 0.0) / largest if largest > 0 else 0.0 for weight in self.weights]
+        largest = max((weight for weight in self.weights if weight is not None), default=0.0)
+        return [max(weight or 0.0, 0.0) / largest if largest > 0 else 0.0 for weight in self.weights]
+
+    def unread_in_words(self, others: int) -> str:
+        """What of both documents the system has not read, of which the other one has `others` sentences; ""
+        if it has read all."""
+        lost, count = sum(weight is None for weight in self.weights), len(self.weights)
+        lost_of_other = 0 if self.others_read is None else others - self.others_read
+        parts = [f"{lost:,} of {counted(count, 'sentence')} of the first document"] if lost else []
+        if lost_of_other > 0:
+            parts.append(f"{lost_of_other:,} of {counted(others, 'sentence')} of the second")
+        return f"{self.name} has not read {' and '.join(parts)}, which count for nothing" if parts else ""
 
 
 def _ground(strength: float) -> str:
@@ -83,6 +99,7 @@ def compared_alignments_html(
     titles = [name_html(name, "font-weight:600") for name in (title, other_title)]
     compared = span("compared with", MUTED)
     parts = [f"<div>{titles[0]} {compared} {titles[1]}</div>"]
+    parts += [html.warning(column.unread_in_words(len(other_sentences))) for column in columns]
     if alone := len(columns) == 1:
         heads, grounds = ["weight"], columns[0].strengths
         if columns[0].decision is not None:
@@ -91,15 +108,21 @@ def compared_alignments_html(
     else:
         heads, grounds = list(map(_head, columns)), [0.0] * len(sentences)
     cells = zip(*(column.cells(ground=not alone) for column in columns), strict=True)
-    texts = [_sentence(text, grounds[place], place in gold) for place, text in enumerate(sentences)]
+    silent = [all(column.weights[place] is None for column in columns) for place in range(len(sentences))]
+    each = enumerate(zip(sentences, grounds, silent, strict=True))
+    texts = [_sentence(text, ground, place in gold, unread=lost) for place, (text, ground, lost) in each]
     rows = [[number, *weights, text] for number, weights, text in zip(numbers, cells, texts, strict=False)]
     parts.append(html.table_html(["", *heads, ""], rows, text_columns=(len(columns) + 1,)))
     box = '<div style="margin:3px 0;line-height:1.5;overflow-wrap:anywhere;max-width:980px" dir="auto">'
-    others = zip(numbers, other_sentences, strict=False)
-    body = "".join(f"{box}{number}&ensp;{escaped(text)}</div>" for number, text in others)
+    counts = [len(other_sentences) if one.others_read is None else one.others_read for one in columns]
+    shown = [*map(escaped, other_sentences)]
+    shown[max(counts) :] = map(html.unread, shown[max(counts) :])
+    body = "".join(f"{box}{number}&ensp;{text}</div>" for number, text in zip(numbers, shown, strict=False))
     parts.append(html.fold(f"the other document: <bdi>{escaped(other_title)}</bdi>", body))
     meaning = "Number, bar and depth of blue: weight of the sentence; the bar is full at the largest."
-    parts.append(html.muted(f"{meaning} <b>*</b>: the true sentence." if gold else meaning))
+    signs = [meaning, "<b>*</b>: the true sentence." if gold else ""]
+    signs.append(f"{html.unread('Struck out')}: not read by any system." if any(silent) else "")
+    parts.append(html.muted(" ".join(filter(None, signs))))
     return html.view_html("aligned", "".join(parts), width=1100)
 
 
@@ -117,10 +140,11 @@ def _check(sentences: Sequence[str], columns: Sequence[AlignedColumn], gold: Col
         raise ValueError(f"{what}; sentences are numbered from 0")
 
 
-def _sentence(sentence: str, strength: float, true: bool) -> str:
+def _sentence(sentence: str, strength: float, true: bool, *, unread: bool) -> str:
     """Return a sentence with its background; a gold one has a line before, an asterisk and words after it."""
     words = f"<b>*</b> {span('the true sentence', SMALL)}"
-    text = f"{escaped(sentence)} {span(words, 'white-space:nowrap')}" if true else escaped(sentence)
+    plain = html.unread(escaped(sentence)) if unread else escaped(sentence)
+    text = f"{plain} {span(words, 'white-space:nowrap')}" if true else plain
     line = f"border-left:3px solid {CROSS if true else 'transparent'};padding-left:8px"
     return div(html.text_box(text, f"max-width:880px;{_ground(strength)}"), line)
 

@@ -198,6 +198,16 @@ def warning(text: str) -> str:
     return div(f"{sign} {escaped(text)}", line) if text else ""
 
 
+def cut_in_words(what: str, *, lost: int, of: int, policy: str, unit: str = "tokens") -> str:
+    """Return a line, plain text, on how much of the total is not read, and by which rule; "" for nothing."""
+    return f"{what}: {lost:,} of {of:,} {unit} are not read; {policy}" if lost else ""
+
+
+def unread(text: str) -> str:
+    """Return HTML that no model has read, struck out and pale; a legend or a number says what that means."""
+    return f'<s title="not read" style="opacity:0.55">{text}</s>'
+
+
 def text_box(text: str, style: str) -> str:
     """Return a text, which is HTML, in a box of its own; `style` may add a background and a border."""
     look = f"line-height:1.5;overflow-wrap:anywhere;border-radius:3px;{style}"

@@ -46,6 +46,9 @@ class ReadRanking:
     # Name of a system -> for each candidate the log-odds that it is right. None = the system has not read the
     # candidate, as when a cascade drops it; each system must have read at least one.
     scores: Mapping[str, Sequence[float | None]]
+    # How many characters of each candidate were read by a system, the first ones; None = all of all.
+    read: tuple[int, ...] | None = None
+    cut: str = ""  # a line on what was not read
 
     def __post_init__(self) -> None:
         if problem := next(self._problems(), ""):
@@ -57,6 +60,8 @@ class ReadRanking:
             yield "there are no candidates; give at least one"
         if not self.scores:
             yield "there are no scores; give those of at least one system"
+        if self.read is not None and len(self.read) != count:
+            yield f"{len(self.read)} numbers of characters read for {count} candidates; give one for each"
         if self.right is not None and len(self.right) != count:
             yield f"{len(self.right)} labels for {count} candidates; give one for each"
         for system, scores in self.scores.items():
@@ -83,6 +88,12 @@ class ReadRanking:
         """Return the probability, in [0, 1], that each candidate is right; None = not read."""
         # The logistic function 1 / (1 + e^-score), without overflow.
         return [None if score is None else (1 + math.tanh(score / 2)) / 2 for score in self.scores_of(system)]
+
+    def text_html(self, number: int) -> str:
+        """Return a candidate as HTML, with the end that was not read struck out."""
+        text = self.candidates[number]
+        end = len(text) if self.read is None else self.read[number]
+        return escaped(text[:end]) + (html.unread(escaped(text[end:])) if text[end:].strip() else "")
 
     def right_on_top(self, system: str) -> bool | None:
         """Return whether the system's first candidate is right (P@1 of this question); None = not known."""

@@ -14,6 +14,8 @@ from functools import partial
 from cdlm_lab.widgets import html
 from cdlm_lab.widgets.html import GOLD, MUTED, PREDICTED, SMALL, div, escaped, span
 
+UNREAD = span("not read", SMALL)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadClaim:
@@ -24,8 +26,12 @@ class ReadClaim:
     evidence: tuple[str, ...]  # sentences in the order of retrieval; () = none were retrieved
     probabilities: Mapping[str, float]  # label -> its predicted probability; they sum to 1
     # Share of each sentence of the evidence in the verdict, in [0, 1]; None = the model has no such shares.
-    shares: tuple[float, ...] | None
+    shares: tuple[float | None, ...] | None  # of a sentence None = it was not read
     gold: str | None  # the gold label; None = not known
+    # How many characters of each sentence of the evidence the model has read, the first ones, 0 = it has left
+    # the sentence out; None = all of all.
+    read: tuple[int, ...] | None = None
+    cut: str = ""  # a line on what it has not read
 
     def __post_init__(self) -> None:
         if problem := next(self._problems(), ""):
@@ -45,8 +51,10 @@ class ReadClaim:
             yield f"the gold label {self.gold!r} has no probability; there are {known}"
         if self.shares is not None and len(self.shares) != len(self.evidence):
             yield f"{len(self.shares)} shares for {len(self.evidence)} sentences; give one for each"
+        if self.read is not None and len(self.read) != len(self.evidence):
+            yield f"{len(self.read)} numbers of characters for {len(self.evidence)} sentences; give one each"
         for number, share in enumerate(self.shares or ()):
-            if not 0 <= share <= 1:
+            if share is not None and not 0 <= share <= 1:
                 yield f"the share of sentence {number} is {share}; it must lie in [0, 1]"
 
     @property
@@ -65,6 +73,7 @@ def verdict_html(read: ReadClaim, *, shares: str) -> str:
     is deeper for a larger share in the verdict. `shares`: what the legend calls these shares (plain text)."""
     right = "" if read.right is None else f"&ensp;{html.right_or_wrong(read.right)}"
     head = f"{html.muted(escaped(html.shown_id(read.id)))}{html.headline(read.claim)}"
+    head += html.warning(read.cut)
     head += div(f"<b>{escaped(read.predicted)}</b>{right}", "margin:2px 0")
     labels = []
     for label, probability in read.probabilities.items():
@@ -76,11 +85,14 @@ def verdict_html(read: ReadClaim, *, shares: str) -> str:
     for number, text in enumerate(read.evidence):
         share = None if read.shares is None else read.shares[number]
         ground = "" if share is None else html.blue_ground(share)
-        bar = [] if share is None else [html.share_bar(share)]
-        box = html.text_box(escaped(text), f"padding:0 6px;{ground}")
+        bar = [] if read.shares is None else [UNREAD if share is None else html.share_bar(share)]
+        end = len(text) if read.read is None else read.read[number]
+        left = html.unread(escaped(text[end:])) if text[end:].strip() else ""
+        box = html.text_box(f"{escaped(text[:end])}{left}", f"padding:0 6px;{ground}")
         rows.append([div(f"{number + 1}", f"width:20px;font-size:12px;{MUTED}"), *bar, box])
     meaning = "evidence" if read.shares is None else f"{html.swatches()} {escaped(shares)}"
-    evidence = html.legend([meaning]) + html.bare_table(rows)
+    struck = [f"{html.unread('struck out')}: not read"] if read.cut else []
+    evidence = html.legend([meaning, *struck]) + html.bare_table(rows)
     evidence = evidence if rows else div("no evidence was retrieved", f"margin:6px 0;{SMALL}")
     return html.view_html("claim", f"{head}{html.bare_table(labels)}{evidence}")
 

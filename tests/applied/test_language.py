@@ -9,7 +9,7 @@ import torch
 
 from cdlm_lab.analysis.source_attention import attend_to_source
 from cdlm_lab.applied.language import LanguageModel
-from cdlm_lab.applied.results import TextCut
+from cdlm_lab.applied.results import ForeignText, TextCut
 from cdlm_lab.examples.packing import pack_documents
 from cdlm_lab.examples.tokens import from_tokenizer, tokenise
 from cdlm_lab.parameters import ParameterError
@@ -138,7 +138,8 @@ def test_long_texts_are_cut_around_blanks_and_a_warning_says_how_much(cdlm: Lang
     assert len(encoded[0].tokens) == 504
     with pytest.warns(TextCut, match="text 0: ") as told:
         filled = cdlm.fill(["word " * 600 + "on [MASK] in Telk", "On Monday in Telk"], pieces=1)
-    assert [Path(one.filename) for one in told] == [Path(__file__)], "at the line of the caller"
+    assert {Path(one.filename) for one in told} == {Path(__file__)}, "at the line of the caller"
+    assert [one.category for one in told] == [TextCut, ForeignText]
     near = cdlm.fill(["word " * 40 + "on [MASK] in Telk", "On Monday in Telk"], pieces=1)
     assert {one.word for one in filled[0].words} & {one.word for one in near[0].words}
     with pytest.warns(TextCut):

@@ -57,7 +57,7 @@ def test_answers_are_those_of_python_with_what_was_cut_and_what_could_not_be_rea
     ]
     rows += [{"documents": documents, "threshold": 0.999999}]
     source, target = written(tmp_path, rows), tmp_path / "new" / "out.jsonl"
-    assert apply_lines("storyworld/coreference", source, target) == Applied(lines=4, refused=1)
+    assert apply_lines("storyworld/coreference", source, target) == Applied(lines=4, refused=1, foreign=3)
     first, wrong, cut, alone = read(target)
     assert first == {"id": 7, **coreference.clusters(documents).as_json()}
     assert wrong["error"].startswith(
@@ -116,7 +116,7 @@ def test_what_was_made_otherwise_is_refused_and_what_is_finished_stays(
     apply_lines("storyworld/tagging", source, target)
     before = target.read_bytes()
     monkeypatch.setattr(lines, "load", None)
-    assert apply_lines("storyworld/tagging", source, target) == Applied(lines=1, refused=0)
+    assert apply_lines("storyworld/tagging", source, target) == Applied(lines=1, refused=0, foreign=0)
     with pytest.raises(
         RunError, match=r"was made with system '', not 'bert-lstm'; delete .*out.jsonl, or name"
     ):

@@ -46,7 +46,15 @@ from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.widgets import coreference as widgets
 from cdlm_lab.widgets.ask import OwnDocuments
 from cdlm_lab.widgets.export.figures import keep_figure
-from cdlm_lab.widgets.html import ShownMention, counted, document_name, joined, seconds_in_words, warning
+from cdlm_lab.widgets.html import (
+    ShownMention,
+    counted,
+    cut_in_words,
+    document_name,
+    joined,
+    seconds_in_words,
+    warning,
+)
 from cdlm_lab.widgets.score_tables import score_table
 from cdlm_lab.widgets.tables import ScoreTable, Shown, published_rows
 
@@ -471,8 +479,9 @@ def own_clusters(prepared: CoreferenceRun, text: str, *, source: str = "text") -
     clusters as HTML and writes them into the run folder, with document, half-open token span and words of
     each mention. Raises DataError, which names the `source`."""
     topic = parse_marked_documents(text, kind=prepared.settings.kind, source=source)
-    prediction = score_own(prepared, topic, source=source).prediction
-    documents, foreign = _documents([topic]), warning(prepared.foreign(texts_of_record(topic)))
+    prediction, cut = score_own(prepared, topic, source=source)
+    documents = _documents([topic])
+    notes = warning(prepared.foreign(texts_of_record(topic))) + warning(cut)
 
     def written(mention: CoreferenceMention) -> dict[str, Any]:
         words = documents[mention.document].text_of(mention)
@@ -483,18 +492,16 @@ def own_clusters(prepared: CoreferenceRun, text: str, *, source: str = "text") -
         file = prepared.folder / "own_clusters.json"
         write_json(file, {"threshold": threshold, "clusters": clusters})
         shown = widgets.clusters_html(shown_clusters([topic], prediction, threshold, gold=False))
-        return f"{foreign}{shown}"
+        return f"{notes}{shown}"
 
     return clusters_at
 
 
 class ScoredOwn(NamedTuple):
-    """The mentions of a topic with the scores of their pairs, and the number of tokens of the pairs'
-    documents that were read and that did not fit."""
+    """The mentions of a topic with the scores of their pairs."""
 
     prediction: GroupPrediction
-    read: int
-    lost: int
+    cut: str  # a line on the tokens that did not fit
 
 
 def score_own(one: scorer.Scorer, topic: Topic, *, source: str = "documents") -> ScoredOwn:
@@ -506,4 +513,9 @@ def score_own(one: scorer.Scorer, topic: Topic, *, source: str = "documents") ->
     examples = scorer.pair_examples(one.settings, one.tokenizer, [topic], groups)
     sizes = [examples.size_of(number) for number in range(len(examples))]
     (prediction,) = scorer.predict_groups(one, examples, groups, file=None, name="scoring your documents")
-    return ScoredOwn(prediction, sum(size.length for size in sizes), sum(size.lost_tokens for size in sizes))
+    read, lost = (
+        sum(column) for column in zip(*((one.length, one.lost_tokens) for one in sizes), strict=True)
+    )
+    longest = one.settings.max_length
+    policy = f"a pair has {longest:,}, of its documents what is nearest to the mentions"
+    return ScoredOwn(prediction, cut_in_words("pairs of documents", lost=lost, of=read + lost, policy=policy))

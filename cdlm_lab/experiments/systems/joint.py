@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase
 from cdlm_lab.analysis.text_profile import Record
 from cdlm_lab.data.files import entries
 from cdlm_lab.examples.candidates import JointSequence
-from cdlm_lab.examples.tokens import from_tokenizer, token_texts
+from cdlm_lab.examples.tokens import encode_pieces, from_tokenizer, token_texts
 from cdlm_lab.experiments.runs import EpochSettings, SystemRun, Training
 from cdlm_lab.models.checkpoint import named_faults
 from cdlm_lab.models.joint import JointModel, paragraph_head
@@ -27,6 +27,7 @@ from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob
 from cdlm_lab.training.trained import folder_of_run, trained_parameters
+from cdlm_lab.widgets.html import cut_in_words
 from cdlm_lab.widgets.packed import MarkedTokens, tokens_html
 
 
@@ -64,6 +65,15 @@ class JointSettings(EpochSettings):
     def predicting(self) -> dict[str, Any]:
         """Keyword arguments for prediction with `outputs_by_length`."""
         return {"batch_size": self.micro_batch_size, "precision": self.precision}
+
+
+def ends_cut(name: str, texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, *, length: int) -> str:
+    """A line on the ends of texts that a model does not read, which takes `length` tokens of each with the
+    one in front of it; "" if it reads all."""
+    sizes = [len(one) for one in encode_pieces(texts, tokenizer)]
+    lost = sum(max(0, size - (length - 1)) for size in sizes)
+    policy = f"{name} reads {length - 1} of a sentence"
+    return cut_in_words("sentences", lost=lost, of=sum(sizes), policy=policy)
 
 
 @dataclass(frozen=True, kw_only=True)

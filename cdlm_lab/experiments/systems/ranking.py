@@ -17,13 +17,13 @@ from cdlm_lab.analysis.joint_diagnosis import ABSENT
 from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.examples import candidates
 from cdlm_lab.examples.candidates import CandidateExamples, fixed_order
-from cdlm_lab.examples.tokens import from_tokenizer
+from cdlm_lab.examples.tokens import characters_read, from_tokenizer
 from cdlm_lab.experiments.runs import System, of_another_run, outputs_by_length, read_rows, write_rows
-from cdlm_lab.experiments.systems.joint import drawn_for
+from cdlm_lab.experiments.systems.joint import drawn_for, ends_cut
 from cdlm_lab.models.joint import JointModel, scores_of
 from cdlm_lab.models.precision import Precision
 from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.widgets.html import escaped, share_bar, table_html
+from cdlm_lab.widgets.html import escaped, muted, share_bar, table_html, unread, warning
 from cdlm_lab.widgets.rankings import Latency, ReadRanking
 
 PAIRWISE, RANDOM = "pairwise", "random"
@@ -217,7 +217,13 @@ def ranked_own(
     correct = (False,) * len(candidates)
     one = CandidateSet(id="own", question=question, candidates=tuple(candidates), correct=correct)
     scores = {label: score_answers(ranker, [one], **reading).scores[0] for label, ranker in rankers.items()}
-    return read_ranking(one, scores, known=False)
+    read = read_ranking(one, scores, known=False)
+    ends, cut = [], {}
+    for label, ranker in rankers.items():
+        form = {"tokenizer": ranker.tokenizer, "length": ranker.model.head.form.length}
+        ends.append(characters_read(read.candidates, ranker.tokenizer, most=form["length"] - 1))
+        cut |= {ends_cut(label, (question, *candidates), **form): ""}
+    return replace(read, read=tuple(map(max, zip(*ends, strict=True))), cut="; ".join(filter(None, cut)))
 
 
 def read_ranking(one: CandidateSet, scores: dict[str, np.ndarray], *, known: bool = True) -> ReadRanking:
@@ -237,7 +243,7 @@ def read_ranking(one: CandidateSet, scores: dict[str, np.ndarray], *, known: boo
 
 def ranking_table(read: ReadRanking) -> str:
     """Candidates in the order of the last system, with the rank and probability from each system, as HTML."""
-    rows = {n: [f'<div dir="auto">{escaped(text)}</div>'] for n, text in enumerate(read.candidates)}
+    rows = {n: [f'<div dir="auto">{read.text_html(n)}</div>'] for n in range(len(read.candidates))}
     for system in read.scores:
         probabilities = read.probabilities(system)
         for place, number in enumerate(read.order(system), 1):
@@ -246,4 +252,6 @@ def ranking_table(read: ReadRanking) -> str:
             rows[number].append(f'<div style="display:inline-flex;gap:8px">{shown}{bar}</div>')
     *_, last = read.scores
     heading = f"in the order of {escaped(last)}; of each system, place and probability"
-    return table_html([heading, *map(escaped, read.scores)], [rows[number] for number in read.order(last)])
+    table = table_html([heading, *map(escaped, read.scores)], [rows[number] for number in read.order(last)])
+    note = muted(f"{unread('Struck out')}: not read.") if read.cut else ""
+    return f"{warning(read.cut)}{table}{note}"

@@ -15,13 +15,14 @@ from transformers import PreTrainedTokenizerBase
 from cdlm_lab.data.claims import EvidencedClaim
 from cdlm_lab.examples import candidates
 from cdlm_lab.examples.candidates import ClaimExamples, JointLayout
-from cdlm_lab.examples.tokens import from_tokenizer
+from cdlm_lab.examples.tokens import characters_read, from_tokenizer
 from cdlm_lab.experiments import runs
-from cdlm_lab.experiments.systems.joint import drawn_for
+from cdlm_lab.experiments.systems.joint import drawn_for, ends_cut
 from cdlm_lab.models.joint import POOLINGS, JointModel, PooledPairs
 from cdlm_lab.models.precision import Precision
 from cdlm_lab.progress import Progress
 from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.widgets.html import cut_in_words
 from cdlm_lab.widgets.verdicts import ReadClaim
 
 LEFT_OUT = "share in the verdict: by how much its label falls without the sentence"
@@ -245,9 +246,26 @@ def shown_claims(
 
 
 def judged_own(verifier: Verifier, text: str, sentences: Sequence[str], *, precision: Precision) -> ReadClaim:
-    """The verdict of one system on a reader's claim; the system's label stands in for the claim's id."""
-    claim = EvidencedClaim(id="", text=text, evidence=tuple(sentences), label=None, group="")
-    predictions = predict_verdicts(verifier, [claim], batch_size=1, precision=precision)
+    """The verdict of one system on a reader's claim; the system's label stands in for the claim's id. Only
+    the first sentences are read, as many as the system takes, and of a sentence only so many tokens."""
+    layout, label, form = verifier.layout, verifier.system.label, {"tokenizer": verifier.tokenizer}
     reads = verifier.system.reads_evidence
+    most = layout.candidates if reads else 0
+    claim = EvidencedClaim(id="", text=text, evidence=tuple(sentences[:most]), label=None, group="")
+    predictions = predict_verdicts(verifier, [claim], batch_size=1, precision=precision)
     shares = evidence_shares(verifier, [claim], precision=precision) if reads else None
-    return replace(shown_claims(predictions, shares)[0], id=verifier.system.label)
+    (shown,) = shown_claims(predictions, shares)
+    rest, some = tuple(sentences[most:]), (text, *claim.evidence)
+    cut = [ends_cut(label, some, length=layout.length, **form)]
+    if rest and reads:
+        policy = f"{label} reads the first {most}"
+        cut += [cut_in_words("evidence", lost=len(rest), of=len(sentences), policy=policy, unit="sentences")]
+    ends = characters_read(claim.evidence, verifier.tokenizer, most=layout.length - 1)
+    return replace(
+        shown,
+        id=label,
+        evidence=tuple(sentences),
+        shares=None if shown.shares is None else (*shown.shares, *(None for _ in rest)),
+        read=(*ends, *(0 for _ in rest)),
+        cut="; ".join(filter(None, cut)) if reads else f"{label} reads no evidence" * bool(sentences),
+    )
