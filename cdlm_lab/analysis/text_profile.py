@@ -43,9 +43,9 @@ from cdlm_lab.data.tagged import TaggedDocument
 PROFILE_FILE = "text_profile.json"
 PHRASES, SPELLINGS, WORDS = SHARES = "phrases", "spellings", "words"
 MOST_CHARACTERS = 12_000_000  # of the training texts that a profile is made of: two million words
-MOST_HELD_OUT = 2_000
+MOST_HELD_OUT = 500
 LEAST_INPUTS = 3  # a word in fewer of them is rare, and stands for its kind in phrases
-FALSE_ALARM = 1e-3  # the largest probability of so many unseen items in a text of the same world
+FALSE_ALARM = 2e-4  # the largest probability of so many unseen items in a text of the same world
 _ITEM_BITS, _HASHES = 10, 4  # of the Bloom filter, which takes at most one unseen item in 80 for a known one
 _MOST = 0.8  # a share whose limit is higher tells nothing, as in small corpora
 _TIMES, _MORE = (
@@ -74,9 +74,12 @@ def texts_of_record(record: Record) -> list[str]:
         case Topic():
             return ["\n".join(map(" ".join, _sentences(one))) for one in record.documents]
         case DocumentPair():
-            return [record.first.text_of(), record.second.text_of()]
+            return ["\n".join(one.sentences) for one in (record.first, record.second)]
         case MultihopQuestion():
-            return [record.text, *chain(*((one.title, one.text) for one in record.paragraphs))]
+            return [
+                record.text,
+                *chain(*((_NUMBER.sub("", one.title), one.text) for one in record.paragraphs)),
+            ]
         case CandidateSet():
             return [record.question, *record.candidates]
         case EvidencedClaim():
@@ -93,7 +96,8 @@ def _sentences(document: CoreferenceDocument) -> list[tuple[str, ...]]:
 _PLAIN = str.maketrans(
     {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"}
 )
-_TOKEN = re.compile(r"\0|\n|\d[\d.,:]*|[\u3040-\u30ff\u3400-\u9fff]|[^\W\d_]+|[^\w\s]|_")
+_TOKEN = re.compile(r"\0|\n|\d+(?:[.,:]\d+)*|[\u3040-\u30ff\u3400-\u9fff]|[^\W\d_]+|[^\w\s]|_")
+_NUMBER = re.compile(r" \(\d+\)$")  # of a title that is there twice
 _MARK = re.compile(r"</?m>", re.IGNORECASE)
 _BLANK = re.compile(r"\[MASK\]|<mask>")
 
@@ -110,7 +114,7 @@ def _kind(token: str) -> str:
         return "<0>"
     if token[0].isalpha():
         return "<N>" if token[0].isupper() else "<n>"
-    return "<s>"
+    return token if token.isascii() else "<s>"
 
 
 def _letters(word: str) -> Iterator[str]:
@@ -146,10 +150,10 @@ def _kinds(tokens: Iterable[str], words: Container[str]) -> Iterator[str]:
 
 def _limit(share: str, counts: list[tuple[int, int]]) -> float:
     """The share of unseen items that texts of a world keep to: ten times that of the held-out ones, of words
-    0.4 more, and higher if more than one in a thousand of them would still be foreign."""
+    0.4 more, and higher if more than one in a hundred of them would still be foreign."""
     unseen, total = (1 + sum(column) for column in zip(*counts, strict=True))
     limit = unseen / total + _MORE if share == WORDS else unseen / total * _TIMES
-    while limit < 1 and sum(_is_foreign(*one, limit) for one in counts) > len(counts) / 1000:
+    while limit < 1 and sum(_is_foreign(*one, limit) for one in counts) > len(counts) / 100:
         limit *= 1.25
     return limit if limit < _MOST else 1.0
 

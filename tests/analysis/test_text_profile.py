@@ -52,7 +52,7 @@ ONE_SENTENCE = [
     "Angela Merkel won the election in 2005.",
     "Barack Obama was born in Hawaii.",
     "Two people died in the crash.",
-    "A fire destroyed the cathedral in Paris on Monday evening.",
+    "Jeff Weiner was the head of LinkedIn, and Satya Nadella heads Microsoft.",
     "Die Kanzlerin gewann die Wahl im Jahr 2005.",
     "\u0627\u0646\u0641\u062c\u0627\u0631 \u0641\u064a \u0627\u0644\u0645\u0646\u062c\u0645",  # Arabic
     "\u4e2d\u56fd\u603b\u7406\u8bbf\u95ee\u67cf\u6797",  # Chinese
