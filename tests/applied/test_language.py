@@ -145,7 +145,7 @@ def test_long_texts_are_cut_around_blanks_and_a_warning_says_how_much(cdlm: Lang
     with pytest.warns(TextCut):
         cdlm.attention(["word " * 600, "the count"], (0, "word"))
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", TextCut)
         cdlm.encode(TEXTS)
 
 
