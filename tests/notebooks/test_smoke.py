@@ -258,7 +258,8 @@ def settle(name: str, parameters: dict) -> None:
     """Execute the first cells of a notebook like a kernel: its parameters, the given ones, settings."""
     cells = rules.code_cells(rules.read_notebook(ROOT / "notebooks" / f"{name}.ipynb"))
     declared, settings = (rules.source_of(cell) for _, cell in cells[:2])
-    given = "\n".join(f"{parameter} = {value!r}" for parameter, value in parameters.items())
+    lines = (f"{parameter} = {value!r}" for parameter, value in parameters.items())
+    given = "\n".join(["# Parameters", *lines])  # as papermill begins its cell
     namespace = {"In": ["", declared, given, settings]}
     for cell in namespace["In"]:
         exec(cell, namespace)
