@@ -321,7 +321,7 @@ def line_ends(text: str) -> list[int]:
     into that width.
 
     Example:
-        >>> line_ends("Blast in Telk\nTwo miners\ndied.\n\nMore follows.")
+        >>> line_ends("Blast in Telk\\nTwo miners\\ndied.\\n\\nMore follows.")
         [14, 31, 32]
     """
     lines = [line.strip() for line in text.split("\n")]

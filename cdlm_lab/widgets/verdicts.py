@@ -91,7 +91,7 @@ def verdict_html(read: ReadClaim, *, shares: str) -> str:
         box = html.text_box(f"{escaped(text[:end])}{left}", f"padding:0 6px;{ground}")
         rows.append([div(f"{number + 1}", f"width:20px;font-size:12px;{MUTED}"), *bar, box])
     meaning = "evidence" if read.shares is None else f"{html.swatches()} {escaped(shares)}"
-    struck = [f"{html.unread('struck out')}: not read"] if read.cut else []
+    struck = [f"{html.unread('struck out')}: not read"] if "<s " in "".join(map("".join, rows)) else []
     evidence = html.legend([meaning, *struck]) + html.bare_table(rows)
     evidence = evidence if rows else div("no evidence was retrieved", f"margin:6px 0;{SMALL}")
     return html.view_html("claim", f"{head}{html.bare_table(labels)}{evidence}")

@@ -253,5 +253,5 @@ def ranking_table(read: ReadRanking) -> str:
     *_, last = read.scores
     heading = f"in the order of {escaped(last)}; of each system, place and probability"
     table = table_html([heading, *map(escaped, read.scores)], [rows[number] for number in read.order(last)])
-    note = muted(f"{unread('Struck out')}: not read.") if read.cut else ""
+    note = muted(f"{unread('Struck out')}: not read.") if "<s " in table else ""
     return f"{warning(read.cut)}{table}{note}"
