@@ -36,11 +36,10 @@ import psutil
 import cdlm_lab
 from cdlm_lab.data.files import denied, replaced_file
 from cdlm_lab.errors import PlainError
+from cdlm_lab.identity import Identity, Inputs, changed_inputs, changed_parameters
 from cdlm_lab.parameters import (
-    BY_HOW_MANY,
     EVALUATED_WITH,
     RUN_FILE,
-    SHOWN,
     ParameterError,
     check_types,
     local_path,
@@ -62,6 +61,8 @@ _NOT_OURS = (".ipynb", ".log", ".out", ".err")
 _DEEPEST, _LONGEST = 50, 200  # levels of nesting in a report; characters of a message about its values
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _EMPTY: Mapping[str, Any] = {}
+_NOTHING = Inputs()
+_INPUTS = ("data", "models")  # the parts of an identity that are made of bytes
 
 
 class RunError(PlainError, RuntimeError):
@@ -141,6 +142,8 @@ class Report:
     git_commit: str | None  # of cdlm_lab, with "-dirty" if it was changed since; None where there is none
     started: str  # started, finished: UTC, ISO 8601
     finished: str
+    # Fingerprints of data and models, and versions (`Identity.as_json`); {} in reports of before.
+    identity: dict[str, Any] = field(default_factory=dict)
 
     @property
     def mark(self) -> str:
@@ -180,6 +183,7 @@ def read_report(path: str | os.PathLike[str]) -> Report:
     if written not in (1, FORMAT):
         shown = repr(written)[:_LONGEST]
         raise RunError(f"{file}: format is {shown}, this version of cdlm_lab reads 1 and {FORMAT}")
+    values.setdefault("identity", {})
     if missing := [name for name in _FIELDS if name not in values]:
         raise RunError(f"{file}: the field {missing[0]!r} is missing")
     if _is_deeper(values, _DEEPEST):
@@ -301,6 +305,7 @@ class Run:
     folder: Path  # the experiment may write any files there
     name: str  # of the experiment
     parameters: dict[str, Any]  # in JSON types (tuples are lists)
+    identity: Identity  # as it was when the run was opened
     resumed: bool  # True if an earlier run is resumed or opened again (known in rank 0 only)
     writer: bool  # False in ranks other than 0, which write nothing
     finished: Report | None = field(default=None, repr=False)  # report of a finished run, opened again
@@ -322,14 +327,14 @@ class Run:
             data: name -> checksum, or another JSON value that identifies the data.
             tables: name -> rows of a further table, each a mapping of column to value.
 
-        Raises RunError if two scores have the same key, a value has no JSON type, or the folder holds a
-        finished run with another name or other parameters.
+        Raises RunError if two scores have the same key, a value has no JSON type, data or models changed
+        while the run was going on, or the folder holds a finished run of another identity.
         """
-        if made := self.finished or (self.writer and _finished(self.folder, self.name, self.parameters)):
+        if made := self.finished or (self.writer and _finished(self.folder, self.identity)):
             return made
+        self._refuse_changed()
         now = _now()
-        sessions = self._sessions or [{"started": now}]
-        earlier = sum(session["seconds"] for session in sessions[:-1])
+        *before, last = self._sessions or [{"started": now}]
         values = {
             "name": self.name,
             "parameters": self.parameters,
@@ -340,11 +345,12 @@ class Run:
             "figures": {},
             "versions": versions(),
             "hardware": hardware(),
-            "seconds": round(earlier + _since(sessions[-1]["started"], now), 3),
+            "seconds": round(sum(one["seconds"] for one in before) + _since(last["started"], now), 3),
             "peak_memory": peak_memory(),
             "git_commit": git_commit(),
-            "started": sessions[0]["started"],
+            "started": [*before, last][0]["started"],
             "finished": now,
+            "identity": self.identity.as_json,
         }
         try:
             rows = checked_rows(values["scores"])
@@ -357,6 +363,13 @@ class Run:
             self.close()
         return report
 
+    def _refuse_changed(self) -> None:
+        """Raise RunError if data or models are no more what they were when the run was opened."""
+        now = self.identity.now() if self.writer else self.identity
+        if changed := changed_inputs(self.identity.as_json, now.as_json, _INPUTS):
+            what = f"{'; '.join(changed)} while this run was going on, so it may be of both"
+            raise RunError(f"{self.folder}: {what}: choose another run_folder for a new run")
+
     def close(self) -> None:
         """Unlock the folder; without this call it is unlocked when the process ends, however it ends."""
         if self._lock is not None:
@@ -365,9 +378,14 @@ class Run:
 
 
 def open_run(
-    folder: str | os.PathLike[str], *, name: str, parameters: Mapping[str, Any], anew: bool = False
+    folder: str | os.PathLike[str],
+    *,
+    name: str,
+    parameters: Mapping[str, Any],
+    inputs: Inputs = _NOTHING,
+    anew: bool = False,
 ) -> Run:
-    """Claim and lock a folder for a run, before any work is done.
+    """Claim and lock a folder for a run, once its data and models have been read and checked.
 
     Args:
         folder: created if missing. It may already contain notebooks and logs.
@@ -375,14 +393,18 @@ def open_run(
         parameters: all parameters, as JSON values. The same ones resume an interrupted run and open a
             finished one; those in `BY_HOW_MANY` and `SHOWN` may differ, and the folder may have been moved.
             A finished run with others in `EVALUATED_WITH` (not "") is resumed, and its report written anew.
+        inputs: the data and models of the run; they must be what they were when it was begun.
         anew: True = overwrite a run of this name in the folder, whatever its parameters.
 
-    Raises RunError if the folder holds other files, a run with another name or other parameters, or a run
-    that a live process has locked, or if the disk is full.
+    Raises RunError if the folder holds other files, a run of another identity, or one that a live process has
+    locked, or if the disk is full. Raises DataError if an input is not there.
     """
     path, values = Path(local_path(os.fspath(folder), "run_folder")), plain(parameters, "parameters")
-    if not is_first():
-        return Run(folder=path, name=name, parameters=values, resumed=False, writer=False)
+    first = is_first()
+    identity = Identity.of(name, values, inputs if first else _NOTHING)
+    run = Run(folder=path, name=name, parameters=values, identity=identity, resumed=first, writer=first)
+    if not first:
+        return run
     if denial := denied(path / RUN_FILE) or denied(path / REPORT_FILE):
         raise RunError(denial)
     refuse_foreign(path)
@@ -390,25 +412,47 @@ def open_run(
     if anew and free and (path / RUN_FILE).exists() and read_run_file(path)[0] == name:
         for file in (REPORT_FILE, RUN_FILE):
             (path / file).unlink(missing_ok=True)
-    if made := _finished(path, name, values):
+    if made := _finished(path, identity):
         when = made.finished[:16].replace("T", " ")
         print(f"{path}: this run was finished on {when} UTC; it is shown again, and nothing is trained")
-        return Run(folder=path, name=name, parameters=values, resumed=True, writer=True, finished=made)
-    with kept(path):
-        path.mkdir(parents=True, exist_ok=True)
-    session = {"started": _now(), "pid": os.getpid(), "host": socket.gethostname(), "seconds": None}
-    lock = _take_lock(path, session)
-    try:
-        sessions = [*_earlier_sessions(path, name=name, parameters=values), session]
-        with kept(path / RUN_FILE):
-            write_json(path / RUN_FILE, {"name": name, "parameters": values, "sessions": sessions})
-    except BaseException:
-        if lock is not None:
-            os.close(lock)
-        raise
-    run = Run(folder=path, name=name, parameters=values, resumed=len(sessions) > 1, writer=True)
-    run._sessions, run._lock = sessions, lock
+        return replace(run, finished=made)
+    _claim(run)
     return run
+
+
+def _claim(run: Run) -> None:
+    """Lock the folder of a run, and note its identity and this session in `run.json`."""
+    _earlier_sessions(run.folder, run.identity)  # raises before anything is touched; read again once locked
+    with kept(run.folder):
+        run.folder.mkdir(parents=True, exist_ok=True)
+    session = {"started": _now(), "pid": os.getpid(), "host": socket.gethostname(), "seconds": None}
+    run._lock = _take_lock(run.folder, session)
+    try:
+        run._sessions = [*_earlier_sessions(run.folder, run.identity), session]
+        values = {"name": run.name, "parameters": run.parameters, **run.identity.as_json}
+        with kept(run.folder / RUN_FILE):
+            write_json(
+                run.folder / RUN_FILE, values | {"git_commit": git_commit(), "sessions": run._sessions}
+            )
+    except BaseException:
+        run.close()
+        raise
+    run.resumed = len(run._sessions) > 1
+
+
+def refuse_taken(folder: str | os.PathLike[str], *, name: str, parameters: Mapping[str, Any]) -> None:
+    """Raise RunError if `open_run` would refuse a folder whatever the data are; writes nothing. To be called
+    before they are read, which may take long."""
+    path, values = Path(local_path(os.fspath(folder), "run_folder")), plain(parameters, "parameters")
+    if not is_first():
+        return
+    refuse_foreign(path)
+    if (path / REPORT_FILE).exists():
+        _finished_with(path, name, values)
+    elif (path / RUN_FILE).exists():
+        _interrupted(path, name, values)
+    if is_held(path) and not _is_own(holder := _holder(path)):
+        raise _in_use(path, holder)
 
 
 def refuse_foreign(folder: Path) -> None:
@@ -423,12 +467,29 @@ def refuse_foreign(folder: Path) -> None:
             raise RunError(f"{folder} holds other files ({listed}): choose an empty or a new folder")
 
 
-def _finished(folder: Path, name: str, parameters: Mapping[str, Any]) -> Report | None:
+def _finished(folder: Path, now: Identity) -> Report | None:
     """The report of the run in a folder, None if it has not finished, or its evaluation is to be made again.
-    Raises RunError if the report is damaged, or its name or parameters differ. Parameters that only the run
-    or only this version has are not compared."""
+    Raises RunError if the report is damaged, or of another identity. One of another version is shown, since
+    nothing is added to it."""
     if not (folder / REPORT_FILE).exists():
         return None
+    made, otherwise = _finished_with(folder, now.name, now.parameters)
+    if not made.identity and not otherwise:
+        print(f"{folder}: this run does not say what its data and models were; they may have changed")
+        return made
+    if changed := changed_inputs(made.identity or now.as_json, now.as_json, _INPUTS):
+        raise _other_inputs(folder, "was finished", changed)
+    if otherwise or changed_inputs(made.identity, now.as_json, ("compared",)):
+        return None
+    if changed := changed_inputs(made.identity, now.as_json, ("versions",)):
+        print(f"{folder}: {'; '.join(changed)}: a new run may have other numbers")
+    return made
+
+
+def _finished_with(folder: Path, name: str, parameters: Mapping[str, Any]) -> tuple[Report, bool]:
+    """The report of a finished run, and whether it is to be compared with other runs than it was. Raises
+    RunError if it is damaged, or its name or parameters differ; parameters that only the run or only this
+    version has are not compared."""
     try:
         made = read_report(folder)
     except RunError as error:
@@ -438,7 +499,33 @@ def _finished(folder: Path, name: str, parameters: Mapping[str, Any]) -> Report 
     common = before.keys() & parameters.keys()
     old, new = ({name: side[name] for name in common} for side in (before, parameters))
     _refuse_other(folder, "a finished", (made.name, old), (name, new))
-    return made if all(new[one] in ("", old[one]) for one in common.intersection(EVALUATED_WITH)) else None
+    return made, any(new[one] not in ("", old[one]) for one in common.intersection(EVALUATED_WITH))
+
+
+def _interrupted(folder: Path, name: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The sessions so far of an interrupted run. Raises RunError if its name or parameters differ."""
+    old_name, old, sessions = read_run_file(folder)
+    before = with_those_of_before(old, parameters)
+    _refuse_other(folder, "an interrupted", (old_name, before), (name, parameters))
+    return sessions
+
+
+def _other_inputs(folder: Path, how: str, changed: Sequence[str]) -> RunError:
+    what = f"{folder} holds a run that {how} with other data or models: {'; '.join(changed)}"
+    return RunError(f"{what}. Choose another run_folder for a new run, or bring back what this one had")
+
+
+def changed_since(folder: Path, now: Identity, *, shared: bool = False) -> list[str]:
+    """What differs between the identity of the run in a folder and another one, in words; `shared`: True =
+    only in the data and models that the other names. Raises RunError if `run.json` cannot be read."""
+    read_run_file(folder)
+    begun_with = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+    if "versions" not in begun_with:
+        return ["it does not say which"]
+    if not shared:
+        return changed_inputs(begun_with, now.as_json)
+    of_both = {part: {name: begun_with[part].get(name) for name in now.as_json[part]} for part in _INPUTS}
+    return changed_inputs(of_both, now.as_json, _INPUTS)
 
 
 def _refuse_other(
@@ -447,7 +534,7 @@ def _refuse_other(
     """Raise RunError if the name or parameters of the run in a folder (`old`) differ from those asked for."""
     if old[0] != new[0]:
         raise RunError(f"{folder} holds a run of {old[0]!r}, not of {new[0]!r}: choose another run_folder")
-    if changed := _changes(old[1], new[1]):
+    if changed := changed_parameters(old[1], new[1]):
         remedy = "Write what the run has to go on with it, or choose another run_folder for a new one"
         raise RunError(f"{folder} holds {what} run with other parameters: {'; '.join(changed)}. {remedy}")
 
@@ -483,10 +570,7 @@ def _take_lock(folder: Path, session: Mapping[str, Any]) -> int | None:
         # A cell that is run a second time in the same kernel goes on with the lock that the kernel holds.
         if _is_own(holder):
             return None
-        who = "process {pid} on {host}, started {started}" if holder else "another process, just started"
-        raise RunError(
-            f"{folder} is in use by {who.format(**holder)}: wait for it, end it, or choose another folder"
-        ) from None
+        raise _in_use(folder, holder) from None
     except OSError as error:
         os.close(number)
         remedy = "see to it that no other run uses it"
@@ -496,6 +580,12 @@ def _take_lock(folder: Path, session: Mapping[str, Any]) -> int | None:
         os.ftruncate(number, 0)
         os.write(number, json.dumps(session).encode())
     return number
+
+
+def _in_use(folder: Path, holder: Mapping[str, Any]) -> RunError:
+    who = "process {pid} on {host}, started {started}" if holder else "another process, just started"
+    remedy = "wait for it, end it, or choose another folder"
+    return RunError(f"{folder} is in use by {who.format(**holder)}: {remedy}")
 
 
 def _is_own(holder: Mapping[str, Any]) -> bool:
@@ -515,13 +605,13 @@ def _holder(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def _earlier_sessions(folder: Path, *, name: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+def _earlier_sessions(folder: Path, now: Identity) -> list[dict[str, Any]]:
     """The sessions so far of the interrupted run in a folder, [] for a new one. RunError: it is another."""
     if not (folder / RUN_FILE).exists():
         return []
-    old_name, old, sessions = read_run_file(folder)
-    before = with_those_of_before(old, parameters)
-    _refuse_other(folder, "an interrupted", (old_name, before), (name, parameters))
+    sessions = _interrupted(folder, now.name, now.parameters)
+    if changed := changed_since(folder, now):
+        raise _other_inputs(folder, "was begun", changed)
     if sessions[-1]["seconds"] is None:  # finished, or killed about when a file of the run was last written
         written = list(folder.glob(REPORT_FILE)) or folder.rglob("*")
         files = (path for path in written if path.suffix not in _NOT_OURS and path.is_file())
@@ -548,18 +638,6 @@ def read_run_file(folder: Path) -> tuple[str, dict[str, Any], list[dict[str, Any
             raise RunError(denial) from None
         remedy = "move the folder away, or choose another"
         raise RunError(f"{folder / RUN_FILE} cannot be read: {remedy}") from None
-
-
-def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    changed = []
-    for name in sorted((old.keys() | new.keys()) - {*BY_HOW_MANY, *SHOWN, *EVALUATED_WITH, "run_folder"}):
-        before, now = old.get(name), new.get(name)
-        words = [repr(side[name]) if name in side else "not given" for side in (old, new)]
-        numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (before, now))
-        equal = before == now if numbers else words[0] == words[1]  # 4 equals 4.0
-        if not equal:
-            changed.append(f"{name} is {words[1]}, in the run {words[0]}")
-    return changed
 
 
 def _now() -> str:

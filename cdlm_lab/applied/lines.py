@@ -4,7 +4,8 @@ All lines are checked before a model is loaded: a malformed one stops the comman
 Then the model answers line by line, as it does from Python, holding only the current line in memory. Answers
 are appended to `out.jsonl.part`, which becomes `out.jsonl` when all are there. After a kill the same command
 continues behind the last complete line, and the result is the same: no answer depends on the lines before it.
-`out.jsonl.made.json` records the model, its system and the input file; a run with others is refused.
+`out.jsonl.made.json` records the model by its bytes, its system and the input file; with others, or another
+version, the command is refused.
 """
 
 from __future__ import annotations
@@ -23,10 +24,9 @@ from typing import IO, Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-import cdlm_lab
 from cdlm_lab.applied import tasks
 from cdlm_lab.applied.language import LanguageModel
-from cdlm_lab.applied.loading import kind_of_name, load
+from cdlm_lab.applied.loading import kind_of_name, load, made_of
 from cdlm_lab.applied.results import Result, TextCut
 from cdlm_lab.data.files import (
     FROM_LIST,
@@ -39,6 +39,7 @@ from cdlm_lab.data.files import (
     sha256_of_file,
 )
 from cdlm_lab.errors import Stopped
+from cdlm_lab.identity import Identity, Inputs, changed_inputs
 from cdlm_lab.parameters import local_path
 from cdlm_lab.progress import Progress, bars_after
 from cdlm_lab.report import Report, RunError, open_run, write_json
@@ -152,7 +153,7 @@ def apply_lines(
     form = FORMS[kind_of_name(name)]
     total = sum(1 for _ in read_json_lines(source, form.kind))
     made = {"model": name, "system": system, "input": source.name, "sha256": sha256_of_file(source)}
-    made |= {"lines": total, "cdlm_lab": cdlm_lab.__version__}
+    made |= Identity.of("apply", {}, Inputs(models=made_of(name))).as_json
     note = target.with_name(f"{target.name}.made.json")
     if target.exists():
         _check_same(target, note, made)
@@ -175,7 +176,9 @@ def apply_in_run(run_folder: str, *, model: str, texts: str, system: str = "") -
     """Apply a model as a run: answers go to `answers.jsonl` in its folder, and the counts of lines and
     refused lines into its report."""
     model, texts = local_path(model, "model"), local_path(texts, "texts")
-    run = open_run(run_folder, name="apply", parameters={"model": model, "texts": texts, "system": system})
+    parameters = {"model": model, "texts": texts, "system": system}
+    inputs = Inputs(data=[texts], models=made_of(model))
+    run = open_run(run_folder, name="apply", parameters=parameters, inputs=inputs)
     if run.finished:
         return run.finished
     applied = apply_lines(model, texts, run.folder / "answers.jsonl", system=system)
@@ -221,9 +224,11 @@ def _check_same(begun: Path, note: Path, made: dict[str, Any]) -> None:
         before = json.loads(note.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise RunError(f"{begun} is there, and nothing says how it was made; {remedy}") from None
-    for name, value in made.items():
-        if before.get(name) != value:
-            raise RunError(f"{begun} was made with {name} {before.get(name)!r}, not {value!r}; {remedy}")
+    for name in ("model", "system", "input", "sha256"):
+        if before.get(name) != made[name]:
+            raise RunError(f"{begun} was made with {name} {before.get(name)!r}, not {made[name]!r}; {remedy}")
+    if changed := changed_inputs(before, made):
+        raise RunError(f"{begun} was made with other models: {'; '.join(changed)}; {remedy}")
 
 
 @contextmanager

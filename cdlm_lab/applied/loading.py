@@ -57,6 +57,7 @@ from cdlm_lab.training.trained import (
     shipped_runs,
     trained_model,
     trained_parameters,
+    trained_run,
     trained_threshold,
 )
 from cdlm_lab.training.validation import JUDGED
@@ -147,6 +148,19 @@ def kind_of_name(name: str) -> type[Any]:
         _checkpoint(name)
         return LanguageModel
     return TASK_RUNS.get(run_name(run), (LanguageModel, None))[0]
+
+
+def made_of(name: str) -> list[str]:
+    """The folders or names of all models on which what `load` returns for a name may depend: those of its
+    run, or of the run that this one opened, and the encoder whose vectors they read."""
+    if (run := _run_of(name)) is None:
+        return [_checkpoint(name)]
+    parameters = trained_parameters(run)
+    opened = parameters.get("trained") or parameters.get("matching_run") or run
+    folders = trained_run(opened).rglob(f"{MODEL_FOLDER}/{CONFIG_FILE}")
+    reads = "encoder" if run_name(run) == TaggingRun.NAME else "sentence_encoder"
+    frozen = trained_parameters(opened).get(reads) or parameters.get(reads)
+    return [*(str(file.parent) for file in sorted(folders)), *filter(None, [frozen])]
 
 
 def _run_of(name: str) -> str | None:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import hashlib
 import heapq
 import json
 import os
@@ -37,6 +36,7 @@ from cdlm_lab import report
 from cdlm_lab.batch.expansion import Job
 from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.data.files import DataError, sha256_of_file
+from cdlm_lab.identity import VERSIONS, changed_inputs, fingerprint, fingerprint_of_model
 from cdlm_lab.models.model_folder import CONFIG_FILE, fault_of_folder
 from cdlm_lab.parameters import BY_HOW_MANY, EVALUATED_WITH, SHOWN, closest_name, with_those_of_before
 
@@ -48,7 +48,7 @@ HUB = "hub:"
 
 class Checksums:
     """Checksums of files and folders, cached in the file `memory`, which need not exist. A cached checksum is
-    used as long as size and modification time of the file are the same."""
+    used as long as size, times and inode of the file are the same."""
 
     def __init__(self, memory: Path) -> None:
         self._memory = memory
@@ -62,29 +62,24 @@ class Checksums:
         """Return the checksum of a path (for a model, of all files in its folder), or the revision of a
         checkpoint of the Hugging Face hub. Raises DataError if a file cannot be read."""
         if need.startswith(HUB):
-            return f"revision {_snapshot(need).name}"
+            return fingerprint_of_model(need)
         path = Path(need)
-        if path.is_file() and path.name != CONFIG_FILE:
-            return self._of_file(path)
-        digest = hashlib.sha256()
         if path.name == CONFIG_FILE:  # the same config may be beside other weights
-            path, inside = path.parent, path.parent.iterdir()
-        else:
-            inside = path.rglob("*")
-        for file in sorted(inner for inner in inside if inner.is_file()):
-            digest.update(f"{file.relative_to(path).as_posix()}\0{self._of_file(file)}\n".encode())
-        return digest.hexdigest()
+            return fingerprint_of_model(path.parent, of_file=self.of_file)
+        return fingerprint(path, of_file=self.of_file)
 
     def save(self) -> None:
         """Write the cache to its file."""
         report.write_json(self._memory, self._known)
 
-    def _of_file(self, path: Path) -> str:
+    def of_file(self, path: Path) -> str:
+        """Return the checksum of a file."""
         status, name = path.stat(), str(path.resolve())
+        sizes, times = [status.st_size, status.st_mtime_ns], [status.st_ctime_ns, status.st_ino]
         before = self._known.get(name)
-        if isinstance(before, list) and before[:2] == [status.st_size, status.st_mtime_ns]:
+        if isinstance(before, list) and before[:2] == sizes and before[3:] == times:
             return before[2]
-        self._known[name] = [status.st_size, status.st_mtime_ns, sha256_of_file(path)]
+        self._known[name] = [*sizes, sha256_of_file(path), *times]
         return self._known[name][2]
 
 
@@ -340,12 +335,36 @@ def _step(job: Job, steps: Mapping[str, Step], choice: Choice, checksums: Checks
             return make(state=NEW, reasons=())
     old, seconds = _old_fingerprint(job, made), made.seconds if made else None
     ignore_code = choice.ignore_code or not made
-    reasons = (*["--rerun asks for it"] * forced, *changes(old, now, ignore_code=ignore_code), *waits)
-    if reasons and (forced or not _only_shown_anew(job, steps, old, now, ignore_code=ignore_code)):
+    inputs = changed_inputs_of(job, steps, checksums, ignore_code=ignore_code)
+    changed = [*changes(old, now, ignore_code=ignore_code), *inputs]
+    reasons = (*["--rerun asks for it"] * forced, *changed, *waits)
+    if reasons and (forced or inputs or not _only_shown_anew(job, steps, old, now, ignore_code=ignore_code)):
         return make(state=AGAIN, reasons=reasons, seconds=seconds)
     if ignore_code and not choice.ignore_code:  # an interrupted run goes on with other code, and says so
         reasons = (*changes(old, now), *waits)
     return make(state=DONE if made and not reasons else RESUMED, reasons=reasons, seconds=seconds)
+
+
+def changed_inputs_of(
+    job: Job, steps: Mapping[str, Step], checksums: Checksums, *, ignore_code: bool
+) -> list[str]:
+    """Return which data and models, and versions of what computes, are not what the existing run was begun
+    with, by its `run.json`; not what is gone, which cannot be seen, nor what other runs are to make first."""
+    try:
+        begun_with = json.loads((job.folder / report.RUN_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    firsts = [steps[name].job.folder for name in job.after if steps[name].runs]
+    now: dict[str, dict[str, Any]] = {"data": {}, "models": {}, "versions": {}}
+    for part, hashed in (("data", fingerprint), ("models", fingerprint_of_model)):
+        for name, before in begun_with.get(part, {}).items():
+            now[part][name] = before
+            if not any(Path(name).is_relative_to(folder) for folder in firsts):
+                with suppress(DataError):
+                    now[part][name] = hashed(name, of_file=checksums.of_file)
+    before = begun_with.get("versions", {})
+    now["versions"] = {name: before[name] if ignore_code else VERSIONS.get(name) for name in before}
+    return changed_inputs(begun_with, now)
 
 
 def _only_shown_anew(

@@ -51,6 +51,7 @@ from cdlm_lab.experiments.systems.ranking import (
     ranking_table,
     read_ranking,
 )
+from cdlm_lab.identity import Inputs
 from cdlm_lab.metrics.ranking import mean_average_precision, values_per_group
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.joint import JointHead, load_joint_model, paragraph_head
@@ -191,6 +192,12 @@ class AnswerRun(JointRun):
     def read(cls, settings: Settings) -> AnswerRun:
         """Read the questions."""
         return cls(settings=settings, splits=read_answers(settings))
+
+    @property
+    def inputs(self) -> Inputs:
+        """Those of every run, and the corpus of the test questions."""
+        inputs = super().inputs
+        return replace(inputs, data=[*inputs.data, *filter(None, [self.settings.test_corpus])])
 
     @property
     def data(self) -> dict[str, Any]:

@@ -41,6 +41,7 @@ from cdlm_lab.experiments.systems.matching import (
     MatchSystem,
     systems_table,
 )
+from cdlm_lab.identity import Inputs
 from cdlm_lab.metrics.counts import DECISION_SCORES, match_counts
 from cdlm_lab.models.encoder import check_lengths
 from cdlm_lab.models.precision import precision_in_words
@@ -60,6 +61,7 @@ SPLITS = ("train", "dev", "test")
 # Control: test without the first documents. What is right there was not read across documents.
 ONE_DOCUMENT = "test_one_document"
 NOTHING = PairDocument(id="nothing", sentences=(".",))
+_OF_VECTORS = ("vectors", "average")  # `MatchSystem.encoder` of those that read frozen encodings
 Pairs = Mapping[str, tuple[DocumentPair, ...]]  # by split
 
 
@@ -329,6 +331,39 @@ class MatchingRun(SystemRun):
             "lost": {name: named(places) for name, places in self.lost.items()},
         }
 
+    @property
+    def inputs(self) -> Inputs:
+        """Those of every run, and word vectors."""
+        inputs, words = super().inputs, self.settings.word_vectors
+        if not words or self.settings.trained or all(one.encoder != "gru" for one in self.systems):
+            return inputs
+        if Path(words).is_file():
+            return replace(inputs, data=[*inputs.data, words])
+        return replace(inputs, models=[*inputs.models, words])
+
+    @property
+    def frozen(self) -> list[str]:
+        """The encoder of sentences, if a system reads its vectors."""
+        reads = (one.encoder in (*_OF_VECTORS, "means") and not one.finetuned for one in self.systems)
+        return [self.settings.sentence_encoder] if any(reads) else []
+
+    def begins_with(self, training: Training) -> str:
+        """The encoder that is trained along, if any."""
+        system = training.system
+        if system.encoder == "longformer":
+            return checkpoint_of(self.settings.encoders, system.name)
+        return self.settings.sentence_encoder if system.finetuned else ""
+
+    def check(self) -> None:
+        """Raise an error if a model is not there or does not fit."""
+        super().check()
+        matchers, trained = replace(self.matchers, cache=None), bool(self.settings.trained)
+        _ = self.frozen and matchers.encodings
+        for training in self.trainings:
+            system, folder = training.system, self.model_folder(training) if trained else None
+            if system.is_model and not training.seed and (trained or system.encoder not in _OF_VECTORS):
+                matchers.make(system, seed=0, trained=folder)
+
     def sets(self, training: Training) -> tuple[str, ...]:
         """Dev, test, and test with only one document of each pair."""
         return "dev", "test", ONE_DOCUMENT
@@ -390,7 +425,7 @@ class MatchingRun(SystemRun):
 
     def read_predictions(self, file: Path, name: str) -> MatchPredictions:
         """Read the predictions for the pairs of a split."""
-        return MatchPredictions.load(file, pairs=len(self.pairs[name]))
+        return MatchPredictions.load(file)
 
 
 def prepare(given: Settings) -> MatchingRun:

@@ -289,6 +289,24 @@ class TaggingRun(runs.SystemRun):
             "labels": list(self.corpus.labels),
         }
 
+    @property
+    def frozen(self) -> list[str]:
+        """The encoder, if a system reads its vectors."""
+        return [self.settings.encoder] if any(not one.trains_encoder for one in self.systems) else []
+
+    def begins_with(self, training: TagTraining) -> str:
+        """The encoder that is trained along, if any."""
+        given, system = self.settings, training.system
+        return (given.small_encoder if system.small else given.encoder) if system.trains_encoder else ""
+
+    def check(self) -> None:
+        """Raise an error if a model is not there or does not fit."""
+        super().check()
+        unkept = replace(self, taggers=replace(self.taggers, cache=None))  # writes no encodings
+        for training in self.trainings:
+            if not training.seed and not training.swept:
+                (unkept.load if self.settings.trained else unkept.new)(training)
+
     def parallel(self, training: TagTraining) -> str:
         """Always "": all systems are trained in this process."""
         return ""

@@ -216,6 +216,16 @@ class MultihopRun(SystemRun):
             "clusters": {split: len(set(map(cluster_of, some))) for split, some in self.questions.items()},
         }
 
+    def check(self) -> None:
+        """Raise an error if an encoder does not fit."""
+        super().check()
+        for training in self.trainings[:: self.settings.seeds]:
+            self.answerer(training, trained=bool(self.settings.trained))
+
+    def begins_with(self, training: Training) -> str:
+        """The encoder of that name."""
+        return checkpoint_of(self.settings.encoders, training.system.name)
+
     def sets(self, training: Training) -> tuple[str, ...]:
         """All splits except train."""
         return tuple(split for split in self.questions if split != "train")

@@ -38,6 +38,7 @@ from cdlm_lab.experiments.runs import (
     write_arrays,
 )
 from cdlm_lab.experiments.scoring import with_p_holm
+from cdlm_lab.identity import Inputs
 from cdlm_lab.metrics.significance import compare_perplexities, perplexity
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import load_language_model
@@ -101,6 +102,7 @@ class ClusterLosses:
 
 
 Losses = Mapping[str, ClusterLosses]  # by variant
+ModelsAndExamples = Iterator[tuple[str, CrossDocumentLM, CrossDocumentExamples, TokenisedSplit]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,19 +112,39 @@ class PerplexityRun(ExperimentRun):
     NAME: ClassVar[str] = "cross-document perplexity"
 
     settings: Settings
+    cache: str | Path  # the folder of tokenised corpora
+
+    @classmethod
+    def read(cls, settings: Settings, *, cache: str | Path) -> PerplexityRun:
+        """The settings; clusters are tokenised when the first model is there."""
+        return cls(settings=settings, cache=cache)
+
+    @property
+    def inputs(self) -> Inputs:
+        """The corpus and the models."""
+        return Inputs(data=[self.settings.corpus], models=self.settings.checkpoints.values())
+
+    def check(self) -> None:
+        """Open every model and tokenise the clusters; raises what does not fit."""
+        for _ in self.models_and_examples():
+            pass
+
+    def models_and_examples(self) -> ModelsAndExamples:
+        """Each variant, its model, its examples, and the tokenised split."""
+        given = self.settings
+        form = parameters_of(given, "split", "window") | {"cache": self.cache}
+        return _models_and_examples(given.checkpoints, given.clusters_read, **form)
 
 
-def prepare(settings: Settings) -> PerplexityRun:
-    """Claim the run folder and check the settings."""
-    return PerplexityRun.open(settings)
+def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> PerplexityRun:
+    """Open every model, tokenise the clusters (once, into the folder `cache`), and claim the run folder."""
+    return PerplexityRun.open(settings, cache=cache)
 
 
 def preview(prepared: PerplexityRun) -> HTML:
     """The models, the clusters they read, and the expected time, from timing one batch of the first model."""
     settings = prepared.settings
-    form = parameters_of(settings, "split", "window")
-    read = _models_and_examples(settings.checkpoints, settings.clusters_read, **form)
-    _, model, examples, split = next(read)
+    _, model, examples, split = next(prepared.models_and_examples())
     counts = split.counts
     clusters = (
         f"{counts.clusters_kept:,} of {settings.corpus}, {settings.split}; {counts.clusters_dropped:,} "
@@ -143,13 +165,12 @@ def _time_in_words(settings: Settings, model: CrossDocumentLM, examples: CrossDo
     return f"{readings:,} readings of a cluster: about {seconds_in_words(seconds)}"
 
 
-def predict(
-    prepared: PerplexityRun, *, cache: str | Path = CACHE_FOLDER
-) -> tuple[dict[str, ClusterLosses], TokenisedSplit]:
-    """The losses of each variant, which are saved in the run folder, and the clusters they were measured on.
-    `cache`: folder of tokenised corpora."""
+def predict(prepared: PerplexityRun) -> tuple[dict[str, ClusterLosses], TokenisedSplit]:
+    """The losses of each variant, which are saved in the run folder, and the clusters they were measured
+    on."""
     settings = prepared.settings
-    form = parameters_of(settings, "split", "window", "batch_size", "precision") | {"cache": cache}
+    names = ("split", "window", "batch_size", "precision")
+    form = parameters_of(settings, *names) | {"cache": prepared.cache}
     kept = prepared.folder / LOSSES_FOLDER
     return measure(settings.checkpoints, settings.clusters_read, **form, kept=kept)
 
@@ -302,7 +323,7 @@ def _models_and_examples(
     split: Split,
     window: int,
     cache: str | Path = CACHE_FOLDER,
-) -> Iterator[tuple[str, CrossDocumentLM, CrossDocumentExamples, TokenisedSplit]]:
+) -> ModelsAndExamples:
     """Yield each variant, its model, its examples, and the tokenised split."""
     tokenised: TokenisedSplit | None = None  # by the first tokenizer, which all variants share
     vocabulary = None

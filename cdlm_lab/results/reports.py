@@ -23,7 +23,7 @@ from cdlm_lab.parameters import ParameterError, names_in
 from cdlm_lab.report import ASIDE, REPORT_FILE, RUN_FILE, Report, RunError, read_report
 from cdlm_lab.training.history import HISTORY_FILE
 from cdlm_lab.widgets.html import VARIANTS, variant_name
-from cdlm_lab.widgets.score_tables import LAYOUTS
+from cdlm_lab.widgets.score_tables import LAYOUTS, origin, origin_in_words
 from cdlm_lab.widgets.tables import SystemRow, system_rows
 
 PERPLEXITY, COREFERENCE = "cross-document perplexity", "coreference"
@@ -163,7 +163,10 @@ def report_rows(report: Report) -> list[SystemRow]:
     a set of claims. Raises KeyError, ValueError or TypeError if the report is not as its notebook writes it,
     or fills no table."""
     experiment, split = EXPERIMENTS[report.name], LAYOUTS[report.name].split
-    labels = {system: f"{label} {report.mark}".strip() for system, label in experiment.labels(report).items()}
+    labels = {
+        system: f"{label}{origin(report, system)} {report.mark}".strip()
+        for system, label in experiment.labels(report).items()
+    }
     if report.name == COREFERENCE and SYSTEM not in labels:
         raise ValueError(f"there is no score of {SYSTEM!r}")
     parts = [(split, group) for group in dict.fromkeys(row.group for row in report.rows if row.system)]
@@ -173,6 +176,8 @@ def report_rows(report: Report) -> list[SystemRow]:
     for part, group in parts:
         for row in system_rows(report.rows, split=part, group=group, labels=labels):
             checkpoint = experiment.checkpoint(row.system, report.parameters)
+            if origin(report, row.system):
+                checkpoint = origin_in_words(report.data["began_with"][row.system.partition("/")[0]])
             rows.append(replace(row, group=part if report.name == CLAIMS else group, checkpoint=checkpoint))
     return rows
 

@@ -17,6 +17,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from cdlm_lab.experiments.coreference import SYSTEM
+from cdlm_lab.identity import TASKS
 from cdlm_lab.parameters import BEFORE, BY_HOW_MANY, SHOWN, ParameterError, names_in, with_those_of_before
 from cdlm_lab.results.reports import (
     ALIGNMENT,
@@ -165,7 +166,11 @@ class KnownRuns:
             corpus = corpus_name(str(parameters.get("corpus", "")))
             return f"{made} of {corpus}, from {self._root(run)}, {parameters.get('steps', 0):,} steps"
         started = str(parameters.get("model") or parameters.get("encoder") or "")
-        return self.encoder_of(started, deep=deep + 1) if started else run.name
+        if not started:
+            return run.name
+        before, mark, task = self.encoder_of(started, deep=deep + 1), ", after ", TASKS[run.report.name]
+        learned = before.partition(mark)[2].split(", ")
+        return before if learned[-1] == task else f"{before}{', ' if learned[0] else mark}{task}"
 
     def _root(self, run: NamedReport) -> str:
         """The checkpoint from which the first run in the chain that made a model started."""

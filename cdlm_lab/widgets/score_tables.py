@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from cdlm_lab.report import Report
 from cdlm_lab.widgets import tables
@@ -70,6 +71,7 @@ def score_table(
     if labels is None:
         names = paper_order(score.system for score in report.rows if score.system)
         labels = {name: VARIANT_NAMES.get(name, name) for name in names}
+    labels = {system: f"{label}{origin(report, system)}" for system, label in labels.items()}
     rows = tables.system_rows(report.rows, split=wanted, group=group, labels=labels)
     columns = [one for one in layout.columns(group) if wanted == layout.split or not one.heading.published]
     caption = f"{caption}, n = {layout.size(report, wanted, group)[1]}".removeprefix(", ")
@@ -78,6 +80,25 @@ def score_table(
     of_test = layout.test if any(cell.test for row in table.rows for cell in row) else ""
     notes = (layout.note, of_test, of_paper, tables.explained(rows))
     return replace(table, note=" ".join(filter(None, notes)))
+
+
+def origin(report: Report, system: str) -> str:
+    """Return what follows the name of a system: what its model began with, if the name does not say it, such
+    as " (from CDLM, after claims)"; "" if there is nothing to say, or it is not known."""
+    name = system.partition("/")[0]
+    began = report.data.get("began_with", {}).get(name)
+    if not began:
+        return ""
+    if name == began["base"]:
+        return f" (after {', '.join(began['after'])})" if began["after"] else ""
+    variants = name in VARIANT_NAMES and began["base"] in VARIANT_NAMES
+    return f" (from {origin_in_words(began)})" if began["after"] or variants else ""
+
+
+def origin_in_words(began: Mapping[str, Any]) -> str:
+    """Return what a model began with as text: `CDLM, after language modelling, claims`."""
+    after = f", after {', '.join(began['after'])}" if began["after"] else ""
+    return f"{VARIANT_NAMES.get(began['base'], began['base'])}{after}"
 
 
 def split_in_words(split: str) -> str:

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
 
 from cdlm_lab.applied import lines
 from cdlm_lab.applied.lines import FORMS, Applied, apply_lines
-from cdlm_lab.applied.loading import TASK_RUNS
+from cdlm_lab.applied.loading import TASK_RUNS, made_of
 from cdlm_lab.applied.tasks import TaggingModel
 from cdlm_lab.batch.command import main
 from cdlm_lab.data.files import DataError
+from cdlm_lab.models.model_folder import FOLDER
 from cdlm_lab.report import RunError
 
 TEXT = "Yessel Brandir, 54, left Telk on Monday. The mayor of Telk spoke. Brandir did not."
@@ -192,3 +196,29 @@ def test_ten_kills_leave_the_same_output(tmp_path: Path) -> None:
     subprocess.run([*command, str(killed)], env=environment, check=True, capture_output=True)
     assert killed.read_bytes() == whole.read_bytes()
     assert len(read(killed)) == 400
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_answers_of_a_model_that_was_retrained_are_refused(killed: bool, tmp_path: Path) -> None:
+    """The model has the same name and folder; interrupted or finished, nothing of the older one is kept."""
+    run = Path(shutil.copytree(FOLDER / "tagging", tmp_path / "run"))
+    source, target = written(tmp_path, [{"text": TEXT}, {"text": "Telk."}]), tmp_path / "out.jsonl"
+    apply_lines(str(run), source, target)
+    if killed:
+        (tmp_path / "out.jsonl.part").write_text(target.read_text().splitlines(keepends=True)[0])
+        target.unlink()
+    model = run / "systems" / "doc-arc-10-0" / "model"
+    with safe_open(model / "model.safetensors", framework="np") as file:
+        weights, metadata = {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118
+    save_file({name: -weight for name, weight in weights.items()}, model / "model.safetensors", metadata)
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("out*")}
+    with pytest.raises(RunError, match=f"was made with other models: the model {model} has changed; delete"):
+        apply_lines(str(run), source, target)
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("out*")} == before
+
+
+def test_the_models_that_answers_may_depend_on() -> None:
+    tagging = [Path(one).relative_to(FOLDER).as_posix() for one in made_of("storyworld/tagging")[:-1]]
+    assert tagging == ["tagging/systems/bert-lstm-0/model", "tagging/systems/doc-arc-10-0/model"]
+    assert made_of("storyworld/tagging")[-1] == "storyworld/longformer", "whose vectors they read"
+    assert made_of("storyworld/cdlm") == [str(FOLDER / "cdlm")]

@@ -14,9 +14,11 @@ import pytest
 from safetensors.numpy import save_file
 from tiny_grid import BODY, PARAMETERS, plan_of, pretend, write_grid, write_notebook
 
+from cdlm_lab import identity
 from cdlm_lab.batch import plan
 from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.plan import Checksums, changes, code_of, missing_need, seconds_left
+from cdlm_lab.identity import Inputs
 from cdlm_lab.parameters import BEFORE
 from cdlm_lab.report import open_run
 
@@ -100,6 +102,36 @@ def test_data_that_changed(grid: Path):
     assert to_do(grid) == {"c": ("again", "data: corpus changed")}
     (corpus / "a.txt").unlink()
     assert to_do(grid) == {}, "a finished run needs no data; whether they changed cannot be seen"
+
+
+def test_data_and_models_that_are_under_no_needs(grid: Path, monkeypatch: pytest.MonkeyPatch):
+    """A corpus that only a parameter names, and a model that ships with the project."""
+    corpus, model = grid.parent / "corpus", grid.parent / "model"
+    corpus.mkdir()
+    (corpus / "a.txt").write_text("one")
+    monkeypatch.setattr(identity, "FOLDER", grid.parent)
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    Path("runs/c").rename("runs/old")
+    pretend(plan_of(grid), "c", inputs=Inputs(data=["corpus"], models=["storyworld/model"]))
+    assert to_do(grid) == {}
+    (corpus / "a.txt").write_text("two")
+    assert to_do(grid) == {"c": ("again", "corpus has changed")}
+    (model / "config.json").write_text("[]")
+    changed = ("corpus has changed", "the model storyworld/model has changed")
+    assert to_do(grid) == {"c": ("again", *changed)}
+    Path("runs/c/report.json").unlink()
+    assert to_do(grid) == {"c": ("again", *changed)}, "an interrupted run could not go on with it"
+    (corpus / "a.txt").unlink()
+    corpus.rmdir()
+    assert to_do(grid) == {"c": ("again", changed[1])}, "whether it changed cannot be seen"
+
+
+def test_a_version_that_was_raised(grid: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(identity.VERSIONS, "training", identity.VERSIONS["training"] + 1)
+    raised = ("again", "version 2 of training, in the run 1")
+    assert to_do(grid) == {"a": raised, "b": (*raised, B_WAITS[1]), "c": raised}
+    assert to_do(grid, ignore_code=True) == {}
 
 
 def test_readers_run_when_what_they_read_was_made_anew_or_is_gone(grid: Path):
@@ -227,7 +259,7 @@ def test_code_is_what_is_imported_directly_or_not():
     code = code_of(("from cdlm_lab.report import open_run\nopen_run",))
     # of these report imports the last
     assert {"cdlm_lab/__init__.py", "cdlm_lab/report.py", "cdlm_lab/data/files.py"} <= set(code)
-    assert not any(name.startswith(("cdlm_lab/models", "cdlm_lab/batch")) for name in code)
+    assert not any(name.startswith(("cdlm_lab/models/joint", "cdlm_lab/batch")) for name in code)
     inside = code_of(("def f():\n    from cdlm_lab.widgets import explorer",))
     assert "cdlm_lab/widgets/explorer/__init__.py" in inside
     assert any(name.endswith(".js") for name in inside), "files beside modules too"

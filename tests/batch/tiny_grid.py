@@ -17,6 +17,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from cdlm_lab.batch.expansion import Job, expand
 from cdlm_lab.batch.grid import read_grid
 from cdlm_lab.batch.plan import Checksums, Choice, Step, make_plan, write_stamp
+from cdlm_lab.identity import Inputs
 from cdlm_lab.report import open_run
 
 BUSY = 1200  # timeout in seconds; a run takes 5 on an idle machine, but many times that on a busy one
@@ -92,7 +93,10 @@ def plan_of(path: Path, **choice: Any) -> dict[str, Step]:
     return make_plan(jobs_of(path), choice=Choice(**choice), checksums=Checksums(Path("none.json")))
 
 
-def pretend(steps: dict[str, Step], *names: str) -> None:
+NOTHING = Inputs()
+
+
+def pretend(steps: dict[str, Step], *names: str, inputs: Inputs = NOTHING) -> None:
     """Make runs as the grid would, but without executing notebooks: in order, each with stamp and report."""
     for name in names or steps:
         job, planned = steps[name].job, steps[name].fingerprint
@@ -103,7 +107,8 @@ def pretend(steps: dict[str, Step], *names: str) -> None:
         }
         stamp = {"name": name, "grid": "grid.yaml", "notebook": str(job.task.notebook.path)}
         write_stamp(job.folder, stamp | {"fingerprint": {**planned, "runs": runs}})
-        open_run(job.folder, name="tiny", parameters=job.effective).write_report(scores=[])
+        run = open_run(job.folder, name="tiny", parameters=job.effective, inputs=inputs)
+        run.write_report(scores=[])
 
 
 def command(*arguments: str) -> list[str]:

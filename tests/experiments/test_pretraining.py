@@ -362,7 +362,8 @@ def test_views_are_made_from_the_report_alone(
     tmp_path: Path, small: Settings, cache: Path, tiny_folder: Path
 ) -> None:
     models = LEFT_OUT | dict.fromkeys(("cdlm", "longformer"), str(tiny_folder))
-    settings = perplexity.Settings(run_folder=str(tmp_path / "run"), split="validation", **models)
+    given = {"run_folder": str(tmp_path / "run"), "split": "validation", "max_length": 256}
+    settings = perplexity.Settings(**given, **models)
     losses, _ = predictions = perplexity.measure(settings.checkpoints, small, cache=cache, **FORM)
     assert list(losses) == ["longformer", "cdlm"], "paper order"
     prepared = perplexity.prepare(settings)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.experiments import runs as experiments
-from cdlm_lab.experiments.runs import KeptNumbers
+from cdlm_lab.experiments import made
+from cdlm_lab.experiments.made import KeptNumbers
 from cdlm_lab.experiments.scoring import comparison_cells, count_tests
 from cdlm_lab.experiments.systems.joint import paragraph_checkpoint
 from cdlm_lab.models.checkpoint import HEAD_FILE
@@ -45,7 +45,7 @@ def test_it_is_saved_when_due_and_not_before(tmp_path: Path, monkeypatch: pytest
     numbers.values[0] = 1
     numbers.save_when_due()
     assert not file.exists()
-    monkeypatch.setattr(experiments, "SAVE_SECONDS", -1.0)
+    monkeypatch.setattr(made, "SAVE_SECONDS", -1.0)
     numbers.save_when_due()
     assert np.load(file)[0] == 1
     monkeypatch.chdir(tmp_path)

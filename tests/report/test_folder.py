@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cdlm_lab import report as folder
+from cdlm_lab.identity import VERSIONS, Inputs
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import RunError, open_run, read_report
 from cdlm_lab.scores import Score
@@ -95,6 +96,49 @@ def test_other_runs_to_compare_with_repeat_the_evaluation_of_a_finished_run(tmp_
     made = run.write_report(scores=ROWS[:1])
     assert (made.rows, made.parameters["compare_with"], made) == (ROWS[:1], "a b", read_report(tmp_path))
     assert made.seconds < seconds + 60
+
+
+def test_other_contents_of_what_a_run_was_compared_with_repeat_its_evaluation(tmp_path: Path):
+    other = tmp_path / "clusters.json"
+    other.write_text("[]")
+    given = {"name": "x", "parameters": PARAMETERS, "inputs": Inputs(compared=[str(other)])}
+    open_run(tmp_path / "run", **given).write_report(scores=ROWS)
+    assert open_run(tmp_path / "run", **given).finished
+    other.write_text("[[]]")
+    run = open_run(tmp_path / "run", **given)
+    assert (run.finished, run.resumed) == (None, True)
+    assert run.write_report(scores=ROWS[:1]).rows == ROWS[:1]
+    assert open_run(tmp_path / "run", **given).finished.rows == ROWS[:1]
+
+
+def test_a_run_of_another_version_is_shown_but_does_not_go_on(tmp_path: Path, capsys, monkeypatch):
+    open_run(tmp_path / "a", name="x", parameters=PARAMETERS).write_report(scores=ROWS)
+    open_run(tmp_path / "b", name="x", parameters=PARAMETERS).close()
+    monkeypatch.setitem(VERSIONS, "training", VERSIONS["training"] + 1)
+    assert open_run(tmp_path / "a", name="x", parameters=PARAMETERS).finished.rows == ROWS
+    assert "version 2 of training, in the run 1: a new run may have other numbers" in capsys.readouterr().out
+    with pytest.raises(RunError, match="was begun with other data or models: version 2 of training, in the"):
+        open_run(tmp_path / "b", name="x", parameters=PARAMETERS)
+
+
+def test_a_run_of_before_does_not_say_what_its_data_were(tmp_path: Path, capsys):
+    for name in ("finished", "interrupted"):
+        run = open_run(tmp_path / name, name="x", parameters=PARAMETERS)
+        file = tmp_path / name / "run.json"
+        if name == "finished":
+            run.write_report(scores=ROWS)
+            file = tmp_path / name / "report.json"
+        run.close()
+        values = json.loads(file.read_text())
+        for part in ("identity", "data", "models", "compared") if name == "interrupted" else ("identity",):
+            values.pop(part, None)
+        if name == "interrupted":
+            del values["versions"]
+        file.write_text(json.dumps(values))
+    assert open_run(tmp_path / "finished", name="x", parameters=PARAMETERS).finished.rows == ROWS
+    assert "does not say what its data and models were; they may have changed" in capsys.readouterr().out
+    with pytest.raises(RunError, match="with other data or models: it does not say which"):
+        open_run(tmp_path / "interrupted", name="x", parameters=PARAMETERS)
 
 
 def test_a_finished_run_whose_report_is_damaged(tmp_path: Path):

@@ -23,6 +23,7 @@ LAYERS = (
     ("widgets",),
     ("report",),
     ("analysis", "clustering", "mining", "training"),
+    ("identity",),
     ("models",),
     ("examples",),
     ("attention", "metrics", "data"),
@@ -45,6 +46,7 @@ WITHOUT = {
     "mining": ("torch", "transformers"),
     "report": ("torch", "transformers"),
     "scores": ("torch", "transformers"),
+    "identity": ("torch", "transformers"),
     "batch": ("torch", "transformers", "snakemake"),
 }
 UNPICKLERS = ("pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal")

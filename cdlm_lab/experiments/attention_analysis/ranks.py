@@ -36,9 +36,9 @@ from cdlm_lab.experiments.cluster_corpora import (
     read_corpus,
     reset_globals,
 )
+from cdlm_lab.experiments.made import KeptNumbers
 from cdlm_lab.experiments.runs import (
     ExperimentRun,
-    KeptNumbers,
     Scores,
     facts_table,
     once,
@@ -46,6 +46,7 @@ from cdlm_lab.experiments.runs import (
     time_taken,
 )
 from cdlm_lab.experiments.scoring import with_p_holm
+from cdlm_lab.identity import Inputs
 from cdlm_lab.metrics.significance import compare_means, mean_score
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import load_encoder
@@ -115,6 +116,16 @@ class Analysis(ExperimentRun):
         return cls(settings=settings, topics=topics, pairs=pairs)
 
     @property
+    def inputs(self) -> Inputs:
+        """The corpus and the models."""
+        return Inputs(data=[self.settings.corpus], models=self.settings.checkpoints.values())
+
+    def check(self) -> None:
+        """Open every model; raises what does not fit."""
+        for variant in self.settings.checkpoints:
+            self.load(variant, load_encoder)
+
+    @property
     def data(self) -> dict[str, Any]:
         """Facts about the corpus, stored in the report."""
         return parameters_of(self.settings, "corpus", "split") | {"topics": [one.id for one in self.topics]}
@@ -159,7 +170,7 @@ Measured = Mapping[str, ModelRanks]  # by variant, in paper order
 
 
 def prepare(settings: Settings) -> Analysis:
-    """Claim the run folder, read the corpus and sample the pairs; runs no model."""
+    """Read the corpus, sample the pairs, open every model, and claim the run folder."""
     return Analysis.open(settings)
 
 

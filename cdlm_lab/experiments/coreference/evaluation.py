@@ -6,7 +6,6 @@ Intervals and tests resample topics; topics that share a cluster, of the key or 
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -39,7 +38,7 @@ from cdlm_lab.metrics.significance import compare, percentile_interval, resample
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.model_folder import is_model
 from cdlm_lab.models.precision import computing_in, precision_in_words
-from cdlm_lab.parameters import ParameterError, names_in
+from cdlm_lab.parameters import names_in
 from cdlm_lab.report import Report, write_json
 from cdlm_lab.scores import Score
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
@@ -172,7 +171,9 @@ def evaluate(prepared: CoreferenceRun, predictions: Predictions) -> Scores:
         }
         _write_conll(folder / f"response-{split}.conll", topics, response)
         others = told_apart(names_in(settings.compare_with), taken={SYSTEM, *BASELINES})
-        other_runs = {name: read_clusters(Path(one), split, among=clusters) for one, name in others.items()}
+        among = {place for one in clusters for place in one}
+        read = partial(scorer.read_clusters, split=split, among=among)
+        other_runs = {name: read(Path(one)) for one, name in others.items()}
         of_split, comparisons[split] = coreference_scores(
             scorer.key_of(topics, settings.kind),
             {SYSTEM: clusters} | other_runs | baseline_responses(topics, prepared.groups[split]),
@@ -310,25 +311,6 @@ def summary(report: Report) -> str:
     value = {row.metric: row.value for row in report.rows if row.metric.startswith("threshold")}
     f1 = 100 * value["threshold/dev_conll_f1"]
     return "\n".join([*lines, f"threshold {value['threshold']:.2f}, with CoNLL F1 {f1:.1f} on dev"])
-
-
-def read_clusters(folder: Path, split: str, *, among: Clusters) -> list[list[tuple]]:
-    """The clusters that another run wrote, restricted to the mentions of `among`: so a run on fewer topics
-    can be compared with one on all. Raises ParameterError if the folder has none, or they lack mentions."""
-    file = folder / f"clusters-{split}.json"
-    if not file.is_file():
-        raise ParameterError(
-            f"compare_with names {folder}, but there is no {file.name} in it; is the run finished?"
-        )
-    wanted = {place for one in among for place in one}
-    read = [[tuple(place) for place in one] for one in json.loads(read_text(file))["clusters"]]
-    clusters = [kept for one in read if (kept := [place for place in one if place in wanted])]
-    if lacking := len(wanted) - sum(map(len, clusters)):
-        raise ParameterError(
-            f"compare_with names {folder}, which lacks {lacking} of the {len(wanted)} mentions of {split}; "
-            "compare runs on one corpus and kind, whose topics hold those of this run"
-        )
-    return clusters
 
 
 def _write_conll(

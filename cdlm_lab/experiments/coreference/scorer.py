@@ -17,9 +17,11 @@ score by sentences (of `sentences_run` if given): a 0 would weigh more in averag
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
@@ -30,13 +32,16 @@ from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab import clustering
 from cdlm_lab.data.coreference_files import Chains
+from cdlm_lab.data.files import read_text
 from cdlm_lab.data.records import CoreferenceMention, Kind, PassedOver, Topic, gold_clusters, mentions_of
 from cdlm_lab.examples import mention_pairs
 from cdlm_lab.examples.collate import Collate, batches_by_length, like_lengths_together
 from cdlm_lab.examples.mention_pairs import MentionGroup, MentionPairExamples, pairs_within
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 from cdlm_lab.experiments.cluster_corpora import CoreferenceSplit, read_coreference_split
-from cdlm_lab.experiments.runs import KeptNumbers, ModelRun
+from cdlm_lab.experiments.made import KeptNumbers
+from cdlm_lab.experiments.runs import ModelRun
+from cdlm_lab.identity import Identity, Inputs
 from cdlm_lab.metrics.coreference import score
 from cdlm_lab.models.checkpoint import on_default_device
 from cdlm_lab.models.coreference import PairScorer, load_pair_scorer
@@ -44,7 +49,7 @@ from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.precision import Precision, computing_in, precision_in_words
 from cdlm_lab.parameters import ParameterError, names_in, parameters_of, settings
 from cdlm_lab.progress import Progress
-from cdlm_lab.report import read_run_file
+from cdlm_lab.report import changed_since, read_run_file
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes
 from cdlm_lab.training.trained import trained_model
@@ -184,6 +189,22 @@ class CoreferenceRun(ModelRun, Scorer):
             config=config,
         )
 
+    def check(self) -> None:
+        """Raise ParameterError if a run to compare with is not finished or has other mentions."""
+        for split in ("dev", "test"):
+            places = {mention.place for group in self.groups[split] for mention in group.mentions}
+            for other in names_in(self.settings.compare_with):
+                read_clusters(Path(other), split, among=places)
+
+    @property
+    def inputs(self) -> Inputs:
+        """The model, what `corpora_of` names, the scores of `sentences_run`, and clusters to compare with."""
+        given, splits = self.settings, ("dev", "test")
+        scores = [f"{given.sentences_run}/scores/{one}.npy" for one in splits if given.sentences_run]
+        others = product(names_in(given.compare_with), splits)
+        clusters = [f"{run}/clusters-{split}.json" for run, split in others]
+        return replace(super().inputs, data=[*corpora_of(given), *scores], compared=clusters)
+
     @staticmethod
     def load(settings: Settings) -> tuple[PairScorer, PreTrainedTokenizerBase]:
         """The scorer and its tokenizer."""
@@ -231,6 +252,11 @@ def prepare(settings: Settings) -> CoreferenceRun:
     return CoreferenceRun.open(settings)
 
 
+def corpora_of(settings: Settings) -> list[str]:
+    """The corpus and the file of predicted topics, if one is named."""
+    return [one for one in (settings.corpus, settings.predicted_topics) if one]
+
+
 def check_sentences_run(settings: Settings) -> None:
     """Raise ParameterError if `sentences_run` is no finished run of sentences that scored the same pairs."""
     folder = Path(settings.sentences_run)
@@ -244,6 +270,27 @@ def check_sentences_run(settings: Settings) -> None:
     for name, wanted in {"context": "sentences", **parameters_of(settings, *same)}.items():
         if theirs.get(name) != wanted:
             raise ParameterError(f"{fault} {name} is {theirs.get(name)!r}; it must be {wanted!r}")
+    now = Identity.of(CoreferenceRun.NAME, {}, Inputs(data=corpora_of(settings)))
+    if changed := changed_since(folder, now, shared=True):
+        raise ParameterError(f"{fault} the data were others: {'; '.join(changed)}; make it anew elsewhere")
+
+
+def read_clusters(folder: Path, split: str, *, among: Collection[tuple]) -> list[list[tuple]]:
+    """The clusters that another run wrote, restricted to the mentions at `among`: so a run on fewer topics
+    can be compared with one on all. Raises ParameterError if the folder has none, or they lack mentions."""
+    file = folder / f"clusters-{split}.json"
+    if not file.is_file():
+        raise ParameterError(
+            f"compare_with names {folder}, but there is no {file.name} in it; is the run finished?"
+        )
+    read = [[tuple(place) for place in one] for one in json.loads(read_text(file))["clusters"]]
+    clusters = [kept for one in read if (kept := [place for place in one if place in among])]
+    if lacking := len(among) - sum(map(len, clusters)):
+        raise ParameterError(
+            f"compare_with names {folder}, which lacks {lacking} of the {len(among)} mentions of {split}; "
+            "compare runs on one corpus and kind, whose topics hold those of this run"
+        )
+    return clusters
 
 
 def load_scorer(settings: Settings) -> Scorer:

@@ -80,9 +80,8 @@ class QuestionPredictions:
 
     @classmethod
     def load(cls, file: Path, *, questions: Sequence[MultihopQuestion]) -> QuestionPredictions:
-        """Read what `save` wrote. Raises ValueError if it is for other questions."""
-        rows = read_rows(file, [question.id for question in questions], what="questions")
-        return cls(questions=questions, answers=list(map(_answer, rows)))
+        """Read what `save` wrote."""
+        return cls(questions=questions, answers=list(map(_answer, read_rows(file))))
 
 
 def supporting_facts(question: MultihopQuestion, answer: DecodedAnswer) -> list[list[Any]]:

@@ -88,15 +88,22 @@ class JointRun(SystemRun):
 
     @classmethod
     def open(cls, settings: JointSettings) -> Self:
-        """Claim the folder; check, before and after reading, that every system can be built and trained."""
+        """Check that every checkpoint is there, read the data, and claim the folder."""
         if not settings.trained:
             for system in settings.chosen:  # before reading the data, which may take long
                 settings.checkpoint(system.pretrained)
-        run = super().open(settings)
-        for system in run.systems:
-            run.config(system)
-            run.shown_reader(system)  # raises if the encoder has too few positions
-        return run
+        return super().open(settings)
+
+    def check(self) -> None:
+        """Raise an error if a system cannot be built and trained."""
+        super().check()
+        for system in self.systems:
+            self.config(system)
+            self.shown_reader(system)  # raises if the encoder has too few positions
+
+    def begins_with(self, training: Training) -> str:
+        """The encoder, or the run of notebook 08 with the same head."""
+        return self.settings.checkpoint(training.system.pretrained)
 
     def records(self, split: str) -> Sequence[Record]:
         """The questions or claims of a split."""

@@ -183,11 +183,9 @@ class MatchPredictions:
         runs.write_arrays(file, arrays)
 
     @classmethod
-    def load(cls, file: Path, *, pairs: int) -> MatchPredictions:
-        """Read what `save` wrote. Raises ValueError if it has another number of pairs."""
+    def load(cls, file: Path) -> MatchPredictions:
+        """Read what `save` wrote."""
         arrays = runs.read_arrays(file)
-        if len(arrays["probabilities"]) != pairs:
-            raise runs.of_another_run(file, "pairs")
         names = [name.removesuffix("/scores") for name in arrays if name.endswith("/scores")]
         alignments = {
             name: np.split(arrays[f"{name}/scores"], arrays[f"{name}/sentences"].cumsum()[:-1])

@@ -17,6 +17,7 @@ from cdlm_lab.examples import candidates
 from cdlm_lab.examples.candidates import ClaimExamples, JointLayout
 from cdlm_lab.examples.tokens import characters_read, from_tokenizer
 from cdlm_lab.experiments import runs
+from cdlm_lab.experiments.made import KeptNumbers
 from cdlm_lab.experiments.systems.joint import drawn_for, ends_cut
 from cdlm_lab.models.joint import POOLINGS, JointModel, PooledPairs
 from cdlm_lab.models.precision import Precision
@@ -143,12 +144,9 @@ class ClaimPredictions:
     def load(
         cls, file: Path, *, claims: Sequence[EvidencedClaim], labels: tuple[str, ...]
     ) -> ClaimPredictions:
-        """Read what `save` wrote. Raises ValueError if it is for other claims or labels."""
-        read = runs.read_rows(file, [claim.id for claim in claims], what="claims")
-        rows = [row["probabilities"] for row in read]
-        if any(tuple(row) != labels for row in rows):
-            raise runs.of_another_run(file, "claims")
-        return cls(claims=claims, labels=labels, probabilities=np.array([list(row.values()) for row in rows]))
+        """Read what `save` wrote."""
+        rows = [list(row["probabilities"].values()) for row in runs.read_rows(file)]
+        return cls(claims=claims, labels=labels, probabilities=np.array(rows))
 
 
 def predict_verdicts(
@@ -193,7 +191,7 @@ def evidence_shares(
     examples, k = verifier.examples(claims), verifier.layout.candidates
     counts = [min(len(claim.evidence), k) for claim in claims]
     with (
-        runs.KeptNumbers(file, (len(claims), k)) as kept,
+        KeptNumbers(file, (len(claims), k)) as kept,
         Progress(total=len(claims), desc=name, unit="claim", disable=name is None) as bar,
     ):
         bar.update(len(claims) - len(kept.missing))

@@ -17,10 +17,14 @@ from cdlm_lab.experiments.coreference import Settings, evaluation, scorer
 from cdlm_lab.experiments.coreference.evaluation import (
     coreference_scores,
     own_clusters,
-    read_clusters,
     told_apart,
 )
-from cdlm_lab.experiments.coreference.scorer import CoreferenceRun, GroupPrediction, Predictions
+from cdlm_lab.experiments.coreference.scorer import (
+    CoreferenceRun,
+    GroupPrediction,
+    Predictions,
+    read_clusters,
+)
 from cdlm_lab.metrics.coreference import score
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import write_json
@@ -93,20 +97,24 @@ def test_without_singletons_they_are_dropped_first():
     assert b_cubed(worse, singletons=False) == (pytest.approx((2 / 3 + 2 / 3) / 3), 1.0)
 
 
+def places(clusters: list[list[tuple]]) -> set[tuple]:
+    return {place for one in clusters for place in one}
+
+
 def test_clusters_of_other_runs(tmp_path: Path):
     def write(*clusters: list) -> None:
         write_json(tmp_path / "clusters-test.json", {"clusters": clusters})
 
     clusters = [[("a", 0, 1)], [("b", 2, 3), ("b", 4, 5)]]
     with pytest.raises(ParameterError, match=r"there is no clusters-test.json in it; is the run finished\?"):
-        read_clusters(tmp_path, "test", among=clusters)
+        read_clusters(tmp_path, "test", among=places(clusters))
     write(*clusters)
-    assert read_clusters(tmp_path, "test", among=clusters) == clusters
+    assert read_clusters(tmp_path, "test", among=places(clusters)) == clusters
     with pytest.raises(ParameterError, match="lacks 1 of the 2 mentions of test"):
-        read_clusters(tmp_path, "test", among=[[("a", 0, 1), ("c", 0, 1)]])
+        read_clusters(tmp_path, "test", among={("a", 0, 1), ("c", 0, 1)})
     write([("a", 0, 1), ("b", 0, 1)], [("b", 2, 3)], [("c", 4, 5)])  # a run on more topics
     among = [[("a", 0, 1)], [("c", 4, 5)]]
-    assert read_clusters(tmp_path, "test", among=among) == among
+    assert read_clusters(tmp_path, "test", among=places(among)) == among
 
 
 @pytest.fixture(scope="module")

@@ -107,8 +107,6 @@ def test_answers_come_back_as_they_were(tmp_path: Path):
     assert {type(getattr(second, name)) for name in ("n_best", "paragraph_probabilities", "supporting")} == {
         tuple
     }
-    with pytest.raises(ValueError, match=r"dev\.jsonl is of other questions, so of another run"):
-        QuestionPredictions.load(file, questions=QUESTIONS[1:3])
     assert json.loads(file.read_text().split("\n")[0]) == {
         "id": "q2",
         "text": "the town",

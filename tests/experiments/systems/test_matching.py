@@ -141,16 +141,14 @@ def test_words_are_those_of_an_encoder_of_a_file_or_of_the_training_documents(pa
     assert (table, len(vocabulary) > 20) == (None, True)
 
 
-def test_predictions_come_back_from_disk_and_not_for_other_pairs(tmp_path: Path) -> None:
+def test_predictions_come_back_from_disk(tmp_path: Path) -> None:
     scores = [np.array([0.25, 0.5]), np.array([1.0]), np.array([0.1, 0.2, 0.3])]
     saved = MatchPredictions(probabilities=np.array([0.1, 0.5, 0.9]), alignments={"cosine": scores})
     saved.save(tmp_path / "new" / "test.npz")
-    again = MatchPredictions.load(tmp_path / "new" / "test.npz", pairs=3)
+    again = MatchPredictions.load(tmp_path / "new" / "test.npz")
     assert again.probabilities.tolist() == [0.1, 0.5, 0.9]
     assert [one.tolist() for one in again.alignments["cosine"]] == [one.tolist() for one in scores]
     assert again.decisions.tolist() == [False, False, True]
-    with pytest.raises(ValueError, match=r"test\.npz is of other pairs, so of another run"):
-        MatchPredictions.load(tmp_path / "new" / "test.npz", pairs=4)
 
 
 # ---- cosines: learn a threshold, align by common words or meanings, and never see what they are tested on

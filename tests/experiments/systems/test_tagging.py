@@ -193,6 +193,3 @@ def test_predictions_come_back_from_disk(tmp_path: Path, most: int) -> None:
     np.testing.assert_array_equal(again.weights, predictions.weights)
     assert again.predicted() == predictions.predicted()
     assert [path.name for path in file.parent.iterdir()] == ["dev.npz"]
-    other = predictions.examples.in_order([0])
-    with pytest.raises(ValueError, match=r"dev\.npz is of other documents, so of another run: choose"):
-        TagPredictions.load(file, examples=other)

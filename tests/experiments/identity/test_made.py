@@ -1,0 +1,130 @@
+"""A model's folder says what made it, through every run before it, and tables say what it began with."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cdlm_lab import identity
+from cdlm_lab.experiments import multihop_qa, pretraining
+from cdlm_lab.experiments.made import began_with
+from cdlm_lab.identity import fingerprint_of_model, lineage, read_made
+from cdlm_lab.models.model_folder import FOLDER
+from cdlm_lab.report import RunError
+from cdlm_lab.training.trained import ship_run
+
+QUESTIONS = {"train_stories": 2, "held_out_stories": 2, "train_questions": 4, "epochs": 1, "warmup_steps": 0}
+QUESTIONS |= {
+    "held_out_questions": 4,
+    "batch_size": 2,
+    "micro_batch_size": 2,
+    "max_length": 256,
+    "window": 32,
+}
+
+
+def answered(folder: Path, encoder: Path) -> multihop_qa.MultihopRun:
+    """A finished run of notebook 06 that begins with a model."""
+    given = multihop_qa.Settings(
+        variants="cdlm", encoders=str(encoder), run_folder=str(folder), precision="float32", **QUESTIONS
+    )
+    run = multihop_qa.prepare(given)
+    multihop_qa.train(run)
+    scores = multihop_qa.evaluate(run, multihop_qa.predict(run))
+    multihop_qa.report(run, scores)
+    return run
+
+
+def test_what_made_a_model_through_three_runs(small, cache: Path, tmp_path: Path) -> None:
+    base = replace(small, variant="longformer", run_folder=str(tmp_path / "base"))
+    pretraining.train(pretraining.prepare(base, cache=cache))
+    first = read_made(tmp_path / "base" / "model")
+    assert (first["experiment"], first["system"], first["parent"]) == ("pretraining", "longformer", None)
+    assert first["data"] == {"storyworld": "generator 1"}
+    assert (first["steps"], first["seed"], first["parameters"]["model"]) == (4, 0, "tiny")
+    assert first["versions"] == {name: identity.VERSIONS[name] for name in ("pretraining", "training")}
+    assert "run_folder" not in first["parameters"]
+
+    run = answered(tmp_path / "once", tmp_path / "base" / "model")
+    model = run.model_folder(run.trainings[0])
+    made = read_made(model)
+    parent = made["parent"]
+    assert parent["name"] == str(tmp_path / "base" / "model")
+    assert parent["fingerprint"] == fingerprint_of_model(tmp_path / "base" / "model")
+    assert parent["made"] == first
+    report = multihop_qa.prepare(run.settings).finished
+    assert report.data["began_with"] == {"cdlm": {"base": "longformer", "after": []}}
+    assert "CDLM (from Longformer)" in multihop_qa.score_table(report).html()
+
+    again = answered(tmp_path / "twice", model)
+    assert read_made(again.model_folder(again.trainings[0]))["parent"]["made"] == made
+    report = multihop_qa.prepare(again.settings).finished
+    assert report.data["began_with"] == {"cdlm": {"base": "longformer", "after": ["questions"]}}
+    assert "CDLM (from Longformer, after questions)" in multihop_qa.score_table(report).html()
+
+    ship_run(tmp_path / "once", "storyworld/new", folder=tmp_path / "shipped")
+    assert read_made(tmp_path / "shipped" / "new" / "systems" / "cdlm-0" / "model") == made
+    opened = replace(run.settings, trained=str(tmp_path / "once"), run_folder=str(tmp_path / "opened"))
+    assert multihop_qa.prepare(opened).origins == {"cdlm": {"base": "longformer", "after": []}}
+
+    shutil.rmtree(tmp_path / "once" / "systems" / "cdlm-0" / "model")
+    shutil.copytree(model.parents[2] / ".." / "twice" / "systems" / "cdlm-0" / "model", model)
+    with pytest.raises(RunError, match=r"was begun with other data or models: the model .* has changed"):
+        multihop_qa.prepare(opened)
+
+
+SHIPPED = {
+    "matching/systems/cdlm-0/model": ("cdlm", ["language modelling", "claims"]),
+    "answers/systems/joint-ie-0/model": ("cdlm", ["language modelling"]),
+    "claims/systems/joint-ie-0/model": ("cdlm", ["language modelling", "claims"]),
+    "questions/systems/local-cdlm-0/model": ("cdlm", ["language modelling", "questions"]),
+    "questions-compared/systems/cdlm-0/model": ("cdlm", []),
+    "questions-compared/systems/longformer-0/model": ("longformer", []),
+    "paragraphs/model": ("cdlm", ["language modelling", "answers"]),
+    "coreference/model": ("cdlm", []),
+    "cdlm": ("longformer", []),
+}
+
+
+@pytest.mark.parametrize(
+    "name", sorted(file.parent.relative_to(FOLDER).as_posix() for file in FOLDER.rglob("config.json"))
+)
+def test_shipped_models_say_what_made_them(name: str) -> None:
+    made = read_made(FOLDER / name)
+    run = FOLDER / name.partition("/")[0] / "run.json"
+    if run.is_file():
+        assert made["parameters"] == json.loads(run.read_text())["parameters"]
+    began = began_with(FOLDER / name)
+    base, after = SHIPPED.get(name, (None, None))
+    if base:
+        assert began == {"base": base, "after": after}
+    assert (
+        name in SHIPPED
+        or began is None
+        or name
+        in (
+            *("local-cdlm", "rand-cdlm", "prefix-cdlm"),
+            *("answers/systems/pairwise-0/model", "claims/systems/claim-only-0/model"),
+        )
+    )
+
+
+def step(experiment: str, system: str, parent: dict | None, name: str = "x") -> dict:
+    return {"experiment": experiment, "system": system, "parent": parent and {"name": name, "made": parent}}
+
+
+def test_a_lineage_is_a_language_model_and_what_it_learned_since() -> None:
+    base = step("pretraining", "longformer", None)
+    cdlm = step("pretraining", "cdlm", base)
+    assert lineage(None, "allenai/longformer-base-4096") == ("allenai/longformer-base-4096", ())
+    assert lineage(base, "x") == ("longformer", ())
+    assert lineage(cdlm, "x") == ("cdlm", ())
+    assert lineage(step("pretraining", "local-cdlm", cdlm), "x") == ("cdlm", ("language modelling",))
+    claims = step("fact verification", "joint-ie", step("fact verification", "joint-ie", cdlm))
+    assert lineage(claims, "x") == ("cdlm", ("claims",)), "twice in a row is said once"
+    matched = step("document matching", "cdlm", claims)
+    assert lineage(step("fact verification", "a", matched), "x")[1] == ("claims", "matching", "claims")
+    unknown = step("answer selection", "pairwise", None) | {"parent": {"name": "minilm", "made": None}}
+    assert lineage(unknown, "x") == ("minilm", ("answers",))
