@@ -379,6 +379,9 @@ class Aligned(Pictured[AlignedSentence]):
 
     probability: float  # probability that the documents belong together
 
+    def _repr_html_(self) -> str:
+        return f"{html.warning(self.foreign)}{self.picture_html()}"  # which itself says what was not read
+
     def rows(self) -> Iterator[Mapping[str, Any]]:
         """One row per sentence, largest weight first; ties in the order of the text, and last what was not
         read, with NaN for its weight."""
