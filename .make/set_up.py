@@ -281,7 +281,7 @@ def main() -> None:
     check_python(requires_python)
     venv = ROOT / (os.environ.get("VENV") or ".venv")
     free = shutil.disk_usage(ROOT).free / 1e9
-    say(f"once only: installs into {venv} and nowhere else; needs 2 GB of disk (free: {free:.0f} GB)")
+    say(f"once only: installs into {venv} and nowhere else; needs 2.5 GB of disk (free: {free:.0f} GB)")
     install_all(venv, torch_requirement)
     python = venv / "bin" / "python"
     register_kernel(python)
