@@ -2,10 +2,12 @@
 
 import doctest
 import re
+import warnings
 from pathlib import Path
 
 import pytest
 
+from cdlm_lab.applied.results import ForeignText
 from cdlm_lab.results.readme import marked_tables, stale_tables
 from cdlm_lab.results.readme_tables import TABLES
 
@@ -36,7 +38,9 @@ def test_the_python_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(ROOT)
     (code,) = re.findall(r"```python\n(.*?)```", READMES[0].read_text(encoding="utf-8"), re.DOTALL)
     names: dict[str, object] = {}
-    exec(compile(code, "README.md", "exec"), names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ForeignText)
+        exec(compile(code, "README.md", "exec"), names)
     assert names["model"].name == "storyworld/cdlm"
 
 
@@ -47,6 +51,8 @@ def test_what_the_readme_for_developers_shows_is_what_comes(monkeypatch: pytest.
     differences: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     examples = doctest.DocTestParser().get_doctest(shown, {}, "README", str(readme), 0)
-    runner.run(examples, out=differences.append)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ForeignText)
+        runner.run(examples, out=differences.append)
     assert runner.summarize(verbose=False).attempted > 10
     assert not differences, "".join(differences)

@@ -523,12 +523,12 @@ CHANGED = (pictures.OUTCOMES[False, True], pictures.OUTCOMES[True, False])
 # The text in the input boxes before the reader types.
 EXAMPLE_QUESTION = "How many miners were killed?"
 EXAMPLE_CANDIDATES = """\
-Rescuers searched the colliery of Telk until dark.
-The colliery, opened in 1987, had passed its last inspection in spring.
-The blast killed 48 miners at once.
-In all, 214 people work at the colliery.
-A ticket for the museum costs 14 crowns.
-"No alarm was heard," said Marta Elling, a teacher.
+The mine was opened in 1974.
+Some 287 miners were rescued, blinking in the light.
+The blast killed 75 miners at once.
+The market, with its 294 stalls, opened late.
+At the Bortiofara school, 973 pupils spent the day drawing.
+"Everybody stood there and looked," he recalled.
 """
 
 

@@ -597,11 +597,11 @@ def _grouped(report: Report, table: str, *by: str) -> Iterable[tuple[tuple[str, 
 ON_A_PAGE = 100
 # The text in the input box before the reader types.
 EXAMPLE_TEXT = """\
-Oskmere Works, an employer of 310 people, will close its yard in the town of Telk. Yessel Brandir, 54, a \
-welder, heard of it on the radio on Monday.
+The order to repair the exits went to Oskmere Works, a company founded in 1938. Fire chief Yessel Brandir \
+said a cable was to blame.
 
-Brandir came to Telk in 1998. "Nobody from Oskmere called," Brandir said. The yard had 2,310 workers then; \
-140 are left.
+Brandir put the number of dead workers at 52. "Nobody told us anything," Brandir said. The doors of 33 exits \
+were chained.
 """
 
 

@@ -440,11 +440,11 @@ def mistakes(report: Report) -> ScoreTable:
 MOST_SHOWN = 300  # claims in the browser: for the shares, a joint model rereads each once per sentence
 ON_A_PAGE = 50
 # The text in the input boxes before the reader types.
-EXAMPLE_CLAIM = "The police had 412 officers on duty."
+EXAMPLE_CLAIM = "The police had 699 officers on duty."
 EXAMPLE_EVIDENCE = """\
-According to the police, order was kept by 412 officers, some of them called back from leave.
-The ferry to Telk sails again from Monday.
-A petition had gathered 11,523 signatures by noon.
+The museum said the police had 699 officers out through the night.
+A camera across the street shows the theft: 448 seconds.
+By evening 357 tips had come in.
 """
 
 

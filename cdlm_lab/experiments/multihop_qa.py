@@ -497,16 +497,17 @@ ON_A_PAGE = 50
 # The text in the input boxes before the reader types.
 EXAMPLE_QUESTION = "Where does the author of the early warning teach?"
 EXAMPLE_DOCUMENTS = """\
-== Warning came years ago ==
-A paper dated 1995 had warned of just this; its author is Kryla Truldei, an engineer. The council read it \
-and put it away.
+== Machines under suspicion in election muddle ==
+Some 655 officers were brought in from all over Storstusund county. Lecturer Rungerens Doendyholt, of \
+Klivaholt University, declined to comment.
 
-== Students bring soup ==
-Students of Triard University came by bus with an engineer, Kryla Truldei, who teaches there. They stayed \
-until the morning.
+== A few votes turn the election ==
+The post brought 328 ballots from the suburb of Svumeines. A paper dated 1993 had warned of just this; its \
+author is Rungerens Doendyholt, 63, a lecturer.
 
-== Ferry back in service ==
-The ferry to Telk sails again from Monday. Tickets cost what they did before.
+== Machines blamed in vote muddle ==
+Naizugeen Daykhopour, 42, a geographer, of the university Nuvairoyan College, which employs 801 people, \
+asked for patience. A motion tabled by the deputy mayor passed by 68 votes to 11.
 """
 
 

@@ -132,11 +132,11 @@ def test_pairs_are_matched_and_aligned_as_in_the_box(matching: MatchingRun, syst
 def test_the_shipped_matcher_is_the_one_best_on_dev_and_reads_short_texts_of_ones_own() -> None:
     model = load("storyworld/matching")
     assert model.system == "gru-han-deep"
-    first = "A fire broke out at the mill in Telk. Firefighters needed 9 hours. It hurt 48 people, they said."
-    second = "The blaze in Telk is out. In all, {} people were hurt. A petition has 2,310 signatures."
-    same, other = (float(model.score(first, second.format(number))) for number in (48, 71))
+    first = "The doors of 33 exits were chained. The blaze was fought by 792 firefighters."
+    second = "Across Waampuchoko district, {} firefighters were called in. The market opened late."
+    same, other = (float(model.score(first, second.format(number))) for number in (792, 431))
     assert same > 0.9 > other + 0.1
-    assert model.align(first, second.format(48)).to_frame()["sentence"][0] == 2
+    assert model.align(first, second.format(792)).to_frame()["sentence"][0] == 1
 
 
 def test_long_documents_and_systems_that_are_fitted(matching: MatchingRun) -> None:

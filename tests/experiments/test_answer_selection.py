@@ -469,7 +469,7 @@ def test_a_question_of_ones_own_is_ranked_by_every_system(finished: Finished, tm
     file = tmp_path / "question.txt"
     file.write_text("Where is <b>?\nIn a town.\nHe <i> left.\nIn a town.\n")
     own = replace(run, settings=replace(run.settings, own_question=str(file)))
-    html = answer_selection.own_question(own).children[-1].value
+    html = answer_selection.own_question(own).answer.value
     assert all(system.label in html for system in run.systems)
     assert html.count("In a town.") == 2
     assert "&lt;i&gt;" in html

@@ -480,7 +480,7 @@ def test_a_claim_of_ones_own_is_judged_by_every_system(finished: Finished, tmp_p
     box = fact_verification.own_claim(replace(run, settings=replace(run.settings, own_claim=str(file))))
     page = (run.folder / "own_claim.html").read_text(encoding="utf-8")
     for system in run.systems:
-        for html in (page, box.children[-1].value):
+        for html in (page, box.answer.value):
             assert html.count(f">{system.label}<") == 1
             assert system.shares in html
     assert "&lt;b&gt;sank" in page

@@ -144,7 +144,7 @@ def test_a_question_of_ones_own(finished, tmp_path: Path) -> None:
         multihop_qa.EXAMPLE_DOCUMENTS,
     )
     assert multihop_qa.own_question_in_place(run).children
-    assert "Kryla Truldei" in (run.folder / "own_question.html").read_text()
+    assert "Rungerens Doendyholt" in (run.folder / "own_question.html").read_text()
     html = multihop_qa.answer_own(run, "Where?", [("<b>", "A town."), ("Other", "A place.")])
     assert "&lt;b&gt;" in html
     with pytest.raises(ValueError, match="two paragraphs are called 'One'"):
