@@ -118,7 +118,8 @@ def _named_score(report: Report, score: Score) -> str:
 
 def shipped_table(results: Path) -> tables.ScoreTable:
     """The score of each model that ships with the project on unseen stories, and the score it is compared
-    with according to `shipped.csv`: that of another system, or its own on a control test set."""
+    with according to `shipped.csv`: that of another system, of a later report (`other_file`) if its run
+    had another one, or its own on a control test set."""
     with SHIPPED_FILE.open(encoding="utf-8", newline="") as file:
         models = list(csv.DictReader(file))
     names = ("model", "notebook", "measured", "ours", "against", "n", "seeds", "file")
@@ -134,11 +135,13 @@ def shipped_table(results: Path) -> tables.ScoreTable:
             scores, n = (f"MSPP IE_k: {texts[0]}", f"TF-IDF cosine: {texts[1]}"), f"{ours.n:,} examples"
         else:
             ours = _score(report, model, model["system"])
-            other = _score(report, model, model["other"], split=model["other_split"])
-            scores = _named_score(report, ours), _named_score(report, other) + _CONTROLS.get(other.split, "")
+            later = read_report(results / model["other_file"]) if model["other_file"] else report
+            other = _score(later, model, model["other"], split=model["other_split"])
+            scores = _named_score(report, ours), _named_score(later, other) + _CONTROLS.get(other.split, "")
             n = size_of(report, model["group"])[1].partition(" of ")[0]
         texts = [model["model"], model["notebook"], model["measure"], *scores]
-        texts += [n, str(ours.seeds or 1), f"data/results/{model['file']}"]
+        files = ", ".join([model["file"], Path(model["other_file"]).name]).removesuffix(", ")
+        texts += [n, str(ours.seeds or 1), f"data/results/{files}"]
         rows.append([tables.Cell(text=text) for text in texts])
     headings = [tables.Heading(name=name, is_text=name != "seeds") for name in names]
     return tables.ScoreTable(caption="", columns=headings, rows=rows)

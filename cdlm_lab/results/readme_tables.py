@@ -16,7 +16,7 @@ from cdlm_lab.benchmarks import attention, mining, source_attention, training
 from cdlm_lab.benchmarks.timing import TIMES_FASTER
 from cdlm_lab.report import RunError, read_report
 from cdlm_lab.results.claims import SCORERS, claims_table, shipped_table
-from cdlm_lab.results.reports import report_rows
+from cdlm_lab.results.reports import is_cosine, report_rows
 from cdlm_lab.widgets import score_tables, tables
 from cdlm_lab.widgets.html import VARIANT_NAMES
 from cdlm_lab.widgets.tables import (
@@ -56,9 +56,22 @@ def rows_of(file: Path, group: str | None = None) -> list[SystemRow]:
 # ---- tables of runs ----
 
 
-def _whole_report(file: str, columns: Sequence[Column], *, first: str = "system") -> Made:
-    """A table of all rows of a report."""
-    return lambda results: table_of(rows_of(results / file), columns, first=first)
+def _whole_report(file: str, columns: Sequence[Column], *, first: str = "system", cosines: str = "") -> Made:
+    """A table of all rows of a report; `cosines`: the report that the rows of cosine baselines are from."""
+
+    def made(results: Path) -> ScoreTable:
+        rows = rows_of(results / file)
+        rows = _with_cosines(rows, rows_of(results / cosines)) if cosines else rows
+        return table_of(rows, columns, first=first)
+
+    return made
+
+
+def _with_cosines(rows: Sequence[SystemRow], baselines: Sequence[SystemRow]) -> list[SystemRow]:
+    """The rows of a report whose cosine baselines were fitted to its training pairs, with those of a later
+    run on the same test pairs in their place. Raises KeyError if one is missing there."""
+    later = {(row.system, row.group): row for row in baselines}
+    return [later[row.system, row.group] if is_cosine(row.system) else row for row in rows]
 
 
 def _perplexity(file: str, *crossing: Column) -> Made:
@@ -135,8 +148,10 @@ def _scisumm_alignment(results: Path) -> ScoreTable:
     """Table 4 of CDA on SciSumm, one row per system: attention and cosine given that the documents are
     related, and attention scored as the paper's numbers are."""
     merged: dict[str, SystemRow] = {}
+    folder = results / "scisumm_minilm"
     for group in ("oracle", "released"):
-        for row in rows_of(results / "scisumm_minilm" / "alignment.json", group):
+        files = (folder / "alignment.json", folder / "alignment_cosine.json")
+        for row in _with_cosines(*(rows_of(file, group) for file in files)):
             system, _, by = row.system.partition("/")
             label = row.label.replace(f", {by}", "")
             one = merged.setdefault(system, replace(row, system=system, label=label, scores={}))
@@ -159,12 +174,14 @@ def _scisumm_alignment(results: Path) -> ScoreTable:
     return table_of([*merged.values()], [*columns, replace(paper, cell=beside)])
 
 
-def _storyworld_matching(results: Path, *, name: str) -> ScoreTable:
+def _storyworld_matching(results: Path, *, name: str, cosines: str) -> ScoreTable:
     """Matching on storyworld, and the accuracy when the model reads only one of the two documents."""
-    file = results / "storyworld_tiny" / f"{name}.json"
-    control = system_rows(read_report(file).rows, split="test_one_document")
-    alone = {row.system: {"alone": row.scores["accuracy"]} for row in control}
-    rows = [replace(row, scores={**row.scores, **alone[row.system]}) for row in rows_of(file)]
+    reports = []
+    for file in (results / "storyworld_tiny" / f"{one}.json" for one in (name, cosines)):
+        control = system_rows(read_report(file).rows, split="test_one_document")
+        alone = {row.system: {"alone": row.scores["accuracy"]} for row in control}
+        reports.append([replace(row, scores={**row.scores, **alone[row.system]}) for row in rows_of(file)])
+    rows = _with_cosines(*reports)
     more = measured("accuracy on dev", f"{DEV}accuracy"), measured("accuracy, one document alone", "alone")
     return table_of(rows, [*_MATCHING, *more])
 
@@ -259,12 +276,22 @@ RUN_TABLES: Mapping[str, Made] = {
     "ecb-event-documents": partial(_coreference, name="event_documents", order=_BASELINES[:1]),
     "ecb-event-all-documents": partial(_coreference, name="event_all_documents"),
     "ecb-entity-all-documents": partial(_coreference, name="entity_all_documents"),
-    "scisumm-matching": _whole_report("scisumm_minilm/matching.json", [*_MATCHING_TESTED, _scisumm_paper()]),
+    "scisumm-matching": _whole_report(
+        "scisumm_minilm/matching.json",
+        [*_MATCHING_TESTED, _scisumm_paper()],
+        cosines="scisumm_minilm/matching_cosine.json",
+    ),
     "scisumm-ten-seeds": _whole_report("scisumm_minilm/matching_ten_seeds.json", _MATCHING_TESTED),
-    "scisumm-two-sentences": _whole_report("scisumm_minilm/matching_two_sentences.json", _MATCHING),
+    "scisumm-two-sentences": _whole_report(
+        "scisumm_minilm/matching_two_sentences.json",
+        _MATCHING,
+        cosines="scisumm_minilm/matching_cosine_two_sentences.json",
+    ),
     "scisumm-alignment": _scisumm_alignment,
-    "storyworld-matching": partial(_storyworld_matching, name="matching"),
-    "storyworld-matching-random": partial(_storyworld_matching, name="matching_6000"),
+    "storyworld-matching": partial(_storyworld_matching, name="matching", cosines="matching_cosine"),
+    "storyworld-matching-random": partial(
+        _storyworld_matching, name="matching_6000", cosines="matching_cosine_random"
+    ),
     "storyworld-answers": partial(_answers, folder="storyworld_tiny"),
     "storyworld-answers-mspp": partial(_answers, folder="storyworld_tiny", name="answers_mspp"),
     "storyworld-answers-reranked": partial(_answers, folder="storyworld_tiny", group="reranked"),

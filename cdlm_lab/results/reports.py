@@ -80,10 +80,34 @@ def _labels_by(label: Callable[[str], str]) -> Callable[[Report], dict[str, str]
     return lambda report: {row.system: label(row.system) for row in report.rows if row.system}
 
 
-def _aligner_label(system: str) -> str:
-    """The label of a way of ranking: `GRU-HAN, cosine` for `gru-han/cosine`."""
-    name, _, by = system.partition("/")
-    return f"{SYSTEMS[name].label}, {by}" if by else "Random (exact)"
+# When cosine baselines ceased to depend on the training texts: before, these gave TF-IDF its words and their
+# weights, and each baseline of notebook 04 its threshold.
+_COSINES_BY_DEV = "2026-11-29T04:59:27+00:00"
+
+
+def is_cosine(system: str) -> bool:
+    """True for a cosine baseline: `tf-idf` in notebook 04, `tf-idf/cosine` in notebook 05."""
+    name = system.partition("/")[0]
+    return name in SYSTEMS and not SYSTEMS[name].is_model
+
+
+def fitted_to_train(report: Report, system: str) -> bool:
+    """True for a cosine baseline that its run, an older one, fitted to the training texts: its scores are not
+    those of today's baselines."""
+    return is_cosine(system) and report.started < _COSINES_BY_DEV
+
+
+def _matcher_labels(report: Report) -> dict[str, str]:
+    """Labels of matchers and of ways of ranking: `GRU-HAN, cosine` for `gru-han/cosine`. Baselines that were
+    fitted to the training pairs are called so."""
+    labels = {}
+    for system in (row.system for row in report.rows if row.system):
+        name, _, by = system.partition("/")
+        label = SYSTEMS[name].label if name in SYSTEMS else "Random (exact)"
+        if fitted_to_train(report, system):
+            label += " fitted to train"
+        labels[system] = f"{label}, {by}" if by else label
+    return labels
 
 
 def _claim_labels(report: Report) -> dict[str, str]:
@@ -115,13 +139,13 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         checkpoint=_of_matcher,
         rows=("systems",),
         test=(*_STORIES, "unrelated", "negatives_per_positive", "passage_sentences", "data_seed"),
-        labels=_labels_by(lambda system: SYSTEMS[system].label),
+        labels=_matcher_labels,
     ),
     ALIGNMENT: Experiment(
         checkpoint=lambda *_: "",  # the checkpoint is in the report of the run of notebook 04
         rows=("systems",),
         test=("matching_run", "reading"),
-        labels=_labels_by(_aligner_label),
+        labels=_matcher_labels,
     ),
     QUESTIONS: Experiment(
         checkpoint=_of_folder,

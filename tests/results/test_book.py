@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from small_reports import RESULTS, matching_report, perplexity_report
 
+from cdlm_lab.identity import Identity
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Run, open_run
 from cdlm_lab.results.book import (
@@ -66,7 +67,7 @@ def test_every_recorded_report_of_a_table_is_used_or_named(recorded: Book):
         assert one.name not in aside
         assert all(row.scores for row in one.rows)
     assert "news_clusters_minilm/base_masked_global_1024.json" in aside, "its models are misnamed"
-    assert "storyworld_tiny/matching_tf_idf_150.json" in aside, "TF-IDF alone is a row of no table"
+    assert "storyworld_tiny/matching_cosine.json" in aside, "TF-IDF alone is a row of no table"
 
 
 def test_the_recorded_book_has_every_table(recorded: Book):
@@ -207,7 +208,14 @@ def damaged(text: str, chance: random.Random) -> bytes:
     return json.dumps(report).encode("utf-16" if chance.random() < 0.02 else "utf-8")
 
 
-RUN = Run(folder=Path(), name="results book", parameters={}, resumed=False, writer=False)
+RUN = Run(
+    folder=Path(),
+    name="results book",
+    parameters={},
+    identity=Identity(name="results book", parameters={}),
+    resumed=False,
+    writer=False,
+)
 
 
 def test_reports_damaged_at_random_end_no_book(tmp_path: Path):

@@ -137,7 +137,8 @@ def finish(folder: Path, name: str, **parameters: object) -> Report:
 def test_a_run_of_another_notebook_hands_its_encoder_on(tmp_path: Path):
     finish(tmp_path / "scorer", "pretraining", model="runs/news/cdlm/model")
     runs, _ = known(tmp_path)
-    assert runs.encoder_of(f"{tmp_path}/scorer/training/checkpoint-40") == "runs/news/cdlm"
+    handed_on = runs.encoder_of(f"{tmp_path}/scorer/training/checkpoint-40")
+    assert handed_on == "runs/news/cdlm, after language modelling"
     assert runs.variant_of(f"{tmp_path}/scorer/model") == "cdlm"
 
 
