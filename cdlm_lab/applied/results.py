@@ -409,6 +409,7 @@ class Answer(Pictured[SupportingSentence]):
     """The answer to a question, and all sentences that were read."""
 
     text: str
+    probability: float | None  # of the text, as the model has it: of its type, its first and its last token
     title: str | None  # the document that contains it; None for yes and no, which are in none
     alternatives: tuple[tuple[str, float], ...]  # (text, score) of the best spans, best first
     parts: tuple[SupportingSentence, ...] = field(repr=False)
@@ -418,10 +419,16 @@ class Answer(Pictured[SupportingSentence]):
         """The sentences predicted to support the answer."""
         return tuple(one for one in self.parts if one.supports)
 
+    def __str__(self) -> str:
+        share = "" if self.probability is None else f" ({self.probability:.1%})"
+        support = (f"{one.title}: {one.text} ({one.probability:.1%})" for one in self.supporting)
+        return "\n".join(filter(None, (self.foreign, self.cut, f"{self.text}{share}", *support)))
+
     def as_json(self) -> dict[str, Any]:
-        """The answer, its document, and the supporting sentences."""
+        """The answer with its probability, its document, and the supporting sentences with theirs."""
         supporting = [asdict(one) for one in self.supporting]
-        return {"answer": self.text, "title": self.title, "supporting": supporting}
+        answer = {"answer": self.text, "probability": self.probability, "title": self.title}
+        return answer | {"supporting": supporting}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -202,7 +202,8 @@ class QuestionModel:
         cut = warn_of_cut(cut_in_words("documents", lost=fit.tokens_lost, of=fit.tokens, policy=policy))
         with bars_after(PATIENCE):
             predictions = self.run.answers(self.answerer, [whole])
-        (decoded,), (read,) = predictions.answers, answered_questions(predictions)
+        (decoded,) = predictions.answers
+        (read,) = answered_questions(predictions, support=self.run.settings.support)
         sentences = tuple(
             SupportingSentence(
                 title=whole.paragraphs[paragraph].title,
@@ -215,6 +216,7 @@ class QuestionModel:
         )
         return Answer(
             text=decoded.text,
+            probability=decoded.probability,
             title=whole.paragraphs[decoded.place[0]].title if decoded.place else None,
             alternatives=tuple((span.text, float(span.score)) for span in decoded.n_best),
             parts=sentences,

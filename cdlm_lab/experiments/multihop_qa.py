@@ -514,7 +514,8 @@ asked for patience. A motion tabled by the deputy mayor passed by 68 votes to 11
 def answers_in_place(run: MultihopRun, predictions: Predictions) -> Widget:
     """A browser of the dev questions with the answers of the shown encoder (seed 0); the first ON_A_PAGE also
     go to `answers.html`, which opens without a kernel."""
-    reads = answered_questions(predictions[run.settings.shown.name, 0]["dev"])
+    of_dev = predictions[run.settings.shown.name, 0]["dev"]
+    reads = answered_questions(of_dev, support=run.settings.support)
     page = questions_page(reads[:ON_A_PAGE], title="Questions and answers")
     runs.write_page(run.folder / "answers.html", page)
     return question_browser(reads)
@@ -532,7 +533,8 @@ def answer_own(run: MultihopRun, text: str, documents: Sequence[tuple[str, str]]
     """HTML of the shown encoder's answer to a question about documents, given as (title, text); also written
     to `own_question.html`. Raises ValueError if they cannot be read."""
     question = question_on(text, documents)
-    (read,) = answered_questions(run.answers(run.loaded(run.settings.shown), [question]))
+    answers = run.answers(run.loaded(run.settings.shown), [question])
+    (read,) = answered_questions(answers, support=run.settings.support)
     foreign = run.foreign(texts_of_record(question))
     page = questions_page([read], title=text, foreign=foreign)
     runs.write_page(run.folder / "own_question.html", page)

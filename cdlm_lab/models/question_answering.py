@@ -30,7 +30,7 @@ from unicodedata import east_asian_width
 
 import numpy as np
 import torch
-from scipy.special import expit, softmax
+from scipy.special import expit, logsumexp, softmax
 from torch import Tensor, nn
 from transformers import LongformerConfig, PreTrainedTokenizerFast
 from transformers.utils import ModelOutput
@@ -265,6 +265,8 @@ class DecodedAnswer:
     sentence_probabilities: dict[SentenceName, float]  # that each sentence supports the answer
     paragraph_probabilities: tuple[float, ...]  # that a paragraph has such a sentence
     supporting: tuple[SentenceName, ...]  # sentences predicted as support, ascending
+    # Of the answer: that of its type, for a span times those of its first and last token; None = not known.
+    probability: float | None = None
 
 
 def best_spans(
@@ -342,6 +344,9 @@ def decode(
     names = [(int(paragraph), int(sentence)) for paragraph, sentence in sequence.sentence_names]
     logits = dict(zip(names, sentences, strict=False))
     paragraphs = paragraphs[: len(sequence.paragraph_positions)]
+    read = np.flatnonzero(sequence.answerable)
+    ends = [np.asarray(outputs[f"{end}_logits"], dtype=np.float64)[read] for end in ("start", "end")]
+    of_span = float(np.exp(n_best[0].score - sum(map(logsumexp, ends)))) if kind == "span" else 1.0
     return DecodedAnswer(
         text=n_best[0].text if kind == "span" else kind,
         type=kind,
@@ -351,6 +356,7 @@ def decode(
         sentence_probabilities={name: float(expit(logit)) for name, logit in logits.items()},
         paragraph_probabilities=tuple(expit(paragraphs).tolist()),
         supporting=_supporting(logits) if support == "threshold" else _of_two_paragraphs(logits, paragraphs),
+        probability=float(types.max()) * of_span,
     )
 
 

@@ -23,7 +23,8 @@ from cdlm_lab.widgets.html import div, escaped
 
 
 def _questions(run: SystemRun, training: Any, split: str) -> Widget:
-    return question_browser(answered_questions(_kept(run, training, split)))
+    kept = _kept(run, training, split)
+    return question_browser(answered_questions(kept, support=run.settings.support))
 
 
 def _tags(run: SystemRun, training: Any, split: str) -> Widget:

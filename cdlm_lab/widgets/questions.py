@@ -15,6 +15,12 @@ from cdlm_lab.widgets import html
 from cdlm_lab.widgets.html import GOLD, PREDICTED, SMALL, div, escaped, name_html, span
 
 UNREAD = "did not fit"
+# How supporting sentences are chosen by their probabilities, by the name of the rule.
+RULES = {
+    "threshold": "above 50%, or the most probable one if none is",
+    "two_paragraphs": "in two paragraphs only, there above 50%, or the most probable one if none is",
+}
+BEST = "most probable"  # beside a sentence that is predicted with 50% or less
 NONE = "\u2013"
 _MARK = f"background:{html.MASKED}73;color:inherit;border-radius:2px;font-weight:600"
 _UNDERLINE = f"text-decoration:underline 2px {html.CROSS};text-underline-offset:3px"
@@ -43,6 +49,8 @@ class ReadQuestion:
     answer_em: bool | None  # exact match; None = not measured
     support_em: bool | None
     support_f1: float | None
+    answer_probability: float | None = None  # of the predicted answer; None = not known
+    support: str = "threshold"  # the rule for supporting sentences, one of RULES
 
     def __post_init__(self) -> None:
         if problem := next(self._problems(), ""):
@@ -60,6 +68,9 @@ class ReadQuestion:
         numbers = {f"the probability of paragraph {n}": p for n, p in enumerate(self.paragraph_probabilities)}
         numbers |= {f"the probability of sentence {n}": p for n, p in self.sentence_probabilities.items()}
         numbers |= {"answer_f1": self.answer_f1, "support_f1": self.support_f1}
+        numbers["answer_probability"] = self.answer_probability
+        if self.support not in RULES:
+            yield f"support is {self.support!r}; choose one of {', '.join(RULES)}"
         for name, number in numbers.items():
             if number is not None and not 0 <= number <= 1:
                 yield f"{name} is {number}; it must lie in [0, 1]"
@@ -117,6 +128,8 @@ def _head(read: ReadQuestion) -> str:
         return near if exact is None else span(f"{html.right_or_wrong(exact)}{near}", "white-space:nowrap")
 
     answer = f"<b>{shown(read.answer)}</b>"
+    if read.answer_probability is not None:
+        answer += f"&ensp;{span(f'{100 * read.answer_probability:.1f}%', 'white-space:nowrap')}"
     if read.place is not None:
         answer += div(f"from {shown(read.paragraphs[read.place[0]].title)}", SMALL)
     support = html.counted(len(read.supporting), "sentence")
@@ -135,9 +148,13 @@ def _head(read: ReadQuestion) -> str:
 
 def _legend(read: ReadQuestion, gold: Sequence[Place]) -> str:
     """Return a legend of the background and of those marks that occur in this view."""
-    names = PREDICTED if read.gold_supporting is None else f"{PREDICTED}, {GOLD}"
+    names = f"{PREDICTED}: {RULES[read.support]}"
+    names += "" if read.gold_supporting is None else f"; {GOLD}"
     ground = f"{html.swatches()} probability that the sentence supports the answer"
     parts = [ground, f"supporting sentence: {names}"]
+    if read.answer_probability is not None:
+        of_words = " times those of its first and its last word among all" if read.place else ""
+        parts.append(f"beside the answer: the probability of its type, span, yes or no{of_words}")
     if read.place is not None:
         parts.append(f'<mark style="{_MARK}">predicted answer</mark>')
     if gold:
@@ -171,7 +188,9 @@ def _paragraph(read: ReadQuestion, number: int, gold: Sequence[Place]) -> tuple[
             body = f'<s title="{UNREAD}" style="{_PALE}">{body}</s>'
         else:
             share, ground = html.share_bar(probability), html.blue_ground(probability)
-        signs = [PREDICTED] * (name in read.supporting) + [GOLD] * (name in (read.gold_supporting or ()))
+        chosen = name in read.supporting
+        signs = [PREDICTED] * chosen + [BEST] * (chosen and (probability or 0) <= 0.5)
+        signs += [GOLD] * (name in (read.gold_supporting or ()))
         small = "width:74px;font-size:11.5px;line-height:1.5"
         box = html.text_box(body, f"padding:1px 6px;{ground}")
         rows.append([div(share, "width:62px"), div("<br>".join(signs), small), box])

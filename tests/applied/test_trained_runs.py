@@ -99,6 +99,12 @@ def test_questions_are_answered_as_in_the_box(questions: MultihopRun) -> None:
     assert answer._repr_html_() == answer_own(questions, "Where does Truldei teach?", [*DOCUMENTS.items()])
     assert [one.title for one in answer] == ["Warning", "Warning", "Soup"]
     assert answer.as_json()["answer"] == answer.text
+    assert 0 < answer.as_json()["probability"] == answer.probability < 1
+    assert all(0 < one["probability"] < 1 for one in answer.as_json()["supporting"])
+    first, *support = str(answer).split("\n")
+    assert first == f"{answer.text} ({answer.probability:.1%})"
+    assert support == [f"{one.title}: {one.text} ({one.probability:.1%})" for one in answer.supporting]
+    assert f"{100 * answer.probability:.1f}%" in answer._repr_html_()
     assert list(answer.to_frame().columns) == ["title", "sentence", "text", "probability", "supports"]
     assert load(questions.folder, system="longformer").system == "longformer"
     with pytest.raises(ParameterError, match="system is 'x'; choose one of longformer, cdlm"):

@@ -190,6 +190,9 @@ def test_an_answer_has_its_place(sequence: QuestionSequence):
     assert QUESTION.paragraphs[0].text[33:37] == "died"
     assert answer.n_best[0] == ("died", 6.0, (0, "body", 33, 37))
     assert answer.n_best[1] == ("Lund", 2.5, (1, "title", 0, 4))
+    read = sequence.answerable
+    ends = [np.exp(3) / np.exp(logits[f"{end}_logits"][read].astype(float)).sum() for end in ("start", "end")]
+    assert answer.probability == pytest.approx(np.e / (np.e + 2) * np.prod(ends))
     assert len(answer.n_best) == 20, "as many as `count`"
     assert len(decode(QUESTION, sequence, logits, count=1).n_best) == 1
     assert decode(QUESTION, sequence, logits, most_tokens=1).n_best[2].score < 0
@@ -199,6 +202,7 @@ def test_an_answer_has_its_place(sequence: QuestionSequence):
         answer = decode(QUESTION, sequence, logits)
         assert (answer.text, answer.type, answer.place) == (kind, kind, None)
         assert answer.n_best[0].text == "died"
+        assert answer.probability == pytest.approx(0.5)
         assert answer.type_probabilities == pytest.approx(dict.fromkeys(QUESTION_TYPES, 0.25) | {kind: 0.5})
 
 

@@ -154,13 +154,36 @@ def test_which_paragraphs_are_shown(changed, shown):
 def test_the_legend_explains_what_is_there():
     words = legend_of(question_html(READ))
     assert "0%50%100% probability that the sentence supports the answer" in words
-    assert "supporting sentence: \u25cf predicted, \u25c6 gold" in words
+    rule = "\u25cf predicted: above 50%, or the most probable one if none is"
+    assert f"supporting sentence: {rule}; \u25c6 gold" in words
     marks = ["predicted answer", "gold answer in paragraphs with a gold sentence", "struck out: did not fit"]
     assert all(mark in words for mark in marks)
     whole = READ.sentence_probabilities | {(2, 2): 0.1}
     less = legend_of(question_html(replace(OWN, place=None, sentence_probabilities=whole)))
-    assert "supporting sentence: \u25cf predicted" in less
+    assert f"supporting sentence: {rule}" in less
     assert not any(mark in less for mark in ("gold", "predicted answer", "struck out"))
+
+
+def test_a_predicted_sentence_of_half_or_less_is_called_the_most_probable():
+    low = {(0, 0): 0.05, (0, 1): 0.0, (1, 0): 0.01, (2, 0): 0.5, (2, 1): 0.04}
+    read = replace(OWN, sentence_probabilities=low, supporting=frozenset({(0, 0), (2, 0)}))
+    html = question_html(replace(read, support="two_paragraphs"))
+    chips = {row[2].strip(): row[1] for row in sentences(html)}
+    assert chips["A film with Shirley Temple."] == "\u25cf predicted most probable"
+    assert chips["She was an actress."] == "\u25cf predicted most probable"
+    assert chips["A date."] == ""
+    assert "in two paragraphs only, there above 50%, or the most probable one if none is" in legend_of(html)
+    assert "most probable" not in "".join(row[1] for row in sentences(question_html(OWN)))
+
+
+def test_the_probability_of_the_answer_stands_beside_it():
+    html = question_html(replace(OWN, answer_probability=0.0564))
+    assert head(html)[1] == ["answer", "envoy to Ghana\u20025.6%from Shirley Temple"]
+    assert "the probability of its type, span, yes or no times those of its first and" in legend_of(html)
+    yes = question_html(replace(OWN, answer="yes", place=None, answer_probability=0.5))
+    assert head(yes)[1] == ["answer", "yes\u200250.0%"]
+    assert "of its type, span, yes or nostruck out" in legend_of(yes)
+    assert "of its type" not in legend_of(question_html(OWN))
 
 
 @pytest.mark.parametrize(
@@ -174,6 +197,8 @@ def test_the_legend_explains_what_is_there():
         ({"gold_supporting": frozenset({(1, -1)})}, "there is no sentence -1 in paragraph 1"),
         ({"answer_f1": float("nan")}, "answer_f1 is nan"),
         ({"support_f1": 80.0}, r"support_f1 is 80\.0"),
+        ({"answer_probability": 1.5}, r"answer_probability is 1\.5; it must lie in"),
+        ({"support": "most"}, "support is 'most'; choose one of threshold, two_paragraphs"),
         ({"place": (3, "body", 0, 1)}, r"\(3, 'body', 0, 1\) is no place; name a paragraph"),
         ({"place": (0, "head", 0, 1)}, ".* is no place; name a paragraph, title or body, start and end"),
         ({"place": (1, "title", 0, 5)}, r".* is no place; start and end must lie in that title"),

@@ -99,6 +99,7 @@ def _answer(row: Mapping[str, Any]) -> DecodedAnswer:
         sentence_probabilities={tuple(place): value for *place, value in row["sentence_probabilities"]},
         paragraph_probabilities=tuple(row["paragraph_probabilities"]),
         supporting=tuple(map(tuple, row["supporting"])),
+        probability=row.get("probability"),  # of which predictions of before know nothing
     )
 
 
@@ -129,12 +130,14 @@ def predict_answers(
 # ---- views ----
 
 
-def answered_questions(predictions: QuestionPredictions) -> list[ReadQuestion]:
-    """Each question with the predicted and gold answer, and the scores that compare them."""
-    return list(map(_answered, predictions.questions, predictions.answers))
+def answered_questions(predictions: QuestionPredictions, *, support: str) -> list[ReadQuestion]:
+    """Each question with the predicted and gold answer, and the scores that compare them. `support`: the rule
+    by which supporting sentences were predicted, which the legend names."""
+    pairs = zip(predictions.questions, predictions.answers, strict=True)
+    return [_answered(question, answer, support) for question, answer in pairs]
 
 
-def _answered(question: MultihopQuestion, answer: DecodedAnswer) -> ReadQuestion:
+def _answered(question: MultihopQuestion, answer: DecodedAnswer, support: str) -> ReadQuestion:
     known, scores = has_gold(question), {}
     if known:
         facts = supporting_facts(question, answer)
@@ -147,6 +150,8 @@ def _answered(question: MultihopQuestion, answer: DecodedAnswer) -> ReadQuestion
         kind=question.kind,
         gold_answer=question.answer,
         answer=answer.text,
+        answer_probability=answer.probability,
+        support=support,
         place=answer.place,
         paragraphs=question.paragraphs,
         sentence_probabilities=answer.sentence_probabilities,

@@ -92,6 +92,7 @@ SPAN = DecodedAnswer(
     sentence_probabilities={(0, 0): 0.25, (1, 2): 0.75},
     paragraph_probabilities=(0.125, 1.0),
     supporting=((0, 1), (1, 2)),
+    probability=0.125,
 )
 YES = replace(SPAN, text="yes", type="yes", place=None, n_best=(), supporting=())
 
@@ -117,4 +118,9 @@ def test_answers_come_back_as_they_were(tmp_path: Path):
         "sentence_probabilities": [[0, 0, 0.25], [1, 2, 0.75]],
         "paragraph_probabilities": [0.125, 1.0],
         "supporting": [[0, 1], [1, 2]],
+        "probability": 0.125,
     }
+    file.write_text(file.read_text().replace(', "probability": 0.125', ""))  # as it was written before
+    assert QuestionPredictions.load(file, questions=QUESTIONS[:2]).answers[0] == replace(
+        SPAN, probability=None
+    )
