@@ -156,7 +156,7 @@ def _cells(
         cells.append(div(moved, _BESIDE))
     frame = _frame(None if read.right is None else right) if before.get(number) == 1 else ""
     box = f"padding:0 6px;{_GROUND if right else ''};{frame}"
-    return [*cells, html.text_box(f"{f'{_RIGHT} ' if right else ''}{escaped(read.candidates[number])}", box)]
+    return [*cells, html.text_box(f"{f'{_RIGHT} ' if right else ''}{read.text_html(number)}", box)]
 
 
 def _frame(right: bool | None) -> str:
@@ -204,6 +204,8 @@ def _legend(read: ReadRanking, system: str, beside: str | None) -> str:
         parts.append(f"\u25b2 \u25bc places up and down from {other}")
     if None in read.scores[system]:
         parts.append(f"{UNREAD}: below what was read{'' if beside is None else f', in the order of {other}'}")
+    if any("<s " in read.text_html(number) for number in range(len(read.candidates))):
+        parts.append(f"{html.unread('struck out')}: not read")
     return html.legend(parts)
 
 

@@ -21,6 +21,7 @@ from cdlm_lab.examples.tokens import (
     from_tokenizer,
     tokenise_words,
 )
+from cdlm_lab.models.checkpoint import FOLDER
 from cdlm_lab.models.encoder import load_tokenizer
 from cdlm_lab.models.matching import DocumentMatcher, HierarchicalConfig
 
@@ -287,3 +288,18 @@ def test_damaged_subwords(tmp_path: Path, subwords):
 def test_what_cannot_be_made(words, call, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         call(words)
+
+
+@pytest.mark.parametrize("name", ["storyworld/cdlm", "storyworld/answers/systems/joint-ie-0/model"])
+def test_the_characters_read_are_those_of_the_first_pieces(name: str) -> None:
+    tokenizer = load_tokenizer(FOLDER / name.removeprefix("storyworld/"))
+    texts = ["The blast killed 75 miners at once.", "  Two spaces, then caf\u00e9s \U0001f525.", "Short."]
+    pieces = tokens.encode_pieces(texts, tokenizer)
+    for most in range(1, 1 + max(map(len, pieces))):
+        read = tokens.characters_read(texts, tokenizer, most=most)
+        for text, end, whole in zip(texts, read, pieces, strict=True):
+            assert end == len(text) if len(whole) <= most else 0 < end <= len(text)
+            (again,) = tokens.encode_pieces([text[:end]], tokenizer)
+            if len(whole) > most and text[:end].isascii():
+                assert again.tolist() == whole[:most].tolist()
+    assert tokens.characters_read([], tokenizer, most=1) == []

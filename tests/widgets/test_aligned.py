@@ -148,3 +148,33 @@ def test_a_group_for_each_system_a_colour_for_each_way_and_a_line_for_random_sco
 def test_rows_that_make_no_sense_are_refused(rows, message):
     with pytest.raises(ValueError, match=message):
         alignment_figure(rows)
+
+
+def test_sentences_that_were_not_read_have_no_weight_and_are_struck_out():
+    html = compared(
+        AlignedColumn(name="A", weights=(0.4, 0.6, None), shares=True, others_read=1), others=("X.", "Y.")
+    )
+    assert [row[1] for row in cells_of(html)] == ["40.0%", "60.0%", "not read"]
+    assert [plain(one) for one in re.findall(r"<s [^>]*>.*?</s>", html)] == ["Three.", "Y.", "Struck out"]
+    said = "A has not read 1 of 3 sentences of the first document and 1 of 2 sentences of the second"
+    assert said in plain(html)
+    assert html.index(said) < html.index("One.")
+    assert AlignedColumn(name="A", weights=(0.4, None)).strengths == [1.0, 0.0]
+    assert AlignedColumn(name="A", weights=(None, None)).strengths == [0.0, 0.0]
+    assert AlignedColumn(name="A", weights=(0.4, 0.6)).unread_in_words(2) == ""
+
+
+def test_a_sentence_that_one_of_two_systems_has_read_is_not_struck_out():
+    both = (
+        AlignedColumn(name="A", weights=(0.4, 0.6, None)),
+        AlignedColumn(name="B", weights=(0.1, None, 0.9)),
+    )
+    html = compared(*both)
+    assert "<s " not in html
+    assert [row[1:3] for row in cells_of(html)] == [
+        ["0.400", "0.100"],
+        ["0.600", "not read"],
+        ["not read", "0.900"],
+    ]
+    assert "A has not read 1 of 3 sentences of the first document, which count" in plain(html)
+    assert "B has not read 1 of 3 sentences of the first document, which count" in plain(html)

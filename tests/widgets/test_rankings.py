@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from shown_reads import bars_of, cells_of, legend_of, words_of
 
+from cdlm_lab.experiments.systems.ranking import ranking_table
 from cdlm_lab.widgets import rankings
 from cdlm_lab.widgets.html import CROSS, GLOBAL, WRONG
 from cdlm_lab.widgets.rankings import HIGHEST, OPEN, Latency, ReadRanking, score_spread_figure
@@ -268,3 +269,17 @@ def test_latencies_that_make_no_sense_are_refused():
             replace(PAIRWISE, **changed)
     with pytest.raises(ValueError, match="pairwise: runs is 0; it must be at least 1"):
         replace(PAIRWISE, runs=0)
+
+
+def test_ends_of_candidates_that_were_not_read_are_struck_out():
+    html = shown(replace(READ, read=(6, 8, 0, 9)))
+    struck = [words_of(one) for one in re.findall(r"<s [^>]*>.*?</s>", html)]
+    assert struck == ["struck out", "built in 1871.", "It is a cape."]
+    assert "<s " not in shown(replace(READ, read=tuple(map(len, READ.candidates))))
+    assert "<s " not in shown()
+    table = ranking_table(replace(READ, read=(6, 8, 0, 9), cut="sentences: 4 of 9 tokens are not read"))
+    struck = [words_of(one) for one in re.findall(r"<s [^>]*>.*?</s>", table)]
+    assert struck == ["built in 1871.", "It is a cape.", "Struck out"]
+    assert table.index("4 of 9 tokens are not read") < table.index("In 1958.")
+    with pytest.raises(ValueError, match="1 numbers of characters read for 4 candidates; give one for each"):
+        replace(READ, read=(1,))

@@ -95,3 +95,18 @@ def test_without_shares_or_evidence():
 def test_what_makes_no_sense_is_refused(wrong, message):
     with pytest.raises(ValueError, match=f"^claim 'c7': {message}"):
         replace(READ, **wrong)
+
+
+def test_ends_and_sentences_that_were_not_read_are_struck_out():
+    whole, second, third = map(len, READ.evidence)
+    cut = "evidence: 1 of 3 sentences are not read; joint IE_1 reads the first 2"
+    read = replace(READ, read=(whole, second - 8, 0), shares=(0.2, 0.8, None), cut=cut)
+    html = shown(read)
+    struck = [words_of(one) for one in re.findall(r"<s [^>]*>.*?</s>", html)]
+    assert struck == ["struck out", "in 1958.", "Cape. It is a cape."]
+    assert [row[1] for row in rows(html)[1]] == ["20%", "80%", "not read"]
+    assert html.index(cut) < html.index("Light.")
+    assert "<s " not in shown(replace(READ, read=(whole, second, third)))
+    assert "<s " not in shown(READ)
+    with pytest.raises(ValueError, match="2 numbers of characters for 3 sentences; give one each"):
+        replace(READ, read=(1, 2))
