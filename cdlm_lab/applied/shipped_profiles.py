@@ -18,6 +18,7 @@ from cdlm_lab.data.document_pairs import DocumentPair
 from cdlm_lab.data.records import Cluster, split_named
 from cdlm_lab.data.storyworld import task_sets
 from cdlm_lab.data.storyworld.stories import stories
+from cdlm_lab.errors import print_any_sign
 from cdlm_lab.models.checkpoint import FOLDER
 from cdlm_lab.models.model_folder import is_model
 from cdlm_lab.parameters import RUN_FILE
@@ -76,6 +77,7 @@ def shipped_profile(kind: str) -> TextProfile | None:
 
 def main(folder: Path = FOLDER) -> None:
     """Write the profiles of all models in a folder of shipped ones."""
+    print_any_sign()
     made: dict[str, TextProfile | None] = {}
     for model in sorted(file.parent for file in folder.rglob("model.safetensors") if is_model(file.parent)):
         run = folder / model.relative_to(folder).parts[0]

@@ -24,6 +24,7 @@ import numpy as np
 from cdlm_lab.data import files
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.data.records import SPLIT_NAMES
+from cdlm_lab.errors import print_any_sign
 from cdlm_lab.metrics.significance import drawn_sums, percentile_interval
 from cdlm_lab.mining.articles import Article, Found, Pile, pile_of, read_pile
 from cdlm_lab.mining.clusters import UNDATED, MineSettings, clusters_from, days_of, pairs_among, vectors_of
@@ -159,6 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("articles", type=Path)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args(arguments)
+    print_any_sign()
     events, known = read_events(given.clusters)
     others = [article for article in read_pile(given.articles).articles if article.id not in known]
     rows: list[dict[str, Any]] = []

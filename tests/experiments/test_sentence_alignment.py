@@ -276,12 +276,16 @@ def test_runs_that_cannot_be_read(matched: MatchingRun, tmp_path: Path) -> None:
         ([0.3, 0.2, 0.25], [2 / 3, 0, 1 / 3]),
         ([0.3], [1]),  # a document of one sentence
         ([0.3, 0.3], [0.5, 0.5]),
-        ([0.3, -0.7], [1, 0]),  # the second is not in the sequence
-        ([0.3, 0.2, -0.8], [1, 0, 0]),
+        ([0.3, -0.7], [1, None]),  # the second is not in the sequence
+        ([0.3, 0.2, -0.8], [1, 0, None]),
     ],
 )
-def test_scores_without_a_scale_become_shares(scores: list[float], shares: list[float]) -> None:
-    assert experiment._shares(np.array(scores)) == pytest.approx(shares)
+def test_scores_without_a_scale_become_shares(scores: list[float], shares: list[float | None]) -> None:
+    made = experiment._shares(np.array(scores))
+    assert [share is None for share in made] == [share is None for share in shares]
+    assert [share for share in made if share is not None] == pytest.approx(
+        [share for share in shares if share is not None]
+    )
 
 
 def test_the_example_of_the_notebook_is_called_related_by_all_that_come_with_the_project(tmp_path: Path):

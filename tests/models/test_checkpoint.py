@@ -388,7 +388,7 @@ def test_the_projects_own_checkpoints_load_and_have_a_card():
     for name in checkpoint.shipped_names():
         model, _ = load_language_model(name, max_length=512, window=32)
         assert all(weights.isfinite().all() for weights in model.parameters())
-    assert sum(file.stat().st_size for file in checkpoint.FOLDER.rglob("*")) <= 30e6
+    assert sum(file.stat().st_size for file in checkpoint.FOLDER.rglob("*")) <= 36e6
 
 
 # ---- pickles

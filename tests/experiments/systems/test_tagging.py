@@ -69,8 +69,9 @@ def test_sentences_are_cut_to_the_tokens_that_there_is_room_for(name: str, cache
 @pytest.mark.parametrize(("name", "sentences"), [("bert-lstm", 2), ("doc-arc", 4)])
 def test_only_what_is_looked_at_is_encoded(name: str, sentences: int, tmp_path: Path) -> None:
     """ "Nobody came" has no word of a labelled sentence; "Dram is small" has one, for a tagger that looks."""
-    tagger, again = (made(name, tmp_path, most_tokens=64) for _ in range(2))
+    tagger = made(name, tmp_path, most_tokens=64)
     tagger.make_ready(tagger.read(BURNED))
+    again = made(name, tmp_path, most_tokens=64)
     assert len(again.collate_of(again.read(BURNED)).encodings) == sentences
 
 
