@@ -515,7 +515,7 @@ def _column(
 def _shares(scores: np.ndarray) -> list[float | None]:
     """Scores of global attention, which have no scale, as shares of their excess over the lowest; equal
     shares if all are tied. A sentence outside the sequence has a score 1 below the lowest, and no share."""
-    read = scores >= scores.min() + 1
+    read = scores >= scores.min() + 1 - 1e-6  # as 0.3 is a little less than 1 - 0.7
     read |= not read.any()
     above = np.maximum(scores - scores[read].min(), 0)
     shares = above / above.sum() if above.sum() > 0 else read / read.sum()
