@@ -9,8 +9,11 @@ A text is measured by three shares, which need no tokenizer and hold for every l
 - words: words that are rare in them.
 
 How large the shares may be is measured on held-out texts of the same world. In storyworld, whose sentences
-are made from templates and whose names from syllables, the first two are below one in a thousand, and a
-single sentence of real English stands out. In real English a third of all pairs are new in every text, so
+are made from templates and whose names from syllables, the first two are below one in a thousand, and most
+single sentences of real English stand out. The profiles of the shipped models miss, of 500 single sentences
+each, 2 or 3 of HotpotQA and 1 to 3 of WikiQA, but 150 to 175 of 500 made in the style of storyworld from real
+names ("A fire destroyed the cathedral in Paris on Tuesday."), and they call foreign none of 6,000 single
+sentences of storyworld's test split. In real English a third of all pairs are new in every text, so
 that only other languages and scripts stand out, by their words.
 """
 
@@ -45,7 +48,8 @@ PHRASES, SPELLINGS, WORDS = SHARES = "phrases", "spellings", "words"
 MOST_CHARACTERS = 12_000_000  # of the training texts that a profile is made of: two million words
 MOST_HELD_OUT = 500
 LEAST_INPUTS = 3  # a word in fewer of them is rare, and stands for its kind in phrases
-FALSE_ALARM = 2e-4  # the largest probability of so many unseen items in a text of the same world
+# Largest probability of so many unseen items in a text of the same world; two odd names are no other world.
+FALSE_ALARM = {PHRASES: 3e-3, SPELLINGS: 2e-4, WORDS: 2e-4}
 _ITEM_BITS, _HASHES = 10, 4  # of the Bloom filter, which takes at most one unseen item in 80 for a known one
 _MOST = 0.8  # a share whose limit is higher tells nothing, as in small corpora
 _TIMES, _MORE = (
@@ -153,14 +157,15 @@ def _limit(share: str, counts: list[tuple[int, int]]) -> float:
     0.4 more, and higher if more than one in a hundred of them would still be foreign."""
     unseen, total = (1 + sum(column) for column in zip(*counts, strict=True))
     limit = unseen / total + _MORE if share == WORDS else unseen / total * _TIMES
-    while limit < 1 and sum(_is_foreign(*one, limit) for one in counts) > len(counts) / 100:
+    while limit < 1 and sum(_is_foreign(share, *one, limit) for one in counts) > len(counts) / 100:
         limit *= 1.25
     return limit if limit < _MOST else 1.0
 
 
-def _is_foreign(unseen: int, total: int, limit: float) -> bool:
+def _is_foreign(share: str, unseen: int, total: int, limit: float) -> bool:
     """Whether so many unseen items are improbable if a share of `limit` is unseen: binomial, one-sided."""
-    return bool(unseen) and limit < 1 and betainc(unseen, total - unseen + 1, limit) < FALSE_ALARM
+    probability = betainc(unseen, total - unseen + 1, limit) if unseen else 1.0
+    return bool(limit < 1 and probability < FALSE_ALARM[share])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -223,7 +228,7 @@ class TextProfile:
     def foreign(self, texts: Iterable[str]) -> str:
         """A line that says so if texts, taken together, are foreign to the model; "" if they are not."""
         for share, (unseen, total) in self.counts(texts).items():
-            if _is_foreign(unseen, total, self.limits[share]):
+            if _is_foreign(share, unseen, total, self.limits[share]):
                 why = f"{unseen:,} of {total:,} {_IN_WORDS[share]}"
                 return f"foreign text: the model was trained on {self.trained_on}, and {why}; {_MEANING}"
         return ""

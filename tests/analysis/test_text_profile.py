@@ -46,9 +46,11 @@ THEN = [
 ENGLISH = [f"{who} {did} {what}. {then}" for who, did, what, then in product(WHO, DID, WHAT, THEN)]
 GERMAN = (
     "Am Dienstag kamen bei einer Explosion in einem Bergwerk mehrere Menschen ums Leben, wie die Polizei am "
-    "Abend in der Landeshauptstadt mitteilte."
+    "Abend in der Landeshauptstadt mitteilte. Rettungskr\u00e4fte suchten die ganze Nacht nach Vermissten. "
+    "Der Betreiber will die Angeh\u00f6rigen am Mittwoch unterrichten."
 )
 ONE_SENTENCE = [
+    "A fire destroyed the cathedral in Paris on Monday evening.",
     "Angela Merkel won the election in 2005.",
     "Barack Obama was born in Hawaii.",
     "Two people died in the crash.",
@@ -80,7 +82,8 @@ KINDS = [pytest.param(kind, marks=[] if kind in QUICK else pytest.mark.slow) for
 def test_no_alarm_on_500_texts_of_its_own_world(kind: str) -> None:
     """Stories of the test split, which no profile has seen, as the task of the model reads them."""
     profile, some = profile_of(kind), 500
-    inputs = list(islice(map(texts_of_record, INPUTS[kind]("test", some)), some))
+    topics = 3 if kind == "coreference" else 1  # a topic has three stories
+    inputs = list(islice(map(texts_of_record, INPUTS[kind]("test", topics * some)), some))
     assert len(inputs) == some
     assert [texts for texts in inputs if profile.foreign(texts)] == []
 
@@ -98,6 +101,41 @@ def test_a_single_sentence_is_enough(kind: str, text: str) -> None:
     assert (
         profile_of(kind).foreign([text]).startswith(f"foreign text: the model was trained on {WORLD}, and ")
     )
+
+
+NEWS = [
+    *("A fire destroyed the cathedral in Paris", "An earthquake struck the coast of Sumatra"),
+    *("Two trains collided near Hamburg", "A bomb exploded in a market in Kabul"),
+    *("Police arrested a student in Boston", "The president visited Berlin", "A bridge collapsed in Genoa"),
+    *("Thieves stole a painting from the Louvre", "A ferry sank off the coast of Greece"),
+    *("Workers at Boeing went on strike", "The river Danube flooded Vienna", "The mayor of Chicago resigned"),
+]
+WHEN = [
+    "on Monday evening",
+    "on Tuesday",
+    "on Friday, police said",
+    "in 2019",
+    "last year",
+    "despite protests",
+]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_most_single_sentences_in_the_style_of_its_world_are_caught(kind: str) -> None:
+    """The hardest: reports of fires and bridges in real places. The docstring of the module has the rates."""
+    profile, some = profile_of(kind), [f"{what} {when}." for what, when in product(NEWS, WHEN)]
+    assert sum(bool(profile.foreign([text])) for text in some) > 0.5 * len(some)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_no_single_sentence_of_its_world_is_foreign(kind: str) -> None:
+    profile = profile_of(kind)
+    documents = [
+        one for story in stories(split="test", start=100, stop=106) for one in story.cluster.documents
+    ]
+    sentences = [document.text[slice(*one)] for document in documents for one in document.sentences]
+    assert len(sentences) > 200
+    assert [one for one in sentences if profile.foreign([one])] == []
 
 
 def test_one_foreign_word_in_a_text_of_its_world_is_no_alarm() -> None:
@@ -186,9 +224,7 @@ def _claims() -> list[list[str]]:
 def _paragraphs() -> list[list[str]]:
     with gzip.open(DATA / "hotpotqa/dev.json.gz", "rt", encoding="utf-8") as file:
         contexts = [one["context"] for one in json.load(file)]
-    titled = (
-        each for context in contexts for each in zip(context["title"], context["sentences"], strict=True)
-    )
+    titled = (each for context in contexts for each in context)
     return [[title, "".join(sentences)] for title, sentences in islice(titled, SOME)]
 
 
