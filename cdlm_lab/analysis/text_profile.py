@@ -14,7 +14,7 @@ single sentences of real English stand out. The profiles of the shipped models m
 each, 2 or 3 of HotpotQA and 1 to 3 of WikiQA, but 150 to 175 of 500 made in the style of storyworld from real
 names ("A fire destroyed the cathedral in Paris on Tuesday."), and they call foreign none of 6,000 single
 sentences of storyworld's test split. In real English a third of all pairs are new in every text, so
-that only other languages and scripts stand out, by their words.
+that only other languages and scripts stand out, by their words, and that only from some three sentences on.
 """
 
 from __future__ import annotations

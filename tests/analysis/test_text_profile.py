@@ -47,7 +47,7 @@ ENGLISH = [f"{who} {did} {what}. {then}" for who, did, what, then in product(WHO
 GERMAN = (
     "Am Dienstag kamen bei einer Explosion in einem Bergwerk mehrere Menschen ums Leben, wie die Polizei am "
     "Abend in der Landeshauptstadt mitteilte. Rettungskr\u00e4fte suchten die ganze Nacht nach Vermissten. "
-    "Der Betreiber will die Angeh\u00f6rigen am Mittwoch unterrichten."
+    "Der Betreiber will die Angeh\u00f6rigen am Mittwoch unterrichten. Viele warteten noch vor dem Werkstor."
 )
 ONE_SENTENCE = [
     "A fire destroyed the cathedral in Paris on Monday evening.",
