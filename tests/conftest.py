@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -88,6 +89,15 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CDLM_LAB_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture
+def often_switched() -> Iterator[None]:
+    """Let threads take turns a hundred times as often as usual, so that races show."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(before / 100)
+    yield
+    sys.setswitchinterval(before)
 
 
 @pytest.fixture(scope="session")

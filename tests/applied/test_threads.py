@@ -1,7 +1,6 @@
 """One model that `load` returned, used by eight threads at once, answers as in one thread."""
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,15 +14,6 @@ THREADS, ROUNDS = 8, 2
 PLACES = ("Telk", "Oskmere", "Brill", "Ansby", "Varn", "Holm", "Quist", "Dorn")
 MARKED = "A <m>fire</m> broke out in the old mill of {} on Monday. One man was <m>arrested</m>."
 REPORT = "A fire broke out in the mill of {}. Police said that 14 people were hurt. The mayor of {} spoke."
-
-
-@pytest.fixture
-def often_switched() -> Iterator[None]:
-    """Let threads take turns a hundred times as often as usual, so that races show."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(before / 100)
-    yield
-    sys.setswitchinterval(before)
 
 
 def reports() -> list[str]:

@@ -7,9 +7,8 @@ import json
 import multiprocessing
 import os
 import pickle
-import sys
 import tracemalloc
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -391,15 +390,6 @@ def ensured(kept: Any, read: list[list[str]]) -> Any:
     of_words = isinstance(kept, WordEncodings | PassingWords)
     kept.ensure(read if of_words else [" ".join(words) for words in read])
     return kept
-
-
-@pytest.fixture
-def often_switched() -> Iterator[None]:
-    """Let threads take turns a hundred times as often as usual, so that races show."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(before / 100)
-    yield
-    sys.setswitchinterval(before)
 
 
 @pytest.mark.usefixtures("often_switched")

@@ -4,7 +4,7 @@
 import copy
 import pickle
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -78,15 +78,6 @@ def tensors(model: PreTrainedModel, batch: Batch) -> dict[str, torch.Tensor]:
 def assert_equal(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
     """Up to the last digits, which depend on where in memory the weights are."""
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
-
-
-@pytest.fixture
-def often_switched() -> Iterator[None]:
-    """Let threads take turns a hundred times as often as usual, so that races show."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(before / 100)
-    yield
-    sys.setswitchinterval(before)
 
 
 def in_threads(function: Callable, given: list) -> list:
