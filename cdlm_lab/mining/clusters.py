@@ -14,7 +14,7 @@ piles are mined in parts of some days each (`mining/parts.py`), with the same re
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -49,6 +49,9 @@ class MineSettings:
     by_date: bool = False  # True: the last clusters are for test, those before for validation
 
 
+Compare = Callable[[Sequence[Article], MineSettings], Pairs]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Mined:
     """The clusters of a pile, in order of their first day, and what else became of its articles."""
@@ -79,17 +82,26 @@ class Mined:
 
 
 def find_clusters(
-    pile: Pile, chosen: MineSettings | None = None, *, apart: Collection[Article] = ()
+    pile: Pile,
+    chosen: MineSettings | None = None,
+    *,
+    apart: Collection[Article] = (),
+    compare: Compare | None = None,
 ) -> Mined:
     """The clusters of a pile in memory. `apart`: articles that are to be judged later; those of the pile with
     their ids, their texts (near duplicates) or dates within `days` of theirs are kept apart, and so are those
-    without a date."""
+    without a date. `compare`: finds the similar pairs of articles; None = `all_pairs`."""
     chosen = chosen or MineSettings()
     articles, kept_apart = kept_from(pile.articles, apart, days=chosen.days)
-    vectors, days = vectors_of(articles), days_of(articles, dates=chosen.dates)
-    pairs = pairs_among(vectors, days, range(len(articles)), chosen)
+    pairs = (compare or all_pairs)(articles, chosen)
     copies = copies_among(articles, pairs, chosen)
     return clusters_from(replace(pile, articles=articles), pairs, copies, chosen, apart=kept_apart)
+
+
+def all_pairs(articles: Sequence[Article], chosen: MineSettings) -> Pairs:
+    """All pairs of articles that may be of one cluster, found in this process."""
+    vectors, days = vectors_of(articles), days_of(articles, dates=chosen.dates)
+    return pairs_among(vectors, days, range(len(articles)), chosen)
 
 
 def days_of(articles: Sequence[Article], *, dates: bool = True) -> np.ndarray:

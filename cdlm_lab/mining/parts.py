@@ -15,7 +15,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,10 +27,8 @@ from cdlm_lab.mining.articles import Article, Pile
 from cdlm_lab.mining.clusters import (
     Mined,
     MineSettings,
-    clusters_from,
-    copies_among,
     days_of,
-    kept_from,
+    find_clusters,
     pairs_among,
     vectors_of,
 )
@@ -54,7 +53,16 @@ def find_clusters_in_parts(
     """As `find_clusters`, with the comparisons in `parts` tasks. `folder`: where they are kept until the end.
     `more`: options for Snakemake, such as `--executor slurm`; by default as many tasks at once as there are
     cores. Raises ParameterError if a task failed."""
-    articles, kept_apart = kept_from(pile.articles, apart, days=chosen.days)
+    compare = partial(_pairs_in_parts, folder=folder, parts=parts, more=more)
+    mined = find_clusters(pile, chosen, apart=apart, compare=compare)
+    shutil.rmtree(folder)
+    return mined
+
+
+def _pairs_in_parts(
+    articles: Sequence[Article], chosen: MineSettings, *, folder: Path, parts: int, more: Sequence[str]
+) -> Pairs:
+    """The pairs of `all_pairs`, found by Snakemake."""
     settings = json.dumps(asdict(chosen), sort_keys=True)
     texts = (part for one in articles for part in (one.id, one.title, one.text, str(one.day)))
     identity = sha256_of_parts([settings, str(parts), *texts])
@@ -70,16 +78,7 @@ def find_clusters_in_parts(
     command += ["--rerun-incomplete", *options, "--config", f"python={sys.executable}", f"parts={parts}"]
     if fault := _run(command, folder, parts):
         raise ParameterError(f"{fault} (see {folder / LOG}); the same command goes on with the parts it has")
-    pairs = read_pairs(folder, parts)
-    mined = clusters_from(
-        replace(pile, articles=articles),
-        pairs,
-        copies_among(articles, pairs, chosen),
-        chosen,
-        apart=kept_apart,
-    )
-    shutil.rmtree(folder)
-    return mined
+    return read_pairs(folder, parts)
 
 
 def _run(command: Sequence[str], folder: Path, parts: int) -> str:
