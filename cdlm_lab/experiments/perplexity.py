@@ -39,7 +39,7 @@ from cdlm_lab.experiments.runs import (
 )
 from cdlm_lab.experiments.scoring import with_p_holm
 from cdlm_lab.identity import Inputs
-from cdlm_lab.metrics.significance import compare_perplexities, perplexity
+from cdlm_lab.metrics.significance import SURE, compare_perplexities, perplexity
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import load_language_model
 from cdlm_lab.models.language_model import CrossDocumentLM
@@ -375,7 +375,7 @@ def headline(report: Report) -> str:
     low, high = sorted(bounds)
     amount = f"by a factor of {factor:.2f}" if f"{factor:.2f}" != "1.00" else "by less than 1%"
     p = p_text(row["p"])
-    chance = "" if row["p"] < 0.05 else ", undecided, as it may be chance"
+    chance = "" if row["p"] < SURE else ", undecided, as it may be chance"
     return (
         f"On {tokens}, {variant_name(row['a'])} has a perplexity of {numbers[0]} and "
         f"{variant_name(row['b'])} one of {numbers[1]}: {side} {amount}{chance} (95% "

@@ -25,6 +25,7 @@ from cdlm_lab.errors import check_least
 Statistic = Callable[[np.ndarray], np.ndarray]  # (..., columns) of summed counts -> (...) scores
 RESAMPLES = 10_000
 INTERVAL = (0.025, 0.975)  # quantiles: the middle 95%
+SURE = 0.05  # corrected p below which a difference counts as significant
 _NUMBERS_AT_ONCE = 1 << 20  # draws held in memory at once, for any number of clusters or resamples
 _ROUNDING = 1e-12  # relative: sums of equal numbers in another order count as ties
 

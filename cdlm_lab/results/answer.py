@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cdlm_lab.metrics.significance import SURE
 from cdlm_lab.report import Report
 from cdlm_lab.results.reports import EXPERIMENTS
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets.score_tables import LAYOUTS, split_in_words
 from cdlm_lab.widgets.tables import PER_CENT, number_cell, p_text
-
-CHANCE = 0.05  # a difference with a p above this may be chance
 
 
 def answer(
@@ -49,7 +48,7 @@ def answer(
     if (p := _tested(report, first, other)) is None:
         return f"{sentence}; the two are not tested against each other, so look at the intervals."
     points, more = 100 * (first.value - second.value), "higher" if first.value > second.value else "lower"
-    verdict = "more than chance" if p < CHANCE else "this may be chance"
+    verdict = "more than chance" if p < SURE else "this may be chance"
     apart = f"the first is {abs(points):.1f} points {more}" if abs(points) >= 0.05 else "they are equal"
     return f"{sentence}; {apart}, p {_p(p)}: {verdict}."
 

@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cdlm_lab.metrics.significance import SURE
 from cdlm_lab.report import Report, read_report
 from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PARAGRAPHS, PERPLEXITY, size_of
 from cdlm_lab.scores import Score
@@ -26,7 +27,6 @@ SHIPPED_FILE = Path(__file__).with_name("shipped.csv")
 # Control test sets, from which something was removed, and their names in tables.
 _CONTROLS = {"test_one_document": ", one document alone", "test_no_question": ", without the question"}
 _WORDS = "words="
-SURE = 0.05  # corrected p below which a difference counts as significant
 SCORERS = {  # runs of notebook 03 that other runs are compared with, and what they read
     "ecb_event_wide_longformer": "Longformer, sentences only",
     "ecb_event_sentences_cdlm": "CDLM, sentences only, window 32",
