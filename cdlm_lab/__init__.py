@@ -11,7 +11,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 _FROM = {
-    "load": "cdlm_lab.applied.loading",
+    "load": "cdlm_lab.apply.loading",
     "mine": "cdlm_lab.mining.mine",
     "replace_self_attention": "cdlm_lab.attention.layer",
 }

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.cluster import AgglomerativeClustering
 
-from cdlm_lab.clustering import (
+from cdlm_lab.tasks.coreference.clustering import (
     best_threshold,
     clusters_of,
     labels_at,

@@ -14,11 +14,11 @@ from IPython.core.interactiveshell import InteractiveShell
 import cdlm_lab
 from cdlm_lab.data.files import DataError
 from cdlm_lab.errors import PlainError, Stopped, interrupts_in_one_line, loading_line
-from cdlm_lab.models.checkpoint import CheckpointError as ModelError
+from cdlm_lab.encoders.checkpoint import CheckpointError as ModelError
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import tracked
-from cdlm_lab.report import RunError, open_run
-from cdlm_lab.scores import Score
+from cdlm_lab.runs.report import RunError, open_run
+from cdlm_lab.runs.scores import Score
 from cdlm_lab.training.checkpoints import CheckpointError
 
 FOLDER = Path(cdlm_lab.__file__).parent

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.applied.results import ForeignText
+from cdlm_lab.apply.results import ForeignText
 from cdlm_lab.results.readme import marked_tables, stale_tables
 from cdlm_lab.results.readme_tables import TABLES
 

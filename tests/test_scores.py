@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cdlm_lab.report import RunError, open_run, read_report
-from cdlm_lab.scores import NAMINGS, Score, plain_name, rows_of_names
+from cdlm_lab.runs.report import RunError, open_run, read_report
+from cdlm_lab.runs.scores import NAMINGS, Score, plain_name, rows_of_names
 
 # Of each experiment: a name, what it says (system, split, group, metric), and a test that belongs to it.
 PERPLEXITY = ("cdlm/perplexity", ("cdlm", "", "", "perplexity"))

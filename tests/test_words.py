@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.analysis.tf_idf import tf_idf
+from cdlm_lab.tasks.tagging.tf_idf import tf_idf
 from cdlm_lab.data.storyworld.stories import stories
-from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
-from cdlm_lab.data.typed_documents import parse_marked_documents
-from cdlm_lab.examples.tagging import nearest_occurrences
+from cdlm_lab.data.convert.tagged import TaggedDocument, TaggedSentence
+from cdlm_lab.data.convert.typed_documents import parse_marked_documents
+from cdlm_lab.tasks.tagging.examples import nearest_occurrences
 from cdlm_lab.examples.tokens import pieces_of
-from cdlm_lab.experiments.systems.tagging import own_document
-from cdlm_lab.metrics.coreference import head_word, same_head
-from cdlm_lab.words import plain_word, token_spans, visible_word, words_of
+from cdlm_lab.tasks.tagging.systems import own_document
+from cdlm_lab.tasks.coreference.metrics import head_word, same_head
+from cdlm_lab.data.words import plain_word, token_spans, visible_word, words_of
 
 
 def nfd(text: str) -> str:

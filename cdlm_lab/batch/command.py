@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from cdlm_lab import report
+from cdlm_lab.runs import report
 from cdlm_lab.batch.engine import LOCAL, Place
 from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.plan import Choice, changes, read_stamp
@@ -28,7 +28,7 @@ from cdlm_lab.batch.session import WRONG, Session, shown_time
 from cdlm_lab.data.files import DataError, replaced_file
 from cdlm_lab.errors import print_any_sign
 from cdlm_lab.parameters import ParameterError, local_path
-from cdlm_lab.scores import Score, json_of, plain_name
+from cdlm_lab.runs.scores import Score, json_of, plain_name
 
 _GB = 10**9
 _FORMS = """each line holds, by the sort of model (and an "id", which comes back):
@@ -180,7 +180,7 @@ def _as_files(chosen: argparse.Namespace) -> int:
 
 
 def _with_models(chosen: argparse.Namespace) -> int:
-    from cdlm_lab.applied.lines import apply_lines  # imports torch, which takes seconds
+    from cdlm_lab.apply.lines import apply_lines  # imports torch, which takes seconds
     from cdlm_lab.training.trained import ship_run
 
     try:
@@ -201,7 +201,7 @@ def _with_models(chosen: argparse.Namespace) -> int:
 
 def _mine(chosen: argparse.Namespace, more: Sequence[str]) -> int:
     from cdlm_lab.mining.mine import in_words, mine  # imports scikit-learn, which takes a second
-    from cdlm_lab.widgets.export.pile import pile_page, pile_text
+    from cdlm_lab.mining.view import pile_page, pile_text
 
     names = ("apart", "apart_splits", "parts", "threshold", "days", "duplicates", "least", "most", "by_date")
     given = {name: getattr(chosen, name) for name in names if getattr(chosen, name) is not None}

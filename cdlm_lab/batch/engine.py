@@ -52,7 +52,7 @@ from cdlm_lab.batch.plan import AGAIN, Step, checksums_of, finished_at, read_sta
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.errors import print_any_sign
 from cdlm_lab.progress import usable_cores
-from cdlm_lab.report import ASIDE, REPORT_FILE, write_json
+from cdlm_lab.runs.report import ASIDE, REPORT_FILE, write_json
 
 LOG_FILE, EXECUTED_FILE = "run.log", "executed.ipynb"
 GRID_FOLDER, JOBS_FILE, STATE_FOLDER, ENGINE_LOG_FILE = ".grid", "jobs.json", "state", "snakemake.log"

@@ -20,8 +20,8 @@ from functools import partial
 import torch
 
 from cdlm_lab.benchmarks import timing
-from cdlm_lab.models.checkpoint import own_randomness
-from cdlm_lab.models.matching import CDA, DocumentMatcher, HierarchicalConfig
+from cdlm_lab.encoders.checkpoint import own_randomness
+from cdlm_lab.tasks.matching.model import CDA, DocumentMatcher, HierarchicalConfig
 
 TEXTS = {"S2ORC": (9, 28), "PAN": (47, 33)}  # sentences of a document, words of a sentence
 WORDS = 5000

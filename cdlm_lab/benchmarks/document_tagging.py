@@ -26,10 +26,10 @@ import torch
 
 from cdlm_lab.benchmarks import timing
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
-from cdlm_lab.data.tagged import TaggedDocument, labels_of, read_docarc_split, tag_set
-from cdlm_lab.examples.tagging import TagExamples, document_runs, split_long, words_read
-from cdlm_lab.models.frozen import ENDS, PieceCounts, WordEncoder, WordEncodings, load_word_encoder
-from cdlm_lab.models.tagging import (
+from cdlm_lab.data.convert.tagged import TaggedDocument, labels_of, read_docarc_split, tag_set
+from cdlm_lab.tasks.tagging.examples import TagExamples, document_runs, split_long, words_read
+from cdlm_lab.encoders.frozen import ENDS, PieceCounts, WordEncoder, WordEncodings, load_word_encoder
+from cdlm_lab.tasks.tagging.model import (
     StaticCollate,
     StaticTagger,
     StaticTaggerConfig,

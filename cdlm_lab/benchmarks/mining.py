@@ -30,7 +30,7 @@ from cdlm_lab.mining.articles import Article, Found, Pile, pile_of, read_pile
 from cdlm_lab.mining.clusters import UNDATED, MineSettings, clusters_from, days_of, pairs_among, vectors_of
 from cdlm_lab.mining.linkage import joined
 from cdlm_lab.mining.similarity import Pairs
-from cdlm_lab.report import git_commit
+from cdlm_lab.runs.report import git_commit
 
 OTHERS = 5  # times as many articles of unknown events
 THRESHOLDS = (0.08, 0.10, 0.12, 0.14, 0.16, 0.18, 0.2, 0.24, 0.28, 0.32, 0.36, 0.4)

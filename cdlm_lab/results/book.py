@@ -10,14 +10,14 @@ from pathlib import Path
 
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.parameters import settings
-from cdlm_lab.report import Report, Run, kept, plain
+from cdlm_lab.runs.report import Report, Run, kept, plain
 from cdlm_lab.results import tables
 from cdlm_lab.results.readme import write_readme
 from cdlm_lab.results.reports import LeftAside, ReportFolder, find_reports, malformed
 from cdlm_lab.results.series import KnownRuns, TakenRow, check_chosen
-from cdlm_lab.scores import Score, json_of
-from cdlm_lab.widgets.html import escaped
-from cdlm_lab.widgets.tables import ScoreTable, Shown, html_table, markdown_text
+from cdlm_lab.runs.scores import Score, json_of
+from cdlm_lab.views.html import escaped
+from cdlm_lab.views.tables import ScoreTable, Shown, html_table, markdown_text
 
 PAPERS = ("cdlm", "cda", "doc-arc", "mspp")  # prefixes of table names
 TABLES_FILE = "tables.md"

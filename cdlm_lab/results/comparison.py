@@ -18,7 +18,7 @@ from ipywidgets import HTML, Layout, Output, SelectMultiple, VBox, Widget
 from plotly.subplots import make_subplots
 
 from cdlm_lab.parameters import ParameterError, names_in
-from cdlm_lab.report import REPORT_FILE, Report, RunError, read_run_file
+from cdlm_lab.runs.report import REPORT_FILE, Report, RunError, read_run_file
 from cdlm_lab.results.examples import examples_of, has_examples
 from cdlm_lab.results.reports import (
     CLAIMS,
@@ -30,15 +30,15 @@ from cdlm_lab.results.reports import (
     trainings_in,
 )
 from cdlm_lab.training.history import Record, read_history
-from cdlm_lab.widgets import charts
-from cdlm_lab.widgets.ask import printed_in
-from cdlm_lab.widgets.export.figures import CONFIG, keep_figure
-from cdlm_lab.widgets.html import div, escaped, muted, table_html, visible
-from cdlm_lab.widgets.live_curve import smoothed, thinned
-from cdlm_lab.widgets.notebook.rerun import close_whole, close_with_cell
-from cdlm_lab.widgets.notebook.still_figure import figure_image
-from cdlm_lab.widgets.score_tables import LAYOUTS
-from cdlm_lab.widgets.tables import ScoreTable, SystemRow, table_of, text_table
+from cdlm_lab.views import charts
+from cdlm_lab.views.ask import printed_in
+from cdlm_lab.views.figures import CONFIG, keep_figure
+from cdlm_lab.views.html import div, escaped, muted, table_html, visible
+from cdlm_lab.views.live_curve import smoothed, thinned
+from cdlm_lab.views.rerun import close_whole, close_with_cell
+from cdlm_lab.views.still_figure import figure_image
+from cdlm_lab.views.score_tables import LAYOUTS
+from cdlm_lab.views.tables import ScoreTable, SystemRow, table_of, text_table
 
 AT_FIRST = 3  # number of runs compared if none are named
 _OPENS = "background:none;border:0;border-bottom:1px dotted;padding:0;font:inherit;color:inherit;"

@@ -14,8 +14,8 @@ from cdlm_lab.errors import print_any_sign
 from cdlm_lab.parameters import ParameterError, path_argument
 from cdlm_lab.results.reports import ReportFolder, find_reports
 from cdlm_lab.results.series import corpus_name
-from cdlm_lab.widgets.charts import LearningCurve, learning_figure
-from cdlm_lab.widgets.export.figures import write_figures
+from cdlm_lab.views.charts import LearningCurve, learning_figure
+from cdlm_lab.views.figures import write_figures
 
 PRETRAINING = "pretraining"
 

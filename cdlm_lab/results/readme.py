@@ -20,7 +20,7 @@ from pathlib import Path
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.errors import print_any_sign
 from cdlm_lab.parameters import path_argument
-from cdlm_lab.report import RunError
+from cdlm_lab.runs.report import RunError
 from cdlm_lab.results.readme_tables import TABLES
 
 RESULTS = Path("data") / "results"

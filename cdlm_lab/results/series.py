@@ -16,8 +16,8 @@ from pathlib import Path, PurePosixPath
 from statistics import fmean, stdev
 from typing import Any
 
-from cdlm_lab.experiments.coreference import SYSTEM
-from cdlm_lab.identity import TASKS
+from cdlm_lab.tasks.coreference import SYSTEM
+from cdlm_lab.runs.identity import TASKS
 from cdlm_lab.parameters import BEFORE, BY_HOW_MANY, SHOWN, ParameterError, names_in, with_those_of_before
 from cdlm_lab.results.reports import (
     ALIGNMENT,
@@ -28,9 +28,9 @@ from cdlm_lab.results.reports import (
     NamedReport,
     ReportFolder,
 )
-from cdlm_lab.scores import Score
-from cdlm_lab.widgets.html import VARIANTS, variant_name
-from cdlm_lab.widgets.tables import SystemRow
+from cdlm_lab.runs.scores import Score
+from cdlm_lab.views.html import VARIANTS, variant_name
+from cdlm_lab.views.tables import SystemRow
 
 CONTEXTS = {"documents": "whole documents", "sentences": "sentences only"}
 

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cdlm_lab.models.precision import Precision
+from cdlm_lab.encoders.precision import Precision
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.progress import usable_cores
 

@@ -24,8 +24,8 @@ from safetensors.torch import load_file
 
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.errors import Stopped
-from cdlm_lab.models.checkpoint import default_device
-from cdlm_lab.models.conversion import copied_globals, update_unused_globals
+from cdlm_lab.encoders.checkpoint import default_device
+from cdlm_lab.encoders.conversion import copied_globals, update_unused_globals
 from cdlm_lab.progress import Progress, end_with_parent, is_first
 from cdlm_lab.training import checkpoints
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, begin_again, save_model, write_model
@@ -36,14 +36,14 @@ from cdlm_lab.training.trainer import TrainingJob, TrainingResult, train
 
 Item = TypeVar("Item")
 OnLog = Callable[[Record], None]
-EXPERIMENTS = "cdlm_lab.experiments"  # package of the functions in recipes
+TASKS = "cdlm_lab.tasks"  # package of the functions in recipes
 SETTINGS_FILE, RESULT_FILE = "settings.json", "result.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """How each of several processes creates the same job: a public function of a module of
-    `cdlm_lab.experiments`, and its arguments, which are JSON values."""
+    `cdlm_lab.tasks`, and its arguments, which are JSON values."""
 
     function: Callable[..., TrainingJob]
     arguments: Mapping[str, Any]
@@ -54,13 +54,13 @@ class Recipe:
 
     def as_json(self) -> dict[str, Any]:
         """The recipe as JSON values, with the function by its name."""
-        module = self.function.__module__.removeprefix(f"{EXPERIMENTS}.")
+        module = self.function.__module__.removeprefix(f"{TASKS}.")
         return {"module": module, "function": self.function.__name__, "arguments": self.arguments}
 
     @classmethod
     def of_json(cls, values: Mapping[str, Any]) -> Recipe:
         """The recipe from the result of `as_json`, possibly read back from a file."""
-        function = getattr(importlib.import_module(f"{EXPERIMENTS}.{values['module']}"), values["function"])
+        function = getattr(importlib.import_module(f"{TASKS}.{values['module']}"), values["function"])
         return cls(function=function, arguments=values["arguments"])
 
 

@@ -27,8 +27,8 @@ import torch
 from torch import Tensor, nn
 
 from cdlm_lab.data.files import replaced_file
-from cdlm_lab.models.checkpoint import default_device
-from cdlm_lab.models.precision import Precision, computing_in
+from cdlm_lab.encoders.checkpoint import default_device
+from cdlm_lab.encoders.precision import Precision, computing_in
 from cdlm_lab.progress import Progress
 from cdlm_lab.training.checkpoints import CheckpointError, is_full_disk
 

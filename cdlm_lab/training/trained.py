@@ -19,8 +19,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from cdlm_lab.data.files import denied, replaced_folder
-from cdlm_lab.models.checkpoint import FOLDER, PREFIX, CheckpointError, shipped_names
-from cdlm_lab.models.model_folder import NO_CONFIG, fault_of_weights, is_model
+from cdlm_lab.encoders.checkpoint import FOLDER, PREFIX, CheckpointError, shipped_names
+from cdlm_lab.encoders.model_folder import NO_CONFIG, fault_of_weights, is_model
 from cdlm_lab.parameters import RUN_FILE, ParameterError
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
 from cdlm_lab.training.history import HISTORY_FILE

@@ -47,8 +47,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, Trainer, Trai
 from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME, TRAINER_STATE_NAME
 from transformers.trainer_callback import PrinterCallback, TrainerCallback, TrainerControl, TrainerState
 
-from cdlm_lab.models.checkpoint import without_bars
-from cdlm_lab.models.precision import memory_kept, resolve_precision
+from cdlm_lab.encoders.checkpoint import without_bars
+from cdlm_lab.encoders.precision import memory_kept, resolve_precision
 from cdlm_lab.parameters import ParameterError, closest_name
 from cdlm_lab.progress import forking, processes_here
 from cdlm_lab.training import checkpoints, history, processes, validation

@@ -5,9 +5,9 @@ import pytest
 import torch
 from transformers import LongformerConfig
 
-from cdlm_lab.analysis.attribution import Attribution, integrated_gradients
+from cdlm_lab.explorer.attribution import Attribution, integrated_gradients
 from cdlm_lab.attention.layer import replace_self_attention
-from cdlm_lab.models.language_model import CrossDocumentLM
+from cdlm_lab.encoders.language_model import CrossDocumentLM
 
 WORDS, MASK, LENGTH = 31, 4, 22
 TEXT = np.random.default_rng(3).integers(5, WORDS, size=LENGTH)

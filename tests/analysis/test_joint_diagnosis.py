@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from cdlm_lab.analysis.joint_diagnosis import diagnose
+from cdlm_lab.tasks.joint.diagnosis import diagnose
 from cdlm_lab.metrics.ranking import values_per_group
 
 NAN = np.nan

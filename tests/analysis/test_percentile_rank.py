@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
-from cdlm_lab.analysis.percentile_rank import (
+from cdlm_lab.encoders.percentile_rank import (
     candidate_mask,
     chance_rank,
     compare_gaps,

@@ -8,13 +8,13 @@ import pytest
 import torch
 from transformers import LongformerConfig, LongformerModel
 
-from cdlm_lab.analysis import sentence_alignment
-from cdlm_lab.analysis.sentence_alignment import SOURCES, by_encodings, by_global_attention
-from cdlm_lab.analysis.source_attention import attention_between
+from cdlm_lab.tasks.matching import attention_alignment as sentence_alignment
+from cdlm_lab.tasks.matching.attention_alignment import SOURCES, by_encodings, by_global_attention
+from cdlm_lab.encoders.source_attention import attention_between
 from cdlm_lab.attention.layer import read_only_globals, replace_self_attention
-from cdlm_lab.examples.document_pairs import EncodedSentences, MatchSequence, match_sequence
+from cdlm_lab.tasks.matching.examples import EncodedSentences, MatchSequence, match_sequence
 from cdlm_lab.examples.tokens import SpecialTokens
-from cdlm_lab.models.matching import PairClassifier
+from cdlm_lab.tasks.matching.model import PairClassifier
 
 PAD, WORDS, HEADS, LAYERS = 1, 60, 4, 2
 SPECIAL = SpecialTokens(

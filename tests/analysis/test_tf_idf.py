@@ -7,7 +7,7 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from cdlm_lab.analysis.tf_idf import (
+from cdlm_lab.tasks.tagging.tf_idf import (
     QUANTILES,
     BucketWeights,
     LabelledWord,
@@ -18,7 +18,7 @@ from cdlm_lab.analysis.tf_idf import (
     top_entities,
     weights_by_distance,
 )
-from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
+from cdlm_lab.data.convert.tagged import TaggedDocument, TaggedSentence
 from cdlm_lab.metrics.counts import word_counts
 
 

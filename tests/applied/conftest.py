@@ -2,9 +2,9 @@
 
 import pytest
 
-from cdlm_lab.applied.language import LanguageModel
-from cdlm_lab.applied.loading import load
-from cdlm_lab.applied.tasks import CoreferenceModel, TaggingModel
+from cdlm_lab.apply.language import LanguageModel
+from cdlm_lab.apply.loading import load
+from cdlm_lab.apply.tasks import CoreferenceModel, TaggingModel
 
 
 @pytest.fixture(scope="session")

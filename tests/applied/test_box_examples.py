@@ -5,14 +5,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from cdlm_lab.analysis.text_profile import PROFILE_FILE, foreign_to_a_model
-from cdlm_lab.applied.loading import load
-from cdlm_lab.applied.results import ForeignText
-from cdlm_lab.data.typed_documents import lines_of, pasted_documents
-from cdlm_lab.experiments import answer_selection, document_tagging, fact_verification, multihop_qa
-from cdlm_lab.experiments import sentence_alignment as alignment
-from cdlm_lab.experiments.coreference.evaluation import example_of
-from cdlm_lab.models.checkpoint import FOLDER
+from cdlm_lab.apply.text_profile import PROFILE_FILE, foreign_to_a_model
+from cdlm_lab.apply.loading import load
+from cdlm_lab.apply.results import ForeignText
+from cdlm_lab.data.convert.typed_documents import lines_of, pasted_documents
+from cdlm_lab.tasks.joint import answers as answer_selection
+from cdlm_lab.tasks.tagging import experiment as document_tagging
+from cdlm_lab.tasks.joint import claims as fact_verification
+from cdlm_lab.tasks.multihop import experiment as multihop_qa
+from cdlm_lab.tasks.matching import alignment
+from cdlm_lab.tasks.coreference.evaluation import example_of
+from cdlm_lab.encoders.checkpoint import FOLDER
 
 TEACHER = "Klivaholt University"
 QUESTIONS = (

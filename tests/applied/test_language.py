@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.analysis.source_attention import attend_to_source
-from cdlm_lab.applied.language import LanguageModel
-from cdlm_lab.applied.results import ForeignText, TextCut
+from cdlm_lab.encoders.source_attention import attend_to_source
+from cdlm_lab.apply.language import LanguageModel
+from cdlm_lab.apply.results import ForeignText, TextCut
 from cdlm_lab.examples.packing import pack_documents
 from cdlm_lab.examples.tokens import from_tokenizer, tokenise
 from cdlm_lab.parameters import ParameterError
@@ -95,8 +95,8 @@ def test_attention_is_that_of_the_analysis_among_the_words_of_the_others(cdlm: L
     assert sorted(one.rank for one in attended)[0] == 0
     assert attended.best(1)[0].rank == 100
     assert attended.to_frame()["rank"].is_monotonic_decreasing
-    from cdlm_lab.data.typed_documents import marked_texts
-    from cdlm_lab.experiments.attention_analysis.explorer import read_documents
+    from cdlm_lab.data.convert.typed_documents import marked_texts
+    from cdlm_lab.explorer.explorer import read_documents
 
     named = {f"text {n}": text for n, text in enumerate(TEXTS)}
     documents = marked_texts(named, kind="event", needs_marks=False).documents

@@ -13,12 +13,16 @@ import torch
 from transformers import LongformerForMaskedLM
 
 import cdlm_lab
-from cdlm_lab.applied import loading
-from cdlm_lab.applied.language import LanguageModel
-from cdlm_lab.applied.loading import TASK_CLASSES, load
-from cdlm_lab.models import coreference, joint, matching, question_answering, tagging
-from cdlm_lab.models.checkpoint import FOLDER, CheckpointError
-from cdlm_lab.models.encoder import EncoderWithHead
+from cdlm_lab.apply import loading
+from cdlm_lab.apply.language import LanguageModel
+from cdlm_lab.apply.loading import TASK_CLASSES, load
+from cdlm_lab.tasks.coreference import model as coreference
+from cdlm_lab.tasks.joint import model as joint
+from cdlm_lab.tasks.matching import model as matching
+from cdlm_lab.tasks.multihop import model as question_answering
+from cdlm_lab.tasks.tagging import model as tagging
+from cdlm_lab.encoders.checkpoint import FOLDER, CheckpointError
+from cdlm_lab.encoders.encoder import EncoderWithHead
 from cdlm_lab.parameters import ParameterError
 
 

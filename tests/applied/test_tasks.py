@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.applied.loading import load
-from cdlm_lab.applied.results import TextCut
-from cdlm_lab.applied.tasks import CoreferenceModel, TaggingModel
+from cdlm_lab.apply.loading import load
+from cdlm_lab.apply.results import TextCut
+from cdlm_lab.apply.tasks import CoreferenceModel, TaggingModel
 from cdlm_lab.data.files import DataError
-from cdlm_lab.experiments.coreference.evaluation import own_clusters
-from cdlm_lab.experiments.coreference.scorer import CoreferenceRun
-from cdlm_lab.experiments.document_tagging import EXAMPLE_TEXT
-from cdlm_lab.experiments.systems.tagging import tag_own
+from cdlm_lab.tasks.coreference.evaluation import own_clusters
+from cdlm_lab.tasks.coreference.experiment import CoreferenceRun
+from cdlm_lab.tasks.tagging.experiment import EXAMPLE_TEXT
+from cdlm_lab.tasks.tagging.systems import tag_own
 from cdlm_lab.parameters import ParameterError
 
 DOCUMENTS = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cdlm_lab.applied.language import LanguageModel
-from cdlm_lab.applied.loading import load
-from cdlm_lab.applied.tasks import CoreferenceModel, TaggingModel
+from cdlm_lab.apply.language import LanguageModel
+from cdlm_lab.apply.loading import load
+from cdlm_lab.apply.tasks import CoreferenceModel, TaggingModel
 
 THREADS, ROUNDS = 8, 2
 PLACES = ("Telk", "Oskmere", "Brill", "Ansby", "Varn", "Holm", "Quist", "Dorn")

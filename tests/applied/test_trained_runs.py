@@ -9,18 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cdlm_lab.applied.loading import load
-from cdlm_lab.applied.results import TextCut
-from cdlm_lab.data.claims import LABELS
+from cdlm_lab.apply.loading import load
+from cdlm_lab.apply.results import TextCut
+from cdlm_lab.data.convert.claims import LABELS
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_pairs
-from cdlm_lab.experiments import answer_selection, document_matching, fact_verification, multihop_qa
-from cdlm_lab.experiments import sentence_alignment as alignment
-from cdlm_lab.experiments.answer_selection import AnswerRun
-from cdlm_lab.experiments.document_matching import MatchingRun
-from cdlm_lab.experiments.fact_verification import VerificationRun, judge_own
-from cdlm_lab.experiments.multihop_qa import MultihopRun, answer_own
-from cdlm_lab.experiments.runs import SystemRun, Training
-from cdlm_lab.experiments.systems.ranking import score_answers
+from cdlm_lab.tasks.joint import answers as answer_selection
+from cdlm_lab.tasks.matching import experiment as document_matching
+from cdlm_lab.tasks.joint import claims as fact_verification
+from cdlm_lab.tasks.multihop import experiment as multihop_qa
+from cdlm_lab.tasks.matching import alignment
+from cdlm_lab.tasks.joint.answers import AnswerRun
+from cdlm_lab.tasks.matching.experiment import MatchingRun
+from cdlm_lab.tasks.joint.claims import VerificationRun, judge_own
+from cdlm_lab.tasks.multihop.experiment import MultihopRun, answer_own
+from cdlm_lab.runs.runs import SystemRun, Training
+from cdlm_lab.tasks.joint.ranking import score_answers
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training.checkpoints import save_model
 from cdlm_lab.training.trained import ship_run

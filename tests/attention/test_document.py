@@ -15,7 +15,7 @@ from cdlm_lab.attention.document import (
     alignment_weights,
     masked_softmax,
 )
-from cdlm_lab.examples.tagging import BUCKETS
+from cdlm_lab.tasks.tagging.examples import BUCKETS
 
 SIZE, DISTANCE, K = 3, 2, 4
 

@@ -18,8 +18,8 @@ from tiny_grid import PARAMETERS, plan_of, pretend, report, run_grid, write_grid
 from cdlm_lab.batch.command import main, run_card
 from cdlm_lab.batch.engine import take_grid
 from cdlm_lab.parameters import names_in
-from cdlm_lab.report import RunError, open_run
-from cdlm_lab.scores import Score
+from cdlm_lab.runs.report import RunError, open_run
+from cdlm_lab.runs.scores import Score
 
 
 def value(folder: Path, name: str) -> float:

@@ -14,13 +14,13 @@ import pytest
 from safetensors.numpy import save_file
 from tiny_grid import BODY, PARAMETERS, plan_of, pretend, write_grid, write_notebook
 
-from cdlm_lab import identity
+from cdlm_lab.runs import identity
 from cdlm_lab.batch import plan
 from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.plan import Checksums, changes, code_of, missing_need, seconds_left
-from cdlm_lab.identity import Inputs
+from cdlm_lab.runs.identity import Inputs
 from cdlm_lab.parameters import BEFORE
-from cdlm_lab.report import open_run
+from cdlm_lab.runs.report import open_run
 
 TASKS = {"a": {"parameters": {"rate": 0.25}}, "b": {"parameters": {"reads": "{a}"}}, "c": {}}
 B_WAITS = ("again", "a, which it reads, is made first")
@@ -75,7 +75,7 @@ def test_a_task_that_changed(task: str, values: dict, expected: dict[str, tuple]
 
 
 def test_code_that_changed(grid: Path, monkeypatch: pytest.MonkeyPatch):
-    stamp, name = json.loads(Path("runs/c/.grid.json").read_text()), "cdlm_lab/report.py"
+    stamp, name = json.loads(Path("runs/c/.grid.json").read_text()), "cdlm_lab/runs/report.py"
     stamp["fingerprint"]["code"][name] = "0" * 16
     monkeypatch.setitem(BEFORE, "steps", stamp["fingerprint"]["parameters"].pop("steps"))  # was added since
     Path("runs/c/.grid.json").write_text(json.dumps(stamp))
@@ -256,15 +256,15 @@ def test_stamps_that_cannot_be_read_count_as_none(tmp_path: Path):
 
 
 def test_code_is_what_is_imported_directly_or_not():
-    code = code_of(("from cdlm_lab.report import open_run\nopen_run",))
+    code = code_of(("from cdlm_lab.runs.report import open_run\nopen_run",))
     # of these report imports the last
-    assert {"cdlm_lab/__init__.py", "cdlm_lab/report.py", "cdlm_lab/data/files.py"} <= set(code)
+    assert {"cdlm_lab/__init__.py", "cdlm_lab/runs/report.py", "cdlm_lab/data/files.py"} <= set(code)
     assert not any(name.startswith(("cdlm_lab/models/joint", "cdlm_lab/batch")) for name in code)
     inside = code_of(("def f():\n    from cdlm_lab.widgets import explorer",))
-    assert "cdlm_lab/widgets/explorer/__init__.py" in inside
+    assert "cdlm_lab/explorer/widget/__init__.py" in inside
     assert any(name.endswith(".js") for name in inside), "files beside modules too"
     assert "cdlm_lab/parameters.py" in code_of(("import cdlm_lab.parameters as p",))
-    assert "cdlm_lab/models/joint.py" in code_of(("%matplotlib inline",)), "a magic could import anything"
+    assert "cdlm_lab/tasks/joint/model.py" in code_of(("%matplotlib inline",)), "a magic could import anything"
     assert code_of(("import os, numpy",)) == {}
     assert plan.checksums_of(["cdlm_lab/no_such.py"]) == {"cdlm_lab/no_such.py": ""}
 
@@ -377,7 +377,7 @@ def test_checkpoints_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     message = missing_need(need)
     assert message is not None
     assert "its weights are a pickle" in message
-    assert message.endswith(f"python -m cdlm_lab.models.to_safetensors {snapshot} NEW_FOLDER")
+    assert message.endswith(f"python -m cdlm_lab.encoders.to_safetensors {snapshot} NEW_FOLDER")
     save_file({"a": np.ones(2)}, snapshot / "model.safetensors")
     assert missing_need(need) is not None, "no tokenizer"
     (snapshot / "vocab.txt").touch()

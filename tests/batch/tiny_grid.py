@@ -17,8 +17,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from cdlm_lab.batch.expansion import Job, expand
 from cdlm_lab.batch.grid import read_grid
 from cdlm_lab.batch.plan import Checksums, Choice, Step, make_plan, write_stamp
-from cdlm_lab.identity import Inputs
-from cdlm_lab.report import open_run
+from cdlm_lab.runs.identity import Inputs
+from cdlm_lab.runs.report import open_run
 
 BUSY = 1200  # timeout in seconds; a run takes 5 on an idle machine, but many times that on a busy one
 
@@ -33,7 +33,7 @@ seed = 0"""
 
 # Trouble only occurs while a file exists, so that a test can remove it between two calls.
 BODY = """import json, os, pathlib, signal, time
-from cdlm_lab.report import open_run
+from cdlm_lab.runs.report import open_run
 given = dict(rate=rate, steps=steps, name=name, reads=reads, seed=seed)
 run = open_run(run_folder, name="tiny", parameters=given)
 reports = [json.loads(pathlib.Path(f, "report.json").read_text()) for f in reads.split()]
@@ -58,7 +58,7 @@ if trouble.startswith("fill") and pathlib.Path(trouble.split()[1]).exists():
         while True:
             file.write(bytes(1 << 16))"""
 
-END = """from cdlm_lab.scores import Score
+END = """from cdlm_lab.runs.scores import Score
 score = Score(metric="value", value=2 * rate + sum(before))
 run.write_report(scores=[score], data={"text": "abc"})"""
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from cdlm_lab.benchmarks import document_tagging as benchmark
-from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
-from cdlm_lab.models.frozen import load_word_encoder
-from cdlm_lab.models.tagging import equal_hidden_size
+from cdlm_lab.data.convert.tagged import TaggedDocument, TaggedSentence
+from cdlm_lab.encoders.frozen import load_word_encoder
+from cdlm_lab.tasks.tagging.model import equal_hidden_size
 
 HIDDEN = 2
 

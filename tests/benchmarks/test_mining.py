@@ -7,7 +7,7 @@ import pytest
 
 from cdlm_lab.benchmarks import mining
 from cdlm_lab.data.storyworld.stories import stories
-from cdlm_lab.metrics.coreference import score
+from cdlm_lab.tasks.coreference.metrics import score
 
 
 def test_b_cubed_is_that_of_the_coreference_metrics_and_of_the_known_articles_alone():

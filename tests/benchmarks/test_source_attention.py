@@ -7,7 +7,7 @@ import pytest
 
 from cdlm_lab.benchmarks import source_attention as benchmark
 from cdlm_lab.benchmarks import timing
-from cdlm_lab.models.encoder import TinySizes
+from cdlm_lab.encoders.encoder import TinySizes
 
 SIZES = TinySizes(
     hidden_size=16, layers=2, heads=2, intermediate_size=16, vocabulary=300, initializer_range=0.3

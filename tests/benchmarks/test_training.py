@@ -8,7 +8,7 @@ import torch
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention
 from cdlm_lab.benchmarks import timing
 from cdlm_lab.benchmarks import training as benchmark
-from cdlm_lab.models.encoder import TinySizes
+from cdlm_lab.encoders.encoder import TinySizes
 
 SMALL = TinySizes(hidden_size=32, layers=2, heads=2, intermediate_size=64, vocabulary=300)
 CPU = torch.device("cpu")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.explorer.bertviz import bertviz_html
+from cdlm_lab.explorer.widget.bertviz import bertviz_html
 
 # bertviz leaves a file open each time it draws
 pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")]

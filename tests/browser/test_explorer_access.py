@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.explorer import Content, Explorer, Panel, Selection, ShownDocument
+from cdlm_lab.explorer.widget import Content, Explorer, Panel, Selection, ShownDocument
 
 pytestmark = pytest.mark.browser
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"  # one sign for the reader, 8 UTF-16 units

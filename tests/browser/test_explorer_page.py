@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.explorer import Content, Explorer, Panel, Prediction, Selection, ShownDocument
-from cdlm_lab.widgets.explorer.records import Attributed
+from cdlm_lab.explorer.widget import Content, Explorer, Panel, Prediction, Selection, ShownDocument
+from cdlm_lab.explorer.widget.records import Attributed
 
 pytestmark = pytest.mark.browser
 HOSTILE = ("<script>h=1</script>", "</script><b>", "<img/src=x/onerror=h=1>", "&lt;", "\u202eabc")

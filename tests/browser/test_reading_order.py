@@ -8,12 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cdlm_lab.applied.results import Attended, AttendedWord
-from cdlm_lab.data.questions import Paragraph
-from cdlm_lab.widgets import aligned, ask, coreference, packed, questions, rankings, tagged, verdicts
-from cdlm_lab.widgets.explorer import Panel, Selection, ShownDocument
-from cdlm_lab.widgets.explorer.still import still_html
-from cdlm_lab.widgets.html import ShownMention, headline, sentence_html, still_page
+from cdlm_lab.apply.results import Attended, AttendedWord
+from cdlm_lab.data.convert.questions import Paragraph
+from cdlm_lab.tasks.matching import view as aligned
+from cdlm_lab.views import ask
+from cdlm_lab.tasks.coreference import view as coreference
+from cdlm_lab.views import packed
+from cdlm_lab.tasks.multihop import view as questions
+from cdlm_lab.tasks.joint import answers_view as rankings
+from cdlm_lab.tasks.tagging import view as tagged
+from cdlm_lab.tasks.joint import claims_view as verdicts
+from cdlm_lab.explorer.widget import Panel, Selection, ShownDocument
+from cdlm_lab.explorer.widget.still import still_html
+from cdlm_lab.views.html import ShownMention, headline, sentence_html, still_page
 
 pytestmark = pytest.mark.browser
 WORDS = ("השר", "אמר", "New", "York", "Times", "אתמול", "בלילה")

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from small_reports import RESULTS, recorded_run
 
-from cdlm_lab.report import read_report
+from cdlm_lab.runs.report import read_report
 from cdlm_lab.results.page import run_page
-from cdlm_lab.widgets.charts import perplexity_figure
-from cdlm_lab.widgets.export.figures import keep_figure
-from cdlm_lab.widgets.html import still_page
+from cdlm_lab.views.charts import perplexity_figure
+from cdlm_lab.views.figures import keep_figure
+from cdlm_lab.views.html import still_page
 
 pytestmark = pytest.mark.browser
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
 START = f"import sys; sys.path.insert(0, {str(ROOT)!r})"
 CURVES = """
-from cdlm_lab.widgets.live_curve import LiveCurves
+from cdlm_lab.views.live_curve import LiveCurves
 curves = LiveCurves()
 for name in ("longformer", "cdlm"):
     with curves(name) as curve:
@@ -22,7 +22,7 @@ for name in ("longformer", "cdlm"):
         curve({"step": 40, "eval_perplexity": 3.0, "total_steps": 40, "seconds": 41})
 """
 TABLE = """
-from cdlm_lab.widgets.tables import Cell, text_table
+from cdlm_lab.views.tables import Cell, text_table
 evil = "<img src=x onerror=alert(1)>"
 text_table(["system", "F1"], [[evil, Cell(text="71.6", best=True)]], caption="Scores")
 """

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cdlm_lab.widgets.tagged import ReadOccurrence, ReadSentence, ReadWord, tagged_page
+from cdlm_lab.tasks.tagging.view import ReadOccurrence, ReadSentence, ReadWord, tagged_page
 
 pytestmark = pytest.mark.browser
 HOSTILE = "<img/src=x/onerror=h=1>"

@@ -6,8 +6,8 @@ import tarfile
 
 import pytest
 
-from cdlm_lab.data import candidates
-from cdlm_lab.data.candidates import checksum_of, clean_sets, counts_of, format_of, read_candidate_sets
+from cdlm_lab.data.convert import candidates
+from cdlm_lab.data.convert.candidates import checksum_of, clean_sets, counts_of, format_of, read_candidate_sets
 from cdlm_lab.data.records import CandidateSet
 
 COLUMNS = ["QuestionID", "Question", "DocumentID", "DocumentTitle", "SentenceID", "Sentence", "Label"]

@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
-from cdlm_lab.data import document_links
-from cdlm_lab.data.document_links import DocumentLink, pairs_from_links, read_linked_collection
-from cdlm_lab.data.document_pairs import PairDocument, check_splits, split_without_leaks
+from cdlm_lab.data.convert import document_links
+from cdlm_lab.data.convert.document_links import DocumentLink, pairs_from_links, read_linked_collection
+from cdlm_lab.data.convert.document_pairs import PairDocument, check_splits, split_without_leaks
 
 TOPICS = ("boats sail on water", "trains run on rails", "planes fly in air")
 # c0 ... cite and r0 ... are cited; 0, 3, 6 ... of either are about boats.

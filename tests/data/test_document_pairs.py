@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdlm_lab.data import document_pairs
-from cdlm_lab.data.document_pairs import MARK, DocumentPair, PairDocument, read_pair_csv, split_without_leaks
+from cdlm_lab.data.convert import document_pairs
+from cdlm_lab.data.convert.document_pairs import MARK, DocumentPair, PairDocument, read_pair_csv, split_without_leaks
 from cdlm_lab.data.storyworld.stories import story
 
 SHARES = {"train": 0.6, "dev": 0.2, "test": 0.2}

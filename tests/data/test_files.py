@@ -13,7 +13,7 @@ import pytest
 from pydantic import Field
 
 from cdlm_lab.data import files
-from cdlm_lab.data.claims import read_claims
+from cdlm_lab.data.convert.claims import read_claims
 from cdlm_lab.data.clusters import open_corpus
 from cdlm_lab.data.files import (
     DataError,

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data import questions
+from cdlm_lab.data.convert import questions
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.questions import (
+from cdlm_lab.data.convert.questions import (
     MultihopQuestion,
     Paragraph,
     answer_occurrences,
     hotpot_record,
     read_hotpotqa,
 )
-from cdlm_lab.metrics.question_answering import hotpotqa, scores_by_question
+from cdlm_lab.tasks.multihop.metrics import hotpotqa, scores_by_question
 
 BRIDGE: dict[str, Any] = {
     "_id": "q1",

@@ -16,13 +16,13 @@ from statistics import median
 
 import pytest
 
-from cdlm_lab.data import scisumm
+from cdlm_lab.data.convert import scisumm
 from cdlm_lab.data.clusters import corpus_checksum, detect_format, open_corpus
-from cdlm_lab.data.document_links import pairs_from_links
-from cdlm_lab.data.document_pairs import check_splits, split_without_leaks
+from cdlm_lab.data.convert.document_links import pairs_from_links
+from cdlm_lab.data.convert.document_pairs import check_splits, split_without_leaks
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import SPLITS, Document
-from cdlm_lab.data.scisumm import SOURCES, SciSumm, read_scisumm, scisumm_files, without_citations
+from cdlm_lab.data.convert.scisumm import SOURCES, SciSumm, read_scisumm, scisumm_files, without_citations
 
 TASK = "cl_scisumm_2018/Training-Set-2018/R00-0001"
 TEST_SET = "cl_scisumm_2018/Test-Set-2018/T00-0001"
@@ -289,10 +289,10 @@ def test_what_says_nothing_is_named(build):
 
 def test_archives_that_ask_for_too_much(build, monkeypatch):
     archive = build() / "cl_scisumm_2018.tar.xz"
-    monkeypatch.setattr("cdlm_lab.data.scisumm._MAX_MEMBERS", 3)
+    monkeypatch.setattr("cdlm_lab.data.convert.scisumm._MAX_MEMBERS", 3)
     with pytest.raises(DataError, match=r"is too large \(\d+ bytes\), or member 4"):
         read_scisumm(archive.parent)
-    monkeypatch.setattr("cdlm_lab.data.scisumm._MAX_FILE", 1 << 16)
+    monkeypatch.setattr("cdlm_lab.data.convert.scisumm._MAX_FILE", 1 << 16)
     for name, data, complaint in (
         ("x" * (1 << 18), b"", r"more than 131,072 bytes between two files"),
         ("x.xml", bytes((1 << 16) + 1), r"'cl_scisumm_2018/x.xml' is too large \(65537 bytes"),
@@ -512,7 +512,7 @@ def test_without_citations(sentence, bare):
 
 
 READS_LONG_TEXTS = """
-from cdlm_lab.data.scisumm import without_citations
+from cdlm_lab.data.convert.scisumm import without_citations
 for piece in "(", "(A ", "A, ", "A and ", "van ", "(A 1999 ", "[1,", "[1999 ", "A", "'", "(A b ", "A et al. ":
     print(repr(piece), flush=True)
     without_citations(piece * (200_000 // len(piece)))

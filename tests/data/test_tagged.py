@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data import tagged
+from cdlm_lab.data.convert import tagged
 from cdlm_lab.data.clusters import corpus_checksum, open_corpus
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.tagged import Line, TaggedDocument, TaggedSentence, TagReading, TagSpan, read_docarc_split
+from cdlm_lab.data.convert.tagged import Line, TaggedDocument, TaggedSentence, TagReading, TagSpan, read_docarc_split
 
 
 def span(label: str, first: int, stop: int) -> TagSpan:

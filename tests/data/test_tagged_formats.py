@@ -2,8 +2,8 @@
 
 import pytest
 
-from cdlm_lab.data import tagged
-from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, TagReading
+from cdlm_lab.data.convert import tagged
+from cdlm_lab.data.convert.tagged import TaggedDocument, TaggedSentence, TagReading
 
 
 def sentence(words: str, tags: str) -> TaggedSentence:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data import typed_documents
+from cdlm_lab.data.convert import typed_documents
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import CoreferenceDocument, Topic, gold_clusters, mentions_of
-from cdlm_lab.data.typed_documents import pasted_documents, read_marked_documents
+from cdlm_lab.data.convert.typed_documents import pasted_documents, read_marked_documents
 
 TWO = """
 == Kiss and Tell ==

@@ -11,10 +11,10 @@ from datasets import Dataset
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from cdlm_lab.data.questions import MultihopQuestion
+from cdlm_lab.data.convert.questions import MultihopQuestion
 from cdlm_lab.data.records import Cluster, Document, Fact
 from cdlm_lab.examples.cached_corpus import tokenise_clusters
-from cdlm_lab.examples.questions import (
+from cdlm_lab.tasks.multihop.examples import (
     QUESTION_MARKS,
     QuestionSequence,
     encode_question,
@@ -22,7 +22,7 @@ from cdlm_lab.examples.questions import (
     question_sequence,
 )
 from cdlm_lab.examples.tokens import SpecialTokens, from_tokenizer
-from cdlm_lab.models.encoder import load_tokenizer
+from cdlm_lab.encoders.encoder import load_tokenizer
 
 WORDS = [f"w{number}" for number in range(300)]
 

@@ -10,10 +10,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.claims import LABELS, EvidencedClaim
+from cdlm_lab.data.convert.claims import LABELS, EvidencedClaim
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.examples import candidates as candidate_examples
-from cdlm_lab.examples.candidates import (
+from cdlm_lab.tasks.joint import examples as candidate_examples
+from cdlm_lab.tasks.joint.examples import (
     CandidateExamples,
     ClaimExamples,
     EncodedCandidates,

@@ -15,10 +15,10 @@ import torch
 from torch.utils.data import DataLoader
 from transformers import PreTrainedTokenizerFast
 
-from cdlm_lab.data.claims import EvidencedClaim
+from cdlm_lab.data.convert.claims import EvidencedClaim
 from cdlm_lab.data.clusters import Paragraphed
-from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
-from cdlm_lab.data.questions import MultihopQuestion, Paragraph
+from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument
+from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph
 from cdlm_lab.data.records import CandidateSet, Cluster, CoreferenceDocument, Document
 from cdlm_lab.data.storyworld.stories import stories
 from cdlm_lab.data.storyworld.task_sets import (
@@ -30,7 +30,7 @@ from cdlm_lab.data.storyworld.task_sets import (
     read_storyworld_topics,
 )
 from cdlm_lab.examples.cached_corpus import encode_cluster, tokenise_clusters, tokenise_paragraphs
-from cdlm_lab.examples.candidates import (
+from cdlm_lab.tasks.joint.examples import (
     CandidateExamples,
     ClaimExamples,
     EncodedCandidates,
@@ -41,7 +41,7 @@ from cdlm_lab.examples.candidates import (
 )
 from cdlm_lab.examples.collate import Collate, batches_by_length, like_lengths_together
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
-from cdlm_lab.examples.document_pairs import (
+from cdlm_lab.tasks.matching.examples import (
     MatchExamples,
     PairCollate,
     SentencePairExamples,
@@ -49,16 +49,16 @@ from cdlm_lab.examples.document_pairs import (
     SentenceWords,
     encode_sentences,
 )
-from cdlm_lab.examples.mention_pairs import (
+from cdlm_lab.tasks.coreference.examples import (
     MentionPairExamples,
     group_mentions,
     marks_from_tokenizer,
     mentions_in,
     sampled_pairs,
 )
-from cdlm_lab.examples.paragraph_tasks import ParagraphTasks
+from cdlm_lab.tasks.joint.paragraph_examples import ParagraphTasks
 from cdlm_lab.examples.passes import Passes
-from cdlm_lab.examples.questions import (
+from cdlm_lab.tasks.multihop.examples import (
     EncodedParagraph,
     EncodedQuestions,
     QuestionCollate,
@@ -66,7 +66,7 @@ from cdlm_lab.examples.questions import (
     encode_question,
     question_marks_of,
 )
-from cdlm_lab.examples.tagging import TagExamples, split_long
+from cdlm_lab.tasks.tagging.examples import TagExamples, split_long
 from cdlm_lab.examples.tokens import (
     EncodedDocuments,
     Vocabulary,

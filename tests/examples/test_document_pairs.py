@@ -10,8 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
-from cdlm_lab.examples.document_pairs import (
+from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument
+from cdlm_lab.tasks.matching.examples import (
     EncodedSentences,
     MatchExamples,
     PairCollate,

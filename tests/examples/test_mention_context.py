@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from cdlm_lab.attention.global_tokens import mention_tokens
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention
-from cdlm_lab.examples.mention_pairs import (
+from cdlm_lab.tasks.coreference.examples import (
     MENTION_END,
     MENTION_START,
     MentionMarks,
@@ -28,7 +28,7 @@ from cdlm_lab.examples.mention_pairs import (
 )
 from cdlm_lab.examples.packing import LossOfText
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
-from cdlm_lab.models.encoder import load_tokenizer
+from cdlm_lab.encoders.encoder import load_tokenizer
 
 SECOND = 150  # the first word of the second document
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
-from cdlm_lab.examples.mention_pairs import (
+from cdlm_lab.tasks.coreference.examples import (
     MENTION_END,
     MENTION_START,
     MentionGroup,

@@ -13,10 +13,10 @@ import pytest
 from datasets import Dataset
 
 from cdlm_lab.data.clusters import Paragraphed
-from cdlm_lab.examples import paragraph_tasks
+from cdlm_lab.tasks.joint import paragraph_examples as paragraph_tasks
 from cdlm_lab.examples.cached_corpus import tokenise_paragraphs
-from cdlm_lab.examples.candidates import JointLayout, joint_sequence
-from cdlm_lab.examples.paragraph_tasks import KINDS, ParagraphTasks, TaskCounts
+from cdlm_lab.tasks.joint.examples import JointLayout, joint_sequence
+from cdlm_lab.tasks.joint.paragraph_examples import KINDS, ParagraphTasks, TaskCounts
 
 KEYS = ["input_ids", "token_type_ids", "position_ids", "starts", "labels", "mlm_labels"]
 SIZES = [(3, 1, 2), (2, 2), (5,), (1, 1, 1), (4, 1)]  # sentences of each paragraph of each document

@@ -9,8 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.questions import MultihopQuestion, Paragraph
-from cdlm_lab.examples.questions import (
+from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph
+from cdlm_lab.tasks.multihop.examples import (
     TITLE,
     EncodedQuestions,
     QuestionCollate,

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import pre_tokenizers
 
-from cdlm_lab.data.questions import MultihopQuestion, Paragraph
-from cdlm_lab.examples import questions
-from cdlm_lab.examples.questions import (
+from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph
+from cdlm_lab.tasks.multihop import examples as questions
+from cdlm_lab.tasks.multihop.examples import (
     NO_SENTENCE,
     QUESTION_MARKS,
     TITLE,
@@ -21,7 +21,7 @@ from cdlm_lab.examples.questions import (
     encode_question,
     question_marks_of,
 )
-from cdlm_lab.models.encoder import byte_level_tokenizer, load_tokenizer
+from cdlm_lab.encoders.encoder import byte_level_tokenizer, load_tokenizer
 
 
 def with_marks(tokenizer):

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, tag_set
-from cdlm_lab.examples import tagging
-from cdlm_lab.examples.tagging import (
+from cdlm_lab.data.convert.tagged import TaggedDocument, TaggedSentence, tag_set
+from cdlm_lab.tasks.tagging import examples as tagging
+from cdlm_lab.tasks.tagging.examples import (
     Occurrences,
     SplitDocument,
     TagExamples,

@@ -21,9 +21,9 @@ from cdlm_lab.examples.tokens import (
     from_tokenizer,
     tokenise_words,
 )
-from cdlm_lab.models.checkpoint import FOLDER
-from cdlm_lab.models.encoder import load_tokenizer
-from cdlm_lab.models.matching import DocumentMatcher, HierarchicalConfig
+from cdlm_lab.encoders.checkpoint import FOLDER
+from cdlm_lab.encoders.encoder import load_tokenizer
+from cdlm_lab.tasks.matching.model import DocumentMatcher, HierarchicalConfig
 
 # 10 ids; 0 1 4 5 8 9 are special, 2 3 6 7 are words
 SCATTERED = SpecialTokens(

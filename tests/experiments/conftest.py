@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from tagging_runs import finished_run, saved
 
-from cdlm_lab.experiments import coreference, document_matching, pretraining
-from cdlm_lab.models.encoder import TinySizes, load_language_model
+from cdlm_lab.tasks import coreference
+from cdlm_lab.tasks.matching import experiment as document_matching
+from cdlm_lab.tasks.pretraining import experiment as pretraining
+from cdlm_lab.encoders.encoder import TinySizes, load_language_model
 
 
 @pytest.fixture(scope="session")

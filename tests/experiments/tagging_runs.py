@@ -8,11 +8,11 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
-from cdlm_lab.experiments.document_tagging import Settings, TaggedCorpus, TaggingRun
-from cdlm_lab.experiments.systems.tagging import Taggers
-from cdlm_lab.report import Report
-from cdlm_lab.scores import Score, plain_name
+from cdlm_lab.data.convert.tagged import TaggedDocument, TaggedSentence
+from cdlm_lab.tasks.tagging.experiment import Settings, TaggedCorpus, TaggingRun
+from cdlm_lab.tasks.tagging.systems import Taggers
+from cdlm_lab.runs.report import Report
+from cdlm_lab.runs.scores import Score, plain_name
 
 
 def tagged(name: str, *sentences: tuple[str, str | None]) -> TaggedDocument:

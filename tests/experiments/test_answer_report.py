@@ -9,11 +9,11 @@ import pytest
 from scipy.stats import ttest_ind
 from tagging_runs import by_name, table_cells
 
-from cdlm_lab.data.candidates import counts_of
+from cdlm_lab.data.convert.candidates import counts_of
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.examples.candidates import fixed_order
-from cdlm_lab.experiments import answer_selection
-from cdlm_lab.experiments.answer_selection import (
+from cdlm_lab.tasks.joint.examples import fixed_order
+from cdlm_lab.tasks.joint import answers as answer_selection
+from cdlm_lab.tasks.joint.answers import (
     NO_QUESTION,
     AnswerRun,
     AnswerSplit,
@@ -23,11 +23,11 @@ from cdlm_lab.experiments.answer_selection import (
     read_rankings,
     row_label,
 )
-from cdlm_lab.experiments.systems import ranking
-from cdlm_lab.experiments.systems.ranking import AnswerPredictions, expected_ratios, timed_sets
-from cdlm_lab.models.precision import precision_in_words
-from cdlm_lab.report import Report, open_run, read_report
-from cdlm_lab.widgets.rankings import Latency
+from cdlm_lab.tasks.joint import ranking
+from cdlm_lab.tasks.joint.ranking import AnswerPredictions, expected_ratios, timed_sets
+from cdlm_lab.encoders.precision import precision_in_words
+from cdlm_lab.runs.report import Report, open_run, read_report
+from cdlm_lab.tasks.joint.answers_view import Latency
 
 NAN = float("nan")
 

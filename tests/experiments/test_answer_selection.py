@@ -11,12 +11,13 @@ import pytest
 import torch
 from tagging_runs import by_name, finished_run, judged
 
-from cdlm_lab.data.candidates import checksum_of, clean_sets, counts_of
+from cdlm_lab.data.convert.candidates import checksum_of, clean_sets, counts_of
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.examples.candidates import fixed_order, top_k
-from cdlm_lab.experiments import answer_selection, runs
-from cdlm_lab.experiments.answer_selection import (
+from cdlm_lab.tasks.joint.examples import fixed_order, top_k
+from cdlm_lab.tasks.joint import answers as answer_selection
+from cdlm_lab.runs import runs
+from cdlm_lab.tasks.joint.answers import (
     ANSWER_SYSTEMS,
     AnswerRun,
     AnswerSplit,
@@ -27,14 +28,14 @@ from cdlm_lab.experiments.answer_selection import (
     question_facts,
     read_answers,
 )
-from cdlm_lab.experiments.runs import Training, cost_facts
-from cdlm_lab.experiments.systems import ranking
-from cdlm_lab.experiments.systems.ranking import AnswerPredictions, Ranker, rerank_answers, score_answers
+from cdlm_lab.runs.runs import Training, cost_facts
+from cdlm_lab.tasks.joint import ranking
+from cdlm_lab.tasks.joint.ranking import AnswerPredictions, Ranker, rerank_answers, score_answers
 from cdlm_lab.metrics.ranking import mean_average_precision
-from cdlm_lab.models.joint import JointHead, load_paragraph_model, save_paragraph_model, scores_of
-from cdlm_lab.models.precision import precision_in_words
+from cdlm_lab.tasks.joint.model import JointHead, load_paragraph_model, save_paragraph_model, scores_of
+from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError, parameters_of
-from cdlm_lab.report import read_report
+from cdlm_lab.runs.report import read_report
 
 NAN = float("nan")
 PAIR, JOINT, MSPP = (ANSWER_SYSTEMS[name] for name in ("pairwise", "joint-ie", "mspp-ie"))

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from tagging_runs import score_of
 
-from cdlm_lab.data.document_links import DocumentLink
-from cdlm_lab.data.document_pairs import PairDocument, check_splits
-from cdlm_lab.data.scisumm import NET, SciSumm
-from cdlm_lab.experiments import document_matching as experiment
-from cdlm_lab.experiments import runs
-from cdlm_lab.experiments.document_matching import SAME_TEXT, MatchingRun, Settings, linked_pairs, read_pairs
-from cdlm_lab.experiments.systems.matching import SYSTEMS
-from cdlm_lab.models.precision import precision_in_words
+from cdlm_lab.data.convert.document_links import DocumentLink
+from cdlm_lab.data.convert.document_pairs import PairDocument, check_splits
+from cdlm_lab.data.convert.scisumm import NET, SciSumm
+from cdlm_lab.tasks.matching import experiment
+from cdlm_lab.runs import runs
+from cdlm_lab.tasks.matching.experiment import SAME_TEXT, MatchingRun, Settings, linked_pairs, read_pairs
+from cdlm_lab.tasks.matching.systems import SYSTEMS
+from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import read_report
+from cdlm_lab.runs.report import read_report
 
 # ---- a run
 

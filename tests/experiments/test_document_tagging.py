@@ -8,19 +8,20 @@ import pytest
 import torch
 from tagging_runs import finished_run, score_of, tagged, tagging_run
 
-from cdlm_lab.applied.loading import load
+from cdlm_lab.apply.loading import load
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
-from cdlm_lab.data.tagged import TaggedDocument
-from cdlm_lab.experiments import document_tagging, runs
-from cdlm_lab.experiments.document_tagging import Settings, TaggedCorpus, TaggingRun, TagTraining, read_tagged
-from cdlm_lab.experiments.systems import tagging
-from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS, TagPredictions
+from cdlm_lab.data.convert.tagged import TaggedDocument
+from cdlm_lab.tasks.tagging import experiment as document_tagging
+from cdlm_lab.runs import runs
+from cdlm_lab.tasks.tagging.experiment import Settings, TaggedCorpus, TaggingRun, TagTraining, read_tagged
+from cdlm_lab.tasks.tagging import systems as tagging
+from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS, TagPredictions
 from cdlm_lab.metrics.counts import f1_of, span_counts
-from cdlm_lab.models.precision import precision_in_words
-from cdlm_lab.models.tagging import new_static_tagger
+from cdlm_lab.encoders.precision import precision_in_words
+from cdlm_lab.tasks.tagging.model import new_static_tagger
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import read_report
+from cdlm_lab.runs.report import read_report
 
 SMALL = Settings(
     train_documents=6, held_out_documents=3, most_context=6, occurrences=4, hidden_size=8, layers=1,

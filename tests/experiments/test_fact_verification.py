@@ -15,10 +15,11 @@ import torch
 from tagging_runs import by_name, finished_run, judged, table_cells
 from torch import nn
 
-from cdlm_lab.data.claims import LABELS, EvidencedClaim
+from cdlm_lab.data.convert.claims import LABELS, EvidencedClaim
 from cdlm_lab.data.files import DataError
-from cdlm_lab.experiments import fact_verification, runs
-from cdlm_lab.experiments.fact_verification import (
+from cdlm_lab.tasks.joint import claims as fact_verification
+from cdlm_lab.runs import runs
+from cdlm_lab.tasks.joint.claims import (
     CLAIM_SYSTEMS,
     Settings,
     VerificationRun,
@@ -28,13 +29,13 @@ from cdlm_lab.experiments.fact_verification import (
     majority_label,
     read_claim_sets,
 )
-from cdlm_lab.experiments.runs import Training, cost_facts
-from cdlm_lab.experiments.systems import verifying
-from cdlm_lab.experiments.systems.verifying import ClaimPredictions, Verifier, evidence_shares
-from cdlm_lab.models.joint import JointHead, load_paragraph_model, save_paragraph_model
-from cdlm_lab.models.precision import precision_in_words
+from cdlm_lab.runs.runs import Training, cost_facts
+from cdlm_lab.tasks.joint import verifying
+from cdlm_lab.tasks.joint.verifying import ClaimPredictions, Verifier, evidence_shares
+from cdlm_lab.tasks.joint.model import JointHead, load_paragraph_model, save_paragraph_model
+from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import Report, open_run, read_report
+from cdlm_lab.runs.report import Report, open_run, read_report
 
 SOME = ("SUPPORTS", "REFUTES")
 

@@ -12,18 +12,19 @@ import pytest
 import torch
 from tagging_runs import finished_run, score_of
 
-from cdlm_lab.data.questions import MultihopQuestion, Paragraph, hotpot_record
-from cdlm_lab.experiments import multihop_qa, runs
-from cdlm_lab.experiments.cluster_corpora import checkpoint_of
-from cdlm_lab.experiments.multihop_qa import MultihopRun, Settings, cluster_of, question_facts, read_questions
-from cdlm_lab.experiments.systems.answering import QuestionPredictions
-from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES, hotpotqa
-from cdlm_lab.models.precision import precision_in_words
-from cdlm_lab.models.question_answering import DecodedAnswer
+from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph, hotpot_record
+from cdlm_lab.tasks.multihop import experiment as multihop_qa
+from cdlm_lab.runs import runs
+from cdlm_lab.runs.corpora import checkpoint_of
+from cdlm_lab.tasks.multihop.experiment import MultihopRun, Settings, cluster_of, question_facts, read_questions
+from cdlm_lab.tasks.multihop.systems import QuestionPredictions
+from cdlm_lab.tasks.multihop.metrics import HOTPOTQA_SCORES, hotpotqa
+from cdlm_lab.encoders.precision import precision_in_words
+from cdlm_lab.tasks.multihop.model import DecodedAnswer
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import Report, open_run, read_report
+from cdlm_lab.runs.report import Report, open_run, read_report
 from cdlm_lab.training.trained import trained_parameters
-from cdlm_lab.widgets.packed import packed_example_html
+from cdlm_lab.views.packed import packed_example_html
 
 SMALL = Settings(
     train_stories=4, held_out_stories=2, train_questions=8, passage_sentences=1, seeds=2, epochs=1,

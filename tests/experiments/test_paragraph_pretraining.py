@@ -17,8 +17,8 @@ from tagging_runs import by_name, saved, table_cells
 from transformers import AutoTokenizer, LongformerForMaskedLM
 
 from cdlm_lab.data.records import SPLITS, Cluster, Document
-from cdlm_lab.experiments import paragraph_pretraining as experiment
-from cdlm_lab.experiments.paragraph_pretraining import (
+from cdlm_lab.tasks.joint import paragraphs as experiment
+from cdlm_lab.tasks.joint.paragraphs import (
     ParagraphAnswers,
     ParagraphRun,
     Settings,
@@ -29,13 +29,13 @@ from cdlm_lab.experiments.paragraph_pretraining import (
     score_rows,
     train,
 )
-from cdlm_lab.models.checkpoint import HEAD_FILE
-from cdlm_lab.models.conversion import copied_globals
-from cdlm_lab.models.joint import JointHead, load_joint_model, paragraph_head
-from cdlm_lab.models.precision import precision_in_words
+from cdlm_lab.encoders.checkpoint import HEAD_FILE
+from cdlm_lab.encoders.conversion import copied_globals
+from cdlm_lab.tasks.joint.model import JointHead, load_joint_model, paragraph_head
+from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import Report, read_report
-from cdlm_lab.scores import Score, plain_name
+from cdlm_lab.runs.report import Report, read_report
+from cdlm_lab.runs.scores import Score, plain_name
 from cdlm_lab.training import fine_tuning
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.trained import folder_of_run, ship_run, shipped_runs, trained_run

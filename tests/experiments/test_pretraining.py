@@ -17,22 +17,25 @@ from torch import nn
 from transformers import AutoTokenizer, LongformerForMaskedLM
 
 from cdlm_lab.examples.tokens import token_texts
-from cdlm_lab.experiments import cluster_corpora, perplexity, pretraining, tour
-from cdlm_lab.experiments.attention_analysis.ranks import Analysis
-from cdlm_lab.experiments.attention_analysis.ranks import Settings as AnalysisSettings
-from cdlm_lab.experiments.cluster_corpora import VARIANTS, checkpoint_of, examples_of, tokenised_split
-from cdlm_lab.experiments.multihop_qa import MultihopRun
-from cdlm_lab.experiments.multihop_qa import Settings as QuestionSettings
-from cdlm_lab.experiments.perplexity import ClusterLosses
-from cdlm_lab.experiments.pretraining import PretrainingRun, Settings
-from cdlm_lab.experiments.runs import Training
-from cdlm_lab.experiments.systems.answering import ENCODERS
-from cdlm_lab.experiments.systems.matching import SYSTEMS, Matchers, MatcherSettings
-from cdlm_lab.models.checkpoint import FOLDER
-from cdlm_lab.models.coreference import load_pair_scorer
-from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model
+from cdlm_lab.runs import corpora as cluster_corpora
+from cdlm_lab.tasks.pretraining import perplexity
+from cdlm_lab.tasks.pretraining import experiment as pretraining
+from cdlm_lab.tasks.pretraining import tour
+from cdlm_lab.explorer.ranks import Analysis
+from cdlm_lab.explorer.ranks import Settings as AnalysisSettings
+from cdlm_lab.runs.corpora import VARIANTS, checkpoint_of, examples_of, tokenised_split
+from cdlm_lab.tasks.multihop.experiment import MultihopRun
+from cdlm_lab.tasks.multihop.experiment import Settings as QuestionSettings
+from cdlm_lab.tasks.pretraining.perplexity import ClusterLosses
+from cdlm_lab.tasks.pretraining.experiment import PretrainingRun, Settings
+from cdlm_lab.runs.runs import Training
+from cdlm_lab.tasks.multihop.systems import ENCODERS
+from cdlm_lab.tasks.matching.systems import SYSTEMS, Matchers, MatcherSettings
+from cdlm_lab.encoders.checkpoint import FOLDER
+from cdlm_lab.tasks.coreference.model import load_pair_scorer
+from cdlm_lab.encoders.encoder import TinySizes, load_encoder, load_language_model
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import Report, read_report
+from cdlm_lab.runs.report import Report, read_report
 from cdlm_lab.results.reports import find_reports
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.trainer import ResumableTrainer

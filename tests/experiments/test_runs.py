@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.experiments import made
-from cdlm_lab.experiments.made import KeptNumbers
-from cdlm_lab.experiments.scoring import comparison_cells, count_tests
-from cdlm_lab.experiments.systems.joint import paragraph_checkpoint
-from cdlm_lab.models.checkpoint import HEAD_FILE
-from cdlm_lab.models.joint import (
+from cdlm_lab.runs import made
+from cdlm_lab.runs.made import KeptNumbers
+from cdlm_lab.runs.scoring import comparison_cells, count_tests
+from cdlm_lab.tasks.joint.systems import paragraph_checkpoint
+from cdlm_lab.encoders.checkpoint import HEAD_FILE
+from cdlm_lab.tasks.joint.model import (
     JointHead,
     load_joint_model,
     load_paragraph_model,

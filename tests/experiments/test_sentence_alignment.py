@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
+from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.files import DataError
-from cdlm_lab.experiments import sentence_alignment as experiment
-from cdlm_lab.experiments.document_matching import MatchingRun
-from cdlm_lab.experiments.document_matching import Settings as MatchingSettings
-from cdlm_lab.experiments.sentence_alignment import Aligned, AlignmentRun, Settings, matched_run, ranked
+from cdlm_lab.tasks.matching import alignment as experiment
+from cdlm_lab.tasks.matching.experiment import MatchingRun
+from cdlm_lab.tasks.matching.experiment import Settings as MatchingSettings
+from cdlm_lab.tasks.matching.alignment import Aligned, AlignmentRun, Settings, matched_run, ranked
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import Report, open_run, read_report
-from cdlm_lab.scores import Score
+from cdlm_lab.runs.report import Report, open_run, read_report
+from cdlm_lab.runs.scores import Score
 
 
 def pair(name: str, sentences: int, *true: int) -> DocumentPair:

@@ -4,18 +4,16 @@ from typing import Any
 
 import pytest
 
-from cdlm_lab.experiments import (
-    answer_selection,
-    attention_analysis,
-    coreference,
-    document_matching,
-    document_tagging,
-    fact_verification,
-    multihop_qa,
-    paragraph_pretraining,
-    pretraining,
-    sentence_alignment,
-)
+from cdlm_lab.tasks.joint import answers as answer_selection
+from cdlm_lab import explorer as attention_analysis
+from cdlm_lab.tasks import coreference
+from cdlm_lab.tasks.matching import experiment as document_matching
+from cdlm_lab.tasks.tagging import experiment as document_tagging
+from cdlm_lab.tasks.joint import claims as fact_verification
+from cdlm_lab.tasks.multihop import experiment as multihop_qa
+from cdlm_lab.tasks.joint import paragraphs as paragraph_pretraining
+from cdlm_lab.tasks.pretraining import experiment as pretraining
+from cdlm_lab.tasks.matching import alignment as sentence_alignment
 from cdlm_lab.parameters import ParameterError
 
 # Of each notebook's parameters values that cannot be.

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from tagging_runs import score_of, tagged, tagging_run
 
-from cdlm_lab.data.tagged import TaggedDocument, TagSpan, tag_set
-from cdlm_lab.examples.tagging import SplitDocument, TagExamples
-from cdlm_lab.experiments import document_tagging
-from cdlm_lab.experiments.document_tagging import (
+from cdlm_lab.data.convert.tagged import TaggedDocument, TagSpan, tag_set
+from cdlm_lab.tasks.tagging.examples import SplitDocument, TagExamples
+from cdlm_lab.tasks.tagging import experiment as document_tagging
+from cdlm_lab.tasks.tagging.experiment import (
     EXAMPLE_TEXT,
     Settings,
     TaggedCorpus,
@@ -26,7 +26,7 @@ from cdlm_lab.experiments.document_tagging import (
     tag_own_text,
     tags_in_place,
 )
-from cdlm_lab.experiments.systems.tagging import (
+from cdlm_lab.tasks.tagging.systems import (
     Tagger,
     Taggers,
     TagPredictions,
@@ -34,8 +34,8 @@ from cdlm_lab.experiments.systems.tagging import (
     tagged_sentences,
 )
 from cdlm_lab.metrics.counts import span_counts
-from cdlm_lab.models.precision import precision_in_words
-from cdlm_lab.report import Report, open_run, read_report
+from cdlm_lab.encoders.precision import precision_in_words
+from cdlm_lab.runs.report import Report, open_run, read_report
 
 Predictions = dict[tuple[str, int], dict[str, TagPredictions]]
 DOCUMENTS = {

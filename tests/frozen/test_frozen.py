@@ -27,8 +27,8 @@ import yaml
 
 from cdlm_lab.data.storyworld import task_sets
 from cdlm_lab.data.storyworld.stories import GENERATOR_VERSION, stories
-from cdlm_lab.models.checkpoint import shipped_names
-from cdlm_lab.models.encoder import load_language_model
+from cdlm_lab.encoders.checkpoint import shipped_names
+from cdlm_lab.encoders.encoder import load_language_model
 
 ROOT = Path(__file__).resolve().parents[2]
 FROZEN = Path(__file__).with_name("frozen.json")

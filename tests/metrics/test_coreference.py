@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.metrics.coreference import (
+from cdlm_lab.tasks.coreference.metrics import (
     CONLL,
     Parts,
     checked_clusters,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.metrics.coreference import head_word, same_head, word_stem
+from cdlm_lab.tasks.coreference.metrics import head_word, same_head, word_stem
 
 HEADS = {
     "Smith": "smith", "the northern bridge": "bridge", "the mayor of the town": "mayor",

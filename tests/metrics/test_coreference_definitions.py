@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.metrics.coreference import Score, score, score_parts, total_parts
+from cdlm_lab.tasks.coreference.metrics import Score, score, score_parts, total_parts
 
 Clustering = list[list[str]]
 Ratio = tuple[Fraction | int, int]

@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from cdlm_lab.metrics import question_answering
-from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES, hotpotqa, question_scores, scores_by_question
+from cdlm_lab.tasks.multihop import metrics as question_answering
+from cdlm_lab.tasks.multihop.metrics import HOTPOTQA_SCORES, hotpotqa, question_scores, scores_by_question
 from cdlm_lab.metrics.significance import compare, mean_of_sums
 
 

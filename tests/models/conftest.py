@@ -15,8 +15,8 @@ from transformers import (
 )
 
 from cdlm_lab.attention.layer import replace_self_attention
-from cdlm_lab.models.encoder import TinySizes, load_language_model
-from cdlm_lab.models.language_model import CrossDocumentLM
+from cdlm_lab.encoders.encoder import TinySizes, load_language_model
+from cdlm_lab.encoders.language_model import CrossDocumentLM
 
 SIZES = {
     "hidden_size": 32,

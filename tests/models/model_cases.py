@@ -16,15 +16,15 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, tag_set
-from cdlm_lab.examples.candidates import JointCollate, JointLayout, PairedClaimCollate, joint_sequence
-from cdlm_lab.examples.questions import NO, SPAN, YES, QuestionCollate
-from cdlm_lab.examples.tagging import SplitDocument, TagExample, TagExamples
+from cdlm_lab.data.convert.tagged import TaggedDocument, TaggedSentence, tag_set
+from cdlm_lab.tasks.joint.examples import JointCollate, JointLayout, PairedClaimCollate, joint_sequence
+from cdlm_lab.tasks.multihop.examples import NO, SPAN, YES, QuestionCollate
+from cdlm_lab.tasks.tagging.examples import SplitDocument, TagExample, TagExamples
 from cdlm_lab.examples.tokens import Vocabulary, from_tokenizer
-from cdlm_lab.models.checkpoint import is_trained, read_own_model
-from cdlm_lab.models.coreference import load_pair_scorer
-from cdlm_lab.models.encoder import load_language_model
-from cdlm_lab.models.joint import (
+from cdlm_lab.encoders.checkpoint import is_trained, read_own_model
+from cdlm_lab.tasks.coreference.model import load_pair_scorer
+from cdlm_lab.encoders.encoder import load_language_model
+from cdlm_lab.tasks.joint.model import (
     JointHead,
     JointModel,
     PooledHead,
@@ -32,14 +32,14 @@ from cdlm_lab.models.joint import (
     load_paragraph_model,
     load_pooled_pairs,
 )
-from cdlm_lab.models.matching import (
+from cdlm_lab.tasks.matching.model import (
     DocumentMatcher,
     HierarchicalConfig,
     load_finetuned_matcher,
     load_pair_classifier,
 )
-from cdlm_lab.models.question_answering import load_question_answerer
-from cdlm_lab.models.tagging import (
+from cdlm_lab.tasks.multihop.model import load_question_answerer
+from cdlm_lab.tasks.tagging.model import (
     DynamicCollate,
     StaticCollate,
     StaticTaggerConfig,

@@ -7,12 +7,12 @@ import re
 import numpy as np
 import pytest
 
-from cdlm_lab.data.questions import MultihopQuestion, Paragraph
-from cdlm_lab.examples import questions
-from cdlm_lab.examples.questions import NO_SENTENCE, QUESTION_TYPES, TITLE, QuestionSequence
+from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph
+from cdlm_lab.tasks.multihop import examples as questions
+from cdlm_lab.tasks.multihop.examples import NO_SENTENCE, QUESTION_TYPES, TITLE, QuestionSequence
 from cdlm_lab.examples.tokens import from_tokenizer
-from cdlm_lab.models.encoder import load_tokenizer
-from cdlm_lab.models.question_answering import SpanCandidate, answer_span, best_spans, decode
+from cdlm_lab.encoders.encoder import load_tokenizer
+from cdlm_lab.tasks.multihop.model import SpanCandidate, answer_span, best_spans, decode
 
 
 def question_of(*paragraphs: tuple[str, tuple[str, ...]]) -> MultihopQuestion:

@@ -35,12 +35,13 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from cdlm_lab.batch.plan import missing_need
-from cdlm_lab.models import checkpoint, to_safetensors
-from cdlm_lab.models.checkpoint import CheckpointError, shipped_folder
-from cdlm_lab.models.conversion import longformer_config
-from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model, load_tokenizer
-from cdlm_lab.models.model_folder import fault_of_folder
-from cdlm_lab.models.to_safetensors import convert, main
+from cdlm_lab.encoders import checkpoint
+from cdlm_lab.encoders import to_safetensors
+from cdlm_lab.encoders.checkpoint import CheckpointError, shipped_folder
+from cdlm_lab.encoders.conversion import longformer_config
+from cdlm_lab.encoders.encoder import TinySizes, load_encoder, load_language_model, load_tokenizer
+from cdlm_lab.encoders.model_folder import fault_of_folder
+from cdlm_lab.encoders.to_safetensors import convert, main
 
 Weights = dict[str, Tensor]
 
@@ -410,7 +411,7 @@ def pickled(roberta: Path, tmp_path: Path) -> Path:
 def test_the_command_in_the_message(pickled: Path, roberta: Path, tmp_path: Path, capsys):
     with pytest.raises(CheckpointError, match="pickle") as refused:
         load_language_model(pickled, **SHORT)
-    command = str(refused.value).partition("python -m cdlm_lab.models.to_safetensors ")[2].split()
+    command = str(refused.value).partition("python -m cdlm_lab.encoders.to_safetensors ")[2].split()
     assert command == [str(pickled), "NEW_FOLDER"]
     new = tmp_path / "models" / "new"
     assert main([command[0], str(new)]) == 0
@@ -515,7 +516,7 @@ def test_a_disk_that_does_not_keep_what_is_written(pickled: Path, tmp_path: Path
 
 def test_a_dry_run_sees_what_would_not_load(pickled: Path, roberta: Path, tmp_path: Path):
     need = missing_need(str(pickled / "config.json"))
-    assert f"python -m cdlm_lab.models.to_safetensors {pickled} NEW_FOLDER" in str(need)
+    assert f"python -m cdlm_lab.encoders.to_safetensors {pickled} NEW_FOLDER" in str(need)
     assert missing_need(str(roberta / "config.json")) is None
     folder = Path(shutil.copytree(roberta, tmp_path / "other"))
     config = folder / "config.json"
@@ -541,7 +542,7 @@ BEHIND_A_DEAD_PROXY = """
 import os, socket, time
 mute = socket.create_server(("127.0.0.1", 0))  # takes a connection and says nothing
 os.environ["HTTPS_PROXY"] = f"http://127.0.0.1:{mute.getsockname()[1]}"
-from cdlm_lab.models import checkpoint
+from cdlm_lab.encoders import checkpoint
 checkpoint.HUB_SECONDS = 0.5
 began = time.monotonic()
 for name in ("someone/not-here", "someone/cached", "someone/cached", "someone/not-here"):

@@ -18,14 +18,14 @@ from model_cases import saved as saved_in
 from safetensors.torch import load_file, save_file
 from transformers import LongformerForMaskedLM, PreTrainedModel
 
-from cdlm_lab.examples.mention_pairs import MENTION_END, MENTION_START
-from cdlm_lab.examples.questions import QUESTION_MARKS
-from cdlm_lab.models.checkpoint import CheckpointError, is_trained
-from cdlm_lab.models.encoder import load_encoder
-from cdlm_lab.models.joint import load_joint_model, load_pooled_pairs
-from cdlm_lab.models.language_model import CrossDocumentLM
-from cdlm_lab.models.matching import DocumentMatcher, EncodedPair, FineTunedMatcher
-from cdlm_lab.models.tagging import StaticTagger
+from cdlm_lab.tasks.coreference.examples import MENTION_END, MENTION_START
+from cdlm_lab.tasks.multihop.examples import QUESTION_MARKS
+from cdlm_lab.encoders.checkpoint import CheckpointError, is_trained
+from cdlm_lab.encoders.encoder import load_encoder
+from cdlm_lab.tasks.joint.model import load_joint_model, load_pooled_pairs
+from cdlm_lab.encoders.language_model import CrossDocumentLM
+from cdlm_lab.tasks.matching.model import DocumentMatcher, EncodedPair, FineTunedMatcher
+from cdlm_lab.tasks.tagging.model import StaticTagger
 
 ON_ENCODER = [name for name, case in CASES.items() if case.encoder]
 LOGITS = ("logits", "type_logits", "start_logits", "end_logits", "sentence_logits", "paragraph_logits")

@@ -25,10 +25,12 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from cdlm_lab.models import checkpoint, conversion, encoder
-from cdlm_lab.models.checkpoint import CheckpointError
-from cdlm_lab.models.conversion import copy_global_to_local, copy_local_to_global, tiled_positions
-from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model, tiny_tokenizer
+from cdlm_lab.encoders import checkpoint
+from cdlm_lab.encoders import conversion
+from cdlm_lab.encoders import encoder
+from cdlm_lab.encoders.checkpoint import CheckpointError
+from cdlm_lab.encoders.conversion import copy_global_to_local, copy_local_to_global, tiled_positions
+from cdlm_lab.encoders.encoder import TinySizes, load_encoder, load_language_model, tiny_tokenizer
 
 
 def assert_equal_weights(model: PreTrainedModel, other: PreTrainedModel) -> None:
@@ -118,7 +120,7 @@ def test_minilm_is_the_known_one_and_computes_what_it_did(monkeypatch) -> None:
 # ---- the small model from scratch
 
 PRINT_HASH = (
-    "import hashlib; from cdlm_lab.models.encoder import tiny_tokenizer;"
+    "import hashlib; from cdlm_lab.encoders.encoder import tiny_tokenizer;"
     "print(hashlib.sha256(tiny_tokenizer().backend_tokenizer.to_str().encode()).hexdigest())"
 )
 

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from cdlm_lab.data.files import DataError
-from cdlm_lab.models import frozen
-from cdlm_lab.models.frozen import (
+from cdlm_lab.encoders import frozen
+from cdlm_lab.encoders.frozen import (
     EncodingStore,
     PassingSentences,
     PassingWords,

@@ -3,10 +3,10 @@
 import pytest
 from model_cases import STATIC_FORM, TAGS
 
-from cdlm_lab.models.encoder import TinySizes
-from cdlm_lab.models.joint import JointHead, PooledHead
-from cdlm_lab.models.matching import HierarchicalConfig
-from cdlm_lab.models.tagging import StaticTaggerConfig, TaggerHead
+from cdlm_lab.encoders.encoder import TinySizes
+from cdlm_lab.tasks.joint.model import JointHead, PooledHead
+from cdlm_lab.tasks.matching.model import HierarchicalConfig
+from cdlm_lab.tasks.tagging.model import StaticTaggerConfig, TaggerHead
 
 OF_WORDS = {"encoder": "gru", "vocabulary_size": 9}
 FORMS = [

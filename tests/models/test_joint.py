@@ -37,12 +37,12 @@ from safetensors.torch import save_file
 from torch import nn
 from transformers import AutoTokenizer, BertModel, LongformerConfig, LongformerForMaskedLM, RobertaModel
 
-from cdlm_lab.examples.candidates import JointCollate, JointLayout, joint_sequence
+from cdlm_lab.tasks.joint.examples import JointCollate, JointLayout, joint_sequence
 from cdlm_lab.examples.tokens import from_tokenizer
-from cdlm_lab.models import joint
-from cdlm_lab.models.checkpoint import CheckpointError, is_trained, own_randomness
-from cdlm_lab.models.encoder import load_encoder, load_language_model, widen_token_types
-from cdlm_lab.models.joint import (
+from cdlm_lab.tasks.joint import model as joint
+from cdlm_lab.encoders.checkpoint import CheckpointError, is_trained, own_randomness
+from cdlm_lab.encoders.encoder import load_encoder, load_language_model, widen_token_types
+from cdlm_lab.tasks.joint.model import (
     HEAD_FILE,
     JointHead,
     JointHeadLayers,
@@ -54,7 +54,7 @@ from cdlm_lab.models.joint import (
     load_paragraph_model,
     save_paragraph_model,
 )
-from cdlm_lab.models.language_model import CrossDocumentLM
+from cdlm_lab.encoders.language_model import CrossDocumentLM
 
 # ---- heads and their files
 

@@ -12,9 +12,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import LongformerConfig, LongformerForMaskedLM
 
 from cdlm_lab.attention.layer import replace_self_attention
-from cdlm_lab.models import estimate, precision
-from cdlm_lab.models.language_model import ROWS_AT_ONCE, CrossDocumentLM, over_items, word_losses
-from cdlm_lab.models.precision import computing_in, resolve_precision
+from cdlm_lab.encoders import estimate
+from cdlm_lab.encoders import precision
+from cdlm_lab.encoders.language_model import ROWS_AT_ONCE, CrossDocumentLM, over_items, word_losses
+from cdlm_lab.encoders.precision import computing_in, resolve_precision
 from cdlm_lab.parameters import ParameterError
 
 
@@ -190,7 +191,7 @@ SCRIPT = """
 import resource
 from pathlib import Path
 import torch
-from cdlm_lab.models.precision import memory_kept
+from cdlm_lab.encoders.precision import memory_kept
 
 faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 resident = lambda: int(Path("/proc/self/statm").read_text().split()[1])

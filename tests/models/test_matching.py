@@ -16,11 +16,11 @@ from transformers import LongformerForMaskedLM, LongformerForSequenceClassificat
 from transformers.models.longformer.modeling_longformer import LongformerLayer
 
 from cdlm_lab.attention.layer import replace_self_attention
-from cdlm_lab.models import matching
-from cdlm_lab.models.checkpoint import CheckpointError, own_randomness
-from cdlm_lab.models.coreference import PairScorer, load_pair_scorer, pair_vectors
-from cdlm_lab.models.frozen import load_sentence_encoder
-from cdlm_lab.models.matching import DocumentMatcher, FineTunedMatcher, HierarchicalConfig, PairClassifier
+from cdlm_lab.tasks.matching import model as matching
+from cdlm_lab.encoders.checkpoint import CheckpointError, own_randomness
+from cdlm_lab.tasks.coreference.model import PairScorer, load_pair_scorer, pair_vectors
+from cdlm_lab.encoders.frozen import load_sentence_encoder
+from cdlm_lab.tasks.matching.model import DocumentMatcher, FineTunedMatcher, HierarchicalConfig, PairClassifier
 
 
 @pytest.fixture

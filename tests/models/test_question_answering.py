@@ -19,8 +19,8 @@ from model_cases import (
 )
 from torch import Tensor, nn
 
-from cdlm_lab.data.questions import MultihopQuestion, Paragraph
-from cdlm_lab.examples.questions import (
+from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph
+from cdlm_lab.tasks.multihop.examples import (
     SPAN,
     YES,
     EncodedQuestions,
@@ -29,7 +29,7 @@ from cdlm_lab.examples.questions import (
     question_marks_of,
 )
 from cdlm_lab.examples.tokens import from_tokenizer
-from cdlm_lab.models.question_answering import LOSS_WEIGHTS, QuestionAnswerer, decode, load_question_answerer
+from cdlm_lab.tasks.multihop.model import LOSS_WEIGHTS, QuestionAnswerer, decode, load_question_answerer
 
 HEADS = ("type_head", "span_head", "sentence_head", "paragraph_head")
 

@@ -10,9 +10,9 @@ import torch
 from model_cases import TAGGED, TAGS, split
 from transformers import PreTrainedTokenizerFast
 
-from cdlm_lab.examples.tagging import TagExample, TagExamples
-from cdlm_lab.models.frozen import WordEncodings, load_word_encoder
-from cdlm_lab.models.tagging import (
+from cdlm_lab.tasks.tagging.examples import TagExample, TagExamples
+from cdlm_lab.encoders.frozen import WordEncodings, load_word_encoder
+from cdlm_lab.tasks.tagging.model import (
     DynamicCollate,
     StaticCollate,
     StaticTagger,

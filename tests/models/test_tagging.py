@@ -13,9 +13,9 @@ import torch
 from model_cases import DYNAMIC_HEADS, SIZE, STATIC_FORM, STATIC_KINDS, TAGS, Batch, encoded_words, of_cases
 from torch import nn
 
-from cdlm_lab.models import tagging
-from cdlm_lab.models.checkpoint import CheckpointError, own_randomness
-from cdlm_lab.models.tagging import DynamicTagger, HeadLayers, StaticTagger, StaticTaggerConfig, TaggerHead
+from cdlm_lab.tasks.tagging import model as tagging
+from cdlm_lab.encoders.checkpoint import CheckpointError, own_randomness
+from cdlm_lab.tasks.tagging.model import DynamicTagger, HeadLayers, StaticTagger, StaticTaggerConfig, TaggerHead
 
 every_static = of_cases("static tagger")
 static_with_context = of_cases(*(f"static tagger {kind}" for kind in ("bilstm", "sentence", "linear")))

@@ -11,9 +11,12 @@ import pytest
 import yaml
 
 from cdlm_lab.batch.marked_yaml import read_yaml
-from cdlm_lab.experiments import answer_selection, fact_verification, multihop_qa, paragraph_pretraining
-from cdlm_lab.experiments.pretraining import Settings
-from cdlm_lab.models.frozen import lengths_of
+from cdlm_lab.tasks.joint import answers as answer_selection
+from cdlm_lab.tasks.joint import claims as fact_verification
+from cdlm_lab.tasks.multihop import experiment as multihop_qa
+from cdlm_lab.tasks.joint import paragraphs as paragraph_pretraining
+from cdlm_lab.tasks.pretraining.experiment import Settings
+from cdlm_lab.encoders.frozen import lengths_of
 from cdlm_lab.parameters import parameter_names, parameters_of, settings_of
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"

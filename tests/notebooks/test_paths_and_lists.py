@@ -124,7 +124,7 @@ def test_a_list_may_be_written_as_one(notebook: Path, name: str, monkeypatch: py
 
 
 def test_own_question_is_a_file_in_notebook_09_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from cdlm_lab.experiments.answer_selection import own_texts
+    from cdlm_lab.tasks.joint.answers import own_texts
 
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "mine.txt").write_text("Who?\nThe miners.\nA ticket.\n")

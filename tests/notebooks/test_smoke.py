@@ -21,8 +21,8 @@ import yaml
 from filelock import FileLock
 
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import read_report
-from cdlm_lab.scores import plain_name
+from cdlm_lab.runs.report import read_report
+from cdlm_lab.runs.scores import plain_name
 from cdlm_lab.training.trainer import ResumableTrainer
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ import notebook_rules as rules
 import pytest
 
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import read_run_file
+from cdlm_lab.runs.report import read_run_file
 from cdlm_lab.training.trained import trained_model, trained_parameters, trained_run
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cdlm_lab import report as module
-from cdlm_lab.report import RunError, open_run, read_report
-from cdlm_lab.scores import Score
+from cdlm_lab.runs import report as module
+from cdlm_lab.runs.report import RunError, open_run, read_report
+from cdlm_lab.runs.scores import Score
 
 
 def test_a_report_comes_back_as_it_was(tmp_path: Path):

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab import report as folder
-from cdlm_lab.identity import VERSIONS, Inputs
+from cdlm_lab.runs import report as folder
+from cdlm_lab.runs.identity import VERSIONS, Inputs
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import RunError, open_run, read_report
-from cdlm_lab.scores import Score
+from cdlm_lab.runs.report import RunError, open_run, read_report
+from cdlm_lab.runs.scores import Score
 
 PARAMETERS = {"steps": 3, "rate": 0.1, "seed": 7, "factors": (("a", 1.0),)}
 ROWS = [Score(metric="f1", value=0.5)]
@@ -26,7 +26,7 @@ def start(folder: Path, then: str) -> subprocess.Popen[str]:
     """Another process that opens the folder, says so, and does `then`."""
     code = f"""
 import os, signal, sys, time
-from cdlm_lab.report import open_run
+from cdlm_lab.runs.report import open_run
 run = open_run({str(folder)!r}, name="x", parameters={PARAMETERS!r})
 print("open", flush=True)
 {then}

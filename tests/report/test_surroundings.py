@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cdlm_lab import report as surroundings
+from cdlm_lab.runs import report as surroundings
 
 
 def git(folder: Path, *command: str) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdlm_lab import report
+from cdlm_lab.runs import report
 
 
 @pytest.fixture(autouse=True)

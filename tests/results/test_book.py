@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from small_reports import RESULTS, matching_report, perplexity_report
 
-from cdlm_lab.identity import Identity
+from cdlm_lab.runs.identity import Identity
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import Run, open_run
+from cdlm_lab.runs.report import Run, open_run
 from cdlm_lab.results.book import (
     PAPERS,
     TABLES_FILE,

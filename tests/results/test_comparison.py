@@ -100,5 +100,5 @@ def test_what_is_not_kept_is_said_in_a_line(tmp_path: Path, monkeypatch: pytest.
     assert "cannot be opened" in line.value
     assert "<script>" not in line.value
     run = SimpleNamespace(trainings=[SimpleNamespace(key=("other", 0))])
-    monkeypatch.setattr("cdlm_lab.experiments.multihop_qa.MultihopRun.read", lambda given: run)
+    monkeypatch.setattr("cdlm_lab.tasks.multihop.experiment.MultihopRun.read", lambda given: run)
     assert "trained no cdlm" in examples_of(tmp_path, parameters={}, **parts).value

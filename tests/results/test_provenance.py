@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.report import read_report
+from cdlm_lab.runs.report import read_report
 from cdlm_lab.results.reports import NamedReport, ReportFolder
 from cdlm_lab.results.series import KnownRuns
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.report import Report, read_report
+from cdlm_lab.runs.report import Report, read_report
 from cdlm_lab.results.answer import answer
 from cdlm_lab.results.recorded import recorded_answer, recorded_table
 

@@ -15,10 +15,10 @@ from small_reports import (
 )
 
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import open_run, read_report
+from cdlm_lab.runs.report import open_run, read_report
 from cdlm_lab.results.reports import EXPERIMENTS, find_reports, report_rows
-from cdlm_lab.widgets.score_tables import LAYOUTS
-from cdlm_lab.widgets.tables import DEV, SystemRow
+from cdlm_lab.views.score_tables import LAYOUTS
+from cdlm_lab.views.tables import DEV, SystemRow
 
 ODD = [{"system": "knitting", "split": "test", "metric": "f1", "value": 1}]
 LOSSES = {"longformer": 1.5, "cdlm": 1.0}

@@ -16,7 +16,7 @@ from cdlm_lab.results.tables import (
     task_columns,
     top_words,
 )
-from cdlm_lab.widgets.tables import ScoreTable
+from cdlm_lab.views.tables import ScoreTable
 
 TABLES = {paper.name: paper for paper in PAPER_TABLES}
 

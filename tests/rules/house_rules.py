@@ -52,7 +52,7 @@ WITHOUT = {
 UNPICKLERS = ("pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal")
 UNSAFE_CALLS = ("eval", "exec", "torch.load", "__import__")
 # The only module that opens a pickle, restricted to tensors and plain containers; it is called by hand.
-PICKLE_OPENED = ("cdlm_lab.models.to_safetensors", "weights_only=True")
+PICKLE_OPENED = ("cdlm_lab.encoders.to_safetensors", "weights_only=True")
 UNSAFE_SWITCHES = ("trust_remote_code", "allow_pickle")
 VAGUE = {"util", "utils", "utility", "utilities", "helper", "helpers", "manager", "managers", "handler"}
 # Vague as first word only: `peak_memory_of_process` is specific, `process_batch` and `BaseModel` are not.

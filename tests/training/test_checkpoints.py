@@ -22,8 +22,8 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.data.files import replaced_file
-from cdlm_lab.models.encoder import TinySizes, load_language_model
-from cdlm_lab.models.model_folder import is_model
+from cdlm_lab.encoders.encoder import TinySizes, load_language_model
+from cdlm_lab.encoders.model_folder import is_model
 from cdlm_lab.training import checkpoints
 from cdlm_lab.training.checkpoints import CheckpointError, complete_checkpoints, writing_checkpoint
 

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from tiny_run import tiny_config
 
-from cdlm_lab.experiments.systems.joint import JointSettings
+from cdlm_lab.tasks.joint.systems import JointSettings
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training import config
 from cdlm_lab.training.config import TrainingConfig, resolve_workers

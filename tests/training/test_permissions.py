@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from cdlm_lab.data.files import DataError, denied, entries, read_text
-from cdlm_lab.models.checkpoint import CheckpointError
-from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model
+from cdlm_lab.encoders.checkpoint import CheckpointError
+from cdlm_lab.encoders.encoder import TinySizes, load_encoder, load_language_model
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import RunError, open_run, read_report
+from cdlm_lab.runs.report import RunError, open_run, read_report
 from cdlm_lab.training.checkpoints import save_model
 from cdlm_lab.training.trained import trained_model
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from transformers import LongformerConfig
 
-from cdlm_lab.models.language_model import CrossDocumentLM
+from cdlm_lab.encoders.language_model import CrossDocumentLM
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training import processes
 from cdlm_lab.training.processes import Processes, is_sharded, shard, share_optimizer

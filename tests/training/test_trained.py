@@ -10,7 +10,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from cdlm_lab.batch.command import main
-from cdlm_lab.models.checkpoint import CheckpointError, shipped_folder, shipped_names
+from cdlm_lab.encoders.checkpoint import CheckpointError, shipped_folder, shipped_names
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training import trained
 from cdlm_lab.training.trained import (

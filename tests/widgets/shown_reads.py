@@ -5,11 +5,11 @@ import re
 from dataclasses import replace
 from html import unescape
 
-from cdlm_lab.data.questions import Paragraph
-from cdlm_lab.widgets.questions import ReadQuestion
-from cdlm_lab.widgets.rankings import ReadRanking
-from cdlm_lab.widgets.tagged import ReadOccurrence, ReadSentence, ReadWord
-from cdlm_lab.widgets.verdicts import ReadClaim
+from cdlm_lab.data.convert.questions import Paragraph
+from cdlm_lab.tasks.multihop.view import ReadQuestion
+from cdlm_lab.tasks.joint.answers_view import ReadRanking
+from cdlm_lab.tasks.tagging.view import ReadOccurrence, ReadSentence, ReadWord
+from cdlm_lab.tasks.joint.claims_view import ReadClaim
 
 HOSTILE = "<script>x</script>\"'&\u202e"
 SHOWN = "&lt;script&gt;x&lt;/script&gt;&quot;&#x27;&amp;\u2039U+202E\u203a"

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from shown_reads import bars_of, cells_of, grounds_of, plain
 
-from cdlm_lab.scores import Score
-from cdlm_lab.widgets.aligned import AlignedColumn, alignment_figure, compared_alignments_html
-from cdlm_lab.widgets.html import CROSS
-from cdlm_lab.widgets.tables import SystemRow
+from cdlm_lab.runs.scores import Score
+from cdlm_lab.tasks.matching.view import AlignedColumn, alignment_figure, compared_alignments_html
+from cdlm_lab.views.html import CROSS
+from cdlm_lab.views.tables import SystemRow
 
 SENTENCES = ["One.", "Two.", "Three."]
 

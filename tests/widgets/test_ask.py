@@ -2,8 +2,8 @@
 
 import pytest
 
-from cdlm_lab.widgets import ask
-from cdlm_lab.widgets.ask import ANSWERS, EVIDENCE
+from cdlm_lab.views import ask
+from cdlm_lab.views.ask import ANSWERS, EVIDENCE
 
 LINES = "In 1958.\n\n  It is a cape. \r\n"
 DOCUMENTS = "== a ==\nOne.\n\n== b ==\nTwo."

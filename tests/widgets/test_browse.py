@@ -6,9 +6,9 @@ import pytest
 import shown_reads as reads
 from shown_reads import QUESTION, claim, question, ranking, sentence, word
 
-from cdlm_lab.widgets import browse
-from cdlm_lab.widgets.rankings import ReadRanking
-from cdlm_lab.widgets.verdicts import ReadClaim
+from cdlm_lab.views import browse
+from cdlm_lab.tasks.joint.answers_view import ReadRanking
+from cdlm_lab.tasks.joint.claims_view import ReadClaim
 
 HIGH, LOW = 2.0, -2.0
 QUESTIONS = [

@@ -5,11 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from cdlm_lab.scores import Score
-from cdlm_lab.widgets import charts, html
-from cdlm_lab.widgets.charts import density, head_maps, rank_distributions
-from cdlm_lab.widgets.html import TEXT, VARIANT_COLOURS, VARIANTS, paper_order, variant_colours
-from cdlm_lab.widgets.score_tables import RANK_CELLS
+from cdlm_lab.runs.scores import Score
+from cdlm_lab.views import charts
+from cdlm_lab.views import html
+from cdlm_lab.views.charts import density, head_maps, rank_distributions
+from cdlm_lab.views.html import TEXT, VARIANT_COLOURS, VARIANTS, paper_order, variant_colours
+from cdlm_lab.views.score_tables import RANK_CELLS
 
 NAMES = ["Longformer", "Local CDLM", "Rand CDLM", "Prefix CDLM", "CDLM"]
 LONG = "a model with a name that goes on and on"

@@ -8,13 +8,20 @@ import numpy as np
 import pytest
 from shown_reads import HOSTILE, QUESTION, SHOWN, claim, plain, question, ranking, sentence, tags_of, word
 
-from cdlm_lab.clustering import merge_tree
-from cdlm_lab.data.questions import Paragraph
-from cdlm_lab.scores import Score
-from cdlm_lab.widgets import aligned, charts, coreference, packed, questions, rankings, tagged, verdicts
-from cdlm_lab.widgets.html import ShownMention, gold_chip, sentence_html
-from cdlm_lab.widgets.live_curve import LiveCurve
-from cdlm_lab.widgets.tables import SystemRow
+from cdlm_lab.tasks.coreference.clustering import merge_tree
+from cdlm_lab.data.convert.questions import Paragraph
+from cdlm_lab.runs.scores import Score
+from cdlm_lab.tasks.matching import view as aligned
+from cdlm_lab.views import charts
+from cdlm_lab.tasks.coreference import view as coreference
+from cdlm_lab.views import packed
+from cdlm_lab.tasks.multihop import view as questions
+from cdlm_lab.tasks.joint import answers_view as rankings
+from cdlm_lab.tasks.tagging import view as tagged
+from cdlm_lab.tasks.joint import claims_view as verdicts
+from cdlm_lab.views.html import ShownMention, gold_chip, sentence_html
+from cdlm_lab.views.live_curve import LiveCurve
+from cdlm_lab.views.tables import SystemRow
 
 OUR_TAGS = "div|span|bdi|b|i|u|s|br|sub|small|mark|style|img|details|summary|table|thead|tbody|tr|th|td|svg"
 OUR_TAGS = re.compile(f"{OUR_TAGS}|path|text|circle|label|input")

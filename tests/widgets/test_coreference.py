@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shown_reads import words_of
 
-from cdlm_lab.clustering import labels_at, merge_tree
-from cdlm_lab.widgets import coreference
-from cdlm_lab.widgets.coreference import IN_FOLD, IN_SIGHT, PairError, ShownCluster, clusters_html
-from cdlm_lab.widgets.html import HUES, UNKNOWN, ShownMention
+from cdlm_lab.tasks.coreference.clustering import labels_at, merge_tree
+from cdlm_lab.tasks.coreference import view as coreference
+from cdlm_lab.tasks.coreference.view import IN_FOLD, IN_SIGHT, PairError, ShownCluster, clusters_html
+from cdlm_lab.views.html import HUES, UNKNOWN, ShownMention
 
 
 def plain(html):

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shown_reads import plain
 
-from cdlm_lab.widgets import html
-from cdlm_lab.widgets.html import HUES, UNKNOWN, ShownMention, escaped, gold_colours, joined, shortened
+from cdlm_lab.views import html
+from cdlm_lab.views.html import HUES, UNKNOWN, ShownMention, escaped, gold_colours, joined, shortened
 
 
 @pytest.mark.parametrize(

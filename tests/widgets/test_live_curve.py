@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import cdlm_lab
-from cdlm_lab.widgets.live_curve import LiveCurve, LiveCurves, curve_svg, smoothed, ticks
+from cdlm_lab.views.live_curve import LiveCurve, LiveCurves, curve_svg, smoothed, ticks
 
 
 class Stage:
@@ -149,7 +149,7 @@ def test_trainings_one_after_the_other_share_a_place():
 
 
 def test_below_a_curve_in_jupyterlab_there_are_no_lines(capsys, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("cdlm_lab.widgets.live_curve.in_notebook", lambda: True)
+    monkeypatch.setattr("cdlm_lab.views.live_curve.in_notebook", lambda: True)
     monkeypatch.setenv("JPY_SESSION_NAME", "a.ipynb")
     record = {"step": 1, "loss": 3.0}
     LiveCurve(show=lambda text: None)(record)
@@ -167,7 +167,7 @@ def test_outside_a_notebook_only_lines_are_written(capsys):
 
 def test_under_papermill_the_notebook_stays_small_and_the_log_is_written(tmp_path):
     cell = (
-        "from cdlm_lab.widgets.live_curve import LiveCurve\n"
+        "from cdlm_lab.views.live_curve import LiveCurve\n"
         "with LiveCurve() as curve:\n"
         "    for step in range(500):\n"
         "        curve({'step': step, 'loss': 9 - step / 100})\n"

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from shown_reads import cells_of, plain, words_of
 
-from cdlm_lab.widgets import packed
-from cdlm_lab.widgets.packed import BINS, DocumentLoss, PackedPreview, TaskSentence
+from cdlm_lab.views import packed
+from cdlm_lab.views.packed import BINS, DocumentLoss, PackedPreview, TaskSentence
 
 
 def blocks(html):

@@ -7,9 +7,9 @@ import pytest
 from shown_reads import PARAGRAPHS, bars_of, grounds_of, legend_of, plain
 from shown_reads import QUESTION as READ
 
-from cdlm_lab.data.questions import Paragraph
-from cdlm_lab.widgets.html import CROSS, WRONG
-from cdlm_lab.widgets.questions import question_html
+from cdlm_lab.data.convert.questions import Paragraph
+from cdlm_lab.views.html import CROSS, WRONG
+from cdlm_lab.tasks.multihop.view import question_html
 
 MEASURED = ("gold_answer", "gold_supporting", "answer_em", "answer_f1", "support_em", "support_f1")
 OWN = replace(READ, **dict.fromkeys(MEASURED))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from shown_reads import bars_of, cells_of, legend_of, words_of
 
-from cdlm_lab.experiments.systems.ranking import ranking_table
-from cdlm_lab.widgets import rankings
-from cdlm_lab.widgets.html import CROSS, GLOBAL, WRONG
-from cdlm_lab.widgets.rankings import HIGHEST, OPEN, Latency, ReadRanking, score_spread_figure
+from cdlm_lab.tasks.joint.ranking import ranking_table
+from cdlm_lab.tasks.joint import answers_view as rankings
+from cdlm_lab.views.html import CROSS, GLOBAL, WRONG
+from cdlm_lab.tasks.joint.answers_view import HIGHEST, OPEN, Latency, ReadRanking, score_spread_figure
 
 READ = ReadRanking(
     id="Q7",

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.report import read_report
-from cdlm_lab.scores import Score
-from cdlm_lab.widgets import tables
-from cdlm_lab.widgets.score_tables import LAYOUTS, pairs_in_words, score_table
-from cdlm_lab.widgets.tables import PER_CENT, PERPLEXITY, Cell, Heading, SystemRow, measured, table_of
+from cdlm_lab.runs.report import read_report
+from cdlm_lab.runs.scores import Score
+from cdlm_lab.views import tables
+from cdlm_lab.views.score_tables import LAYOUTS, pairs_in_words, score_table
+from cdlm_lab.views.tables import PER_CENT, PERPLEXITY, Cell, Heading, SystemRow, measured, table_of
 
 PAPER = Heading(name="S2ORC", below="paper: F1", published=True)
 HEADINGS = (Heading(name="system", is_text=True), Heading(name="F1"), PAPER)

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from shown_reads import legend_of, plain, words_of
 
-from cdlm_lab.data.tagged import TagSpan
-from cdlm_lab.widgets import tagged
-from cdlm_lab.widgets.html import CROSS, GLOBAL, HUES, UNKNOWN, WRONG
-from cdlm_lab.widgets.tagged import ReadOccurrence, ReadSentence, ReadWord
+from cdlm_lab.data.convert.tagged import TagSpan
+from cdlm_lab.tasks.tagging import view as tagged
+from cdlm_lab.views.html import CROSS, GLOBAL, HUES, UNKNOWN, WRONG
+from cdlm_lab.tasks.tagging.view import ReadOccurrence, ReadSentence, ReadWord
 
 LETTERS = ("her", "letters", "from", "Florence", ".")
 LATER = ("In", "Florence", ",", "Florence", "!")

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from shown_reads import bars_of, cells_of, words_of
 
-from cdlm_lab.widgets.html import CROSS, GLOBAL, WRONG
-from cdlm_lab.widgets.verdicts import ReadClaim, verdict_html
+from cdlm_lab.views.html import CROSS, GLOBAL, WRONG
+from cdlm_lab.tasks.joint.claims_view import ReadClaim, verdict_html
 
 READ = ReadClaim(
     id="c7",

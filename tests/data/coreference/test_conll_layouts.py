@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.data.conll_layout import cells_of, layout_of
-from cdlm_lab.data.coreference_files import read_conll_corpus
+from cdlm_lab.data.convert.conll_layout import cells_of, layout_of
+from cdlm_lab.data.convert.coreference_files import read_conll_corpus
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import PassedOver, Topic, gold_clusters
 

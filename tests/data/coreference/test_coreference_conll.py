@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.coreference_files import find_conll, read_conll_corpus, write_conll
+from cdlm_lab.data.convert.coreference_files import find_conll, read_conll_corpus, write_conll
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, PassedOver, Topic, gold_clusters
 
 WORDS = ("Police", "made", "two", "arrests", ".", "They", "left")

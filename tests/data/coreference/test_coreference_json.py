@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cdlm_lab.data.coreference_files import read_coreference_json
+from cdlm_lab.data.convert.coreference_files import read_coreference_json
 from cdlm_lab.data.records import PassedOver, gold_clusters, mentions_of
 
 DOCUMENTS: dict[str, Any] = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.data.ecb_plus import CSV_NAME, TOPICS, ecb_plus_files, read_ecb_plus, read_ecb_plus_topics
+from cdlm_lab.data.convert.ecb_plus import CSV_NAME, TOPICS, ecb_plus_files, read_ecb_plus, read_ecb_plus_topics
 from cdlm_lab.data.records import gold_clusters, mentions_of
 
 RELEASE = "copy the file again from the official release"

@@ -346,12 +346,12 @@ def test_other_errors_fail_with_the_seed(tmp_path: Path, read: Callable[[Path], 
 SPACES = """
 import sys
 from pathlib import Path
-from cdlm_lab.data.coreference_files import read_conll_corpus
+from cdlm_lab.data.convert.coreference_files import read_conll_corpus
 from cdlm_lab.data.files import parse_json
 from cdlm_lab.data.clusters import read_multi_news
 from cdlm_lab.data.records import PassedOver
-from cdlm_lab.data.scisumm import line_citances
-from cdlm_lab.data.scisumm import parse_paper
+from cdlm_lab.data.convert.scisumm import line_citances
+from cdlm_lab.data.convert.scisumm import parse_paper
 
 spaces, file = " " * 2_000_000, Path(sys.argv[1])
 with open(file, "w") as opened:

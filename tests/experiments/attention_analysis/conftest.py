@@ -5,10 +5,10 @@ import pytest
 from tagging_runs import saved
 
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
-from cdlm_lab.experiments.attention_analysis.explorer import ExploredCluster, explore
-from cdlm_lab.experiments.attention_analysis.ranks import Analysis, Settings, prepare
-from cdlm_lab.experiments.attention_analysis.reading import Reader, read_documents, shown_document
-from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model
+from cdlm_lab.explorer.explorer import ExploredCluster, explore
+from cdlm_lab.explorer.ranks import Analysis, Settings, prepare
+from cdlm_lab.explorer.reading import Reader, read_documents, shown_document
+from cdlm_lab.encoders.encoder import TinySizes, load_encoder, load_language_model
 
 SIZES = TinySizes(
     hidden_size=16, layers=2, heads=2, intermediate_size=16, vocabulary=300, initializer_range=0.2

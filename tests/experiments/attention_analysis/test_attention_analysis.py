@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from tagging_runs import saved
 
-from cdlm_lab.analysis.percentile_rank import candidate_mask, source_scores, target_rank
-from cdlm_lab.analysis.source_attention import attend_to_source
+from cdlm_lab.encoders.percentile_rank import candidate_mask, source_scores, target_rank
+from cdlm_lab.encoders.source_attention import attend_to_source
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
-from cdlm_lab.examples.mention_pairs import sample_aligned_pairs
+from cdlm_lab.tasks.coreference.examples import sample_aligned_pairs
 from cdlm_lab.examples.packing import document_sequence
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
-from cdlm_lab.experiments.attention_analysis import ranks as attention_analysis
-from cdlm_lab.experiments.attention_analysis.ranks import FIRST_HEAD, PAPER, RANDOM_SPAN, Analysis, Settings
-from cdlm_lab.models.encoder import load_encoder, load_language_model
+from cdlm_lab.explorer import ranks as attention_analysis
+from cdlm_lab.explorer.ranks import FIRST_HEAD, PAPER, RANDOM_SPAN, Analysis, Settings
+from cdlm_lab.encoders.encoder import load_encoder, load_language_model
 from cdlm_lab.parameters import ParameterError
 
 from .conftest import SIZES

@@ -12,13 +12,13 @@ from tagging_runs import saved
 
 from cdlm_lab.examples.packing import document_sequence
 from cdlm_lab.examples.tokens import encode_document, from_tokenizer
-from cdlm_lab.experiments.attention_analysis.explorer import ExploredCluster, content_of, explore
-from cdlm_lab.experiments.attention_analysis.opening import excerpts, models_to_open, own_source
-from cdlm_lab.experiments.attention_analysis.ranks import Analysis
-from cdlm_lab.experiments.attention_analysis.reading import shown_document
-from cdlm_lab.models.encoder import load_language_model
+from cdlm_lab.explorer.explorer import ExploredCluster, content_of, explore
+from cdlm_lab.explorer.opening import excerpts, models_to_open, own_source
+from cdlm_lab.explorer.ranks import Analysis
+from cdlm_lab.explorer.reading import shown_document
+from cdlm_lab.encoders.encoder import load_language_model
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.widgets.explorer import Explorer, Selection
+from cdlm_lab.explorer.widget import Explorer, Selection
 
 from .conftest import SIZES
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.analysis.attribution import integrated_gradients
-from cdlm_lab.analysis.percentile_rank import source_scores, word_scores
-from cdlm_lab.analysis.source_attention import attend_to_source
-from cdlm_lab.experiments.attention_analysis.reading import panel_of, read_documents
-from cdlm_lab.widgets.explorer import Selection
+from cdlm_lab.explorer.attribution import integrated_gradients
+from cdlm_lab.encoders.percentile_rank import source_scores, word_scores
+from cdlm_lab.encoders.source_attention import attend_to_source
+from cdlm_lab.explorer.reading import panel_of, read_documents
+from cdlm_lab.explorer.widget import Selection
 
 SOURCE = Selection(source=(0, 12, 14), target=(1, 30, 32), layer=1)
 

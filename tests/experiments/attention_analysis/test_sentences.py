@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cdlm_lab.analysis.source_attention import attend_to_source, attention_between
-from cdlm_lab.experiments.attention_analysis import sentences
-from cdlm_lab.experiments.attention_analysis.explorer import ExploredCluster
-from cdlm_lab.experiments.attention_analysis.reading import shown_document
+from cdlm_lab.encoders.source_attention import attend_to_source, attention_between
+from cdlm_lab.explorer import sentences
+from cdlm_lab.explorer.explorer import ExploredCluster
+from cdlm_lab.explorer.reading import shown_document
 
 
 def test_the_overview_is_the_mean_weight_between_sentences(reader, documents):

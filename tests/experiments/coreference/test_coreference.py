@@ -9,20 +9,21 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.data.coreference_files import read_conll_corpus
+from cdlm_lab.data.convert.coreference_files import read_conll_corpus
 from cdlm_lab.data.records import PassedOver, gold_clusters
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
 from cdlm_lab.examples.collate import Collate
-from cdlm_lab.examples.mention_pairs import MentionPairExamples, corefer, group_mentions, pairs_within
-from cdlm_lab.experiments import coreference
-from cdlm_lab.experiments.coreference import SYSTEM, Settings, scorer
-from cdlm_lab.experiments.coreference.evaluation import facts_of, what_sentences_lose
-from cdlm_lab.experiments.coreference.scorer import CoreferenceRun, Predictions, first_scores, score_pairs
-from cdlm_lab.metrics.coreference import score
-from cdlm_lab.models.coreference import PairScorer, load_pair_scorer
-from cdlm_lab.models.precision import precision_in_words
+from cdlm_lab.tasks.coreference.examples import MentionPairExamples, corefer, group_mentions, pairs_within
+from cdlm_lab.tasks import coreference
+from cdlm_lab.tasks.coreference import experiment as scorer
+from cdlm_lab.tasks.coreference import SYSTEM, Settings
+from cdlm_lab.tasks.coreference.evaluation import facts_of, what_sentences_lose
+from cdlm_lab.tasks.coreference.experiment import CoreferenceRun, Predictions, first_scores, score_pairs
+from cdlm_lab.tasks.coreference.metrics import score
+from cdlm_lab.tasks.coreference.model import PairScorer, load_pair_scorer
+from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import Report
+from cdlm_lab.runs.report import Report
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.training.validation import JUDGED
 

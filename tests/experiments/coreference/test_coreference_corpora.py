@@ -8,8 +8,8 @@ import pytest
 
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import PassedOver, mentions_of
-from cdlm_lab.experiments.cluster_corpora import read_corpus
-from cdlm_lab.experiments.coreference.scorer import Settings, read_topics, searched_together
+from cdlm_lab.runs.corpora import read_corpus
+from cdlm_lab.tasks.coreference.experiment import Settings, read_topics, searched_together
 from cdlm_lab.parameters import ParameterError
 
 SETTINGS = Settings(kind="entity", train_stories=3, held_out_stories=2)

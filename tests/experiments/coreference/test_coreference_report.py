@@ -7,27 +7,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cdlm_lab.clustering import ThresholdChoice
+from cdlm_lab.tasks.coreference.clustering import ThresholdChoice
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import KINDS, CoreferenceDocument, CoreferenceMention, Topic
-from cdlm_lab.data.typed_documents import parse_marked_documents
-from cdlm_lab.examples.mention_pairs import MentionGroup, group_mentions
-from cdlm_lab.experiments import coreference
-from cdlm_lab.experiments.coreference import Settings, evaluation, scorer
-from cdlm_lab.experiments.coreference.evaluation import (
+from cdlm_lab.data.convert.typed_documents import parse_marked_documents
+from cdlm_lab.tasks.coreference.examples import MentionGroup, group_mentions
+from cdlm_lab.tasks import coreference
+from cdlm_lab.tasks.coreference import evaluation
+from cdlm_lab.tasks.coreference import experiment as scorer
+from cdlm_lab.tasks.coreference import Settings
+from cdlm_lab.tasks.coreference.evaluation import (
     coreference_scores,
     own_clusters,
     told_apart,
 )
-from cdlm_lab.experiments.coreference.scorer import (
+from cdlm_lab.tasks.coreference.experiment import (
     CoreferenceRun,
     GroupPrediction,
     Predictions,
     read_clusters,
 )
-from cdlm_lab.metrics.coreference import score
+from cdlm_lab.tasks.coreference.metrics import score
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import write_json
+from cdlm_lab.runs.report import write_json
 
 
 def document(

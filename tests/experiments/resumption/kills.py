@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import small_runs
 
-from cdlm_lab.applied.lines import apply_lines
-from cdlm_lab.report import git_commit, write_json
+from cdlm_lab.apply.lines import apply_lines
+from cdlm_lab.runs.report import git_commit, write_json
 
 KILLS_OF_A_RUN = 5
 FILE_EVENTS = ("open", "os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.truncate", "os.chmod")

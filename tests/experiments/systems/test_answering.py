@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from cdlm_lab.data.questions import MultihopQuestion, Paragraph
-from cdlm_lab.examples.questions import QuestionCollate, QuestionExamples
-from cdlm_lab.experiments.systems.answering import Answerer, QuestionPredictions, predict_answers
-from cdlm_lab.models import question_answering as models
-from cdlm_lab.models.question_answering import AnswerSpan, DecodedAnswer, Place
+from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph
+from cdlm_lab.tasks.multihop.examples import QuestionCollate, QuestionExamples
+from cdlm_lab.tasks.multihop.systems import Answerer, QuestionPredictions, predict_answers
+from cdlm_lab.tasks.multihop import model as models
+from cdlm_lab.tasks.multihop.model import AnswerSpan, DecodedAnswer, Place
 
 BODY = ("The mayor of the town left. ", "A fire broke out. ", "The storm hit the harbour at night. ")
 SIZES = (2, 1, 4, 3, 5, 20)  # the last is cut to 96 tokens, and has more characters than the others

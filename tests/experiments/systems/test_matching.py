@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
+from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_pairs
 from cdlm_lab.examples.tokens import Vocabulary
-from cdlm_lab.experiments.document_matching import MatchingRun
-from cdlm_lab.experiments.document_matching import Settings as MatchingSettings
-from cdlm_lab.experiments.runs import Training
-from cdlm_lab.experiments.systems.matching import (
+from cdlm_lab.tasks.matching.experiment import MatchingRun
+from cdlm_lab.tasks.matching.experiment import Settings as MatchingSettings
+from cdlm_lab.runs.runs import Training
+from cdlm_lab.tasks.matching.systems import (
     SYSTEMS,
     CosineThreshold,
     Matcher,
@@ -23,9 +23,9 @@ from cdlm_lab.experiments.systems.matching import (
     predict_pairs,
     systems_table,
 )
-from cdlm_lab.models.encoder import load_encoder
+from cdlm_lab.encoders.encoder import load_encoder
 from cdlm_lab.training.checkpoints import save_model
-from cdlm_lab.widgets.tables import published_numbers
+from cdlm_lab.views.tables import published_numbers
 
 SMALL = MatcherSettings(hidden_size=6, most_sentences=5, most_words=12, max_length=192, window=32)
 LEARNED = [name for name, system in SYSTEMS.items() if system.is_model]

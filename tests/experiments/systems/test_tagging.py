@@ -7,10 +7,10 @@ import pytest
 import torch
 from tagging_runs import tagged
 
-from cdlm_lab.data.tagged import TaggedDocument, tag_set
-from cdlm_lab.examples.tagging import TagExamples, split_long
-from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS, Tagger, Taggers, TaggerSettings, TagPredictions
-from cdlm_lab.models.frozen import ENDS
+from cdlm_lab.data.convert.tagged import TaggedDocument, tag_set
+from cdlm_lab.tasks.tagging.examples import TagExamples, split_long
+from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS, Tagger, Taggers, TaggerSettings, TagPredictions
+from cdlm_lab.encoders.frozen import ENDS
 from cdlm_lab.training.checkpoints import save_model
 
 

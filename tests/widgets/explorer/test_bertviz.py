@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdlm_lab.widgets.explorer.bertviz import LIBRARIES, SUPPORTED, VENDOR, bertviz_html
+from cdlm_lab.explorer.widget.bertviz import LIBRARIES, SUPPORTED, VENDOR, bertviz_html
 
 # bertviz leaves a file open each time it draws
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")

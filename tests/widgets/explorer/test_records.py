@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.explorer import Panel, Prediction, Selection, ShownDocument
-from cdlm_lab.widgets.explorer.records import Attributed, as_json, packed
+from cdlm_lab.explorer.widget import Panel, Prediction, Selection, ShownDocument
+from cdlm_lab.explorer.widget.records import Attributed, as_json, packed
 
 DOCUMENT = ShownDocument(
     name="a",

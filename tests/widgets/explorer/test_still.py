@@ -8,9 +8,9 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.explorer import Content, Explorer, Panel, Prediction, Selection, ShownDocument
-from cdlm_lab.widgets.explorer import still as looks
-from cdlm_lab.widgets.explorer.still import fixed, shade, still_html
+from cdlm_lab.explorer.widget import Content, Explorer, Panel, Prediction, Selection, ShownDocument
+from cdlm_lab.explorer.widget import still as looks
+from cdlm_lab.explorer.widget.still import fixed, shade, still_html
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 MORNING = ShownDocument(
@@ -89,12 +89,12 @@ def plain(html: str) -> str:
 
 
 def test_the_shades_are_those_of_the_explorer():
-    code = (files("cdlm_lab.widgets.explorer") / "drawing.js").read_text(encoding="utf-8")
+    code = (files("cdlm_lab.explorer.widget") / "drawing.js").read_text(encoding="utf-8")
     assert f"const STRONGEST = {looks.STRONGEST};" in code
     first, steepness = looks.FIRST_SHADED, looks.STEEPNESS
     assert f"rank <= {first} ? 0 : STRONGEST * ((rank - {first}) / 20) ** {steepness};" in code
     assert f"opacity > {looks.FAINTEST} ? `rgba({looks.SHADE},${{opacity.toFixed(3)}})`" in code
-    css = (files("cdlm_lab.widgets.explorer") / "explorer.css").read_text(encoding="utf-8")
+    css = (files("cdlm_lab.explorer.widget") / "explorer.css").read_text(encoding="utf-8")
     for name, style in (("orange", looks.SOURCE), ("green", looks.TARGET), ("pink", looks.GLOBAL)):
         assert f"--x-{name}: {re.search('#[0-9a-f]{6}', style)[0]};" in css
     assert f".cdlm-x-unreached {{ {looks.UNREACHED.replace(':', ': ')}; }}" in css

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.explorer.content import Choices, Content, Example, Opened
-from cdlm_lab.widgets.explorer.records import Panel, Selection, ShownDocument
-from cdlm_lab.widgets.explorer.widget import Explorer
+from cdlm_lab.explorer.widget.content import Choices, Content, Example, Opened
+from cdlm_lab.explorer.widget.records import Panel, Selection, ShownDocument
+from cdlm_lab.explorer.widget.widget import Explorer
 
 WORDS = 6
 DOCUMENTS = (

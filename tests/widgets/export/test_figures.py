@@ -9,9 +9,9 @@ import plotly.graph_objects as go
 import plotly.io as pio
 import pytest
 
-from cdlm_lab.report import RunError, read_report
-from cdlm_lab.widgets.charts import lay_out, perplexity_figure
-from cdlm_lab.widgets.export.figures import CONFIG, folder_of, keep_figure, kept_figures, write_figures
+from cdlm_lab.runs.report import RunError, read_report
+from cdlm_lab.views.charts import lay_out, perplexity_figure
+from cdlm_lab.views.figures import CONFIG, folder_of, keep_figure, kept_figures, write_figures
 
 RECORDED = Path(__file__).resolve().parents[3] / "data" / "results" / "storyworld_tiny" / "perplexity.json"
 
@@ -55,7 +55,7 @@ def test_the_camera_saves_svg():
 
 def test_without_kaleido_there_is_html_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "kaleido", None)
-    monkeypatch.setattr("cdlm_lab.widgets.export.figures.find_spec", lambda name: None)
+    monkeypatch.setattr("cdlm_lab.views.figures.find_spec", lambda name: None)
     figure = go.Figure(go.Scatter(x=[1], y=[1], text="</script><script>alert(1)</script>"))
     assert "no SVG and PNG: pip install 'cdlm_lab[export]'" in write_figures({"a": figure}, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "plotly.min.js"]

@@ -7,8 +7,8 @@ import re
 import pytest
 from shown_reads import HOSTILE, tags_of
 
-from cdlm_lab.widgets.export.text import csv_text, download_links, file_name, latex_text
-from cdlm_lab.widgets.tables import Cell, Heading, ScoreTable, text_table
+from cdlm_lab.views.text import csv_text, download_links, file_name, latex_text
+from cdlm_lab.views.tables import Cell, Heading, ScoreTable, text_table
 
 EVIL = r"\input{/etc/passwd} 100% $x$ #1 a_b ^~&" + HOSTILE
 TABLE = ScoreTable(

@@ -9,9 +9,9 @@ import ipywidgets
 import pytest
 from jupyter_client.manager import start_new_kernel
 
-from cdlm_lab.widgets.ask import AnswerOnClick, OwnPair
-from cdlm_lab.widgets.browse import Leafing
-from cdlm_lab.widgets.notebook import rerun
+from cdlm_lab.views.ask import AnswerOnClick, OwnPair
+from cdlm_lab.views.browse import Leafing
+from cdlm_lab.views import rerun
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_where_no_front_end_names_cells_nothing_is_closed(runs: list):
 
 
 CELL = """import gc, weakref, ipywidgets
-from cdlm_lab.widgets.ask import AnswerOnClick
+from cdlm_lab.views.ask import AnswerOnClick
 class Model:
     def __call__(self, text):
         return "answer"

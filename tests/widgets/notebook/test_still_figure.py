@@ -13,8 +13,8 @@ import plotly.graph_objects as go
 import pytest
 from test_contracts import FIGURES
 
-from cdlm_lab.widgets.charts import lay_out
-from cdlm_lab.widgets.notebook.still_figure import figure_svg, is_of_this_project
+from cdlm_lab.views.charts import lay_out
+from cdlm_lab.views.still_figure import figure_svg, is_of_this_project
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -93,8 +93,8 @@ def test_a_figure_of_someone_else_is_left_alone():
 CELLS = (
     """import plotly.graph_objects as go
 from IPython.display import display
-from cdlm_lab.widgets.charts import lay_out
-from cdlm_lab.widgets.live_curve import LiveCurve
+from cdlm_lab.views.charts import lay_out
+from cdlm_lab.views.live_curve import LiveCurve
 figure = lay_out(go.Figure([go.Scatter(x=[1, 2], y=[3, 5], name="ours")]), title="the first figure")
 figure.show()""",
     'display(lay_out(go.Figure([go.Bar(x=["left", "right"], y=[1, 2])]), title="the second figure"))',

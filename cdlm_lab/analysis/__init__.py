@@ -1,1 +1,0 @@
-"""What trained models do: which words their attention relates, measured and made visible."""

@@ -1,0 +1,251 @@
+"""Apply a language model to texts: token vectors, words for blanks, attention between texts.
+
+Texts that are given together are read together, in one sequence, each between `<doc-s>` and `</doc-s>`. If
+they are longer than the model's maximum length they are truncated, with a `TextCut` warning: each gets an
+equal share of the room, what a short one leaves goes to the others, and it loses its end, or what is farthest
+from its blanks.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from cdlm_lab.explorer.hidden_words import WordPieces, fill_blank
+from cdlm_lab.encoders.source_attention import evaluating
+from cdlm_lab.apply.text_profile import TextProfile
+from cdlm_lab.apply.results import (
+    Attended,
+    AttendedWord,
+    EncodedText,
+    Encodings,
+    Filled,
+    FilledBlank,
+    foreign_to,
+    texts_of,
+    warn_of_cut,
+)
+from cdlm_lab.attention.global_tokens import global_tokens
+from cdlm_lab.data.records import CoreferenceDocument
+from cdlm_lab.data.convert.typed_documents import marked_texts
+from cdlm_lab.examples.masking import NOT_MASKED
+from cdlm_lab.examples.packing import equal_share, pack_documents
+from cdlm_lab.examples.tokens import SpecialTokens, from_tokenizer, tokenise
+from cdlm_lab.explorer.explorer import panel_of, read_documents, shown_document
+from cdlm_lab.runs.corpora import VARIANTS
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.explorer.widget.records import Place, Selection
+from cdlm_lab.views.html import cut_in_words
+from cdlm_lab.data.words import plain_word
+
+MASK = "[MASK]"
+Texts = str | Sequence[str] | Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModel:
+    """A trained language model or encoder that reads texts."""
+
+    name: str
+    max_length: int  # most tokens of all texts together, special tokens included
+    # Of CDLM's ablation; determines which tokens are global when blanks are filled. "" = unknown, or none of
+    # them: no token is.
+    variant: str
+    model: PreTrainedModel = field(repr=False)
+    tokenizer: PreTrainedTokenizerFast = field(repr=False)
+    profile: TextProfile | None = field(default=None, repr=False)
+
+    def encode(self, texts: Texts, *, together: bool = True) -> Encodings:
+        """Tokens, character offsets and vectors of each text. `together`: read all in one sequence, whose
+        first token has global attention, as in document matching; False = read each text alone."""
+        named = texts_of(texts)
+        groups = [list(named)] if together else [[name] for name in named]
+        encoded, cuts = [], []
+        for names in groups:
+            parts, cut = self._encode({name: named[name] for name in names})
+            encoded += parts
+            cuts.append(cut)
+        notes = {"foreign": self._foreign(named), "cut": "; ".join(filter(None, cuts))}
+        return Encodings(parts=tuple(encoded), **notes)
+
+    def _encode(self, named: Mapping[str, str]) -> tuple[list[EncodedText], str]:
+        """The tokens and vectors of texts that are read together, and a line on what is not read."""
+        read = tokenise([*named.values()], self.tokenizer, return_offsets_mapping=True)
+        rooms, cut = self._rooms(dict(zip(named, map(len, read["input_ids"]), strict=True)))
+        kept = [ids[:room] for ids, room in zip(read["input_ids"], rooms, strict=True)]
+        packed = pack_documents(kept, max_length=self.max_length, policy="equal_share", special=self._special)
+        is_global = torch.zeros(1, len(packed.input_ids), dtype=torch.long, device=self.model.device)
+        is_global[:, 0] = 1
+        ids = torch.from_numpy(packed.input_ids)[None].to(self.model.device)
+        with evaluating(self.model), torch.inference_mode():
+            states = self.model.base_model(ids, global_attention_mask=is_global).last_hidden_state[0]
+        vectors = states.float().cpu().numpy()
+        encoded = []
+        for number, (text, offsets) in enumerate(zip(named.values(), read["offset_mapping"], strict=True)):
+            places = np.array(offsets[: rooms[number]], dtype=np.int64).reshape(-1, 2)
+            own = (packed.document == number) & ~packed.is_special
+            tokens = tuple(text[start:end] for start, end in places.tolist())
+            encoded.append(EncodedText(tokens=tokens, offsets=places, vectors=vectors[own]))
+        return encoded, cut
+
+    def fill(self, texts: Texts, *, top: int = 5, pieces: int = 4) -> Filled:
+        """The most probable words for each blank, `[MASK]`, given all texts; the other blanks stay masked.
+        A probability is the product of those of a word's pieces; where the `top` best words of each number of
+        pieces, which are compared, have more than 1 together, theirs are divided by their sum.
+
+        Args:
+            top: number of words for each blank; also the beam width.
+            pieces: most word pieces of a word; time grows with its square.
+        """
+        if not hasattr(self.model, "lm_head"):
+            raise ParameterError(f"{self.name} has no language-model head, so it cannot fill blanks")
+        if top < 1 or pieces < 1:
+            raise ParameterError(f"top is {top} and pieces {pieces}; both must be at least 1")
+        named = texts_of(texts)
+        blanks = [(n, match) for n, text in enumerate(named.values()) for match in self._blank.finditer(text)]
+        if not blanks:
+            raise ParameterError(f"no text has a blank; write {MASK} where a word is to be found")
+        sequence, cut = self._with_blanks(named, room=self.max_length - (pieces - 1))
+        places = np.flatnonzero(sequence == self._special.mask).tolist()
+        policy, filled = VARIANTS[self.variant].global_policy if self.variant else "none", []
+        for (number, match), place in zip(blanks, places, strict=True):
+            words = fill_blank(
+                self.model,
+                self._words,
+                sequence,
+                place,
+                glued=self._words.is_glued(match.string[: match.start()]),
+                globals_of=lambda is_blank: global_tokens(policy, labels=np.where(is_blank, 0, NOT_MASKED)),
+                pieces=pieces,
+                top=top,
+            )
+            filled.append(FilledBlank(text=number, start=match.start(), words=tuple(words)))
+        return Filled(parts=tuple(filled), foreign=self._foreign(named), cut=cut)
+
+    def has_blank(self, text: str) -> bool:
+        """True if a text has a blank."""
+        return self._blank.search(text) is not None
+
+    def attention(self, texts: Texts, source: tuple[int, str]) -> Attended:
+        """How strongly attention in the last layer connects the words of the other texts to a source.
+
+        Args:
+            source: index of a text, from 0, and words in it, of which the first occurrence is taken. They are
+                global: they attend to all texts, and all attend to them, as in CDLM's analysis (section 3.5).
+        """
+        named = texts_of(texts)
+        if len(named) < 2:
+            raise ParameterError("there is one text; give another one, whose words are to be ranked")
+        documents = list(marked_texts(named, kind="event", needs_marks=False).documents)
+        place = _place_of(documents, source)
+        form = {self.name: (self.model, self.tokenizer)}
+        (reader,) = read_documents(documents, form, max_length=self.max_length)
+        lost, total = reader.sequence.lost_tokens, len(reader.sequence.input_ids)
+        notes = {"cut": self._warn(list(named), lost, total), "foreign": self._foreign(named)}
+        counts = np.concatenate([shown_document(one).counts for one in documents])
+        selection = Selection(source=place, layer=self.model.config.num_hidden_layers - 1)
+        panel = panel_of(reader, selection, counts)
+        others = np.flatnonzero(counts & panel.read & (reader.document_of_word != place[0]))
+        words = [word for one in documents for word in one.tokens]
+        attended = tuple(
+            AttendedWord(
+                text=int(reader.document_of_word[number]),
+                place=int(number - reader.firsts[reader.document_of_word[number]]),
+                word=words[number],
+                score=float(panel.scores[number]),
+                rank=float(panel.ranks[number]),
+            )
+            for number in others
+        )
+        words_of_texts = tuple(one.tokens for one in documents)
+        return Attended(source=source[1], parts=attended, texts=words_of_texts, **notes)
+
+    def _foreign(self, named: Mapping[str, str]) -> str:
+        return foreign_to(self.profile, self.name, named.values())
+
+    @cached_property
+    def _special(self) -> SpecialTokens:
+        return from_tokenizer(self.tokenizer)
+
+    @cached_property
+    def _words(self) -> WordPieces:
+        return WordPieces(self.tokenizer)
+
+    @cached_property
+    def _blank(self) -> re.Pattern[str]:
+        return re.compile("|".join(map(re.escape, {MASK, self.tokenizer.mask_token})))
+
+    def _with_blanks(self, named: Mapping[str, str], *, room: int) -> tuple[np.ndarray, str]:
+        """The sequence of the texts with one mask token for each blank, int64 (seq,), and a line on what is
+        not read."""
+        tokens = {name: self._blanked(text) for name, text in named.items()}
+        rooms, cut = self._rooms({name: len(ids) for name, ids in tokens.items()}, most=room)
+        kept = []
+        for (name, ids), own in zip(tokens.items(), rooms, strict=True):
+            blanks = [place for place, number in enumerate(ids) if number == self._special.mask] or [0]
+            if blanks[-1] - blanks[0] >= own:
+                raise ParameterError(
+                    f"{name}: its blanks are {blanks[-1] - blanks[0]:,} tokens apart, but there is room for "
+                    f"{own:,}; leave out text between them, or give fewer texts"
+                )
+            first = min(max((blanks[0] + blanks[-1] - own) // 2, 0), len(ids) - own)
+            kept.append(ids[first : first + own])
+        packed = pack_documents(kept, max_length=self.max_length, policy="equal_share", special=self._special)
+        return packed.input_ids, cut
+
+    def _blanked(self, text: str) -> list[int]:
+        """Token ids of a text, with one mask for each blank; a space before a blank is part of its word."""
+        *before, last = self._blank.split(text)
+        pieces = tokenise([*(part.rstrip() for part in before), last], self.tokenizer)["input_ids"]
+        masked = [[*ids, self._special.mask] for ids in pieces[:-1]]
+        return [number for ids in (*masked, pieces[-1]) for number in ids]
+
+    def _rooms(self, lengths: Mapping[str, int], *, most: int | None = None) -> tuple[list[int], str]:
+        """The number of tokens read of each text, and a line on what is not read. Raises
+        ParameterError if there is no room for so many texts."""
+        if silent := [name for name, length in lengths.items() if not length]:
+            raise ParameterError(f"{silent[0]} has no character that the model knows; leave it out")
+        budget = (most or self.max_length) - self._special.framing
+        rooms, _ = equal_share([*lengths.values()], budget=budget, per_document=self._special.per_document)
+        if 0 in rooms:
+            raise ParameterError(
+                f"{self.name} reads {self.max_length:,} tokens at once, which leaves no room for "
+                f"{len(lengths):,} texts; give fewer"
+            )
+        lost = [a - b for a, b in zip(lengths.values(), rooms, strict=True)]
+        return rooms, self._warn(list(lengths), lost, sum(rooms))
+
+    def _warn(self, names: Sequence[str], lost: Sequence[int], total: int) -> str:
+        what = ", ".join(name for name, count in zip(names, lost, strict=True) if count)
+        policy = f"{self.name} reads {self.max_length:,} at once, of each text an equal share"
+        return warn_of_cut(cut_in_words(what, lost=sum(lost), of=total + sum(lost), policy=policy))
+
+
+def _place_of(documents: Sequence[CoreferenceDocument], source: tuple[int, str]) -> Place:
+    """The first occurrence of words in a document. Raises ParameterError if they do not occur there."""
+    try:
+        number, words = source
+        wanted = [
+            plain_word(word).casefold()
+            for word in marked_texts({"source": words}, kind="event", needs_marks=False).documents[0].tokens
+        ]
+        document = documents[number]
+    except (TypeError, ValueError, IndexError):
+        raise ParameterError(
+            f"source is {source!r}; give the number of a text, from 0 to {len(documents) - 1}, and words in "
+            'it: (0, "recount")'
+        ) from None
+    known = [plain_word(word).casefold() for word in document.tokens]
+    for start in range(len(known) - len(wanted) + 1):
+        if known[start : start + len(wanted)] == wanted:
+            return number % len(documents), start, start + len(wanted)
+    close = difflib.get_close_matches(wanted[0], known, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise ParameterError(f"text {number} has no {words!r}{hint}")

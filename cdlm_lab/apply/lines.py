@@ -1,0 +1,261 @@
+"""Apply a model to many texts, for `cdlm-lab apply`: one line of JSON in, one line of JSON out.
+
+All lines are checked before a model is loaded: a malformed one stops the command, with its file and line.
+Then the model answers line by line, as it does from Python, holding only the current line in memory. Answers
+are appended to `out.jsonl.part`, which becomes `out.jsonl` when all are there. After a kill the same command
+continues behind the last complete line, and the result is the same: no answer depends on the lines before it.
+`out.jsonl.made.json` records the model by its bytes, its system and the input file; with others, or another
+version, the command is refused.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import math
+import os
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from cdlm_lab.apply import tasks
+from cdlm_lab.apply.language import LanguageModel
+from cdlm_lab.apply.loading import kind_of_name, load, made_of
+from cdlm_lab.apply.results import Result, TextCut
+from cdlm_lab.data.files import (
+    FROM_LIST,
+    FieldFault,
+    Fields,
+    FilledText,
+    JsonRecord,
+    Text,
+    read_json_lines,
+    sha256_of_file,
+)
+from cdlm_lab.errors import Stopped
+from cdlm_lab.runs.identity import Identity, Inputs, changed_inputs
+from cdlm_lab.parameters import local_path
+from cdlm_lab.progress import Progress, bars_after
+from cdlm_lab.runs.report import Report, RunError, open_run, write_json
+from cdlm_lab.runs.scores import Score
+
+Some = Annotated[list[FilledText], Field(min_length=1)]
+Named = Annotated[dict[Text, FilledText], Field(min_length=1)]
+
+
+def _writable(value: Any) -> Any:
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    except ValueError:
+        what = "it has a number or a character that JSON cannot write"
+        raise FieldFault(what, "write it as a text or a finite number") from None
+    return value
+
+
+class _Record(Fields):
+    id: Annotated[Any, AfterValidator(_writable)] = None  # copied unchanged into the answer
+
+
+class _Texts(_Record):
+    texts: Some
+    source: Annotated[tuple[int, FilledText], FROM_LIST] | None = None
+
+
+class _Documents(_Record):
+    documents: Named
+    threshold: float | None = None
+
+
+class _Pair(_Record):
+    first: FilledText
+    second: FilledText
+
+
+class _Question(_Record):
+    question: FilledText
+    documents: Named
+
+
+class _Text(_Record):
+    text: FilledText
+
+
+class _Candidates(_Record):
+    question: FilledText
+    candidates: Some
+
+
+class _Claim(_Record):
+    claim: FilledText
+    evidence: list[FilledText]
+
+
+def _of_texts(model: LanguageModel, given: _Texts) -> Result:
+    if given.source is not None:
+        return model.attention(given.texts, given.source)
+    return model.fill(given.texts) if any(map(model.has_blank, given.texts)) else model.encode(given.texts)
+
+
+@dataclass(frozen=True)
+class Form:
+    """The fields of an input line for one class of models, and the function that answers it."""
+
+    kind: type[_Record]
+    answer: Callable[[Any, Any], Result]
+
+
+FORMS: dict[type[Any], Form] = {
+    LanguageModel: Form(_Texts, _of_texts),
+    tasks.CoreferenceModel: Form(
+        _Documents, lambda m, one: m.clusters(one.documents, threshold=one.threshold)
+    ),
+    tasks.MatchingModel: Form(_Pair, lambda m, one: m.align(one.first, one.second)),
+    tasks.QuestionModel: Form(_Question, lambda m, one: m.answer(one.question, one.documents)),
+    tasks.TaggingModel: Form(_Text, lambda m, one: m.tag(one.text)),
+    tasks.AnswerModel: Form(_Candidates, lambda m, one: m.rank(one.question, one.candidates)),
+    tasks.ClaimModel: Form(_Claim, lambda m, one: m.verify(one.claim, one.evidence)),
+}
+
+
+@dataclass(frozen=True)
+class Applied:
+    """The number of lines, how many of them the model could not read, and how many are foreign to it."""
+
+    lines: int
+    refused: int
+    foreign: int  # lines whose text is foreign to the model
+
+
+def apply_lines(
+    name: str, source: str | os.PathLike[str], target: str | os.PathLike[str], *, system: str = ""
+) -> Applied:
+    """Let a model answer each line of a file, or continue a run that was interrupted.
+
+    Args:
+        name: of the model: a shipped one, or a folder; `system`: which one, of a run with several.
+        source, target: files of JSON lines; a line that the model cannot read gets an `error`, no answer.
+
+    Raises DataError if a line is malformed. Raises RunError if existing answers are of another file or model,
+    or another process is writing them. Raises Stopped after an interrupt.
+    """
+    name = local_path(name, "the model")
+    source, target = (Path(local_path(os.fspath(file), "the file")) for file in (source, target))
+    if not source.exists():
+        raise RunError(f"{source}: there is no such file; check the spelling of the path")
+    if source.resolve() == target.resolve():
+        raise RunError(f"{source} would be read and written; name another file for the answers")
+    form = FORMS[kind_of_name(name)]
+    total = sum(1 for _ in read_json_lines(source, form.kind))
+    made = {"model": name, "system": system, "input": source.name, "sha256": sha256_of_file(source)}
+    made |= Identity.of("apply", {}, Inputs(models=made_of(name))).as_json
+    note = target.with_name(f"{target.name}.made.json")
+    if target.exists():
+        _check_same(target, note, made)
+        return _applied(total, target)
+    with _held(target.with_name(f"{target.name}.part")) as part:
+        if part.seek(0, os.SEEK_END):
+            _check_same(Path(part.name), note, made)
+        else:
+            write_json(note, made)
+        done = _whole_lines(part)
+        if done < total:
+            model = load(name, system=system)
+            _answer_lines(model, form, source, part, done=done, total=total)
+        part.flush()
+        os.replace(part.name, target)
+    return _applied(total, target)
+
+
+def apply_in_run(run_folder: str, *, model: str, texts: str, system: str = "") -> Report:
+    """Apply a model as a run: answers go to `answers.jsonl` in its folder, and the counts of lines and
+    refused lines into its report."""
+    model, texts = local_path(model, "model"), local_path(texts, "texts")
+    parameters = {"model": model, "texts": texts, "system": system}
+    inputs = Inputs(data=[texts], models=made_of(model))
+    run = open_run(run_folder, name="apply", parameters=parameters, inputs=inputs)
+    if run.finished:
+        return run.finished
+    applied = apply_lines(model, texts, run.folder / "answers.jsonl", system=system)
+    counts = asdict(applied)
+    scores = [Score(metric=metric, value=value) for metric, value in counts.items()]
+    return run.write_report(scores=scores, data={"texts": sha256_of_file(texts)})
+
+
+def _answer_lines(model: Any, form: Form, source: Path, part: IO[bytes], *, done: int, total: int) -> None:
+    try:
+        with Progress(total=total, initial=done, desc=source.name, unit="line") as bar, bars_after(math.inf):
+            for number, record in enumerate(read_json_lines(source, form.kind)):
+                if number < done:
+                    continue
+                line = json.dumps(answer_of(model, form, record), ensure_ascii=False, allow_nan=False)
+                part.write(f"{line}\n".encode())
+                part.flush()
+                bar.update(1)
+    except KeyboardInterrupt:
+        raise Stopped(f"stopped; what was made is in {part.name}, and the same command goes on") from None
+
+
+def answer_of(model: Any, form: Form, record: JsonRecord[Any]) -> dict[str, Any]:
+    """The output for a line: its `id` if it has one, the answer, what was `cut`, and what is `foreign` to the
+    model; or an `error`."""
+    given = record.fields
+    answer = {} if given.id is None else {"id": given.id}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", TextCut)
+        try:
+            result = form.answer(model, given)
+        except ValueError as error:
+            return answer | {"error": f"{record.path.name}:{record.line}: {error}"}
+    cut = [str(one.message) for one in caught if issubclass(one.category, TextCut)]
+    notes = {"cut": cut, "foreign": result.foreign}
+    return answer | result.as_json() | {name: note for name, note in notes.items() if note}
+
+
+def _check_same(begun: Path, note: Path, made: dict[str, Any]) -> None:
+    """Raise RunError unless existing answers, finished or not, are of the same input and model."""
+    remedy = f"delete {begun}, or name another file"
+    try:
+        before = json.loads(note.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise RunError(f"{begun} is there, and nothing says how it was made; {remedy}") from None
+    for name in ("model", "system", "input", "sha256"):
+        if before.get(name) != made[name]:
+            raise RunError(f"{begun} was made with {name} {before.get(name)!r}, not {made[name]!r}; {remedy}")
+    if changed := changed_inputs(before, made):
+        raise RunError(f"{begun} was made with other models: {'; '.join(changed)}; {remedy}")
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for appending, locked against other processes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+b") as part:
+        try:
+            fcntl.flock(part, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(f"{path} is being written by another process; wait for it, or end it") from None
+        yield part
+
+
+def _whole_lines(part: IO[bytes]) -> int:
+    """The number of complete lines; an incomplete last line is removed from the file."""
+    part.seek(0)
+    count, end = 0, 0
+    for line in part:
+        if line.endswith(b"\n"):
+            count, end = count + 1, end + len(line)
+    part.truncate(end)
+    part.seek(0, os.SEEK_END)
+    return count
+
+
+def _applied(total: int, target: Path) -> Applied:
+    with target.open("rb") as lines:
+        noted = Counter(name for line in lines for name in json.loads(line).keys() & {"error", "foreign"})
+    return Applied(lines=total, refused=noted["error"], foreign=noted["foreign"])

@@ -1,0 +1,362 @@
+"""`load`: from a name to a model object of the matching class.
+
+A name is one that ships with the project (`storyworld/cdlm`), the folder of a run of notebooks 01 and 03 to
+10, a folder with a checkpoint, `minilm`, or a name on the Hugging Face hub.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from cdlm_lab.apply.text_profile import TextProfile
+from cdlm_lab.apply import tasks
+from cdlm_lab.apply.language import LanguageModel
+from cdlm_lab.data.convert.claims import LABELS
+from cdlm_lab.tasks.joint import answers as answer_selection
+from cdlm_lab.tasks.matching import experiment as document_matching
+from cdlm_lab.tasks.tagging import experiment as document_tagging
+from cdlm_lab.tasks.joint import claims as fact_verification
+from cdlm_lab.tasks.multihop import experiment as multihop_qa
+from cdlm_lab.tasks.matching import alignment as sentence_alignment
+from cdlm_lab.tasks.joint.answers import AnswerRun
+from cdlm_lab.runs.corpora import VARIANTS, reset_globals, variant_of
+from cdlm_lab.tasks.coreference import experiment as coreference
+from cdlm_lab.tasks.matching.experiment import MatchingRun
+from cdlm_lab.tasks.tagging.experiment import TaggedCorpus, TaggingRun
+from cdlm_lab.tasks.joint.claims import VerificationRun
+from cdlm_lab.tasks.multihop.experiment import MultihopRun
+from cdlm_lab.runs.runs import SystemRun, Training, shown_system
+from cdlm_lab.tasks.joint.systems import labels_of_head
+from cdlm_lab.tasks.tagging.systems import Taggers, labels_of_tagger
+from cdlm_lab.encoders import checkpoint
+from cdlm_lab.encoders.checkpoint import PREFIX, CheckpointError, default_device, read_config, shipped_names
+from cdlm_lab.encoders.encoder import load_encoder, load_language_model
+from cdlm_lab.encoders.model_folder import CONFIG_FILE
+from cdlm_lab.parameters import (
+    RUN_FILE,
+    ParameterError,
+    local_path,
+    parameter_names,
+    settings_of,
+    with_those_of_before,
+)
+from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
+from cdlm_lab.training.history import HISTORY_FILE, read_history
+from cdlm_lab.training.trained import (
+    run_name,
+    shipped_runs,
+    trained_model,
+    trained_parameters,
+    trained_run,
+    trained_threshold,
+)
+from cdlm_lab.training.validation import JUDGED
+
+PRETRAINING, MADE_FILE = "pretraining", "made.json"
+LONGEST, WINDOW = 512, 512  # of an encoder that is converted to a Longformer, unless it is shorter
+Model = Any  # one of the classes of `language` and `tasks`
+
+
+def load(
+    name: str | os.PathLike[str],
+    *,
+    system: str = "",
+    variant: str = "",
+    max_length: int | None = None,
+    window: int | None = None,
+) -> Model:
+    """A trained model that reads texts.
+
+    Args:
+        name: one that ships with the project, the folder of a run or of a checkpoint, or a name on the hub.
+        system: of a run with several, such as `joint-ie`; "" = the one whose answers its notebook shows, for
+            answer selection and matching the one that was best on dev.
+        variant: of a language model, which of CDLM's ablation it is: it determines which tokens are global
+            when blanks are filled; "" = as its run says, or what stands beside its weights, or its name if it
+            was released or shipped. If nothing says it, no blank is global, and a warning says so.
+        max_length, window: of a language model; None = the checkpoint's own, at most 512 for an encoder that
+            has to be converted.
+
+    Raises ParameterError or CheckpointError, with a one-line message, if there is no usable model.
+    """
+    given = local_path(os.fspath(name), "the model")
+    if (run := _run_of(given)) is not None:
+        kind = run_name(run)
+        if kind in LANGUAGE_RUNS:
+            form = {"max_length": max_length, "window": window}
+            made = trained_parameters(run)
+            if made.get("mask_probability") == 0:
+                warnings.warn(f"{given} has learned no words, only paragraphs", stacklevel=2)
+            # sentences of paragraphs are read without global tokens
+            known = variant or made.get("variant", "")
+            return _language_model(str(_model_of(run)), given, known, **form)
+        if kind not in TASK_RUNS:
+            known = ", ".join(sorted({*LANGUAGE_RUNS, *TASK_RUNS}))
+            raise ParameterError(
+                f"{given} is a run of {kind!r}, which leaves no model; those that do: {known}"
+            )
+        try:
+            return TASK_RUNS[kind][1](given, run, system)
+        except ParameterError as error:
+            raise ParameterError(str(error).replace(f"trained is {run!r}, which", given)) from None
+    source = _checkpoint(given)
+    chosen = variant or _variant_of_checkpoint(source)
+    model = _language_model(source, given, chosen or "", max_length=max_length, window=window)
+    if chosen is None and hasattr(model.model, "lm_head"):
+        what = f"{given}: nothing says which variant of CDLM it is, so no blank is global when it is filled"
+        warnings.warn(f"{what}; if it is one, give variant, such as 'cdlm'", stacklevel=2)
+    return model
+
+
+# Language models on the hub whose papers say how they were trained.
+RELEASED = {
+    "biu-nlp/cdlm": "cdlm",
+    "allenai/longformer-base-4096": "longformer",
+    "allenai/longformer-large-4096": "longformer",
+}
+
+
+def _variant_of_checkpoint(source: str) -> str | None:
+    """The variant of a checkpoint that was released, ships with the project, or has a `made.json` of its
+    pretraining beside its weights; None = nothing says it."""
+    folder = Path(source)
+    if not folder.is_dir():
+        return RELEASED.get(source)
+    try:
+        made = json.loads((folder / MADE_FILE).read_text(encoding="utf-8"))
+        if made["experiment"] == PRETRAINING and made["parameters"]["variant"] in VARIANTS:
+            return made["parameters"]["variant"]
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    ships = (checkpoint.FOLDER / name for name in VARIANTS)
+    return next((one.name for one in ships if one.resolve() == folder.resolve()), None)
+
+
+def kind_of_name(name: str) -> type[Any]:
+    """The class of what `load` returns for a name, without loading. Raises CheckpointError: unknown name."""
+    if (run := _run_of(name)) is None:
+        _checkpoint(name)
+        return LanguageModel
+    return TASK_RUNS.get(run_name(run), (LanguageModel, None))[0]
+
+
+def made_of(name: str) -> list[str]:
+    """The folders or names of all models on which what `load` returns for a name may depend: those of its
+    run, or of the run that this one opened, and the encoder whose vectors they read."""
+    if (run := _run_of(name)) is None:
+        return [_checkpoint(name)]
+    parameters = trained_parameters(run)
+    opened = parameters.get("trained") or parameters.get("matching_run") or run
+    folders = trained_run(opened).rglob(f"{MODEL_FOLDER}/{CONFIG_FILE}")
+    reads = "encoder" if run_name(run) == TaggingRun.NAME else "sentence_encoder"
+    frozen = trained_parameters(opened).get(reads) or parameters.get(reads)
+    return [*(str(file.parent) for file in sorted(folders)), *filter(None, [frozen])]
+
+
+def _run_of(name: str) -> str | None:
+    """The run of that name, or that the model folder of that name is in, for `trained`; None if none."""
+    if name in shipped_runs() and not Path(name).is_dir():
+        return name
+    path = Path(name)
+    holders = (path, path.parent, path.parent.parent.parent) if path.name == MODEL_FOLDER else (path,)
+    return next((str(folder) for folder in holders if (folder / RUN_FILE).is_file()), None)
+
+
+def _checkpoint(name: str) -> str:
+    """The checkpoint to load as a language model. Raises CheckpointError, listing known names: none fits."""
+    known = ", ".join(sorted({*shipped_names(), *shipped_runs()})) or "none; they are part of a clone"
+    ships = f"with the project come {known}"
+    path = Path(name)
+    if name.strip() and path.is_dir():
+        if not (path / CONFIG_FILE).is_file():
+            raise CheckpointError(
+                f"{name}: neither a run ({RUN_FILE}) nor a model ({CONFIG_FILE}) is in it; {ships}"
+            )
+        return name
+    if name.startswith(PREFIX):
+        if name not in shipped_names():
+            raise CheckpointError(f"{name}: no such model; {ships}")
+        return str(checkpoint.shipped_folder(name))
+    if name == "minilm":
+        return name
+    if path.is_absolute() or name.count("/") > 1 or name.startswith((".", "runs/")) or not name.strip():
+        raise CheckpointError(f"{name.strip() or 'the empty name'}: there is no such folder; {ships}")
+    try:
+        read_config(name)
+    except CheckpointError as error:
+        raise CheckpointError(f"{error}; {ships}") from None
+    return name
+
+
+def _language_model(
+    source: str, name: str, variant: str, *, max_length: int | None, window: int | None
+) -> LanguageModel:
+    if variant:
+        variant_of(variant)  # raises an error for an unknown one
+    if source == "minilm":
+        longest, width = LONGEST, WINDOW
+    else:
+        config = read_config(source)
+        if config.architectures and config.architectures[0] in TASK_CLASSES:
+            raise CheckpointError(
+                f"{name}: a {config.architectures[0]} without the run that it is of; give the run's folder, "
+                f"which holds {RUN_FILE}"
+            )
+        longest = config.max_position_embeddings - (config.pad_token_id or 0) - 1
+        width = getattr(config, "attention_window", None)
+        longest, width = (longest, width[0]) if width else (min(longest, LONGEST), WINDOW)
+    length = max_length or longest
+    form = {"max_length": length, "window": window or min(width, length - length % 2)}
+    try:
+        if source == "minilm":  # its language-model head would be untrained
+            raise CheckpointError(source)
+        model, tokenizer = load_language_model(source, **form)
+    except CheckpointError:  # without a head it still encodes; any other fault is raised again below
+        model, tokenizer = load_encoder(source, **form)
+    if variant:
+        reset_globals(model, variant)
+    model = model.to(default_device())
+    return LanguageModel(
+        name=name,
+        max_length=length,
+        variant=variant,
+        model=model,
+        tokenizer=tokenizer,
+        profile=TextProfile.load(source),
+    )
+
+
+def _model_of(run: str) -> Path:
+    try:
+        return trained_model(run)
+    except ParameterError:
+        raise ParameterError(
+            f"{run}: the run is not finished; run its notebook with the same parameters"
+        ) from None
+
+
+# ---- runs of tasks ----
+
+
+def _settings(kind: type[Any], run: str, **values: Any) -> Any:
+    """The settings of a run, with `trained` naming the run itself, or the run whose models it opened."""
+    parameters = trained_parameters(run)
+    own = {"trained": parameters.get("trained") or run, "run_folder": "", **values}
+    names = parameter_names(kind)
+    return settings_of(kind, with_those_of_before({**parameters, **own}, names))
+
+
+def _coreference(name: str, run: str, system: str) -> tasks.CoreferenceModel:
+    if system:
+        raise ParameterError(f"system is {system!r}, but this run has one model only; leave it out")
+    settings = _settings(coreference.Settings, run)
+    scorer = coreference.load_scorer(settings)
+    threshold = trained_threshold(run)
+    form = {"kind": settings.kind, "threshold": threshold, "profile": TextProfile.load(_model_of(run))}
+    return tasks.CoreferenceModel(name=name, scorer=scorer, **form)
+
+
+def _tagging(name: str, run: str, system: str) -> tasks.TaggingModel:
+    settings = _settings(document_tagging.Settings, run)
+    if system:
+        settings = replace(settings, systems=_one(system, settings.chosen).name)
+    corpus, form = TaggedCorpus(documents={}), {"settings": settings, "cache": None}
+    unlabelled = TaggingRun(settings=settings, corpus=corpus, taggers=Taggers(**form, labels=()))
+    labels = labels_of_tagger(unlabelled.model_folder(unlabelled.shown))
+    tagging = replace(unlabelled, taggers=Taggers(**form, labels=labels))
+    tagger = tagging.load(tagging.shown)
+    profile = _profile(tagging, tagging.shown)
+    return tasks.TaggingModel(name=name, system=tagger.system.name, tagger=tagger, profile=profile)
+
+
+def _matching(name: str, run: str, system: str) -> tasks.MatchingModel:
+    settings = _settings(document_matching.Settings, run)
+    return _matcher(name, settings, system, sentence_alignment.Settings().source)
+
+
+def _alignment(name: str, run: str, system: str) -> tasks.MatchingModel:
+    given = settings_of(sentence_alignment.Settings, {**trained_parameters(run), "run_folder": run})
+    settings = sentence_alignment.matched_settings(given)
+    if settings.trained:
+        settings = replace(settings, run_folder="")
+    return _matcher(name, settings, system, given.source)
+
+
+def _matcher(
+    name: str, settings: document_matching.Settings, system: str, source: str
+) -> tasks.MatchingModel:
+    learned = [one for one in settings.chosen if one.is_model]  # a threshold is fitted to a corpus
+    if not learned:
+        raise ParameterError(f"{name}: none of its systems is a model; a threshold is fitted to a corpus")
+    run = MatchingRun(settings=settings, pairs={})
+    chosen = _one(system, sorted(learned, key=partial(_on_dev, run)))
+    training = Training(chosen, 0)
+    form = {"run": run, "matcher": run.load(training), "profile": _profile(run, training)}
+    return tasks.MatchingModel(name=name, system=chosen.name, source=source, **form)
+
+
+def _questions(name: str, run: str, system: str) -> tasks.QuestionModel:
+    settings = _settings(multihop_qa.Settings, run, own_question="", own_documents="")
+    chosen = _one(system, settings.chosen) if system else settings.shown
+    opened = MultihopRun(settings=settings, questions={})
+    training = Training(chosen, 0)
+    form = {"run": opened, "answerer": opened.load(training), "profile": _profile(opened, training)}
+    return tasks.QuestionModel(name=name, system=chosen.name, **form)
+
+
+def _answers(name: str, run: str, system: str) -> tasks.AnswerModel:
+    settings = _settings(answer_selection.Settings, run)
+    opened = AnswerRun(settings=settings, splits={})
+    chosen = _one(system, sorted(settings.chosen, key=partial(_on_dev, opened)))
+    training = Training(chosen, 0)
+    form = {"label": chosen.label, "reading": settings.predicting, "profile": _profile(opened, training)}
+    return tasks.AnswerModel(name=name, system=chosen.name, ranker=opened.load(training), **form)
+
+
+def _on_dev(run: AnswerRun | MatchingRun, system: Any) -> float:
+    """The dev score of a system, by what selected its checkpoint; -inf if no history is kept."""
+    records = read_history(run.model_folder(Training(system, 0)).parent / TRAINING_FOLDER / HISTORY_FILE)
+    values = (record.get(JUDGED, -record.get("eval_loss", inf)) for record in records)
+    return max(values, default=-inf)
+
+
+def _claims(name: str, run: str, system: str) -> tasks.ClaimModel:
+    settings = _settings(fact_verification.Settings, run)
+    training = Training(_one(system, settings.chosen) if system else settings.shown, 0)
+    unlabelled = VerificationRun(settings=settings, claims={})
+    labels = LABELS[: labels_of_head(unlabelled.model_folder(training))]
+    verifier = replace(unlabelled, trained_labels=labels).load(training)
+    form = {"precision": settings.precision, "profile": _profile(unlabelled, training)}
+    return tasks.ClaimModel(name=name, system=training.system.name, verifier=verifier, **form)
+
+
+def _profile(run: SystemRun, training: Training) -> TextProfile | None:
+    return TextProfile.load(run.model_folder(training))
+
+
+def _one(system: str, systems: Sequence[Any]) -> Any:
+    return shown_system(system, systems, parameter="system")
+
+
+LANGUAGE_RUNS = (PRETRAINING, "paragraph pretraining")
+TASK_RUNS: dict[str, tuple[type[Any], Callable[[str, str, str], Model]]] = {
+    "coreference": (tasks.CoreferenceModel, _coreference),
+    MatchingRun.NAME: (tasks.MatchingModel, _matching),
+    sentence_alignment.AlignmentRun.NAME: (tasks.MatchingModel, _alignment),
+    MultihopRun.NAME: (tasks.QuestionModel, _questions),
+    TaggingRun.NAME: (tasks.TaggingModel, _tagging),
+    AnswerRun.NAME: (tasks.AnswerModel, _answers),
+    VerificationRun.NAME: (tasks.ClaimModel, _claims),
+}
+TASK_CLASSES = {
+    *("PairScorer", "DynamicTagger", "StaticTagger", "QuestionAnswerer", "JointModel", "PooledPairs"),
+    *("DocumentMatcher", "FineTunedMatcher", "PairClassifier"),
+}

@@ -1,0 +1,1 @@
+"""Readers of published formats, each into the records of `cdlm_lab.data.records`."""

@@ -1,0 +1,279 @@
+"""Document pairs made from links in a collection: links are related pairs, unlinked documents unrelated."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Annotated, Literal, get_args
+
+import numpy as np
+from pydantic import AfterValidator, Field
+
+from cdlm_lab.data import files
+from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument, check_positions, split_sentences
+from cdlm_lab.data.files import DataError, FieldFault, Fields, FilledText, JsonRecord, Text, read_json_lines
+from cdlm_lab.errors import check_choice, check_least
+from cdlm_lab.data.words import words_of
+
+Hardness = Literal["random", "similar"]
+Candidates = Callable[[str, set[str], Random], list[str]]  # first document, ids to avoid, rng -> drawn ids
+SIMILAR_AMONG = 20  # documents most similar to the first one, among which a "similar" one is drawn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentLink:
+    """A link from the document `first` to `second`, such as a citation."""
+
+    first: str
+    second: str
+    source: str  # name of the data set that it is from
+    in_first: tuple[int, ...] | None = None  # indices of the linking sentences, ascending; None = not known
+
+    def __post_init__(self) -> None:
+        if self.first == self.second:
+            raise ValueError(f"link {self.id}: a document linked with itself; leave it out")
+        numbers = self.in_first
+        ascending = numbers and numbers[0] >= 0 and list(numbers) == sorted(set(numbers))
+        if numbers is not None and not ascending:
+            remedy = "write each once, ascending, from 0, or None if they are not known"
+            raise ValueError(f"link {self.id}: in_first is {numbers}; {remedy}")
+
+    @property
+    def id(self) -> str:
+        """The id of the link, "first>second"."""
+        return f"{self.first}>{self.second}"
+
+    @property
+    def documents(self) -> tuple[str, str]:
+        """Ids of the two documents."""
+        return self.first, self.second
+
+
+def pairs_from_links(
+    papers: Mapping[str, PairDocument],
+    links: Sequence[DocumentLink],
+    *,
+    negatives_per_positive: int = 1,
+    seed: int = 0,
+    hard: Hardness = "random",
+    known: Iterable[DocumentLink] = (),
+) -> Iterator[DocumentPair]:
+    """Yield the related pair of each link, in order, followed by its unrelated pairs with the same first one.
+
+    The second document of an unrelated pair is the second document of another link, is not linked with the
+    first in either direction, and differs between the unrelated pairs of a link. If any document could be
+    drawn, being cited at all would reveal the related pairs; so "random" draws each as often as it is cited,
+    and "similar" draws from the SIMILAR_AMONG candidates that are most similar to the first document (cosine
+    of TF-IDF vectors). The id of a related pair is "citing>cited", that of its unrelated ones
+    "citing>other#citing>cited". Draws depend on the seed, the link and the documents, not on the order of the
+    links. `known`: further links, whose documents must not form unrelated pairs. Raises ValueError if too few
+    documents are left to draw from.
+    """
+    check_choice("hard", hard, get_args(Hardness))
+    check_least(0, negatives_per_positive=negatives_per_positive)
+    _check_links(papers, links)
+    related: defaultdict[str, set[str]] = defaultdict(set)
+    for link in [*links, *known]:
+        for one in link.documents:
+            related[one].update(link.documents)
+    candidates = _random_candidates(links) if hard == "random" else _similar_candidates(papers, links)
+    for link in links:
+        first, second = papers[link.first], papers[link.second]
+        pair = DocumentPair(
+            id=link.id, first=first, second=second, related=True, aligned=link.in_first, cluster=link.first
+        )
+        yield pair
+        drawn = candidates(link.first, related[link.first], Random(f"{seed}/{link.id}"))
+        if len(drawn) < negatives_per_positive:
+            remedy = "lower negatives_per_positive, or give more links"
+            raise ValueError(f"link {link.id}: {len(drawn)} documents to draw from; {remedy}")
+        for other in drawn[:negatives_per_positive]:
+            name = f"{link.first}>{other}#{link.id}"
+            yield replace(pair, id=name, second=papers[other], related=False, aligned=())
+
+
+def _check_links(papers: Mapping[str, PairDocument], links: Sequence[DocumentLink]) -> None:
+    seen: set[tuple[str, str]] = set()
+    for link in links:
+        for document in link.documents:
+            if document not in papers:
+                raise ValueError(f"link {link.id}: no document {document}; add it, or leave the link out")
+        if link.documents in seen:
+            raise ValueError(f"link {link.id} is given twice; give each link once")
+        seen.add(link.documents)
+        check_positions(f"link {link.id}", link.in_first or (), papers[link.first])
+
+
+def _random_candidates(links: Sequence[DocumentLink]) -> Candidates:
+    cited = sorted(link.second for link in links)  # each document as often as it is cited
+
+    def drawn(first: str, avoided: set[str], rng: Random) -> list[str]:
+        return list(dict.fromkeys(other for other in rng.sample(cited, len(cited)) if other not in avoided))
+
+    return drawn
+
+
+def _similar_candidates(papers: Mapping[str, PairDocument], links: Sequence[DocumentLink]) -> Candidates:
+    """Candidates drawn from the SIMILAR_AMONG cited documents most similar to the first one, shuffled."""
+    from sklearn.feature_extraction.text import TfidfVectorizer  # here: it takes two seconds to load
+
+    cited, citing = sorted({link.second for link in links}), sorted({link.first for link in links})
+    place = {document: number for number, document in enumerate(citing)}
+    form = {"tokenizer": words_of, "token_pattern": None}
+    vectorizer = TfidfVectorizer(sublinear_tf=True, **form, max_features=100_000)
+    theirs = vectorizer.fit_transform(papers[document].text_of() for document in cited)
+    ours = vectorizer.transform(papers[document].text_of() for document in citing)
+
+    def drawn(first: str, avoided: set[str], rng: Random) -> list[str]:
+        likeness = np.asarray((ours[place[first]] @ theirs.T).todense()).ravel()
+        order = np.argsort(-likeness, kind="stable")  # ties stay in the order of ids
+        nearest = [cited[number] for number in order if cited[number] not in avoided][:SIMILAR_AMONG]
+        rng.shuffle(nearest)
+        return nearest
+
+    return drawn
+
+
+DOCUMENTS, LINKS = "documents.jsonl", "links.jsonl"
+
+
+def _sentence(text: str) -> str:
+    if not (plain := " ".join(text.split())):
+        raise FieldFault("it is empty", "leave it out")
+    return plain
+
+
+class _Text(Fields):
+    id: FilledText
+    text: FilledText
+
+
+class _Sentences(Fields):
+    id: FilledText
+    sentences: list[Annotated[Text, AfterValidator(_sentence)]] = Field(min_length=1)
+
+
+class _Link(Fields):
+    first: Text
+    second: Text
+    sentences: list[int] | None = Field(None, min_length=1)
+
+
+def is_linked_collection(folder: str | Path) -> bool:
+    """True if the folder holds a user's own collection, that is a `documents.jsonl`, plain or compressed."""
+    return files.present_file(folder, DOCUMENTS) is not None
+
+
+def read_linked_collection(folder: str | Path) -> tuple[dict[str, PairDocument], tuple[DocumentLink, ...]]:
+    """Read a user's own collection, documents by id and links, from two files, plain or compressed.
+
+        documents.jsonl   {"id": "a", "text": "We follow B. It is new."}
+                          {"id": "b", "sentences": ["A title", "An earlier work."]}
+        links.jsonl       {"first": "b", "second": "a", "sentences": [1]}
+                          {"first": "a", "second": "b"}
+
+    `sentences` of a link are the indices, from 0, of the sentences of the first document that link to the
+    second, if known; the document must then be given as sentences, so that the indices are unambiguous.
+    """
+    paths = {name: files.present_file(folder, name) for name in (DOCUMENTS, LINKS)}
+    for name, path in paths.items():
+        if path is None:
+            remedy = f"put {DOCUMENTS} and {LINKS} into the folder"
+            raise DataError(Path(folder) / name, "no such file", remedy)
+    documents: dict[str, PairDocument] = {}
+    counted: set[str] = set()  # those given as sentences
+    for raw in read_json_lines(paths[DOCUMENTS]):
+        record = raw.checked(_Sentences if "sentences" in raw.fields else _Text)
+        name, fields = record.fields.id, record.fields
+        if name in documents:
+            raise record.error("id", f"{name!r} is there already", "give every document its own id")
+        if isinstance(fields, _Sentences):
+            counted.add(name)
+        sentences = fields.sentences if name in counted else split_sentences(fields.text)
+        documents[name] = PairDocument(id=name, sentences=tuple(sentences))
+    links: dict[tuple[str, str], DocumentLink] = {}
+    for record in read_json_lines(paths[LINKS], _Link):
+        link = _link(record, documents, counted)
+        if links.setdefault(link.documents, link) is not link:
+            raise record.error("second", "the same link is there already", "give each link once")
+    return documents, tuple(links.values())
+
+
+def _link(record: JsonRecord[_Link], documents: dict[str, PairDocument], counted: set[str]) -> DocumentLink:
+    first, second, numbers = record.fields.first, record.fields.second, record.fields.sentences
+    for field, name in (("first", first), ("second", second)):
+        if name not in documents:
+            raise record.error(field, f"there is no document {name!r}", "add it, or delete the line")
+    if first == second:
+        raise record.error("second", "a document linked with itself", "delete the line")
+    if numbers and first not in counted:
+        what = f"document {first!r} is given as a text"
+        raise record.error("sentences", what, "give it as sentences, so that their numbers are sure")
+    count = len(documents[first].sentences)
+    for place, number in enumerate(numbers or ()):
+        if not 0 <= number < count:
+            what = f"{number!r} is no sentence of {first!r}, which has {count}"
+            raise record.error(f"sentences[{place}]", what, "count them from 0")
+    in_first = tuple(sorted(set(numbers))) if numbers else None
+    return DocumentLink(first=first, second=second, source=LINKS, in_first=in_first)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CitingPassages:
+    """Passages of citing papers and openings of cited ones, with their links, for `pairs_from_links`."""
+
+    # By id: passages, such as "C04-1089[12:24]" after the paper and its sentences, and openings, which have
+    # the ids of their papers.
+    documents: Mapping[str, PairDocument]
+    links: tuple[DocumentLink, ...]  # from passages to openings, in the order of the original links
+    known: tuple[DocumentLink, ...]  # from passages to all other papers that their papers are linked with
+    paper_of: Mapping[str, str]  # id of a passage -> id of its paper
+
+
+def citing_passages(
+    papers: Mapping[str, PairDocument],
+    links: Sequence[DocumentLink],
+    *,
+    length: int,
+    opening: int,
+    seed: int,
+    known: Sequence[DocumentLink] = (),
+) -> CitingPassages:
+    """For each link whose citing sentences are known, replace the citing paper by a passage, as S2ORC's pairs
+    have the citing section (Zhou et al. 2020, section 4): it fits models that read both documents at once.
+
+    A passage is a run of `length` sentences (all if the paper is shorter). One of the citing sentences is
+    drawn, then its position in the passage, uniformly as far as the paper's ends permit, lest the position
+    reveal it. Draws depend on the seed and the link alone. `opening`: number of sentences from the start of
+    the cited paper; 0 = all of them. `known`: more links of these papers, such as those of other splits.
+    """
+    if length < 1 or opening < 0:
+        remedy = "a passage has at least 1 sentence, an opening 0 (= the whole paper) or more"
+        raise ValueError(f"length is {length} and opening {opening}; {remedy}")
+    neighbours: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for link in [*links, *known]:
+        neighbours[link.first][link.second] = neighbours[link.second][link.first] = None
+    documents: dict[str, PairDocument] = {}
+    passages, others, paper_of = [], [], {}
+    for link in links:
+        if link.in_first is None:
+            continue
+        paper, cited = papers[link.first], papers[link.second]
+        check_positions(f"link {link.id}", link.in_first, paper)
+        rng, count = Random(f"{seed}/{link.id}"), len(paper.sentences)
+        citing = rng.choice(link.in_first)
+        start = rng.randint(max(0, citing - length + 1), max(0, min(citing, count - length)))
+        end = min(start + length, count)
+        passage = PairDocument(id=f"{paper.id}[{start}:{end}]", sentences=paper.sentences[start:end])
+        documents[passage.id] = passage
+        documents[cited.id] = replace(cited, sentences=cited.sentences[: opening or None])
+        inside = tuple(number - start for number in link.in_first if start <= number < end)
+        passages.append(replace(link, first=passage.id, in_first=inside))
+        paper_of[passage.id] = paper.id
+        for other in neighbours[paper.id]:
+            if other != link.second:
+                others.append(DocumentLink(first=passage.id, second=other, source=link.source))
+    return CitingPassages(documents=documents, links=tuple(passages), known=tuple(others), paper_of=paper_of)

@@ -1,0 +1,288 @@
+"""Parse documents that a user types or pastes as one text, plain or with marked mentions.
+
+    == police report ==
+    A <m>fire</m> broke out in the <m>old mill</m> on Monday. Nobody was hurt.
+
+    == newspaper ==
+    The <m>blaze at the <m>mill</m></m> was put out after three hours.
+
+A line that starts with "==" is a heading and begins a document; a text without headings is one document,
+"document 1". Mentions stand between `<m>` and `</m>` (or `<M>` and `</M>`), may be nested, and must end
+before the next blank line. Everything else is text, including other angle brackets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from cdlm_lab.data.convert.document_pairs import sentence_starts
+from cdlm_lab.data.files import DataError, entries, read_lines
+from cdlm_lab.data.records import KINDS, CoreferenceDocument, Kind, TokenSpan, Topic, document_of_spans
+from cdlm_lab.errors import check_choice
+from cdlm_lab.data.words import token_spans, visible_word
+
+UNNAMED = "document 1"
+Line = tuple[int, str]  # number from 1, text up to "\n"; a carriage return is white space like any other
+_HALF_A_CHARACTER = re.compile(r"[\ud800-\udfff]")
+
+
+class Section(NamedTuple):
+    """The lines of one document; `line` is the number of the line in which it begins."""
+
+    title: str
+    line: int
+    lines: Sequence[Line]
+
+    def no_text(self, source: str | Path) -> DataError:
+        """The DataError to raise if the document has no text."""
+        what, remedy = f"the document {self.title} has no text", "write some, or leave the document out"
+        return DataError(source, what, remedy, line=self.line, field="text")
+
+
+def pasted_documents(text: str, *, source: str = "documents") -> list[tuple[str, str]]:
+    """Title and text of each document, in order. Titles come without "==" and with single spaces, "" if the
+    text has no headings; texts are stripped. `source`: name of the text in error messages."""
+    lines = lines_of(text, source=source, remedy="write or paste a document")
+    documents, titled = [], any(_is_heading(line) for _, line in lines)
+    for section in sections_of(source, lines):
+        body = "\n".join(line.rstrip("\r") for _, line in section.lines).strip()
+        if not body:
+            raise section.no_text(source)
+        documents.append((section.title if titled else "", body))
+    return documents
+
+
+def lines_of(text: str, *, source: str, remedy: str) -> list[Line]:
+    """The lines of a typed text with their numbers from 1, without a byte order mark. Raises DataError for an
+    empty text, with the advice `remedy`, and for half a character (a lone surrogate)."""
+    text = text.removeprefix("\ufeff")
+    if not text.strip():
+        raise DataError(source, "the text is empty", remedy, field="text")
+    if half := _HALF_A_CHARACTER.search(text):
+        what, line = f"half a character (U+{ord(half[0]):04X})", text.count("\n", 0, half.start()) + 1
+        raise DataError(source, what, "delete it and type it again", line=line, field="text")
+    return list(enumerate(text.split("\n"), start=1))
+
+
+def filled_lines(text: str, *, source: str, remedy: str) -> list[str]:
+    """The non-empty lines, stripped. Raises DataError if there are none, or one has a lone surrogate."""
+    return [line.strip() for _, line in lines_of(text, source=source, remedy=remedy) if line.strip()]
+
+
+def first_and_others(text: str, *, source: str, first: str, other: str) -> tuple[str, str]:
+    """The first non-empty line, and the other ones as one text. Raises DataError if one of the two is
+    missing. `first` and `other` name them in error messages, such as "a question" and "candidate"."""
+    remedy = f"write {first} on the first line and one {other} on each line below"
+    line, *others = filled_lines(text, source=source, remedy=remedy)
+    if not others:
+        raise DataError(source, f"there is {first} but no {other}", remedy, field="text")
+    return line, "\n".join(others)
+
+
+def sections_of(source: str | Path, lines: Sequence[Line]) -> list[Section]:
+    """Divide lines into documents at their headings; all lines are "document 1" if there is no heading."""
+    starts = [place for place, (_, line) in enumerate(lines) if _is_heading(line)]
+    if not starts:
+        return [Section(UNNAMED, 1, lines)]
+    for number, line in lines[: starts[0]]:
+        if line.strip():
+            remedy = "write a heading above it: == title =="
+            raise DataError(source, "text before the first heading", remedy, line=number, field="text")
+    sections: dict[str, Section] = {}
+    for start, end in pairwise([*starts, len(lines)]):
+        number, heading = lines[start][0], lines[start][1].strip()
+        title = " ".join(heading.strip("=").split())
+        if not title or not heading.endswith("=="):
+            unclosed = "a line that starts with == is a heading, but == at its end is missing"
+            what = "no title" if heading.endswith("==") else unclosed
+            raise DataError(source, what, "write it as == title ==", line=number, field="heading")
+        if title in sections:
+            what = f"a document {title} begins in line {sections[title].line} already"
+            raise DataError(source, what, "name them apart", line=number, field="heading")
+        sections[title] = Section(title, number, lines[start + 1 : end])
+    return list(sections.values())
+
+
+def _is_heading(line: str) -> bool:
+    """Whether a line begins a document by "==", even if the "==" at its end is missing."""
+    return line.lstrip().startswith("==")
+
+
+TOPIC = "own documents"
+_Marked = tuple[int, int, int]  # start and end of a mention in characters, line of its <m>
+
+_MARK = re.compile(r"(</?m>)", re.IGNORECASE)
+_NEARLY_A_MARK = re.compile(r"</?m>|\[/?m\]|&lt;/?m&gt;", re.IGNORECASE)  # in joined tokens, without spaces
+
+
+def parse_marked_documents(text: str, *, kind: Kind, source: str = "text", needs_marks: bool = True) -> Topic:
+    """Parse the documents of a text, in order, into one topic named "own documents".
+
+    Tokens are those of `token_spans`, with possessive endings and contracted verbs ('s, 're) apart, as in the
+    corpora, and without invisible characters; they are also split where a mention starts or ends. An English
+    sentence splitter and blank lines end sentences, but never inside a mention. All sentences count as
+    validated. Mentions are all of one `kind`, have the ids "{document}:{number}", from 0 in order of their
+    spans, and form singleton clusters.
+    `needs_marks`: True = raise DataError if no mention is marked.
+    """
+    check_choice("kind", kind, KINDS)
+    remedy = "write a document with marked mentions" if needs_marks else "write a document"
+    lines = lines_of(text, source=source, remedy=remedy)
+    return _topic(source, _documents(source, lines, kind), needs_marks=needs_marks)
+
+
+def marked_texts(texts: Mapping[str, str], *, kind: Kind, needs_marks: bool = True) -> Topic:
+    """Parse texts, given by name, into one topic, each as one document with mentions in <m> and </m>; a line
+    that looks like a heading is text. `needs_marks`: True = raise DataError if no mention is marked."""
+    check_choice("kind", kind, KINDS)
+    documents = []
+    for name, text in texts.items():
+        lines = lines_of(text, source=name, remedy="write some, or leave the document out")
+        documents.append(_document(name, Section(name, 1, lines), kind))
+    return _topic("documents", documents, needs_marks=needs_marks)
+
+
+def read_marked_documents(path: str | Path, *, kind: Kind, needs_marks: bool = True) -> Topic:
+    """Read a topic from a file of documents, or a folder whose `*.txt` (or `*.TXT`) files are one document
+    each, named as the file, without a heading. `needs_marks`: True = raise DataError if nothing is marked."""
+    check_choice("kind", kind, KINDS)
+    path = Path(path)
+    if not path.is_dir():
+        return _topic(path, _documents(path, list(read_lines(path)), kind), needs_marks=needs_marks)
+    named: dict[str, Path] = {}
+    for file in entries(path):
+        if file.suffix.lower() == ".txt" and (other := named.setdefault(file.stem, file)) is not file:
+            what = f"{other.name} is document {file.stem} too"
+            raise DataError(file, what, "name them apart", field="file name")
+    if not named:
+        remedy = "put each document there as a file of its own, or give the path of one file"
+        raise DataError(path, "no files named *.txt", remedy, field="folder")
+    documents = [_document(file, _whole_file(file), kind) for file in named.values()]
+    return _topic(path, documents, needs_marks=needs_marks)
+
+
+def nearly_a_mark(documents: Iterable[CoreferenceDocument]) -> str:
+    """The first piece of text that resembles a mark but is none, as `< m>` or `[m]`; "" if there is none."""
+    match = _NEARLY_A_MARK.search("".join("".join(document.tokens) for document in documents))
+    return match[0] if match else ""
+
+
+def _topic(
+    source: str | Path, documents: Sequence[CoreferenceDocument], *, needs_marks: bool = True
+) -> Topic:
+    if needs_marks and not any(document.mentions for document in documents):
+        what, remedy = "no mention in any document", "write <m> before and </m> behind the words of each"
+        if nearly := nearly_a_mark(documents):
+            what = f"{what}, and {nearly} is not a mark"
+        raise DataError(source, what, remedy, field="marks")
+    return Topic(id=TOPIC, documents=tuple(documents))
+
+
+def _documents(source: str | Path, lines: Sequence[Line], kind: Kind) -> list[CoreferenceDocument]:
+    sections = sections_of(source, lines)
+    for section in sections:
+        if _MARK.search(section.title):
+            remedy = "write it as == title =="
+            raise DataError(source, "a mark in the title", remedy, line=section.line, field="heading")
+    return [_document(source, section, kind) for section in sections]
+
+
+def _whole_file(path: Path) -> Section:
+    lines = list(read_lines(path))
+    for number, line in lines:
+        if _is_heading(line):
+            what = "a heading, but each file of a folder is one document"
+            remedy = "take the heading out, or read this file by itself"
+            raise DataError(path, what, remedy, line=number, field="heading")
+    return Section(path.stem, 1, lines)
+
+
+def _document(source: str | Path, section: Section, kind: Kind) -> CoreferenceDocument:
+    tokens: list[str] = []
+    ends: list[int] = []  # end of each sentence, in tokens
+    mentions: list[TokenSpan] = []
+    for filled, lines in groupby(section.lines, key=lambda line: bool(line[1].strip())):
+        if filled:
+            _add_paragraph(source, lines, tokens, ends, mentions)
+    if not tokens:
+        raise section.no_text(source)
+    return document_of_spans(
+        [
+            (name := f"{section.title}:{number}", span, kind, name)
+            for number, span in enumerate(sorted(mentions))
+        ],
+        id=section.title,
+        topic=TOPIC,
+        subtopic=TOPIC,
+        tokens=tokens,
+        sentences=tuple(pairwise([0, *ends])),
+        validated=range(len(ends)),
+    )
+
+
+def _add_paragraph(
+    source: str | Path, lines: Iterable[Line], tokens: list[str], ends: list[int], mentions: list[TokenSpan]
+) -> None:
+    text, marked = _without_marks(source, lines)
+    starts, first = sentence_starts(text), len(tokens)
+    cuts = {0, len(text), *starts, *(place for start, end, _ in marked for place in (start, end))}
+    counts: dict[int, int] = {}  # place in the text -> number of tokens before it
+    for start, end in pairwise(sorted(cuts)):
+        counts[start] = len(tokens)
+        spans = token_spans(text, start=start, end=end, endings_apart=True)
+        tokens.extend(visible_word(text[first:last]) for first, last in spans)
+    counts[len(text)] = len(tokens)
+    spans: set[TokenSpan] = set()
+    for start, end, line in marked:
+        span = counts[start], counts[end]
+        if span[0] == span[1]:
+            remedy = "write them around the words of a mention"
+            raise DataError(source, "no words between <m> and </m>", remedy, line=line, field="marks")
+        if span in spans:
+            what = f"{' '.join(tokens[slice(*span)])[:40]!r} is marked twice"
+            raise DataError(source, what, "take one <m> and </m> out", line=line, field="marks")
+        spans.add(span)
+    of_sentences = {counts[place] for place in (*starts, len(text))} - _inside(spans)
+    ends.extend(sorted(end for end in of_sentences if end > first))
+    mentions.extend(spans)
+
+
+def _without_marks(source: str | Path, lines: Iterable[Line]) -> tuple[str, list[_Marked]]:
+    """The text of a paragraph without marks, and the mentions in it, each with the line of its <m>."""
+    pieces: list[str] = []
+    opened: list[tuple[int, int]] = []
+    marked: list[_Marked] = []
+    length = 0
+    for number, line in lines:
+        for piece in _MARK.split(f"{line}\n"):
+            if piece.lower() == "<m>":
+                opened.append((length, number))
+            elif piece.lower() != "</m>":
+                pieces.append(piece)
+                length += len(piece)
+            elif opened:
+                start, first = opened.pop()
+                marked.append((start, length, first))
+            else:
+                remedy = "write <m> before the first word of the mention"
+                raise DataError(source, "</m> without <m>", remedy, line=number, field="marks")
+    if opened:
+        what = "<m> is not closed before the next blank line, heading or end of the text"
+        remedy = "write </m> behind the last word of the mention"
+        raise DataError(source, what, remedy, line=opened[0][1], field="marks")
+    return "".join(pieces), marked
+
+
+def _inside(spans: Iterable[TokenSpan]) -> set[int]:
+    """Indices of the tokens inside spans, except the first token of a span: no sentence may begin there."""
+    inside: set[int] = set()
+    reached = 0
+    for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if end > reached:  # a span inside an earlier one adds nothing, however deep the nesting is
+            inside.update(range(start + 1, end))
+            reached = end
+    return inside

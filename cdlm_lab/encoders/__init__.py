@@ -1,0 +1,1 @@
+"""Encoders with attention across documents: loading, conversion, heads for words, frozen encodings."""

@@ -1,0 +1,222 @@
+"""The explorer of notebook 11 with the models behind it, which read what is opened in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from cdlm_lab.apply.text_profile import foreign_to_a_model
+from cdlm_lab.data.records import CoreferenceDocument, gold_names
+from cdlm_lab.data.convert.typed_documents import nearly_a_mark
+from cdlm_lab.explorer.opening import (
+    NamedModel,
+    Source,
+    excerpts,
+    headline_of,
+    models_to_open,
+    own_source,
+    sources_of,
+)
+from cdlm_lab.explorer.ranks import Analysis
+from cdlm_lab.explorer.reading import Reader, panel_of, read_documents, shown_document
+from cdlm_lab.explorer.sentences import overview_of, sentences_in_bertviz
+from cdlm_lab.encoders.checkpoint import CheckpointError, shipped_folder
+from cdlm_lab.encoders.encoder import load_encoder, load_language_model
+from cdlm_lab.parameters import ParameterError, names_in
+from cdlm_lab.views.ask import ChosenSentences
+from cdlm_lab.explorer.widget import Choices, Content, Explorer, Opened, Selection
+from cdlm_lab.explorer.widget.content import OWN
+from cdlm_lab.views.html import counted, document_name
+from cdlm_lab.views.rerun import close_earlier
+
+KEPT_MODELS = 4  # most models held in memory
+
+
+def explore(analysis: Analysis) -> ExploredCluster:
+    """Load the models that the parameter `explore` names, pack the documents into their sequences, and open
+    the explorer. Raises ParameterError for a variant without a model, no or more than two models, or an
+    unknown document."""
+    names, known = names_in(analysis.settings.explore), analysis.settings.checkpoints
+    if missing := [name for name in names if name not in known]:
+        raise ParameterError(
+            f"explore names {missing[0]!r}, for which no model is given; choose among {', '.join(known)}"
+        )
+    if not 1 <= len(names) <= 2:
+        raise ParameterError(f"explore names {len(names)} models; name one or two")
+    close_earlier()  # before the models are opened, so that they are not there twice
+    return ExploredCluster(analysis, models=tuple(names))
+
+
+class ExploredCluster:
+    """The explorer over some documents, and its models. `documents` and `readers` are those open now."""
+
+    documents: list[CoreferenceDocument]
+    readers: list[Reader]
+
+    def __init__(self, analysis: Analysis, *, models: Sequence[str]) -> None:
+        self.analysis = analysis
+        self._sources = {source.key: source for source in sources_of(analysis)}
+        self._models: Mapping[str, NamedModel] = models_to_open(analysis)
+        self._on_opened: Callable[[], None] = lambda: None
+        choices = Choices(
+            examples=[source.example for source in self._sources.values()],
+            models={key: model.label for key, model in self._models.items()},
+            open=self.open,
+        )
+        content = self.open(Opened(example=next(iter(self._sources)), models=tuple(models)))
+        self.view = Explorer(content, choices=choices, title="Where does the model look?")
+
+    def open(self, opened: Opened) -> Content:
+        """Read the documents with the models. Raises ValueError if they cannot be read."""
+        source = own_source(opened.text) if opened.example == OWN else self._sources[opened.example]
+        loaded = {self._models[key].label: self._load(key) for key in opened.models}
+        known = {document.id: document for document in source.documents}
+        whole = [known[name] for name in opened.documents or source.first]
+        max_length, spans = self.analysis.settings.max_length, source.spans(whole)
+        documents, firsts = whole, [0] * len(whole)
+        if not source.whole:
+            tokenizers = [tokenizer for _, tokenizer in loaded.values()]
+            cut = excerpts(whole, tokenizers, max_length=max_length, around=spans)
+            documents, firsts = [part for part, _ in cut], [first for _, first in cut]
+        readers = read_documents(documents, loaded, max_length=max_length)
+        self.documents, self.readers, shown = documents, readers, tuple(one.id for one in documents)
+        self._on_opened()
+        places = (self._models[key].where for key in opened.models)
+        texts = [" ".join(one.tokens) for one in documents]
+        foreign = foreign_to_a_model((shipped_folder(one) or one for one in places), texts)
+        return replace(
+            content_of(
+                documents,
+                readers,
+                selection=_first_words(source, documents, spans, firsts),
+                names=[document_name(one.id, headline_of(one)) for one in whole],
+                spaces=source.spaces,
+            ),
+            note="; ".join(filter(None, (_unread(documents, whole, readers, max_length), foreign))),
+            opened=opened if opened.example == OWN else replace(opened, documents=shown),
+        )
+
+    def _load(self, key: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        """The model of a key, as opened before for this analysis if its files are still the same."""
+        model, kept = self._models[key], self.analysis.kept_models
+        name, files = (model.variant, model.where), _files_of(model.where)
+        if name not in kept or kept[name][0] != files:
+            kept.pop(name, None)
+            form = {"where": model.where}
+            try:
+                loaded = self.analysis.load(model.variant, load_language_model, **form)
+            except CheckpointError:  # without a language-model head all but word prediction works
+                loaded = self.analysis.load(model.variant, load_encoder, **form)
+            if len(kept) >= KEPT_MODELS:
+                del kept[next(iter(kept))]
+            kept[name] = files, loaded
+        return kept[name][1]
+
+    @property
+    def summary(self) -> str:
+        """A sentence on how much is shown, and whether mentions are marked."""
+        words = sum(len(document.tokens) for document in self.documents)
+        counts = f"{counted(len(self.documents), 'document')}, {words:,} words"
+        if mentions := sum(len(document.mentions) for document in self.documents):
+            return f"{counts}, {mentions:,} mentions underlined"
+        near = nearly_a_mark(self.documents)
+        wrong = f" ({near} is not a mark; write <m> and </m>)" if near else ""
+        return f"{counts}; no mention is marked{wrong}, so nothing is underlined, and all else works"
+
+    def save(self) -> None:
+        """Write `explorer.html`, and `explorer.png` if Chromium is installed, into the run folder."""
+        folder = self.analysis.folder
+        print("written:", self.view.save_html(folder / "explorer.html"))
+        try:
+            print("written:", self.view.save_png(folder / "explorer.png"))
+        except RuntimeError as error:
+            print(f"no picture: {error}")
+
+    def chosen_sentences(self) -> ChosenSentences:
+        """Buttons that show the explorer's current selection in bertviz."""
+        buttons = ChosenSentences(self.in_bertviz, models=[reader.name for reader in self.readers])
+
+        def offer() -> None:
+            buttons.offer([reader.name for reader in self.readers])
+
+        self._on_opened = offer
+        return buttons
+
+    def in_bertviz(self, model: str, view: str, direction: str) -> str:
+        """The explorer's current selection in bertviz, as HTML."""
+        (reader,) = (reader for reader in self.readers if reader.name == model)
+        chosen = self.view.chosen
+        reader, chosen = reader.edited(chosen.edits), replace(chosen, edits=(), gradients=False)
+        return sentences_in_bertviz(reader, self.documents, chosen, view=view, direction=direction)
+
+
+def _files_of(where: str) -> list[tuple[str, int, int]]:
+    """What tells whether the files of a model were written anew; empty for a name of the hub."""
+    folder = shipped_folder(where) or Path(where)
+    files = [(file.name, file.stat()) for file in sorted(folder.glob("*")) if file.is_file()]
+    return [(name, stat.st_mtime_ns, stat.st_size) for name, stat in files]
+
+
+def content_of(
+    documents: Sequence[CoreferenceDocument],
+    readers: Sequence[Reader],
+    *,
+    selection: Selection | None = None,
+    names: Sequence[str] = (),
+    spaces: Mapping[str, tuple[bool, ...]] | None = None,
+) -> Content:
+    """The explorer's content for documents and the models that read them. `selection`: the initial one, moved
+    to the last layer; `names`: of the documents, by default their ids; `spaces`: id of a document -> whether
+    one stands before each word, where that is known."""
+    gold, called = gold_names(documents), names or [one.id for one in documents]
+    shown = [
+        shown_document(one, gold=gold, name=name, spaces=(spaces or {}).get(one.id))
+        for one, name in zip(documents, called, strict=True)
+    ]
+    layers = min(reader.model.config.num_hidden_layers for reader in readers)
+    counts = np.concatenate([document.counts for document in shown])
+    return Content(
+        documents=shown,
+        models=[reader.name for reader in readers],
+        layers=layers,
+        heads=min(reader.model.config.num_attention_heads for reader in readers),
+        answer=lambda chosen: [panel_of(reader, chosen, counts) for reader in readers],
+        overview=lambda tell: overview_of(readers, shown, tell),
+        predicts=all(hasattr(reader.model, "lm_head") for reader in readers),
+        selection=selection and replace(selection, layer=layers - 1),
+    )
+
+
+def _first_words(
+    source: Source, documents: Sequence[CoreferenceDocument], spans: Sequence[tuple], firsts: Sequence[int]
+) -> Selection | None:
+    """The pair of a source as a selection in documents that begin at words `firsts`; None if it was cut."""
+    if source.pair is None:
+        return None
+    at = {
+        document.id: (number, span[0] - first, span[1] - first)
+        for number, (document, span, first) in enumerate(zip(documents, spans, firsts, strict=True))
+    }
+    places = [at.get(one.document) for one in (source.pair.source, source.pair.target)]
+    return None if None in places else Selection(source=places[0], target=places[1])
+
+
+def _unread(
+    documents: Sequence[CoreferenceDocument],
+    whole: Sequence[CoreferenceDocument],
+    readers: Sequence[Reader],
+    max_length: int,
+) -> str:
+    """A line on the words that are not shown or not read, "" if there are none."""
+    shown, words = (sum(len(document.tokens) for document in of) for of in (documents, whole))
+    lost = max(int(reader.firsts[-1]) - len(set(reader.words[reader.words >= 0])) for reader in readers)
+    limit = f"the models read at once ({max_length:,} tokens, the parameter max_length)"
+    if lost:
+        return f"{counted(lost, 'word')}, in grey, are more than {limit}"
+    if shown == words:
+        return ""
+    return f"{shown:,} of {words:,} words are shown, as many whole sentences as {limit}"

@@ -1,0 +1,451 @@
+"""The systematic attention analysis (CDLM section 3.5, Table 6): notebook 11.
+
+Of two mentions in different documents, one (the source) is made global: how high does the other (the target)
+rank among the tokens of its document by the attention between them? Every model reads the same pairs with the
+same sources. The ranks of each pair are saved, so that a stopped run continues and models are compared pair
+by pair. Intervals and tests resample topics.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import plotly.graph_objects as go
+from IPython.display import HTML
+from pydantic import Field
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from cdlm_lab.encoders import percentile_rank
+from cdlm_lab.encoders.percentile_rank import source_scores, target_rank
+from cdlm_lab.encoders.source_attention import attend_to_source
+from cdlm_lab.data.records import KINDS, Topic
+from cdlm_lab.tasks.coreference.examples import AlignedPair, sample_aligned_pairs
+from cdlm_lab.examples.packing import document_sequence
+from cdlm_lab.examples.tokens import EncodedDocument, EncodedDocuments, SpecialTokens, from_tokenizer
+from cdlm_lab.runs.corpora import (
+    VARIANTS,
+    Checkpoints,
+    CoreferenceSplit,
+    read_corpus,
+    reset_globals,
+)
+from cdlm_lab.runs.made import KeptNumbers
+from cdlm_lab.runs.runs import (
+    ExperimentRun,
+    Scores,
+    facts_table,
+    once,
+    report,
+    time_taken,
+)
+from cdlm_lab.runs.scoring import with_p_holm
+from cdlm_lab.runs.identity import Inputs
+from cdlm_lab.metrics.significance import compare_means, mean_score
+from cdlm_lab.encoders.checkpoint import default_device
+from cdlm_lab.encoders.encoder import load_encoder
+from cdlm_lab.encoders.precision import Precision, computing_in
+from cdlm_lab.parameters import ParameterError, parameters_of, settings
+from cdlm_lab.progress import Progress
+from cdlm_lab.runs.report import Report
+from cdlm_lab.runs.scores import Score
+from cdlm_lab.views.charts import SORTS, head_maps, rank_distributions
+from cdlm_lab.views.figures import keep_figure
+from cdlm_lab.views.html import seconds_in_words, variant_name
+from cdlm_lab.views.score_tables import score_table
+from cdlm_lab.views.tables import Cell, ScoreTable, SystemRow, p_text, text_table
+
+__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report"]
+PAPER, RANDOM_SPAN, FIRST_HEAD = 0, 1, 2  # columns in a row of ranks
+BASE = "longformer"  # the baseline in the tests of the gap
+COMPARED = ("difference", "low", "high", "p", "clusters")  # columns of a test in the report
+Load = Callable[..., tuple[PreTrainedModel, PreTrainedTokenizerBase]]
+
+
+@settings
+class Settings(Checkpoints):
+    """The parameters of notebook 11, whose comments say what they mean."""
+
+    run_folder: str = "runs/attention"
+    corpus: str = "storyworld"
+    split: CoreferenceSplit = "test"
+    stories: int = Field(default=90, ge=1)
+    own_documents: str = ""
+    explore: str = "longformer cdlm"
+    explore_documents: str = ""
+    pairs: int = Field(default=100, ge=1)
+    candidates: Literal["document", "words", "both_documents"] = "document"
+    max_length: int = 512
+    window: int = 32
+    attention: str = "auto"
+    precision: Precision = "float32"
+    reset_globals: bool = True
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis(ExperimentRun):
+    """A run of notebook 11: the documents, and the pairs of each kind of mention."""
+
+    NAME: ClassVar[str] = "attention analysis"
+
+    settings: Settings
+    topics: list[Topic]
+    pairs: Mapping[str, list[AlignedPair]]
+
+    @classmethod
+    def read(cls, settings: Settings) -> Analysis:
+        """Read the corpus and sample the pairs. Raises ValueError for a bad corpus, or one that does not have
+        pairs of each kind, coreferring and not, in at least two topics."""
+        topics = read_corpus(settings.corpus, settings.split, stories=settings.stories)
+        form = {"count": settings.pairs, "seed": settings.seed}
+        pairs = {kind: sample_aligned_pairs(topics, kind, **form) for kind in KINDS}
+        for kind, of_kind in pairs.items():
+            for corefer, what in ((True, "corefer"), (False, "do not corefer")):
+                if len({pair.topic for pair in of_kind if pair.corefer == corefer}) < 2:
+                    raise ParameterError(
+                        f"all pairs of {kind} mentions that {what} are of one topic, but an interval needs "
+                        "two; raise pairs or stories, or take another split"
+                    )
+        return cls(settings=settings, topics=topics, pairs=pairs)
+
+    @property
+    def inputs(self) -> Inputs:
+        """The corpus and the models."""
+        return Inputs(data=[self.settings.corpus], models=self.settings.checkpoints.values())
+
+    def check(self) -> None:
+        """Open every model; raises what does not fit."""
+        for variant in self.settings.checkpoints:
+            self.load(variant, load_encoder)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Facts about the corpus, stored in the report."""
+        return parameters_of(self.settings, "corpus", "split") | {"topics": [one.id for one in self.topics]}
+
+    @property
+    def readings(self) -> int:
+        """The number of forward passes: each pair by each model."""
+        return len(self.settings.checkpoints) * sum(map(len, self.pairs.values()))
+
+    @cached_property
+    def kept_models(self) -> dict[tuple[str, str], tuple[Any, Any]]:
+        """The explorer's models: (variant, where) -> its files, and model and tokenizer."""
+        return {}
+
+    def load(
+        self, variant: str, load: Load, *, where: str = ""
+    ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        """A model on the default device, with its tokenizer; `load`: `load_encoder` or `load_language_model`;
+        `where`: "" = the checkpoint of the variant. Global projections are reset if the settings say so."""
+        form = parameters_of(self.settings, "max_length", "window", "attention", "seed")
+        model, tokenizer = load(where or self.settings.checkpoints[variant], **form)
+        if self.settings.reset_globals and variant in VARIANTS:
+            reset_globals(model, variant)
+        return model.to(default_device()), tokenizer
+
+    def of_sort(self, kind: str, sort: str) -> tuple[np.ndarray, list[str]]:
+        """Which pairs of a kind are `positive` or `negative`, bool (pairs of the kind,), and their topics."""
+        chosen = np.array([pair.corefer == (sort == "positive") for pair in self.pairs[kind]])
+        return chosen, [pair.topic for pair, of_sort in zip(self.pairs[kind], chosen, strict=True) if of_sort]
+
+
+class ModelRanks(NamedTuple):
+    """The ranks by one model: its numbers of layers and heads, and for each kind of mention float32 (pairs, 2
+    + layers x heads): the rank by the paper's score, of a random span, and by each head alone."""
+
+    layers: int
+    heads: int
+    of_kind: Mapping[str, np.ndarray]
+
+
+Measured = Mapping[str, ModelRanks]  # by variant, in paper order
+
+
+def prepare(settings: Settings) -> Analysis:
+    """Read the corpus, sample the pairs, open every model, and claim the run folder."""
+    return Analysis.open(settings)
+
+
+def preview(analysis: Analysis) -> HTML:
+    """The main facts about the run before it starts."""
+    settings = analysis.settings
+    models = ", ".join(f"{variant} ({where})" for variant, where in settings.checkpoints.items())
+    facts = [("models", models)]
+    for kind, pairs in analysis.pairs.items():
+        corefer = sum(pair.corefer for pair in pairs)
+        text = f"{corefer:,} that corefer, {len(pairs) - corefer:,} that do not"
+        facts.append((f"pairs of {kind} mentions", text))
+    facts.append(("from", f"{len(analysis.topics)} topics of {settings.corpus}, {settings.split}"))
+    return facts_table([*facts, *(time_taken(analysis) or [("time", _time_in_words(analysis))])])
+
+
+def _time_in_words(analysis: Analysis) -> str:
+    """The expected time of all forward passes, from timing a few pairs."""
+    _, ranks = _reader(analysis, next(iter(analysis.settings.checkpoints)))
+    sample = [pairs[len(pairs) // 2] for pairs in analysis.pairs.values()]
+    ranks(sample[:1])  # warm-up: the first forward pass is slower than all others
+    start = time.perf_counter()
+    ranks(sample)
+    seconds = (time.perf_counter() - start) / len(sample) * analysis.readings
+    return f"{analysis.readings:,} readings of two documents: about {seconds_in_words(seconds)}"
+
+
+def predict(analysis: Analysis) -> dict[str, ModelRanks]:
+    """The ranks of every pair by every model, with one progress bar; saved in `ranks/`, and what is there is
+    not computed again."""
+    folder, measured = analysis.folder / "ranks", {}
+    with Progress(total=analysis.readings, desc="reading pairs", unit="pair") as bar:
+        for variant in analysis.settings.checkpoints:
+            model, ranks = _reader(analysis, variant)
+            of_kind = {
+                kind: ranks(pairs, file=folder / f"{variant}-{kind}.npy", bar=bar)
+                for kind, pairs in analysis.pairs.items()
+            }
+            config = model.config
+            measured[variant] = ModelRanks(config.num_hidden_layers, config.num_attention_heads, of_kind)
+    return measured
+
+
+def _reader(analysis: Analysis, variant: str) -> tuple[PreTrainedModel, Callable[..., np.ndarray]]:
+    """A model, and its `target_ranks`, which still takes pairs, a file and a bar."""
+    model, tokenizer = analysis.load(variant, load_encoder)
+    documents = (document for topic in analysis.topics for document in topic.documents)
+    return model, partial(
+        target_ranks,
+        model,
+        documents=EncodedDocuments(documents, tokenizer),
+        special=from_tokenizer(tokenizer),
+        **parameters_of(analysis.settings, "max_length", "candidates", "precision"),
+    )
+
+
+def target_ranks(
+    model: PreTrainedModel,
+    pairs: Sequence[AlignedPair],
+    documents: Mapping[str, EncodedDocument],
+    *,
+    special: SpecialTokens,
+    max_length: int,
+    candidates: str,
+    precision: Precision = "float32",
+    file: Path | None = None,
+    bar: Progress | None = None,
+) -> np.ndarray:
+    """Rank of each pair's target while the source is global.
+
+    Both documents stand in one sequence, in the order of their ids, without marks; if they are too long, they
+    are cut to the text around the mentions.
+
+    Args:
+        file: `.npy`; pairs in it are not run again. It belongs to one model and one list of pairs.
+        bar: counts pairs, including those in `file`.
+
+    Returns:
+        float32 (pairs, 2 + layers x heads): the percentile rank by the paper's score; the mean rank of random
+        spans of the same length; then the target's rank by each head of each layer alone, layer after layer.
+    """
+    width = FIRST_HEAD + model.config.num_hidden_layers * model.config.num_attention_heads
+    bar = bar or Progress(disable=True)
+    form = {"special": special, "max_length": max_length, "candidates": candidates}
+    with KeptNumbers(file, (len(pairs), width)) as ranks, computing_in(precision, model.device):
+        bar.update(len(pairs) - len(ranks.missing))
+        for number in ranks.missing:
+            ranks.values[number] = _ranks(model, pairs[number], documents, **form)
+            ranks.save_when_due()
+            bar.update(1)
+    return ranks.values
+
+
+def _ranks(
+    model: PreTrainedModel,
+    pair: AlignedPair,
+    documents: Mapping[str, EncodedDocument],
+    *,
+    special: SpecialTokens,
+    max_length: int,
+    candidates: str,
+) -> np.ndarray:
+    """The row of a pair in `target_ranks`."""
+    mentions = sorted((pair.source, pair.target), key=lambda mention: mention.document)
+    encoded, around = [documents[one.document] for one in mentions], [one.tokens for one in mentions]
+    sequence = document_sequence(encoded, special=special, max_length=max_length, around=around)
+    positions = {mention.id: sequence.positions(n, mention.tokens) for n, mention in enumerate(mentions)}
+    words = np.array([not any(map(str.isalnum, word)) for one in encoded for word in one.document.tokens])
+    numbers = sequence.word_numbers([len(one.document.tokens) for one in encoded])
+    attention = attend_to_source(model, sequence.input_ids, source=positions[pair.source.id])
+    everywhere = np.arange(len(sequence.document))
+    source, target = (np.isin(everywhere, positions[one.id]) for one in (pair.source, pair.target))
+    among = percentile_rank.candidate_mask(
+        sequence.document,
+        source=source,
+        target=target,
+        candidates=candidates,
+        is_punctuation=words[numbers] & (numbers >= 0),
+    )
+    paper = source_scores(attention.given, attention.received)
+    of_target = sequence.document == sequence.document[target.argmax()]
+    random = percentile_rank.chance_rank(paper, target, among, document=of_target)
+    alone = [
+        target_rank(source_scores(given[None, None], received[None, None]), target, among)
+        for layer in zip(attention.given, attention.received, strict=True)
+        for given, received in zip(*layer, strict=True)  # of a head: (source tokens, seq)
+    ]
+    return np.array([target_rank(paper, target, among), random, *alone])
+
+
+# ---- the report ----
+
+
+@once
+def evaluate(analysis: Analysis, measured: Measured) -> Scores:
+    """Mean ranks, gaps between the sorts of pairs, tests between variants, and results of each head.
+
+    `positive/event` and so on: the mean percentile rank with its 95% interval over topics, tested against the
+    next variant in the paper's order; `chance` is that of random spans as long as the targets. `gap/event`:
+    positives minus negatives, tested against Longformer.
+    """
+    comparisons = [*comparisons_of(analysis, measured), *gap_comparisons(analysis, measured)]
+    test_of = {(row["a"], row["cell"]): row for row in comparisons}
+    seed, rows = analysis.settings.seed, []
+
+    def add(variant: str, metric: str, score: dict[str, Any], topics: list[str], **columns: Any) -> None:
+        columns |= {part: score[part] for part in ("value", "low", "high")}
+        counts = {"n": len(topics), "clusters": len(set(topics))}
+        rows.append(Score(system=variant, metric=metric, **columns, **counts))
+
+    for variant, ranks in measured.items():
+        for kind, of_kind in ranks.of_kind.items():
+            sides = []
+            for sort in SORTS:
+                chosen, topics = analysis.of_sort(kind, sort)
+                targets = of_kind[chosen, PAPER].astype(np.float64)
+                sides.append((targets, topics))
+                score = mean_score([targets], topics, seed=seed)
+                test = test_of.get((variant, f"{sort}/{kind}"))
+                columns = {"p": test["p_holm"], "against": test["b"]} if test else {}
+                chance = float(of_kind[chosen, RANDOM_SPAN].mean(dtype=np.float64))
+                add(variant, f"{sort}/{kind}", score, topics, chance=chance, **columns)
+            (positive, first), (negative, second) = sides
+            clusters = {"positive_clusters": first, "negative_clusters": second}
+            gap = percentile_rank.rank_gap(positive, negative, **clusters, seed=seed)
+            add(variant, f"gap/{kind}", gap, [*first, *second])
+    heads = [
+        {"variant": variant, "kind": kind, "points": row.tolist(), "layer": layer}
+        for kind in analysis.pairs
+        for variant, points in head_differences(analysis, measured, kind).items()
+        for layer, row in enumerate(points.round(2))
+    ]
+    return Scores(rows=rows, tables={"comparisons": comparisons, "heads": heads})
+
+
+def gap_comparisons(analysis: Analysis, measured: Measured) -> list[dict[str, Any]]:
+    """Tests of the gap of each variant against Longformer's, on the same pairs, resampling topics; `p_holm`
+    is corrected for the variants."""
+    rows: list[dict[str, Any]] = []
+    for kind in analysis.pairs if BASE in measured else ():
+        sorts = [analysis.of_sort(kind, sort) for sort in SORTS]
+        sides = {
+            name: tuple(ranks.of_kind[kind][chosen, PAPER] for chosen, _ in sorts)
+            for name, ranks in measured.items()
+        }
+        (_, first), (_, second) = sorts
+        form = {"positive_clusters": first, "negative_clusters": second, "seed": analysis.settings.seed}
+        of_kind = []
+        for name in measured:
+            if name != BASE:
+                compared = percentile_rank.compare_gaps(sides[name], sides[BASE], **form)
+                row = {"cell": f"gap/{kind}", "a": name, "b": BASE}
+                of_kind.append(row | {part: getattr(compared, part) for part in COMPARED})
+        rows += with_p_holm(of_kind)
+    return rows
+
+
+def comparisons_of(analysis: Analysis, measured: Measured) -> list[dict[str, Any]]:
+    """Each variant against the next in the paper's order, paired pair by pair, resampling topics.
+
+    `difference`: mean rank of `a` minus that of `b`; `p_holm` is corrected for the rows of one sort and kind.
+    """
+    rows = []
+    for kind in analysis.pairs:
+        for sort in SORTS:
+            chosen, topics = analysis.of_sort(kind, sort)
+            of_cell = []
+            for a, b in pairwise(measured):
+                sides = [[measured[name].of_kind[kind][chosen, PAPER]] for name in (a, b)]
+                compared = compare_means(*sides, topics, seed=analysis.settings.seed)
+                row = {"cell": f"{sort}/{kind}", "a": a, "b": b}
+                of_cell.append(row | {part: getattr(compared, part) for part in COMPARED})
+            rows += with_p_holm(of_cell)
+    return rows
+
+
+# ---- views ----
+
+
+def table_view(report: Report) -> ScoreTable:
+    """Table 6 beside the paper's, with the mean rank of random spans as long as the targets."""
+    chances: dict[str, list[float]] = {}
+    for row in report.rows:
+        if row.chance is not None:
+            chances.setdefault(row.metric, []).append(row.chance)
+    random = {metric: Score(metric=metric, value=float(np.mean(of))) for metric, of in chances.items()}
+    return score_table(report, others=[SystemRow(system="random span", label="random span", scores=random)])
+
+
+def gap_view(report: Report) -> ScoreTable:
+    """How many points higher the targets of each variant rank if they corefer, and how much that exceeds
+    Longformer's gap, one column per kind of mention."""
+    gaps: dict[str, list[str | Cell]] = {}
+    for row in report.rows:
+        if row.metric.startswith("gap/"):
+            words = f"{row.value:+.1f} [{row.low:+.1f}, {row.high:+.1f}]"
+            gaps.setdefault(row.system, [variant_name(row.system)]).append(words)
+    columns = ["points higher if they corefer", "events", "entities"]
+    tests = [row for row in report.tables["comparisons"] if row["cell"].startswith("gap/")]
+    for row in tests:
+        words = f"{row['difference']:+.1f} [{row['low']:+.1f}, {row['high']:+.1f}]"
+        gaps[row["a"]].append(Cell(text=words, below=f"p {p_text(row['p_holm'])}"))
+    if tests:
+        columns += ["above Longformer, events", "above Longformer, entities"]
+        gaps[BASE] += [""] * (len(columns) - len(gaps[BASE]))
+    return text_table(columns, gaps.values())
+
+
+def distribution_view(analysis: Analysis, measured: Measured) -> go.Figure:
+    """The distribution of the ranks of the pairs."""
+    ranks = {
+        variant: {
+            f"{sort}/{kind}": of_kind[analysis.of_sort(kind, sort)[0], PAPER]
+            for sort in SORTS
+            for kind, of_kind in ranks.of_kind.items()
+        }
+        for variant, ranks in measured.items()
+    }
+    figure = rank_distributions(ranks, title=f"{analysis.settings.corpus}, {analysis.settings.split}")
+    return keep_figure(analysis.settings.run_folder, "ranks", figure)
+
+
+def head_views(analysis: Analysis, measured: Measured) -> list[go.Figure]:
+    """One figure per kind of mention: which heads of which layers rank coreferring targets higher."""
+    maps = {kind: head_differences(analysis, measured, kind) for kind in analysis.pairs}
+    figures = {kind: head_maps(of_kind, title=f"{kind} mentions") for kind, of_kind in maps.items()}
+    return [keep_figure(analysis.settings.run_folder, f"heads-{kind}", one) for kind, one in figures.items()]
+
+
+def head_differences(analysis: Analysis, measured: Measured, kind: str) -> dict[str, np.ndarray]:
+    """Variant -> (layers, heads), mean rank of coreferring targets minus that of the others, in percentage
+    points, by one head of one layer alone."""
+    chosen = [analysis.of_sort(kind, sort)[0] for sort in SORTS]
+    differences = {}
+    for variant, ranks in measured.items():
+        positive, negative = (ranks.of_kind[kind][of_sort, FIRST_HEAD:].mean(axis=0) for of_sort in chosen)
+        differences[variant] = (positive - negative).reshape(ranks.layers, ranks.heads)
+    return differences

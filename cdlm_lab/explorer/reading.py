@@ -1,0 +1,247 @@
+"""A model that reads the explorer's documents: it is run on the reader's choices, and words are ranked.
+
+Words are ranked, where the paper ranks tokens: a word's score is the mean (or the largest) of its tokens',
+and its percentile rank is among the words of its document; punctuation and the source do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from cdlm_lab.explorer.attribution import integrated_gradients
+from cdlm_lab.explorer.hidden_words import HiddenSpan, WordPieces, guess_hidden
+from cdlm_lab.encoders.percentile_rank import percentile_rank, ranks_within, source_scores, word_scores
+from cdlm_lab.encoders.source_attention import SourceAttention, attend_to_source
+from cdlm_lab.data.records import CoreferenceDocument
+from cdlm_lab.examples.packing import DocumentSequence, document_sequence
+from cdlm_lab.examples.tokens import encode_document, from_tokenizer
+from cdlm_lab.explorer.widget import Panel, Prediction, Selection, ShownDocument
+from cdlm_lab.explorer.widget.records import Attributed, Edit, Place
+
+KEPT_RUNS = 24  # cached forward passes, so that changing layer or heads needs no new one
+
+
+@dataclass(kw_only=True, eq=False)
+class Reader:
+    """A model with the documents it reads."""
+
+    name: str  # shown above its panel
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    documents: Sequence[CoreferenceDocument]
+    max_length: int  # most tokens of the sequence
+    sequence: DocumentSequence  # the documents as one input sequence
+    firsts: (
+        np.ndarray
+    )  # index of the first word of each document among all words; at the end, the number of words
+    runs: dict[tuple, Any] = field(default_factory=dict)  # cache of the latest results, by what was run
+
+    @property
+    def words(self) -> np.ndarray:
+        """int64 (seq,), index of each position's word among all words; -1 = special token."""
+        return self.sequence.word_numbers(np.diff(self.firsts))
+
+    @property
+    def document_of_word(self) -> np.ndarray:
+        """int64 (words of all documents,), index of each word's document."""
+        return np.repeat(np.arange(len(self.firsts) - 1), np.diff(self.firsts))
+
+    def positions(self, place: Place) -> np.ndarray:
+        """Positions of the words of a place. Raises ValueError if they were cut from the sequence."""
+        document, start, end = place
+        positions = self.sequence.positions(document, (start, end))
+        if not len(positions):
+            raise ValueError(
+                f"{self.name} does not read these words: {sum(self.sequence.lost_tokens):,} tokens did not "
+                "fit its length; raise max_length or choose fewer documents"
+            )
+        return positions
+
+    def words_at(self, place: Place) -> slice:
+        """Slice of the words of a place among all words."""
+        document, start, end = place
+        return slice(self.firsts[document] + start, self.firsts[document] + end)
+
+    def positions_of(self, places: Sequence[Place]) -> np.ndarray:
+        """Positions of the words of all places, sorted."""
+        return np.unique(np.concatenate([[], *(self.positions(place) for place in places)]).astype(np.int64))
+
+    def edited(self, edits: Sequence[Edit]) -> Reader:
+        """The same model with words replaced; a word stays one place even if its replacement is several."""
+        if not edits:
+            return self
+        changed = [list(document.tokens) for document in self.documents]
+        for document, word, text in edits:
+            changed[document][word] = text
+        pairs = zip(self.documents, changed, strict=True)
+        documents = [replace(document, tokens=tuple(tokens)) for document, tokens in pairs]
+        models, form = {self.name: (self.model, self.tokenizer)}, {"max_length": self.max_length}
+        return self._kept(("edited", tuple(edits)), lambda: read_documents(documents, models, **form)[0])
+
+    def is_global(self, selection: Selection) -> np.ndarray:
+        """bool (seq,), True = has global attention."""
+        source = (selection.source,) if selection.source and selection.source_global else ()
+        chosen = self.positions_of((*selection.extra_global, *source))
+        return np.isin(np.arange(len(self.sequence.input_ids)), chosen)
+
+    def hidden(self, selection: Selection) -> np.ndarray:
+        """int64 (seq,), input ids with the mask token at all pieces of the hidden words."""
+        ids = self.sequence.input_ids.copy()
+        ids[self.positions_of(selection.masked)] = self.tokenizer.mask_token_id
+        return ids
+
+    def attention(self, selection: Selection) -> SourceAttention:
+        """Attention from and to the source in all layers."""
+        chosen = (selection.source, selection.source_global, selection.extra_global, selection.masked)
+        return self._kept(
+            ("attention", *chosen),
+            lambda: attend_to_source(
+                self.model,
+                self.hidden(selection),
+                source=self.positions(selection.source),
+                extra_global=self.is_global(selection),
+                source_is_global=False,
+            ),
+        )
+
+    def predictions(self, selection: Selection) -> tuple[Prediction, ...]:
+        """The model's predictions for each hidden span, with all pieces of all of them masked."""
+        if not selection.masked:
+            return ()
+        key = ("predictions", self.is_global(selection).tobytes(), selection.masked)
+        return self._kept(key, lambda: self._predict(selection))
+
+    def _predict(self, selection: Selection) -> tuple[Prediction, ...]:
+        ids, begins, spans = self.sequence.input_ids, np.diff(self.words, prepend=-2) != 0, []
+        for place in selection.masked:
+            positions = self.positions(place)
+            spans.append(HiddenSpan(positions=positions, truth=ids[positions], begins=begins[positions]))
+        form = {"is_global": self.is_global(selection), "words": self.word_pieces}
+        guesses = guess_hidden(self.model, ids, spans, mask=self.tokenizer.mask_token_id, **form)
+        return tuple(
+            Prediction(
+                span=place,
+                truth_probability=guessed.truth_probability,
+                top=tuple((self.tokenizer.decode(list(word)).strip(), share) for word, share in guessed.best),
+                pieces=len(span.positions),
+            )
+            for place, span, guessed in zip(selection.masked, spans, guesses, strict=True)
+        )
+
+    def attributed(self, selection: Selection) -> Attributed | None:
+        """Attribution of the last hidden span's prediction to the words; None if it is not requested, or
+        nothing is hidden."""
+        if not (selection.gradients and selection.masked):
+            return None
+        key = ("gradients", self.is_global(selection).tobytes(), selection.masked)
+        return self._kept(key, lambda: self._attribute(selection))
+
+    def _attribute(self, selection: Selection) -> Attributed:
+        place = selection.masked[-1]
+        positions = self.positions(place)
+        result = integrated_gradients(
+            self.model,
+            self.hidden(selection),
+            positions=positions,
+            truth=self.sequence.input_ids[positions],
+            words=self.words >= 0,
+            is_global=self.is_global(selection),
+            mask=self.tokenizer.mask_token_id,
+        )
+        inside = self.words >= 0
+        sums = np.bincount(self.words[inside], result.tokens[inside], minlength=int(self.firsts[-1]))
+        numbers = {"output": result.output, "baseline": result.baseline, "total": float(sums.sum())}
+        return Attributed(span=place, words=sums, **numbers)
+
+    @cached_property
+    def word_pieces(self) -> WordPieces:
+        """Which word pieces may stand where in a prediction."""
+        return WordPieces(self.tokenizer)
+
+    def _kept(self, key: tuple, run: Callable[[], Any]) -> Any:
+        """The cached result for `key`, or else that of `run`, which is then cached."""
+        if key not in self.runs:
+            if len(self.runs) >= KEPT_RUNS:
+                del self.runs[next(iter(self.runs))]
+            self.runs[key] = run()
+        return self.runs[key]
+
+
+def read_documents(
+    documents: Sequence[CoreferenceDocument],
+    models: dict[str, tuple[PreTrainedModel, PreTrainedTokenizerBase]],
+    *,
+    max_length: int,
+) -> list[Reader]:
+    """Pack the documents into one sequence for each model; runs no model. `models`: by display name."""
+    firsts, readers = np.cumsum([0, *(len(document.tokens) for document in documents)]), []
+    for name, (model, tokenizer) in models.items():
+        encoded = [encode_document(document, tokenizer) for document in documents]
+        sequence = document_sequence(encoded, special=from_tokenizer(tokenizer), max_length=max_length)
+        form = {"name": name, "model": model, "tokenizer": tokenizer}
+        form |= {"documents": documents, "max_length": max_length}
+        readers.append(Reader(**form, sequence=sequence, firsts=firsts))
+    return readers
+
+
+def shown_document(
+    document: CoreferenceDocument,
+    *,
+    gold: Mapping[str, str] | None = None,
+    name: str = "",
+    spaces: tuple[bool, ...] | None = None,
+) -> ShownDocument:
+    """A document as the explorer shows it, with its mentions. `gold`: cluster id -> name to show; `name`: of
+    the document; both default to ids. `spaces`: whether one stands before each word; None = as in print."""
+    gold = gold or {}
+    mentions = tuple((*one.tokens, gold.get(one.cluster, one.cluster)) for one in document.mentions)
+    form = {"words": document.tokens, "sentences": document.sentences, "mentions": mentions}
+    return ShownDocument(name=name or document.id, spaces=spaces, **form)
+
+
+def panel_of(reader: Reader, selection: Selection, counts: np.ndarray) -> Panel:
+    """Run the model, or use a cached run, and score every word; `counts`: bool (words of all documents,),
+    True = ranked. If words are edited, the panel also holds that of the text before."""
+    if selection.edits:
+        unedited = replace(selection, edits=())
+        before = panel_of(reader, replace(unedited, gradients=False), counts)
+        return replace(panel_of(reader.edited(selection.edits), unedited, counts), before=before)
+    attention = reader.attention(selection)
+    tokens = source_scores(
+        attention.given,
+        attention.received,
+        layers=[selection.layer],
+        heads=selection.heads,
+        directions=selection.direction,
+        reduce="max" if selection.reduce == "max" else "sum",
+    )
+    words, total = reader.words, int(reader.firsts[-1])
+    scores = word_scores(tokens, words, n_words=total, reduce=selection.reduce)
+    reach = np.zeros(total, dtype=bool)
+    reach[words[attention.reach & (words >= 0)]] = True
+    read = ~np.isnan(scores)
+    scores = np.where(read, scores, 1.0)  # words that did not fit: exp(0), no weight
+    ranked = counts.copy()
+    ranked[reader.words_at(selection.source)] = False
+    groups, target_rank = np.where(ranked, reader.document_of_word, -1), None
+    if selection.target:  # the rank of its mean score among the other words of its document
+        span, others = reader.words_at(selection.target), groups == selection.target[0]
+        others[span] = False
+        if others.any():
+            target_rank = percentile_rank(float(scores[span].mean()), scores[others])
+    return Panel(
+        name=reader.name,
+        scores=scores,
+        ranks=np.nan_to_num(ranks_within(scores, groups), nan=0.0),
+        reach=reach,
+        read=read,
+        target_rank=target_rank,
+        predictions=reader.predictions(selection),
+        attributed=reader.attributed(selection),
+    )

@@ -1,0 +1,141 @@
+"""Attention between sentences: the explorer's overview, and two sentences in bertviz.
+
+The overview needs the attention between all sentences. A model with sparse attention has none across
+documents unless some tokens are global, so the sentences are made global in turn: the first sentences of all
+documents together, then the second ones, and so on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from cdlm_lab.encoders.source_attention import attend_to_source, attention_between
+from cdlm_lab.data.records import CoreferenceDocument
+from cdlm_lab.examples.tokens import token_texts
+from cdlm_lab.explorer.reading import Reader, panel_of, shown_document
+from cdlm_lab.explorer.widget import Selection, ShownDocument
+from cdlm_lab.explorer.widget.bertviz import bertviz_html
+from cdlm_lab.explorer.widget.records import Place
+from cdlm_lab.views.html import seconds_in_words
+
+MOST_TOKENS = {"head": 32, "model": 24}  # most tokens of each sentence, in bertviz's two views
+
+
+def overview_of(
+    readers: Sequence[Reader], documents: Sequence[ShownDocument], tell: Callable[[str], None]
+) -> list[np.ndarray]:
+    """The attention between the sentences, for each model: (sentences, sentences) float64.
+
+    Row i, column j: the mean attention in the last layer, in both directions and summed over heads, between a
+    token of sentence i, made global for this, and a token of sentence j. Sentences that did not fit have 0.
+    `tell`: called with a line of text about the progress.
+    """
+    sizes = [len(document.sentences) for document in documents]
+    lengths = [end - start for document in documents for start, end in document.sentences]
+    of_word = np.repeat(np.arange(sum(sizes)), lengths)
+    turns, all_turns = max(sizes), max(sizes) * len(readers)
+    began, done, matrices = time.monotonic(), 0, []
+    for reader in readers:
+        words = reader.words
+        sentence = np.where(words < 0, -1, of_word[words])  # of each position; -1 = special token
+        matrix = np.zeros((sum(sizes), sum(sizes)))
+        for turn in range(turns):
+            rows = [sum(sizes[:number]) + turn for number, size in enumerate(sizes) if turn < size]
+            _fill_rows(matrix, reader, sentence, rows)
+            done += 1
+            left = seconds_in_words((time.monotonic() - began) / done * (all_turns - done))
+            tell(f"reading sentence by sentence: {done} of {all_turns}, {left} left")
+        matrices.append(matrix)
+    return matrices
+
+
+def _fill_rows(matrix: np.ndarray, reader: Reader, sentence: np.ndarray, rows: Sequence[int]) -> None:
+    source = np.flatnonzero(np.isin(sentence, rows))
+    if not len(source):
+        return
+    attention = attend_to_source(reader.model, reader.sequence.input_ids, source=source, layers=[-1])
+    weights = (attention.given[0] + attention.received[0]).sum(axis=0)  # (source tokens, seq)
+    inside = sentence >= 0
+    counts = np.bincount(sentence[inside], minlength=len(matrix))
+    for row in rows:
+        mine = sentence[attention.source] == row
+        if mine.any():
+            of_row = weights[mine].mean(axis=0)[inside]
+            sums = np.bincount(sentence[inside], of_row, minlength=len(matrix))
+            matrix[row] = sums / np.maximum(counts, 1)
+
+
+def sentences_in_bertviz(
+    reader: Reader,
+    documents: Sequence[CoreferenceDocument],
+    selection: Selection,
+    *,
+    view: str,
+    direction: str = "from",
+) -> str:
+    """bertviz's view of two sentences as HTML: that of the source, and that of the target (if none is chosen,
+    of the strongest word of another document), with the global attention chosen in the explorer.
+
+    Only attention between the two is shown; within a sentence there is far more, which would hide it.
+
+    Args:
+        view: `head` or `model`.
+        direction: `from` = from the source's sentence to the other; `to` = from the other to it.
+    """
+    if selection.source is None:
+        raise ValueError("choose words in the explorer first: click a word or drag over several")
+    places = (selection.source, selection.target or _strongest(reader, documents, selection))
+    queries, keys = (_around(reader, documents, place, MOST_TOKENS[view]) for place in places)
+    if direction == "to":
+        queries, keys = keys, queries
+    ids = reader.sequence.input_ids
+    form = {"queries": queries, "keys": keys, "global_mask": reader.is_global(selection)}
+    weights = attention_between(reader.model, ids, **form)
+    if not weights.any():
+        raise ValueError(
+            "nothing passes between these sentences: they are too far apart and neither is global; switch on "
+            "the global attention of the chosen words"
+        )
+    left, right = (_texts(reader, documents, positions) for positions in (queries, keys))
+    return bertviz_html(weights, query_tokens=left, key_tokens=right, view=view)
+
+
+def _strongest(reader: Reader, documents: Sequence[CoreferenceDocument], selection: Selection) -> Place:
+    """The word of another document with the highest score. Raises ValueError without another one."""
+    counts = np.concatenate([shown_document(document).counts for document in documents])
+    allowed = counts & (reader.document_of_word != selection.source[0])
+    if not allowed.any():
+        raise ValueError("there is no other document; show two or more")
+    word = int(np.where(allowed, panel_of(reader, selection, counts).scores, -np.inf).argmax())
+    document = int(reader.document_of_word[word])
+    place = word - int(reader.firsts[document])
+    return document, place, place + 1
+
+
+def _around(reader: Reader, documents: Sequence[CoreferenceDocument], place: Place, most: int) -> np.ndarray:
+    """Positions of the sentence of a span, at most `most` of them, those nearest to the span."""
+    document, start, end = place
+    first, last = next(one for one in documents[document].sentences if one[0] <= start < one[1])
+    sentence = reader.sequence.positions(document, (first, max(last, end)))
+    middle = np.searchsorted(sentence, reader.positions(place)).mean()
+    begin = int(min(max(round(middle - most / 2), 0), max(0, len(sentence) - most)))
+    end, words = min(begin + most, len(sentence)), reader.words[sentence]
+    while 0 < begin < end - 1 and words[begin] == words[begin - 1]:  # never cut inside a word, as a number
+        begin += 1
+    while begin + 1 < end < len(sentence) and words[end] == words[end - 1]:
+        end -= 1
+    return sentence[begin:end]
+
+
+def _texts(reader: Reader, documents: Sequence[CoreferenceDocument], positions: np.ndarray) -> list[str]:
+    """The tokens at these positions, with an ellipsis where their sentence continues."""
+    texts = token_texts(reader.tokenizer, reader.sequence.input_ids[positions])[0]
+    document = int(reader.sequence.document[positions[0]])
+    first, last = (int(reader.sequence.word[positions[end]]) for end in (0, -1))
+    (sentence,) = (one for one in documents[document].sentences if one[0] <= first < one[1])
+    texts[0] = f"\u2026 {texts[0]}" if first > sentence[0] else texts[0]
+    texts[-1] = f"{texts[-1]} \u2026" if last < sentence[1] - 1 else texts[-1]
+    return texts

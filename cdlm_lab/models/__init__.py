@@ -1,1 +1,0 @@
-"""Hugging Face models with our attention inside, and the heads of the four systems."""

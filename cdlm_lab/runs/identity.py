@@ -1,0 +1,280 @@
+"""What a run is made of: its parameters, the bytes of its data and models, and the versions of what computes.
+
+`run.json` and `report.json` hold it, and whatever is used again compares it: a run that is resumed or shown
+again, its predictions and caches, the answers of `cdlm-lab apply`, the runs of a grid. Two runs with the same
+identity have the same numbers; which commit made them is noted beside it, but not compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib import util
+from itertools import groupby, takewhile
+from pathlib import Path
+from typing import Any, Self
+
+from huggingface_hub import try_to_load_from_cache
+from huggingface_hub.errors import HFValidationError
+
+from cdlm_lab.data.files import DataError, sha256_of_file, sha256_of_parts
+from cdlm_lab.encoders.model_folder import CONFIG_FILE, FOLDER, MINILM, MINILM_PACKAGE, PREFIX, SCRATCH
+from cdlm_lab.parameters import BY_HOW_MANY, EVALUATED_WITH, RUN_FILE, SHOWN
+from cdlm_lab.progress import Progress
+
+# Raise one when the numbers of what it names move: the training loop, or an experiment with its readers,
+# systems and scores. A run that was begun with another version is not resumed.
+VERSIONS = {
+    "training": 1,
+    "apply": 1,
+    "tour": 1,
+    "pretraining": 1,
+    "cross-document perplexity": 1,
+    "coreference": 1,
+    "document matching": 1,
+    "sentence alignment": 1,
+    "multihop question answering": 1,
+    "document-attentive tagging": 1,
+    "paragraph pretraining": 1,
+    "answer selection": 1,
+    "fact verification": 1,
+    "attention analysis": 1,
+}
+TASKS = {  # what a model has learned in a run of each experiment
+    "pretraining": "language modelling",
+    "paragraph pretraining": "paragraphs",
+    "coreference": "coreference",
+    "document matching": "matching",
+    "multihop question answering": "questions",
+    "document-attentive tagging": "tagging",
+    "answer selection": "answers",
+    "fact verification": "claims",
+}
+STORYWORLD, HUB = "storyworld", "hub:"
+MADE_FILE = "made.json"  # beside the weights of a model: what made them
+_NO_PART = (
+    MADE_FILE,
+    "text_profile.json",
+    "README.md",
+)  # files beside a model that do not change what it computes
+_WATCHED = 1 << 30  # bytes from which hashing shows a bar
+Hash = Callable[[Path], str]
+
+
+# ---- fingerprints ----
+
+
+def fingerprint(name: str | os.PathLike[str], *, of_file: Hash = sha256_of_file) -> str:
+    """A hash of data: SHA-256 of a file, or over the relative names and the bytes of all files of a folder
+    that are not hidden and in no run; for `storyworld` the version of its generator, whose settings are
+    parameters. Raises DataError if there is nothing of that name or it cannot be read."""
+    if os.fspath(name) == STORYWORLD:
+        from cdlm_lab.data.storyworld.stories import GENERATOR_VERSION  # its word stock is large
+
+        return f"generator {GENERATOR_VERSION}"
+    path = Path(name).expanduser()
+    if path.is_file():
+        return of_file(path)
+    if not path.is_dir():
+        raise DataError(path, "no such file or folder", "check the spelling of the path", field="path")
+    return _over(path, sorted(_files_below(path)), of_file)
+
+
+def fingerprint_of_model(name: str | os.PathLike[str], *, of_file: Hash = sha256_of_file) -> str:
+    """A hash of a model, also of one that ships with the project: over config, tokenizer and weights, that is
+    all files of its folder; for a name on the hub the revision that this machine has. Raises DataError if it
+    is not there."""
+    given = os.fspath(name)
+    if given == SCRATCH:
+        return "made from its seed"
+    if (folder := _folder_of_model(given)) is None:
+        what = "neither a folder with a model nor a hub model that this machine has"
+        raise DataError(given, what, "check the spelling of the name", field="model")
+    if not Path(given).is_dir() and folder.parent.name == "snapshots":
+        return f"revision {folder.name}"
+    files = [file for file in folder.iterdir() if file.is_file() and file.name not in _NO_PART]
+    return _over(folder, sorted(file for file in files if not file.name.startswith(".")), of_file)
+
+
+def name_of_model(name: str | os.PathLike[str]) -> str:
+    """A model as identities name it: one that ships with the project by its name, wherever the clone lies."""
+    path = Path(name)
+    return PREFIX + path.relative_to(FOLDER).as_posix() if path.is_relative_to(FOLDER) else os.fspath(name)
+
+
+def _folder_of_model(name: str) -> Path | None:
+    path = Path(name.removeprefix(HUB)).expanduser()
+    if path.is_dir():
+        return path
+    if name.startswith(PREFIX):
+        return folder if (folder := FOLDER / name.removeprefix(PREFIX)).is_dir() else None
+    if name == MINILM:
+        package = util.find_spec(MINILM_PACKAGE)  # without importing it
+        return Path(package.origin).parent / "model" if package and package.origin else None
+    file = None
+    with suppress(HFValidationError):  # the hub could have no model of this name
+        file = try_to_load_from_cache(name.removeprefix(HUB), CONFIG_FILE)
+    return Path(file).parent if isinstance(file, str) else None
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """The files of a folder of data, also behind links; not hidden ones, nor those of a run inside it."""
+    seen = set()
+    for place, folders, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(place)
+        run = RUN_FILE in files and Path(place) != folder
+        if run or real in seen:  # a link may lead back to where it lies
+            folders.clear()
+            continue
+        seen.add(real)
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(place, name) for name in files if not name.startswith("."))
+
+
+def _over(folder: Path, files: list[Path], of_file: Hash) -> str:
+    sizes = [file.stat().st_size for file in files if file.is_file()]  # no pipes, no broken links
+    form = {"total": sum(sizes), "desc": f"hashing {folder.name}", "unit": "byte", "unit_scale": True}
+    parts = []
+    with Progress(**form, disable=sum(sizes) < _WATCHED) as bar:
+        for file in files:
+            if file.is_file():
+                parts += [file.relative_to(folder).as_posix(), of_file(file)]
+                bar.update(file.stat().st_size)
+    return sha256_of_parts(parts)
+
+
+# ---- identities ----
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """Names of what a run reads and opens: files, folders, models."""
+
+    data: Iterable[str] = ()
+    models: Iterable[str] = ()
+    compared: Iterable[str] = ()  # data that only the evaluation reads, which is repeated when they change
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """Everything that decides the numbers of a run; JSON values. `data`, `models`, `compared`: name, as the
+    parameters give it, -> fingerprint."""
+
+    name: str  # of the experiment
+    parameters: Mapping[str, Any]
+    data: Mapping[str, str] = field(default_factory=dict)
+    models: Mapping[str, str] = field(default_factory=dict)
+    compared: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, name: str, parameters: Mapping[str, Any], inputs: Inputs, *, of_file: Hash = sha256_of_file
+    ) -> Self:
+        """The identity of a run as its data and models are now. Raises DataError if one is not there."""
+        hashed = {"of_file": of_file}
+        return cls(
+            name=name,
+            parameters=parameters,
+            data={str(one): fingerprint(one, **hashed) for one in dict.fromkeys(inputs.data)},
+            models={name_of_model(one): fingerprint_of_model(one, **hashed) for one in inputs.models},
+            compared={str(one): fingerprint(one, **hashed) for one in dict.fromkeys(inputs.compared)},
+            versions={part: VERSIONS[part] for part in (name, "training") if part in VERSIONS},
+        )
+
+    @property
+    def as_json(self) -> dict[str, dict[str, Any]]:
+        """What is made of bytes and versions, as `run.json` and `report.json` hold it beside parameters."""
+        return {part: dict(getattr(self, part)) for part in ("data", "models", "compared", "versions")}
+
+    @property
+    def digest(self) -> str:
+        """16 hexadecimal digits that differ when anything that decides the numbers does."""
+        free = (*BY_HOW_MANY, *SHOWN, *EVALUATED_WITH, "run_folder")
+        decisive = {name: value for name, value in self.parameters.items() if name not in free}
+        parts = [self.name, decisive, *(getattr(self, part) for part in ("data", "models", "versions"))]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+    def now(self, *, of_file: Hash = sha256_of_file) -> Self:
+        """The identity of the same run if it were made now. Raises DataError if something is gone."""
+        inputs = Inputs(data=self.data, models=self.models, compared=self.compared)
+        return self.of(self.name, self.parameters, inputs, of_file=of_file)
+
+
+def changed_parameters(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """The parameters that decide the numbers and differ between two runs, in words."""
+    changed = []
+    for name in sorted((old.keys() | new.keys()) - {*BY_HOW_MANY, *SHOWN, *EVALUATED_WITH, "run_folder"}):
+        before, now = old.get(name), new.get(name)
+        words = [repr(side[name]) if name in side else "not given" for side in (old, new)]
+        numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (before, now))
+        equal = before == now if numbers else words[0] == words[1]  # 4 equals 4.0
+        if not equal:
+            changed.append(f"{name} is {words[1]}, in the run {words[0]}")
+    return changed
+
+
+def changed_inputs(
+    old: Mapping[str, Any], new: Mapping[str, Any], parts: Iterable[str] = ("data", "models", "versions")
+) -> list[str]:
+    """What differs between the `as_json` of two identities, in words; [] if nothing does."""
+    words = []
+    for part in parts:
+        before, now = old.get(part, {}), new.get(part, {})
+        for name in sorted(before.keys() | now.keys()):
+            if before.get(name) == now.get(name):
+                continue
+            if part == "versions":
+                words.append(f"version {now.get(name)} of {name}, in the run {before.get(name)}")
+            else:
+                how = "is read now" if name not in before else "is not read any more"
+                how = "has changed" if name in before and name in now else how
+                words.append(f"{'the model ' if part == 'models' else ''}{name} {how}")
+    return words
+
+
+# ---- what made a model ----
+
+
+def made_record(identity: Identity, *, system: str, parent: str, **facts: Any) -> dict[str, Any]:
+    """What made a model, for `made.json` beside its weights: its run, and what it began with, through all
+    runs before. `parent`: the checkpoint that it began with, "" = none; `facts`: seed, steps, commit."""
+    began = name_of_model(parent) if parent else ""
+    before = {"name": began, "fingerprint": identity.models.get(began), "made": read_made(parent)}
+    return {
+        "experiment": identity.name,
+        "system": system,
+        **facts,
+        **identity.as_json,
+        "parameters": {name: value for name, value in identity.parameters.items() if name != "run_folder"},
+        "parent": before if parent else None,
+    }
+
+
+def read_made(name: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """What made a model, from the `made.json` beside its weights; None if that is not known."""
+    folder = _folder_of_model(os.fspath(name))
+    try:
+        made = json.loads((folder / MADE_FILE).read_text(encoding="utf-8")) if folder else None
+        return made if isinstance(made, dict) else None
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def lineage(made: Mapping[str, Any] | None, name: str) -> tuple[str, tuple[str, ...]]:
+    """The language model from which a model comes, by its variant or else its name, and the tasks that it has
+    learned since, in order; language modelling that went on counts. `made`: what made it; None = unknown."""
+    steps: list[tuple[str, str]] = []
+    while made is not None:
+        steps.insert(0, (made["experiment"], made["system"]))
+        parent = made["parent"] or {"name": "", "made": None}
+        made, name = parent["made"], parent["name"]
+    languages = len(list(takewhile(lambda step: step[0] == "pretraining", steps)))
+    of_base = [place for place, (_, variant) in enumerate(steps[:languages]) if variant != "longformer"]
+    known = (of_base[0] if of_base else languages - 1) + 1
+    tasks = [TASKS[experiment] for experiment, _ in steps[known:]]
+    return (steps[known - 1][1] if known else name), tuple(task for task, _ in groupby(tasks))

@@ -1,0 +1,1 @@
+"""One folder a task: examples, model, systems, metrics, experiment and view. No task imports another."""

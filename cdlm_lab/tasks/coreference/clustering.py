@@ -1,0 +1,224 @@
+"""Clustering of mentions by the scores of their pairs, and of documents by their words.
+
+Mentions: average linkage. Each mention starts as its own cluster; the two clusters whose pairs have the
+highest mean score are merged, as long as that mean is above the threshold (equal is not enough, as in
+scikit-learn). One tree serves all thresholds. Ties depend only on the order of the mentions: scipy's
+nearest-neighbour chain starts at the first. Labels are numbered from 0 by the first mention of a cluster.
+
+Documents (the topic level `predicted`): as Barhom et al. (2019) did for ECB+, K-means on TF-IDF vectors of
+n-grams of one to three words without stop words; the number of groups is given or chosen by the silhouette.
+Cattan et al. (2020) and CDLM read such groups from a file, as `read_predicted_topics` does.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.cluster import hierarchy
+from scipy.sparse import csr_matrix
+from scipy.spatial.distance import squareform
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.metrics import silhouette_score
+
+from cdlm_lab.data.files import DataError, read_json
+from cdlm_lab.data.words import words_of
+
+Item = TypeVar("Item", bound=Hashable)
+
+LONGEST_TERM = 3  # words of an n-gram, at most
+# In larger collections, only terms that occur in at least three documents and in at most half of them are
+# used, as in the code of Barhom et al.; a small collection keeps all its terms.
+FEWEST_FOR_LIMITS = 30  # documents
+FEWEST_WITH_TERM = 3
+LARGEST_SHARE_WITH_TERM = 0.5
+MOST_TRIED = 60  # largest number of groups that is tried when the silhouette chooses
+STARTS = 5  # random initialisations of K-means, of which the best is kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdChoice:
+    """The best of several thresholds, its score, and (threshold, score) of all tried, in ascending order."""
+
+    threshold: float
+    score: float
+    tried: tuple[tuple[float, float], ...]
+
+
+def square_scores(scores: ArrayLike, *, mentions: int) -> np.ndarray:
+    """Turn the scores (pairs,) of (0, 1), (0, 2), ..., (1, 2), ... into a symmetric float64 matrix (mentions,
+    mentions) with ones on the diagonal. Raises ValueError if the number of scores does not fit."""
+    scores, pairs = np.asarray(scores, dtype=np.float64), mentions * (mentions - 1) // 2
+    if scores.shape != (pairs,):
+        raise ValueError(f"{mentions} mentions have {pairs} pairs, but scores has shape {scores.shape}")
+    square = squareform(scores) if pairs else np.zeros((mentions, mentions))
+    np.fill_diagonal(square, 1.0)
+    return square
+
+
+def merge_tree(scores: ArrayLike) -> np.ndarray:
+    """Build the average-linkage tree, which serves every threshold, from symmetric coreference probabilities
+    (mentions, mentions). Returns scipy's linkage matrix, float64 (mentions - 1, 4): the two clusters merged,
+    their distance (1 - score) and their number of mentions. Raises ValueError if the scores are not valid."""
+    square = np.array(scores, dtype=np.float64)
+    if square.ndim != 2 or square.shape[0] != square.shape[1]:
+        raise ValueError(f"scores has shape {square.shape}; it must be (mentions, mentions)")
+    if not len(square):
+        raise ValueError("there are no mentions; a tree has at least one")
+    np.fill_diagonal(square, 1.0)
+    if len(bad := np.argwhere(~((square >= 0) & (square <= 1)))):  # true of nan as well
+        i, j = bad[0].tolist()
+        raise ValueError(f"scores[{i}, {j}] is {square[i, j]}; a score lies in [0, 1]")
+    if len(lopsided := np.argwhere(square != square.T)):
+        i, j = lopsided[0].tolist()
+        both = f"scores[{i}, {j}] is {square[i, j]}, but scores[{j}, {i}] is {square[j, i]}"
+        raise ValueError(f"{both}; give both orders one score")
+    if len(square) == 1:
+        return np.empty((0, 4))
+    return hierarchy.linkage(squareform(1 - square, checks=False), method="average")
+
+
+def labels_at(tree: ArrayLike, threshold: float) -> np.ndarray:
+    """Cut a tree made by `merge_tree` at a threshold: two clusters are one if the score between them is above
+    it. Returns the cluster label of each mention, int64 (mentions,)."""
+    tree = np.asarray(tree, dtype=np.float64)
+    _check_threshold(threshold)
+    if tree.ndim != 2 or tree.shape[1] != 4:
+        raise ValueError(f"tree has shape {tree.shape}; it must be (mentions - 1, 4), as merge_tree gives it")
+    if not len(tree):
+        return np.zeros(1, dtype=np.int64)
+    below = np.nextafter(1 - threshold, -1)  # scipy also merges at a distance equal to it, scikit-learn not
+    labels = hierarchy.fcluster(tree, below, criterion="distance")
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first)).astype(np.int64)[inverse]
+
+
+def best_threshold(candidates: Iterable[float], score_of: Callable[[float], float]) -> ThresholdChoice:
+    """Choose the candidate with the highest score, which is to be measured on dev and never on test.
+
+    Neighbouring candidates often give the same clusters and so tie. Of the tied ones, the longest run of
+    neighbours is taken (the lowest, if several are as long) and its middle (the lower of two) chosen, which
+    is furthest from where the score drops. `score_of` is called once for each candidate, in ascending order.
+    """
+    thresholds = sorted({float(candidate) for candidate in candidates})
+    if not thresholds:
+        raise ValueError("there are no thresholds to choose from; give at least one candidate")
+    for threshold in thresholds:
+        _check_threshold(threshold)
+    tried = tuple((threshold, float(score_of(threshold))) for threshold in thresholds)
+    for threshold, score in tried:
+        if not math.isfinite(score):
+            raise ValueError(f"the score of threshold {threshold} is {score}; it must be finite")
+    best = max(score for _, score in tried)
+    runs = [list(run) for score, run in groupby(tried, key=lambda pair: pair[1]) if score == best]
+    longest = max(runs, key=len)
+    threshold, score = longest[(len(longest) - 1) // 2]
+    return ThresholdChoice(threshold=threshold, score=score, tried=tried)
+
+
+def clusters_of(items: Sequence[Item], labels: ArrayLike) -> list[tuple[Item, ...]]:
+    """Group items by label. Clusters are in the order of their first items; items keep their order."""
+    labels = np.asarray(labels)
+    if labels.shape != (len(items),):
+        raise ValueError(f"there are {len(items)} items, but labels has shape {labels.shape}; one for each")
+    clusters: dict[int, list[Item]] = {}
+    for item, label in zip(items, labels.tolist(), strict=True):
+        clusters.setdefault(label, []).append(item)
+    return [tuple(cluster) for cluster in clusters.values()]
+
+
+def _check_threshold(threshold: float) -> None:
+    if not 0 <= threshold <= 1:
+        raise ValueError(f"threshold is {threshold}; it must lie in [0, 1]")
+
+
+def predict_topics(texts: Mapping[str, str], *, clusters: int | None = None, seed: int = 0) -> dict[str, str]:
+    """Group documents by their words. Returns id -> name of the group; the group of the first id is
+    "predicted-1". The order of `texts` does not matter, as documents are processed in the order of their ids.
+
+    Args:
+        texts: id -> text of each document.
+        clusters: number of groups. None: the number from 2 to half of the different texts (at most
+            `MOST_TRIED`) with the highest silhouette (Rousseeuw 1987), the lowest in a tie; fewer than four
+            different texts form one group, as the silhouette cannot decide.
+        seed: random seed of K-means.
+    """
+    if not texts:
+        raise ValueError("there are no documents to cluster; give at least one")
+    names = sorted(texts)
+    different = len(set(texts.values()))
+    if clusters is not None and not 1 <= clusters <= different:
+        raise ValueError(f"clusters is {clusters}; it must be from 1 to {different}, the different texts")
+    if clusters == 1 or (clusters is None and different < 4):
+        return dict.fromkeys(names, "predicted-1")
+    vectors = _vectors([texts[name] for name in names])
+    tried = range(2, min(different // 2, MOST_TRIED) + 1) if clusters is None else [clusters]
+    with warnings.catch_warnings():
+        # Texts that differ only in stop words have equal vectors, so there can be fewer groups than asked.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        groupings = [KMeans(count, n_init=STARTS, random_state=seed).fit_predict(vectors) for count in tried]
+    best = groupings[0] if clusters else max(groupings, key=lambda labels: _silhouette(vectors, labels))
+    groups = clusters_of(names, best)
+    return {name: f"predicted-{number}" for number, group in enumerate(groups, start=1) for name in group}
+
+
+def _vectors(texts: list[str]) -> csr_matrix:
+    """TF-IDF matrix (documents, terms); rows have the norm 1, or 0 if the document has none of the terms."""
+    small = len(texts) < FEWEST_FOR_LIMITS
+    vectoriser = TfidfVectorizer(
+        ngram_range=(1, LONGEST_TERM),
+        tokenizer=lambda text: [word for word in words_of(text) if len(word) > 1],
+        token_pattern=None,
+        stop_words="english",
+        min_df=1 if small else FEWEST_WITH_TERM,
+        max_df=1.0 if small else LARGEST_SHARE_WITH_TERM,
+    )
+    try:
+        return vectoriser.fit_transform(texts)
+    except ValueError as error:  # "empty vocabulary", "no terms remain"
+        what = f"the {len(texts)} documents have no words to tell them apart ({error})"
+        raise ValueError(f"{what}; name their topics yourself") from None
+
+
+def _silhouette(vectors: csr_matrix, labels: np.ndarray) -> float:
+    groups = len(np.unique(labels))
+    return float(silhouette_score(vectors, labels)) if 1 < groups < len(labels) else -1.0
+
+
+def read_predicted_topics(path: str | Path, *, documents: Iterable[str] | None = None) -> dict[str, str]:
+    """Read groups of documents from a JSON file (also `.gz`, `.xz`) that holds a list of lists of ids.
+    Returns id -> name of its group; the first group of the file is "predicted-1".
+
+    `documents`: ids that must be in the file, and the only ones returned; None = all ids of the file.
+    """
+    _, groups = read_json(Path(path))
+    if not isinstance(groups, list) or not groups:
+        raise DataError(path, "no list of groups", 'write [["1_1ecb", "1_2ecb"], ["1_1ecbplus"]]')
+    group_of: dict[str, str] = {}
+    for number, group in enumerate(groups, start=1):
+        field = f"[{number - 1}]"
+        if not isinstance(group, list) or not group:
+            raise DataError(path, "a group is a list of ids", 'write it as ["1_1ecb"]', field=field)
+        for document in group:
+            if not isinstance(document, str) or not document:
+                what = f"{json.dumps(document)} is no id of a document"
+                raise DataError(path, what, 'write it as "1_1ecb"', field=field)
+            if document in group_of:
+                what = f"document {document} is in {group_of[document]} already"
+                raise DataError(path, what, "leave it in one group", field=field)
+            group_of[document] = f"predicted-{number}"
+    wanted = group_of if documents is None else list(dict.fromkeys(documents))
+    if missing := [document for document in wanted if document not in group_of]:
+        what = f"document {missing[0]} is in no group, one of {len(missing)} such"
+        raise DataError(path, what, "add them, or read the documents that the file is for")
+    return {document: group_of[document] for document in wanted}

@@ -1,0 +1,620 @@
+"""Coreference from a corpus to clusters of mentions: settings, training, pair scores, the threshold.
+
+A pair scorer is trained on the train topics; pairs of the dev and test mentions are scored, mentions are
+clustered by average linkage, and the threshold is the one with the best CoNLL F1 on dev. Test topics are
+evaluated once, with that threshold.
+
+Choices where the paper is silent, all but the last as in the released code: AdamW without weight decay
+(beta_2 0.999, epsilon 1e-8); a learning rate that falls linearly without warm-up; the epoch with the best
+CoNLL F1 on dev is kept (`select_by="loss"`: lowest loss on a sample of dev pairs, which is cheaper);
+training pairs are made within gold topics, as those of dev; test is searched within predicted topics where
+they are known; singletons count. Negatives are sampled, as the paper says; the released code takes all.
+
+`first_by_sentences` is in no paper: whole documents are read only for pairs whose score by sentences alone is
+high enough that at most this fraction of the coreferring dev pairs score lower. The other pairs keep their
+score by sentences (of `sentences_run` if given): a 0 would weigh more in average linkage than what was read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
+
+import numpy as np
+import torch
+from pydantic import Field
+from transformers import PreTrainedTokenizerBase
+
+from cdlm_lab.tasks.coreference import clustering
+from cdlm_lab.data.convert.coreference_files import Chains
+from cdlm_lab.data.files import read_text
+from cdlm_lab.data.records import CoreferenceMention, Kind, PassedOver, Topic, gold_clusters, mentions_of
+from cdlm_lab.tasks.coreference import examples as mention_pairs
+from cdlm_lab.examples.collate import Collate, batches_by_length, like_lengths_together
+from cdlm_lab.tasks.coreference.examples import MentionGroup, MentionPairExamples, pairs_within
+from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
+from cdlm_lab.runs.corpora import CoreferenceSplit, read_coreference_split
+from cdlm_lab.runs.made import KeptNumbers
+from cdlm_lab.runs.runs import ModelRun
+from cdlm_lab.runs.identity import Identity, Inputs
+from cdlm_lab.tasks.coreference.metrics import score
+from cdlm_lab.encoders.checkpoint import on_default_device
+from cdlm_lab.tasks.coreference.model import PairScorer, load_pair_scorer
+from cdlm_lab.encoders.encoder import AttentionDropout
+from cdlm_lab.encoders.precision import Precision, computing_in, precision_in_words
+from cdlm_lab.parameters import ParameterError, names_in, parameters_of, settings
+from cdlm_lab.progress import Progress
+from cdlm_lab.runs.report import changed_since, read_run_file
+from cdlm_lab.training.config import TrainingConfig, Workers
+from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes
+from cdlm_lab.training.trained import trained_model
+from cdlm_lab.training.validation import Judge
+
+SPLITS = get_args(CoreferenceSplit)
+SYSTEM = "this run"  # its name in tables
+THRESHOLDS = np.round(np.arange(0.02, 1.0, 0.02), 2)
+# Dev pairs for the validation loss after each epoch; also at most a quarter of the number of training pairs.
+DEV_PAIRS, LEAST_DEV_PAIRS = 2_000, 64
+SENTENCES_AT_ONCE = 8  # batches of sentence pairs are this many times larger than those of document pairs
+
+
+@settings
+class Settings:
+    """The parameters of notebook 03, whose comments say what they mean."""
+
+    run_folder: str = "runs/coreference"
+    trained: str = ""  # a run whose scorer is opened; "" = one is trained
+    corpus: str = "storyworld"
+    kind: Kind = "event"
+    model: str = "storyworld/cdlm"
+    context: Literal["documents", "sentences"] = "documents"
+    chains: Chains = "auto"
+    topic_level: Literal["auto", "topic", "subtopic", "predicted"] = "auto"
+    predicted_topics: str = ""
+    dev_topics: str = ""
+    test_topics: str = ""
+    train_stories: int = 60
+    held_out_stories: int = 24
+    max_length: int = 256
+    window: int = 32
+    reset_globals: bool = False
+    attention: str = "auto"
+    attention_dropout: AttentionDropout = 0.0
+    epochs: int = Field(default=1, ge=1)
+    negatives_per_positive: float = 4.0
+    train_pairs: int = Field(default=2000, ge=0, description="0 means all")
+    batch_size: int = 8
+    micro_batch_size: int = Field(default=8, ge=1)
+    learning_rate: float = 0.0005
+    warmup_steps: int = 0
+    precision: Precision = "auto"
+    select_by: Literal["conll", "loss"] = "conll"
+    parallel: str = ""
+    workers: Workers = "auto"
+    both_orders: bool = False
+    first_by_sentences: float = Field(default=0.0, ge=0, lt=1)
+    sentences_run: str = ""
+    singletons: bool = True
+    compare_with: str = ""
+    own_documents: str = ""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.predicted_topics and self.topic_level not in ("auto", "predicted"):
+            raise ParameterError(
+                f"predicted_topics is given but topic_level is {self.topic_level!r}; set it to 'predicted'"
+            )
+        if self.first_by_sentences and self.context == "sentences":
+            raise ParameterError(
+                f"first_by_sentences is {self.first_by_sentences}, but context is 'sentences', which needs "
+                "no second reading; write 0, or context 'documents'"
+            )
+        if self.sentences_run and not self.first_by_sentences:
+            raise ParameterError("sentences_run is given but first_by_sentences is 0; write 0.01, say")
+
+
+# ---- before anything is trained ----
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scorer:
+    """A pair scorer with its tokenizer and settings."""
+
+    settings: Settings
+    model: PairScorer
+    tokenizer: PreTrainedTokenizerBase
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoreferenceRun(ModelRun, Scorer):
+    """A coreference run: the corpus, the scorer and its pairs; mappings are by split."""
+
+    NAME: ClassVar[str] = "coreference"
+    SHAPES: ClassVar[tuple[str, ...]] = ("kind", "context", "max_length", "window")
+
+    settings: Settings
+    topics: Mapping[str, list[Topic]]
+    groups: Mapping[str, list[MentionGroup]]  # mentions among which coreference is searched
+    level: Mapping[str, str]  # how the groups were made, in words
+    passed_over: Mapping[str, PassedOver]  # parts of the corpus that could not be used
+    examples: Mapping[str, MentionPairExamples]  # every pair of each group
+    train_examples: MentionPairExamples  # of all epochs; the pairs of a batch have similar lengths
+    dev_examples: MentionPairExamples  # pairs for the validation loss
+    config: TrainingConfig
+
+    def records(self, split: str) -> list[Topic]:
+        """The topics of a split."""
+        return self.topics[split]
+
+    @classmethod
+    def read(cls, settings: Settings) -> CoreferenceRun:
+        """Read the corpus, load the encoder, and sample the pairs."""
+        loaded = load_scorer(settings)
+        tokenizer = loaded.tokenizer
+        passed_over = {split: PassedOver() for split in SPLITS}
+        topics = {split: read_topics(settings, split, counted) for split, counted in passed_over.items()}
+        for split, counted in passed_over.items():
+            for line in counted.lines():
+                print(f"{split}: {line}")
+        searched = {split: searched_together(settings, topics[split], split) for split in SPLITS}
+        groups = {split: of_split for split, (_, of_split) in searched.items()}
+        examples = {
+            split: pair_examples(settings, tokenizer, topics[split], groups[split]) for split in SPLITS
+        }
+        drawn = _drawn_pairs(settings, groups["train"], settings.epochs, most=settings.train_pairs or None)
+        watched = min(DEV_PAIRS, max(LEAST_DEV_PAIRS, len(drawn["pairs"]) // 4))
+        for split in ("dev", "test"):
+            _check_room(examples[split], groups[split])
+        train_examples = replace(examples["train"], **drawn)
+        dev_examples = replace(examples["dev"], **_drawn_pairs(settings, groups["dev"], 1, most=watched))
+        longest_first = np.argsort(_lengths_of(dev_examples), kind="stable")[::-1]  # needs little padding
+        passes = parameters_of(settings, "epochs", "batch_size", "micro_batch_size", "learning_rate")
+        passes |= parameters_of(settings, "warmup_steps", "precision", "parallel", "workers", "seed")
+        config = config_of_passes(items=len(train_examples) // settings.epochs, **passes)
+        order = like_lengths_together(_lengths_of(train_examples), config.batch_size)
+        return cls(
+            **vars(loaded),
+            topics=topics,
+            groups=groups,
+            level={split: level for split, (level, _) in searched.items()},
+            passed_over=passed_over,
+            examples=examples,
+            train_examples=train_examples.in_order(order),
+            dev_examples=dev_examples.in_order(longest_first),
+            config=config,
+        )
+
+    def check(self) -> None:
+        """Raise ParameterError if a run to compare with is not finished or has other mentions."""
+        for split in ("dev", "test"):
+            places = {mention.place for group in self.groups[split] for mention in group.mentions}
+            for other in names_in(self.settings.compare_with):
+                read_clusters(Path(other), split, among=places)
+
+    @property
+    def inputs(self) -> Inputs:
+        """The model, what `corpora_of` names, the scores of `sentences_run`, and clusters to compare with."""
+        given, splits = self.settings, ("dev", "test")
+        scores = [f"{given.sentences_run}/scores/{one}.npy" for one in splits if given.sentences_run]
+        others = product(names_in(given.compare_with), splits)
+        clusters = [f"{run}/clusters-{split}.json" for run, split in others]
+        return replace(super().inputs, data=[*corpora_of(given), *scores], compared=clusters)
+
+    @staticmethod
+    def load(settings: Settings) -> tuple[PairScorer, PreTrainedTokenizerBase]:
+        """The scorer and its tokenizer."""
+        scorer = load_scorer(settings)
+        return scorer.model, scorer.tokenizer
+
+    def job(self) -> TrainingJob:
+        """The training job: the scorer and its examples."""
+        return TrainingJob(
+            model=self.model,
+            tokenizer=self.tokenizer,
+            train_examples=self.train_examples,
+            validation_examples=self.dev_examples,
+            collate=Collate(pad_token_id=self.tokenizer.pad_token_id),
+            config=self.config,
+            judge=dev_judge(self),
+        )
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """Within what the chains of a split were read, in words, by split; "" if the corpus says it."""
+        return {split: "; ".join(counted.notes) for split, counted in self.passed_over.items()}
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Facts about the corpus, stored in the report."""
+        settings = self.settings
+        return {
+            "corpus": settings.corpus,
+            "precision": precision_in_words(settings.precision),
+            "singletons": settings.singletons,
+            "topic_level": dict(self.level),
+            "chains": {split: notes for split, notes in self.notes.items() if notes},
+            "passed_over": {split: counted.lines() for split, counted in self.passed_over.items()},
+            "pairs_scored": {split: len(pairs_within(self.groups[split])) for split in ("dev", "test")},
+            "topics": {split: [topic.id for topic in topics] for split, topics in self.topics.items()},
+        }
+
+
+def prepare(settings: Settings) -> CoreferenceRun:
+    """Claim the run folder, read the corpus, load the encoder, sample the pairs; prints what of the corpus
+    could not be used. Raises ValueError with a one-line message if anything does not fit."""
+    if settings.sentences_run:
+        check_sentences_run(settings)
+    return CoreferenceRun.open(settings)
+
+
+def corpora_of(settings: Settings) -> list[str]:
+    """The corpus and the file of predicted topics, if one is named."""
+    return [one for one in (settings.corpus, settings.predicted_topics) if one]
+
+
+def check_sentences_run(settings: Settings) -> None:
+    """Raise ParameterError if `sentences_run` is no finished run of sentences that scored the same pairs."""
+    folder = Path(settings.sentences_run)
+    fault = f"sentences_run is '{folder}', where"
+    files = ("run.json", "scores/dev.npy", "scores/test.npy", "clusters-test.json")
+    if missing := [file for file in files if not (folder / file).is_file()]:
+        raise ParameterError(f"{fault} {missing[0]} is missing; let that run finish first")
+    same = ("corpus", "held_out_stories", "kind", "topic_level", "predicted_topics")
+    same += ("dev_topics", "test_topics", "both_orders", "chains")
+    theirs = {"chains": "auto"} | read_run_file(folder)[1]
+    for name, wanted in {"context": "sentences", **parameters_of(settings, *same)}.items():
+        if theirs.get(name) != wanted:
+            raise ParameterError(f"{fault} {name} is {theirs.get(name)!r}; it must be {wanted!r}")
+    now = Identity.of(CoreferenceRun.NAME, {}, Inputs(data=corpora_of(settings)))
+    if changed := changed_since(folder, now, shared=True):
+        raise ParameterError(f"{fault} the data were others: {'; '.join(changed)}; make it anew elsewhere")
+
+
+def read_clusters(folder: Path, split: str, *, among: Collection[tuple]) -> list[list[tuple]]:
+    """The clusters that another run wrote, restricted to the mentions at `among`: so a run on fewer topics
+    can be compared with one on all. Raises ParameterError if the folder has none, or they lack mentions."""
+    file = folder / f"clusters-{split}.json"
+    if not file.is_file():
+        raise ParameterError(
+            f"compare_with names {folder}, but there is no {file.name} in it; is the run finished?"
+        )
+    read = [[tuple(place) for place in one] for one in json.loads(read_text(file))["clusters"]]
+    clusters = [kept for one in read if (kept := [place for place in one if place in among])]
+    if lacking := len(among) - sum(map(len, clusters)):
+        raise ParameterError(
+            f"compare_with names {folder}, which lacks {lacking} of the {len(among)} mentions of {split}; "
+            "compare runs on one corpus and kind, whose topics hold those of this run"
+        )
+    return clusters
+
+
+def load_scorer(settings: Settings) -> Scorer:
+    """The scorer that `trained` names, or a new one on the encoder."""
+    names = ("reset_globals", "max_length", "window", "attention", "seed", "attention_dropout")
+    source = trained_model(settings.trained) if settings.trained else settings.model
+    model, tokenizer = load_pair_scorer(source, **parameters_of(settings, *names))
+    return Scorer(settings=settings, model=model, tokenizer=tokenizer)
+
+
+def read_topics(
+    settings: Settings, split: CoreferenceSplit, passed_over: PassedOver | None = None
+) -> list[Topic]:
+    """All topics of train; of dev and test only those that the settings name, if any. `passed_over` counts
+    what cannot be used."""
+    return read_coreference_split(
+        settings.corpus,
+        split,
+        stories=settings.train_stories if split == "train" else settings.held_out_stories,
+        kind=settings.kind,
+        chosen={split: names_in(getattr(settings, f"{split}_topics")) for split in ("dev", "test")},
+        passed_over=PassedOver() if passed_over is None else passed_over,
+        chains=settings.chains,
+    )
+
+
+def searched_together(
+    settings: Settings, topics: Sequence[Topic], split: str
+) -> tuple[str, list[MentionGroup]]:
+    """How mentions are grouped, in words, and the groups within which they may corefer. Raises ParameterError
+    if there are no mentions of the kind. Raises DataError if a file of predicted topics lists only some of
+    the documents that have mentions."""
+    documents = {mention.document for mention in mentions_of(topics, kind=settings.kind)}
+    if not documents:
+        raise ParameterError(f"{settings.corpus}: no {settings.kind} mentions in {len(topics)} topics")
+    level = settings.topic_level if split != "train" else "topic"
+    files: list[Path] = []
+    if level in ("auto", "predicted"):
+        named = settings.predicted_topics
+        files = [Path(named)] if named else sorted(Path(settings.corpus).glob("predicted_topics*.json"))
+    listing = (file for file in files if documents & clustering.read_predicted_topics(file).keys())
+    described = level = "topic" if level == "auto" else level
+    predicted = None
+    if file := next(listing, None):
+        predicted = clustering.read_predicted_topics(file, documents=documents)
+        described, level = f"predicted topics of {file.name}", "predicted"
+    elif files:
+        described, level = f"topic, as {files[0].name} lists none of these documents", "topic"
+    elif level == "predicted":
+        texts = {document.id: " ".join(document.tokens) for topic in topics for document in topic.documents}
+        predicted = clustering.predict_topics(texts, clusters=None, seed=settings.seed)
+        described = "predicted topics, by words"
+    return described, mention_pairs.group_mentions(topics, settings.kind, level, predicted)
+
+
+def pair_examples(
+    settings: Settings,
+    tokenizer: PreTrainedTokenizerBase,
+    topics: Sequence[Topic],
+    groups: Sequence[MentionGroup],
+) -> MentionPairExamples:
+    """Every pair within each group, once, group after group; documents are tokenised on first use."""
+    documents = (document for topic in topics for document in topic.documents)
+    return MentionPairExamples(
+        mentions=mention_pairs.mentions_in(groups),
+        pairs=pairs_within(groups),
+        documents=EncodedDocuments(documents, tokenizer),
+        special=from_tokenizer(tokenizer),
+        marks=mention_pairs.marks_from_tokenizer(tokenizer),
+        **parameters_of(settings, "context", "max_length"),
+    )
+
+
+def _drawn_pairs(
+    settings: Settings, groups: Sequence[MentionGroup], epochs: int, *, most: int | None
+) -> dict[str, np.ndarray]:
+    """`pairs` and `labels` of all epochs, concatenated; negatives are sampled anew in each epoch."""
+    form = parameters_of(settings, "negatives_per_positive", "seed")
+    drawn = [mention_pairs.sampled_pairs(groups, **form, epoch=epoch) for epoch in range(epochs)]
+    return {
+        "pairs": np.concatenate([one.pairs[:most] for one in drawn]),
+        "labels": np.concatenate([one.labels[:most] for one in drawn]),
+    }
+
+
+def _lengths_of(examples: MentionPairExamples) -> list[int]:
+    return [examples.length_of(number) for number in range(len(examples))]
+
+
+def _check_room(examples: MentionPairExamples, groups: Sequence[MentionGroup]) -> None:
+    """Raise ValueError, before hours of training, if the two longest mentions of a group do not fit."""
+    lengths = [np.ptp(examples.documents[one.document].subwords(one.tokens)) for one in examples.mentions]
+    ends = np.cumsum([len(group.mentions) for group in groups])
+    numbers = [range(end - len(group.mentions), end) for group, end in zip(groups, ends, strict=True)]
+    longest = [sorted(own, key=lengths.__getitem__)[-2:] for own in numbers if len(own) > 1]
+    pairs = replace(examples, pairs=np.array(longest, dtype=int).reshape(-1, 2))
+    for number in range(len(longest)):
+        pairs.size_of(number)
+
+
+# ---- training ----
+
+
+def dev_judge(prepared: CoreferenceRun) -> Judge | None:
+    """A function from a scorer to its CoNLL F1 on all of dev at the best threshold; None if the checkpoint is
+    selected by loss, or there is only one epoch."""
+    if prepared.settings.select_by != "conll" or prepared.settings.epochs == 1:
+        return None
+
+    def conll_f1(model: PairScorer) -> float:
+        predictions = predict_split(replace(prepared, model=model), "dev", None, name="dev after this epoch")
+        return choose_threshold(prepared, predictions).score
+
+    return conll_f1
+
+
+# ---- scoring pairs ----
+
+
+def score_pairs(
+    model: PairScorer,
+    examples: MentionPairExamples,
+    *,
+    file: Path | None,
+    batch_size: int,
+    both_orders: bool = False,
+    precision: Precision = "float32",
+    name: str = "scoring",
+) -> np.ndarray:
+    """Probability that the mentions of each pair corefer; float32 (pairs,), whatever the precision.
+
+    Args:
+        file: `.npy`; pairs in it are not scored again, and it is saved every 20 seconds. It belongs to one
+            model and one list of pairs. None = nothing is saved.
+        batch_size: pairs per batch, of similar lengths; affects only speed and memory.
+        both_orders: score (i, j) and (j, i) and take the mean; the second order has its own file.
+    """
+    if both_orders:
+        form = {"batch_size": batch_size, "precision": precision, "name": name}
+        exchanged = replace(examples, pairs=np.ascontiguousarray(examples.pairs[:, ::-1]), labels=None)
+        as_given = score_pairs(model, examples, file=file, **form)
+        return (as_given + score_pairs(model, exchanged, file=_beside(file, "exchanged"), **form)) / 2
+    examples, collate = replace(examples, labels=None), Collate(pad_token_id=model.config.pad_token_id)
+    model.eval()
+    with KeptNumbers(file, (len(examples),)) as scores, computing_in(precision, model.device):
+        missing = scores.missing
+        sizes = [examples.size_of(int(number)) for number in missing]
+        lengths, globals_ = [size.length for size in sizes], [size.global_count for size in sizes]
+        done = len(examples) - len(missing)
+        with Progress(total=len(examples), initial=done, desc=name, unit="pair") as bar:
+            for numbers in (missing[batch] for batch in batches_by_length(lengths, globals_, batch_size)):
+                batch = collate([examples[number] for number in numbers])
+                scores.values[numbers] = probabilities(model, batch)
+                scores.save_when_due()
+                bar.update(len(numbers))
+    return scores.values
+
+
+@torch.no_grad()  # not inference_mode: the judge of a training predicts between optimizer steps
+def probabilities(model: PairScorer, batch: dict[str, torch.Tensor]) -> np.ndarray:
+    """Probability that each pair of a batch corefers, float32 (pairs,)."""
+    on_device = {key: tensor.to(model.device) for key, tensor in batch.items()}
+    return torch.sigmoid(model(**on_device).logits).cpu().numpy()
+
+
+def _beside(file: Path | None, what: str) -> Path | None:
+    return file and file.with_name(f"{file.stem}-{what}{file.suffix}")
+
+
+def _scored(
+    prepared: Scorer, examples: MentionPairExamples, *, file: Path | None, name: str, times: int = 1
+) -> np.ndarray:
+    """Probabilities of all pairs as the settings say; `times`: factor on the batch size."""
+    form = parameters_of(prepared.settings, "both_orders", "precision") | {"file": file, "name": name}
+    batch_size = times * prepared.settings.micro_batch_size
+    return score_pairs(on_default_device(prepared.model), examples, batch_size=batch_size, **form)
+
+
+class FirstScores(NamedTuple):
+    """Probabilities from sentences alone, float32 (pairs,); for pairs below the threshold, whole documents
+    are not read."""
+
+    scores: np.ndarray
+    threshold: float
+
+    @property
+    def read(self) -> np.ndarray:
+        """bool (pairs,), True = whole documents are read."""
+        return self.scores >= self.threshold
+
+
+def first_scores(prepared: CoreferenceRun, split: str, folder: Path | None) -> FirstScores | None:
+    """The scores of a split's pairs from sentences alone, with the threshold from dev; None if whole
+    documents are read at once."""
+    lost = prepared.settings.first_by_sentences
+    if not lost:
+        return None
+    scores = {}
+    for one in dict.fromkeys(("dev", split)):
+        read = replace(prepared.examples[one], context="sentences")
+        file, name = folder and folder / f"{one}-sentences.npy", f"sentences of {one}"
+        if run := prepared.settings.sentences_run:
+            file = Path(run, "scores", f"{one}.npy")  # all are in it
+        scores[one] = _scored(prepared, read, file=file, name=name, times=SENTENCES_AT_ONCE)
+    dev = prepared.groups["dev"]
+    threshold = passing_threshold(scores["dev"], mention_pairs.corefer(dev, pairs_within(dev)), lost=lost)
+    return FirstScores(scores[split], threshold)
+
+
+def passing_threshold(scores: np.ndarray, corefer: np.ndarray, *, lost: float) -> float:
+    """The largest threshold with at most a fraction `lost` of coreferring pairs below; 0 if none corefer.
+
+    Example:
+        >>> scores, corefer = np.array([0.1, 0.2, 0.3, 0.9]), np.array([True, False, True, True])
+        >>> passing_threshold(scores, corefer, lost=0.34), passing_threshold(scores, corefer, lost=0.3)
+        (0.3, 0.1)
+    """
+    positive = np.sort(scores[corefer])
+    return float(positive[int(lost * len(positive))]) if len(positive) else 0.0
+
+
+# ---- from scores to clusters ----
+
+
+@dataclass(frozen=True)
+class GroupPrediction:
+    """The mentions of a group and the coreference probability of each pair, (mentions, mentions)."""
+
+    group: MentionGroup
+    scores: np.ndarray
+
+    @cached_property
+    def tree(self) -> np.ndarray:
+        """The merge tree of the mentions, which does not depend on the threshold."""
+        return clustering.merge_tree(self.scores)
+
+    def clusters(self, threshold: float) -> list[tuple[CoreferenceMention, ...]]:
+        """Clusters, merged while the mean probability between two of them is above the threshold."""
+        return clustering.clusters_of(self.group.mentions, clustering.labels_at(self.tree, threshold))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predictions:
+    """The predictions for the groups of dev and test, and the threshold that is best on dev."""
+
+    dev: list[GroupPrediction]
+    test: list[GroupPrediction]
+    choice: clustering.ThresholdChoice
+
+    @property
+    def threshold(self) -> float:
+        """The mean probability above which two clusters are merged."""
+        return self.choice.threshold
+
+
+def predict(prepared: CoreferenceRun) -> Predictions:
+    """Score every pair of every group of dev and test, and choose the threshold; scores are saved in
+    `scores/`, so that a stopped run continues."""
+    dev, test = (predict_split(prepared, split, prepared.folder / "scores") for split in ("dev", "test"))
+    return Predictions(dev=dev, test=test, choice=choose_threshold(prepared, dev))
+
+
+def predict_split(
+    prepared: CoreferenceRun, split: str, folder: Path | None, *, name: str = "", whole: bool = False
+) -> list[GroupPrediction]:
+    """The predictions for a split; scores are saved in `folder`. `whole`: True = also read whole documents
+    for the pairs that the first reading by sentences skips."""
+    return predict_groups(
+        prepared,
+        prepared.examples[split],
+        prepared.groups[split],
+        file=folder and folder / f"{split}.npy",
+        name=name or f"scoring {split}",
+        first=first_scores(prepared, split, folder),
+        whole=whole,
+    )
+
+
+def predict_groups(
+    prepared: Scorer,
+    examples: MentionPairExamples,
+    groups: Sequence[MentionGroup],
+    *,
+    file: Path | None,
+    name: str,
+    first: FirstScores | None = None,
+    whole: bool = False,
+) -> list[GroupPrediction]:
+    """Score every pair of every group. With `first`, whole documents are read only for the pairs above its
+    threshold, or for all if `whole`."""
+    if first is None:
+        scores = _scored(prepared, examples, file=file, name=name)
+    else:
+        scores = first.scores.copy()
+        for chosen, kept in ((first.read, "read"), (~first.read, "passed-over"))[: 1 + whole]:
+            if chosen.any():
+                some = examples.in_order(np.flatnonzero(chosen))
+                scores[chosen] = _scored(prepared, some, file=_beside(file, kept), name=name)
+    sizes = [len(group.mentions) for group in groups]
+    of_groups = np.split(scores, np.cumsum([size * (size - 1) // 2 for size in sizes])[:-1])
+    return [
+        GroupPrediction(group, clustering.square_scores(of_group, mentions=size))
+        for group, of_group, size in zip(groups, of_groups, sizes, strict=True)
+    ]
+
+
+def response_at(predictions: Sequence[GroupPrediction], threshold: float) -> list[list[tuple]]:
+    """Predicted clusters of all groups at a threshold, each a list of (document, start, end)."""
+    clusters = (cluster for prediction in predictions for cluster in prediction.clusters(threshold))
+    return [[mention.place for mention in cluster] for cluster in clusters]
+
+
+def key_of(topics: Sequence[Topic], kind: str) -> list[list[tuple]]:
+    """Gold clusters of all topics, each a list of (document, start, end)."""
+    return [[mention.place for mention in cluster] for cluster in gold_clusters(topics, kind=kind).values()]
+
+
+def choose_threshold(
+    prepared: CoreferenceRun, predictions: Sequence[GroupPrediction]
+) -> clustering.ThresholdChoice:
+    """The threshold with the best CoNLL F1 on dev, without singletons if the settings leave these out."""
+    key, singletons = key_of(prepared.topics["dev"], prepared.settings.kind), prepared.settings.singletons
+
+    def conll_f1(threshold: float) -> float:
+        return score(key, response_at(predictions, threshold), singletons=singletons)["conll"].f1
+
+    return clustering.best_threshold(THRESHOLDS.tolist(), conll_f1)

@@ -1,0 +1,344 @@
+"""Views of a coreference system's output: its predicted clusters as cards, the pairs of mentions that it got
+wrong, and a dendrogram of its agglomerative clustering.
+
+The main gold cluster of a card is the one with most of its mentions; a mention of another gold cluster gets a
+dashed line, a sign and the cluster's name. Ten mentions wrongly merged with ten others make a hundred wrong
+pairs with the same cause, so of all wrong pairs between the same two gold clusters (or within one that was
+split) only the worst is shown, and the others are counted."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import ArrayLike
+from scipy.cluster.hierarchy import leaves_list
+
+from cdlm_lab.tasks.coreference.clustering import labels_at
+from cdlm_lab.views import charts
+from cdlm_lab.views import html
+from cdlm_lab.views.charts import marks, plain_text
+from cdlm_lab.views.html import GLOBAL, MUTED, UNKNOWN, ShownMention, counted, div, escaped, gold_chip, span
+
+IN_SIGHT = 5  # most mentions of the main gold cluster, and most others, that a card shows unfolded
+IN_FOLD = 80  # most further mentions that a card shows when it is unfolded
+LONGEST_TITLE = 48  # characters of a card's title
+CHIPS = 8  # most gold clusters that are named at the top of a card
+MOST_CLUSTERS = 40  # most clusters of several mentions that are shown, and most singletons
+MOST_PAIRS = 20  # most rows of wrong pairs in each of the two tables
+Colours = Mapping[str | None, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownCluster:
+    """A predicted cluster: its mentions in the order to show them, and a name that no other cluster has."""
+
+    name: str
+    mentions: tuple[ShownMention, ...]
+
+    def __post_init__(self) -> None:
+        if not self.mentions:
+            raise ValueError(f"cluster {self.name} has no mentions; leave it out")
+
+    @property
+    def golds(self) -> Counter[str | None]:
+        """Number of mentions from each gold cluster, largest first; ties are in the order of the mentions."""
+        return Counter(dict(Counter(mention.gold for mention in self.mentions).most_common()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairError:
+    """A wrongly clustered pair of mentions, and the scorer's probability, in [0, 1], that they corefer."""
+
+    first: ShownMention
+    second: ShownMention
+    score: float
+
+    def __post_init__(self) -> None:
+        html.check_between("the score of a pair", self.score)
+
+
+def clusters_html(clusters: Sequence[ShownCluster], colours: Colours | None = None) -> str:
+    """Return the predicted clusters as one block of HTML, largest first, at most MOST_CLUSTERS, then a folded
+    list of at most as many singletons. `clusters`: all predicted clusters, so that the view can say which
+    others hold the rest of a gold cluster. `colours`: those of gold clusters in other pictures, which stay.
+    Raises ValueError if two clusters have the same name."""
+    names = Counter(cluster.name for cluster in clusters)
+    if repeated := [name for name, times in names.items() if times > 1]:
+        raise ValueError(f"two clusters are called {repeated[0]!r}; name them apart")
+    ordered = sorted(clusters, key=lambda cluster: -len(cluster.mentions))
+    several = [cluster for cluster in ordered if len(cluster.mentions) > 1]
+    single = ordered[len(several) :]
+    holders: dict[str | None, list[str]] = {}  # gold cluster -> predicted clusters with parts of it
+    for cluster in ordered:
+        for gold in cluster.golds:
+            holders.setdefault(gold, []).append(cluster.name)
+    shown = [several[:MOST_CLUSTERS], single[:MOST_CLUSTERS]]
+    colours = html.gold_colours((cluster.golds for cluster in [*shown[0], *shown[1]]), colours)
+    mentions = sum(len(cluster.mentions) for cluster in ordered)
+    facts = [f"<b>{counted(len(ordered), 'cluster')}</b> of {counted(mentions, 'mention')}"]
+    if set(holders) - {None}:
+        mixed = sum(len(cluster.golds) > 1 for cluster in ordered)
+        facts.append(f"{mixed:,} with mentions of several gold clusters")
+    headline = " \u00b7 ".join([*facts, f"{counted(len(single), 'mention')} alone"])
+    grid = "display:grid;grid-template-columns:repeat(auto-fit,minmax(440px,1fr));gap:12px;align-items:start"
+    parts = [
+        div(headline, "margin:4px 0 10px"),
+        div("".join(_card(cluster, colours, holders) for cluster in shown[0]), grid) if several else "",
+        _left_out(len(several) - MOST_CLUSTERS, "cluster", " of several mentions"),
+    ]
+    if single:
+        rows = "".join(_single(cluster, colours, holders) for cluster in shown[1])
+        rest = _left_out(len(single) - MOST_CLUSTERS, "cluster", " of one mention")
+        summary = f"{counted(len(single), 'mention')} alone"
+        parts.append(f"<details><summary>{summary}</summary>{rows}{rest}</details>")
+    return html.view_html("clusters", "".join(parts), width=1180)
+
+
+def _others(gold: str | None, cluster: ShownCluster, holders: Mapping[str | None, Sequence[str]]) -> str:
+    """Return `others in A, B and elsewhere` as HTML; "" if `gold` is unknown or all in `cluster`."""
+    names = [] if gold is None else [name for name in holders[gold] if name != cluster.name]
+    shown = ", ".join(f"<bdi>{escaped(html.shortened(name, 20))}</bdi>" for name in names[:4])
+    return f"others in {shown}{' and elsewhere' if len(names) > 4 else ''}" if names else ""
+
+
+def _card(cluster: ShownCluster, colours: Colours, holders: Mapping[str | None, Sequence[str]]) -> str:
+    """Return a card: name, most frequent text, counts and gold clusters, then the mentions. Those of the main
+    gold cluster come first; of the others some are always shown unfolded."""
+    main, golds = next(iter(cluster.golds)), cluster.golds
+    texts = Counter(mention.text.lower() for mention in cluster.mentions)
+    title = escaped(html.shortened(texts.most_common(1)[0][0], LONGEST_TITLE))
+    named = f'<bdi style="font-weight:600">{title}</bdi>'
+    documents = counted(len({mention.document for mention in cluster.mentions}), "document")
+    head = f"<div>{span(f'<bdi>{escaped(cluster.name)}</bdi>', MUTED)}&ensp;{named}</div>"
+    head += html.muted(f"{counted(len(cluster.mentions), 'mention')}, {documents}")
+    if set(golds) != {None}:
+        chips = []
+        for gold, count in list(golds.items())[:CHIPS]:
+            note = ", ".join(filter(None, (f"{count} here", _others(gold, cluster, holders))))
+            chips.append(gold_chip(gold, colours[gold], note))
+        if (more := len(golds) - CHIPS) > 0:
+            chips.append(span(f"and {more} more gold clusters", f"font-size:12px;{MUTED}"))
+        head += div("".join(chips), "margin:4px 0 2px")
+    right = [mention for mention in cluster.mentions if mention.gold == main]
+    wrong = [mention for mention in cluster.mentions if mention.gold != main]
+    in_sight, hidden = right[:IN_SIGHT] + wrong[:IN_SIGHT], wrong[IN_SIGHT:] + right[IN_SIGHT:]
+    if len(cluster.mentions) <= IN_SIGHT + 1:  # a fold for one line is more bother than it saves
+        in_sight, hidden = right + wrong, []
+    body = "".join(_mention(mention, colours, main=main) for mention in in_sight)
+    if hidden:
+        others = sum(mention.gold != main for mention in hidden)
+        more = counted(len(hidden), "more mention") + (f", {others} of other gold clusters" if others else "")
+        rows = "".join(_mention(mention, colours, main=main) for mention in hidden[:IN_FOLD])
+        rest = _left_out(len(hidden) - IN_FOLD, "mention")
+        body += f"<details><summary>{more}</summary>{rows}{rest}</details>"
+    return html.card(f"{head}{body}")
+
+
+def _mention(mention: ShownMention, colours: Colours, *, main: str | None, before: str = "") -> str:
+    """Return a mention of a card, or of the list of singletons, where `before` (HTML) precedes it."""
+    colour, wrong = colours[mention.gold], mention.gold != main
+    line = f"border-left:3px {'dashed' if wrong else 'solid'} {colour};padding:1px 0 1px 10px;margin:6px 0"
+    sign = f'<span style="color:{colour}">\u2260</span>&ensp;{gold_chip(mention.gold, colour)}'
+    return div(f"{before}{sign if wrong else ''}{html.sentence_html(mention, colour)}", line)
+
+
+def _single(cluster: ShownCluster, colours: Colours, holders: Mapping[str | None, Sequence[str]]) -> str:
+    (mention,) = cluster.mentions
+    others = _others(mention.gold, cluster, holders)
+    name = span(f"<bdi>{escaped(cluster.name)}</bdi>", f"font-size:12px;{MUTED}")
+    chip = gold_chip(mention.gold, colours[mention.gold], others) if others else ""
+    return _mention(mention, colours, main=mention.gold, before=f"{name}&ensp;{chip}")
+
+
+def _left_out(count: int, noun: str, which: str = "") -> str:
+    more = f"\u2026 and {counted(count, f'more {noun}')}{which}, not shown"
+    return html.muted(more) if count > 0 else ""
+
+
+def errors_html(
+    merged: Sequence[PairError],
+    split: Sequence[PairError],
+    *,
+    threshold: float,
+    colours: Colours | None = None,
+) -> str:
+    """Return two tables of wrong pairs, of at most MOST_PAIRS rows, each with its score and both mentions in
+    context: merged pairs, in one cluster though they do not corefer, by descending score, and split pairs,
+    which do corefer, by ascending score, so that the scorer's most confident errors come first. Pairs whose
+    own score is on the correct side of the threshold are marked: other pairs caused these errors. `colours`:
+    those of gold clusters in other pictures, which stay."""
+    merged = sorted(merged, key=lambda pair: -pair.score)
+    split = sorted(split, key=lambda pair: pair.score)
+    body = ""
+    for name, meaning, pairs, note in (
+        ("Merged", "in one cluster, but they do not corefer; the highest", merged, "joined by way of others"),
+        ("Split", "in two clusters, but they corefer; the lowest", split, "kept apart by others"),
+    ):
+        head = f"{name}: {counted(len(pairs), 'pair')}"
+        body += div(head, "font-size:16px;font-weight:600;margin-top:14px")
+        body += html.muted(f"{meaning} score first")
+        # Pairs of the same two gold clusters share a row, in the order of the first; unknown ones do not.
+        rows: dict[object, list[PairError]] = {}
+        for place, pair in enumerate(pairs):
+            golds = frozenset((pair.first.gold, pair.second.gold))
+            rows.setdefault(place if None in golds else golds, []).append(pair)
+        alike = list(rows.values())
+        beside = [(one[0].first.gold, one[0].second.gold) for one in alike[:MOST_PAIRS]]
+        colours = html.gold_colours(beside, colours)
+        cells = []
+        for pair, *others in alike[:MOST_PAIRS]:
+            misled = (pair.score > threshold) == (pairs is split)
+            score = _score(pair.score, note if misled else "", len(others))
+            cells.append([score, *(_in_sentence(one, colours) for one in (pair.first, pair.second))])
+        if cells:
+            body += html.table_html(("score", "one mention", "the other"), cells, text_columns=(0, 1, 2))
+            body += _left_out(sum(map(len, alike[MOST_PAIRS:])), "pair")
+    style = "div.cdlm-errors table.cdlm-table td:nth-child(n+2){width:46%}\n"
+    return html.view_html("errors", body, width=1180, style=style)
+
+
+def _in_sentence(mention: ShownMention, colours: Colours) -> str:
+    colour = colours[mention.gold]
+    return f"<div>{gold_chip(mention.gold, colour)}</div>{html.sentence_html(mention, colour)}"
+
+
+def _score(score: float, note: str, alike: int) -> str:
+    """Return a score with a bar, and below it the note and the number of similar pairs (`alike`)."""
+    bar = html.share_bar(score, span(f"{score:.3f}", "font-weight:600"), width=72)
+    small = (note, f"and {counted(alike, 'more pair')} like this" if alike else "")
+    below = "".join(html.muted(text, size=11.5) for text in small if text)
+    return div(f"{bar}{below}", "width:112px")
+
+
+SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "star")
+
+
+def dendrogram_figure(
+    tree: ArrayLike,
+    mentions: Sequence[ShownMention],
+    *,
+    threshold: float,
+    title: str = "",
+    colours: Colours | None = None,
+) -> go.Figure:
+    """Return the dendrogram, with its leaves on the left and scores falling from 1 to 0 towards the right.
+
+    A branch has the colour of a gold cluster if all mentions below it belong to that cluster, and is grey
+    otherwise. A line marks the threshold, grey bands the resulting clusters. Mentions of gold singletons are
+    hollow dots, those of unknown clusters grey ones. The figure grows with the mentions: 200 are legible.
+    `tree`: (mentions - 1, 4), of `clustering.merge_tree`; `mentions`: the leaves, in the order of its scores;
+    `colours`: those of gold clusters in other pictures, which stay.
+    """
+    tree = np.asarray(tree, dtype=np.float64)
+    labels = labels_at(tree, threshold)
+    if len(labels) != len(mentions):
+        raise ValueError(f"the tree has {len(labels)} leaves, but there are {len(mentions)} mentions")
+    order = leaf_order(tree)
+    leaves = [mentions[leaf] for leaf in order]
+    colours, symbols = _marks([mention.gold for mention in leaves], colours)
+    hues, shapes = ([of[mention.gold] for mention in leaves] for of in (colours, symbols))
+    marker = {"color": hues, "symbol": shapes, "size": 9, "line": {"width": 1.4, "color": hues}}
+    figure = go.Figure(_branches(tree, order, [mention.gold for mention in mentions], colours))
+    rows, hover = list(range(len(leaves))), list(map(_hover, leaves))
+    figure.add_trace(marks([1.0] * len(leaves), rows, hover, mode="markers", marker=marker))
+    _draw_clusters(figure, [int(labels[leaf]) for leaf in order], threshold)
+    step = 19 if len(order) <= 60 else 16 if len(order) <= 120 else 13  # pixels a row
+    figure.update_xaxes(range=[1.02, -0.02])
+    names = [plain_text(html.shortened(mention.text, 36)) for mention in leaves]
+    ends, size = [len(order) - 0.3, -0.7], 12 if step > 13 else 10
+    figure.update_yaxes(charts.rows_of_an_axis(names), range=ends, tickfont_size=size, ticks="")
+    x = "average score between the clusters joined"
+    x += charts.small("colour: gold cluster \u00b7 band: cluster at the threshold")
+    height = 164 + (30 if title else 0) + step * len(order)
+    margin = {"l": 40, "t": 100 if title else 62, "b": 72}
+    return charts.lay_out(figure, title=title, x=x, height=height, margin=margin, showlegend=False)
+
+
+def leaf_order(tree: np.ndarray) -> list[int]:
+    """Return the leaves from top to bottom: no branches cross, the branch with the first mention is above."""
+    if not len(tree):
+        return [0]
+    ordered, first = tree.copy(), list(range(len(tree) + 1))  # `first`: first mention below each node
+    for row in ordered:
+        row[:2] = sorted(row[:2], key=lambda node: first[int(node)])
+        first.append(first[int(row[0])])
+    return leaves_list(ordered).tolist()  # scipy's `dendrogram` recurses, too deep for long chains of merges
+
+
+def group_colours(
+    clusters: Sequence[ShownCluster], tree: ArrayLike, mentions: Sequence[ShownMention]
+) -> dict[str | None, str]:
+    """Return one colour for each gold cluster of a group of mentions, for its predicted clusters, as in
+    `clusters_html`, and its tree, as in `dendrogram_figure`: different, as far as there are enough, in each
+    cluster and among neighbours in the tree."""
+    order = leaf_order(np.asarray(tree, dtype=np.float64))
+    return html.gold_colours(
+        [*(cluster.golds for cluster in clusters), *_nearby([mentions[leaf].gold for leaf in order])]
+    )
+
+
+def _nearby(golds: Sequence[str | None]) -> list[list[str | None]]:
+    """Return the gold clusters that are neighbours in the figure, four at a time: colours are few, and those
+    of one predicted cluster need some."""
+    each = list(dict.fromkeys(golds))
+    return [each[place : place + 4] for place in range(max(1, len(each) - 3))]
+
+
+def _marks(
+    golds: Sequence[str | None], colours: Colours | None
+) -> tuple[dict[str | None, str], dict[str | None, str]]:
+    """Return colour and symbol of each gold cluster, by order in the figure; hollow dots for singletons."""
+    several = [gold for gold in dict.fromkeys(golds) if gold is not None and golds.count(gold) > 1]
+    colours = html.gold_colours(_nearby(golds), colours)
+    symbols = dict.fromkeys(golds, "circle-open")
+    before: Counter[str] = Counter()
+    for gold in several:
+        symbols[gold] = SYMBOLS[before[colours[gold]] % len(SYMBOLS)]
+        before[colours[gold]] += 1
+    return colours, symbols
+
+
+def _branches(
+    tree: np.ndarray, order: Sequence[int], golds: Sequence[str | None], colours: Colours
+) -> list[go.Scatter]:
+    """Return one trace of lines for each colour, with an elbow for each merge."""
+    places = [(1.0, float(row)) for row in np.argsort(order)]  # score and row of each node
+    below: list[str | None] = list(golds)  # the only gold cluster below each node, None if there are several
+    lines: dict[str, tuple[list, list]] = {}
+    for left, right, distance, _ in tree:
+        (x_a, y_a), (x_b, y_b) = places[int(left)], places[int(right)]
+        score = round(1 - float(distance), 4)
+        gold = below[int(left)] if below[int(left)] == below[int(right)] else None
+        xs, ys = lines.setdefault(colours[gold] if gold is not None else UNKNOWN, ([], []))
+        xs += [x_a, score, score, x_b, None]
+        ys += [y_a, y_a, y_b, y_b, None]
+        places.append((score, (y_a + y_b) / 2))
+        below.append(gold)
+    looks = {colour: {"mode": "lines", "line": {"color": colour, "width": 1.8}} for colour in lines}
+    return [marks(xs, ys, **looks[colour]) for colour, (xs, ys) in lines.items()]
+
+
+def _hover(mention: ShownMention) -> str:
+    sentence = "<br>".join(map(plain_text, textwrap.wrap(mention.sentence, 70)[:8]))
+    gold = "not known" if mention.gold is None else plain_text(mention.gold)
+    where = f"document {plain_text(mention.document)}<br>gold: {gold}"
+    return f"<b>{plain_text(mention.text)}</b><br>{sentence}<br>{where}"
+
+
+def _draw_clusters(figure: go.Figure, labels: Sequence[int], threshold: float) -> None:
+    """Add a band for each cluster of several mentions, and the threshold line; `labels` are from the top."""
+    for label in dict.fromkeys(labels):
+        rows = [row for row, other in enumerate(labels) if other == label]  # adjacent: branches do not cross
+        if len(rows) > 1:
+            corners = {"x0": 1.012, "x1": threshold, "y0": rows[0] - 0.45, "y1": rows[-1] + 0.45}
+            look = {"fillcolor": "rgba(128,128,128,0.13)", "line_width": 0, "layer": "below"}
+            figure.add_shape(type="rect", **corners, **look)
+    figure.add_vline(threshold, line={"color": GLOBAL, "width": 1.8, "dash": "dash"})
+    where = {"x": threshold, "y": 1, "yref": "paper", "yanchor": "bottom", "yshift": 4}
+    font = {"color": GLOBAL, "size": 13}
+    figure.add_annotation(text=f"threshold {threshold:.2f}", showarrow=False, font=font, **where)

@@ -1,0 +1,515 @@
+"""Fact verification: claims and several sentences of evidence (Di Liello et al. 2022, "MSPP", section 4.3),
+of notebook 10.
+
+Each system is trained with each seed; the epoch with the highest label accuracy on dev is kept. Each trained
+model labels the held-out sets once. Choices where the paper is silent: in pairwise reading, claim and
+evidence are as long as in the joint sequence, at compact positions, as in cross-encoders; no weight decay.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from ipywidgets import Widget
+from pydantic import Field
+
+from cdlm_lab.data.convert.claims import LABELS, SETS, Evidence, EvidencedClaim, checksum_of, claim_sets, read_claims
+from cdlm_lab.data.files import DataError, read_text
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_claims
+from cdlm_lab.data.convert.typed_documents import filled_lines, first_and_others
+from cdlm_lab.tasks.joint.examples import ClaimExamples, EncodedClaims, JointLayout
+from cdlm_lab.runs import runs
+from cdlm_lab.runs.runs import Training, predict, report, train, train_small
+from cdlm_lab.runs.scoring import Cell, Values, comparison_cells, paired_tests, score_rows
+from cdlm_lab.tasks.joint.systems import JointRun, JointSettings, sentence_rows
+from cdlm_lab.tasks.joint.verifying import (
+    CLAIM_SYSTEMS,
+    ClaimPredictions,
+    ClaimSystem,
+    Verifier,
+    compared_pairs,
+    evidence_shares,
+    judged_own,
+    predict_verdicts,
+    shown_claims,
+)
+from cdlm_lab.encoders.checkpoint import default_device
+from cdlm_lab.tasks.joint.model import JointHead, PooledHead, load_joint_model, load_pooled_pairs
+from cdlm_lab.encoders.precision import precision_in_words
+from cdlm_lab.parameters import ParameterError, settings
+from cdlm_lab.runs.report import Report
+from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.views.ask import EVIDENCE, own_candidates_box
+from cdlm_lab.views.browse import verdict_browser
+from cdlm_lab.views.html import still_page, warning
+from cdlm_lab.views.score_tables import score_table
+from cdlm_lab.views.tables import Cell as TableCell
+from cdlm_lab.views.tables import ScoreTable, Shown, html_table, text_table
+from cdlm_lab.tasks.joint.claims_view import ReadClaim, verdict_html, verdicts_page
+
+__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
+__all__ += ["CLAIM_SYSTEMS"]
+
+STORYWORLD, MEASURE, MAJORITY = "storyworld", "label_accuracy", "majority"
+Claims = Mapping[str, tuple[EvidencedClaim, ...]]  # by set
+
+
+# ---- settings and claims ----
+
+
+@settings
+class Settings(JointSettings):
+    """The parameters of notebook 10, whose first cell says what each is."""
+
+    run_folder: str = "runs/fact_verification"
+    trained: str = ""  # a run whose models are opened; "" = they are trained
+    # `storyworld`, or a folder or file: FEVER with KGAT's evidence, or FM2; FeverSymmetric beside either is
+    # one more test set.
+    corpus: str = STORYWORLD
+    train_stories: int = Field(default=200, ge=2)
+    held_out_stories: int = Field(default=40, ge=2)
+    train_claims: int = Field(default=0, ge=0, description="0 means all")
+    held_out_claims: int = Field(default=0, ge=0, description="0 means all")
+    # Without claims that no evidence decides, as in FM2, a small model learns the other two labels sooner.
+    labels: Literal["all", "supported refuted"] = "all"
+    evidence: Evidence = "retrieved"
+    evidence_sentences: int = Field(default=3, ge=1)
+    systems: str = "joint-ie claim-only"
+    batch_size: int = Field(default=32, ge=1)
+    micro_batch_size: int = Field(default=32, ge=1)
+    shown_system: str = ""
+    own_claim: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.corpus == STORYWORLD and self.evidence != "retrieved":
+            raise ParameterError(f"evidence is {self.evidence!r}; storyworld has retrieved alone")
+        _ = self.shown
+
+    @property
+    def chosen(self) -> tuple[ClaimSystem, ...]:
+        """The systems, in the order of the paper's tables."""
+        return runs.chosen_systems(self.systems, CLAIM_SYSTEMS)
+
+    @property
+    def shown(self) -> ClaimSystem:
+        """The system whose verdicts are shown. Raises ParameterError if it is not among the trained ones."""
+        return runs.shown_system(self.shown_system, self.chosen, parameter="shown_system")
+
+
+def read_claim_sets(settings: Settings) -> Claims:
+    """Claims of train, dev and test, and of FeverSymmetric if there. Raises ParameterError: a claim of train
+    or dev has no label, all of train have one label, or all of another set are of one group."""
+    path = settings.corpus
+    names = SETS[:3] if path == STORYWORLD else dict.fromkeys((*SETS[:3], *claim_sets(path)))
+    claims = {name: _read_set(name, settings) for name in names}
+    for name in ("train", "dev"):
+        if missing := [claim.id for claim in claims[name] if claim.label is None]:
+            raise ParameterError(
+                f"{path}: claim {missing[0]} of {name} has no label, which training needs; leave it out"
+            )
+    for name in names:
+        groups = {claim.group for claim in claims[name] if claim.label is not None}
+        if name != "train" and len(groups) == 1:
+            raise ParameterError(
+                f"{path}: all claims of {name} are of {min(groups)!r}; intervals need claims of several pages"
+            )
+    labels = {claim.label for claim in claims["train"]}
+    if len(labels) < 2:
+        raise ParameterError(f"{path}: all claims of train are {min(labels)}; there is nothing to learn")
+    return claims
+
+
+def _read_set(name: str, settings: Settings) -> tuple[EvidencedClaim, ...]:
+    """The claims of a set that are used, in their original order."""
+    evidence, is_train = settings.evidence_sentences, name == "train"
+    if settings.corpus == STORYWORLD:
+        stories = settings.train_stories if is_train else settings.held_out_stories
+        claims = list(read_storyworld_claims(name, stories, evidence=evidence))
+    else:
+        form = {"evidence": settings.evidence, "most_evidence": evidence}
+        claims = list(read_claims(settings.corpus, name, **form))
+    if settings.labels != "all":
+        claims = [claim for claim in claims if claim.label != LABELS[-1]]
+    most = settings.train_claims if is_train else settings.held_out_claims
+    return runs.drawn(claims, most, seed=[0, SETS.index(name)])
+
+
+def labels_of(claims: Claims) -> tuple[str, ...]:
+    """The labels to predict: those of LABELS up to the last that occurs. A label that no training claim has
+    is kept, so that claims with it count as wrong."""
+    used = {claim.label for of_set in claims.values() for claim in of_set}
+    return LABELS[: 1 + max(place for place, label in enumerate(LABELS) if label in used)]
+
+
+def label_counts(claims: Sequence[EvidencedClaim], labels: Sequence[str]) -> dict[str, int]:
+    """Label -> number of claims that have it, 0 included."""
+    counts = Counter(claim.label for claim in claims)
+    return {label: counts[label] for label in labels}
+
+
+def majority_label(claims: Claims) -> str:
+    """The most frequent label of the training claims; ties go to the first of LABELS."""
+    counts = label_counts(claims["train"], LABELS)
+    return max(counts, key=counts.__getitem__)
+
+
+# ---- the run ----
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerificationRun(JointRun):
+    """A run of notebook 10: its claims, and how its systems are trained and predict."""
+
+    NAME: ClassVar[str] = "fact verification"
+    ITEMS: ClassVar[str] = "claims"
+    SHAPES: ClassVar[tuple[str, ...]] = (
+        *("labels", "evidence_sentences"),
+        *("sentence_length", "positions", "head_layers"),
+    )
+
+    settings: Settings
+    claims: Claims
+    trained_labels: tuple[str, ...] = ()  # labels of trained models, for use without reading a corpus
+
+    @classmethod
+    def read(cls, settings: Settings) -> VerificationRun:
+        """Read the claims."""
+        return cls(settings=settings, claims=read_claim_sets(settings))
+
+    @property
+    def held_out(self) -> tuple[str, ...]:
+        """The sets that are predicted: all except train."""
+        return tuple(name for name in self.claims if name != "train")
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The labels to predict."""
+        return self.trained_labels or labels_of(self.claims)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Facts about the claims, stored in the report; storyworld is generated and has no checksums."""
+        corpus, made = self.settings.corpus, self.settings.corpus == STORYWORLD
+        return {
+            "corpus": corpus,
+            "precision": precision_in_words(self.settings.precision),
+            "checksums": {} if made else {name: checksum_of(corpus, name) for name in self.claims},
+            "claims": {name: len(claims) for name, claims in self.claims.items()},
+            "labels": {name: label_counts(claims, self.labels) for name, claims in self.claims.items()},
+        }
+
+    def of_split(self, name: str) -> tuple[EvidencedClaim, ...]:
+        """The claims of a set."""
+        return self.claims[name]
+
+    def config(self, system: ClaimSystem, seed: int = 0) -> TrainingConfig:
+        """The training config, the same for all systems."""
+        return self.settings.config(items=len(self.claims["train"]), seed=seed)
+
+    def reader(self, system: ClaimSystem, seed: int = 0, *, trained: bool = False) -> Verifier:
+        """A new model on the CPU, or the trained one on the default device."""
+        given = self.settings
+        positions = "compact" if system.pairwise else given.positions
+        form = {"length": given.sentence_length, "positions": positions}
+        layout = JointLayout(sentences=1 + given.evidence_sentences, **form)
+        source = self.model_folder(Training(system, seed)) if trained else given.checkpoint(system.pretrained)
+        form |= {"labels": len(self.labels)}
+        loading = {"new_head": not trained, "seed": seed, **given.loading}
+        if system.pairwise:
+            pooled = PooledHead(pooling=system.head, **form)
+            model, tokenizer = load_pooled_pairs(source, head=pooled, **loading)
+        else:
+            joint = JointHead(kind=system.head, sentences=layout.sentences, layers=given.head_layers, **form)
+            model, tokenizer = load_joint_model(source, head=joint, **loading)
+        model = model.to(default_device()) if trained else model
+        return Verifier(system=system, model=model, tokenizer=tokenizer, layout=layout, labels=self.labels)
+
+    def sets(self, training: Training) -> tuple[str, ...]:
+        """All held-out sets."""
+        return self.held_out
+
+    def judged(self, reader: Verifier, examples: ClaimExamples) -> float:
+        """Label accuracy of the model on these examples."""
+        predictions = predict_verdicts(reader, examples.claims, examples=examples, **self.settings.predicting)
+        return float(predictions.right.mean())
+
+    def predict_set(self, loaded: Verifier, name: str, bar: str) -> ClaimPredictions:
+        """Predict the labels of the claims of a set."""
+        return predict_verdicts(loaded, self.claims[name], name=bar, **self.settings.predicting)
+
+    def read_predictions(self, file: Path, name: str) -> ClaimPredictions:
+        """Read the predicted labels of the claims of a set."""
+        return ClaimPredictions.load(file, claims=self.claims[name], labels=self.labels)
+
+
+Predictions = Mapping[tuple[str, int], Mapping[str, ClaimPredictions]]  # (system, seed) -> set
+
+
+def prepare(settings: Settings) -> VerificationRun:
+    """Claim the run folder, read the claims, and check that all models are available and fit."""
+    own_texts(settings)
+    return VerificationRun.open(settings)
+
+
+# ---- before training ----
+
+LOOKED_AT = 500  # claims per set that are tokenised for the preview
+
+
+def preview(run: VerificationRun) -> Shown:
+    """The claims of each set, and what training will cost."""
+    return runs.facts_table([*claim_facts(run), *runs.cost_facts(run)])
+
+
+def claim_facts(run: VerificationRun) -> list[tuple[str, str]]:
+    """Counts of the claims, how much is truncated, and labels that cannot be learned, as (name, text)."""
+    tokenizer = run.shown_reader(run.systems[0]).tokenizer
+    rows = []
+    for name, claims in run.claims.items():
+        counts = label_counts(claims, run.labels)
+        labels = ", ".join(f"{count:,} {label}" for label, count in counts.items())
+        if unknown := len(claims) - sum(counts.values()):
+            labels += f", {unknown:,} without label, which are not scored"
+        evidence = [len(claim.evidence) for claim in claims]
+        text = (
+            f"{len(claims):,} claims in {len({claim.group for claim in claims}):,} groups ({labels}); "
+            f"{np.mean(evidence):.1f} sentences of evidence each, {evidence.count(0):,} claims without"
+        )
+        encoded = EncodedClaims(claims[:LOOKED_AT], tokenizer)
+        rows += [(name, text), (f"{name}: cut", _what_is_cut(encoded, run.settings.sentence_length))]
+    never = [label for label, count in label_counts(run.claims["train"], run.labels).items() if not count]
+    if never:
+        rows.append(("never learned", f"no training claim is {', '.join(never)}: such claims are lost"))
+    return rows
+
+
+def _what_is_cut(encoded: EncodedClaims, length: int) -> str:
+    sizes = np.array([len(pieces) for name in encoded for pieces in encoded[name]])
+    lost = np.maximum(sizes - (length - 1), 0)
+    if not lost.any():
+        return "nothing"
+    return (
+        f"{(lost > 0).mean():.0%} of the sentences have more than {length - 1} pieces of words and lose "
+        f"their end, {lost.sum() / sizes.sum():.0%} of all pieces (of {len(encoded):,} claims looked at)"
+    )
+
+
+def example(run: VerificationRun) -> Shown:
+    """The first training claim as the shown system reads it."""
+    columns = ["", "what is read", "tokens", "positions"]
+    return html_table(columns, example_rows(run, run.settings.shown), texts=2)
+
+
+def example_rows(run: VerificationRun, system: ClaimSystem, *, index: int = 0) -> list[list[str]]:
+    """A training claim, then each evidence sentence that is read, as rows of HTML cells."""
+    verifier = run.shown_reader(system)
+    sequence = verifier.examples([run.claims["train"][index]]).describe(0)
+    return [
+        [f"evidence {number}" if number else "claim", *cells]
+        for number, *cells in sentence_rows(verifier.tokenizer, sequence)
+    ]
+
+
+# ---- scores ----
+
+
+@runs.once
+def evaluate(run: VerificationRun, predictions: Predictions) -> runs.Scores:
+    """Label accuracy of all systems and of the majority label on every set that has labels, the significance
+    tests between systems, and confusion counts."""
+    labelled = {
+        name: [number for number, claim in enumerate(run.claims[name]) if claim.label is not None]
+        for name in run.held_out
+    }
+    gold = {name: [run.claims[name][n] for n in numbers] for name, numbers in labelled.items() if numbers}
+    groups = {name: [claim.group for claim in claims] for name, claims in gold.items()}
+    seeds = range(run.settings.seeds)
+    values: Values = {
+        Cell(system.name, name, MEASURE): [
+            predictions[system.name, seed][name].right[labelled[name]].astype(float) for seed in seeds
+        ]
+        for system in run.systems
+        for name in gold
+    }
+    tests = [
+        row
+        for name in gold
+        for pairs in compared_pairs(run.systems).values()
+        for row in paired_tests(
+            [(Cell(a, name, MEASURE), Cell(b, name, MEASURE)) for a, b in pairs], values, groups
+        )
+    ]
+    best = majority_label(run.claims)
+    majority: Values = {
+        Cell(MAJORITY, name, MEASURE): [np.array([claim.label == best for claim in claims], dtype=float)]
+        for name, claims in gold.items()
+    }
+    of_majority = [
+        replace(row, seeds=None, note=best) for row in score_rows(majority, groups) if row.seed is None
+    ]
+    against_pairwise = [row for row in tests if CLAIM_SYSTEMS[row["b"]].pairwise]
+    confusion = [
+        {"system": system, "seed": seed, "split": name, **row}
+        for (system, seed), of_set in predictions.items()
+        for name in gold
+        for row in _confusion(of_set[name])
+    ]
+    return runs.Scores(
+        rows=[*score_rows(values, groups, against_pairwise), *of_majority],
+        tables={"comparisons": tests, "confusion": confusion},
+        data={
+            "scored": {name: len(claims) for name, claims in gold.items()},
+            "groups": {name: len(set(of_set)) for name, of_set in groups.items()},
+        },
+    )
+
+
+def _confusion(predictions: ClaimPredictions) -> Iterator[dict[str, Any]]:
+    """For each gold label, how often each label is predicted."""
+    pairs = [*zip((claim.label for claim in predictions.claims), predictions.predicted, strict=True)]
+    for gold in predictions.labels:
+        counts = {label: pairs.count((gold, label)) for label in predictions.labels}
+        if any(counts.values()):
+            yield {"gold": gold, "predicted": counts}
+
+
+# ---- views ----
+
+SHOWN_ORDER = ("test", "symmetric", "dev")
+SET_NAMES = {"symmetric": "FeverSymmetric"}
+
+
+def score_tables(report: Report) -> list[ScoreTable]:
+    """A table of label accuracy for each scored set: the majority label, then the systems."""
+    corpus = Path(report.data["corpus"]).name
+    best = next(row.note for row in report.rows if row.system == MAJORITY)
+    labels = {MAJORITY: f"always \u201c{best}\u201d"}
+    labels |= {name: system.label for name, system in CLAIM_SYSTEMS.items()}
+    captions = {name: f"Claims verified: {corpus}, {SET_NAMES.get(name, name)}" for name in SHOWN_ORDER}
+    return [
+        score_table(report, labels=labels, split=name, caption=caption)
+        for name, caption in captions.items()
+        if name in report.data["scored"]
+    ]
+
+
+def shown_set(report: Report) -> str:
+    """The set whose tests and mistakes are shown: test if it has labels, else dev."""
+    return "test" if "test" in report.data["scored"] else "dev"
+
+
+def comparisons(report: Report) -> ScoreTable:
+    """The significance tests between systems on the shown set."""
+    name = shown_set(report)
+    rows = [
+        [*(CLAIM_SYSTEMS[row[side]].label for side in "ab"), *comparison_cells(row)]
+        for row in report.tables["comparisons"]
+        if row["split"] == name
+    ]
+    columns = [f"on {name}", "against", "difference [95%]", "p (Holm)", "p over seeds"]
+    return text_table(columns, rows, texts=2)
+
+
+def mistakes(report: Report) -> ScoreTable:
+    """For each system and gold label on the shown set, the percentage of claims predicted as each label."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    seeds: Counter[tuple[str, str]] = Counter()
+    for row in report.tables["confusion"]:
+        if row["split"] == shown_set(report):
+            key = row["system"], row["gold"]
+            counts.setdefault(key, Counter()).update(row["predicted"])
+            seeds[key] += 1
+    labels = [*dict.fromkeys(label for shares in counts.values() for label in shares)]
+    order = [*CLAIM_SYSTEMS]
+    rows = []
+    for (system, gold), of_label in sorted(counts.items(), key=lambda item: order.index(item[0][0])):
+        claims = of_label.total() // seeds[system, gold]
+        shares = {label: f"{100 * of_label[label] / of_label.total():.1f}" for label in labels}
+        cells = [TableCell(text=share, best=label == gold) for label, share in shares.items()]
+        rows.append([CLAIM_SYSTEMS[system].label, gold, f"{claims:,}", *cells])
+    return text_table(["system", "gold label", "claims", *labels], rows, texts=2)
+
+
+MOST_SHOWN = 300  # claims in the browser: for the shares, a joint model rereads each once per sentence
+ON_A_PAGE = 50
+# The text in the input boxes before the reader types.
+EXAMPLE_CLAIM = "The police had 699 officers on duty."
+EXAMPLE_EVIDENCE = """\
+The museum said the police had 699 officers out through the night.
+A camera across the street shows the theft: 448 seconds.
+By evening 357 tips had come in.
+"""
+
+
+def verdicts(run: VerificationRun, predictions: Predictions) -> Widget:
+    """A browser of the first MOST_SHOWN dev claims with the verdicts of the shown system (seed 0); the first
+    ON_A_PAGE also go to `verdicts.html`, which opens without a kernel."""
+    system = run.settings.shown
+    reads = read_verdicts(run, system, predictions[system.name, 0]["dev"])
+    title = f"Claims and verdicts: {system.label}"
+    page = verdicts_page(reads[:ON_A_PAGE], title=title, shares=system.shares)
+    runs.write_page(run.folder / "verdicts.html", page)
+    return verdict_browser(reads, shares=system.shares)
+
+
+def read_verdicts(
+    run: VerificationRun, system: ClaimSystem, predictions: ClaimPredictions
+) -> list[ReadClaim]:
+    """The first MOST_SHOWN dev claims, each with its evidence and the share of each sentence."""
+    claims, shares = predictions.claims[:MOST_SHOWN], None
+    some = replace(predictions, claims=claims, probabilities=predictions.probabilities[:MOST_SHOWN])
+    if system.reads_evidence:
+        file = run.folder_of(Training(system, 0)) / "dev_shares.npy"
+        form = {"precision": run.settings.precision, "name": f"{system.label}: shares of the evidence"}
+        shares = evidence_shares(run.loaded(system), claims, file=file, **form)
+    return shown_claims(some, shares)
+
+
+def own_claim(run: VerificationRun) -> Widget:
+    """Input boxes for the reader's own claim and evidence, and the verdict of every system."""
+    claim, evidence = own_texts(run.settings)
+    texts = {"query": claim, "candidates": evidence, "words": EVIDENCE}
+    answered = judge_own(run, claim, own_sentences(evidence))
+    return own_candidates_box(partial(judge_own, run), **texts, answered=answered)
+
+
+def judge_own(run: VerificationRun, text: str, sentences: Sequence[str]) -> str:
+    """HTML of the verdict of every system with seed 0 on a claim; also written to `own_claim.html`. Raises
+    ValueError for more sentences than the systems read."""
+    most, precision = run.settings.evidence_sentences, run.settings.precision
+    if len(sentences) > most:
+        raise ValueError(f"there are {len(sentences)} sentences; the systems read {most}: delete some")
+    verifiers = map(run.loaded, run.systems)
+    html = warning(run.foreign([text, *sentences])) + "".join(
+        verdict_html(judged_own(one, text, sentences, precision=precision), shares=one.system.shares)
+        for one in verifiers
+    )
+    note = f"as judged by {', '.join(system.label for system in run.systems)}"
+    page = still_page(html, title=text, note=note, style="div.cdlm-claim{padding:0 0 22px}")
+    runs.write_page(run.folder / "own_claim.html", page)
+    return html
+
+
+def own_texts(settings: Settings) -> tuple[str, str]:
+    """A claim and evidence, one sentence a line, from the text file `own_claim`, or the built-in example."""
+    most, file = settings.evidence_sentences, settings.own_claim
+    if not file:
+        return EXAMPLE_CLAIM, "\n".join(own_sentences(EXAMPLE_EVIDENCE)[:most])
+    form = {"source": file, "first": "a claim", "other": "sentence of evidence"}
+    claim, evidence = first_and_others(read_text(file), **form)
+    if (count := len(own_sentences(evidence))) > most:
+        what = f"there are {count} sentences of evidence; the systems read {most}"
+        raise DataError(file, what, "delete some, or raise evidence_sentences", field="evidence")
+    return claim, evidence
+
+
+def own_sentences(text: str) -> list[str]:
+    """The non-empty lines of a text. Raises DataError if there are none."""
+    return filled_lines(text, source="evidence", remedy="write one sentence on each line")

@@ -1,0 +1,672 @@
+"""Pretraining on paragraphs with MLM and MSPP: notebook 08 (Di Liello et al. 2022, section 3.4, appendix B).
+
+Unlike the paper, which seems to take the last step, the model is selected on validation; validation and test
+documents, and all their candidates, come from other clusters than training ones. What is not a parameter is
+the paper's: AdamW with beta_2 0.999, epsilon 1e-8 and weight decay 0.01, gradients clipped at norm 1.
+
+The paper has no scores on held-out paragraphs. Candidates are scored here
+- one by one: `called`, the accuracy when log-odds above 0 mean the same paragraph, overall and by source;
+- against each other, without a threshold: `first`, how often a candidate of the same paragraph has the top
+  score, and `above`, how often it scores above a candidate from elsewhere, by the source of that one.
+Beside `first` stands a word-overlap baseline: the TF-IDF cosine of each candidate with s_0.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import plotly.graph_objects as go
+import torch
+from datasets import Dataset
+from pydantic import Field
+from sklearn.feature_extraction.text import TfidfVectorizer
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from cdlm_lab.data.clusters import Paragraphed, corpus_checksum, open_corpus, paragraph_documents, passed_over
+from cdlm_lab.data.files import named
+from cdlm_lab.data.records import SPLITS, Cluster, Split, split_named
+from cdlm_lab.tasks.joint import paragraph_examples as paragraph_tasks
+from cdlm_lab.examples import cached_corpus
+from cdlm_lab.tasks.joint.examples import JointCollate
+from cdlm_lab.examples.collate import batches_by_length
+from cdlm_lab.examples.masking import NOT_MASKED, check_probability
+from cdlm_lab.tasks.joint.paragraph_examples import OTHER_DOCUMENT, SAME_DOCUMENT, SAME_PARAGRAPH
+from cdlm_lab.examples.tokens import from_tokenizer
+from cdlm_lab.runs.corpora import (
+    CACHE_FOLDER,
+    SPLIT_SEEDS,
+    print_passed_over,
+    tokenising_processes,
+)
+from cdlm_lab.runs.runs import (
+    ModelRun,
+    Scores,
+    facts_table,
+    once,
+    read_arrays,
+    report,
+    train_small,
+    write_arrays,
+)
+from cdlm_lab.runs.runs import train_model as train
+from cdlm_lab.tasks.joint.systems import marked_tokens
+from cdlm_lab.metrics.ranking import values_per_group
+from cdlm_lab.metrics.significance import compare_means, mean_score, perplexity, sums_by_cluster
+from cdlm_lab.tasks.joint import model as joint
+from cdlm_lab.encoders.checkpoint import default_device
+from cdlm_lab.encoders.conversion import copy_global_to_local, copy_local_to_global
+from cdlm_lab.encoders.encoder import FROM_SCRATCH, AttentionDropout
+from cdlm_lab.encoders.estimate import bytes_per_number, estimate, measured_rate, training_seconds
+from cdlm_lab.tasks.joint.model import ParagraphModel
+from cdlm_lab.encoders.precision import Precision, computing_in, precision_in_words
+from cdlm_lab.parameters import ParameterError, parameters_of, settings
+from cdlm_lab.progress import Progress
+from cdlm_lab.runs.report import Report
+from cdlm_lab.runs.scores import Score, plain_name
+from cdlm_lab.training.checkpoints import TRAINING_FOLDER
+from cdlm_lab.training.config import TrainingConfig, Workers
+from cdlm_lab.training.fine_tuning import Recipe, TrainingJob
+from cdlm_lab.training.history import HISTORY_FILE, read_history
+from cdlm_lab.training.processes import Processes
+from cdlm_lab.training.trained import trained_model, trained_run
+from cdlm_lab.training.trainer import TrainingResult
+from cdlm_lab.views.charts import pretraining_losses_figure
+from cdlm_lab.views.figures import folder_of, keep_figure
+from cdlm_lab.views.html import bytes_in_words, seconds_in_words
+from cdlm_lab.views.packed import ParagraphExampleView, TaskSentence
+from cdlm_lab.views.tables import ScoreTable, Shown, text_table
+
+__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
+
+# ---- settings and data ----
+
+
+@settings
+class Settings:
+    """The parameters of notebook 08, whose first cell says what each is."""
+
+    run_folder: str = "runs/paragraph_pretraining"
+    trained: str = ""  # a run whose model is opened; "" = one is trained
+    model: str = "storyworld/longformer"  # or `tiny`, from scratch
+    corpus: str = "storyworld"
+    paragraphs: Literal["by topic", "as written"] = "by topic"  # in storyworld: of its digests, or reports
+    # At most so many for training, and for each of validation and test; storyworld, generated without end,
+    # needs a number.
+    train_clusters: int = Field(default=200, ge=0, description="0 means all")
+    held_out_clusters: int = Field(default=60, ge=0, description="0 means all")
+    head: Literal["ie_k", "ae_k"] = "ie_k"
+    head_layers: Literal["linear", "tanh"] = "linear"
+    # Candidates of each kind, k_1, k_2 and k_3.
+    same_paragraph: int = Field(default=1, ge=1)
+    same_document: int = Field(default=2, ge=0)
+    other_documents: int = Field(default=2, ge=0)
+    sentence_length: int = Field(default=32, ge=2)  # L, the token in front included
+    positions: Literal["strided", "compact"] = "strided"
+    projections: Literal["local", "global"] = "local"  # the ones that every token starts with
+    mask_probability: float = 0.0  # 0 = no MLM, only MSPP
+    dropout: float | None = None  # of hidden states and head; None = the checkpoint's value
+    attention_dropout: AttentionDropout = 0.0
+    steps: int = 300
+    batch_size: int = 16
+    micro_batch_size: int = 16
+    learning_rate: float = 0.002
+    warmup_steps: int = 30
+    decay_power: float = 1.0
+    precision: Precision = "auto"
+    gradient_checkpointing: bool = False
+    evaluate_every: int = 100  # checkpoints are written as often
+    parallel: str = ""
+    workers: Workers = "auto"  # processes that tokenise (`auto` = one per core), then make examples
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.same_document + self.other_documents:
+            raise ParameterError("same_document and other_documents are 0; there must be a wrong candidate")
+        if self.mask_probability != 0:
+            check_probability(self.mask_probability)
+        self.config.accumulation(processes=Processes.of(self.parallel).total)  # raises for impossible values
+
+    @property
+    def config(self) -> TrainingConfig:
+        """The training config."""
+        names = ("steps", "batch_size", "micro_batch_size", "learning_rate", "warmup_steps", "decay_power")
+        more = ("precision", "gradient_checkpointing", "evaluate_every", "workers", "seed")
+        return TrainingConfig(
+            **{name: getattr(self, name) for name in (*names, *more)},
+            weight_decay=0.01,
+            adam_beta2=0.999,
+            adam_epsilon=1e-8,
+            max_gradient_norm=1.0,
+            save_every=self.evaluate_every,
+            log_every=max(1, self.steps // 100),
+        )
+
+    @property
+    def k(self) -> tuple[int, int, int]:
+        """(k_1, k_2, k_3), the number of candidates of each kind."""
+        return self.same_paragraph, self.same_document, self.other_documents
+
+    @property
+    def right(self) -> float:
+        """The fraction of candidates that come from the same paragraph."""
+        return self.same_paragraph / sum(self.k)
+
+    @property
+    def joint_head(self) -> joint.JointHead:
+        """The model head; it also fixes the layout of the input sequences."""
+        return joint.JointHead(
+            kind=self.head,
+            sentences=1 + sum(self.k),
+            length=self.sentence_length,
+            positions=self.positions,
+            layers=self.head_layers,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParagraphSplit:
+    """One split of a corpus: counts of its contents, a checksum of the source, and the sampled examples."""
+
+    counts: cached_corpus.ParagraphCounts
+    checksum: str
+    examples: paragraph_tasks.ParagraphTasks
+    clusters: Sequence[str]  # of test: the cluster of each document, by its row in the corpus
+
+
+def clusters_of(documents: Dataset, clusters: Iterable[Cluster]) -> list[str]:
+    """The cluster of each row of a tokenised corpus of these `clusters`, whose documents are its rows, in
+    order, except for those without a sentence."""
+    source = ((document.id, cluster.id) for cluster in clusters for document in cluster.documents)
+    return [next(cluster for name, cluster in source if name == row) for row in documents["document_id"]]
+
+
+def _reading(settings: Settings, split: Split) -> dict[str, Any]:
+    """What `paragraph_documents` takes beside the corpus."""
+    clusters = settings.train_clusters if split == "train" else settings.held_out_clusters
+    return {"split": split, "size": clusters, "seed": 0, "by_topic": settings.paragraphs == "by topic"}
+
+
+def read_split(
+    settings: Settings, split: Split, *, tokenizer: PreTrainedTokenizerBase, cache: Path
+) -> ParagraphSplit:
+    """Tokenise a split, or open it from the cache, and sample examples: for training as many as it needs,
+    otherwise one from each paragraph that is long enough. Raises ValueError if there is too little text."""
+    is_train, read = split == "train", _reading(settings, split)
+    checksum = corpus_checksum(settings.corpus, **read)
+    fingerprint = cached_corpus.paragraph_fingerprint(checksum, tokenizer)
+    documents = cached_corpus.tokenise_paragraphs(
+        lambda: paragraph_documents(settings.corpus, **read),
+        tokenizer,
+        cache_dir=cache,
+        fingerprint=fingerprint,
+        processes=tokenising_processes(settings.workers),
+    )
+    try:
+        examples = paragraph_tasks.ParagraphTasks(
+            corpus=documents,
+            layout=settings.joint_head.layout,
+            special=from_tokenizer(tokenizer),
+            k=settings.k,
+            mask_probability=settings.mask_probability,
+            seed=settings.seed * len(SPLIT_SEEDS) + SPLIT_SEEDS[split],
+            size=settings.steps * settings.batch_size if is_train else None,
+        )
+    except ValueError as error:
+        raise ValueError(f"{settings.corpus}, {split}: {error}") from error
+    counts = cached_corpus.read_paragraph_counts(cache, fingerprint=fingerprint)
+    # of test alone, whose clusters are resampled: this reads the source
+    names = clusters_of(documents, open_corpus(settings.corpus, **read)) if split == "test" else []
+    return ParagraphSplit(counts=counts, checksum=checksum, examples=examples, clusters=names)
+
+
+# ---- the run ----
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParagraphRun(ModelRun):
+    """A paragraph pretraining run: the model and its examples."""
+
+    NAME: ClassVar[str] = "paragraph pretraining"
+    SHAPES: ClassVar[tuple[str, ...]] = (
+        *("head", "head_layers", "same_paragraph", "same_document", "other_documents"),
+        *("sentence_length", "positions", "mask_probability"),
+    )
+
+    settings: Settings
+    model: ParagraphModel
+    splits: Mapping[Split, ParagraphSplit]  # of the corpus
+    cache: str  # folder of tokenised corpora
+    write = staticmethod(joint.save_paragraph_model)  # with the head
+
+    @classmethod
+    def read(cls, settings: Settings, *, cache: str) -> ParagraphRun:
+        """Load the model and build the examples."""
+        model, tokenizer = cls.load(settings)
+        splits = {
+            split: read_split(settings, split, tokenizer=tokenizer, cache=cached_corpus.cache_folder(cache))
+            for split in SPLITS
+        }
+        test = splits["test"]
+        if len({test.clusters[row] for row in test.examples.source_rows.tolist()}) < 2:
+            raise ValueError(
+                f"{settings.corpus}, test: only one cluster can be asked about, and intervals need two; "
+                "give more clusters"
+            )
+        return cls(settings=settings, model=model, tokenizer=tokenizer, splits=splits, cache=cache)
+
+    def records(self, split: str) -> Iterator[Paragraphed]:
+        """The documents of a split, read again."""
+        return paragraph_documents(self.settings.corpus, **_reading(self.settings, split_named(split)))
+
+    @staticmethod
+    def load(settings: Settings) -> tuple[ParagraphModel, PreTrainedTokenizerBase]:
+        """The model that `trained` names, or a new one. Raises ParameterError: `trained` has no such head."""
+        form = parameters_of(settings, "dropout", "attention_dropout", "seed") | {"head": settings.joint_head}
+        if not settings.trained:
+            with warnings.catch_warnings():
+                if not settings.mask_probability:  # without MLM the new language-model head is never used
+                    warnings.filterwarnings("ignore", ".* has no language-model head")
+                model, tokenizer = joint.load_paragraph_model(settings.model, **form)
+            if settings.projections == "global":
+                copy_global_to_local(model)
+            elif settings.model == FROM_SCRATCH:
+                copy_local_to_global(model)
+            return model, tokenizer
+        folder = trained_model(settings.trained)
+        if not joint.paragraph_head(str(folder)):
+            raise ParameterError(
+                f"trained is {settings.trained!r}, whose model has no head for paragraphs; name a run of "
+                'notebook 08, or "" to train'
+            )
+        return joint.load_paragraph_model(folder, **form)
+
+    @property
+    def collate(self) -> JointCollate:
+        """Turns examples into batches."""
+        return JointCollate(pad_token_id=self.tokenizer.pad_token_id)
+
+    def recipe(self) -> Recipe:
+        """The recipe, with the folder of tokenised corpora added."""
+        return super().recipe(cache=self.cache)
+
+    def job(self) -> TrainingJob:
+        """The training job: the model and its examples."""
+        return TrainingJob(
+            model=self.model,
+            tokenizer=self.tokenizer,
+            train_examples=self.splits["train"].examples,
+            validation_examples=self.splits["validation"].examples,
+            collate=self.collate,
+            config=self.settings.config,
+        )
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Facts about the corpus and the model, stored in the report."""
+        counts = {split: one.examples.counts for split, one in self.splits.items()}
+        cut, read = _cut(self)
+        return {
+            "corpus": self.settings.corpus,
+            "precision": precision_in_words(self.settings.precision),
+            "checksums": {split: one.checksum for split, one in self.splits.items()},
+            "files_passed_over": named(passed_over(self.settings.corpus)),
+            "documents": {split: one.counts.documents_kept for split, one in self.splits.items()},
+            "paragraphs": {split: one.sources for split, one in counts.items()},
+            "short_of_hard": {split: one.short_of_hard for split, one in counts.items()},
+            "share_of_text_cut": float(cut.sum() / (cut.sum() + read)),
+            "right": self.settings.right,
+            "weights": self.model.num_parameters(),
+        }
+
+
+def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> ParagraphRun:
+    """Claim the run folder, load the model, tokenise the corpus (once) and build the examples."""
+    run = ParagraphRun.open(settings, cache=str(cache))
+    print_passed_over(settings.corpus, passed_over(settings.corpus))
+    return run
+
+
+# ---- predictions ----
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ParagraphAnswers:
+    """Predictions of a model for the examples; a candidate of the same paragraph is a positive."""
+
+    documents: np.ndarray  # int64 (examples,), corpus row of the document that s_0 comes from
+    kinds: np.ndarray  # str (examples, k), where each candidate comes from, one of `paragraph_tasks.KINDS`
+    scores: np.ndarray  # float64 (examples, k), log-odds of being of the same paragraph
+    losses: np.ndarray  # float64 (examples,), MLM cross entropy in nats, summed over the masked tokens
+    masked: np.ndarray  # int64 (examples,), number of masked tokens
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """float64 (examples, k), probability that each candidate is of the same paragraph."""
+        return 1 / (1 + np.exp(-self.scores))
+
+
+def predict(run: ParagraphRun) -> ParagraphAnswers:
+    """Predictions for the test examples; computed once, then kept in the run folder."""
+    given, file = run.settings, run.folder / "answers.npz"
+    if not file.is_file():
+        form = {"batch_size": given.micro_batch_size, "precision": given.precision, "name": "test"}
+        answers = answer_tasks(
+            run.model.to(default_device()), run.splits["test"].examples, run.collate, **form
+        )
+        write_arrays(file, vars(answers))
+    return ParagraphAnswers(**read_arrays(file))
+
+
+def answer_tasks(
+    model: ParagraphModel,
+    examples: paragraph_tasks.ParagraphTasks,
+    collate: JointCollate,
+    *,
+    batch_size: int,
+    precision: Precision = "float32",
+    name: str,
+) -> ParagraphAnswers:
+    """Predictions for all examples, on the model's device; logits are float32 in every precision."""
+    described = [examples.describe(number) for number in range(len(examples))]
+    scores, losses = np.zeros((len(described), examples.layout.candidates)), np.zeros(len(described))
+    lengths = [len(one.input_ids) for one in described]
+    model.eval()
+    with (
+        Progress(total=len(described), desc=name, unit="example") as bar,
+        torch.no_grad(),
+        computing_in(precision, model.device),
+    ):
+        for rows in batches_by_length(lengths, [0] * len(lengths), batch_size):
+            batch = collate([described[row].inputs for row in rows])
+            logits, loss = _read(model, {key: value.to(model.device) for key, value in batch.items()})
+            scores[rows] = joint.scores_of(logits)
+            losses[rows] = loss.cpu().double().numpy()
+            bar.update(len(rows))
+    return ParagraphAnswers(
+        documents=np.array([one.sentences[0].row for one in described]),
+        kinds=np.array([[sentence.kind for sentence in one.sentences[1:]] for one in described]),
+        scores=scores,
+        losses=losses,
+        masked=np.array([(one.mlm_labels != NOT_MASKED).sum() for one in described], dtype=np.int64),
+    )
+
+
+def _read(model: ParagraphModel, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+    """Logits of the candidates, (batch, k, 2), and the MLM loss of each example summed over its masked
+    tokens, (batch,); `ParagraphModel.forward` returns only the mean."""
+    names = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
+    states = joint.sentence_states(model.longformer, *(batch[name] for name in names))
+    fronts = joint.front_states(states, batch["starts"], sentences=model.head.form.sentences)
+    labels = batch["mlm_labels"]
+    row, place = (labels != NOT_MASKED).nonzero(as_tuple=True)
+    words = model.lm_head(states[row, place]).float()  # (n_masked, vocab)
+    each = torch.nn.functional.cross_entropy(words, labels[row, place], reduction="none")
+    return model.head(fronts, batch["starts"]), each.new_zeros(len(labels)).index_add(0, row, each)
+
+
+# ---- scores ----
+
+TF_IDF = "tf-idf"
+MEASURES = {
+    "mspp/called": "candidates called as they are",
+    f"mspp/called/{SAME_PARAGRAPH}": "of the same paragraph",
+    f"mspp/called/{SAME_DOCUMENT}": "of the same document, another paragraph",
+    f"mspp/called/{OTHER_DOCUMENT}": "of other documents",
+    "mspp/first": "one of the same paragraph is ranked first",
+    f"{TF_IDF}/mspp/first": "by counting common words (TF-IDF)",
+    f"mspp/above/{SAME_DOCUMENT}": "above one of the same document, another paragraph",
+    f"mspp/above/{OTHER_DOCUMENT}": "above one of another document",
+}
+
+
+@once
+def evaluate(run: ParagraphRun, answers: ParagraphAnswers, result: TrainingResult | None) -> Scores:
+    """Scores on test, and the history of both losses; for an opened model (`result` is None) the history that
+    its run has kept, if any."""
+    test = run.splits["test"]
+    clusters = np.array(test.clusters)[answers.documents]
+    cosines = common_words(test.examples)
+    rows = score_rows(answers, seed=run.settings.seed, clusters=clusters, cosines=cosines)
+    if result is None:
+        kept = trained_run(run.settings.trained) / TRAINING_FOLDER / HISTORY_FILE
+        return Scores(rows=rows, tables={"history": read_history(kept)})
+    numbers = (result.best_step, result.seconds, result.tokens)
+    named = zip(("best_step", "training_seconds", "training_tokens"), numbers, strict=True)
+    rows += [Score(metric=name, value=value) for name, value in named]
+    return Scores(rows=rows, tables={"history": [dict(record) for record in result.history]})
+
+
+_WEIGHED_BY = 2_000  # test documents whose sentences give the inverse document frequencies
+
+
+def common_words(examples: paragraph_tasks.ParagraphTasks) -> np.ndarray:
+    """float64 (test examples, k), TF-IDF cosines of the candidates with s_0, truncated as for the model but
+    unmasked. Inverse document frequencies come from the sentences of the test documents, without labels, so
+    that nothing depends on how many documents there are for training."""
+    corpus = examples.corpus.with_format("arrow")
+    words = TfidfVectorizer(analyzer=np.ndarray.tolist, sublinear_tf=True)
+    documents = (cached_corpus.read_document(corpus, row) for row in range(min(_WEIGHED_BY, len(corpus))))
+    words.fit(one.sentence(number) for one in documents for number in range(len(one.paragraphs)))
+    cosines = np.zeros((len(examples), examples.layout.candidates))
+    for row in range(len(examples)):
+        sentences = examples.describe(row).sentences
+        read = words.transform([one.tokens[: examples.layout.length - 1] for one in sentences])
+        cosines[row] = (read[1:] @ read[0].T).toarray().ravel()
+    return cosines
+
+
+def score_rows(
+    answers: ParagraphAnswers, *, seed: int, clusters: np.ndarray, cosines: np.ndarray
+) -> list[Score]:
+    """`mspp/called`, `mspp/called/<kind>`, `mspp/first`, `mspp/above/<kind>` and `mlm/perplexity`, each with
+    a 95% interval over `clusters` (examples,), names of those of s_0; also `mspp/first` of the TF-IDF
+    `cosines` (examples, k), and the test between the two. Documents of a cluster report the same events, so
+    they are resampled together.
+
+    `n` counts candidates, examples, pairs or masked tokens. `chance` is the score without any knowledge:
+    calling every candidate negative, or random scores; None where it depends on how many are called positive.
+    Kinds with fewer than two clusters are left out, as is the perplexity if no token is masked.
+    """
+    positive = answers.kinds == SAME_PARAGRAPH  # (examples, k)
+    right = (answers.scores > 0) == positive
+    first, by_words = (
+        values_per_group(list(zip(scores, positive, strict=True)))["precision_at_1"]
+        for scores in (answers.scores, cosines)
+    )
+    compared = compare_means([first], [by_words], clusters.tolist(), seed=seed)
+    test = {"p": compared.p, "against": TF_IDF}
+    each = np.broadcast_to(clusters[:, None], positive.shape)  # (examples, k)
+    values: dict[tuple[str, str], tuple[np.ndarray, np.ndarray, float | None]] = {
+        ("", "called"): (right.ravel(), each.ravel(), float(1 - positive.mean())),
+        ("", "first"): (first, clusters, float(positive.mean())),
+        (TF_IDF, "first"): (by_words, clusters, float(positive.mean())),
+    }
+    for kind in paragraph_tasks.KINDS:
+        chosen = answers.kinds == kind
+        values["", f"called/{kind}"] = right[chosen], each[chosen], None
+        if kind != SAME_PARAGRAPH:
+            above, example = _above(answers, chosen)
+            values["", f"above/{kind}"] = above, clusters[example], 0.5
+    rows = []
+    for (system, name), (of_items, of, chance) in values.items():
+        if "/" not in name or len(np.unique(of)) > 1:
+            score = mean_score([of_items.astype(np.float64)], of.tolist(), seed=seed)
+            form = {key: score[key] for key in ("value", "low", "high")} | {"n": len(of_items)}
+            form |= test if (system, name) == ("", "first") else {}
+            rows.append(Score(system=system, metric=f"mspp/{name}", **form, chance=chance))
+    if not answers.masked.any():
+        return rows
+    sums = sums_by_cluster([answers.losses, answers.masked], clusters.tolist(), name="examples")
+    return [*rows, Score(metric="mlm/perplexity", **perplexity(*sums.T, seed=seed))]
+
+
+def _above(answers: ParagraphAnswers, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Compare each candidate of the same paragraph with each of the `other` ones, (examples, k) bool: 1 = the
+    first scores higher, 0 = lower, 1/2 = tie; and the example of each pair."""
+    positive = answers.kinds == SAME_PARAGRAPH
+    example, left, right = np.nonzero(positive[:, :, None] & other[:, None, :])
+    difference = answers.scores[example, left] - answers.scores[example, right]
+    return (1 + np.sign(difference)) / 2, example
+
+
+def score_table(report: Report) -> ScoreTable:
+    """The scores on test with their intervals, the score of chance, and the number of items."""
+    scores = {plain_name(row): row for row in report.rows}
+    rows = [
+        [
+            f"\u2003{name}" if key.count("/") > 1 else name,
+            f"{score.value:.1%} [{score.low:.1%}, {score.high:.1%}]",
+            "" if score.chance is None else f"{score.chance:.0%}",
+            f"{score.n:,}",
+        ]
+        for key, name in MEASURES.items()
+        if (score := scores.get(key))
+    ]
+    if words := scores.get("mlm/perplexity"):
+        interval = f"{words.value:.2f} [{words.low:.2f}, {words.high:.2f}]"
+        rows.append(["perplexity of masked tokens", interval, "", f"{words.n:,}"])
+    return text_table(["test documents", "measured [95%]", "by chance", "of how many"], rows)
+
+
+def losses_figure(report: Report) -> go.Figure | Shown:
+    """Both losses over the steps; a line of text if the opened model came without its history."""
+    if not report.tables["history"]:
+        return Shown("<p>This model came without the history of its training.</p>")
+    figure = pretraining_losses_figure(report.tables["history"], right=report.data["right"])
+    return keep_figure(folder_of(report), "losses", figure)
+
+
+# ---- before training ----
+
+LOOKED_AT = 200  # examples from which the share of cut text and the mean length are estimated
+
+
+class TaskCost(NamedTuple):
+    """The estimated cost of a training."""
+
+    tokens: float  # mean tokens per example
+    memory_bytes: float  # peak
+    step_seconds: float
+    seconds: float  # in all, evaluations included
+
+
+def preview(run: ParagraphRun) -> Shown:
+    """What is read, how much of it is cut off, and what training will cost."""
+    return facts_table(facts(run))
+
+
+def facts(run: ParagraphRun) -> list[tuple[str, str]]:
+    """Facts about the run before it starts, as (name, text)."""
+    given, counts = run.settings, run.splits["train"].examples.counts
+    hard, short = given.same_document, counts.short_of_hard
+    shortage = (
+        f"{short / counts.sources:.0%} of these paragraphs stand in documents with fewer than {hard:,} "
+        "sentences elsewhere; what is missing is taken from other documents"
+        if short
+        else f"each document has {hard:,} or more sentences in other paragraphs"
+    )
+    held_out = {name: run.splits[name] for name in ("validation", "test")}
+    unread, (cut, read) = passed_over(given.corpus), _cut(run)
+    return [
+        ("for training", _documents_in_words(run.splits["train"])),
+        *(
+            (name, f"{_documents_in_words(one)}; {len(one.examples):,} examples")
+            for name, one in held_out.items()
+        ),
+        *([("files passed over", named(unread))] if unread else []),
+        ("wrong candidates", shortage),
+        (
+            "too long",
+            f"{(cut > 0).mean():.0%} of the sentences are cut to {given.sentence_length:,} tokens, which "
+            f"takes {cut.sum() / (cut.sum() + read):.0%} of the text",
+        ),
+        ("weights", f"{run.model.num_parameters():,}"),
+        ("precision", precision_in_words(given.precision)),
+        ("training", f"done already, in {given.trained}" if given.trained else _training_in_words(run)),
+    ]
+
+
+def _training_in_words(run: ParagraphRun) -> str:
+    given, cost = run.settings, cost_of_training(run)
+    times = given.steps * given.batch_size / run.splits["train"].examples.counts.sources
+    return (
+        f"{given.steps:,} steps of {given.batch_size:,} examples, each of about {cost.tokens:,.0f} tokens: "
+        f"{times:,.1f} times each paragraph; here about {seconds_in_words(cost.step_seconds)} a step and "
+        f"{seconds_in_words(cost.seconds)} in all, {bytes_in_words(cost.memory_bytes)} of memory"
+    )
+
+
+def _documents_in_words(split: ParagraphSplit) -> str:
+    counts = split.counts
+    left_out = counts.documents_read - counts.documents_kept
+    without = f" ({left_out:,} without)" if left_out else ""
+    return (
+        f"{counts.documents_kept:,} documents with sentences{without}: {counts.paragraphs:,} paragraphs, "
+        f"{split.examples.counts.sources:,} of them long enough to ask about, {counts.sentences:,} sentences"
+    )
+
+
+def _cut(run: ParagraphRun) -> tuple[np.ndarray, int]:
+    """Tokens cut from each sentence of the first training examples, and how many are read in all."""
+    examples = run.splits["train"].examples
+    seen = [examples.describe(index) for index in range(min(LOOKED_AT, len(examples)))]
+    read = sum(len(one.input_ids) - len(one.sequence.starts) for one in seen)
+    return np.concatenate([one.sequence.cut for one in seen]), read
+
+
+def cost_of_training(run: ParagraphRun) -> TaskCost:
+    """Estimated from `models.estimate` and the speed of a matrix product here; nothing is trained."""
+    given, examples = run.settings, run.splits["train"].examples
+    seen = [examples[index] for index in range(min(LOOKED_AT, len(examples)))]
+    length = float(np.mean([len(example["input_ids"]) for example in seen]))
+    cost = estimate(
+        run.model.config,
+        length=round(length),
+        batch=given.micro_batch_size,
+        global_tokens=0.0,
+        masked_tokens=float(np.mean([(example["mlm_labels"] != NOT_MASKED).sum() for example in seen])),
+        bytes_per_number=bytes_per_number(given.precision),
+        gradient_checkpointing=given.gradient_checkpointing,
+    )
+    rate = measured_rate(given.precision)
+    looks = -(-given.steps // given.evaluate_every)  # the last step is always evaluated
+    held_out = looks * len(run.splits["validation"].examples) + len(run.splits["test"].examples)
+    share = given.batch_size / Processes.of(given.parallel).total
+    step = training_seconds(cost, run.model.config, rate=rate) * share
+    seconds = given.steps * step + held_out * cost.forward_flops / rate
+    return TaskCost(length, cost.peak_bytes, step, seconds)
+
+
+def example(
+    run: ParagraphRun, *, split: Split = "train", index: int = 0, answers: ParagraphAnswers | None = None
+) -> ParagraphExampleView:
+    """s_0 and its candidates: the source of each, its label, masked words, how much of it is cut, and the
+    model's prediction if `answers` are given. Raises IndexError if there is no such example."""
+    examples = run.splits[split].examples
+    one = examples.describe(index)
+    form = {"masked": one.mlm_labels >= 0, "read": one.input_ids}
+    marked = marked_tokens(run.tokenizer, one.sequence.input_ids, **form)
+    labels = [None, *one.labels.tolist()]
+    probabilities = [None, *(answers.probabilities[index].tolist() if answers else [None] * len(one.labels))]
+    sentences = [
+        TaskSentence(
+            source=drawn.kind if number else "this paragraph",
+            document=drawn.document_id,
+            label=labels[number],
+            cut=int(one.sequence.cut[number]),
+            probability=probabilities[number],
+        )
+        for number, drawn in enumerate(one.sentences)
+    ]
+    form = {"sentence": one.sequence.sentence, "sentences": sentences}
+    title = f"Example {index + 1:,} of {split}"
+    if answers:
+        right = bool(one.labels[answers.scores[index].argmax()])
+        title += ": the highest score is right" if right else ": a mistake, the highest score is wrong"
+    return ParagraphExampleView(marked=marked, **form, title=title)

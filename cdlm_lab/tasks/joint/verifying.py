@@ -1,0 +1,269 @@
+"""Fact verification systems, which label claims given sentences of evidence (Di Liello et al. 2022, "MSPP",
+Table 8): notebook 10."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from transformers import PreTrainedTokenizerBase
+
+from cdlm_lab.data.convert.claims import EvidencedClaim
+from cdlm_lab.tasks.joint import examples as candidates
+from cdlm_lab.tasks.joint.examples import ClaimExamples, JointLayout
+from cdlm_lab.examples.tokens import characters_read, from_tokenizer
+from cdlm_lab.runs import runs
+from cdlm_lab.runs.made import KeptNumbers
+from cdlm_lab.tasks.joint.systems import drawn_for, ends_cut
+from cdlm_lab.tasks.joint.model import POOLINGS, JointModel, PooledPairs
+from cdlm_lab.encoders.precision import Precision
+from cdlm_lab.progress import Progress
+from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.views.html import cut_in_words
+from cdlm_lab.tasks.joint.claims_view import ReadClaim
+
+LEFT_OUT = "share in the verdict: by how much its label falls without the sentence"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSystem(runs.System):
+    """A system that labels claims."""
+
+    head: str  # `max` or `weighted_sum`, which pool pairs; `ie_1` or `ae_1`, which read all evidence at once
+    pretrained: str = ""  # head of the MSPP pretraining, `ie` or `ae`; "" = the plain encoder
+    reads_evidence: bool = True  # False = it reads only the claim
+    shares: str = LEFT_OUT  # what a sentence's share in the verdict means; "" = there are no shares
+
+    @property
+    def pairwise(self) -> bool:
+        """True if it reads one sentence of evidence at a time."""
+        return self.head in POOLINGS
+
+
+_LARGEST = "share of the dimensions in which the sentence is largest"
+# The systems of the paper's Table 8, and a control of ours, the joint model without evidence. What that gets
+# right, the claims alone reveal; only what other systems get right beyond it comes from the evidence.
+CLAIM_SYSTEMS = {
+    system.name: system
+    for system in (
+        ClaimSystem("claim-only", "claim only", "ie_1", reads_evidence=False, shares=""),
+        ClaimSystem("pairwise-max", "pairwise, max", "max", shares=_LARGEST),
+        ClaimSystem("pairwise-sum", "pairwise, weighted sum", "weighted_sum", shares="weight in the sum"),
+        ClaimSystem("joint-ie", "joint IE_1", "ie_1"),
+        ClaimSystem("joint-ae", "joint AE_1", "ae_1"),
+        *(
+            ClaimSystem(
+                f"mspp-{before}-{head}", f"MSPP {before.upper()}_k + {head.upper()}_1", f"{head}_1", before
+            )
+            for before, head in product(("ie", "ae"), repeat=2)
+        ),
+    )
+}
+
+
+def compared_pairs(systems: Sequence[ClaimSystem]) -> dict[str, list[tuple[str, str]]]:
+    """Which systems are tested against which, by the purpose of the test: all that read evidence against
+    claim-only, joint reading against the last pairwise system, MSPP against the same head without it."""
+    names = {system.name for system in systems}
+    pairwise = [system.name for system in systems if system.pairwise][-1:]
+    reading = [system for system in systems if system.reads_evidence]
+    joint = [system for system in reading if not system.pairwise]
+    pretrained = [(system.name, f"joint-{system.head[:2]}") for system in joint if system.pretrained]
+    return {
+        "evidence": [(system.name, "claim-only") for system in reading if "claim-only" in names],
+        "joint reading": [(system.name, other) for system in joint for other in pairwise],
+        "pre-training": [pair for pair in pretrained if pair[1] in names],
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verifier:
+    """A model and how it reads claims."""
+
+    system: ClaimSystem
+    model: JointModel | PooledPairs  # its logits stand in the order of `labels`
+    tokenizer: PreTrainedTokenizerBase
+    layout: JointLayout  # sequence layout of a claim with all its evidence
+    labels: tuple[str, ...]
+
+    def examples(
+        self, claims: Sequence[EvidencedClaim], *, config: TrainingConfig | None = None
+    ) -> ClaimExamples:
+        """With a training `config`, its shuffled examples; otherwise each claim once, in order."""
+        if not self.system.reads_evidence:
+            claims = [replace(claim, evidence=()) for claim in claims]
+        return ClaimExamples(
+            claims=claims,
+            encoded=candidates.EncodedClaims(claims, self.tokenizer),
+            layout=self.layout,
+            special=from_tokenizer(self.tokenizer),
+            **drawn_for(config),
+        )
+
+    @property
+    def collate(self) -> candidates.JointCollate | candidates.PairedClaimCollate:
+        """Turns examples into batches."""
+        pad = self.tokenizer.pad_token_id
+        if self.system.pairwise:
+            return candidates.PairedClaimCollate(pad, self.layout)
+        return candidates.JointCollate(pad)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClaimPredictions:
+    """Predictions for claims, in the same order; `probabilities`: float64 (claims, labels)."""
+
+    claims: Sequence[EvidencedClaim]
+    labels: tuple[str, ...]
+    probabilities: np.ndarray
+
+    @property
+    def predicted(self) -> list[str]:
+        """The most probable label of each claim; ties go to the first label."""
+        return [self.labels[number] for number in self.probabilities.argmax(axis=1)]
+
+    @property
+    def right(self) -> np.ndarray:
+        """bool (claims,), True = the gold label is predicted; False where the gold label is unknown."""
+        pairs = zip(self.claims, self.predicted, strict=True)
+        return np.array([claim.label == label for claim, label in pairs], dtype=bool)
+
+    def save(self, file: Path) -> None:
+        """Write one line of JSON per claim, atomically."""
+        rows = (dict(zip(self.labels, row, strict=True)) for row in self.probabilities.tolist())
+        each = zip(self.claims, self.predicted, rows, strict=True)
+        runs.write_rows(
+            file, ({"id": one.id, "predicted": to, "probabilities": row} for one, to, row in each)
+        )
+
+    @classmethod
+    def load(
+        cls, file: Path, *, claims: Sequence[EvidencedClaim], labels: tuple[str, ...]
+    ) -> ClaimPredictions:
+        """Read what `save` wrote."""
+        rows = [list(row["probabilities"].values()) for row in runs.read_rows(file)]
+        return cls(claims=claims, labels=labels, probabilities=np.array(rows))
+
+
+def predict_verdicts(
+    verifier: Verifier,
+    claims: Sequence[EvidencedClaim],
+    *,
+    examples: ClaimExamples | None = None,
+    **reading: Any,
+) -> ClaimPredictions:
+    """Label all claims. `examples`: made of these; `reading`: batch size, precision, name beside a bar."""
+    examples = examples or verifier.examples(claims)
+    probabilities = np.zeros((len(claims), len(verifier.labels)))
+    outputs = runs.outputs_by_length(verifier.model, examples, verifier.collate, unit="claim", **reading)
+    for numbers, _, output in outputs:
+        probabilities[numbers] = np.exp(_log_probabilities(output))
+    return ClaimPredictions(claims=claims, labels=verifier.labels, probabilities=probabilities)
+
+
+def _log_probabilities(output: Any) -> np.ndarray:
+    """float64 (examples, labels), log-probabilities."""
+    return output.logits.cpu().double().log_softmax(-1).numpy()
+
+
+def evidence_shares(
+    verifier: Verifier,
+    claims: Sequence[EvidencedClaim],
+    *,
+    file: Path | None = None,
+    precision: Precision = "float32",
+    name: str | None = None,
+) -> list[tuple[float, ...]]:
+    """The share of each evidence sentence in the verdict on its claim, in [0, 1]; saved to `file` as they are
+    computed, if one is given.
+
+    For `weighted_sum` it is the sentence's weight in the sum, for `max` the fraction of dimensions in which
+    it is the largest; these sum to 1. A joint model has no such number, so each sentence is left out in turn,
+    the others keeping their positions: the share is the drop in the log-probability of the label predicted
+    with all sentences, 0 if it rises, divided by the sum over sentences. Shares sum to 1, or are all 0 if no
+    single sentence is missed. Of two sentences that say the same, each is missed little even if they matter
+    together; the paper has no such numbers.
+    """
+    examples, k = verifier.examples(claims), verifier.layout.candidates
+    counts = [min(len(claim.evidence), k) for claim in claims]
+    with (
+        KeptNumbers(file, (len(claims), k)) as kept,
+        Progress(total=len(claims), desc=name, unit="claim", disable=name is None) as bar,
+    ):
+        bar.update(len(claims) - len(kept.missing))
+        for number in kept.missing:
+            shares = _shares(verifier, examples, number, precision) if counts[number] else ()
+            kept.values[number] = [*shares, *[0.0] * (k - len(shares))]
+            kept.save_when_due()
+            bar.update(1)
+    return [tuple(row[:count]) for row, count in zip(kept.values.clip(0, 1).tolist(), counts, strict=True)]
+
+
+def _shares(verifier: Verifier, examples: ClaimExamples, number: int, precision: Precision) -> np.ndarray:
+    """The shares of the sentences of one claim, as far as they are read."""
+    reading = {"collate": verifier.collate, "precision": precision}
+    if verifier.system.pairwise:
+        return runs.output_of(verifier.model, [examples[number]], **reading).shares.cpu().numpy()
+    pieces = examples.encoded[examples.claims[number].id][: verifier.layout.sentences]
+    absent = [None] * (verifier.layout.sentences - len(pieces))
+    form = {"layout": verifier.layout, "special": examples.special}
+    rows = []
+    for left_out in (None, *range(1, len(pieces))):
+        texts = [None if place == left_out else text for place, text in enumerate(pieces)]
+        sequence = candidates.joint_sequence([*texts, *absent], **form)
+        inputs = ("input_ids", "token_type_ids", "position_ids", "starts")
+        rows.append({key: getattr(sequence, key) for key in inputs})
+    values = _log_probabilities(runs.output_of(verifier.model, rows, **reading))  # (1 + sentences, labels)
+    of_predicted = values[:, values[0].argmax()]
+    falls = np.maximum(of_predicted[0] - of_predicted[1:], 0)
+    return falls / falls.sum() if falls.any() else falls
+
+
+# ---- views ----
+
+
+def shown_claims(
+    predictions: ClaimPredictions, shares: Sequence[tuple[float, ...]] | None
+) -> list[ReadClaim]:
+    """Each claim with its evidence and verdict; `shares`: of the evidence, None = unknown."""
+    return [
+        ReadClaim(
+            id=claim.id,
+            claim=claim.text,
+            evidence=claim.evidence,
+            probabilities=dict(zip(predictions.labels, row.tolist(), strict=True)),
+            shares=shares and shares[number],
+            gold=claim.label,
+        )
+        for number, (claim, row) in enumerate(zip(predictions.claims, predictions.probabilities, strict=True))
+    ]
+
+
+def judged_own(verifier: Verifier, text: str, sentences: Sequence[str], *, precision: Precision) -> ReadClaim:
+    """The verdict of one system on a reader's claim; the system's label stands in for the claim's id. Only
+    the first sentences are read, as many as the system takes, and of a sentence only so many tokens."""
+    layout, label, form = verifier.layout, verifier.system.label, {"tokenizer": verifier.tokenizer}
+    reads = verifier.system.reads_evidence
+    most = layout.candidates if reads else 0
+    claim = EvidencedClaim(id="", text=text, evidence=tuple(sentences[:most]), label=None, group="")
+    predictions = predict_verdicts(verifier, [claim], batch_size=1, precision=precision)
+    shares = evidence_shares(verifier, [claim], precision=precision) if reads else None
+    (shown,) = shown_claims(predictions, shares)
+    rest, some = tuple(sentences[most:]), (text, *claim.evidence)
+    cut = [ends_cut(label, some, length=layout.length, **form)]
+    if rest and reads:
+        policy = f"{label} reads the first {most}"
+        cut += [cut_in_words("evidence", lost=len(rest), of=len(sentences), policy=policy, unit="sentences")]
+    ends = characters_read(claim.evidence, verifier.tokenizer, most=layout.length - 1)
+    return replace(
+        shown,
+        id=label,
+        evidence=tuple(sentences),
+        shares=None if shown.shares is None else (*shown.shares, *(None for _ in rest)),
+        read=(*ends, *(0 for _ in rest)),
+        cut="; ".join(filter(None, cut)) if reads else f"{label} reads no evidence" * bool(sentences),
+    )

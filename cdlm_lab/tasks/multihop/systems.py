@@ -1,0 +1,177 @@
+"""Multi-hop question answering systems (CDLM section 3.4): the encoders of CDLM's ablation, how they read
+questions, and the answers they predict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+
+from cdlm_lab.data.convert.document_pairs import split_sentences
+from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph, check_question, has_gold, hotpot_record
+from cdlm_lab.tasks.multihop.examples import EncodedQuestions, QuestionCollate, QuestionExamples, question_marks_of
+from cdlm_lab.examples.tokens import from_tokenizer
+from cdlm_lab.runs.corpora import VARIANTS
+from cdlm_lab.runs.runs import System, outputs_by_length, read_rows, write_rows
+from cdlm_lab.tasks.multihop.metrics import question_scores, scores_by_question
+from cdlm_lab.encoders.checkpoint import on_default_device
+from cdlm_lab.tasks.multihop.model import AnswerSpan, DecodedAnswer, Place, QuestionAnswerer, decode
+from cdlm_lab.views.html import variant_name
+from cdlm_lab.tasks.multihop.view import ReadQuestion
+
+# The encoders of CDLM's ablation; each is fine-tuned to answer questions.
+ENCODERS = {name: System(name, variant_name(name)) for name in VARIANTS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answerer:
+    """A question answering model with its tokenizer and maximum sequence length."""
+
+    model: QuestionAnswerer
+    tokenizer: PreTrainedTokenizerBase
+    max_length: int
+
+    def examples(self, questions: Sequence[MultihopQuestion], *, labelled: bool = True) -> QuestionExamples:
+        """Examples of these questions, from which `collate` makes batches."""
+        return QuestionExamples(
+            questions=questions,
+            encoded=EncodedQuestions(questions, self.tokenizer),
+            special=from_tokenizer(self.tokenizer),
+            marks=question_marks_of(self.tokenizer),
+            max_length=self.max_length,
+            labelled=labelled,
+        )
+
+    @property
+    def collate(self) -> QuestionCollate:
+        """Turns examples into batches."""
+        return QuestionCollate(pad_token_id=self.tokenizer.pad_token_id)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionPredictions:
+    """Predicted answers to questions, in the same order."""
+
+    questions: Sequence[MultihopQuestion]
+    answers: Sequence[DecodedAnswer]
+
+    def official(self) -> dict[str, dict[str, Any]]:
+        """In the format of the official evaluation: `answer`, id -> text; `sp`, id -> [[title, sentence]]."""
+        pairs = list(zip(self.questions, self.answers, strict=True))
+        return {
+            "answer": {question.id: answer.text for question, answer in pairs},
+            "sp": {question.id: supporting_facts(question, answer) for question, answer in pairs},
+        }
+
+    def scores(self) -> dict[str, Any]:
+        """The official scores of each question, by measure."""
+        return scores_by_question([*map(hotpot_record, self.questions)], self.official())
+
+    def save(self, file: Path) -> None:
+        """Write one line of JSON per question; a sentence is a list of paragraph, number and probability."""
+        rows = []
+        for question, answer in zip(self.questions, self.answers, strict=True):
+            sentences = [[*place, round(value, 6)] for place, value in answer.sentence_probabilities.items()]
+            rows.append({"id": question.id, **asdict(answer), "sentence_probabilities": sentences})
+        write_rows(file, rows)
+
+    @classmethod
+    def load(cls, file: Path, *, questions: Sequence[MultihopQuestion]) -> QuestionPredictions:
+        """Read what `save` wrote."""
+        return cls(questions=questions, answers=list(map(_answer, read_rows(file))))
+
+
+def supporting_facts(question: MultihopQuestion, answer: DecodedAnswer) -> list[list[Any]]:
+    """[title, sentence] of each predicted supporting sentence."""
+    return [[question.paragraphs[paragraph].title, sentence] for paragraph, sentence in answer.supporting]
+
+
+def _answer(row: Mapping[str, Any]) -> DecodedAnswer:
+    return DecodedAnswer(
+        text=row["text"],
+        type=row["type"],
+        type_probabilities=row["type_probabilities"],
+        place=row["place"] and Place(*row["place"]),
+        n_best=tuple(AnswerSpan(text, score, Place(*place)) for text, score, place in row["n_best"]),
+        sentence_probabilities={tuple(place): value for *place, value in row["sentence_probabilities"]},
+        paragraph_probabilities=tuple(row["paragraph_probabilities"]),
+        supporting=tuple(map(tuple, row["supporting"])),
+        probability=row.get("probability"),  # of which predictions of before know nothing
+    )
+
+
+def predict_answers(
+    answerer: Answerer, examples: QuestionExamples, *, support: str, most_tokens: int, **reading: Any
+) -> QuestionPredictions:
+    """Answer every question. `reading`: batch size, precision, name beside a progress bar."""
+    on_default_device(answerer.model)
+    questions, form = examples.questions, {"support": support, "most_tokens": most_tokens}
+    # in characters: counting tokens would need all sequences at once
+    lengths = [len(one.text) + sum(len(p.title) + len(p.text) for p in one.paragraphs) for one in questions]
+    outputs = outputs_by_length(
+        answerer.model,
+        examples,
+        lambda sequences: answerer.collate([sequence.inputs for sequence in sequences]),
+        lengths=lengths,
+        read=examples.describe,
+        unit="question",
+        **reading,
+    )
+    answers: dict[int, DecodedAnswer] = {}
+    for numbers, sequences, output in outputs:
+        for row, (number, sequence) in enumerate(zip(numbers, sequences, strict=True)):
+            answers[number] = decode(questions[number], sequence, output.row(row), **form)
+    return QuestionPredictions(questions=questions, answers=[answers[n] for n in range(len(answers))])
+
+
+# ---- views ----
+
+
+def answered_questions(predictions: QuestionPredictions, *, support: str) -> list[ReadQuestion]:
+    """Each question with the predicted and gold answer, and the scores that compare them. `support`: the rule
+    by which supporting sentences were predicted, which the legend names."""
+    pairs = zip(predictions.questions, predictions.answers, strict=True)
+    return [_answered(question, answer, support) for question, answer in pairs]
+
+
+def _answered(question: MultihopQuestion, answer: DecodedAnswer, support: str) -> ReadQuestion:
+    known, scores = has_gold(question), {}
+    if known:
+        facts = supporting_facts(question, answer)
+        scores = question_scores(hotpot_record(question), answer=answer.text, supporting=facts)
+    numbers = {paragraph.title: number for number, paragraph in enumerate(question.paragraphs)}
+    gold = frozenset((numbers[title], sentence) for title, sentence in question.supporting)
+    return ReadQuestion(
+        id=question.id,
+        question=question.text,
+        kind=question.kind,
+        gold_answer=question.answer,
+        answer=answer.text,
+        answer_probability=answer.probability,
+        support=support,
+        place=answer.place,
+        paragraphs=question.paragraphs,
+        sentence_probabilities=answer.sentence_probabilities,
+        paragraph_probabilities=answer.paragraph_probabilities,
+        supporting=frozenset(answer.supporting),
+        gold_supporting=gold if known else None,
+        answer_f1=scores.get("f1"),
+        answer_em=scores["em"] == 1 if known else None,
+        support_em=scores["sp_em"] == 1 if known else None,
+        support_f1=scores.get("sp_f1"),
+    )
+
+
+def question_on(text: str, documents: Sequence[tuple[str, str]]) -> MultihopQuestion:
+    """A question about documents, given as (title, text). Raises ValueError if one cannot be read."""
+    paragraphs = []
+    for title, body in documents:
+        sentences = split_sentences(body)
+        spaced = (f"{sentence} " for sentence in sentences[:-1])
+        paragraphs.append(Paragraph(title=title, sentences=(*spaced, *sentences[-1:])))
+    question = MultihopQuestion(id="own", text=text.strip(), paragraphs=tuple(paragraphs))
+    check_question(question, where="your documents")
+    return question

@@ -1,0 +1,1 @@
+"""Cross-document language modelling and its perplexity (CDLM): notebooks 00, 01 and 02."""

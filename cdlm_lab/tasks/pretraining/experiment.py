@@ -1,0 +1,299 @@
+"""Pretraining one model variant (CDLM section 2, appendix B): notebook 01.
+
+`train` keeps the checkpoint with the lowest validation perplexity and writes the model into the run folder.
+Calling it again continues a run that was stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from transformers import PreTrainedTokenizerBase
+
+from cdlm_lab.data.clusters import open_corpus
+from cdlm_lab.data.files import named
+from cdlm_lab.data.records import Cluster, split_named
+from cdlm_lab.examples.collate import Collate
+from cdlm_lab.examples.cross_document import CrossDocumentExamples
+from cdlm_lab.examples.packing import LossOfText
+from cdlm_lab.examples.tokens import token_texts
+from cdlm_lab.runs import corpora as cluster_corpora
+from cdlm_lab.tasks.pretraining import perplexity
+from cdlm_lab.runs.corpora import CACHE_FOLDER, CorpusSettings, TokenisedSplit, examples_of
+from cdlm_lab.runs.runs import ModelRun, Scores, facts_table, once, report
+from cdlm_lab.runs.runs import train_model as train
+from cdlm_lab.encoders import estimate
+from cdlm_lab.encoders.conversion import copy_global_to_local, copy_local_to_global
+from cdlm_lab.encoders.encoder import FROM_SCRATCH, AttentionDropout, load_language_model
+from cdlm_lab.encoders.language_model import CrossDocumentLM
+from cdlm_lab.encoders.precision import Precision, precision_in_words
+from cdlm_lab.parameters import ParameterError, parameters_of, settings, settings_of
+from cdlm_lab.runs.report import Report
+from cdlm_lab.runs.scores import Score
+from cdlm_lab.training.checkpoints import MODEL_FOLDER
+from cdlm_lab.training.config import TrainingConfig, Workers
+from cdlm_lab.training.fine_tuning import Recipe, TrainingJob
+from cdlm_lab.training.processes import Processes
+from cdlm_lab.training.trainer import TrainingResult
+from cdlm_lab.views.packed import DocumentLoss, PackedPreview
+from cdlm_lab.views.tables import Shown
+
+__all__ = ["Settings", "evaluate", "prepare", "preview", "report", "train"]
+EXAMPLES_LOOKED_AT = 200  # gives the share of text lost and, a tenth of it, the mean number of global tokens
+
+
+@settings
+class Settings(CorpusSettings):
+    """The parameters of notebook 01, whose comments say what they mean."""
+
+    run_folder: str = "runs/pretraining"
+    variant: Literal["longformer", "local-cdlm", "rand-cdlm", "prefix-cdlm", "cdlm"] = "cdlm"
+    model: str = "tiny"
+    projections: Literal["local", "global"] = "local"  # the ones that local attention starts with
+    extend_positions: bool = False  # True: a base that goes on with longer texts
+    window: int = 32
+    attention: str = "auto"
+    dropout: float | None = None
+    attention_dropout: AttentionDropout = 0.0
+    steps: int = 400
+    batch_size: int = 4
+    micro_batch_size: int = 4
+    learning_rate: float = 0.002
+    warmup_steps: int = 50
+    decay_power: float = 3.0
+    precision: Precision = "auto"
+    gradient_checkpointing: bool = False
+    evaluate_every: int = 100
+    parallel: str = ""
+    workers: Workers = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        base = self.model in (FROM_SCRATCH, "minilm") or self.extend_positions
+        if self.variant == "longformer" and not base:
+            raise ParameterError(
+                f"variant is 'longformer', which is the base itself: {self.model!r} has a language-model "
+                "head and needs no training; choose another variant, or extend_positions for longer texts"
+            )
+
+    @property
+    def training(self) -> TrainingConfig:
+        """The training config. Raises ParameterError for impossible values."""
+        how_often = {"save_every": self.evaluate_every, "log_every": max(1, self.steps // 100)}
+        return settings_of(TrainingConfig, parameters_of(self) | how_often)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainingRun(ModelRun):
+    """A pretraining run: the model and its tokenised examples."""
+
+    NAME: ClassVar[str] = "pretraining"
+
+    settings: Settings
+    model: CrossDocumentLM
+    train_split: TokenisedSplit
+    validation_split: TokenisedSplit
+    train_examples: CrossDocumentExamples
+    validation_examples: CrossDocumentExamples
+    cache: str | Path  # the folder of tokenised corpora
+
+    @classmethod
+    def read(cls, settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> PretrainingRun:
+        """Load the model, tokenise the corpus (once, into the folder `cache`), and build the examples."""
+        training, (model, tokenizer) = settings.training, cls.load(settings)
+        form = {"tokenizer": tokenizer, "cache": cache, "workers": training.workers}
+        train_split = cluster_corpora.tokenised_split(settings, "train", **form)
+        cluster_corpora.print_passed_over(settings.corpus, train_split.passed_over)
+        validation_split = cluster_corpora.tokenised_split(settings, "validation", **form)
+        parts = {"variant": cluster_corpora.VARIANTS[settings.variant], "tokenizer": tokenizer}
+        size = training.steps * training.batch_size
+        return cls(
+            settings=settings,
+            model=model,
+            tokenizer=tokenizer,
+            train_split=train_split,
+            validation_split=validation_split,
+            train_examples=examples_of(train_split, "train", settings, size=size, **parts),
+            validation_examples=examples_of(validation_split, "validation", settings, **parts),
+            cache=cache,
+        )
+
+    def records(self, split: str) -> Iterator[Cluster]:
+        """The clusters of a split, read again."""
+        name = split_named(split)
+        return open_corpus(self.settings.corpus, split=name, size=self.settings.size(name), seed=0)
+
+    @staticmethod
+    def load(settings: Settings) -> tuple[CrossDocumentLM, PreTrainedTokenizerBase]:
+        """The model and its tokenizer. Global projections start as copies of the local ones in a new model
+        and, as in the paper, wherever no token is global; others are those of the checkpoint."""
+        names = ("max_length", "window", "extend_positions", "attention", "seed")
+        dropouts = ("dropout", "attention_dropout")
+        model, tokenizer = load_language_model(settings.model, **parameters_of(settings, *names, *dropouts))
+        if settings.projections == "global":
+            copy_global_to_local(model)
+        elif settings.model == FROM_SCRATCH:
+            copy_local_to_global(model)
+        cluster_corpora.reset_globals(model, settings.variant)
+        return model, tokenizer
+
+    @property
+    def label(self) -> str:
+        """The name of the variant, beside the progress bar."""
+        return self.settings.variant
+
+    def job(self) -> TrainingJob:
+        """The training job: the model and its examples."""
+        return TrainingJob(
+            model=self.model,
+            tokenizer=self.tokenizer,
+            train_examples=self.train_examples,
+            validation_examples=self.validation_examples,
+            collate=Collate(pad_token_id=self.tokenizer.pad_token_id, cross_document=False),
+            config=self.settings.training,
+        )
+
+    def recipe(self) -> Recipe:
+        """The recipe, with the folder of tokenised corpora added."""
+        return super().recipe(cache=str(self.cache))
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Facts about the corpus, the model and the training setup, stored in the report."""
+        counts = self.train_split.counts
+        return {
+            "corpus": self.settings.corpus,
+            "train_checksum": self.train_split.checksum,
+            "validation_checksum": self.validation_split.checksum,
+            "train_clusters": counts.clusters_kept,
+            "train_clusters_dropped": counts.clusters_dropped,
+            "files_passed_over": named(self.train_split.passed_over),
+            "share_of_text_lost": loss_of_text(self).share_lost,
+            "weights": self.model.num_parameters(),
+            "processes": Processes.of(self.settings.parallel).total,
+            "precision": precision_in_words(self.settings.precision),
+        }
+
+
+def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> PretrainingRun:
+    """Claim the run folder, load the model, tokenise the corpus and build the examples. Raises ValueError
+    with a one-line message if anything does not fit."""
+    Processes.of(settings.parallel, config=settings.training)
+    return PretrainingRun.open(settings, cache=cache)
+
+
+@once
+def evaluate(prepared: PretrainingRun, result: TrainingResult) -> Scores:
+    """Validation perplexity of the written model, training time and tokens, and the training history."""
+    losses = perplexity.cluster_losses(
+        prepared.model,
+        prepared.validation_examples,
+        batch_size=prepared.settings.micro_batch_size,
+        precision=prepared.settings.precision,
+        name="validation",
+    )
+    rows, _ = perplexity.score_rows({prepared.settings.variant: losses}, seed=prepared.settings.seed)
+    rows.append(Score(metric="training_seconds", value=result.seconds))
+    rows.append(Score(metric="training_tokens", value=result.tokens))
+    return Scores(rows=rows, tables={"history": [dict(record) for record in result.history]})
+
+
+def summary(report: Report) -> str:
+    """The perplexities of a report with their intervals, and the number of training tokens, as text."""
+    lines = [
+        f"{row.system}/{row.metric}: {row.value:.2f} [{row.low:.2f}, {row.high:.2f}], "
+        f"{row.n:,} masked tokens of {row.clusters} clusters"
+        for row in report.rows
+        if row.low is not None
+    ]
+    (tokens,) = (row.value for row in report.rows if row.metric == "training_tokens")
+    model = Path(report.parameters["run_folder"]) / MODEL_FOLDER
+    return "\n".join([*lines, f"trained on {tokens:,} tokens; model: {model}"])
+
+
+# ---- what will be read ----
+
+
+def preview(prepared: PretrainingRun) -> Shown:
+    """The main facts about the run before it starts, and the first training example."""
+    facts, example = facts_table(facts_of(prepared)), example_view(prepared)
+    return Shown(facts.data + example._repr_html_(), f"{facts!r}\n{example!r}")
+
+
+def facts_of(prepared: PretrainingRun) -> list[tuple[str, str]]:
+    """The rows of the table in `preview`, as (name, text)."""
+    counts, training = prepared.train_split.counts, prepared.settings.training
+    passed_over = prepared.train_split.passed_over
+    sizes = ", ".join(f"{n} documents: {count:,}" for n, count in counts.documents_per_cluster.items())
+    examples = training.steps * training.batch_size
+    return [
+        (
+            "clusters",
+            f"{counts.clusters_kept:,} for training ({sizes}); {counts.clusters_dropped:,} dropped "
+            f"for having fewer than {counts.minimum_documents} documents",
+        ),
+        *([("files passed over", named(passed_over))] if passed_over else []),
+        ("held out", f"{prepared.validation_split.counts.clusters_kept:,} clusters"),
+        ("text", str(loss_of_text(prepared))),
+        ("weights", f"{prepared.model.num_parameters():,}"),
+        ("precision", precision_in_words(training.precision)),
+        (
+            "training",
+            f"{training.steps:,} steps of {training.batch_size} examples, "
+            f"about {examples * prepared.settings.max_length:,} tokens",
+        ),
+    ]
+
+
+def loss_of_text(prepared: PretrainingRun) -> LossOfText:
+    """How much text packing cuts off, and why, over the first training examples."""
+    examples = prepared.train_examples
+    looked_at = range(min(EXAMPLES_LOOKED_AT, len(examples)))
+    return LossOfText.over(examples.describe(index).packed for index in looked_at)
+
+
+def example_view(prepared: PretrainingRun, *, index: int = 0) -> PackedPreview:
+    """A picture of a training example: masked and global tokens, cut text, estimated memory and time."""
+    example, tokenizer = prepared.train_examples.describe(index), prepared.tokenizer
+    packed = example.packed
+    tokens, starts_word = token_texts(tokenizer, packed.input_ids)
+    shown, _ = token_texts(tokenizer, example.input_ids)
+    lost = zip(example.document_ids, packed.lost_tokens, packed.reasons, strict=True)
+    documents = [DocumentLoss(title=name, cut=cut, reason=why) for name, cut, why in lost]
+    memory, seconds = cost_of_step(prepared)
+    return PackedPreview(
+        tokens=tokens,
+        document=packed.document,
+        replacement=[text if mask else None for text, mask in zip(shown, example.masked, strict=True)],
+        global_=example.global_,
+        special=packed.is_special,
+        documents=documents,
+        cross_document=example.cross_document,
+        starts_word=starts_word,
+        mask_token=tokenizer.mask_token,
+        title=f"{prepared.settings.variant} on {prepared.settings.corpus}",
+        memory_bytes=memory,
+        step_seconds=seconds,
+    )
+
+
+def cost_of_step(prepared: PretrainingRun) -> tuple[float, float]:
+    """Estimated (peak memory in bytes, seconds) of one optimizer step, from the first examples' mean length
+    and mean number of global tokens."""
+    examples = prepared.train_examples
+    seen = [examples[index] for index in range(min(EXAMPLES_LOOKED_AT // 10, len(examples)))]
+    training, config = prepared.settings.training, prepared.model.config
+    cost = estimate.estimate(
+        config,
+        length=round(np.mean([len(example["input_ids"]) for example in seen])),
+        batch=training.micro_batch_size,
+        global_tokens=float(np.mean([example["global_attention_mask"].sum() for example in seen])),
+        bytes_per_number=estimate.bytes_per_number(training.precision),
+        gradient_checkpointing=training.gradient_checkpointing,
+    )
+    rate = estimate.measured_rate(training.precision)
+    return cost.peak_bytes, training.batch_size * estimate.training_seconds(cost, config, rate=rate)

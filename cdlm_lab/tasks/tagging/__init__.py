@@ -1,0 +1,1 @@
+"""Document-attentive tagging (Doc-ARC): notebook 07."""

@@ -1,0 +1,652 @@
+"""Document-attentive tagging (Jörke et al. 2020, "Doc-ARC"): notebook 07.
+
+Each system is trained with each seed; the epoch with the highest F1 on dev is kept.
+
+Of the training, the paper gives only epochs, patience, batch size and learning rate. The released code gives
+model selection and patience by span F1 on dev (`select_by`), a constant learning rate (`schedule`), AdamW
+with weight decay 0.01 except on biases and norms (`weight_decay`), epsilon 1e-6, and no gradient clipping.
+Our choices: a batch has neighbouring sequences of a document, whose contexts overlap, and batches are
+shuffled (that costs a fraction of sampling sequences freely; all systems are trained so); training stops
+after `patience` epochs without improvement, in the released code one epoch later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import plotly.graph_objects as go
+from IPython.display import HTML
+from ipywidgets import Widget
+from pydantic import Field
+from torch import nn
+
+from cdlm_lab.tasks.tagging import tf_idf
+from cdlm_lab.data.files import read_text, replaced_file
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
+from cdlm_lab.data.convert.tagged import TaggedDocument, TagReading, labels_of, read_tagged_split, spans_of
+from cdlm_lab.tasks.tagging.examples import BUCKETS, SplitDocument, TagExamples, document_runs
+from cdlm_lab.runs import runs
+from cdlm_lab.runs.runs import once, predict, report, train, train_small, write_page
+from cdlm_lab.runs.scoring import Counts, comparison_cells, count_rows, count_tests
+from cdlm_lab.tasks.tagging.systems import (
+    TAG_SYSTEMS,
+    Tagger,
+    Taggers,
+    TaggerSettings,
+    TagPredictions,
+    TagSystem,
+    tag_own,
+    tagged_sentences,
+    tags_html,
+)
+from cdlm_lab.metrics.counts import f1_of, precision_of, recall_of, span_counts, word_counts
+from cdlm_lab.metrics.significance import compare_counts
+from cdlm_lab.encoders.frozen import ENDS
+from cdlm_lab.encoders.model_folder import is_model
+from cdlm_lab.encoders.precision import precision_in_words
+from cdlm_lab.parameters import ParameterError, names_in, settings
+from cdlm_lab.progress import Progress, tracked
+from cdlm_lab.runs.report import Report
+from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes
+from cdlm_lab.views import score_tables
+from cdlm_lab.tasks.tagging import view as tagged
+from cdlm_lab.views.ask import own_text_box
+from cdlm_lab.views.browse import TaggedBrowser
+from cdlm_lab.views.figures import folder_of, keep_figure
+from cdlm_lab.views.html import warning
+from cdlm_lab.views.tables import ScoreTable, text_table
+
+__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
+
+STORYWORLD = "storyworld"
+SPLITS = ("train", "dev", "test")
+
+
+@settings
+class Settings(TaggerSettings):
+    """The parameters of notebook 07, whose comments say what they mean."""
+
+    run_folder: str = "runs/document_tagging"
+    trained: str = ""  # a run whose models are opened; "" = they are trained
+    corpus: str = STORYWORLD
+    train_documents: int = Field(default=0, ge=0, description="0 means all")
+    held_out_documents: int = Field(default=0, ge=0, description="0 means all")
+    most_context: int = Field(default=0, ge=0, description="0 means all")
+    stray_tags: Literal["accept", "refuse"] = "accept"
+    seeds: int = Field(default=1, ge=1)
+    sweep: str = ""
+    epochs: int = Field(default=4, ge=1)
+    batch_size: int = Field(default=16, ge=1)
+    learning_rate: float = 0.003
+    encoder_epochs: int = Field(default=3, ge=1)
+    encoder_learning_rate: float = 0.001
+    schedule: Literal["constant", "linear"] = "constant"
+    weight_decay: float = 0.01
+    select_by: Literal["f1", "loss"] = "f1"
+    patience: int = Field(default=0, ge=0)
+    reading: Literal["seqeval", "strict", "released"] = "seqeval"
+    own_text: str = ""
+
+    def __post_init__(self) -> None:
+        _ = self.chosen
+        if any(not (one.isdigit() and int(one)) for one in names_in(self.sweep)):
+            raise ParameterError(f'sweep is {self.sweep!r}; write whole numbers above 0, such as "2 5 25"')
+
+    def config(self, system: TagSystem, *, seed: int, items: int) -> TrainingConfig:
+        """The training config of a system for `items` sequences. Raises ParameterError: impossible values."""
+        trained, falls = system.trains_encoder, self.schedule == "linear"
+        config = config_of_passes(
+            items=items,
+            epochs=self.encoder_epochs if trained else self.epochs,
+            batch_size=self.batch_size,
+            micro_batch_size=self.batch_size,
+            learning_rate=self.encoder_learning_rate if trained else self.learning_rate,
+            warmup_steps=None if falls else 0,
+            patience=self.patience,
+            precision=self.precision,
+            workers=0,  # the inputs of taggers exist already, and are too large to send between processes
+            seed=seed,
+        )
+        form = {"weight_decay": self.weight_decay, "adam_epsilon": 1e-6, "max_gradient_norm": 0.0}
+        return replace(config, decay_power=1.0 if falls else 0.0, **form)
+
+
+# ---- documents ----
+
+STORIES = {"train": 60, "dev": 20, "test": 20}  # default number of storyworld stories
+DRAW = 0  # seed for sampling documents
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaggedCorpus:
+    """The documents of a corpus, by split."""
+
+    documents: Mapping[str, tuple[TaggedDocument, ...]]
+    mended: Mapping[str, int] = field(default_factory=dict)  # `I-` tags that began a span, now read as `B-`
+    divided: Mapping[str, int] = field(default_factory=dict)  # sentences of a lone document, made documents
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of all splits; one that train lacks cannot be learned, and costs every system recall."""
+        return labels_of(chain.from_iterable(self.documents.values()))
+
+
+def read_tagged(given: Settings) -> TaggedCorpus:
+    """Documents of train, dev and test. Raises ParameterError for an unknown kind of corpus, or a split with
+    fewer than two documents or without any span. Raises DataError for a file that cannot be read."""
+    documents, mended, divided = {}, {}, {}
+    for split in SPLITS:
+        reading = TagReading(stray=given.stray_tags)
+        some = tuple(_near_labels(one, given.most_context) for one in _documents(given, split, reading))
+        if len(some) < 2:
+            raise ParameterError(
+                f"corpus is {given.corpus!r}, whose {split} has one document to read; it needs two: give "
+                f"a file for each in {split}/ or a line -DOCSTART- before each in {split}.conll, and 0 or at "
+                f"least 2 as {'train_documents' if split == 'train' else 'held_out_documents'}"
+            )
+        if not labels_of(some):
+            raise ParameterError(
+                f"corpus is {given.corpus!r}, whose {split} has no span; all labelled words have the tag O"
+            )
+        documents[split], mended[split], divided[split] = some, reading.mended, reading.divided
+    return TaggedCorpus(documents=documents, mended=mended, divided=divided)
+
+
+def _documents(given: Settings, split: str, reading: TagReading) -> Iterator[TaggedDocument]:
+    most = given.train_documents if split == "train" else given.held_out_documents
+    if given.corpus == STORYWORLD:
+        yield from read_storyworld_tags(split, most or STORIES[split])
+        return
+    folder = Path(given.corpus)
+    if not folder.is_dir():
+        raise ParameterError(
+            f"corpus is {given.corpus!r}, which is no folder; write storyworld, or a folder with train, "
+            "dev and test"
+        )
+    with Progress(desc=f"reading {split}", unit=" documents") as bar:
+        for document in read_tagged_split(folder, split, reading=reading, chosen=_drawn(split, most)):
+            bar.update(1)
+            yield document
+
+
+def _drawn(split: str, most: int) -> Callable[[int], list[int]] | None:
+    """A function from a number of documents to the sorted indices to use; None = use all."""
+    if not most:
+        return None
+    rng = np.random.default_rng([DRAW, SPLITS.index(split)])
+    return lambda count: sorted(rng.permutation(count)[:most].tolist())
+
+
+def _near_labels(document: TaggedDocument, most: int) -> TaggedDocument:
+    """The document with its labelled sentences and the `most` unlabelled ones nearest to them; 0 = all."""
+    if not most:
+        return document
+    labelled = np.array(document.labelled)
+    context = np.setdiff1d(np.arange(len(document.sentences)), labelled)
+    distance = np.abs(context[:, None] - labelled[None, :]).min(axis=1) if len(context) else context
+    nearest = context[np.argsort(distance, kind="stable")][:most]
+    chosen = sorted([*labelled.tolist(), *nearest.tolist()])
+    return replace(document, sentences=tuple(document.sentences[number] for number in chosen))
+
+
+# ---- the run ----
+
+
+class TagTraining(NamedTuple):
+    """One system with a number of occurrences K (`most`; 0 = without context) and a seed; `swept`: this K
+    belongs to the sweep over K."""
+
+    system: TagSystem
+    most: int
+    seed: int
+    swept: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return f"{self.system.name}{f'-{self.most}' if self.most else ''}-{self.seed}"
+
+    @property
+    def label(self) -> str:
+        """The text beside its progress bar."""
+        return f"{self.system.label}{f', K = {self.most}' if self.most else ''}, seed {self.seed}"
+
+    @property
+    def row(self) -> str:
+        """Its system name in scores: the name of the system, followed by K in the sweep."""
+        return f"{self.system.name}-{self.most}" if self.swept else self.system.name
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The key of its predictions in the mapping that `predict` returns."""
+        return self.row, self.seed
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaggingRun(runs.SystemRun):
+    """A run of notebook 07: its documents, and how its systems are trained and tag."""
+
+    NAME: ClassVar[str] = "document-attentive tagging"
+    SHAPES: ClassVar[tuple[str, ...]] = (
+        *("encoder", "small_encoder", "layers", "most_tokens"),
+        *("occurrences", "context_encoder", "context_order", "hidden_size"),
+    )
+    SUFFIX: ClassVar[str] = ".npz"
+    ITEMS: ClassVar[str] = "sentences"
+
+    settings: Settings
+    corpus: TaggedCorpus
+    taggers: Taggers
+    _cut: dict[tuple[bool, bool], list[SplitDocument]] = field(default_factory=dict, repr=False)
+    _examples: dict[tuple[bool, bool, int], Mapping[str, TagExamples]] = field(
+        default_factory=dict, repr=False
+    )
+
+    @classmethod
+    def read(cls, given: Settings) -> TaggingRun:
+        """Read the documents and check the settings."""
+        for system in given.chosen:
+            given.config(system, seed=0, items=1)
+        corpus = read_tagged(given)
+        taggers = Taggers(settings=given, labels=corpus.labels, cache=Path(given.run_folder))
+        return cls(settings=given, corpus=corpus, taggers=taggers)
+
+    def records(self, split: str) -> Sequence[TaggedDocument]:
+        """The documents of a split."""
+        return self.corpus.documents[split]
+
+    @property
+    def trainings(self) -> list[TagTraining]:
+        """Every system with every seed, then those of the sweep over K."""
+        given = self.settings
+        listed = [(system, given.occurrences if system.context else 0, False) for system in self.systems]
+        further = sorted({int(one) for one in names_in(given.sweep)} - {given.occurrences})
+        swept = [system for system in self.systems if system.name == "doc-arc"]
+        listed += [(system, most, True) for system in swept for most in further]
+        seeds = range(given.seeds)
+        return [TagTraining(system, most, seed, swept) for system, most, swept in listed for seed in seeds]
+
+    @property
+    def shown(self) -> TagTraining:
+        """The training whose tags are shown: with seed 0, the last system in the table that attends to the
+        document, or the last one if none does."""
+        return self.first(sorted(self.systems, key=lambda one: one.context)[-1])
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Facts about the documents, stored in the report."""
+        return {
+            "corpus": self.settings.corpus,
+            "precision": precision_in_words(self.settings.precision),
+            "documents": {split: len(documents) for split, documents in self.corpus.documents.items()},
+            "facts": dict(corpus_facts(self)),
+            "labels": list(self.corpus.labels),
+        }
+
+    @property
+    def frozen(self) -> list[str]:
+        """The encoder, if a system reads its vectors."""
+        return [self.settings.encoder] if any(not one.trains_encoder for one in self.systems) else []
+
+    def begins_with(self, training: TagTraining) -> str:
+        """The encoder that is trained along, if any."""
+        given, system = self.settings, training.system
+        return (given.small_encoder if system.small else given.encoder) if system.trains_encoder else ""
+
+    def check(self) -> None:
+        """Raise an error if a model is not there or does not fit."""
+        super().check()
+        unkept = replace(self, taggers=replace(self.taggers, cache=None))  # writes no encodings
+        for training in self.trainings:
+            if not training.seed and not training.swept:
+                (unkept.load if self.settings.trained else unkept.new)(training)
+
+    def parallel(self, training: TagTraining) -> str:
+        """Always "": all systems are trained in this process."""
+        return ""
+
+    def new(self, training: TagTraining) -> Tagger:
+        """An untrained tagger."""
+        return self.taggers.make(training.system, most=training.most, seed=training.seed)
+
+    def load(self, training: TagTraining) -> Tagger:
+        """The trained tagger."""
+        form = {"most": training.most, "seed": training.seed, "trained": self.model_folder(training)}
+        return self.taggers.make(training.system, **form)
+
+    def examples(self, training: TagTraining, tagger: Tagger | None = None) -> Mapping[str, TagExamples]:
+        """The examples of each split, shared between trainings that read documents alike; `tagger`: the
+        tagger of this training, if at hand."""
+        encoder = training.system.trains_encoder, training.system.small
+        key = *encoder, training.most
+        if key not in self._examples:
+            trained = is_model(self.model_folder(training))
+            tagger = tagger or (self.load if trained else self.new)(training)
+            splits = self.corpus.documents
+            if encoder not in self._cut:
+                documents = list(chain.from_iterable(splits.values()))
+                with_bar = tracked(documents, desc="sentences in pieces", unit=" documents")
+                self._cut[encoder] = tagger.cut(with_bar)
+            every = tagger.examples_of(self._cut[encoder])
+            sizes = np.cumsum([len(documents) for documents in splits.values()])
+            split_of = np.searchsorted(sizes, every.sequences[:, 0], side="right")
+            self._examples[key] = {
+                name: every.in_order(np.flatnonzero(split_of == number)) for number, name in enumerate(splits)
+            }
+        return self._examples[key]
+
+    def job(self, training: TagTraining) -> TrainingJob:
+        """A training job for a new tagger on the training documents; computes the encodings it needs."""
+        tagger = self.new(training)
+        examples = self.examples(training, tagger)
+        for split in ("train", "dev"):
+            tagger.make_ready(examples[split])
+        some = examples["train"]
+        config = self.settings.config(training.system, seed=training.seed, items=len(some))
+
+        def judge(model: nn.Module) -> float:
+            predictions = replace(tagger, model=model).predict(examples["dev"])
+            return float(f1_of(self.counts(predictions).sum(axis=0)))
+
+        return TrainingJob(
+            model=tagger.model,
+            tokenizer=tagger.tokenizer,
+            train_examples=some.in_order(in_runs(some, config)),
+            validation_examples=examples["dev"],
+            collate=tagger.collate_of(some),  # also for dev: all splits share one list of documents
+            config=config,
+            judge=judge if self.settings.select_by == "f1" else None,
+        )
+
+    def trial(self, training: TagTraining) -> TrainingJob:
+        """A job for which only the first batch is encoded."""
+        tagger = self.new(training)
+        some = self.examples(training, tagger)["train"]
+        config = self.settings.config(training.system, seed=0, items=len(some))
+        first = some.in_order(np.arange(config.batch_size) % len(some))
+        tagger.make_ready(first)
+        form = {"model": tagger.model, "tokenizer": tagger.tokenizer, "collate": tagger.collate_of(first)}
+        return TrainingJob(train_examples=first, validation_examples=first, config=config, **form)
+
+    def counts(self, predictions: TagPredictions) -> np.ndarray:
+        """int64 (documents, 3): number of correct, predicted and gold spans."""
+        gold, predicted = predictions.gold(), predictions.predicted()
+        return span_counts(gold, predicted, reading=self.settings.reading)
+
+    def predict_set(self, loaded: Tagger, name: str, bar: str) -> TagPredictions:
+        """Predict the tags of a split."""
+        training = next(one for one in self.trainings if one[:2] == (loaded.system, loaded.most))
+        return loaded.predict(self.examples(training, loaded)[name], name=bar)
+
+    def read_predictions(self, file: Path, name: str) -> TagPredictions:
+        """Read the predicted tags of a split."""
+        training = next(one for one in self.trainings if self.folder_of(one) == file.parent)
+        return TagPredictions.load(file, examples=self.examples(training)[name])
+
+
+def in_runs(examples: TagExamples, config: TrainingConfig) -> np.ndarray:
+    """Indices of at least as many examples as training takes; the batches of each epoch are sampled anew.
+
+    An epoch drops the examples that do not fill a batch, different ones each time, so that the next epoch
+    starts at a batch boundary. With fewer examples than one batch takes, epochs follow without a gap.
+    """
+    size = config.batch_size
+    whole = len(examples) // size * size or len(examples)
+    epochs = range(-(-config.steps * size // whole))
+    rngs = (np.random.default_rng([config.seed, epoch]) for epoch in epochs)
+    return np.concatenate([document_runs(examples, batch_size=size, rng=rng)[:whole] for rng in rngs])
+
+
+Predictions = Mapping[tuple[str, int], Mapping[str, TagPredictions]]  # (row of the scores, seed) -> split
+
+
+def prepare(given: Settings) -> TaggingRun:
+    """Claim the run folder and read the documents; trains nothing. Raises ValueError, with a one-line
+    message, if anything does not fit. Raises RunError if the folder is not free for this run."""
+    own_text_of(given)
+    return TaggingRun.open(given)
+
+
+# ---- before training ----
+
+
+def preview(run: TaggingRun) -> HTML:
+    """The documents and what training will cost; encodes no more than one batch."""
+    return runs.facts_table(corpus_facts(run) + runs.cost_facts(run) + shortened_facts(run))
+
+
+def corpus_facts(run: TaggingRun) -> list[tuple[str, str]]:
+    """Facts about the documents of each split, as (name, text)."""
+    rows = []
+    for split, documents in run.corpus.documents.items():
+        labelled = [one.sentences[number] for one in documents for number in one.labelled]
+        words = sum(len(sentence.words) for sentence in labelled)
+        spans = sum(len(spans_of(sentence.tags or ())) for sentence in labelled)
+        every = sum(len(sentence.words) for one in documents for sentence in one.sentences)
+        text = (
+            f"{len(documents):,} documents of {every:,} words; {words:,} of them labelled, in "
+            f"{len(labelled):,} sentences with {spans:,} spans"
+        )
+        if mended := run.corpus.mended.get(split):
+            text += f"; {mended:,} tags I- that began a span were read as B-"
+        if run.corpus.divided.get(split):
+            text += "; it was one document, so each sentence is read as one"
+        rows.append((split, text))
+    return [*rows, ("labels", ", ".join(run.corpus.labels))]
+
+
+def shortened_facts(run: TaggingRun) -> list[tuple[str, str]]:
+    """For each system that truncates long words, how many, as (name, text)."""
+    rows, room = [], run.settings.most_tokens - ENDS
+    for system in run.systems:
+        if cut := sum(shortened_words(run, run.examples(run.first(system))["train"]).values()):
+            rows.append((f"{system.label}: cut", f"of {cut:,} long words the first {room} pieces are read"))
+    return rows
+
+
+def shortened_words(run: TaggingRun, examples: TagExamples) -> dict[str, int]:
+    """Split -> number of words with more pieces than `most_tokens` has room for, which are truncated.
+    `examples`: of any split; they hold the documents of all."""
+    documents = iter(examples.documents)
+    return {
+        split: sum(one.shortened for one in islice(documents, len(of_split)))
+        for split, of_split in run.corpus.documents.items()
+    }
+
+
+# ---- scores ----
+
+MEASURES = {"precision": precision_of, "recall": recall_of, "f1": f1_of}
+# Pairs of systems that are tested, the first against the second.
+TESTED = (("doc-arc", "bert-lstm"), ("dynamic-doc-arc", "dynamic-bert-lstm"), ("doc-arc", "bert"))
+# Pairs whose difference Figure 3 shows; the paper has only the second.
+GAINS = (("doc-arc", "bert-lstm"), ("doc-arc", "bert"), ("dynamic-doc-arc", "dynamic-bert-lstm"))
+
+
+@once
+def evaluate(run: TaggingRun, predictions: Predictions) -> runs.Scores:
+    """Scores of all systems on dev and test, the significance tests on test (resampling documents), the sweep
+    over K, and the analyses of section 5."""
+    counts: Counts = {}
+    for (system, _), of_split in predictions.items():
+        for split, one in of_split.items():
+            counts.setdefault((system, split), []).append(run.counts(one))
+    tested = [(a, b) for a, b in TESTED if {(a, "test"), (b, "test")} <= counts.keys()]
+    tests = count_tests(tested, counts, f1_of, measure="f1")
+    sweep, shortened = [], {}
+    for one in run.trainings:
+        shortened[one.system.name] = shortened_words(run, predictions[one.key]["dev"].examples)
+        if one.system.name == "doc-arc":
+            f1 = float(f1_of(counts[one.row, "dev"][one.seed].sum(axis=0)))
+            sweep.append({"occurrences": one.most, "seed": one.seed, "f1": f1})
+    sweep.sort(key=lambda row: (row["occurrences"], row["seed"]))
+    tables = {"comparisons": tests, "sweep": sweep, **analysis_tables(run, predictions)}
+    rows = count_rows(counts, MEASURES, tests, of_seeds=MEASURES)
+    return runs.Scores(rows=rows, tables=tables, data={"shortened_words": shortened})
+
+
+def analysis_tables(run: TaggingRun, predictions: Predictions) -> dict[str, list[dict[str, Any]]]:
+    """Of test documents: `shares` (Figure 2), `gains` (Figure 3), `weights` (Figure 4), `top` (Table 5)."""
+    test = run.corpus.documents["test"]
+    others = chain(run.corpus.documents["train"], run.corpus.documents["dev"])
+    words = tf_idf.labelled_words(test, tf_idf.tf_idf(test, others=others))
+    top = tf_idf.top_entities(words)
+    return {
+        "shares": [asdict(share) for share in tf_idf.shares_by_quantile(words)],
+        "gains": _gains(predictions, tf_idf.strata(test, words)),
+        "top": [{"word": one.spelling, "labels": list(one.labels), "score": one.score} for one in top],
+        "weights": _weights(run, predictions),
+    }
+
+
+def _gains(predictions: Predictions, parts: Sequence[tf_idf.Stratum]) -> list[dict[str, Any]]:
+    """Differences in word-level F1, averaged over seeds, for all words and for entities of high TF-IDF."""
+    chosen = [("all words", None), *((f"top {100 - part.percentile:g}%", part.chosen) for part in parts)]
+    tags: dict[str, list[tuple]] = {}
+    for (system, _), of_split in predictions.items():
+        tags.setdefault(system, []).append((of_split["test"].gold(), of_split["test"].predicted()))
+    rows = []
+    for a, b in GAINS:
+        for name, of_words in chosen if {a, b} <= tags.keys() else ():
+            sides = [[word_counts(*of_seed, chosen=of_words) for of_seed in tags[one]] for one in (a, b)]
+            occurrences = int(sides[0][0][:, 2].sum())  # in gold, so the same for every seed
+            if occurrences:
+                first, second = (float(np.mean([f1_of(one.sum(axis=0)) for one in side])) for side in sides)
+                head = {"a": a, "b": b, "words": name, "occurrences": occurrences}
+                compared = asdict(compare_counts(*sides, f1_of, seed=0))
+                rows.append(head | {"f1_a": first, "f1_b": second} | compared)
+    return rows
+
+
+def _weights(run: TaggingRun, predictions: Predictions) -> list[dict[str, Any]]:
+    """Attention weights by distance with seed 0, over words that occur more than once: a word that occurs
+    once has weight 1 whatever was learned."""
+    rows = []
+    for training in run.trainings:
+        one = predictions[training.key]["test"]
+        if training.seed or training.swept or one.weights is None:
+            continue
+        buckets = one.buckets()
+        several = (buckets >= 0).sum(axis=1) > 1
+        if several.any():
+            by_distance = tf_idf.weights_by_distance(one.weights[several], buckets[several])
+            rows += [{"system": training.system.name, **asdict(each)} for each in by_distance]
+    return rows
+
+
+# ---- views ----
+
+
+def score_table(report: Report, split: str = "test") -> ScoreTable:
+    """Precision, recall and F1 of each system outside the sweep; on test beside the paper's scores."""
+    labels = {name: system.label for name, system in TAG_SYSTEMS.items()}
+    return score_tables.score_table(
+        report, labels=labels, split=split, caption=f"{_folder_name(report)}, {split}"
+    )
+
+
+def _folder_name(report: Report) -> str:
+    return Path(report.data["corpus"]).name
+
+
+def comparison_table(report: Report) -> ScoreTable:
+    """The significance tests of a report."""
+    rows = []
+    for row in report.tables["comparisons"]:
+        labels = [TAG_SYSTEMS[row[side]].label for side in ("a", "b")]
+        rows.append([*labels, *comparison_cells(row)[:2]])
+    return text_table(["system", "against", "difference of F1 [95%]", "p"], rows, texts=2)
+
+
+def top_table(report: Report) -> ScoreTable:
+    """The entities with the highest TF-IDF (Table 5)."""
+    rows = [[row["word"], ", ".join(row["labels"])] for row in report.tables["top"]]
+    return text_table(["word", "tagged as"], rows, texts=2)
+
+
+def figures(report: Report) -> list[go.Figure]:
+    """Figures 2 to 5, in this order; those for which the run has no numbers are left out."""
+    corpus = _folder_name(report)
+    shown = [tagged.shares_by_tf_idf_figure(corpus, report.tables["shares"])]
+    for (a, b), gains in _grouped(report, "gains", "a", "b"):
+        names = {"system": TAG_SYSTEMS[a].label, "other": TAG_SYSTEMS[b].label}
+        shown.append(tagged.gain_by_tf_idf_figure(gains, **names))
+    for (system,), weights in _grouped(report, "weights", "system"):
+        title = f"Attention weight of occurrences, by distance: {TAG_SYSTEMS[system].label}"
+        shown.append(tagged.weights_by_distance_figure(weights, buckets=BUCKETS, title=title))
+    if len({row["occurrences"] for row in report.tables["sweep"]}) > 1:
+        shown.append(tagged.sweep_figure(corpus, report.tables["sweep"]))
+    folder = folder_of(report)
+    return [keep_figure(folder, f"{n}-{one.layout.title.text}", one) for n, one in enumerate(shown, start=1)]
+
+
+def _grouped(report: Report, table: str, *by: str) -> Iterable[tuple[tuple[str, ...], list[dict[str, Any]]]]:
+    """The rows of a table grouped by the values of some columns."""
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in report.tables[table]:
+        groups.setdefault(tuple(row[name] for name in by), []).append(row)
+    return groups.items()
+
+
+ON_A_PAGE = 100
+# The text in the input box before the reader types.
+EXAMPLE_TEXT = """\
+The order to repair the exits went to Oskmere Works, a company founded in 1938. Fire chief Yessel Brandir \
+said a cable was to blame.
+
+Brandir put the number of dead workers at 52. "Nobody told us anything," Brandir said. The doors of 33 exits \
+were chained.
+"""
+
+
+def tags_in_place(run: TaggingRun, predictions: Predictions) -> Widget:
+    """A browser of the dev sentences; the first ON_A_PAGE with a span also go to `tagged.html` in the run
+    folder, which opens without a kernel."""
+    of_dev = predictions[run.shown.key]["dev"]
+    reads, labels = tagged_sentences(of_dev), of_dev.labels
+    _write_page(run, "tagged", reads, title="Tagged sentences", labels=labels)
+    browser = TaggedBrowser(reads, labels=labels)
+    # The first sentence is a headline, mostly without a name.
+    browser.picker.value = next((n for n, read in enumerate(reads) if read.first_choice is not None), 0)
+    return browser
+
+
+def _write_page(
+    run: TaggingRun, name: str, reads: Sequence[tagged.ReadSentence], *, title: str, **form: Any
+) -> None:
+    shown = [read for read in reads if read.predicted or read.gold] or reads
+    page = tagged.tagged_page(shown[:ON_A_PAGE], title=title, **form)
+    write_page(run.folder / f"{name}.html", page)
+
+
+def own_text_in_place(run: TaggingRun) -> Widget:
+    """An input box for the reader's own text, tagged by the shown system; its initial text is tagged at once.
+    Raises ValueError if that cannot be read."""
+    text = own_text_of(run.settings)
+    return own_text_box(partial(tag_own_text, run), text=text, tagged=tag_own_text(run, text))
+
+
+def own_text_of(given: Settings) -> str:
+    """The text of the file, or the built-in example. Raises DataError if the file cannot be read."""
+    return read_text(given.own_text) if given.own_text else EXAMPLE_TEXT
+
+
+def tag_own_text(run: TaggingRun, text: str) -> str:
+    """HTML of the first sentences with a predicted span, by the shown system; all words with their tags go to
+    `own_text.tsv` in the run folder, a page to `own_text.html`. Raises ValueError if there are no words."""
+    document, predictions = tag_own(run.loaded(run.shown.system), text)
+    with replaced_file(run.folder / "own_text.tsv") as opened:
+        for sentence, tags in zip(document.sentences, predictions.predicted()[0], strict=True):
+            rows = zip(sentence.words, tags, strict=True)
+            opened.writelines([*(f"{word}\t{predicted}\n" for word, predicted in rows), "\n"])
+    reads = tagged_sentences(predictions, known=False)
+    form = {"labels": predictions.labels, "foreign": run.foreign([text])}
+    _write_page(run, "own_text", reads, title="Your text, tagged", **form)
+    return f"{warning(form['foreign'])}{tags_html(predictions)}"

@@ -1,0 +1,1 @@
+"""What notebooks show of any task: tables, charts, marked texts, boxes for texts of one's own."""

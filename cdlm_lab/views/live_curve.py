@@ -1,0 +1,406 @@
+"""Live training curves: a curve that is redrawn in place, and occasional lines of text.
+
+In JupyterLab the curve is an output that is replaced at most once a second; only the last picture, about 15
+kB, is saved with the notebook. The lines of text are for `papermill --log-output` and other logs, and are not
+printed where a user watches the curve. They appear every ten seconds at first and, after ten minutes,
+whenever a sixtieth of the time so far has passed: a run of one day prints 360. Loss and perplexity share one
+scale: a validation perplexity p is drawn at the height of ln p."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Literal, get_args
+
+import numpy as np
+import pandas as pd
+
+from cdlm_lab.views import html
+from cdlm_lab.views.html import GLOBAL, MASKED, div, span
+
+POINTS = 220  # most points per line
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 300, 54, 58, 26, 40
+
+
+Points = Sequence[tuple[float, float]]  # (optimiser step, value), in ascending order of steps
+Scale = Callable[[float], float]  # maps a value to its coordinate in the picture
+
+
+def smoothed(values: Sequence[float]) -> np.ndarray:
+    """Return the exponential moving average, without bias at the start. The span is a sixtieth of the number
+    of values, but at least 4 and at most 100; NaN and infinity are ignored.
+
+    `average_t = sum_i (1 - 1/span)^(t - i) value_i / sum_i (1 - 1/span)^(t - i)` over the finite values i <=
+    t."""
+    numbers = np.asarray(values, dtype=float)
+    finite = pd.Series(np.where(np.isfinite(numbers), numbers, np.nan))
+    span = min(max(len(numbers) / 60, 4.0), 100.0)
+    return finite.ewm(alpha=1 / span, ignore_na=True).mean().to_numpy()
+
+
+def thinned(count: int) -> list[int]:
+    """Return the indices of at most POINTS of `count` points, evenly spaced, including first and last."""
+    return sorted({round(i) for i in np.linspace(0, count - 1, min(count, POINTS)).tolist()})
+
+
+def ticks(low: float, high: float, *, about: int) -> list[float]:
+    """Return roughly `about` round numbers in [low, high], 1, 2 or 5 times a power of ten apart."""
+    if not high > low:
+        return [low]
+    rough = (high - low) / about
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * m for m in (1, 2, 5, 10) if power * m >= rough)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(i * step, 10) for i in range(first, last + 1)]
+
+
+def curve_svg(
+    losses: Points,
+    perplexities: Points,
+    *,
+    total_steps: float | None = None,
+    perplexity: bool = True,
+    chance: float | None = None,
+) -> str:
+    """Draw training loss in nats (faint: as reported; strong: smoothed) and validation perplexity against
+    optimiser steps, up to `total_steps` if known. `perplexity`: False = without the perplexity scale, for
+    tasks in which perplexity has no meaning. `chance`: the loss of guessing, as a dashed line."""
+    steps, reported = np.array(losses, dtype=float).reshape(-1, 2).T
+    eval_steps, validated = np.array(perplexities, dtype=float).reshape(-1, 2).T
+    average = smoothed(reported)
+    heights = np.array([math.log(p) if 0 < p < math.inf else math.nan for p in validated])
+    drawn = [value for value in (*average, *heights, chance) if value is not None and math.isfinite(value)]
+    low, high = (min(drawn), max(drawn)) if drawn else (0.0, 1.0)
+    margin = max(0.08 * (high - low), 0.05)
+    low, high = low - margin, high + margin
+    last = max([1, total_steps or 0, *steps[-1:], *eval_steps[-1:]])
+    first = min([*steps[:1], *eval_steps[:1], last])
+    if first < 0.2 * last or first == last:  # a resumed run is not squeezed into the right-hand end
+        first = 0
+
+    def x(step: float) -> float:
+        return _LEFT + (step - first) / max(last - first, 1) * (_WIDTH - _LEFT - _RIGHT)
+
+    def y(loss: float) -> float:
+        return _TOP + (high - loss) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
+
+    def line(steps: Sequence[float], values: np.ndarray, style: str) -> str:
+        return f'<path d="{_moves(steps, values, x, y)}" fill="none" {style} stroke-linecap="round"/>'
+
+    width = 6 if len(steps) == 1 else 2.2
+    reported = np.clip(np.where(np.isfinite(reported), reported, np.nan), low, high)
+    dots = "".join(
+        f'<circle cx="{x(step):.1f}" cy="{y(value):.1f}" r="4.2" fill="{GLOBAL}"/>'
+        for step, value in zip(eval_steps, heights, strict=True)
+        if math.isfinite(value)
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        f'font-family="{html.FONT}" font-size="12" fill="{html.TEXT}">'
+        + _axes(ticks(low, high, about=5), ticks(first, last, about=6), x, y, perplexity)
+        + _chance(chance, y)
+        + line(steps, reported, f'stroke="{MASKED}" stroke-opacity=".32"')
+        + line(steps, average, f'stroke="{MASKED}" stroke-width="{width}" stroke-linejoin="round"')
+        + line(eval_steps, heights, f'stroke="{GLOBAL}" stroke-width="1.4" stroke-opacity=".6"')
+        + f"{dots}</svg>"
+    )
+
+
+def _moves(steps: Sequence[float], values: np.ndarray, x: Scale, y: Scale) -> str:
+    """Return an SVG path that is interrupted where a value is not finite; a point between two such values is
+    a line without length, of which the round cap is seen."""
+    moves, pen = [], "M"
+    for i in thinned(len(steps)):
+        finite = math.isfinite(values[i])
+        moves += [f"{pen}{x(steps[i]):.1f} {y(values[i]):.1f}"] if finite else []
+        pen = "L" if finite else "M"
+    ends = zip(moves, [*moves[1:], "M"], strict=False)
+    return "".join(f"{move}h0" if move[0] == after[0] == "M" else move for move, after in ends)
+
+
+def _chance(chance: float | None, y: Scale) -> str:
+    """Draw the loss of guessing as a dashed line with its value."""
+    if chance is None:
+        return ""
+    line = (
+        f'<path d="M{_LEFT} {y(chance):.1f}H{_WIDTH - _RIGHT}" stroke="{html.TEXT}" stroke-dasharray="5 4"/>'
+    )
+    where = f'x="{_WIDTH - _RIGHT - 4}" y="{y(chance) - 5:.1f}" text-anchor="end"'
+    return f"{line}<text {where}>guessing: {chance:.2f}</text>"
+
+
+def _axes(losses: Sequence[float], steps: Sequence[float], x: Scale, y: Scale, perplexity: bool) -> str:
+    """Draw the axes: losses on the left with grid lines, perplexities on the right, steps below."""
+
+    def text(left: float, top: float, anchor: str, words: str) -> str:
+        return f'<text x="{left:.1f}" y="{top:.1f}" text-anchor="{anchor}">{words}</text>'
+
+    right, parts = _WIDTH - _RIGHT, []
+    for tick in losses:
+        parts.append(f'<path d="M{_LEFT} {y(tick):.1f}H{right}" stroke="#808080" stroke-opacity=".22"/>')
+        parts.append(text(_LEFT - 8, y(tick) + 4, "end", f"{tick:g}"))
+        p = math.exp(min(tick, 50.0))
+        shown = f"{p:.3g}" if p < 1000 else f"{p:,.0f}" if p < 1e6 else f"{p:.0e}"
+        parts.append(text(right + 8, y(tick) + 4, "start", shown) if perplexity else "")
+    whole = [tick for tick in steps if tick == int(tick)]
+    parts += [text(x(tick), _HEIGHT - _BOTTOM + 17, "middle", f"{tick:,.0f}") for tick in whole]
+    parts.append(text(_LEFT - 8, _TOP - 12, "end", "loss"))
+    parts.append(text((_LEFT + right) / 2, _HEIGHT - 5, "middle", "step"))
+    return "".join([*parts, text(_WIDTH, _TOP - 12, "end", "perplexity") if perplexity else ""])
+
+
+Measure = Literal["perplexity", "loss"]
+REDRAW_SECONDS = 1.0  # least time between two pictures
+TEXT_SECONDS = 10.0  # least time between two lines of text
+RECENT = 50  # number of last records that the speed is computed from
+_KEYS = ("step", "loss", "learning_rate", "eval_perplexity", "seconds", "total_steps")
+
+
+class LiveCurve:
+    """Live curve of one training run: call it with each record of the run. As a context manager, it shows the
+    last state at the end, even after an error.
+
+    A record is a mapping with the keys `step` (number of optimiser updates), `loss` (mean over masked tokens,
+    in nats), `learning_rate`, `eval_perplexity`, `seconds` (since the run began) and `total_steps`. All but
+    `step` may be missing or None; other keys are ignored.
+
+    Args:
+        measure: how validation is reported: `perplexity`, or `loss` (its logarithm) for tasks in which
+            perplexity has no meaning.
+        chance: the loss of a model that guesses, in nats, such as ln 2 for yes or no; None = not drawn.
+        write: called with each line of text; None = print it, but not below a curve in JupyterLab.
+        show: called with the HTML of each picture; None = show it as the notebook's output, if there is one.
+    """
+
+    def __init__(
+        self,
+        *,
+        title: str = "",
+        measure: Measure = "perplexity",
+        chance: float | None = None,
+        write: Callable[[str], None] | None = None,
+        show: Callable[[str], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if measure not in get_args(Measure):
+            raise ValueError(f"measure is {measure!r}; choose perplexity or loss")
+        self.title, self.measure, self.chance = title, measure, chance
+        self.records: list[dict[str, float | None]] = []  # with the keys of `_KEYS`; `seconds` is never None
+        self._write = write or _print_unwatched
+        self._show, self._clock = show or ReplacedOutput(), clock
+        self._began = clock()
+        self._drawn = self._written = -math.inf
+        self._unwritten = False  # True = a record came after the last line of text
+
+    def __call__(self, record: Mapping[str, object]) -> None:
+        """Add one record; redraw the curve and write a line of text if it is time to."""
+        values = self.remember(record)
+        now = self._clock()
+        self._unwritten = True
+        if now - self._drawn >= REDRAW_SECONDS:
+            self._drawn = now
+            self._show(self.html(final=False))
+        quiet = max(TEXT_SECONDS, (now - self._began) / 60)
+        if now - self._written >= quiet or values["eval_perplexity"] is not None:
+            self._written, self._unwritten = now, False
+            self._write(self.line())
+
+    def __enter__(self) -> LiveCurve:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Show and write the last state, if any. This final picture is an image, which notebooks keep even if
+        they are not trusted."""
+        if self.is_empty:
+            return
+        self._show(self.html())
+        if self._unwritten:
+            self._unwritten = False
+            self._write(self.line())
+
+    def remember(self, record: Mapping[str, object]) -> dict[str, float | None]:
+        """Add one record without showing it; return its values. ValueError: invalid, or an earlier step."""
+        values = {key: _number(record, key) for key in _KEYS}
+        if values["step"] is None:
+            raise ValueError(
+                "a record of training needs the key 'step', the number of optimiser updates done"
+            )
+        last = self.last("step") or 0
+        if values["step"] < last:
+            step = f"step {values['step']:.0f} comes after step {last:.0f}"
+            raise ValueError(f"{step}: begin a new LiveCurve for a new run")
+        if values["seconds"] is None:
+            values["seconds"] = self._clock() - self._began
+        self.records.append(values)
+        return values
+
+    def known(self, key: str) -> list[tuple[float, float]]:
+        """Return (step, value) of all records that have a value for `key`."""
+        return [(record["step"], record[key]) for record in self.records if record[key] is not None]
+
+    def last(self, key: str) -> float | None:
+        """Return the last known value of `key`; None = no record has one."""
+        return next((record[key] for record in reversed(self.records) if record[key] is not None), None)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to draw."""
+        return all(self.last(key) is None for key in ("loss", "eval_perplexity", "total_steps"))
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Estimated seconds until the end, from the speed of the last records; None while it is not known."""
+        total, recent = self.last("total_steps"), self.records[-RECENT - 1 :]
+        if not total or len(recent) < 2:
+            return None
+        steps, seconds = (recent[-1][key] - recent[0][key] for key in ("step", "seconds"))
+        if steps <= 0 or seconds <= 0:
+            return None
+        return max(total - recent[-1]["step"], 0) * seconds / steps
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return (name, value) pairs of the current state: step, losses, learning rate, time."""
+        total, step, seconds = (self.last(key) or 0 for key in ("total_steps", "step", "seconds"))
+        rows = [("step", f"{step:,.0f}" + (f" of {total:,.0f} ({step / total:.0%})" if total else ""))]
+        if losses := [loss for _, loss in self.known("loss")]:
+            last = losses[-1]
+            loss = f"{smoothed(losses)[-1]:.3f}" if math.isfinite(last) else f"{last:g}, not a number"
+            rows.append(("training loss", loss))
+        if validated := [perplexity for _, perplexity in self.known("eval_perplexity")]:
+            in_perplexity = self.measure == "perplexity"
+            perplexities = min(validated), validated[-1]
+            best, now = (f"{p:.2f}" if in_perplexity else f"{math.log(p):.3f}" for p in perplexities)
+            rows.append((f"validation {self.measure}", now + (f" (best {best})" if best != now else "")))
+        if (learning_rate := self.last("learning_rate")) is not None:
+            rows.append(("learning rate", f"{learning_rate:.1e}"))
+        rows.append(("so far", html.seconds_in_words(seconds)))
+        if left := self.seconds_left:
+            rows.append(("left", html.seconds_in_words(left)))
+        return rows
+
+    def line(self) -> str:
+        """Return the current state as one line of text."""
+        return " | ".join(f"{name} {value}" for name, value in self.facts())
+
+    def html(self, *, final: bool = True) -> str:
+        """Return the current state and the curve as HTML. During a run the SVG is inline, so that it does not
+        flicker; the final one is an image, which notebooks keep even if they are not trusted."""
+        form = {"total_steps": self.last("total_steps"), "perplexity": self.measure == "perplexity"}
+        form |= {"chance": self.chance}
+        picture = curve_svg(self.known("loss"), self.known("eval_perplexity"), **form)
+        if final:
+            words = f"The training loss and the validation {self.measure} by step. {self.line()}"
+            picture = html.image_from_svg(picture, description=words)
+        title = f"<bdi>{html.escaped(self.title)}</bdi>" if self.title else ""
+        trained = span("\u2501\u2501", f"color:{MASKED}") + " training loss, smoothed"
+        validated = span("\u25cf", f"color:{GLOBAL}") + f" validation {self.measure}"
+        parts = [
+            div(title, "font-size:15px;font-weight:600"),
+            div("".join(html.tile(name, value) for name, value in self.facts()), "margin:4px 0 6px"),
+            div(f"{trained} &emsp;{validated}", "font-size:12.5px;margin:2px 0 8px"),
+            picture,
+        ]
+        return f'<div class="cdlm-curve" style="max-width:900px">{"".join(parts)}</div>'
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+
+class LiveCurves:
+    """Live curves of several training runs, one after the other, in one output: the current one is shown
+    below the previous ones, each of which is folded into one line. `measure`: how validation is reported;
+    `write`, `show`: called with lines of text and with pictures; None = into the log and the notebook."""
+
+    def __init__(
+        self,
+        *,
+        measure: Measure = "loss",
+        write: Callable[[str], None] | None = None,
+        show: Callable[[str], None] | None = None,
+    ) -> None:
+        self.measure, self._write, self._show_all = measure, write, show or ReplacedOutput()
+        self._before: list[str] = []
+        self._last = ("", "")  # the last curve folded and unfolded, as HTML
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[LiveCurve]:
+        """Context that draws the curve of one training run; variants of CDLM get their name in the paper."""
+        curve = self._begin(name, write=self._write)
+        with curve:
+            yield curve
+        self._ended(curve)
+
+    def add(self, name: str, records: Iterable[Mapping[str, object]]) -> None:
+        """Show the records of a training run that has already ended."""
+        curve = self._begin(name, write=lambda text: None)
+        for record in records:
+            curve.remember(record)
+        self._ended(curve)
+        self._show("")
+
+    def _begin(self, name: str, *, write: Callable[[str], None] | None) -> LiveCurve:
+        title = html.variant_name(name)
+        return LiveCurve(title=title, measure=self.measure, write=write, show=self._show)
+
+    def _show(self, text: str) -> None:
+        line, whole = self._last
+        folded = [*self._before, *([line] if text and line else [])]
+        self._show_all("".join(folded) + (text or whole))
+
+    def _ended(self, curve: LiveCurve) -> None:
+        if curve.is_empty:
+            return
+        self._before += [self._last[0]] if self._last[0] else []
+        summary = f"{html.name_html(curve.title)}: {html.escaped(curve.line())}"
+        self._last = html.fold(summary, curve.html()), curve.html()
+
+
+def _number(record: Mapping[str, object], key: str) -> float | None:
+    value = record.get(key)
+    if value is None:
+        return None
+    try:
+        if isinstance(value, bool | str):
+            raise TypeError
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise ValueError(f"{key} must be a number, got {value!r}") from None
+
+
+def in_notebook() -> bool:
+    """Return whether this code runs in a Jupyter kernel, whose outputs are shown or saved."""
+    from IPython import get_ipython
+
+    return hasattr(get_ipython(), "kernel")
+
+
+def _print_unwatched(text: str) -> None:
+    """Print for logs, but not in kernels of JupyterLab, which set this variable: there the curve is seen."""
+    if not (in_notebook() and "JPY_SESSION_NAME" in os.environ):
+        print(text, flush=True)
+
+
+def _with_text(markup: str) -> dict[str, str]:
+    """Return a MIME bundle with the HTML and, for logs, its text."""
+    return {"text/html": markup, "text/plain": " ".join(html.lines_of(markup))}
+
+
+class ReplacedOutput:
+    """Shows HTML in the running notebook, each time replacing the last; outside notebooks it does nothing."""
+
+    def __init__(self) -> None:
+        self._output = None
+
+    def __call__(self, text: str) -> None:
+        """Show HTML in place of what was shown before."""
+        from IPython.display import display
+
+        if not in_notebook():
+            return
+        if self._output is None:
+            self._output = display(_with_text(text), raw=True, display_id=True)
+        else:
+            self._output.update(_with_text(text), raw=True)

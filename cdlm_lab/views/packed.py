@@ -1,0 +1,428 @@
+"""Views to check training data before training: packed examples, token by token, with their masks, global
+tokens and truncated text, and examples of paragraph pretraining (Di Liello et al. 2022, section 3.4),
+sentence by sentence.
+
+Each property has its own style, so that one token can show all of them and none depends on hue alone:
+
+| property | tag | with our stylesheet | without it (untrusted notebook) |
+|---|---|---|---|
+| masked | `<mark>` | amber ground, a sign if swapped or kept | yellow ground, the same signs |
+| global | `<u>` | blue line below | line below |
+| stated in another document too | `<b>` | green dots above | bold |
+| special token | `<small>` | grey tablet | small print |
+
+Tags without attributes also keep an example of 4,096 tokens below 100 kB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+import numpy as np
+
+from cdlm_lab.views import html
+from cdlm_lab.views.html import CROSS, GLOBAL, MASKED, MUTED, div, escaped, muted, table_html
+
+SWAPPED_SIGN = "\u2192"  # an arrow, which the replacing word follows
+KEPT_SIGN = "="
+LONGEST_SPECIAL_RUN = 3  # a longer run of equal special tokens (padding) is shown once, with its length
+SHOWN_WHOLE = 700  # most tokens of an example that is shown without folding
+SHOWN_OF_EACH = 110  # tokens of each document that remain visible when it is folded
+CHARACTERS_OF_EACH = 4000  # most visible characters of a document, folded or not: a token may have thousands
+LONGEST_TITLE = 110  # characters
+MIDDOT = " \u00b7 "
+_TOKEN_STYLE = f"""
+div.cdlm-packed bdi{{overflow-wrap:anywhere}}
+div.cdlm-packed .cdlm-text{{white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.85}}
+div.cdlm-packed mark{{background:{MASKED}59;color:inherit;border-radius:3px;padding:1px 2px;margin:0 -1px}}
+div.cdlm-packed mark i{{font-style:normal;font-size:.82em;opacity:.8;padding-left:3px}}
+div.cdlm-packed u{{text-decoration:underline solid {GLOBAL} 2px;text-underline-offset:4px;
+ text-decoration-skip-ink:none}}
+div.cdlm-packed b{{font-weight:inherit;padding-top:1px;
+ background:linear-gradient(90deg,{CROSS} 50%,transparent 50%) 0 0/5px 2px repeat-x}}
+div.cdlm-packed small{{font:11px/1 ui-monospace,SFMono-Regular,Menlo,'DejaVu Sans Mono',monospace;opacity:.75;
+ border:1px solid rgba(128,128,128,.5);border-radius:3px;padding:1px 3px;white-space:nowrap}}
+"""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MarkedTokens:
+    """The tokens of one example with their properties; every field but `mask_token` has one entry per token.
+
+    Raises ValueError if a field has another length, or flags are not bool.
+    """
+
+    # Token texts (untrusted), without subword markers such as `##` or a leading space.
+    tokens: Sequence[str]
+    # The model's input in place of a masked token, which it must predict: `mask_token`, another word, or the
+    # token itself; None = the token is not masked.
+    replacement: Sequence[str | None]
+    global_: np.ndarray  # bool (seq,), True = attends to every token and is attended to by every token
+    special: np.ndarray  # bool (seq,), True = a special token of the tokenizer, not text
+    starts_word: np.ndarray  # bool (seq,), True = the token is preceded by a space
+    # Bool (seq,), True = part of a fact that another document of the example also states; None = not known.
+    cross_document: np.ndarray | None = None
+    mask_token: str  # the text of the mask token
+
+    def __post_init__(self) -> None:
+        length = len(self.tokens)
+        if (entries := len(self.replacement)) != length:
+            raise ValueError(f"replacement has {entries} entries, but there are {length} tokens")
+        for name in ("global_", "special", "starts_word", "cross_document"):
+            given = getattr(self, name)
+            flags = np.zeros(length, bool) if given is None else np.asarray(given)
+            if flags.dtype != np.bool_ and length:
+                what = f"bool (True = the token has the property), got {flags.dtype}"
+                raise ValueError(f"{name} must be {what}")
+            if flags.shape != (length,):
+                raise ValueError(f"{name} has shape {flags.shape}, but there are {length} tokens")
+            object.__setattr__(self, name, flags.astype(bool))
+
+    @cached_property
+    def masked(self) -> np.ndarray:
+        """bool (seq,), True = the token is masked, and the model must predict it."""
+        return np.array([instead is not None for instead in self.replacement], dtype=bool)
+
+    def replaced_by(self, i: int) -> str | None:
+        """Return how token `i` is masked: `hidden`, `swapped` (another word), `kept`; None = not masked."""
+        instead = self.replacement[i]
+        if instead in (None, self.mask_token):
+            return "hidden" if instead else None
+        return "kept" if instead == self.tokens[i] else "swapped"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentLoss:
+    """Number of a document's text tokens that packing truncated, and why; `title`: untrusted title or id."""
+
+    title: str
+    cut: int = 0
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.cut < 0:
+            raise ValueError(f"the number of tokens that were cut must not be negative, got {self.cut}")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PackedPreview(MarkedTokens):
+    """A packed training example, which a notebook displays as the last value of a cell.
+
+    Raises ValueError also if `document` has an index that is not in `documents`.
+    """
+
+    document: np.ndarray  # int (seq,), index into `documents`; -1 = belongs to none (`[CLS]`, `[SEP]`)
+    # One record for each document, including those of which nothing was kept.
+    documents: Sequence[DocumentLoss]
+    title: str  # headline, such as the variant and the corpus
+    memory_bytes: float  # estimated peak memory of one training step
+    step_seconds: float | None = None  # estimated time of one training step; None = not shown
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        document, count = np.asarray(self.document, np.int64), len(self.documents)
+        if document.shape != (len(self.tokens),):
+            raise ValueError(f"document has shape {document.shape}, but there are {len(self.tokens)} tokens")
+        object.__setattr__(self, "document", document)
+        if outside := sorted({int(number) for number in document if not -1 <= number < count}):
+            raise ValueError(f"document number {outside[0]} is not one of the {count} documents or -1")
+
+    @cached_property
+    def kept(self) -> list[int]:
+        """Number of text tokens of each document in the sequence."""
+        of_text = self.document[~self.special & (self.document >= 0)]
+        return np.bincount(of_text, minlength=len(self.documents)).tolist()
+
+    def __repr__(self) -> str:
+        counts = f"{int(self.masked.sum())} masked, {int(self.global_.sum())} global"
+        return f"PackedPreview({len(self.tokens)} tokens, {len(self.documents)} documents, {counts})"
+
+    def _repr_html_(self) -> str:
+        return packed_example_html(self)
+
+
+def tokens_html(marked: MarkedTokens, positions: Sequence[int]) -> str:
+    """Return the tokens at `positions` (ascending, of one document) as HTML; all texts are escaped."""
+
+    def alike(i: int) -> object:
+        # Each masked token has its own tag, so that masks can be counted; other neighbours of a kind share.
+        if marked.masked[i]:
+            return i
+        return marked.tokens[i] if marked.special[i] else bool(marked.cross_document[i])
+
+    pieces = []
+    for is_global, together in groupby(positions, lambda i: bool(marked.global_[i])):
+        inside = [_piece(marked, list(run)) for _, run in groupby(together, alike)]
+        body = _spaced(inside)
+        pieces.append((inside[0][0], f"<u>{body}</u>" if is_global else body))
+    return _spaced(pieces)
+
+
+def _piece(marked: MarkedTokens, run: list[int]) -> tuple[bool, str]:
+    """Return (is a space before it, HTML) for a run of tokens with the same properties."""
+    first = run[0]
+    if marked.special[first] and not marked.masked[first]:
+        # With explicit direction, so that `dir="auto"` still recognises a document of right-to-left text.
+        tablet = f'<small dir="ltr">{escaped(marked.tokens[first])}</small>'
+        many = len(run) > LONGEST_SPECIAL_RUN
+        return True, f"{tablet} \u00d7 {len(run):,}" if many else " ".join([tablet] * len(run))
+    spaces = (" " if marked.starts_word[i] and i != first else "" for i in run)
+    body = escaped("".join(space + marked.tokens[i] for space, i in zip(spaces, run, strict=True)))
+    body = f"<b>{body}</b>" if marked.cross_document[first] else body
+    became = marked.replaced_by(first)
+    if became == "swapped":
+        body += f"<i>{SWAPPED_SIGN}<bdi>{escaped(marked.replacement[first] or '')}</bdi></i>"
+    elif became == "kept":
+        body += f"<i>{KEPT_SIGN}</i>"
+    return bool(marked.starts_word[first]), f"<mark>{body}</mark>" if became else body
+
+
+def _spaced(pieces: Iterable[tuple[bool, str]]) -> str:
+    """Concatenate pieces, (is a space before it, HTML); the first gets no space."""
+    return "".join((" " if spaced and i else "") + body for i, (spaced, body) in enumerate(pieces))
+
+
+def _mask_entries(marked: MarkedTokens) -> list[tuple[str, str, int]]:
+    """Return legend entries (sample, meaning, count) for each way in which a token can be masked."""
+    became = [marked.replaced_by(i) for i in np.flatnonzero(marked.masked)]
+    hidden = f"hidden behind {escaped(marked.mask_token)}: the word to give back"
+    swapped = f"<mark>word<i>{SWAPPED_SIGN}other</i></mark>"
+    return [
+        ("<mark>word</mark>", hidden, became.count("hidden")),
+        (swapped, "masked by a random other word", became.count("swapped")),
+        (f"<mark>word<i>{KEPT_SIGN}</i></mark>", "masked, but left as it is", became.count("kept")),
+    ]
+
+
+def _legend(entries: Iterable[tuple[str, str, int]]) -> str:
+    items = "".join(
+        f"<div>{sample}&ensp;{html.span(f'{meaning} ({count:,})', MUTED)}</div>"
+        for sample, meaning, count in entries
+        if count
+    )
+    if not items:
+        return ""
+    columns = "display:grid;grid-template-columns:repeat(auto-fit,minmax(400px,1fr));gap:5px 24px"
+    return div(items, f"font-size:12.5px;margin:14px 0 16px;{columns}")
+
+
+def _title(text: str) -> str:
+    return f"<bdi>{escaped(html.shortened(text, LONGEST_TITLE))}</bdi>"
+
+
+BINS = 240  # bars per lane: fine enough to see where a prefix ends, coarse enough for 10 kB
+_LEFT, _WIDTH, _LANE, _GAP = 132, 856, 17, 7
+
+
+def overview_svg(document: np.ndarray, lanes: Sequence[tuple[str, np.ndarray, str]]) -> str:
+    """Draw a sequence as an SVG 1,000 units wide, with a lane of documents and one lane for each property.
+
+    The height of a bar is the proportion of its tokens that have the property, scaled so that the highest bar
+    of a lane has full height (otherwise 15% of masks would hardly be visible). `document`: int (seq,), index
+    of each token's document; -1 = none. `lanes`: (label, bool (seq,), colour), from top to bottom. Raises
+    ValueError for a lane of another length."""
+    tops = [row * (_LANE + _GAP) + 2 for row in range(len(lanes) + 1)]
+    labels = ["documents", *(label for label, _, _ in lanes)]
+    parts = [f'<text x="0" y="{top + 13}">{label}</text>' for label, top in zip(labels, tops, strict=True)]
+    scale, edges = _WIDTH / max(len(document), 1), np.flatnonzero(np.diff(document)) + 1
+    for start, stop in zip([0, *edges], [*edges, len(document)], strict=True):
+        if start < stop and document[start] >= 0:
+            x, width = _LEFT + start * scale, (stop - start) * scale
+            place = f'x="{x:.1f}" y="{tops[0]}" width="{max(width - 2, 1):.1f}" height="{_LANE}" rx="3"'
+            parts.append(f'<rect {place} fill="#808080" opacity=".24"/>')
+            if width > 14:
+                place = f'x="{x + width / 2 - 1:.1f}" y="{tops[0] + 13}" text-anchor="middle"'
+                parts.append(f"<text {place}>{document[start] + 1}</text>")
+    for (label, flags, colour), top in zip(lanes, tops[1:], strict=True):
+        if len(flags) != len(document):
+            raise ValueError(f"lane {label!r} has {len(flags)} tokens, document has {len(document)}")
+        place = f'x="{_LEFT}" y="{top}" width="{_WIDTH}" height="{_LANE}"'
+        parts.append(f'<rect {place} rx="2" fill="#808080" opacity=".1"/>')
+        parts.append(_bars(np.asarray(flags, bool), top + _LANE, colour))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1000 {len(tops) * (_LANE + _GAP)}" '
+        f'font-family="{html.FONT}" font-size="12.5" fill="{html.TEXT}">{"".join(parts)}</svg>'
+    )
+
+
+def _bars(flags: np.ndarray, bottom: int, colour: str) -> str:
+    """Return one SVG path for a lane: a bar for each bin in which any token has the property."""
+    bins = min(BINS, max(len(flags), 1))
+    edges = np.linspace(0, len(flags), bins + 1).astype(int)
+    counts = np.diff(np.concatenate([[0], np.cumsum(flags)])[edges])
+    shares, step = counts / np.maximum(np.diff(edges), 1), _WIDTH / bins
+    tall = np.maximum(shares / max(shares.max(), 1e-9) * _LANE, 1.5)
+    moves = "".join(
+        f"M{_LEFT + i * step:.1f} {bottom}v-{tall[i]:.1f}h{step * 0.82:.1f}v{tall[i]:.1f}z"
+        for i in np.flatnonzero(shares)
+    )
+    return f'<path fill="{colour}" d="{moves}"/>'
+
+
+def packed_example_html(preview: PackedPreview) -> str:
+    """Return the example as HTML: headline numbers, overview, legend, documents, and what was truncated."""
+    entries = _mask_entries(preview) if preview.masked.any() else []  # downstream tasks mask nothing
+    lanes = [("masked", preview.masked, MASKED)] if preview.masked.any() else []
+    sees = "global: sees every token, and is seen by every token"
+    entries.append(("<u>word</u>", sees, int(preview.global_.sum())))
+    lanes.append(("global", preview.global_, GLOBAL))
+    if preview.cross_document.any():
+        stated = "part of a fact that another document states too"
+        entries.append(("<b>word</b>", stated, int(preview.cross_document.sum())))
+        lanes.append(("also elsewhere", preview.cross_document, CROSS))
+    entries.append(("<small>mark</small>", "special token", int(preview.special.sum())))
+    names = ", ".join(name for name, _, _ in lanes)
+    description = f"The sequence from first to last token: documents, {names}"
+    overview = html.image_from_svg(overview_svg(preview.document, lanes), description=description)
+    parts = (_headline(preview), overview, _legend(entries), _documents(preview), _losses(preview))
+    return html.view_html(
+        "packed", html.headline(preview.title) + "".join(parts), width=1180, style=_TOKEN_STYLE
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f}%" if whole else "0.0%"
+
+
+def _headline(preview: PackedPreview) -> str:
+    text, every = int((~preview.special).sum()), len(preview.tokens)
+    masked, global_ = int(preview.masked.sum()), int(preview.global_.sum())
+    cut = sum(loss.cut for loss in preview.documents)
+    cuts = [loss.cut > 0 for loss, kept in zip(preview.documents, preview.kept, strict=True) if kept]
+    left_out = preview.kept.count(0)
+    fates = ((cuts.count(False), "whole"), (cuts.count(True), "cut short"), (left_out, "left out"))
+    tiles = [
+        ("tokens", f"{every:,}", f"{text:,} of them text"),
+        ("documents", f"{len(cuts):,}", ", ".join(f"{n} {fate}" for n, fate in fates if n)),
+        *([("masked", f"{masked:,}", f"{_share(masked, text)} of the text")] if masked else []),
+        ("global", f"{global_:,}", f"{_share(global_, every)} of all tokens"),
+        ("text cut", f"{cut:,}", f"{_share(cut, text + cut)} of all text"),
+        ("memory", html.bytes_in_words(preview.memory_bytes), "estimated peak"),
+    ]
+    if preview.step_seconds is not None:
+        tiles.append(("time", html.seconds_in_words(preview.step_seconds), "estimated a step"))
+    return div("".join(html.tile(*tile) for tile in tiles), "margin:10px 0 14px")
+
+
+def _documents(preview: PackedPreview) -> str:
+    """Return the documents as cards in the order of the sequence, with the tokens between documents."""
+    blocks = []
+    for number, run in groupby(range(len(preview.tokens)), lambda i: int(preview.document[i])):
+        positions = list(run)
+        text = f'<div class="cdlm-text" style="grid-column:1/-1">{tokens_html(preview, positions)}</div>'
+        blocks.append(text if number < 0 else _card(preview, number, positions))
+    # 3, 6, 9, ... documents are in rows of three, others in rows of two; fewer on a narrow page.
+    narrowest = 290 if sum(kept > 0 for kept in preview.kept) % 3 == 0 else 340
+    columns = f"grid-template-columns:repeat(auto-fit,minmax({narrowest}px,1fr));gap:12px;align-items:start"
+    return div("".join(blocks), f"display:grid;{columns}")
+
+
+def _card(preview: PackedPreview, number: int, positions: list[int]) -> str:
+    """Return a document as a card: title, number of kept tokens, and the tokens, the last perhaps folded."""
+
+    def masked(places: list[int], before: str) -> str:
+        return f"{before}{int(preview.masked[places].sum()):,} masked" if preview.masked.any() else ""
+
+    def text(places: list[int]) -> str:
+        return f'<div class="cdlm-text" dir="auto">{tokens_html(preview, places)}</div>'
+
+    loss, kept = preview.documents[number], preview.kept[number]
+    of_all = f" of {kept + loss.cut:,} tokens" if loss.cut else " tokens, whole"
+    global_ = f"{int(preview.global_[positions].sum()):,} global"
+    facts = f"{kept:,}{of_all}{masked(positions, MIDDOT)}{MIDDOT}{global_}"
+    in_sight = _tokens_in_sight(preview, positions)
+    body, rest = text(positions[:in_sight]), positions[in_sight:]
+    if rest:
+        more = f"{len(rest):,} more tokens{masked(rest, ', ')}"
+        body += f"<details><summary>{more}</summary>{text(rest)}</details>"
+    head = div(f"{number + 1}&ensp;{_title(loss.title)}", "font-weight:600")
+    return html.card(head + div(facts, f"font-size:12px;margin-bottom:6px;{MUTED}") + body)
+
+
+def _tokens_in_sight(preview: PackedPreview, positions: list[int]) -> int:
+    """Return how many tokens of a document are shown unfolded."""
+    characters = np.cumsum([len(preview.tokens[i]) + 1 for i in positions])
+    fitting = int(np.searchsorted(characters, CHARACTERS_OF_EACH, side="right"))
+    few_left = len(positions) <= SHOWN_OF_EACH + 20  # a fold for a line or two is more bother than it saves
+    whole = len(preview.tokens) <= SHOWN_WHOLE or few_left
+    return fitting if whole else min(fitting, SHOWN_OF_EACH)
+
+
+def _losses(preview: PackedPreview) -> str:
+    rows = []
+    for number, (loss, kept) in enumerate(zip(preview.documents, preview.kept, strict=True), start=1):
+        cut, share = (f"{loss.cut:,}", _share(loss.cut, kept + loss.cut)) if loss.cut else ("\u2013",) * 2
+        title, why = f"{number}&ensp;{_title(loss.title)}", f"<bdi>{escaped(loss.reason)}</bdi>"
+        rows.append((title, f"{kept:,}", cut, share, why))
+    table = table_html(("document", "kept", "cut", "share", "why"), rows, text_columns=(0, 4))
+    return div("Tokens kept and cut", "margin-top:16px;font-weight:600") + table if rows else ""
+
+
+_RIGHT = f'<span style="color:{CROSS};font-weight:600">\u2713&nbsp;1</span>'
+_LABELS = {None: "", 0: "0", 1: _RIGHT}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSentence:
+    """A sentence of a paragraph pretraining example."""
+
+    source: str  # where the sentence comes from, relative to s_0, in words
+    document: str  # id of its document
+    label: int | None  # 1 = from the same paragraph as s_0, 0 = not; None = it is s_0 itself
+    cut: int = 0  # number of its tokens that were truncated
+    probability: float | None = None  # predicted probability of label 1, in [0, 1]; None = not predicted
+
+    def __post_init__(self) -> None:
+        if self.label not in _LABELS:
+            raise ValueError(f"the label is {self.label}; it must be 0 or 1, or None of s_0")
+        if self.cut < 0:
+            raise ValueError(f"{self.cut} tokens are cut; there must be 0 or more")
+        if self.probability is not None:
+            html.check_between("the probability", self.probability)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ParagraphExampleView:
+    """A paragraph pretraining example, which a notebook displays as the last value of a cell: a legend, then
+    a row for each sentence with its source, its label, its predicted probability if any sentence has one, and
+    its words."""
+
+    marked: MarkedTokens  # the tokens of the sequence, and which of them are masked
+    sentence: np.ndarray  # int (tokens,), index of each token's sentence, from 0
+    sentences: Sequence[TaskSentence]  # s_0 ... s_k
+    title: str  # headline (untrusted text)
+
+    def __post_init__(self) -> None:
+        lengths = len(self.marked.tokens), len(self.sentence)
+        if lengths[0] != lengths[1]:
+            raise ValueError(f"there are {lengths[0]} tokens, but the sentences of {lengths[1]}")
+        if wrong := sorted({int(n) for n in self.sentence if not 0 <= n < len(self.sentences)}):
+            raise ValueError(f"a token is of sentence {wrong[0]}; there are {len(self.sentences)}, from 0")
+
+    def __repr__(self) -> str:
+        return f"ParagraphExampleView({len(self.marked.tokens)} tokens, {len(self.sentences)} sentences)"
+
+    def _repr_html_(self) -> str:
+        judged = any(sentence.probability is not None for sentence in self.sentences)
+        probability = ["probability"] if judged else []
+        columns = ["", "comes from", "label", *probability, "what the model reads", "tokens"]
+        rows = [self._row(number, judged) for number in range(len(self.sentences))]
+        table = table_html(columns, rows, text_columns=range(len(columns) - 1))
+        body = html.headline(self.title) + _legend(_mask_entries(self.marked)) + table
+        return html.view_html("packed", body, width=1100, style=_TOKEN_STYLE)
+
+    def _row(self, number: int, judged: bool) -> list[str]:
+        sentence, positions = self.sentences[number], np.flatnonzero(self.sentence == number).tolist()
+        bar = "" if sentence.probability is None else html.share_bar(sentence.probability)
+        source = html.span(escaped(sentence.source), "white-space:nowrap")
+        return [
+            f"s<sub>{number}</sub>",
+            source + muted(f"<bdi>{escaped(html.shown_id(sentence.document))}</bdi>"),
+            _LABELS[sentence.label],
+            *([bar] if judged else []),
+            f'<div class="cdlm-text" dir="auto">{tokens_html(self.marked, positions)}</div>',
+            f"{len(positions):,}{muted(f'{sentence.cut:,}&nbsp;cut') if sentence.cut else ''}",
+        ]
