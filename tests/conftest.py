@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["example_fixtures", "model_fixtures", "run_fixtures"]  # of tests/fixtures
 DATA = Path(__file__).resolve().parents[1] / "data"
 
 # Set before anything imports transformers or datasets, which read these variables at import.

@@ -13,8 +13,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import cdlm_lab
 from cdlm_lab.data.files import DataError
-from cdlm_lab.errors import PlainError, Stopped, interrupts_in_one_line, loading_line
 from cdlm_lab.encoders.checkpoint import CheckpointError as ModelError
+from cdlm_lab.errors import PlainError, Stopped, interrupts_in_one_line, loading_line
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import tracked
 from cdlm_lab.runs.report import RunError, open_run

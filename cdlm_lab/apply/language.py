@@ -18,9 +18,6 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from cdlm_lab.explorer.hidden_words import WordPieces, fill_blank
-from cdlm_lab.encoders.source_attention import evaluating
-from cdlm_lab.apply.text_profile import TextProfile
 from cdlm_lab.apply.results import (
     Attended,
     AttendedWord,
@@ -32,18 +29,21 @@ from cdlm_lab.apply.results import (
     texts_of,
     warn_of_cut,
 )
+from cdlm_lab.apply.text_profile import TextProfile
 from cdlm_lab.attention.global_tokens import global_tokens
-from cdlm_lab.data.records import CoreferenceDocument
 from cdlm_lab.data.convert.typed_documents import marked_texts
+from cdlm_lab.data.records import CoreferenceDocument
+from cdlm_lab.data.words import plain_word
+from cdlm_lab.encoders.source_attention import evaluating
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.examples.packing import equal_share, pack_documents
 from cdlm_lab.examples.tokens import SpecialTokens, from_tokenizer, tokenise
 from cdlm_lab.explorer.explorer import panel_of, read_documents, shown_document
-from cdlm_lab.runs.corpora import VARIANTS
-from cdlm_lab.parameters import ParameterError
+from cdlm_lab.explorer.hidden_words import WordPieces, fill_blank
 from cdlm_lab.explorer.widget.records import Place, Selection
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.runs.corpora import VARIANTS
 from cdlm_lab.views.html import cut_in_words
-from cdlm_lab.data.words import plain_word
 
 MASK = "[MASK]"
 Texts = str | Sequence[str] | Mapping[str, str]

@@ -39,9 +39,9 @@ from cdlm_lab.data.files import (
     sha256_of_file,
 )
 from cdlm_lab.errors import Stopped
-from cdlm_lab.runs.identity import Identity, Inputs, changed_inputs
 from cdlm_lab.parameters import local_path
 from cdlm_lab.progress import Progress, bars_after
+from cdlm_lab.runs.identity import Identity, Inputs, changed_inputs
 from cdlm_lab.runs.report import Report, RunError, open_run, write_json
 from cdlm_lab.runs.scores import Score
 

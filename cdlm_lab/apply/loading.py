@@ -16,26 +16,10 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from cdlm_lab.apply.text_profile import TextProfile
 from cdlm_lab.apply import tasks
 from cdlm_lab.apply.language import LanguageModel
+from cdlm_lab.apply.text_profile import TextProfile
 from cdlm_lab.data.convert.claims import LABELS
-from cdlm_lab.tasks.joint import answers as answer_selection
-from cdlm_lab.tasks.matching import experiment as document_matching
-from cdlm_lab.tasks.tagging import experiment as document_tagging
-from cdlm_lab.tasks.joint import claims as fact_verification
-from cdlm_lab.tasks.multihop import experiment as multihop_qa
-from cdlm_lab.tasks.matching import alignment as sentence_alignment
-from cdlm_lab.tasks.joint.answers import AnswerRun
-from cdlm_lab.runs.corpora import VARIANTS, reset_globals, variant_of
-from cdlm_lab.tasks.coreference import experiment as coreference
-from cdlm_lab.tasks.matching.experiment import MatchingRun
-from cdlm_lab.tasks.tagging.experiment import TaggedCorpus, TaggingRun
-from cdlm_lab.tasks.joint.claims import VerificationRun
-from cdlm_lab.tasks.multihop.experiment import MultihopRun
-from cdlm_lab.runs.runs import SystemRun, Training, shown_system
-from cdlm_lab.tasks.joint.systems import labels_of_head
-from cdlm_lab.tasks.tagging.systems import Taggers, labels_of_tagger
 from cdlm_lab.encoders import checkpoint
 from cdlm_lab.encoders.checkpoint import PREFIX, CheckpointError, default_device, read_config, shipped_names
 from cdlm_lab.encoders.encoder import load_encoder, load_language_model
@@ -48,6 +32,22 @@ from cdlm_lab.parameters import (
     settings_of,
     with_those_of_before,
 )
+from cdlm_lab.runs.corpora import VARIANTS, reset_globals, variant_of
+from cdlm_lab.runs.runs import SystemRun, Training, shown_system
+from cdlm_lab.tasks.coreference import experiment as coreference
+from cdlm_lab.tasks.joint import answers as answer_selection
+from cdlm_lab.tasks.joint import claims as fact_verification
+from cdlm_lab.tasks.joint.answers import AnswerRun
+from cdlm_lab.tasks.joint.claims import VerificationRun
+from cdlm_lab.tasks.joint.systems import labels_of_head
+from cdlm_lab.tasks.matching import alignment as sentence_alignment
+from cdlm_lab.tasks.matching import experiment as document_matching
+from cdlm_lab.tasks.matching.experiment import MatchingRun
+from cdlm_lab.tasks.multihop import experiment as multihop_qa
+from cdlm_lab.tasks.multihop.experiment import MultihopRun
+from cdlm_lab.tasks.tagging import experiment as document_tagging
+from cdlm_lab.tasks.tagging.experiment import TaggedCorpus, TaggingRun
+from cdlm_lab.tasks.tagging.systems import Taggers, labels_of_tagger
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
 from cdlm_lab.training.history import HISTORY_FILE, read_history
 from cdlm_lab.training.trained import (

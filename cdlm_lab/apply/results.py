@@ -14,11 +14,11 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import pandas as pd
 
-from cdlm_lab.explorer.hidden_words import FilledWord
 from cdlm_lab.apply.text_profile import TextProfile
+from cdlm_lab.explorer.hidden_words import FilledWord
+from cdlm_lab.explorer.widget.still import shade
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.views import html
-from cdlm_lab.explorer.widget.still import shade
 from cdlm_lab.views.html import escaped
 
 PACKAGE = Path(__file__).resolve().parents[1]

@@ -18,9 +18,9 @@ from cdlm_lab.data.convert.document_pairs import DocumentPair
 from cdlm_lab.data.records import Cluster, split_named
 from cdlm_lab.data.storyworld import task_sets
 from cdlm_lab.data.storyworld.stories import stories
-from cdlm_lab.errors import print_any_sign
 from cdlm_lab.encoders.checkpoint import FOLDER
 from cdlm_lab.encoders.model_folder import is_model
+from cdlm_lab.errors import print_any_sign
 from cdlm_lab.parameters import RUN_FILE
 from cdlm_lab.training.trained import run_name
 

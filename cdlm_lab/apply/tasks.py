@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from cdlm_lab.apply.text_profile import TextProfile, texts_of_record
 from cdlm_lab.apply.results import (
     Aligned,
     AlignedSentence,
@@ -29,29 +28,30 @@ from cdlm_lab.apply.results import (
     texts_of,
     warn_of_cut,
 )
+from cdlm_lab.apply.text_profile import TextProfile, texts_of_record
 from cdlm_lab.data.convert.document_pairs import DocumentPair
-from cdlm_lab.data.records import CoreferenceMention
 from cdlm_lab.data.convert.tagged import spans_of
 from cdlm_lab.data.convert.typed_documents import marked_texts
-from cdlm_lab.tasks.joint.examples import fixed_order
-from cdlm_lab.tasks.coreference.evaluation import score_own, shown_clusters
-from cdlm_lab.tasks.coreference.experiment import Scorer
-from cdlm_lab.tasks.matching.experiment import MatchingRun
-from cdlm_lab.tasks.multihop.experiment import MultihopRun
-from cdlm_lab.tasks.matching.alignment import compared_own, own_pair, pair_html, sentences_read
-from cdlm_lab.tasks.multihop.systems import Answerer, answered_questions, question_on
-from cdlm_lab.tasks.joint.systems import ends_cut
-from cdlm_lab.tasks.matching.systems import Matcher
-from cdlm_lab.tasks.joint.ranking import Ranker, ranked_own, ranking_table
-from cdlm_lab.tasks.tagging.systems import Tagger, tag_own, tags_html
-from cdlm_lab.tasks.joint.verifying import Verifier, judged_own
+from cdlm_lab.data.records import CoreferenceMention
 from cdlm_lab.encoders.precision import Precision
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import bars_after
+from cdlm_lab.tasks.coreference.evaluation import score_own, shown_clusters
+from cdlm_lab.tasks.coreference.experiment import Scorer
 from cdlm_lab.tasks.coreference.view import clusters_html
-from cdlm_lab.views.html import cut_in_words
-from cdlm_lab.tasks.multihop.view import question_html
 from cdlm_lab.tasks.joint.claims_view import verdict_html
+from cdlm_lab.tasks.joint.examples import fixed_order
+from cdlm_lab.tasks.joint.ranking import Ranker, ranked_own, ranking_table
+from cdlm_lab.tasks.joint.systems import ends_cut
+from cdlm_lab.tasks.joint.verifying import Verifier, judged_own
+from cdlm_lab.tasks.matching.alignment import compared_own, own_pair, pair_html, sentences_read
+from cdlm_lab.tasks.matching.experiment import MatchingRun
+from cdlm_lab.tasks.matching.systems import Matcher
+from cdlm_lab.tasks.multihop.experiment import MultihopRun
+from cdlm_lab.tasks.multihop.systems import Answerer, answered_questions, question_on
+from cdlm_lab.tasks.multihop.view import question_html
+from cdlm_lab.tasks.tagging.systems import Tagger, tag_own, tags_html
+from cdlm_lab.views.html import cut_in_words
 
 PATIENCE = 2.0  # seconds before a progress bar appears
 

@@ -20,7 +20,6 @@ from typing import Any
 
 import yaml
 
-from cdlm_lab.runs import report
 from cdlm_lab.batch.engine import LOCAL, Place
 from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.plan import Choice, changes, read_stamp
@@ -28,6 +27,7 @@ from cdlm_lab.batch.session import WRONG, Session, shown_time
 from cdlm_lab.data.files import DataError, replaced_file
 from cdlm_lab.errors import print_any_sign
 from cdlm_lab.parameters import ParameterError, local_path
+from cdlm_lab.runs import report
 from cdlm_lab.runs.scores import Score, json_of, plain_name
 
 _GB = 10**9

@@ -32,13 +32,13 @@ from huggingface_hub import constants, try_to_load_from_cache
 from huggingface_hub.errors import HFValidationError
 
 import cdlm_lab
-from cdlm_lab.runs import report
 from cdlm_lab.batch.expansion import Job
 from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.data.files import DataError, sha256_of_file
-from cdlm_lab.runs.identity import VERSIONS, changed_inputs, fingerprint, fingerprint_of_model
 from cdlm_lab.encoders.model_folder import CONFIG_FILE, fault_of_folder
 from cdlm_lab.parameters import BY_HOW_MANY, EVALUATED_WITH, SHOWN, closest_name, with_those_of_before
+from cdlm_lab.runs import report
+from cdlm_lab.runs.identity import VERSIONS, changed_inputs, fingerprint, fingerprint_of_model
 
 HUB = "hub:"
 

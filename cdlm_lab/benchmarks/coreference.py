@@ -34,13 +34,13 @@ from cdlm_lab.attention.layer import read_only_globals, replace_self_attention
 from cdlm_lab.attention.plan import make_plan
 from cdlm_lab.benchmarks import timing
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
-from cdlm_lab.tasks.coreference import examples as mention_pairs
-from cdlm_lab.examples.collate import Collate, batches_by_length
-from cdlm_lab.tasks.coreference.examples import MentionPairExamples
-from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 from cdlm_lab.encoders.checkpoint import own_randomness
-from cdlm_lab.tasks.coreference.model import HIDDEN, PairScorer
 from cdlm_lab.encoders.encoder import TinySizes, load_tokenizer, tiny_config
+from cdlm_lab.examples.collate import Collate, batches_by_length
+from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
+from cdlm_lab.tasks.coreference import examples as mention_pairs
+from cdlm_lab.tasks.coreference.examples import MentionPairExamples
+from cdlm_lab.tasks.coreference.model import HIDDEN, PairScorer
 
 VOCABULARY = 4096  # splits words into about as many subwords as the tokenizers of BERT and RoBERTa do
 SIZES = {

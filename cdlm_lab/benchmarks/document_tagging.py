@@ -25,10 +25,10 @@ import numpy as np
 import torch
 
 from cdlm_lab.benchmarks import timing
-from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
 from cdlm_lab.data.convert.tagged import TaggedDocument, labels_of, read_docarc_split, tag_set
-from cdlm_lab.tasks.tagging.examples import TagExamples, document_runs, split_long, words_read
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
 from cdlm_lab.encoders.frozen import ENDS, PieceCounts, WordEncoder, WordEncodings, load_word_encoder
+from cdlm_lab.tasks.tagging.examples import TagExamples, document_runs, split_long, words_read
 from cdlm_lab.tasks.tagging.model import (
     StaticCollate,
     StaticTagger,

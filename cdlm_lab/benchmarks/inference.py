@@ -26,13 +26,13 @@ from torch import nn
 from cdlm_lab.benchmarks import timing
 from cdlm_lab.benchmarks.coreference import storyworld_pairs
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_candidates, read_storyworld_tags
-from cdlm_lab.tasks.joint.examples import CandidateExamples, EncodedCandidates, JointCollate
+from cdlm_lab.encoders.frozen import ENDS, load_sentence_encoder, load_word_encoder
+from cdlm_lab.encoders.precision import Precision, computing_in
 from cdlm_lab.examples.collate import Collate, batches_by_length
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.tasks.coreference.model import load_pair_scorer
-from cdlm_lab.encoders.frozen import ENDS, load_sentence_encoder, load_word_encoder
+from cdlm_lab.tasks.joint.examples import CandidateExamples, EncodedCandidates, JointCollate
 from cdlm_lab.tasks.joint.model import JointHead, load_joint_model
-from cdlm_lab.encoders.precision import Precision, computing_in
 
 PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
 ORDERS = ("file", "length")

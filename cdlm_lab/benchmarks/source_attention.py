@@ -22,12 +22,12 @@ import torch
 from torch import Tensor
 from transformers import LongformerModel
 
-from cdlm_lab.encoders.source_attention import attend_to_source
 from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.benchmarks import timing
 from cdlm_lab.benchmarks.coreference import SIZES
 from cdlm_lab.encoders.checkpoint import own_randomness
 from cdlm_lab.encoders.encoder import TinySizes, load_tokenizer, tiny_config
+from cdlm_lab.encoders.source_attention import attend_to_source
 
 SOURCE_TOKENS = 3
 WAYS = ("huggingface", "ours")

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import torch
 import transformers
 
-from cdlm_lab.errors import print_any_sign
 from cdlm_lab.encoders.checkpoint import default_device
+from cdlm_lab.errors import print_any_sign
 from cdlm_lab.parameters import path_argument
 from cdlm_lab.progress import Progress, end_with_parent
 

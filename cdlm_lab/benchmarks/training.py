@@ -19,7 +19,7 @@ drifts in the machine's speed affect both; the ratio is the median of the ratios
 `memory_kept`, as in every training of this library. Peak memory is measured in the first step, above weights
 and tokens: activations, gradients, AdamW's averages. The first step is not timed.
 
-"of rate" = our useful floating-point operations (those of `cdlm_lab.encoders.estimate`) per second, divided by
+"of rate" = our useful floating-point operations (those of `cdlm_lab.encoders.estimate`) per second, by
 the rate of a large matrix product in the same precision, measured after each pair of steps.
 """
 
@@ -43,12 +43,12 @@ from cdlm_lab.attention.layer import read_only_globals, replace_self_attention
 from cdlm_lab.benchmarks import coreference, timing
 from cdlm_lab.benchmarks.attention import number_of_globals
 from cdlm_lab.encoders.checkpoint import own_randomness
-from cdlm_lab.tasks.coreference.model import PairScorer
 from cdlm_lab.encoders.encoder import TinySizes
 from cdlm_lab.encoders.estimate import MASKED_SHARE, estimate
 from cdlm_lab.encoders.language_model import NOT_MASKED, CrossDocumentLM
 from cdlm_lab.encoders.precision import memory_kept
 from cdlm_lab.progress import Progress
+from cdlm_lab.tasks.coreference.model import PairScorer
 
 WAYS = ("huggingface", "ours")
 ROBERTA_WORDS = 50_265

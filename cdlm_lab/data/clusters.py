@@ -20,10 +20,10 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from cdlm_lab.data import files
 from cdlm_lab.data.convert.document_pairs import split_sentences
 from cdlm_lab.data.convert.ecb_plus import ecb_plus_files, read_ecb_plus_topics
-from cdlm_lab.data.files import DataError, FieldFault, Fields, Text, entries, plain_name, read_lines
-from cdlm_lab.data.records import SPLIT_NAMES, SPLITS, Cluster, Document, Split, hashed_split
 from cdlm_lab.data.convert.scisumm import read_scisumm_corpus, scisumm_files
 from cdlm_lab.data.convert.tagged import docarc_files, read_docarc_passages
+from cdlm_lab.data.files import DataError, FieldFault, Fields, Text, entries, plain_name, read_lines
+from cdlm_lab.data.records import SPLIT_NAMES, SPLITS, Cluster, Document, Split, hashed_split
 from cdlm_lab.errors import check_choice
 
 STORYWORLD = "storyworld"

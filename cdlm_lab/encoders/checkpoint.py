@@ -26,7 +26,6 @@ from transformers.activations import ACT2FN
 from transformers.utils import logging
 
 from cdlm_lab.data.files import denied, sha256_of_file
-from cdlm_lab.errors import PlainError
 from cdlm_lab.encoders.model_folder import (
     CONFIG_FILE,
     CONVERT,
@@ -37,6 +36,7 @@ from cdlm_lab.encoders.model_folder import (
     fault_of_weights,
     shapes_of_weights,
 )
+from cdlm_lab.errors import PlainError
 
 HEAD_FILE = "paragraph_head.safetensors"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"

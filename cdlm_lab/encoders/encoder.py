@@ -36,13 +36,19 @@ from transformers.models.longformer.modeling_longformer import LongformerPreTrai
 
 from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.attention.plan import check_window
-from cdlm_lab.examples.tokens import DOCUMENT_END, DOCUMENT_START
-from cdlm_lab.encoders import checkpoint
-from cdlm_lab.encoders import conversion
-from cdlm_lab.encoders.checkpoint import AGAIN, CheckpointError, Model, is_trained, named_faults, own_randomness
+from cdlm_lab.encoders import checkpoint, conversion
+from cdlm_lab.encoders.checkpoint import (
+    AGAIN,
+    CheckpointError,
+    Model,
+    is_trained,
+    named_faults,
+    own_randomness,
+)
 from cdlm_lab.encoders.conversion import copy_local_to_global
 from cdlm_lab.encoders.language_model import CrossDocumentLM
 from cdlm_lab.encoders.model_folder import NO_TOKENIZER, TOKENIZER_FILES
+from cdlm_lab.examples.tokens import DOCUMENT_END, DOCUMENT_START
 from cdlm_lab.parameters import ParameterError, settings
 
 AttentionDropout = float | Literal["checkpoint"]

@@ -33,10 +33,10 @@ from dataclasses import dataclass
 import torch
 from transformers import LongformerConfig
 
-from cdlm_lab.errors import check_least
 from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.language_model import CrossDocumentLM
 from cdlm_lab.encoders.precision import Precision, resolve_precision
+from cdlm_lab.errors import check_least
 
 MASKED_SHARE = 0.15
 BACKWARD, ATTENTION_BACKWARD = 2.0, 2.5

@@ -39,11 +39,11 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import LongformerModel, PretrainedConfig, PreTrainedTokenizerFast
 
 from cdlm_lab.data.files import DataError, replaced_file
-from cdlm_lab.examples.collate import batches_by_length
-from cdlm_lab.examples.tokens import tokenise, tokenise_words
 from cdlm_lab.encoders.checkpoint import CheckpointError, default_device
 from cdlm_lab.encoders.encoder import EncoderOptions, load_encoder
 from cdlm_lab.encoders.precision import Precision, computing_in, resolve_precision
+from cdlm_lab.examples.collate import batches_by_length
+from cdlm_lab.examples.tokens import tokenise, tokenise_words
 from cdlm_lab.progress import Progress
 
 BATCH_SIZE = 64  # sentences per forward pass; larger batches are no faster

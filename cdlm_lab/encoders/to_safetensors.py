@@ -22,10 +22,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from cdlm_lab.data.files import replaced_folder
-from cdlm_lab.errors import print_any_sign
 from cdlm_lab.encoders.checkpoint import CheckpointError, named_faults, read_config, refuse_not_finite
 from cdlm_lab.encoders.encoder import load_encoder
 from cdlm_lab.encoders.model_folder import CONFIG_FILE, CONVERT, PICKLES, fault_of_folder
+from cdlm_lab.errors import print_any_sign
 from cdlm_lab.parameters import path_argument
 
 WEIGHTS = "model.safetensors"

@@ -14,8 +14,8 @@ import numpy as np
 
 from cdlm_lab.data.files import DataError, parse_json, read_text, replaced_file
 from cdlm_lab.data.records import CoreferenceDocument, TokenSpan
-from cdlm_lab.errors import check_least
 from cdlm_lab.data.words import words_of
+from cdlm_lab.errors import check_least
 
 if TYPE_CHECKING:
     from transformers import BatchEncoding, PreTrainedTokenizerBase
@@ -86,7 +86,7 @@ def from_tokenizer(tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
 
 
 def lacking(tokenizer: PreTrainedTokenizerBase, token: str, loader: str) -> ValueError:
-    """The error for a tokenizer without a token; `loader`: the function in `cdlm_lab.encoders` that adds it."""
+    """An error for a tokenizer without a token; `loader`: what in `cdlm_lab.encoders` adds it."""
     what = f"the tokenizer {tokenizer.name_or_path!r} has no {token}"
     return ValueError(f"{what}: load it with cdlm_lab.encoders.{loader}, which adds what is missing")
 

@@ -10,8 +10,10 @@ import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.apply.text_profile import foreign_to_a_model
-from cdlm_lab.data.records import CoreferenceDocument, gold_names
 from cdlm_lab.data.convert.typed_documents import nearly_a_mark
+from cdlm_lab.data.records import CoreferenceDocument, gold_names
+from cdlm_lab.encoders.checkpoint import CheckpointError, shipped_folder
+from cdlm_lab.encoders.encoder import load_encoder, load_language_model
 from cdlm_lab.explorer.opening import (
     NamedModel,
     Source,
@@ -24,12 +26,10 @@ from cdlm_lab.explorer.opening import (
 from cdlm_lab.explorer.ranks import Analysis
 from cdlm_lab.explorer.reading import Reader, panel_of, read_documents, shown_document
 from cdlm_lab.explorer.sentences import overview_of, sentences_in_bertviz
-from cdlm_lab.encoders.checkpoint import CheckpointError, shipped_folder
-from cdlm_lab.encoders.encoder import load_encoder, load_language_model
-from cdlm_lab.parameters import ParameterError, names_in
-from cdlm_lab.views.ask import ChosenSentences
 from cdlm_lab.explorer.widget import Choices, Content, Explorer, Opened, Selection
 from cdlm_lab.explorer.widget.content import OWN
+from cdlm_lab.parameters import ParameterError, names_in
+from cdlm_lab.views.ask import ChosenSentences
 from cdlm_lab.views.html import counted, document_name
 from cdlm_lab.views.rerun import close_earlier
 

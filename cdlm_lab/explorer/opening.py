@@ -12,21 +12,21 @@ from pathlib import Path
 import numpy as np
 from transformers import LongformerForMaskedLM, PreTrainedTokenizerBase
 
+from cdlm_lab.data.convert.typed_documents import parse_marked_documents, read_marked_documents
 from cdlm_lab.data.files import is_hidden
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, TokenSpan, Topic, document_of_spans
-from cdlm_lab.data.convert.typed_documents import parse_marked_documents, read_marked_documents
-from cdlm_lab.tasks.coreference.examples import AlignedPair
+from cdlm_lab.data.words import plain_word
+from cdlm_lab.encoders.checkpoint import CheckpointError, is_trained
 from cdlm_lab.examples.packing import equal_share
 from cdlm_lab.examples.tokens import SpecialTokens, encode_document
 from cdlm_lab.explorer.ranks import Analysis
-from cdlm_lab.runs.corpora import VARIANTS, checkpoint_of
-from cdlm_lab.encoders.checkpoint import CheckpointError, is_trained
-from cdlm_lab.parameters import ParameterError, names_in
-from cdlm_lab.runs.report import RunError, read_run_file
-from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.explorer.widget import Example
+from cdlm_lab.parameters import ParameterError, names_in
+from cdlm_lab.runs.corpora import VARIANTS, checkpoint_of
+from cdlm_lab.runs.report import RunError, read_run_file
+from cdlm_lab.tasks.coreference.examples import AlignedPair
+from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.views.html import joined, shortened, variant_name
-from cdlm_lab.data.words import plain_word
 
 GIVEN = "given"  # key of the documents that the notebook's parameters name
 LONGEST_LABEL = 60

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cdlm_lab.explorer.attribution import integrated_gradients
-from cdlm_lab.explorer.hidden_words import HiddenSpan, WordPieces, guess_hidden
+from cdlm_lab.data.records import CoreferenceDocument
 from cdlm_lab.encoders.percentile_rank import percentile_rank, ranks_within, source_scores, word_scores
 from cdlm_lab.encoders.source_attention import SourceAttention, attend_to_source
-from cdlm_lab.data.records import CoreferenceDocument
 from cdlm_lab.examples.packing import DocumentSequence, document_sequence
 from cdlm_lab.examples.tokens import encode_document, from_tokenizer
+from cdlm_lab.explorer.attribution import integrated_gradients
+from cdlm_lab.explorer.hidden_words import HiddenSpan, WordPieces, guess_hidden
 from cdlm_lab.explorer.widget import Panel, Prediction, Selection, ShownDocument
 from cdlm_lab.explorer.widget.records import Attributed, Edit, Place
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cdlm_lab.encoders.source_attention import attend_to_source, attention_between
 from cdlm_lab.data.records import CoreferenceDocument
+from cdlm_lab.encoders.source_attention import attend_to_source, attention_between
 from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.explorer.reading import Reader, panel_of, shown_document
 from cdlm_lab.explorer.widget import Selection, ShownDocument

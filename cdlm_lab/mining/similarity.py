@@ -16,8 +16,8 @@ import regex
 from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
 
-from cdlm_lab.mining.articles import Article
 from cdlm_lab.data.words import words_of
+from cdlm_lab.mining.articles import Article
 
 FIRST_WORDS = 300  # of the text
 TITLE_TIMES = 2

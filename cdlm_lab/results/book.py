@@ -10,11 +10,11 @@ from pathlib import Path
 
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.parameters import settings
-from cdlm_lab.runs.report import Report, Run, kept, plain
 from cdlm_lab.results import tables
 from cdlm_lab.results.readme import write_readme
 from cdlm_lab.results.reports import LeftAside, ReportFolder, find_reports, malformed
 from cdlm_lab.results.series import KnownRuns, TakenRow, check_chosen
+from cdlm_lab.runs.report import Report, Run, kept, plain
 from cdlm_lab.runs.scores import Score, json_of
 from cdlm_lab.views.html import escaped
 from cdlm_lab.views.tables import ScoreTable, Shown, html_table, markdown_text

@@ -18,7 +18,6 @@ from ipywidgets import HTML, Layout, Output, SelectMultiple, VBox, Widget
 from plotly.subplots import make_subplots
 
 from cdlm_lab.parameters import ParameterError, names_in
-from cdlm_lab.runs.report import REPORT_FILE, Report, RunError, read_run_file
 from cdlm_lab.results.examples import examples_of, has_examples
 from cdlm_lab.results.reports import (
     CLAIMS,
@@ -29,6 +28,7 @@ from cdlm_lab.results.reports import (
     training_name,
     trainings_in,
 )
+from cdlm_lab.runs.report import REPORT_FILE, Report, RunError, read_run_file
 from cdlm_lab.training.history import Record, read_history
 from cdlm_lab.views import charts
 from cdlm_lab.views.ask import printed_in
@@ -36,8 +36,8 @@ from cdlm_lab.views.figures import CONFIG, keep_figure
 from cdlm_lab.views.html import div, escaped, muted, table_html, visible
 from cdlm_lab.views.live_curve import smoothed, thinned
 from cdlm_lab.views.rerun import close_whole, close_with_cell
-from cdlm_lab.views.still_figure import figure_image
 from cdlm_lab.views.score_tables import LAYOUTS
+from cdlm_lab.views.still_figure import figure_image
 from cdlm_lab.views.tables import ScoreTable, SystemRow, table_of, text_table
 
 AT_FIRST = 3  # number of runs compared if none are named

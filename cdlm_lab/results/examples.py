@@ -9,18 +9,18 @@ from typing import Any
 
 from ipywidgets import HTML, Widget
 
-from cdlm_lab.tasks.joint import answers as answer_selection
-from cdlm_lab.tasks.tagging import experiment as document_tagging
-from cdlm_lab.tasks.joint import claims as fact_verification
-from cdlm_lab.tasks.multihop import experiment as multihop_qa
-from cdlm_lab.tasks.joint.answers import read_rankings
-from cdlm_lab.runs.runs import SystemRun, Training
-from cdlm_lab.tasks.multihop.systems import answered_questions
-from cdlm_lab.tasks.tagging.systems import tagged_sentences
-from cdlm_lab.tasks.joint.verifying import shown_claims
 from cdlm_lab.parameters import parameter_names, with_those_of_before
-from cdlm_lab.runs.report import RunError
 from cdlm_lab.results.reports import ANSWERS, CLAIMS, QUESTIONS, TAGGING
+from cdlm_lab.runs.report import RunError
+from cdlm_lab.runs.runs import SystemRun, Training
+from cdlm_lab.tasks.joint import answers as answer_selection
+from cdlm_lab.tasks.joint import claims as fact_verification
+from cdlm_lab.tasks.joint.answers import read_rankings
+from cdlm_lab.tasks.joint.verifying import shown_claims
+from cdlm_lab.tasks.multihop import experiment as multihop_qa
+from cdlm_lab.tasks.multihop.systems import answered_questions
+from cdlm_lab.tasks.tagging import experiment as document_tagging
+from cdlm_lab.tasks.tagging.systems import tagged_sentences
 from cdlm_lab.views.browse import RankingBrowser, TaggedBrowser, question_browser, verdict_browser
 from cdlm_lab.views.html import div, escaped
 

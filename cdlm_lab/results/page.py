@@ -22,15 +22,15 @@ from cdlm_lab.batch.command import run_card
 from cdlm_lab.data.files import is_hidden, replaced_file
 from cdlm_lab.errors import print_any_sign
 from cdlm_lab.parameters import path_argument
-from cdlm_lab.runs.report import REPORT_FILE, Report, RunError, kept, read_report
 from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PERPLEXITY, training_name, trainings_in
+from cdlm_lab.runs.report import REPORT_FILE, Report, RunError, kept, read_report
 from cdlm_lab.training.history import HISTORY_FILE, read_history
 from cdlm_lab.views.figures import figure_html, figure_scripts, kept_figures, write_figures
-from cdlm_lab.views.text import file_name
 from cdlm_lab.views.html import STILL_POLICY, counted, div, escaped, fold, still_page
 from cdlm_lab.views.live_curve import LiveCurve
 from cdlm_lab.views.score_tables import LAYOUTS, score_table
 from cdlm_lab.views.tables import ScoreTable, text_table
+from cdlm_lab.views.text import file_name
 
 _TAGS = {"loss": "loss/train", "eval_loss": "loss/validation", "eval_perplexity": "perplexity/validation"}
 LONGEST_TABLE = 500  # most rows of a further table on the page

@@ -20,8 +20,8 @@ from pathlib import Path
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.errors import print_any_sign
 from cdlm_lab.parameters import path_argument
-from cdlm_lab.runs.report import RunError
 from cdlm_lab.results.readme_tables import TABLES
+from cdlm_lab.runs.report import RunError
 
 RESULTS = Path("data") / "results"
 COMMAND = ".venv/bin/python -m cdlm_lab.results.readme"

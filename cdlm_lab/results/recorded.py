@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cdlm_lab.runs.report import UNCLEAN, Report, read_report
 from cdlm_lab.results.answer import answer
 from cdlm_lab.results.reports import EXPERIMENTS
 from cdlm_lab.results.series import corpus_name
+from cdlm_lab.runs.report import UNCLEAN, Report, read_report
 from cdlm_lab.views.score_tables import LAYOUTS, score_table, split_in_words
 from cdlm_lab.views.tables import ScoreTable, Shown
 

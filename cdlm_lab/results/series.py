@@ -16,8 +16,6 @@ from pathlib import Path, PurePosixPath
 from statistics import fmean, stdev
 from typing import Any
 
-from cdlm_lab.tasks.coreference import SYSTEM
-from cdlm_lab.runs.identity import TASKS
 from cdlm_lab.parameters import BEFORE, BY_HOW_MANY, SHOWN, ParameterError, names_in, with_those_of_before
 from cdlm_lab.results.reports import (
     ALIGNMENT,
@@ -28,7 +26,9 @@ from cdlm_lab.results.reports import (
     NamedReport,
     ReportFolder,
 )
+from cdlm_lab.runs.identity import TASKS
 from cdlm_lab.runs.scores import Score
+from cdlm_lab.tasks.coreference import SYSTEM
 from cdlm_lab.views.html import VARIANTS, variant_name
 from cdlm_lab.views.tables import SystemRow
 

@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cdlm_lab.results import reports
+from cdlm_lab.results.reports import NamedReport
+from cdlm_lab.results.series import CONTEXTS, KnownRuns, Series, TakenRow, age, series_of
 from cdlm_lab.tasks.joint.answers import ANSWER_SYSTEMS
 from cdlm_lab.tasks.joint.claims import CLAIM_SYSTEMS
 from cdlm_lab.tasks.matching.systems import SYSTEMS
 from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS
-from cdlm_lab.results import reports
-from cdlm_lab.results.reports import NamedReport
-from cdlm_lab.results.series import CONTEXTS, KnownRuns, Series, TakenRow, age, series_of
 from cdlm_lab.views import tables
 from cdlm_lab.views.html import VARIANT_NAMES, cut_at
 from cdlm_lab.views.score_tables import LAYOUTS

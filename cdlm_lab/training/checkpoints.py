@@ -31,8 +31,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.trainer import TRAINER_STATE_NAME
 
 from cdlm_lab.data.files import flush, flush_folder, replaced_folder, sha256_of_file
-from cdlm_lab.errors import PlainError
 from cdlm_lab.encoders.checkpoint import without_bars
+from cdlm_lab.errors import PlainError
 from cdlm_lab.progress import is_first, processes_here
 from cdlm_lab.training.config import FREE_TO_CHANGE, TrainingConfig
 

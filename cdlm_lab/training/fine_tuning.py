@@ -23,9 +23,9 @@ from pydantic import TypeAdapter
 from safetensors.torch import load_file
 
 from cdlm_lab.data.files import replaced_file
-from cdlm_lab.errors import Stopped
 from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.conversion import copied_globals, update_unused_globals
+from cdlm_lab.errors import Stopped
 from cdlm_lab.progress import Progress, end_with_parent, is_first
 from cdlm_lab.training import checkpoints
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, begin_again, save_model, write_model

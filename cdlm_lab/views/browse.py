@@ -11,12 +11,12 @@ from typing import Any
 from ipywidgets import HTML, Button, Dropdown, HBox, Label, Layout, VBox
 
 from cdlm_lab.data.convert.questions import QUESTION_KINDS
+from cdlm_lab.tasks.joint.answers_view import OUTCOMES, ReadRanking, ranking_html
+from cdlm_lab.tasks.joint.claims_view import ReadClaim, verdict_html
+from cdlm_lab.tasks.multihop.view import ReadQuestion, question_html
+from cdlm_lab.tasks.tagging.view import ReadSentence, labels_of_reads, tagged_sentence_html
 from cdlm_lab.views.html import LIGHT_ARROWS, MUTED, SIGNS, check_some, div, joined, one_line, visible
 from cdlm_lab.views.rerun import close_whole, close_with_cell
-from cdlm_lab.tasks.multihop.view import ReadQuestion, question_html
-from cdlm_lab.tasks.joint.answers_view import OUTCOMES, ReadRanking, ranking_html
-from cdlm_lab.tasks.tagging.view import ReadSentence, labels_of_reads, tagged_sentence_html
-from cdlm_lab.tasks.joint.claims_view import ReadClaim, verdict_html
 
 LONGEST = 90  # characters of an item in the list of items
 LONGEST_PART = 40  # characters of a word, or of a document's name, in their lists

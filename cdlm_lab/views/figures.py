@@ -19,9 +19,9 @@ import plotly.graph_objects as go
 
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.runs.report import REPORT_FILE, Report, RunError, read_report
-from cdlm_lab.views.text import file_name
 from cdlm_lab.views.html import escaped
 from cdlm_lab.views.still_figure import figure_image, is_of_this_project
+from cdlm_lab.views.text import file_name
 
 FIGURES = "figures"  # name of a folder in the folder of a run
 # The camera button above a figure saves it as SVG, in any browser and offline. No button uploads the figure.

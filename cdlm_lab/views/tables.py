@@ -19,8 +19,8 @@ from typing import Any
 from IPython.display import HTML
 
 from cdlm_lab.runs.scores import Score
-from cdlm_lab.views.text import csv_text, download_links, latex_cell, latex_table
 from cdlm_lab.views.html import MUTED, div, escaped, lines_of, table_html, text_of, visible
+from cdlm_lab.views.text import csv_text, download_links, latex_cell, latex_table
 
 NONE, NOT_RUN = "\u2013", "not run"
 MOST_LINES = 40  # most lines of a view that are written to a log

@@ -14,12 +14,12 @@ import pytest
 from safetensors.numpy import save_file
 from tiny_grid import BODY, PARAMETERS, plan_of, pretend, write_grid, write_notebook
 
-from cdlm_lab.runs import identity
 from cdlm_lab.batch import plan
 from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.plan import Checksums, changes, code_of, missing_need, seconds_left
-from cdlm_lab.runs.identity import Inputs
 from cdlm_lab.parameters import BEFORE
+from cdlm_lab.runs import identity
+from cdlm_lab.runs.identity import Inputs
 from cdlm_lab.runs.report import open_run
 
 TASKS = {"a": {"parameters": {"rate": 0.25}}, "b": {"parameters": {"reads": "{a}"}}, "c": {}}
@@ -264,7 +264,9 @@ def test_code_is_what_is_imported_directly_or_not():
     assert "cdlm_lab/explorer/widget/__init__.py" in inside
     assert any(name.endswith(".js") for name in inside), "files beside modules too"
     assert "cdlm_lab/parameters.py" in code_of(("import cdlm_lab.parameters as p",))
-    assert "cdlm_lab/tasks/joint/model.py" in code_of(("%matplotlib inline",)), "a magic could import anything"
+    assert "cdlm_lab/tasks/joint/model.py" in code_of(("%matplotlib inline",)), (
+        "a magic could import anything"
+    )
     assert code_of(("import os, numpy",)) == {}
     assert plan.checksums_of(["cdlm_lab/no_such.py"]) == {"cdlm_lab/no_such.py": ""}
 

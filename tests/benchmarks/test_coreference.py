@@ -7,10 +7,10 @@ from transformers import LongformerConfig
 
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention
 from cdlm_lab.benchmarks import coreference as benchmark
+from cdlm_lab.encoders.encoder import TinySizes
 from cdlm_lab.examples.collate import batches_by_length
 from cdlm_lab.tasks.coreference.examples import MentionPairExamples
 from cdlm_lab.tasks.coreference.model import PairScorer
-from cdlm_lab.encoders.encoder import TinySizes
 
 WINDOW = 16
 SIZES = TinySizes(hidden_size=32, layers=2, heads=4, intermediate_size=48, vocabulary=400)

@@ -10,16 +10,15 @@ import pytest
 
 from cdlm_lab.apply.results import Attended, AttendedWord
 from cdlm_lab.data.convert.questions import Paragraph
-from cdlm_lab.tasks.matching import view as aligned
-from cdlm_lab.views import ask
-from cdlm_lab.tasks.coreference import view as coreference
-from cdlm_lab.views import packed
-from cdlm_lab.tasks.multihop import view as questions
-from cdlm_lab.tasks.joint import answers_view as rankings
-from cdlm_lab.tasks.tagging import view as tagged
-from cdlm_lab.tasks.joint import claims_view as verdicts
 from cdlm_lab.explorer.widget import Panel, Selection, ShownDocument
 from cdlm_lab.explorer.widget.still import still_html
+from cdlm_lab.tasks.coreference import view as coreference
+from cdlm_lab.tasks.joint import answers_view as rankings
+from cdlm_lab.tasks.joint import claims_view as verdicts
+from cdlm_lab.tasks.matching import view as aligned
+from cdlm_lab.tasks.multihop import view as questions
+from cdlm_lab.tasks.tagging import view as tagged
+from cdlm_lab.views import ask, packed
 from cdlm_lab.views.html import ShownMention, headline, sentence_html, still_page
 
 pytestmark = pytest.mark.browser

@@ -13,8 +13,8 @@ import pytest
 from pydantic import Field
 
 from cdlm_lab.data import files
-from cdlm_lab.data.convert.claims import read_claims
 from cdlm_lab.data.clusters import open_corpus
+from cdlm_lab.data.convert.claims import read_claims
 from cdlm_lab.data.files import (
     DataError,
     Fields,

@@ -15,8 +15,8 @@ import torch
 from torch.utils.data import DataLoader
 from transformers import PreTrainedTokenizerFast
 
-from cdlm_lab.data.convert.claims import EvidencedClaim
 from cdlm_lab.data.clusters import Paragraphed
+from cdlm_lab.data.convert.claims import EvidencedClaim
 from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph
 from cdlm_lab.data.records import CandidateSet, Cluster, CoreferenceDocument, Document
@@ -30,6 +30,24 @@ from cdlm_lab.data.storyworld.task_sets import (
     read_storyworld_topics,
 )
 from cdlm_lab.examples.cached_corpus import encode_cluster, tokenise_clusters, tokenise_paragraphs
+from cdlm_lab.examples.collate import Collate, batches_by_length, like_lengths_together
+from cdlm_lab.examples.cross_document import CrossDocumentExamples
+from cdlm_lab.examples.passes import Passes
+from cdlm_lab.examples.tokens import (
+    EncodedDocuments,
+    Vocabulary,
+    encode_document,
+    encode_pieces,
+    from_tokenizer,
+    tokenise_words,
+)
+from cdlm_lab.tasks.coreference.examples import (
+    MentionPairExamples,
+    group_mentions,
+    marks_from_tokenizer,
+    mentions_in,
+    sampled_pairs,
+)
 from cdlm_lab.tasks.joint.examples import (
     CandidateExamples,
     ClaimExamples,
@@ -39,8 +57,7 @@ from cdlm_lab.tasks.joint.examples import (
     JointLayout,
     PairedClaimCollate,
 )
-from cdlm_lab.examples.collate import Collate, batches_by_length, like_lengths_together
-from cdlm_lab.examples.cross_document import CrossDocumentExamples
+from cdlm_lab.tasks.joint.paragraph_examples import ParagraphTasks
 from cdlm_lab.tasks.matching.examples import (
     MatchExamples,
     PairCollate,
@@ -49,15 +66,6 @@ from cdlm_lab.tasks.matching.examples import (
     SentenceWords,
     encode_sentences,
 )
-from cdlm_lab.tasks.coreference.examples import (
-    MentionPairExamples,
-    group_mentions,
-    marks_from_tokenizer,
-    mentions_in,
-    sampled_pairs,
-)
-from cdlm_lab.tasks.joint.paragraph_examples import ParagraphTasks
-from cdlm_lab.examples.passes import Passes
 from cdlm_lab.tasks.multihop.examples import (
     EncodedParagraph,
     EncodedQuestions,
@@ -67,14 +75,6 @@ from cdlm_lab.tasks.multihop.examples import (
     question_marks_of,
 )
 from cdlm_lab.tasks.tagging.examples import TagExamples, split_long
-from cdlm_lab.examples.tokens import (
-    EncodedDocuments,
-    Vocabulary,
-    encode_document,
-    encode_pieces,
-    from_tokenizer,
-    tokenise_words,
-)
 
 # ---- texts and their tokens ----
 

@@ -5,11 +5,11 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from cdlm_lab.encoders.encoder import load_tokenizer
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.masking import CONTINUES as GOES_ON
 from cdlm_lab.examples.masking import NO_WORD, STARTS, continuing_pieces, mask_tokens, word_pieces, words_of
 from cdlm_lab.examples.tokens import SpecialTokens, from_tokenizer
-from cdlm_lab.encoders.encoder import load_tokenizer
 
 SPECIAL = SpecialTokens(
     start=0, end=1, cls=2, sep=3, pad=4, mask=5, all_special=frozenset({*range(6), 500}), vocabulary_size=1000

@@ -13,6 +13,8 @@ from transformers import PreTrainedTokenizerFast, RobertaTokenizer
 
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import CoreferenceDocument
+from cdlm_lab.encoders.checkpoint import FOLDER
+from cdlm_lab.encoders.encoder import load_tokenizer
 from cdlm_lab.examples import tokens
 from cdlm_lab.examples.tokens import (
     SpecialTokens,
@@ -21,8 +23,6 @@ from cdlm_lab.examples.tokens import (
     from_tokenizer,
     tokenise_words,
 )
-from cdlm_lab.encoders.checkpoint import FOLDER
-from cdlm_lab.encoders.encoder import load_tokenizer
 from cdlm_lab.tasks.matching.model import DocumentMatcher, HierarchicalConfig
 
 # 10 ids; 0 1 4 5 8 9 are special, 2 3 6 7 are words

@@ -20,8 +20,8 @@ from cdlm_lab.mining.clusters import Mined, MineSettings, find_clusters, pairs_a
 from cdlm_lab.mining.mine import in_words
 from cdlm_lab.mining.parts import find_clusters_in_parts
 from cdlm_lab.mining.similarity import compared_words, grams_of, jaccard
-from cdlm_lab.parameters import ParameterError
 from cdlm_lab.mining.view import pile_page, pile_text
+from cdlm_lab.parameters import ParameterError
 
 FLOOD = [
     "The river Orme overflowed its banks near Telk on Monday. Three villages were cut off by the flood.",

@@ -1,7 +1,6 @@
 """The parameter files that the project ships set parameters their notebook has, to values it takes."""
 
 import ast
-import importlib
 import re
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,13 @@ import pytest
 import yaml
 
 from cdlm_lab.batch.marked_yaml import read_yaml
-from cdlm_lab.tasks.joint import answers as answer_selection
-from cdlm_lab.tasks.joint import claims as fact_verification
-from cdlm_lab.tasks.multihop import experiment as multihop_qa
-from cdlm_lab.tasks.joint import paragraphs as paragraph_pretraining
-from cdlm_lab.tasks.pretraining.experiment import Settings
 from cdlm_lab.encoders.frozen import lengths_of
 from cdlm_lab.parameters import parameter_names, parameters_of, settings_of
+from cdlm_lab.tasks.joint import answers as answer_selection
+from cdlm_lab.tasks.joint import claims as fact_verification
+from cdlm_lab.tasks.joint import paragraphs as paragraph_pretraining
+from cdlm_lab.tasks.multihop import experiment as multihop_qa
+from cdlm_lab.tasks.pretraining.experiment import Settings
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 FILES = sorted((NOTEBOOKS / "parameters").glob("*.yaml"))
@@ -131,16 +130,11 @@ def test_paper_parameters_of_claims_are_those_of_their_notebook_and_the_papers()
     assert (settings.batch_size, settings.learning_rate, settings.warmup_steps) == (64, 1e-5, 1000)
 
 
-# Where the module has another name than the notebook.
-MODULES = {"cross_document_perplexity": "perplexity", "document_attentive_ner": "document_tagging"}
-
-
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb"))[:-1], ids=lambda path: path.stem)
 def test_notebooks_come_with_the_values_of_the_library(path: Path) -> None:
-    name = path.stem.partition("_")[2]
-    module = importlib.import_module(f"cdlm_lab.experiments.{MODULES.get(name, name)}")
-    settings = parameters_of(module.Settings())
-    given = rules.assigned_parameters(rules.read_notebook(path))
+    notebook = rules.read_notebook(path)
+    settings = parameters_of(rules.experiment_of(notebook).Settings())
+    given = rules.assigned_parameters(notebook)
     if "trained" in settings:  # a notebook may open what comes with the project; from Python nothing is
         assert settings.pop("trained") == ""
         given.pop("trained")

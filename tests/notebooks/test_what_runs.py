@@ -1,7 +1,6 @@
 """The parameters cell of each notebook says what runs: what is shown there is used as it stands."""
 
 import importlib
-import json
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -27,13 +26,6 @@ def parameters_in(source: str) -> dict[str, object]:
     return namespace
 
 
-def experiment_of(path: Path):
-    """The experiment that a notebook imports, which is a module with `Settings`."""
-    notebook = rules.read_notebook(path)
-    (name,) = re.findall(r"read_settings\(globals\(\), (\w+)\.Settings\)", json.dumps(notebook))
-    return importlib.import_module(f"cdlm_lab.experiments.{name}")
-
-
 OPENING = {
     path.stem: path
     for path in sorted(NOTEBOOKS.glob("*.ipynb"))
@@ -53,7 +45,7 @@ def test_what_is_shown_is_what_is_opened(stem: str, tmp_path: Path, monkeypatch:
     that they were trained with."""
     monkeypatch.chdir(NOTEBOOKS.parent)
     shown = parameters_in(cell_of(OPENING[stem])) | {"run_folder": str(tmp_path / "run")}
-    experiment = experiment_of(OPENING[stem])
+    experiment = rules.experiment_of(rules.read_notebook(OPENING[stem]))
     settings = experiment.Settings(**shown)
     run = experiment.prepare(settings)
     assert asdict(settings) == asdict(run.settings) == shown
@@ -68,7 +60,7 @@ def test_what_is_shown_is_what_is_opened(stem: str, tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize("stem", [stem for stem in OPENING if not stem.startswith("05")])
 def test_a_model_of_another_shape_is_refused_in_one_line_and_nothing_is_claimed(stem: str, tmp_path: Path):
     shown = parameters_in(cell_of(OPENING[stem])) | {"run_folder": str(tmp_path / "run")}
-    experiment = experiment_of(OPENING[stem])
+    experiment = rules.experiment_of(rules.read_notebook(OPENING[stem]))
     name = {"03": "max_length", "07": "hidden_size", "08": "same_document"}.get(stem[:2])
     name = name or ("sentence_length" if "sentence_length" in shown else "max_length")
     other = shown[name] + 32
@@ -98,7 +90,9 @@ def test_every_model_that_is_opened_is_named_in_the_cell(stem: str):
 def test_what_only_training_uses_stands_under_its_own_heading(stem: str):
     above, _, below = cell_of(OPENING[stem]).partition(ONLY_IN_TRAINING)
     only = parameters_in("# " + below)
-    module = importlib.import_module(experiment_of(OPENING[stem]).Settings.__module__)
+    module = importlib.import_module(
+        rules.experiment_of(rules.read_notebook(OPENING[stem])).Settings.__module__
+    )
     classes = [one for one in vars(module).values() if isinstance(one, type)]
     (shapes,) = (one.SHAPES for one in classes if getattr(one, "SHAPES", ()))
     assert {"learning_rate", "batch_size", "parallel"} & only.keys(), only

@@ -11,16 +11,16 @@ import numpy as np
 from cdlm_lab.data.convert.candidates import counts_of
 from cdlm_lab.data.convert.claims import EvidencedClaim
 from cdlm_lab.data.records import CandidateSet
+from cdlm_lab.metrics.significance import mean_score
+from cdlm_lab.runs.report import Report, open_run
+from cdlm_lab.runs.scores import Score
 from cdlm_lab.tasks.joint import answers as answer_selection
 from cdlm_lab.tasks.joint import claims as fact_verification
 from cdlm_lab.tasks.joint.answers import AnswerRun, AnswerSplit
 from cdlm_lab.tasks.joint.claims import VerificationRun
-from cdlm_lab.tasks.pretraining.perplexity import ClusterLosses, score_rows
 from cdlm_lab.tasks.joint.ranking import AnswerPredictions
 from cdlm_lab.tasks.joint.verifying import ClaimPredictions
-from cdlm_lab.metrics.significance import mean_score
-from cdlm_lab.runs.report import Report, open_run
-from cdlm_lab.runs.scores import Score
+from cdlm_lab.tasks.pretraining.perplexity import ClusterLosses, score_rows
 
 RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
 SHIPPED = {variant: f"storyworld/{variant}" for variant in ("longformer", "local-cdlm", "cdlm")}

@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 from small_reports import RESULTS, matching_report, perplexity_report
 
-from cdlm_lab.runs.identity import Identity
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.runs.report import Run, open_run
 from cdlm_lab.results.book import (
     PAPERS,
     TABLES_FILE,
@@ -30,6 +28,8 @@ from cdlm_lab.results.book import (
     tables_into,
     write_book,
 )
+from cdlm_lab.runs.identity import Identity
+from cdlm_lab.runs.report import Run, open_run
 
 
 @pytest.fixture(scope="module")

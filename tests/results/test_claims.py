@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from small_reports import RESULTS, perplexity_report
 
-from cdlm_lab.runs.report import read_report
 from cdlm_lab.results import claims
 from cdlm_lab.results.reports import MATCHING, fitted_to_train, is_cosine, report_rows
+from cdlm_lab.runs.report import read_report
 
 ROW = "x,low,news,perplexity,s0/report.json s1/report.json,cdlm,longformer,perplexity,,kind=perplexity,"
 

@@ -7,9 +7,9 @@ import plotly.graph_objects as go
 import pytest
 from small_reports import RESULTS
 
-from cdlm_lab.runs.report import open_run
 from cdlm_lab.results.learning import learning_figures, main
 from cdlm_lab.results.reports import find_reports
+from cdlm_lab.runs.report import open_run
 from cdlm_lab.runs.scores import Score
 
 HOSTILE = "<b>mine</b>"

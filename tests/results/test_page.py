@@ -10,11 +10,11 @@ from shown_reads import HOSTILE, QUESTION
 from small_reports import RESULTS, recorded_run
 
 from cdlm_lab.batch.command import main as command
-from cdlm_lab.runs.report import RunError, read_report
 from cdlm_lab.results import page
+from cdlm_lab.runs.report import RunError, read_report
+from cdlm_lab.tasks.multihop.view import questions_page
 from cdlm_lab.views.charts import perplexity_figure
 from cdlm_lab.views.figures import keep_figure
-from cdlm_lab.tasks.multihop.view import questions_page
 
 RECORDS = [{"step": n, "loss": 3 - n / 10, "seconds": n, "total_steps": 9} for n in range(1, 9)]
 RECORDS += [{"step": 9, "eval_loss": 1.5, "eval_perplexity": 4.48, "seconds": 9, "total_steps": 9}]

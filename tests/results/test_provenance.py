@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.runs.report import read_report
 from cdlm_lab.results.reports import NamedReport, ReportFolder
 from cdlm_lab.results.series import KnownRuns
+from cdlm_lab.runs.report import read_report
 
 RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
 # Recorded before runs from a tree with uncommitted changes were refused; tables mark them. It only shrinks.

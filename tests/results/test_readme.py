@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from small_reports import claim_report, perplexity_report
 
-from cdlm_lab.runs.report import RunError
 from cdlm_lab.results.readme import main, marked_tables, stale_tables, write_readme, write_tables
 from cdlm_lab.results.readme_tables import TABLES, cross_document_cost, tagging_cost
+from cdlm_lab.runs.report import RunError
 
 MARKED = (
     "# Title\n\n<!-- table storyworld-perplexity begin -->\n<!-- table storyworld-perplexity end -->\n\nEnd."

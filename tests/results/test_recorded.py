@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.runs.report import Report, read_report
 from cdlm_lab.results.answer import answer
 from cdlm_lab.results.recorded import recorded_answer, recorded_table
+from cdlm_lab.runs.report import Report, read_report
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "data" / "results"

@@ -8,9 +8,9 @@ import pytest
 from small_reports import RESULTS, matching_report, perplexity_report, pretraining_report
 
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.runs.report import Report, open_run
 from cdlm_lab.results.reports import MATCHING, PERPLEXITY, NamedReport, find_reports
 from cdlm_lab.results.series import KnownRuns, Series, check_chosen, corpus_name, series_of
+from cdlm_lab.runs.report import Report, open_run
 
 LOSSES = {"longformer": 1.5, "cdlm": 1.0}
 

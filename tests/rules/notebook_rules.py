@@ -7,12 +7,14 @@ yields faults as "cell N: what is wrong", with cells counted from 0.
 """
 
 import ast
+import importlib
 import io
 import json
 import re
 import tokenize
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 Notebook = dict
 Rule = Callable[[Notebook], Iterator[str]]
@@ -51,6 +53,16 @@ def parse(cell: dict) -> ast.Module | None:
         return ast.parse(source_of(cell))
     except SyntaxError:
         return None
+
+
+def experiment_of(notebook: Notebook) -> ModuleType:
+    """Return the module of the experiment that a notebook imports, the one whose `Settings` it reads."""
+    sources = "\n".join(source_of(cell) for _, cell in code_cells(notebook))
+    (name,) = re.findall(r"read_settings\(globals\(\), (\w+)\.Settings\)", sources)
+    package, module = re.search(
+        rf"^from (\S+) import (?:.*, |(\w+) as )?{name}\b", sources, re.MULTILINE
+    ).groups()
+    return importlib.import_module(f"{package}.{module or name}")
 
 
 def names_read(tree: ast.AST) -> set[str]:

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 from tiny_run import tiny_config
 
-from cdlm_lab.tasks.joint.systems import JointSettings
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.tasks.joint.systems import JointSettings
 from cdlm_lab.training import config
 from cdlm_lab.training.config import TrainingConfig, resolve_workers
 from cdlm_lab.training.fine_tuning import config_of_passes, in_training_order

@@ -15,8 +15,8 @@ from pydantic import AfterValidator, Field
 from cdlm_lab.data import files
 from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument, check_positions, split_sentences
 from cdlm_lab.data.files import DataError, FieldFault, Fields, FilledText, JsonRecord, Text, read_json_lines
-from cdlm_lab.errors import check_choice, check_least
 from cdlm_lab.data.words import words_of
+from cdlm_lab.errors import check_choice, check_least
 
 Hardness = Literal["random", "similar"]
 Candidates = Callable[[str, set[str], Random], list[str]]  # first document, ids to avoid, rng -> drawn ids

@@ -29,8 +29,8 @@ from pydantic import AliasChoices, BeforeValidator, Field
 
 from cdlm_lab.data import files
 from cdlm_lab.data.files import FROM_LIST, DataError, FieldFault, Fields, Text
-from cdlm_lab.parameters import ParameterError
 from cdlm_lab.data.words import LETTER, plain_word
+from cdlm_lab.parameters import ParameterError
 
 SPLITS = ("train", "dev", "test")
 QuestionKind = Literal["bridge", "comparison"]

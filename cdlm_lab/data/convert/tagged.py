@@ -31,8 +31,8 @@ from typing import Literal, NamedTuple, get_args
 from cdlm_lab.data.convert.document_pairs import split_sentences
 from cdlm_lab.data.files import COMPRESSED, DataError, entries, plain_name, plain_stem, read_lines, read_text
 from cdlm_lab.data.records import SPLIT_NAMES, Cluster, Document, Span, split_named
-from cdlm_lab.errors import check_choice
 from cdlm_lab.data.words import token_spans
+from cdlm_lab.errors import check_choice
 
 OUTSIDE = "O"
 

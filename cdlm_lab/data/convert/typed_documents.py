@@ -22,8 +22,8 @@ from typing import NamedTuple
 from cdlm_lab.data.convert.document_pairs import sentence_starts
 from cdlm_lab.data.files import DataError, entries, read_lines
 from cdlm_lab.data.records import KINDS, CoreferenceDocument, Kind, TokenSpan, Topic, document_of_spans
-from cdlm_lab.errors import check_choice
 from cdlm_lab.data.words import token_spans, visible_word
+from cdlm_lab.errors import check_choice
 
 UNNAMED = "document 1"
 Line = tuple[int, str]  # number from 1, text up to "\n"; a carriage return is white space like any other

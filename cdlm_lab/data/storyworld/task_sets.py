@@ -21,11 +21,11 @@ from cdlm_lab.data import records
 from cdlm_lab.data.convert.claims import EvidencedClaim
 from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph
+from cdlm_lab.data.convert.tagged import TaggedDocument, TaggedSentence, TagSpan, tagged_sentence
 from cdlm_lab.data.records import Document, Question, SentenceRef, Span, Story, Topic
 from cdlm_lab.data.storyworld.stories import contradicting_story, event_type_of, recurring_story, story
-from cdlm_lab.data.convert.tagged import TaggedDocument, TaggedSentence, TagSpan, tagged_sentence
-from cdlm_lab.errors import check_choice, check_least
 from cdlm_lab.data.words import token_spans
+from cdlm_lab.errors import check_choice, check_least
 
 _WORD = re.compile(r"[^\W\d_]+")  # letters alone, so that numbers are no words
 

@@ -17,8 +17,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from cdlm_lab.apply.text_profile import texts_of_record
-from cdlm_lab.tasks.coreference.clustering import clusters_of, labels_at
 from cdlm_lab.data.convert.coreference_files import write_conll
+from cdlm_lab.data.convert.typed_documents import parse_marked_documents
 from cdlm_lab.data.files import DataError, read_text
 from cdlm_lab.data.records import (
     CoreferenceDocument,
@@ -27,22 +27,22 @@ from cdlm_lab.data.records import (
     gold_clusters,
     gold_names,
 )
-from cdlm_lab.data.convert.typed_documents import parse_marked_documents
-from cdlm_lab.tasks.coreference.examples import MentionGroup, corefer, group_mentions, pairs_within
-from cdlm_lab.tasks.coreference import experiment as scorer
-from cdlm_lab.tasks.coreference.experiment import SYSTEM, CoreferenceRun, GroupPrediction, Predictions
-from cdlm_lab.runs.runs import Scores, cost_in_words, facts_table, once, report, time_taken
-from cdlm_lab.runs.scoring import with_p_holm
-from cdlm_lab.tasks.coreference import metrics
-from cdlm_lab.metrics.significance import compare, percentile_interval, resampled_sums
 from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.model_folder import is_model
 from cdlm_lab.encoders.precision import computing_in, precision_in_words
+from cdlm_lab.metrics.significance import compare, percentile_interval, resampled_sums
 from cdlm_lab.parameters import names_in
 from cdlm_lab.runs.report import Report, write_json
+from cdlm_lab.runs.runs import Scores, cost_in_words, facts_table, once, report, time_taken
 from cdlm_lab.runs.scores import Score
-from cdlm_lab.training.checkpoints import MODEL_FOLDER
+from cdlm_lab.runs.scoring import with_p_holm
+from cdlm_lab.tasks.coreference import experiment as scorer
+from cdlm_lab.tasks.coreference import metrics
 from cdlm_lab.tasks.coreference import view as widgets
+from cdlm_lab.tasks.coreference.clustering import clusters_of, labels_at
+from cdlm_lab.tasks.coreference.examples import MentionGroup, corefer, group_mentions, pairs_within
+from cdlm_lab.tasks.coreference.experiment import SYSTEM, CoreferenceRun, GroupPrediction, Predictions
+from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.views.ask import OwnDocuments
 from cdlm_lab.views.figures import keep_figure
 from cdlm_lab.views.html import (

@@ -30,26 +30,26 @@ import torch
 from pydantic import Field
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.tasks.coreference import clustering
 from cdlm_lab.data.convert.coreference_files import Chains
 from cdlm_lab.data.files import read_text
 from cdlm_lab.data.records import CoreferenceMention, Kind, PassedOver, Topic, gold_clusters, mentions_of
-from cdlm_lab.tasks.coreference import examples as mention_pairs
-from cdlm_lab.examples.collate import Collate, batches_by_length, like_lengths_together
-from cdlm_lab.tasks.coreference.examples import MentionGroup, MentionPairExamples, pairs_within
-from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
-from cdlm_lab.runs.corpora import CoreferenceSplit, read_coreference_split
-from cdlm_lab.runs.made import KeptNumbers
-from cdlm_lab.runs.runs import ModelRun
-from cdlm_lab.runs.identity import Identity, Inputs
-from cdlm_lab.tasks.coreference.metrics import score
 from cdlm_lab.encoders.checkpoint import on_default_device
-from cdlm_lab.tasks.coreference.model import PairScorer, load_pair_scorer
 from cdlm_lab.encoders.encoder import AttentionDropout
 from cdlm_lab.encoders.precision import Precision, computing_in, precision_in_words
+from cdlm_lab.examples.collate import Collate, batches_by_length, like_lengths_together
+from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 from cdlm_lab.parameters import ParameterError, names_in, parameters_of, settings
 from cdlm_lab.progress import Progress
+from cdlm_lab.runs.corpora import CoreferenceSplit, read_coreference_split
+from cdlm_lab.runs.identity import Identity, Inputs
+from cdlm_lab.runs.made import KeptNumbers
 from cdlm_lab.runs.report import changed_since, read_run_file
+from cdlm_lab.runs.runs import ModelRun
+from cdlm_lab.tasks.coreference import clustering
+from cdlm_lab.tasks.coreference import examples as mention_pairs
+from cdlm_lab.tasks.coreference.examples import MentionGroup, MentionPairExamples, pairs_within
+from cdlm_lab.tasks.coreference.metrics import score
+from cdlm_lab.tasks.coreference.model import PairScorer, load_pair_scorer
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes
 from cdlm_lab.training.trained import trained_model

@@ -19,12 +19,12 @@ from transformers import LongformerConfig, PreTrainedTokenizerFast
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from cdlm_lab.attention.layer import read_only_globals
-from cdlm_lab.tasks.coreference.examples import MENTION_END, MENTION_START
 from cdlm_lab.encoders.checkpoint import is_trained
 from cdlm_lab.encoders.conversion import copy_local_to_global
 from cdlm_lab.encoders.encoder import EncoderWithHead, LoadOptions, load_encoder_with_head
 from cdlm_lab.encoders.language_model import Items, pair_loss
 from cdlm_lab.encoders.precision import as_weights, in_full
+from cdlm_lab.tasks.coreference.examples import MENTION_END, MENTION_START
 
 HIDDEN = 1024  # of the MLP's hidden layer (appendix C.1)
 

@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import leaves_list
 
 from cdlm_lab.tasks.coreference.clustering import labels_at
-from cdlm_lab.views import charts
-from cdlm_lab.views import html
+from cdlm_lab.views import charts, html
 from cdlm_lab.views.charts import marks, plain_text
 from cdlm_lab.views.html import GLOBAL, MUTED, UNKNOWN, ShownMention, counted, div, escaped, gold_chip, span
 

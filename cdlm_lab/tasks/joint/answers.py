@@ -26,19 +26,28 @@ import plotly.graph_objects as go
 from ipywidgets import Widget
 from pydantic import Field
 
-from cdlm_lab.tasks.joint.diagnosis import JointDiagnosis, diagnose
 from cdlm_lab.data.convert import candidates as corpora
 from cdlm_lab.data.convert.candidates import CandidateCounts
+from cdlm_lab.data.convert.typed_documents import filled_lines, first_and_others
 from cdlm_lab.data.files import read_text
 from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_candidates
-from cdlm_lab.data.convert.typed_documents import filled_lines, first_and_others
-from cdlm_lab.tasks.joint.examples import CandidateExamples
+from cdlm_lab.encoders.checkpoint import default_device
+from cdlm_lab.encoders.precision import precision_in_words
+from cdlm_lab.metrics.ranking import mean_average_precision, values_per_group
+from cdlm_lab.parameters import ParameterError, local_path, names_in, settings
 from cdlm_lab.runs import runs
+from cdlm_lab.runs.identity import Inputs
+from cdlm_lab.runs.report import Report, write_json
 from cdlm_lab.runs.runs import Training, predict, report, train, train_small
+from cdlm_lab.runs.scores import Score
 from cdlm_lab.runs.scoring import Cell, paired_tests, score_rows
+from cdlm_lab.tasks.joint import answers_view as pictures
 from cdlm_lab.tasks.joint import ranking
-from cdlm_lab.tasks.joint.systems import JointRun, JointSettings, sentence_rows
+from cdlm_lab.tasks.joint.answers_view import Latency, ReadRanking
+from cdlm_lab.tasks.joint.diagnosis import JointDiagnosis, diagnose
+from cdlm_lab.tasks.joint.examples import CandidateExamples
+from cdlm_lab.tasks.joint.model import JointHead, load_joint_model, paragraph_head
 from cdlm_lab.tasks.joint.ranking import (
     ANSWER_SYSTEMS,
     PAIRWISE,
@@ -51,21 +60,12 @@ from cdlm_lab.tasks.joint.ranking import (
     ranking_table,
     read_ranking,
 )
-from cdlm_lab.runs.identity import Inputs
-from cdlm_lab.metrics.ranking import mean_average_precision, values_per_group
-from cdlm_lab.encoders.checkpoint import default_device
-from cdlm_lab.tasks.joint.model import JointHead, load_joint_model, paragraph_head
-from cdlm_lab.encoders.precision import precision_in_words
-from cdlm_lab.parameters import ParameterError, local_path, names_in, settings
-from cdlm_lab.runs.report import Report, write_json
-from cdlm_lab.runs.scores import Score
+from cdlm_lab.tasks.joint.systems import JointRun, JointSettings, sentence_rows
 from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.tasks.joint import answers_view as pictures
 from cdlm_lab.views.ask import own_candidates_box
 from cdlm_lab.views.browse import RankingBrowser
 from cdlm_lab.views.figures import folder_of, keep_figure
 from cdlm_lab.views.html import points_in_words, still_page, warning
-from cdlm_lab.tasks.joint.answers_view import Latency, ReadRanking
 from cdlm_lab.views.score_tables import score_table, split_in_words
 from cdlm_lab.views.tables import Cell as TableCell
 from cdlm_lab.views.tables import ScoreTable, Shown, html_table, p_text, text_table

@@ -17,8 +17,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from cdlm_lab.tasks.joint.diagnosis import JointDiagnosis
-from cdlm_lab.views import charts
-from cdlm_lab.views import html
+from cdlm_lab.views import charts, html
 from cdlm_lab.views.charts import lay_out, marks, plain_text, short_name, small
 from cdlm_lab.views.html import CROSS, GLOBAL, HUES, MUTED, SIGNS, SMALL, TEXT, WRONG, div, escaped, span
 

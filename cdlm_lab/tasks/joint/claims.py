@@ -19,14 +19,28 @@ import numpy as np
 from ipywidgets import Widget
 from pydantic import Field
 
-from cdlm_lab.data.convert.claims import LABELS, SETS, Evidence, EvidencedClaim, checksum_of, claim_sets, read_claims
+from cdlm_lab.data.convert.claims import (
+    LABELS,
+    SETS,
+    Evidence,
+    EvidencedClaim,
+    checksum_of,
+    claim_sets,
+    read_claims,
+)
+from cdlm_lab.data.convert.typed_documents import filled_lines, first_and_others
 from cdlm_lab.data.files import DataError, read_text
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_claims
-from cdlm_lab.data.convert.typed_documents import filled_lines, first_and_others
-from cdlm_lab.tasks.joint.examples import ClaimExamples, EncodedClaims, JointLayout
+from cdlm_lab.encoders.checkpoint import default_device
+from cdlm_lab.encoders.precision import precision_in_words
+from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.runs import runs
+from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import Training, predict, report, train, train_small
 from cdlm_lab.runs.scoring import Cell, Values, comparison_cells, paired_tests, score_rows
+from cdlm_lab.tasks.joint.claims_view import ReadClaim, verdict_html, verdicts_page
+from cdlm_lab.tasks.joint.examples import ClaimExamples, EncodedClaims, JointLayout
+from cdlm_lab.tasks.joint.model import JointHead, PooledHead, load_joint_model, load_pooled_pairs
 from cdlm_lab.tasks.joint.systems import JointRun, JointSettings, sentence_rows
 from cdlm_lab.tasks.joint.verifying import (
     CLAIM_SYSTEMS,
@@ -39,11 +53,6 @@ from cdlm_lab.tasks.joint.verifying import (
     predict_verdicts,
     shown_claims,
 )
-from cdlm_lab.encoders.checkpoint import default_device
-from cdlm_lab.tasks.joint.model import JointHead, PooledHead, load_joint_model, load_pooled_pairs
-from cdlm_lab.encoders.precision import precision_in_words
-from cdlm_lab.parameters import ParameterError, settings
-from cdlm_lab.runs.report import Report
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.views.ask import EVIDENCE, own_candidates_box
 from cdlm_lab.views.browse import verdict_browser
@@ -51,7 +60,6 @@ from cdlm_lab.views.html import still_page, warning
 from cdlm_lab.views.score_tables import score_table
 from cdlm_lab.views.tables import Cell as TableCell
 from cdlm_lab.views.tables import ScoreTable, Shown, html_table, text_table
-from cdlm_lab.tasks.joint.claims_view import ReadClaim, verdict_html, verdicts_page
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
 __all__ += ["CLAIM_SYSTEMS"]

@@ -43,16 +43,15 @@ from transformers.utils import ModelOutput
 
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention
 from cdlm_lab.data.files import replaced_file
-from cdlm_lab.tasks.joint.examples import JointLayout
-from cdlm_lab.examples.masking import NOT_MASKED
-from cdlm_lab.encoders import checkpoint
-from cdlm_lab.encoders import encoder
+from cdlm_lab.encoders import checkpoint, encoder
 from cdlm_lab.encoders.checkpoint import HEAD_FILE, CheckpointError, Model
 from cdlm_lab.encoders.encoder import EncoderOptions, EncoderWithHead
 from cdlm_lab.encoders.frozen import lengths_of
 from cdlm_lab.encoders.language_model import CrossDocumentLM, Items, label_loss, over_items, word_losses
 from cdlm_lab.encoders.precision import as_weights, in_full
+from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.parameters import settings
+from cdlm_lab.tasks.joint.examples import JointLayout
 
 POOLINGS = ("max", "weighted_sum")
 MADE_TO_MEASURE = (encoder.FROM_SCRATCH, "minilm")  # not folders: made with as many positions as are wanted

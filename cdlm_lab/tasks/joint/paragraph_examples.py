@@ -25,10 +25,10 @@ import numpy as np
 from datasets import Dataset
 
 from cdlm_lab.examples.cached_corpus import PARAGRAPH_COLUMNS, TokenisedDocument, read_document
-from cdlm_lab.tasks.joint.examples import JointLayout, JointSequence, joint_sequence
 from cdlm_lab.examples.masking import NOT_MASKED, check_probability, mask_tokens
 from cdlm_lab.examples.passes import Passes
 from cdlm_lab.examples.tokens import SpecialTokens
+from cdlm_lab.tasks.joint.examples import JointLayout, JointSequence, joint_sequence
 
 KINDS = SAME_PARAGRAPH, SAME_DOCUMENT, OTHER_DOCUMENT = "same paragraph", "same document", "other document"
 _ORDER, _SENTENCES, _MASKS = range(3)  # independent random streams of one seed

@@ -31,19 +31,26 @@ from transformers import PreTrainedTokenizerBase
 from cdlm_lab.data.clusters import Paragraphed, corpus_checksum, open_corpus, paragraph_documents, passed_over
 from cdlm_lab.data.files import named
 from cdlm_lab.data.records import SPLITS, Cluster, Split, split_named
-from cdlm_lab.tasks.joint import paragraph_examples as paragraph_tasks
+from cdlm_lab.encoders.checkpoint import default_device
+from cdlm_lab.encoders.conversion import copy_global_to_local, copy_local_to_global
+from cdlm_lab.encoders.encoder import FROM_SCRATCH, AttentionDropout
+from cdlm_lab.encoders.estimate import bytes_per_number, estimate, measured_rate, training_seconds
+from cdlm_lab.encoders.precision import Precision, computing_in, precision_in_words
 from cdlm_lab.examples import cached_corpus
-from cdlm_lab.tasks.joint.examples import JointCollate
 from cdlm_lab.examples.collate import batches_by_length
 from cdlm_lab.examples.masking import NOT_MASKED, check_probability
-from cdlm_lab.tasks.joint.paragraph_examples import OTHER_DOCUMENT, SAME_DOCUMENT, SAME_PARAGRAPH
 from cdlm_lab.examples.tokens import from_tokenizer
+from cdlm_lab.metrics.ranking import values_per_group
+from cdlm_lab.metrics.significance import compare_means, mean_score, perplexity, sums_by_cluster
+from cdlm_lab.parameters import ParameterError, parameters_of, settings
+from cdlm_lab.progress import Progress
 from cdlm_lab.runs.corpora import (
     CACHE_FOLDER,
     SPLIT_SEEDS,
     print_passed_over,
     tokenising_processes,
 )
+from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import (
     ModelRun,
     Scores,
@@ -55,20 +62,13 @@ from cdlm_lab.runs.runs import (
     write_arrays,
 )
 from cdlm_lab.runs.runs import train_model as train
-from cdlm_lab.tasks.joint.systems import marked_tokens
-from cdlm_lab.metrics.ranking import values_per_group
-from cdlm_lab.metrics.significance import compare_means, mean_score, perplexity, sums_by_cluster
-from cdlm_lab.tasks.joint import model as joint
-from cdlm_lab.encoders.checkpoint import default_device
-from cdlm_lab.encoders.conversion import copy_global_to_local, copy_local_to_global
-from cdlm_lab.encoders.encoder import FROM_SCRATCH, AttentionDropout
-from cdlm_lab.encoders.estimate import bytes_per_number, estimate, measured_rate, training_seconds
-from cdlm_lab.tasks.joint.model import ParagraphModel
-from cdlm_lab.encoders.precision import Precision, computing_in, precision_in_words
-from cdlm_lab.parameters import ParameterError, parameters_of, settings
-from cdlm_lab.progress import Progress
-from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.scores import Score, plain_name
+from cdlm_lab.tasks.joint import model as joint
+from cdlm_lab.tasks.joint import paragraph_examples as paragraph_tasks
+from cdlm_lab.tasks.joint.examples import JointCollate
+from cdlm_lab.tasks.joint.model import ParagraphModel
+from cdlm_lab.tasks.joint.paragraph_examples import OTHER_DOCUMENT, SAME_DOCUMENT, SAME_PARAGRAPH
+from cdlm_lab.tasks.joint.systems import marked_tokens
 from cdlm_lab.training.checkpoints import TRAINING_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.tasks.joint.diagnosis import ABSENT
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.tasks.joint import examples as candidates
-from cdlm_lab.tasks.joint.examples import CandidateExamples, fixed_order
+from cdlm_lab.encoders.precision import Precision
 from cdlm_lab.examples.tokens import characters_read, from_tokenizer
 from cdlm_lab.runs.runs import System, outputs_by_length, read_rows, write_rows
-from cdlm_lab.tasks.joint.systems import drawn_for, ends_cut
+from cdlm_lab.tasks.joint import examples as candidates
+from cdlm_lab.tasks.joint.answers_view import Latency, ReadRanking
+from cdlm_lab.tasks.joint.diagnosis import ABSENT
+from cdlm_lab.tasks.joint.examples import CandidateExamples, fixed_order
 from cdlm_lab.tasks.joint.model import JointModel, scores_of
-from cdlm_lab.encoders.precision import Precision
+from cdlm_lab.tasks.joint.systems import drawn_for, ends_cut
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.views.html import escaped, muted, share_bar, table_html, unread, warning
-from cdlm_lab.tasks.joint.answers_view import Latency, ReadRanking
 
 PAIRWISE, RANDOM = "pairwise", "random"
 

@@ -13,18 +13,18 @@ import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.convert.claims import EvidencedClaim
-from cdlm_lab.tasks.joint import examples as candidates
-from cdlm_lab.tasks.joint.examples import ClaimExamples, JointLayout
+from cdlm_lab.encoders.precision import Precision
 from cdlm_lab.examples.tokens import characters_read, from_tokenizer
+from cdlm_lab.progress import Progress
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.made import KeptNumbers
-from cdlm_lab.tasks.joint.systems import drawn_for, ends_cut
+from cdlm_lab.tasks.joint import examples as candidates
+from cdlm_lab.tasks.joint.claims_view import ReadClaim
+from cdlm_lab.tasks.joint.examples import ClaimExamples, JointLayout
 from cdlm_lab.tasks.joint.model import POOLINGS, JointModel, PooledPairs
-from cdlm_lab.encoders.precision import Precision
-from cdlm_lab.progress import Progress
+from cdlm_lab.tasks.joint.systems import drawn_for, ends_cut
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.views.html import cut_in_words
-from cdlm_lab.tasks.joint.claims_view import ReadClaim
 
 LEFT_OUT = "share in the verdict: by how much its label falls without the sentence"
 

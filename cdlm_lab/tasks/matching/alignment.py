@@ -20,27 +20,27 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import plotly.graph_objects as go
 
-from cdlm_lab.tasks.matching.attention_alignment import by_encodings, by_global_attention
 from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument, split_sentences
 from cdlm_lab.data.files import DataError, read_text
-from cdlm_lab.tasks.matching import experiment as document_matching
-from cdlm_lab.runs import runs
-from cdlm_lab.tasks.matching.experiment import MatchingRun
-from cdlm_lab.runs.made import KeptNumbers
-from cdlm_lab.runs.runs import Scores, SystemRun, Training, once, report
-from cdlm_lab.runs.scoring import with_p_holm
-from cdlm_lab.tasks.matching.systems import SYSTEMS, Matcher
-from cdlm_lab.runs.identity import Identity, Inputs
+from cdlm_lab.encoders.precision import Precision, precision_in_words
 from cdlm_lab.metrics.ranking import RankedList, released_points, values_per_list
 from cdlm_lab.metrics.significance import compare_means, mean_score, ratio_score
-from cdlm_lab.encoders.precision import Precision, precision_in_words
 from cdlm_lab.parameters import ParameterError, parameter_names, settings, settings_of, with_those_of_before
 from cdlm_lab.progress import Progress
+from cdlm_lab.runs import runs
+from cdlm_lab.runs.identity import Identity, Inputs
+from cdlm_lab.runs.made import KeptNumbers
 from cdlm_lab.runs.report import REPORT_FILE, Report, changed_since, read_report
+from cdlm_lab.runs.runs import Scores, SystemRun, Training, once, report
 from cdlm_lab.runs.scores import Score
+from cdlm_lab.runs.scoring import with_p_holm
+from cdlm_lab.tasks.matching import experiment as document_matching
+from cdlm_lab.tasks.matching.attention_alignment import by_encodings, by_global_attention
+from cdlm_lab.tasks.matching.experiment import MatchingRun
+from cdlm_lab.tasks.matching.systems import SYSTEMS, Matcher
+from cdlm_lab.tasks.matching.view import AlignedColumn, alignment_figure, compared_alignments_html
 from cdlm_lab.training.trained import trained_parameters
 from cdlm_lab.views import score_tables
-from cdlm_lab.tasks.matching.view import AlignedColumn, alignment_figure, compared_alignments_html
 from cdlm_lab.views.ask import OwnPair
 from cdlm_lab.views.figures import folder_of, keep_figure
 from cdlm_lab.views.html import warning

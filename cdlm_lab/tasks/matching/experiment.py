@@ -24,15 +24,21 @@ from cdlm_lab.data.convert import document_links as links_of
 from cdlm_lab.data.convert import document_pairs as pairs_of
 from cdlm_lab.data.convert.document_links import DocumentLink, Hardness
 from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument
-from cdlm_lab.data.files import named
 from cdlm_lab.data.convert.scisumm import NET, TASK, SciSumm, read_scisumm
+from cdlm_lab.data.files import named
 from cdlm_lab.data.storyworld.task_sets import Unrelated, read_storyworld_pairs
-from cdlm_lab.tasks.matching.examples import shortened
+from cdlm_lab.encoders.encoder import check_lengths
+from cdlm_lab.encoders.precision import precision_in_words
+from cdlm_lab.metrics.counts import DECISION_SCORES, match_counts
+from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.corpora import checkpoint_of
+from cdlm_lab.runs.identity import Inputs
+from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import Scores, SystemRun, Training, once, predict, report, train, train_small
 from cdlm_lab.runs.scoring import Counts, count_rows, count_tests
 from cdlm_lab.tasks.matching import systems as matching
+from cdlm_lab.tasks.matching.examples import shortened
 from cdlm_lab.tasks.matching.systems import (
     SYSTEMS,
     CosineThreshold,
@@ -41,12 +47,6 @@ from cdlm_lab.tasks.matching.systems import (
     MatchSystem,
     systems_table,
 )
-from cdlm_lab.runs.identity import Inputs
-from cdlm_lab.metrics.counts import DECISION_SCORES, match_counts
-from cdlm_lab.encoders.encoder import check_lengths
-from cdlm_lab.encoders.precision import precision_in_words
-from cdlm_lab.parameters import ParameterError, settings
-from cdlm_lab.runs.report import Report
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes, in_training_order
 from cdlm_lab.training.processes import Processes

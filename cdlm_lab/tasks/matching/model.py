@@ -39,8 +39,6 @@ from transformers.utils import ModelOutput
 
 from cdlm_lab.attention.document import AttentionPooling, CrossDocumentAttention, alignment_weights
 from cdlm_lab.attention.layer import read_only_globals
-from cdlm_lab.errors import check_choice
-from cdlm_lab.examples.tokens import FIRST_WORD
 from cdlm_lab.encoders.checkpoint import is_trained, own_randomness
 from cdlm_lab.encoders.encoder import (
     EncoderOptions,
@@ -54,6 +52,8 @@ from cdlm_lab.encoders.encoder import (
 from cdlm_lab.encoders.frozen import ENDS, lengths_of, sentence_vectors
 from cdlm_lab.encoders.language_model import Items, label_loss, pair_loss
 from cdlm_lab.encoders.precision import as_weights, in_full
+from cdlm_lab.errors import check_choice
+from cdlm_lab.examples.tokens import FIRST_WORD
 
 
 class PairClassifier(EncoderWithHead):

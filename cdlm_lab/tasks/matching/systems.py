@@ -21,20 +21,20 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.files import read_word_vectors
-from cdlm_lab.tasks.matching import examples as pair_examples
-from cdlm_lab.examples.collate import Collate
-from cdlm_lab.examples.tokens import FIRST_WORD, Vocabulary, from_tokenizer
-from cdlm_lab.runs import runs
-from cdlm_lab.runs.corpora import VARIANTS, checkpoint_of, reset_globals
-from cdlm_lab.tasks.matching import model as matching
+from cdlm_lab.data.words import words_of
 from cdlm_lab.encoders.checkpoint import on_default_device, own_randomness, read_own_model
 from cdlm_lab.encoders.encoder import AttentionDropout, load_encoder
 from cdlm_lab.encoders.frozen import PassingSentences, SentenceEncodings, load_sentence_encoder
 from cdlm_lab.encoders.precision import Precision
+from cdlm_lab.examples.collate import Collate
+from cdlm_lab.examples.tokens import FIRST_WORD, Vocabulary, from_tokenizer
 from cdlm_lab.parameters import settings
+from cdlm_lab.runs import runs
+from cdlm_lab.runs.corpora import VARIANTS, checkpoint_of, reset_globals
+from cdlm_lab.tasks.matching import examples as pair_examples
+from cdlm_lab.tasks.matching import model as matching
 from cdlm_lab.views.html import variant_name
 from cdlm_lab.views.tables import Shown, html_table
-from cdlm_lab.data.words import words_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from textwrap import wrap
 
 import plotly.graph_objects as go
 
-from cdlm_lab.views import charts
-from cdlm_lab.views import html
+from cdlm_lab.views import charts, html
 from cdlm_lab.views.charts import plain_text
 from cdlm_lab.views.html import CROSS, MUTED, SMALL, counted, div, escaped, name_html, span
 from cdlm_lab.views.tables import SystemRow

@@ -19,19 +19,23 @@ from pydantic import Field
 from torch import nn
 
 from cdlm_lab.apply.text_profile import texts_of_record
-from cdlm_lab.data.files import read_text
 from cdlm_lab.data.convert.questions import (
     MultihopQuestion,
     asked_by_its_clue,
     read_question_folder,
     write_predictions,
 )
-from cdlm_lab.data.storyworld.task_sets import read_storyworld_questions
 from cdlm_lab.data.convert.typed_documents import pasted_documents
-from cdlm_lab.tasks.multihop.examples import FitFacts
+from cdlm_lab.data.files import read_text
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_questions
+from cdlm_lab.encoders.encoder import check_lengths
+from cdlm_lab.encoders.estimate import bytes_per_number, estimate
+from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.examples.tokens import token_texts
+from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.corpora import checkpoint_of, reset_globals
+from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import (
     EpochSettings,
     System,
@@ -44,19 +48,16 @@ from cdlm_lab.runs.runs import (
 )
 from cdlm_lab.runs.scoring import Cell, paired_tests, score_rows
 from cdlm_lab.tasks.multihop import systems as answering
+from cdlm_lab.tasks.multihop.examples import FitFacts
+from cdlm_lab.tasks.multihop.metrics import HOTPOTQA_SCORES
+from cdlm_lab.tasks.multihop.model import load_question_answerer
 from cdlm_lab.tasks.multihop.systems import (
     Answerer,
     QuestionPredictions,
     answered_questions,
     question_on,
 )
-from cdlm_lab.tasks.multihop.metrics import HOTPOTQA_SCORES
-from cdlm_lab.encoders.encoder import check_lengths
-from cdlm_lab.encoders.estimate import bytes_per_number, estimate
-from cdlm_lab.encoders.precision import precision_in_words
-from cdlm_lab.tasks.multihop.model import load_question_answerer
-from cdlm_lab.parameters import ParameterError, settings
-from cdlm_lab.runs.report import Report
+from cdlm_lab.tasks.multihop.view import question_html, questions_page
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob, in_training_order
 from cdlm_lab.training.trained import trained_parameters
@@ -64,7 +65,6 @@ from cdlm_lab.views.ask import own_question_box
 from cdlm_lab.views.browse import question_browser
 from cdlm_lab.views.html import variant_name, warning
 from cdlm_lab.views.packed import DocumentLoss, PackedPreview
-from cdlm_lab.tasks.multihop.view import question_html, questions_page
 from cdlm_lab.views.score_tables import score_table
 from cdlm_lab.views.tables import ScoreTable, Shown, text_table
 

@@ -36,13 +36,13 @@ from transformers import LongformerConfig, PreTrainedTokenizerFast
 from transformers.utils import ModelOutput
 
 from cdlm_lab.data.convert.questions import MultihopQuestion
-from cdlm_lab.errors import check_choice, check_least
-from cdlm_lab.examples.masking import NOT_MASKED
-from cdlm_lab.tasks.multihop.examples import QUESTION_MARKS, QUESTION_TYPES, SPAN, TITLE, QuestionSequence
 from cdlm_lab.encoders.checkpoint import is_trained
 from cdlm_lab.encoders.encoder import EncoderWithHead, LoadOptions, load_encoder_with_head, widen_token_types
 from cdlm_lab.encoders.language_model import Items, over_items
 from cdlm_lab.encoders.precision import as_weights, in_full
+from cdlm_lab.errors import check_choice, check_least
+from cdlm_lab.examples.masking import NOT_MASKED
+from cdlm_lab.tasks.multihop.examples import QUESTION_MARKS, QUESTION_TYPES, SPAN, TITLE, QuestionSequence
 
 LOSS_WEIGHTS = {"type": 1.0, "span": 1.0, "sentence": 1.0, "paragraph": 1.0}
 

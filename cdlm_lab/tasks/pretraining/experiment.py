@@ -17,23 +17,23 @@ from transformers import PreTrainedTokenizerBase
 from cdlm_lab.data.clusters import open_corpus
 from cdlm_lab.data.files import named
 from cdlm_lab.data.records import Cluster, split_named
-from cdlm_lab.examples.collate import Collate
-from cdlm_lab.examples.cross_document import CrossDocumentExamples
-from cdlm_lab.examples.packing import LossOfText
-from cdlm_lab.examples.tokens import token_texts
-from cdlm_lab.runs import corpora as cluster_corpora
-from cdlm_lab.tasks.pretraining import perplexity
-from cdlm_lab.runs.corpora import CACHE_FOLDER, CorpusSettings, TokenisedSplit, examples_of
-from cdlm_lab.runs.runs import ModelRun, Scores, facts_table, once, report
-from cdlm_lab.runs.runs import train_model as train
 from cdlm_lab.encoders import estimate
 from cdlm_lab.encoders.conversion import copy_global_to_local, copy_local_to_global
 from cdlm_lab.encoders.encoder import FROM_SCRATCH, AttentionDropout, load_language_model
 from cdlm_lab.encoders.language_model import CrossDocumentLM
 from cdlm_lab.encoders.precision import Precision, precision_in_words
+from cdlm_lab.examples.collate import Collate
+from cdlm_lab.examples.cross_document import CrossDocumentExamples
+from cdlm_lab.examples.packing import LossOfText
+from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.parameters import ParameterError, parameters_of, settings, settings_of
+from cdlm_lab.runs import corpora as cluster_corpora
+from cdlm_lab.runs.corpora import CACHE_FOLDER, CorpusSettings, TokenisedSplit, examples_of
 from cdlm_lab.runs.report import Report
+from cdlm_lab.runs.runs import ModelRun, Scores, facts_table, once, report
+from cdlm_lab.runs.runs import train_model as train
 from cdlm_lab.runs.scores import Score
+from cdlm_lab.tasks.pretraining import perplexity
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob

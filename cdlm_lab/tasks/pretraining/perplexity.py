@@ -22,11 +22,20 @@ import torch
 from IPython.display import HTML
 
 from cdlm_lab.data.files import named
+from cdlm_lab.encoders.checkpoint import default_device
+from cdlm_lab.encoders.encoder import load_language_model
+from cdlm_lab.encoders.language_model import CrossDocumentLM
+from cdlm_lab.encoders.precision import Precision, computing_in
 from cdlm_lab.examples.collate import Collate, batches_by_length
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.masking import NOT_MASKED
+from cdlm_lab.metrics.significance import SURE, compare_perplexities, perplexity
+from cdlm_lab.parameters import parameters_of, settings, settings_of
+from cdlm_lab.progress import Progress
 from cdlm_lab.runs import corpora as cluster_corpora
 from cdlm_lab.runs.corpora import CACHE_FOLDER, CorpusSettings, Split, TokenisedSplit
+from cdlm_lab.runs.identity import Inputs
+from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import (
     ExperimentRun,
     Scores,
@@ -37,17 +46,8 @@ from cdlm_lab.runs.runs import (
     time_taken,
     write_arrays,
 )
-from cdlm_lab.runs.scoring import with_p_holm
-from cdlm_lab.runs.identity import Inputs
-from cdlm_lab.metrics.significance import SURE, compare_perplexities, perplexity
-from cdlm_lab.encoders.checkpoint import default_device
-from cdlm_lab.encoders.encoder import load_language_model
-from cdlm_lab.encoders.language_model import CrossDocumentLM
-from cdlm_lab.encoders.precision import Precision, computing_in
-from cdlm_lab.parameters import parameters_of, settings, settings_of
-from cdlm_lab.progress import Progress
-from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.scores import Score
+from cdlm_lab.runs.scoring import with_p_holm
 from cdlm_lab.views.charts import perplexity_figure
 from cdlm_lab.views.figures import folder_of, keep_figure
 from cdlm_lab.views.html import seconds_in_words, variant_name

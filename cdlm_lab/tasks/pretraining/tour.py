@@ -18,11 +18,12 @@ from typing import Any, ClassVar
 from IPython.display import HTML
 
 from cdlm_lab.data.files import replaced_file
-from cdlm_lab.tasks.pretraining import perplexity
-from cdlm_lab.tasks.pretraining import experiment as pretraining
+from cdlm_lab.encoders.model_folder import is_model
+from cdlm_lab.encoders.precision import Precision, precision_in_words
+from cdlm_lab.parameters import parameters_of, settings, settings_of
 from cdlm_lab.runs.corpora import CACHE_FOLDER, VARIANTS, TokenisedSplit
-from cdlm_lab.tasks.pretraining.perplexity import evaluate
-from cdlm_lab.tasks.pretraining.experiment import PretrainingRun
+from cdlm_lab.runs.identity import Inputs
+from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import (
     ExperimentRun,
     cost_in_words,
@@ -31,11 +32,10 @@ from cdlm_lab.runs.runs import (
     time_taken,
     write_page,
 )
-from cdlm_lab.runs.identity import Inputs
-from cdlm_lab.encoders.model_folder import is_model
-from cdlm_lab.encoders.precision import Precision, precision_in_words
-from cdlm_lab.parameters import parameters_of, settings, settings_of
-from cdlm_lab.runs.report import Report
+from cdlm_lab.tasks.pretraining import experiment as pretraining
+from cdlm_lab.tasks.pretraining import perplexity
+from cdlm_lab.tasks.pretraining.experiment import PretrainingRun
+from cdlm_lab.tasks.pretraining.perplexity import evaluate
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
 from cdlm_lab.training.history import HISTORY_FILE, read_history
 from cdlm_lab.views.figures import figure_html, figure_scripts

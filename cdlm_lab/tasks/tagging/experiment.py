@@ -26,14 +26,23 @@ from ipywidgets import Widget
 from pydantic import Field
 from torch import nn
 
-from cdlm_lab.tasks.tagging import tf_idf
+from cdlm_lab.data.convert.tagged import TaggedDocument, TagReading, labels_of, read_tagged_split, spans_of
 from cdlm_lab.data.files import read_text, replaced_file
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
-from cdlm_lab.data.convert.tagged import TaggedDocument, TagReading, labels_of, read_tagged_split, spans_of
-from cdlm_lab.tasks.tagging.examples import BUCKETS, SplitDocument, TagExamples, document_runs
+from cdlm_lab.encoders.frozen import ENDS
+from cdlm_lab.encoders.model_folder import is_model
+from cdlm_lab.encoders.precision import precision_in_words
+from cdlm_lab.metrics.counts import f1_of, precision_of, recall_of, span_counts, word_counts
+from cdlm_lab.metrics.significance import compare_counts
+from cdlm_lab.parameters import ParameterError, names_in, settings
+from cdlm_lab.progress import Progress, tracked
 from cdlm_lab.runs import runs
+from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import once, predict, report, train, train_small, write_page
 from cdlm_lab.runs.scoring import Counts, comparison_cells, count_rows, count_tests
+from cdlm_lab.tasks.tagging import tf_idf
+from cdlm_lab.tasks.tagging import view as tagged
+from cdlm_lab.tasks.tagging.examples import BUCKETS, SplitDocument, TagExamples, document_runs
 from cdlm_lab.tasks.tagging.systems import (
     TAG_SYSTEMS,
     Tagger,
@@ -45,18 +54,9 @@ from cdlm_lab.tasks.tagging.systems import (
     tagged_sentences,
     tags_html,
 )
-from cdlm_lab.metrics.counts import f1_of, precision_of, recall_of, span_counts, word_counts
-from cdlm_lab.metrics.significance import compare_counts
-from cdlm_lab.encoders.frozen import ENDS
-from cdlm_lab.encoders.model_folder import is_model
-from cdlm_lab.encoders.precision import precision_in_words
-from cdlm_lab.parameters import ParameterError, names_in, settings
-from cdlm_lab.progress import Progress, tracked
-from cdlm_lab.runs.report import Report
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes
 from cdlm_lab.views import score_tables
-from cdlm_lab.tasks.tagging import view as tagged
 from cdlm_lab.views.ask import own_text_box
 from cdlm_lab.views.browse import TaggedBrowser
 from cdlm_lab.views.figures import folder_of, keep_figure

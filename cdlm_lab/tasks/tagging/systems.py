@@ -17,7 +17,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.data.convert.document_pairs import split_sentences
 from cdlm_lab.data.convert.tagged import OUTSIDE, TaggedDocument, TaggedSentence, tag_set
-from cdlm_lab.tasks.tagging.examples import SplitDocument, TagExample, TagExamples, joined, split_long, words_read
+from cdlm_lab.data.words import token_spans
+from cdlm_lab.encoders import frozen
+from cdlm_lab.encoders.checkpoint import named_faults, on_default_device
+from cdlm_lab.encoders.encoder import AttentionDropout, load_encoder
+from cdlm_lab.encoders.model_folder import CONFIG_FILE
+from cdlm_lab.encoders.precision import Precision
+from cdlm_lab.parameters import ParameterError, parameters_of, settings
+from cdlm_lab.progress import Progress
 from cdlm_lab.runs.runs import (
     System,
     chosen_systems,
@@ -25,17 +32,17 @@ from cdlm_lab.runs.runs import (
     read_arrays,
     write_arrays,
 )
-from cdlm_lab.encoders import frozen
 from cdlm_lab.tasks.tagging import model as models
-from cdlm_lab.encoders.checkpoint import named_faults, on_default_device
-from cdlm_lab.encoders.encoder import AttentionDropout, load_encoder
-from cdlm_lab.encoders.model_folder import CONFIG_FILE
-from cdlm_lab.encoders.precision import Precision
-from cdlm_lab.parameters import ParameterError, parameters_of, settings
-from cdlm_lab.progress import Progress
-from cdlm_lab.views import html
 from cdlm_lab.tasks.tagging import view as tagged
-from cdlm_lab.data.words import token_spans
+from cdlm_lab.tasks.tagging.examples import (
+    SplitDocument,
+    TagExample,
+    TagExamples,
+    joined,
+    split_long,
+    words_read,
+)
+from cdlm_lab.views import html
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cdlm_lab.data.convert.tagged import TaggedDocument, TaggedSentence
-from cdlm_lab.errors import check_least
 from cdlm_lab.data.words import plain_word
+from cdlm_lab.errors import check_least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

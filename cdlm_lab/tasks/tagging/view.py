@@ -15,10 +15,9 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
-from cdlm_lab.tasks.tagging.tf_idf import QUANTILES
 from cdlm_lab.data.convert.tagged import OUTSIDE, TagSpan, spans_of
-from cdlm_lab.views import charts
-from cdlm_lab.views import html
+from cdlm_lab.tasks.tagging.tf_idf import QUANTILES
+from cdlm_lab.views import charts, html
 from cdlm_lab.views.charts import lay_out, marks, plain_text, small
 from cdlm_lab.views.html import HUES, SIGNS, SMALL, UNKNOWN, counted, escaped
 

@@ -10,6 +10,7 @@ import pytest
 from cdlm_lab.data.convert.candidates import is_clean
 from cdlm_lab.data.convert.claims import LABELS
 from cdlm_lab.data.convert.document_pairs import check_splits
+from cdlm_lab.data.convert.tagged import TaggedSentence, spans_of
 from cdlm_lab.data.records import (
     Claim,
     Cluster,
@@ -22,7 +23,6 @@ from cdlm_lab.data.records import (
 )
 from cdlm_lab.data.storyworld import task_sets
 from cdlm_lab.data.storyworld.stories import event_type_of, stories
-from cdlm_lab.data.convert.tagged import TaggedSentence, spans_of
 
 STORIES = 40
 READERS = {

@@ -1,0 +1,397 @@
+"""Tagged documents: records, tags, lines, Doc-ARC's format, folders of three splits, and plain passages."""
+
+from itertools import count, pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdlm_lab.data.clusters import corpus_checksum, open_corpus
+from cdlm_lab.data.convert import tagged
+from cdlm_lab.data.convert.tagged import (
+    Line,
+    TaggedDocument,
+    TaggedSentence,
+    TagReading,
+    TagSpan,
+    read_docarc_split,
+)
+from cdlm_lab.data.files import DataError
+
+
+def span(label: str, first: int, stop: int) -> TagSpan:
+    return TagSpan(label=label, first=first, stop=stop)
+
+
+@pytest.mark.parametrize(("tags", "spans"), [
+    ("", []),
+    ("O O", []),
+    ("B-X I-X O B-Y", [("X", 0, 2), ("Y", 3, 4)]),
+    ("B-X B-X I-X", [("X", 0, 1), ("X", 1, 3)]),
+    ("B-X I-Y I-Y", [("X", 0, 1), ("Y", 1, 3)]),
+    ("I-X O I-X I-X", [("X", 0, 1), ("X", 2, 4)]),
+    ("B-cell_line I-cell_line", [("cell_line", 0, 2)]),
+    ("B-a-b I-a-b I-a", [("a-b", 0, 2), ("a", 2, 3)]),
+])  # fmt: skip
+def test_spans_of(tags, spans):
+    assert tagged.spans_of(tags.split()) == tuple(span(*one) for one in spans)
+
+
+@st.composite
+def apart(draw: st.DrawFn) -> tuple[list[TagSpan], int]:
+    """Draw spans that do not overlap; return them and the length of their sentence."""
+    edges = sorted(draw(st.sets(st.integers(0, 12), max_size=8)))
+    pairs = zip(edges[::2], edges[1::2], strict=False)
+    return [span(draw(st.sampled_from("XY")), first, stop) for first, stop in pairs], 12
+
+
+@given(apart())
+def test_tags_are_spans_backwards(given_spans):
+    spans, length = given_spans
+    tags = tagged.tags_of(spans, length)
+    assert len(tags) == length
+    assert list(tagged.spans_of(tags)) == spans
+
+
+def test_tags_of():
+    assert tagged.tags_of([span("X", 3, 4), span("Y", 1, 3)], 5) == ("O", "B-Y", "I-Y", "B-X", "O")
+    assert tagged.tags_of([], 0) == ()
+    with pytest.raises(ValueError, match=r"first=1, stop=3\) shares words with another span"):
+        tagged.tags_of([span("X", 0, 2), span("Y", 1, 3)], 3)
+    for first, stop in ((2, 4), (-1, 1), (2, 2)):
+        with pytest.raises(ValueError, match="does not fit a sentence of 3 words"):
+            tagged.tags_of([span("X", first, stop)], 3)
+
+
+@given(st.lists(st.builds(span, st.sampled_from("XY"), st.integers(0, 5), st.integers(6, 9))))
+def test_outermost_by_definition(spans):
+    def within(one: tuple[int, int], other: tuple[int, int]) -> bool:
+        return one != other and other[0] <= one[0] and one[1] <= other[1]
+
+    places = [(one.first, one.stop) for one in spans]
+    outer = sorted({one for one in places if not any(within(one, other) for other in places)})
+    assert tagged.outermost(spans) == tuple(
+        spans[places.index(one)] for one in outer
+    )  # of equal ones the first
+
+
+def test_labels_and_labelled_sentences():
+    both = TaggedSentence(words=("a", "b"), tags=("B-Y", "B-X"))
+    sentences = (TaggedSentence(words=("a",)), both, TaggedSentence(words=(), tags=()))
+    document = TaggedDocument(id="d", sentences=sentences)
+    assert document.labelled == (1, 2)
+    assert tagged.labels_of([document, document]) == ("X", "Y")
+    assert tagged.tag_set(["X", "Y"]) == ("O", "B-X", "I-X", "B-Y", "I-Y")
+
+
+PATH = Path("x.tsv")
+
+
+def iob2(tags: str, reading: TagReading, labels: tuple[str, ...] | None = None) -> str:
+    column = [(Line(PATH, number, ""), tag) for number, tag in enumerate(tags.split(), start=7)]
+    return " ".join(tagged.iob2_tags(column, reading, labels=labels))
+
+
+@pytest.mark.parametrize(("tags", "expected", "mended"), [
+    ("O B-X I-X O", "O B-X I-X O", 0),
+    ("I-X I-X O I-X", "B-X I-X O B-X", 2),  # IOB1
+    ("I-X B-X I-X", "B-X B-X I-X", 1),
+    ("B-X I-Y I-X", "B-X B-Y B-X", 2),
+    ("B-a-b I-a-b", "B-a-b I-a-b", 0),
+])  # fmt: skip
+def test_every_span_starts_with_b(tags, expected, mended):
+    reading = TagReading()
+    assert iob2(tags, reading) == iob2(tags, reading, ("X", "Y", "a-b")) == expected
+    assert reading.mended == 2 * mended
+
+
+@given(st.lists(st.sampled_from(["O", "B-X", "I-X", "B-Y", "I-Y"])))
+def test_spans_stay_and_nothing_is_left_to_mend(tags):
+    once = iob2(" ".join(tags), TagReading())
+    assert tagged.spans_of(tags) == tagged.spans_of(once.split())
+    assert iob2(once, TagReading(stray="refuse")) == once
+
+
+STRAY = 'follows no span of its label; write B- for I-, or read with stray="accept"'
+NO_TAGS = ("X", "B", "B-", "I-", "E-X", "o", "b-X", "NULL", "O-X")
+NO_TAG = "is not a tag; write O, or B- or I- and a label"
+
+
+@pytest.mark.parametrize(("tags", "labels", "message"), [
+    ("B-X I-X I-Y", None, f"9: tag: 'I-Y' {STRAY}"),
+    *((f"O {tag}", None, f"8: tag: {tag!r} {NO_TAG}") for tag in NO_TAGS),
+    ("x" * 99, None, f"7: tag: '{'x' * 40}' {NO_TAG}"),
+    ("O I-Z", ("X", "Y"), "8: tag: 'I-Z' is not a known tag; the labels are X, Y"),
+    ("B-Z", (), "7: tag: 'B-Z' is not a known tag; the labels are "),
+])  # fmt: skip
+def test_faulty_tags(refused, tags, labels, message):
+    reading = TagReading(stray="refuse")
+    with refused(PATH, message):
+        iob2(tags, reading, labels)
+    assert reading.mended == 0
+    with pytest.raises(ValueError, match="stray is 'drop'; choose one of accept, refuse"):
+        TagReading(stray="drop")
+
+
+def numbered(block: list[Line]) -> list[tuple[int, str]]:
+    return [(line.number, line.text) for line in block]
+
+
+def test_blocks_and_parts(write, refused):
+    path = write("a.txt", "\r\n\na\nb\r\n \t\n\n#x\nc\n#y 1\n\ne\n\nd\n#z\nf")
+    first, marked, last = (
+        [(3, "a"), (4, "b")],
+        [(7, "#x"), (8, "c"), (9, "#y 1")],
+        [(13, "d"), (14, "#z"), (15, "f")],
+    )
+    assert list(map(numbered, tagged.line_blocks(path))) == [first, marked, [(11, "e")], last]
+    parts = {head[1:]: list(map(numbered, some)) for head, some in tagged.marked_parts(path, mark="#")}
+    x, y, z = marked[0], marked[2], last[1]
+    expected = {(1, ""): [first], x: [marked[1:2]], y: [[(11, "e")], last[:1]], z: [last[2:]]}
+    assert list(parts.items()) == list(expected.items())
+    remedy = "delete the line, or write the document below it"
+    for text, line in (("#x\n\n#y\na\n", 1), ("#x\na\n#y\n\n", 3)):
+        path = write("b.txt", text)
+        with refused(path, f"{line}: document: no sentence follows; {remedy}"):
+            list(tagged.marked_parts(path, mark="#"))
+
+
+def test_columns(refused):
+    assert Line(PATH, 3, " . . .\t x\t").columns() == [". . .", "x", ""]
+    assert Line(PATH, 3, "a\u00a0b\tc").columns(2) == ["a\u00a0b", "c"]
+    assert Line(PATH, 3, "a  b \tc").columns(tabs=False) == ["a", "b", "c"]
+    with refused(
+        PATH, "3: row: one column instead of a word and its tag; write the word, white space and its tag"
+    ):
+        Line(PATH, 3, "word").columns(tabs=False)
+    with refused(PATH, "3: word: an empty word; write it, or delete the line"):
+        Line(PATH, 3, "\u3000\tO").columns(2)
+
+
+TEXT = "Ann\tB-PER\nLee\tI-PER\nslept\tO\n\n. . .\tNULL\nShe\tNULL\n\nIn\tO\nGhent\tI-GPE"
+SENTENCES = (
+    TaggedSentence(words=("Ann", "Lee", "slept"), tags=("B-PER", "I-PER", "O")),
+    TaggedSentence(words=(". . .", "She")),
+    TaggedSentence(words=("In", "Ghent"), tags=("O", "B-GPE")),
+)
+
+
+def test_a_document(write, tmp_path, refused):
+    reading = TagReading()
+    # No line end or an end and a blank line: the last sentence is there.
+    for end in ("", "\n", "\n\n", "\r\n \n\n"):
+        path = write("train/1_ann.v2.tsv", TEXT + end)
+        (document,) = read_docarc_split(tmp_path, "train", reading=reading)
+        assert document == TaggedDocument(id="1_ann.v2", sentences=SENTENCES)
+    assert reading.mended == 4
+    assert document.labelled == (0, 2)
+    with refused(path, f"9: tag: 'I-GPE' {STRAY}"):
+        list(read_docarc_split(tmp_path, "train", reading=TagReading(stray="refuse")))
+    path.write_text("some word\tO\n\nsome word\tNULL\n")
+    ((first, second),) = (one.sentences for one in read_docarc_split(tmp_path, "train"))
+    assert first.words[0] is second.words[0]  # words are kept once
+
+
+TWO = "write the word, a tab and its tag"
+MIXED = "tag: NULL and other tags in one sentence; label all of its words or none"
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("a\tO\nb\n", f"2: row: one column instead of 2; {TWO}"),
+    ("a O\n", f"1: row: one column instead of 2; {TWO}"),
+    ("a\tb\tO\n", f"1: row: 3 columns instead of 2; {TWO}"),
+    ("a\tO\n\n\tO\n", "3: word: an empty word; write it, or delete the line"),
+    ("a\tO\nb\t\n", f"2: tag: '' {NO_TAG}"),
+    ("a\tO\n\nb\tNULL\nc\tO\n", f"4: {MIXED}"),
+    ("a\tO\nb\tO\nc\tNULL\n", f"3: {MIXED}"),
+    ("a\tNULL\n\nb\tNULL\n",
+     "1: tag: no sentence has labels, all tags are NULL; label a sentence (O is a label), or take the "
+     "file out"),
+])  # fmt: skip
+def test_complaints(write, tmp_path, refused, text, message):
+    path = write("train/a.tsv", text)
+    with refused(path, message):
+        list(read_docarc_split(tmp_path, "train"))
+
+
+@pytest.fixture
+def corpus(write, tmp_path):
+    for name in ("train/b.tsv", "train/a.tsv", "development/c.tsv", "train/d.tsv.gz"):
+        write(name, f"{name.partition('.')[0][-1]}\tI-X\n")
+    write("train/notes.txt", "none")
+    return tmp_path
+
+
+def test_splits(corpus, write):
+    def names(split: str, **options: object) -> str:
+        return "".join(document.id for document in read_docarc_split(str(corpus), split, **options))
+
+    reading = TagReading()
+    assert names("train", reading=reading) == "abd"
+    assert reading.mended == 3
+    assert names("dev") == names("validation") == "c"
+    assert names("train", chosen=lambda number: [number - 1, 0]) == "da"
+    documents = read_docarc_split(corpus, "train")
+    write("train/b.tsv", "no tab")
+    assert next(documents).id == "a"  # read one at a time
+    with pytest.raises(ValueError, match=r"b.tsv:1: field row: one column"):
+        next(documents)
+
+
+def test_labels_of_the_list(corpus, write, refused):
+    assert tagged.docarc_labels(corpus) is None
+    tags = write("x.tagset", "O\t0\nI-Y\t1\nB-Y\t2\n\nB-Z\t3\n")
+    assert tagged.docarc_labels(corpus) == ("Y", "Z")
+    with refused(corpus / "train" / "a.tsv", "1: tag: 'I-X' is not a known tag; the labels are Y, Z"):
+        next(read_docarc_split(corpus, "train"))
+    write("x.tagset", "O\t0\nperson\t1\n")
+    with refused(tags, f"2: tag: 'person' {NO_TAG}"):
+        tagged.docarc_labels(corpus)
+    write("y.tagset", "O\t0\n")
+    remedy = "leave the one that fits the files"
+    with refused(corpus, f"1: folder: several lists of tags (x.tagset, y.tagset); {remedy}"):
+        read_docarc_split(corpus, "train")
+
+
+def test_faulty_folders(corpus, write, refused):
+    with pytest.raises(ValueError, match="split is 'all'; choose one of train, dev, test"):
+        read_docarc_split(corpus, "all")
+    remedy = "give the folder around train, dev and test"
+    with refused(corpus, f"1: folder: there is no folder test in it; {remedy}"):
+        read_docarc_split(corpus, "test")
+    (corpus / "test").mkdir()
+    remedy = "put a file for each document there"
+    with refused(corpus / "test", f"1: folder: no .tsv files in it; {remedy}"):
+        read_docarc_split(corpus, "test")
+    second = write("train/a.tsv.gz", b"")
+    with refused(second, "1: file: a.tsv is the same document; leave one of them"):
+        read_docarc_split(corpus, "train")
+
+
+START = "-DOCSTART- -X- -X- O\n\n"
+CONLL = f"{START}Orn NNP I-NP I-PER\nslept VBD I-VP O\n\n{START}Dram NNP I-NP B-LOC\n"
+IOB2 = "###MEDLINE:91\n\nOrn\tB-PER\nslept\tO\n\n###MEDLINE:92\n\nDram\tB-LOC\n"
+DOCARC = "Orn\tB-PER\nslept\tO\n\nHe\tNULL\n"
+LITBANK = "Orn\tB-PER\tO\tO\t\nof\tI-PER\tO\tO\t\nDram\tI-PER\tB-GPE\tO\t\n"
+
+
+@pytest.fixture
+def folder(write, tmp_path):
+    """`folder(files)` writes files and returns their folder."""
+
+    def _folder(files: dict[str, str]) -> Path:
+        for name, text in files.items():
+            write(name, text)
+        return tmp_path
+
+    return _folder
+
+
+def read(folder: Path, **options: object) -> dict[str, list[tuple[str, ...]]]:
+    """Read the tags of each training document, sentence by sentence."""
+    documents = tagged.read_tagged_split(folder, "train", **options)
+    return {one.id: [sentence.tags for sentence in one.sentences if sentence.tags] for one in documents}
+
+
+@pytest.mark.parametrize(("files", "expected"), [
+    ({"train/b.tsv": DOCARC, "train/a.tsv": DOCARC, "x.tagset": "B-PER\t1"},
+     {"a": [("B-PER", "O")], "b": [("B-PER", "O")]}),
+    ({"train/book.tsv": LITBANK}, {"book": [("B-PER", "I-PER", "I-PER")]}),  # what nests is its outermost
+    ({"train.conll": CONLL}, {"train.conll:0": [("B-PER", "O")], "train.conll:1": [("B-LOC",)]}),
+    ({"train/b.conll": "Orn B-PER\n", "train/a.conll": "Dram B-LOC\n"},
+     {"a.conll:0": [("B-LOC",)], "b.conll:0": [("B-PER",)]}),
+    ({"train.iob2": IOB2}, {"91": [("B-PER", "O")], "92": [("B-LOC",)]}),
+    ({"train/91.txt": "Orn slept", "train/91.ann": "T1\tPER 0 3\tOrn\n"}, {"91": [("B-PER", "O")]}),
+])  # fmt: skip
+def test_forms(folder, files, expected):
+    reading = TagReading()
+    path = folder({**files, "dev/c.tsv": DOCARC})
+    documents = read(path, reading=reading)
+    assert documents == expected
+    assert list(documents) == list(expected)
+    assert reading.divided == 0
+    assert reading.mended == ("train.conll" in files)
+    last = list(expected)[-1]
+    assert read(path, chosen=lambda number: [number - 1]) == {last: expected[last]}
+
+
+def test_a_split_of_one_document_is_read_sentence_by_sentence(folder):
+    """Tweets are published like this: no line marks where a document begins."""
+    path, reading = folder({"train.conll": "Orn B-PER\nslept O\n\nDram B-LOC\n\nHe O\n"}), TagReading()
+    tags = [("B-PER", "O")], [("B-LOC",)], [("O",)]
+    assert read(path, reading=reading) == {f"train.conll:0:{n}": one for n, one in enumerate(tags)}
+    assert reading.divided == 3
+    assert list(read(path, chosen=lambda number: [number - 1])) == ["train.conll:0:2"]
+    reading = TagReading()
+    read(folder({"train.conll": "Orn B-PER\n"}), reading=reading)
+    assert reading.divided == 0
+
+
+def test_none_or_two_forms(folder):
+    path = folder({"dev.conll": CONLL})
+    with pytest.raises(DataError, match=r"there is no train in it; give one of train/\*\.tsv, train\.conll"):
+        read(path)
+    folder({"train.conll": CONLL, "train/a.tsv": DOCARC})
+    with pytest.raises(DataError, match=r"train is there in the forms \.tsv and \.conll"):
+        read(path)
+
+
+def passages(folder, split: str = "train") -> dict[str, str]:
+    some = list(tagged.read_docarc_passages(folder, split))
+    assert all([document.id for document in cluster.documents] == [cluster.id] for cluster in some)
+    return {cluster.id: cluster.documents[0].text for cluster in some}
+
+
+def sentences(*lengths: int) -> str:
+    """Write sentences with these numbers of words, `w0`, `w1`, ..., of which the first is labelled."""
+    numbers, tags = count(), ["O"] + ["NULL"] * (len(lengths) - 1)
+    return "\n".join(
+        "".join(f"w{next(numbers)}\t{tag}\n" for _ in range(length))
+        for length, tag in zip(lengths, tags, strict=True)
+    )
+
+
+def words(first: int, stop: int) -> str:
+    return " ".join(f"w{number}" for number in range(first, stop))
+
+
+def test_passages_are_whole_sentences_unless_they_are_long(write, tmp_path, monkeypatch):
+    write("train/b.tsv", sentences(30, 49, 1, 1, 80, 79))
+    write("train/a.tsv", "Ann\tB-PER\nLee\tI-PER\n\n. . .\tNULL\nslept\tNULL\n")
+    write("dev/c.tsv", sentences(5, 185, 3))
+    assert list(passages(tmp_path).items()) == [
+        ("a/1", "Ann Lee . . . slept"),
+        ("b/1", words(0, 80)),  # 30 + 49 + 1 are just as many as there may be
+        ("b/2", words(80, 81)),  # 1 + 80 are one too many
+        ("b/3", words(81, 161)),
+        ("b/4", words(161, 240)),
+    ]
+    ends = (0, 5, 85, 165, 193)  # the last has the end of the long one, 25 words, and the next
+    parts = [words(first, stop) for first, stop in pairwise(ends)]
+    assert list(passages(tmp_path, "validation").values()) == parts
+    # Labels are not read, and a document may have none.
+    write("x.tagset", "O\t0\nB-Y\t1\n")
+    write("test/a.tsv", "a\tI-X\nb\tNULL\nc\twhatever\n\nd\tNULL\n")
+    write("test/b.tsv", "e\tNULL\n")
+    assert list(passages(tmp_path, "test").values()) == ["a b c d", "e"]
+    monkeypatch.setattr(tagged, "PASSAGE_WORDS", 2)
+    assert list(passages(tmp_path, "test").values()) == ["a b", "c d", "e"]
+
+
+def test_it_is_a_corpus(write, tmp_path, refused):
+    file = write("train/a.tsv", sentences(80, 80) + "\nno tab\n")
+    corpus = str(tmp_path)
+    assert [cluster.id for cluster in open_corpus(corpus, split="train", size=1)] == ["a/1"]  # one at a time
+    with pytest.raises(ValueError, match=rf"{file}:163: field row: one column instead of 2"):
+        list(open_corpus(corpus, split="train"))
+    first = corpus_checksum(corpus, split="train")
+    write("dev/b.tsv", "x\tO\n")
+    write("notes.txt", "x")
+    assert corpus_checksum(corpus, split="train") == first
+    assert corpus_checksum(corpus, split="validation") != first
+    file.write_text(sentences(80, 2))
+    assert corpus_checksum(corpus, split="train") != first
+    remedy = "give the folder around train, dev and test"
+    with refused(tmp_path, f"1: folder: there is no folder test in it; {remedy}"):
+        list(open_corpus(corpus, split="test"))

@@ -1,0 +1,319 @@
+"""The masked language model and its loss; precision and kept memory; how long a step takes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import LongformerConfig, LongformerForMaskedLM
+
+from cdlm_lab.attention.layer import replace_self_attention
+from cdlm_lab.encoders import estimate, precision
+from cdlm_lab.encoders.language_model import ROWS_AT_ONCE, CrossDocumentLM, over_items, word_losses
+from cdlm_lab.encoders.precision import computing_in, resolve_precision
+from cdlm_lab.parameters import ParameterError
+
+
+def batch_of(rows: int = 3, length: int = 32) -> dict[str, Tensor]:
+    """Make a batch of random tokens: the second row is padded from 20 on; a fifth is masked and global."""
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(5, 55, (rows, length), generator=generator)
+    present = torch.ones(rows, length, dtype=torch.long)
+    present[1:2, 20:] = 0
+    masked = (torch.rand(rows, length, generator=generator) < 0.2) & present.bool()
+    return {
+        "input_ids": torch.where(masked, 4, ids) * present + (1 - present),
+        "attention_mask": present,
+        "global_attention_mask": masked.long(),
+        "labels": torch.where(masked, ids, -100),
+    }
+
+
+def test_saved_it_is_the_plain_class_with_its_loss_and_gradients(language_model, tmp_path) -> None:
+    language_model.save_pretrained(tmp_path)
+    assert not list(tmp_path.glob("*.bin")), "safetensors only"
+    theirs = LongformerForMaskedLM.from_pretrained(tmp_path).eval()
+    assert theirs.config.architectures == ["LongformerForMaskedLM"]
+    assert theirs.lm_head.decoder.weight is theirs.longformer.embeddings.word_embeddings.weight
+    batch = {name: tensor[:1] for name, tensor in batch_of().items()}  # padding makes their gradient NaN
+    bare = {name: tensor for name, tensor in batch.items() if name != "labels"}
+    with torch.no_grad():
+        torch.testing.assert_close(theirs(**bare).logits, language_model(**bare).logits, rtol=0, atol=2e-5)
+    ours, expected = language_model(**batch).loss, theirs(**batch).loss
+    torch.testing.assert_close(ours, expected, rtol=1e-5, atol=0)
+    ours.backward()
+    expected.backward()
+    wanted = dict(theirs.named_parameters())
+    for name, parameter in language_model.named_parameters():
+        torch.testing.assert_close(parameter.grad, wanted[name].grad, rtol=1e-3, atol=1e-6, msg=name)
+    language_model.resize_token_embeddings(60)
+    assert language_model.lm_head.decoder.weight is language_model.get_input_embeddings().weight
+    assert language_model.lm_head.bias.shape == (60,)
+
+
+def test_token_losses_stand_row_after_row(language_model: CrossDocumentLM) -> None:
+    batch = batch_of()
+    output = language_model(**batch)
+    labels = batch.pop("labels")
+    logits = language_model(**batch).logits.transpose(1, 2)
+    full = nn.functional.cross_entropy(logits, labels, reduction="none")
+    torch.testing.assert_close(output.token_loss, full[labels != -100].detach(), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(output.loss, output.token_loss.mean(), rtol=1e-6, atol=0)
+    assert output.logits.shape == ((labels != -100).sum(), 55)
+    assert output.loss.requires_grad
+    assert not output.token_loss.requires_grad, "kept over an evaluation it would keep the graph alive"
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_the_loss_is_float32_in_half_precision(language_model: CrossDocumentLM, dtype: torch.dtype) -> None:
+    exact = language_model(**batch_of()).loss
+    with torch.autocast("cpu", dtype=dtype):
+        rounded = language_model(**batch_of()).loss
+    assert rounded.dtype == torch.float32
+    torch.testing.assert_close(rounded, exact, rtol=0.03, atol=0)
+    output = language_model.bfloat16()(**batch_of())
+    assert output.loss.dtype == output.token_loss.dtype == torch.float32
+    assert output.logits.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("items", "in_batch", "expected"),
+    [(4, None, 1.5), (4, 12, 0.5), (torch.tensor(3), None, 2), (3, torch.tensor(24), 0.25), (0, None, 6)],
+)
+def test_the_sum_is_divided_by_the_items_of_the_effective_batch(items, in_batch, expected) -> None:
+    actual = over_items(torch.tensor(6.0), items=items, num_items_in_batch=in_batch)
+    assert actual.item() == expected
+    assert actual.shape == ()
+
+
+@pytest.mark.parametrize("rows", [0, 1, ROWS_AT_ONCE, 2 * ROWS_AT_ONCE + 5])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_word_losses_and_their_gradient_are_those_of_pytorch(rows: int, dtype: torch.dtype) -> None:
+    """Both compute in float32 and round once, so they are equal except for the order of sums."""
+    generator = torch.Generator().manual_seed(rows)
+    logits = (4 * torch.randn(rows, 300, generator=generator)).to(dtype)
+    labels = torch.randint(300, (rows,), generator=generator)
+    weight = torch.rand(rows, generator=generator)
+    actual, expected = (logits.clone().requires_grad_() for _ in range(2))
+    losses = word_losses(actual, labels)
+    theirs = nn.functional.cross_entropy(expected.float(), labels, reduction="none")
+    (losses * weight).sum().backward()
+    (theirs * weight).sum().backward()
+    assert losses.dtype == torch.float32
+    torch.testing.assert_close(losses, theirs, rtol=1e-6, atol=1e-6)
+    rounding = {torch.float32: 1e-5, torch.bfloat16: 2**-8}[dtype]
+    assert actual.grad.dtype == dtype
+    torch.testing.assert_close(actual.grad, expected.grad, rtol=rounding, atol=1e-7)
+
+
+def test_word_losses_hold_no_more_than_one_gradient() -> None:
+    """The backward pass needs only the logits, which exist already."""
+    logits, kept = torch.randn(8, 300).requires_grad_(), []
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor) or tensor, lambda x: x):
+        word_losses(logits, torch.zeros(8, dtype=torch.int64))
+    assert [tensor.data_ptr() for tensor in kept if tensor.is_floating_point()] == [logits.data_ptr()]
+
+
+# ---- precision
+
+
+def test_a_model_computes_in_the_wanted_precision_and_a_head_in_float32():
+    layer, x = nn.Linear(3, 2), torch.randn(4, 3)
+    assert layer(x).dtype == torch.float32
+    with torch.no_grad(), computing_in("bfloat16", "cpu"):
+        rounded = layer(x)
+        with precision.in_full(x.device):
+            full = layer(rounded.new_ones(4, 3).float())
+        assert layer(x).dtype == torch.bfloat16
+    assert (rounded.dtype, full.dtype, layer.weight.dtype) == (torch.bfloat16, torch.float32, torch.float32)
+    with torch.no_grad(), computing_in("float32", torch.device("cpu")):
+        assert torch.equal(layer(x), layer(x))
+        assert layer(x).dtype == torch.float32
+    with pytest.raises(ParameterError, match="needs CUDA"), computing_in("float16", "cpu"):
+        pass
+
+
+def assert_chosen_on(device: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check what the precision `auto` means on a device, and the reason that is shown."""
+    for module in (precision, estimate):
+        monkeypatch.setattr(module, "default_device", lambda: device)
+    chosen = shown.partition(":")[0]
+    assert resolve_precision("auto", device=device) == chosen
+    assert precision.precision_in_words("auto") == shown
+    assert precision.precision_in_words("float32") == "float32"
+    assert estimate.bytes_per_number("auto") == (4 if chosen == "float32" else 2)
+    assert estimate.bytes_per_number("float32") == 4
+    assert resolve_precision("auto", device="mps") == "float32"
+
+
+@pytest.mark.parametrize(
+    ("has_bfloat16", "shown"),
+    [(True, "bfloat16: this GPU has it"), (False, "float16: this GPU has no bfloat16")],
+)
+def test_precision_of_a_gpu(monkeypatch: pytest.MonkeyPatch, has_bfloat16: bool, shown: str):
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: has_bfloat16)
+    assert_chosen_on("cuda", shown, monkeypatch)
+    assert resolve_precision("bfloat16", device="cpu") == "bfloat16"
+    assert resolve_precision("float16", device="cuda") == "float16"
+    with pytest.raises(ParameterError, match="needs CUDA, but the device is 'cpu'"):
+        resolve_precision("float16", device="cpu")
+    if not has_bfloat16:
+        with pytest.raises(ParameterError, match="does not have"):
+            resolve_precision("bfloat16", device="cuda")
+
+
+@pytest.mark.parametrize(
+    ("amx", "avx512", "shown"),
+    [
+        (True, True, "bfloat16: this CPU has AMX and AVX512-BF16"),
+        (True, False, "bfloat16: this CPU has AMX"),
+        (False, True, "bfloat16: this CPU has AVX512-BF16"),
+        (False, False, "float32: this CPU has neither AMX nor AVX512-BF16"),
+        (None, None, "float32: this CPU has neither AMX nor AVX512-BF16"),  # a torch that does not know
+    ],
+)
+def test_precision_of_a_cpu(monkeypatch, amx: bool | None, avx512: bool | None, shown: str):
+    for name, has in (("_is_amx_tile_supported", amx), ("_is_avx512_bf16_supported", avx512)):
+        if has is None:
+            monkeypatch.delattr(torch.cpu, name, raising=False)
+        else:
+            monkeypatch.setattr(torch.cpu, name, lambda has=has: has, raising=False)
+    assert_chosen_on("cpu", shown, monkeypatch)
+    assert resolve_precision("float32", device="cpu") == "float32"
+
+
+SCRIPT = """
+import resource
+from pathlib import Path
+import torch
+from cdlm_lab.encoders.precision import memory_kept
+
+faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+resident = lambda: int(Path("/proc/self/statm").read_text().split()[1])
+
+def faults_of(steps):
+    before = faults()
+    for _ in range(steps):
+        kept_for_the_backward = [torch.ones(4 << 20) for _ in range(10)]  # 160 MB: 40,960 pages
+    return faults() - before
+
+torch.set_num_threads(1)
+faults_of(2)
+print(faults_of(5))
+with memory_kept():
+    with memory_kept():
+        faults_of(15)
+    print(faults_of(5))
+    within = resident()
+print(within - resident())
+print(faults_of(5))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator, until others need the like")
+def test_freed_memory_is_kept_within_and_handed_back_at_the_end():
+    ended = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+    before, within, handed_back, after = map(int, ended.stdout.split())
+    assert within < 40_960, "five steps touched 204,800 pages"
+    assert handed_back > 30_000
+    assert after > before / 10, "the outer one ended, so nothing is kept"
+
+
+# ---- what a step costs
+
+LENGTH = 128
+
+
+def small_config(window: int, width: int = 64, **dropout: float) -> LongformerConfig:
+    sizes = {"hidden_size": width, "intermediate_size": 4 * width, "vocab_size": 500, "num_hidden_layers": 3}
+    lengths = {"attention_window": [window] * 3, "max_position_embeddings": 4 * LENGTH + 2}
+    return LongformerConfig(**sizes, **lengths, num_attention_heads=4, pad_token_id=1, **dropout)
+
+
+def test_forward_operations_are_those_that_pytorch_counts() -> None:
+    """With all tokens global every pair counts, so the dense backend does exactly twice the estimated work
+    (it also computes the local scores, which are discarded and whose share is subtracted here)."""
+    config = small_config(window=LENGTH)
+    model = replace_self_attention(CrossDocumentLM(config), "dense").eval()
+    ids = torch.arange(2, 2 + LENGTH)[None]
+    labels = torch.where(torch.arange(LENGTH) % 5 == 0, ids, -100)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(ids, labels=labels)
+    dense_attention = 3 * 2 * 2 * 2 * LENGTH * LENGTH * 64  # layers, both kinds, two products
+    linear = counter.get_total_flops() - dense_attention
+    actual = estimate.estimate(config, length=LENGTH, batch=1, global_tokens=0, masked_tokens=26)
+    pairs = sum(min(LENGTH, i + LENGTH // 2 + 1) - max(0, i - LENGTH // 2) for i in range(LENGTH))
+    assert actual.forward_flops == pytest.approx(linear + 3 * 2 * 2 * pairs * 64, rel=0.2)
+
+
+def test_more_globals_cost_more_and_checkpointing_trades_memory_for_work() -> None:
+    config, form = small_config(window=16), {"length": LENGTH, "batch": 2}
+    none, some = (estimate.estimate(config, **form, global_tokens=n) for n in (0, 20))
+    assert some.forward_flops > none.forward_flops
+    spared = estimate.estimate(config, **form, global_tokens=20, gradient_checkpointing=True)
+    assert spared.training_flops > some.training_flops
+    assert spared.activation_bytes < some.activation_bytes
+    assert some.parameters == CrossDocumentLM(config).num_parameters()
+    for length, globals_ in ((0, 0), (10, 11), (10, -1)):
+        with pytest.raises(ValueError, match="must be"):
+            estimate.estimate(config, length=length, batch=1, global_tokens=globals_)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("width", "length", "window", "globals_"),
+    [(64, 128, 16, 20), (64, 128, 16, 0), (64, 65, 64, 0), (16, 512, 64, 100), (16, 512, 512, 200)],
+)
+def test_training_operations_and_memory_are_near_what_is_measured(
+    width: int, length: int, window: int, globals_: int, dtype: torch.dtype, dropout: float
+) -> None:
+    """Operations are counted in bfloat16, in which they are matrix products that PyTorch can count. Linear
+    layers dominate at width 64, attention at width 16; 65 tokens are not padded to 128."""
+    config = small_config(window, width, hidden_dropout_prob=dropout, attention_probs_dropout_prob=0.0)
+    torch.manual_seed(0)
+    model = replace_self_attention(CrossDocumentLM(config))
+    ids = torch.randint(3, 500, (2, length))
+    labels = torch.where(torch.arange(length) % 5 == 0, ids, -100)
+    batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": labels}
+    batch["global_attention_mask"] = (torch.arange(length) < globals_).long().expand_as(ids)
+    tokens = {"global_tokens": globals_, "masked_tokens": length / 5}
+    actual = estimate.estimate(config, length=length, batch=2, **tokens, bytes_per_number=dtype.itemsize)
+    half = torch.autocast("cpu", dtype=torch.bfloat16)
+    with FlopCounterMode(display=False) as counter, half:
+        model(**batch).loss.backward()
+    assert 2 * actual.training_flops == pytest.approx(counter.get_total_flops(), rel=0.2)
+    assert actual.activation_bytes == pytest.approx(kept_bytes(model, batch, dtype), rel=0.2)
+
+
+def kept_bytes(model: CrossDocumentLM, batch: dict[str, Tensor], dtype: torch.dtype) -> int:
+    """Return the bytes that autograd keeps, without weights, plus those of logits and their gradient."""
+    own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    kept = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    half = torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32)
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor), half:
+        output = model(**batch)
+    return sum(kept.values()) + 2 * output.logits.numel() * 4
+
+
+def test_seconds_of_a_training() -> None:
+    """Dropout of attention weights takes time, but no memory."""
+    for name in ("float32", "bfloat16"):
+        assert 1e6 < estimate.measured_rate(name, size=64) < 1e16
+    configs = [small_config(8, attention_probs_dropout_prob=share) for share in (0, 0.1)]
+    costs = [estimate.estimate(config, length=8, batch=1, global_tokens=0) for config in configs]
+    assert costs[0] == costs[1]
+    fast, slow = (estimate.training_seconds(costs[0], config, rate=100.0) for config in configs)
+    assert fast == costs[0].training_flops / 100
+    assert slow == pytest.approx(4 / 3 * fast)

@@ -1,0 +1,349 @@
+"""Coreference scores: worked fractions, published test cases of the scorers, sums over topics, input that is
+refused, the best alignment in little memory."""
+
+import random
+import re
+import tracemalloc
+import unicodedata
+from dataclasses import astuple
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdlm_lab.metrics.significance import compare
+from cdlm_lab.tasks.coreference.metrics import (
+    CONLL,
+    Parts,
+    checked_clusters,
+    count_table,
+    joined_topics,
+    largest_total,
+    mean_f1,
+    overlaps,
+    parts_by_topic,
+    score,
+    score_parts,
+    scores_of_parts,
+    total_parts,
+)
+
+MEASURES = ("muc", "b_cubed", "ceaf_e", "lea")
+
+
+def letters(text: str) -> list[list[str]]:
+    """Make clusters of letters: "ab c" is [[a, b], [c]]."""
+    return [list(word) for word in text.split()]
+
+
+# Worked by hand.
+
+KEY, RESPONSE = letters("abc defg"), letters("ab cd fghi")
+WORKED = {
+    # abc falls into ab, c; defg into d, e (missing), fg. Of the response: ab stays, c|d, fg|h|i.
+    "muc": (((3 - 2) + (4 - 3)) / (2 + 3), ((2 - 1) + (2 - 2) + (4 - 3)) / (1 + 1 + 3)),
+    # abc: two mentions keep 2/3, one 1/3. defg: d keeps 1/4, e nothing, f and g 2/4 each.
+    "b_cubed": ((2 * 2 / 3 + 1 / 3 + 1 / 4 + 2 * 2 / 4) / 7, (2 * 2 / 2 + 1 / 2 + 1 / 2 + 2 * 2 / 4) / 8),
+    # abc with ab, defg with fghi; cd is left over.
+    "ceaf_e": ((2 * 2 / (3 + 2) + 2 * 2 / (4 + 4)) / 2, (2 * 2 / (3 + 2) + 2 * 2 / (4 + 4)) / 3),
+    # abc keeps the link ab of 3, defg fg of 6. Of the response ab, none of cd, fg of the 6 of fghi.
+    "lea": ((3 * 1 / 3 + 4 * 1 / 6) / 7, (2 * 1 / 1 + 2 * 0 / 1 + 4 * 1 / 6) / 8),
+}
+
+
+def test_worked_fractions():
+    scores, parts = score(KEY, RESPONSE), score_parts(KEY, RESPONSE)
+    for measure, (recall, precision) in WORKED.items():
+        f1 = 2 * recall * precision / (recall + precision)
+        assert astuple(scores[measure]) == pytest.approx((recall, precision, f1))
+    assert astuple(parts["muc"]) == (2, 5, 2, 5)
+    assert astuple(parts["b_cubed"]) == pytest.approx((35 / 12, 7, 4, 8))
+    assert astuple(parts["ceaf_e"]) == pytest.approx((13 / 10, 2, 13 / 10, 3))
+    assert astuple(parts["lea"]) == pytest.approx((5 / 3, 7, 8 / 3, 8))
+
+
+def test_conll_is_the_mean_of_three():
+    conll = score(KEY, RESPONSE)["conll"]
+    assert conll.recall == pytest.approx((2 / 5 + 5 / 12 + 13 / 20) / 3)
+    assert conll.precision == pytest.approx((2 / 5 + 1 / 2 + 13 / 30) / 3)
+    # CEAFe has the same numerator twice, so its F1 is 2 * 1.3 / (2 + 3).
+    assert conll.f1 == pytest.approx((2 / 5 + 2 * (5 / 12) * (1 / 2) / (11 / 12) + 2.6 / 5) / 3)
+    harmonic = 2 * conll.recall * conll.precision / (conll.recall + conll.precision)
+    assert abs(conll.f1 - harmonic) > 0.005
+
+
+def test_ceaf_takes_the_best_alignment_not_the_nearest_cluster_first():
+    # abcde is most like abcfg (6/10), but with de (4/7), fg goes to abcfg (4/7): 8/7 > 6/10 + 0.
+    result = score(letters("abcde fg"), letters("abcfg de"))["ceaf_e"]
+    assert result.recall == pytest.approx((4 / 7 + 4 / 7) / 2)
+
+
+def test_a_singleton_of_lea_has_a_link_to_itself():
+    # a is single on both sides; b and d are on one side only, and so are the links cd and bc.
+    result = score(letters("a b cd"), letters("a bc d"))["lea"]
+    assert astuple(result) == pytest.approx((1 / 4, 1 / 4, 1 / 4))
+
+
+def test_without_singletons():
+    # Left are abc defg hi against ab cd: e, f, g, h and i are missing.
+    key, response = letters("abc defg hi j k"), letters("ab cd h i j k")
+    without, kept = score(key, response, singletons=False), score(key, response)
+    assert without["b_cubed"].recall == pytest.approx((2 * 2 / 3 + 1 / 3 + 1 / 4) / 9)
+    assert kept["b_cubed"].recall == pytest.approx((2 * 2 / 3 + 1 / 3 + 1 / 4 + 2 * 1 / 2 + 2) / 11)
+    assert without["lea"].precision == pytest.approx((2 * 1 + 2 * 0) / 4)
+    assert kept["lea"].precision == pytest.approx((2 * 1 + 2 * 0 + 0 + 0 + 1 + 1) / 8)
+    assert without["muc"].recall == kept["muc"].recall == 1 / (2 + 3 + 1)
+
+
+# Recall and precision that the test suites of the reference scorer and of coval publish, in the order of
+# MEASURES; None: not published. Cases A: missing and spurious mentions, only singletons, one cluster; B, C:
+# both kinds; D, E: those of the B-cubed paper; F to L: those of the MUC paper; M: a key of one cluster; N:
+# one of singletons. Left out: H and I, which are M1 and F again, and A7 to A9, which repeat mentions, here an
+# error; without the repetitions they are A4.
+ALL, NONE = (1, 1), (0, 0)
+A_, DEF = "a bc def", "abcdef"
+SINGLE = "a b c d e f"
+PUBLISHED = {
+    "A1": (A_, A_, ALL, ALL, ALL, ALL),
+    "A2": (
+        *(A_, "a de", (1 / 3, 1), ((1 + 2 * 2 / 3) / 6, (1 + 2) / 3)),
+        *(((1 + 4 / 5) / 3, (1 + 4 / 5) / 2), ((1 + 3 * (1 / 3)) / 6, 1)),
+    ),
+    "A3": (
+        *(A_, "a bcx defy z", (3 / 3, 3 / 5), (6 / 6, (1 + 2 * 2 / 3 + 3 * 3 / 4) / 9)),
+        *(((1 + 4 / 5 + 6 / 7) / 3, (1 + 4 / 5 + 6 / 7) / 4), (1, (1 + 3 * (1 / 3) + 4 * (3 / 6)) / 9)),
+    ),
+    "A4": (
+        *(A_, "a bcx dy z", (1 / 3, 1 / 3), ((1 + 2 * 2 / 2 + 1 / 3) / 6, (1 + 2 * 2 / 3 + 1 / 2) / 7)),
+        *(((1 + 4 / 5 + 2 / 5) / 3, (1 + 4 / 5 + 2 / 5) / 4), ((1 + 2) / 6, (1 + 3 * (1 / 3)) / 7)),
+    ),
+    "A5": (
+        *(A_, "a bcxB dy z", (1 / 3, 1 / 4), ((1 + 2 * 2 / 2 + 1 / 3) / 6, (1 + 2 * 2 / 4 + 1 / 2) / 8)),
+        *(((1 + 4 / 6 + 2 / 5) / 3, (1 + 4 / 6 + 2 / 5) / 4), ((1 + 2) / 6, (1 + 4 * (1 / 6)) / 8)),
+    ),
+    "A6": (
+        *(A_, "a bcx dy Bz", (1 / 3, 1 / 4), ((1 + 2 * 2 / 2 + 1 / 3) / 6, (1 + 2 * 2 / 3 + 1 / 2) / 8)),
+        *(((1 + 4 / 5 + 2 / 5) / 3, (1 + 4 / 5 + 2 / 5) / 4), ((1 + 2) / 6, (1 + 3 / 3) / 8)),
+    ),
+    "A10": (A_, SINGLE, NONE, (3 / 6, 6 / 6), None, (1 / 6, 1 / 6)),
+    "A11": (A_, DEF, (1, 3 / 5), (1, (1 / 6 + 4 / 6 + 9 / 6) / 6), None, (5 / 6, 4 / 15)),
+    "A12": (A_, "a x y c d e z", NONE, ((1 + 1 / 2 + 2 / 3) / 6, 4 / 7), None, (1 / 6, 1 / 7)),
+    "A13": (A_, "axycdez", (1 / 3, 1 / 6), ((1 + 1 / 2 + 4 / 3) / 6, (6 / 7) / 7), None, (1 / 6, 1 / 21)),
+    "B1": ("ab cde", "bcx de", None, None, None, ((3 / 3) / 5, 2 / 5)),
+    "C1": ("ab cde fg", "bcx de fg", None, None, None, ((3 / 3 + 2) / 7, (2 + 2) / 7)),
+    "D1": (
+        *("12345 67 89ABC", "12345 6789ABC"),
+        *((9 / 9, 9 / 10), (1, 16 / 21), None, (1, (5 + 7 * (11 / 21)) / 12)),
+    ),
+    "E1": (
+        *("12345 67 89ABC", "1234589ABC 67"),
+        *((9 / 9, 9 / 10), (1, 7 / 12), None, (1, (10 * (20 / 45) + 2) / 12)),
+    ),
+    "F1": ("ABCD", "AB CD", (2 / 3, 2 / 2), None, None, (2 / 6, 1)),
+    "G1": ("AB CD", "ABCD", (2 / 2, 2 / 3), None, None, (1, 2 / 6)),
+    "J1": ("ABC", "AC", (1 / 2, 1 / 1), None, None, (1 / 3, 1)),
+    "K1": ("BCDEGHJ", "ABC DEF GHI", (3 / 6, 3 / 6), None, None, (3 / 21, (3 / 3 + 3 / 3 + 3 / 3) / 9)),
+    "L1": ("ABC DEFG", "AB CD FGH", (2 / 5, 2 / 4), None, None, ((3 / 3 + 4 * 1 / 6) / 7, (2 + 3 / 3) / 7)),
+    "M1": (DEF, DEF, ALL, ALL, ALL, ALL),
+    "M2": (DEF, SINGLE, NONE, None, None, NONE),
+    "M3": (DEF, "ab cde f", None, None, None, (4 / 15, (2 + 3 + 0) / 6)),
+    "M4": (DEF, "abcxyz", None, None, None, (3 / 15, 3 / 15)),
+    "M5": (DEF, "a b c x y z", NONE, None, None, NONE),
+    "M6": (DEF, "ab cxy z", None, None, None, (1 / 15, 2 / 6)),
+    "N1": (SINGLE, SINGLE, NONE, ALL, ALL, ALL),
+    "N2": (SINGLE, DEF, NONE, None, None, NONE),
+    "N3": (SINGLE, "ab cde f", None, None, None, (1 / 6, 1 / 6)),
+    "N4": (SINGLE, "a b c x y z", NONE, None, None, (3 / 6, 3 / 6)),
+    "N5": (SINGLE, "abcxyz", None, None, None, NONE),
+    "N6": (SINGLE, "ab cxy z", None, None, None, NONE),
+}
+
+
+@pytest.mark.parametrize("case", PUBLISHED)
+def test_published_case(case):
+    key, response, *published = PUBLISHED[case]
+    scores = score(letters(key), letters(response))
+    for measure, expected in zip(MEASURES, published, strict=True):
+        if expected is not None:
+            recall, precision = expected
+            f1 = 2 * recall * precision / (recall + precision) if recall + precision else 0
+            assert astuple(scores[measure]) == pytest.approx((recall, precision, f1)), measure
+
+
+# Parts of topics.
+
+FIRST = (letters("ab cd e"), letters("ab cde"))
+SECOND = (letters("UVWX YZ"), letters("UV WX Y"))
+CORPUS = (FIRST[0] + SECOND[0], FIRST[1] + SECOND[1])
+
+
+def test_parts_of_topics_add_up():
+    first, second, corpus = score_parts(*FIRST), score_parts(*SECOND), score_parts(*CORPUS)
+    assert astuple(first["muc"]) == (2, 2, 2, 3)
+    assert astuple(second["muc"]) == (2, 4, 2, 2)
+    assert first["muc"] + second["muc"] == corpus["muc"] == Parts(4, 6, 4, 5)
+    for measure, parts in total_parts([first, second]).items():
+        assert astuple(parts) == pytest.approx(astuple(corpus[measure])), measure
+    assert scores_of_parts(corpus) == score(*CORPUS)
+    assert total_parts([]) == dict.fromkeys(MEASURES, Parts())
+
+
+def test_a_corpus_score_is_no_mean_of_topics():
+    recalls = [score(*topic)["muc"].recall for topic in (FIRST, SECOND)]
+    assert recalls == [2 / 2, 2 / 4]
+    assert score(*CORPUS)["muc"].recall == 4 / 6 != sum(recalls) / 2
+
+
+def test_parts_by_topic():
+    key, response = CORPUS[0] + letters("m"), letters("9") + SECOND[1] + FIRST[1]
+    result = parts_by_topic(key, response, topic=unicodedata.category)  # lower case, upper case, digit
+    assert list(result) == ["Ll", "Lu", "Nd"]
+    assert result["Ll"] == score_parts(letters("ab cd e m"), letters("ab cde"))
+    assert result["Lu"] == score_parts(*SECOND)
+    assert result["Nd"] == score_parts([], letters("9"))
+    without = parts_by_topic(*CORPUS, topic=str.isupper, singletons=False)
+    assert without == {
+        False: score_parts(letters("ab cd"), letters("ab cde")),
+        True: score_parts(letters("UVWX YZ"), letters("UV WX")),
+    }
+
+
+ONE_TOPIC = "take topics that share a cluster as one (joined_topics), or score all at once"
+
+
+def test_parts_by_topic_of_singletons_and_of_clusters_across_topics():
+    result = parts_by_topic(letters("a BC"), letters("a BC"), topic=str.isupper, singletons=False)
+    assert result[False] == dict.fromkeys(MEASURES, Parts())
+    for key, response, message in (
+        (
+            CORPUS[0],
+            letters("ab cdU"),
+            f"response[1] has 'd' of topic False and 'U' of topic True; {ONE_TOPIC}",
+        ),
+        (letters("aB"), [], "key[0] has 'a' of topic False"),
+        ([["a"], []], [], "key[1] is empty"),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            parts_by_topic(key, response, topic=str.isupper)
+
+
+def test_paired_tests_over_topics():
+    merged = letters("abcde UVWX YZ")
+    a = count_table(parts_by_topic(*CORPUS, topic=str.isupper).values())
+    b = count_table(parts_by_topic(CORPUS[0], merged, topic=str.isupper).values())
+    assert a.shape == (2, 4 * len(CONLL))
+    assert mean_f1(a.sum(axis=0)) == pytest.approx(score(*CORPUS)["conll"].f1)
+    assert mean_f1(a)[1] == pytest.approx(score(*SECOND)["conll"].f1)
+    difference = score(*CORPUS)["conll"].f1 - score(CORPUS[0], merged)["conll"].f1
+    assert compare(a, b, mean_f1, n_resamples=500).difference == pytest.approx(difference)
+    of_lea = count_table([score_parts(*CORPUS)], measures=["lea"])
+    assert mean_f1(of_lea) == pytest.approx([score(*CORPUS)["lea"].f1])
+
+
+@pytest.mark.parametrize("counts", [3.0, [1.0, 2, 3], np.zeros((2, 0)), np.zeros((4, 6))])
+def test_counts_come_in_fours(counts):
+    with pytest.raises(ValueError, match=r"^counts has shape \(.*\); its last axis must hold four numbers"):
+        mean_f1(counts)
+
+
+def test_parts_are_added_to_parts_only():
+    with pytest.raises(TypeError, match="unsupported operand"):
+        Parts() + 1
+    with pytest.raises(KeyError, match="ceaf_e"):
+        scores_of_parts({"muc": Parts(), "b_cubed": Parts()})
+
+
+# Input that is refused, clusterings side by side.
+
+# (clusters, error, message after "key")
+REFUSED = [
+    ("ab", TypeError, " is 'ab', a str; it must be a list of clusters"),
+    (b"ab", TypeError, " is b'ab', a bytes; it must be a list of clusters"),
+    (None, TypeError, " is None, a NoneType; it must be a list of clusters"),
+    ({1: ["a"]}, TypeError, " is {1: ['a']}, a dict; it must be a list of clusters; pass its .values()"),
+    (["ab", "c"], TypeError, "[0] is 'ab', a str; it must be a list of mentions"),
+    ([["a"], 7], TypeError, "[1] is 7, a int; it must be a list of mentions"),
+    ([{"a": 1}], TypeError, "[0] is {'a': 1}, a dict; it must be a list of mentions; pass its .values()"),
+    ([["a"], [["b"]]], TypeError, "[1] has the mention ['b'], which is not hashable; make mentions tuples, "),
+    ([["a"], []], ValueError, "[1] is empty; leave out clusters without mentions"),
+    ([["x"], ["a", "b", "a"]], ValueError, "[1] has the mention 'a' twice; name each mention once"),
+]
+
+
+@pytest.mark.parametrize(("clusters", "error", "message"), REFUSED)
+def test_refused_input(clusters, error, message):
+    for side, of_sides in (("key", (clusters, [["m"]])), ("response", ([["m"]], clusters))):
+        with pytest.raises(error, match="^" + re.escape(side + message)):
+            score(*of_sides)
+
+
+def test_a_mention_in_two_clusters_is_named_with_both():
+    message = (
+        "mention ('d', 3) is in response[0] = [('d', 1), ('d', 3)] and in response[2] = [('d', 3)]; "
+        "a mention belongs to one cluster"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        score([[("d", 1)]], [[("d", 1), ("d", 3)], [("d", 2)], [("d", 3)]])
+
+
+def test_a_long_cluster_is_shortened_in_an_error():
+    message = r"mention 500 is in key\[0\] = \[0, 1, .*\.\.\.\] and in key\[1\]"
+    with pytest.raises(ValueError, match=message) as error:
+        score([range(1000), [500]], [])
+    assert len(str(error.value)) < 200
+    with pytest.raises(ValueError, match="mention 'a' is in key"):  # before singletons are dropped
+        score([["a", "b"], ["a"]], [], singletons=False)
+    assert checked_clusters(({n} for n in (1, 2)), side="key") == [[1], [2]]
+
+
+def test_overlaps():
+    result = overlaps([["ab"], list("cde")], [list("dxe"), list("c")])
+    assert result.key_sizes.tolist() == [1, 3]
+    assert result.response_sizes.tolist() == [3, 1]
+    pairs = zip(result.key.tolist(), result.response.tolist(), result.common.tolist(), strict=True)
+    assert sorted(pairs) == [(1, 0, 2), (1, 1, 1)]
+    assert result.sum_by_key(result.common).tolist() == [0, 3]
+    assert result.exchanged().sum_by_key(result.common).tolist() == [2, 1]
+    without = overlaps([list("ab"), list("c")], [list("ac"), list("b")], singletons=False)
+    assert (without.key_sizes.tolist(), without.response_sizes.tolist()) == ([2], [2])
+    assert without.common.tolist() == [1]
+
+
+def test_topics_that_share_clusters_are_joined():
+    # Mentions are (topic, number). The key joins 3 and 4, one system 1 and 2, the other 2 and 3.
+    key = [[(1, 0)], [(2, 0)], [(3, 0), (4, 0)], [(5, 0)]]
+    systems = [[(1, 0), (2, 0)], [(5, 0)]], [[(2, 0), (3, 0)]]
+    unit = joined_topics(key, *systems, topic=lambda mention: mention[0])
+    assert [unit((topic, 9)) for topic in range(1, 6)] == 4 * [{1, 2, 3, 4}] + [{5}]
+    for system in systems:
+        parts = parts_by_topic(key, system, topic=unit)
+        assert list(parts) == [{1, 2, 3, 4}, {5}]
+        assert total_parts(parts.values())["ceaf_e"].score == score(key, system)["ceaf_e"]
+    with pytest.raises(KeyError):
+        unit((6, 0))
+    with pytest.raises(ValueError, match=r"^clusterings\[1\]\[0\] is empty"):
+        joined_topics(key, [[]], topic=str)
+
+
+@given(st.dictionaries(st.tuples(st.integers(0, 4), st.integers(0, 5)), st.integers(0, 20)))
+def test_largest_total_tries_every_alignment(weight_of):
+    numbers = np.array(list(weight_of), dtype=int).reshape(-1, 2)
+    result = largest_total(numbers[:, 0], numbers[:, 1], np.array(list(weight_of.values()), dtype=float))
+    totals = (sum(weight_of.get(pair, 0) for pair in enumerate(p)) for p in permutations(range(6), 5))
+    assert result == max(totals)
+
+
+def test_components_are_aligned_one_at_a_time():
+    # 4,000 clusters a side in chains of four: one table would take 8 * 4000 * 4000 = 128 million bytes.
+    key = [[(n, 0), (n, 1), (n, 2)] for n in range(4000)]
+    response = [[(n, 0), (n, 1), (n - 1 if n % 4 else n, 2 if n % 4 else 3)] for n in range(4000)]
+    random.Random(0).shuffle(response)
+    score(key[:4], response[:4])  # pays for imports and caches
+    tracemalloc.start()
+    result = score(key, response)["ceaf_e"]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert result.f1 == pytest.approx(2 / 3)
+    assert peak < 20e6

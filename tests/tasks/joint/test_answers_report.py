@@ -1,0 +1,345 @@
+"""Scores, report and views of notebook 09 from rankings written by hand, from which all numbers follow."""
+
+import itertools
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_ind
+from tagging_runs import by_name, table_cells
+
+from cdlm_lab.data.convert.candidates import counts_of
+from cdlm_lab.data.records import CandidateSet
+from cdlm_lab.encoders.precision import precision_in_words
+from cdlm_lab.runs.report import Report, open_run, read_report
+from cdlm_lab.tasks.joint import answers as answer_selection
+from cdlm_lab.tasks.joint import ranking
+from cdlm_lab.tasks.joint.answers import (
+    NO_QUESTION,
+    AnswerRun,
+    AnswerSplit,
+    Settings,
+    answers_table,
+    ranked,
+    read_rankings,
+    row_label,
+)
+from cdlm_lab.tasks.joint.answers_view import Latency
+from cdlm_lab.tasks.joint.examples import fixed_order
+from cdlm_lab.tasks.joint.ranking import AnswerPredictions, expected_ratios, timed_sets
+
+NAN = float("nan")
+
+
+def question(name: str, *candidates: str) -> CandidateSet:
+    """Make a question whose first candidate is right."""
+    correct = tuple(number == 0 for number in range(len(candidates)))
+    return CandidateSet(id=name, question=f"Who is {name}?", candidates=candidates, correct=correct)
+
+
+# Two stories: the first asks two questions, the second one.
+IDS = ("storyworld-x-1-c0", "storyworld-x-1-c1", "storyworld-x-2-c0")
+SETS = tuple(question(name, "right", "wrong", "other") for name in IDS)
+
+
+def placed(place: int) -> np.ndarray:
+    """Return scores that give the right candidate a rank, from 1."""
+    return np.array([2.5 - place, 1.0, 0.0])
+
+
+# (system, seed) -> place of the right candidate of each question by all candidates; then, of the two that
+# pairwise ranks highest, which a joint system has read: scores of right, wrong, other.
+PLACES = {
+    ("pairwise", 0): (1, 2, 3),
+    ("pairwise", 1): (1, 1, 2),
+    ("joint-ie", 0): (3, 3, 3),
+    ("joint-ie", 1): (2, 3, 3),
+    ("mspp-ie", 0): (1, 1, 2),
+    ("mspp-ie", 1): (1, 1, 1),
+}
+BEST = {
+    ("joint-ie", 0): ((0.0, 1.0, NAN), (0.0, 1.0, NAN), (NAN, 1.0, 0.0)),
+    ("joint-ie", 1): ((0.0, 1.0, NAN), (1.0, 0.0, NAN), (0.0, 1.0, NAN)),
+    ("mspp-ie", 0): ((1.0, 0.0, NAN), (1.0, 0.0, NAN), (NAN, 1.0, 0.0)),
+    ("mspp-ie", 1): ((1.0, 0.0, NAN), (1.0, 0.0, NAN), (1.0, 0.0, NAN)),
+}
+
+
+def scored(*scores) -> AnswerPredictions:
+    return AnswerPredictions(sets=SETS, scores=list(map(np.array, scores)))
+
+
+def run_and_predictions(folder: Path, *, seeds: int = 2):
+    """Make a run of these questions and rankings; on dev all systems rank the right candidate second."""
+    split = AnswerSplit(sets=SETS, read=counts_of(SETS), corpus="storyworld", checksum="")
+    systems = "pairwise joint-ie mspp-ie"
+    settings = Settings(run_folder=str(folder), systems=systems, candidates=2, mspp="given", seeds=seeds)
+    opened = open_run(folder, name=AnswerRun.NAME, parameters=asdict(settings))
+    splits = dict.fromkeys(("train", "dev", "test", NO_QUESTION), split)
+    second, predictions = scored(*[placed(2)] * 3), {}
+    for key, places in PLACES.items():
+        if key[1] < seeds:
+            predictions[key] = {"dev": second, "test": scored(*map(placed, places)), NO_QUESTION: second}
+            if key in BEST:
+                predictions[key] |= {"dev_reranked": second, "test_reranked": scored(*BEST[key])}
+    return AnswerRun(settings=settings, splits=splits, opened=opened), predictions
+
+
+LATENCIES = [
+    Latency(system=name, seconds=seconds, fastest=seconds / 2, slowest=2 * seconds, runs=3)
+    for name, seconds in (("pairwise", 0.02), ("joint IE_k", 0.03), ("MSPP IE_k", 0.025))
+]
+
+
+def report_of(run: AnswerRun, predictions) -> Report:
+    scores = answer_selection.evaluate(run, predictions, latencies=LATENCIES)
+    return answer_selection.report(run, scores)
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory):
+    return run_and_predictions(tmp_path_factory.mktemp("answers") / "run")
+
+
+@pytest.fixture(scope="module")
+def report(given) -> Report:
+    report_of(*given)
+    return read_report(given[0].folder)
+
+
+def test_scores_are_means_over_seeds_with_intervals_over_stories(report: Report):
+    scores = by_name(report)
+    of_pairwise = scores["pairwise/all/test/p_at_1"]
+    assert of_pairwise.value == pytest.approx((1 / 3 + 2 / 3) / 2)
+    assert of_pairwise.deviation == pytest.approx(np.std([1 / 3, 2 / 3], ddof=1))
+    # the first story has 1 + 1/2 in two questions, the second 0 in one
+    assert (of_pairwise.low, of_pairwise.high, of_pairwise.seeds) == (0, 3 / 4, 2)
+    expected = {
+        "pairwise/all/test/mrr": ((1 + 1 / 2 + 1 / 3) / 3 + (1 + 1 + 1 / 2) / 3) / 2,
+        "mspp-ie/all/test/map": ((1 + 1 + 1 / 2) / 3 + 1) / 2,
+        "joint-ie/all/dev/map": 1 / 2,
+        # of the best of pairwise: with seed 0 second, second, third, with 1 second, first, second
+        "joint-ie/reranked/test/mrr": ((1 / 2 + 1 / 2 + 1 / 3) / 3 + (1 / 2 + 1 + 1 / 2) / 3) / 2,
+        # what pairwise leaves out of its best two cannot be first: third with seed 0
+        "mspp-ie/reranked/test/p_at_1": (2 / 3 + 1) / 2,
+        "random/all/dev/mrr": (1 + 1 / 2 + 1 / 3) / 3,
+    }
+    assert {name: scores[name].value for name in expected} == pytest.approx(expected)
+    assert scores["random/all/test/p_at_1"].value == pytest.approx(1 / 3)
+    assert "pairwise/reranked/test/map" not in scores
+    rows = {row.key: row.value for row in report.rows if row.seed is not None}
+    assert len(rows) == ((1 + 2 * 2) * 2 + 3) * 2 * 3  # dev, test, ranked anew; no question
+    assert rows["pairwise", "test", "all", "p_at_1", 1] == pytest.approx(2 / 3)
+    expected = (1 / 2 + 1 / 2 + 1 / 3) / 3
+    assert rows["joint-ie", "test", "reranked", "mrr", 0] == pytest.approx(expected)
+
+
+def test_without_the_question_the_same_models_are_measured_again(report: Report):
+    table = answer_selection.control_table(report).html()
+    assert "storyworld, test, no question" in table
+    assert "random order" in table
+    assert by_name(report)[f"mspp-ie/all/{NO_QUESTION}/map"].value == 1 / 2
+
+
+def test_systems_are_tested_against_pairwise_and_with_mspp_against_without(report: Report):
+    rows = {(row["a"], row["b"], row["group"], row["measure"]): row for row in report.tables["comparisons"]}
+    pairs = [("joint-ie", "pairwise"), ("mspp-ie", "pairwise"), ("mspp-ie", "joint-ie")]
+    assert {key[:2] for key in rows} == set(pairs)
+    assert len(rows) == 3 * 2 * 3
+    p_at_1 = rows["mspp-ie", "pairwise", "all", "p_at_1"]
+    assert p_at_1["difference"] == pytest.approx((2 / 3 + 1) / 2 - 1 / 2)
+    assert p_at_1["clusters"] == 2
+    reranked = rows["mspp-ie", "joint-ie", "reranked", "mrr"]
+    sides = [[(1 + 1 + 1 / 3) / 3, 1.0], [(1 / 2 + 1 / 2 + 1 / 3) / 3, (1 / 2 + 1 + 1 / 2) / 3]]
+    assert reranked["difference"] == pytest.approx(np.mean(sides[0]) - np.mean(sides[1]))
+    assert reranked["p_seeds"] == pytest.approx(ttest_ind(*sides, equal_var=False).pvalue)
+    sides = [[(1 + 1 + 1 / 2) / 3, 1.0], [(1 + 1 / 2 + 1 / 3) / 3, (1 + 1 + 1 / 2) / 3]]
+    p_seeds = rows["mspp-ie", "pairwise", "all", "mrr"]["p_seeds"]
+    assert p_seeds == pytest.approx(ttest_ind(*sides, equal_var=False).pvalue)
+    # p is corrected for the systems tested with one measure; of MSPP there is one test
+    against, alone = [rows[*pair, "all", "map"] for pair in pairs[:2]], rows[*pairs[2], "all", "map"]
+    lower, upper = sorted(row["p"] for row in against)
+    held = {row["p"]: row["p_holm"] for row in against}
+    assert held[lower] == pytest.approx(min(1.0, 2 * lower))
+    assert held[upper] == pytest.approx(max(min(1.0, 2 * lower), upper))
+    assert alone["p_holm"] == alone["p"]
+
+
+def test_one_seed_has_no_deviation_and_no_t_test(tmp_path: Path):
+    report = report_of(*run_and_predictions(tmp_path, seeds=1))
+    assert by_name(report)["mspp-ie/all/test/map"].deviation is None
+    assert {row["p_seeds"] for row in report.tables["comparisons"]} == {None}
+
+
+def test_what_ranks_the_candidates(given):
+    _, predictions = given
+    assert ranked(predictions, "joint-ie", 0, "test") is predictions["joint-ie", 0]["test"]
+    assert ranked(predictions, "pairwise", 0, "test", "reranked") is predictions["pairwise", 0]["test"]
+    first = ranked(predictions, "joint-ie", 0, "test", "reranked").scores[0]
+    assert np.argsort(-first).tolist() == [1, 0, 2]
+    best, orders = scored(*[(NAN, NAN, -1.0)] * 3), []
+    for seed in (0, 1):
+        again = predictions | {("joint-ie", seed): predictions["joint-ie", seed] | {"test_reranked": best}}
+        orders.append(np.argsort(-ranked(again, "joint-ie", seed, "test", "reranked").scores[1]).tolist())
+    assert orders == [[2, 1, 0], [2, 0, 1]], "pairwise with the same seed has it second, then first"
+
+
+def test_data_and_tables_are_in_the_report(report: Report):
+    assert report.data["clusters"] == {"train": 2, "dev": 2, "test": 2, NO_QUESTION: 2}
+    assert (report.data["candidates"]["test"], report.data["format"]["test"]) == (9, "storyworld")
+    assert report.data["precision"] == precision_in_words("auto")
+    assert set(report.tables) == {"comparisons", "diagnosis", "latency"}
+    keys = {row.key: row.value for row in report.rows}
+    for row in report.tables["diagnosis"]:
+        assert row["map"] == pytest.approx(keys[row["system"], "test", "all", "map", row["seed"]])
+    assert len(report.tables["diagnosis"]) == 4
+
+
+def test_the_tables_of_scores(report: Report):
+    header, *rows = table_cells(answers_table(report).html())
+    assert [row[0] for row in rows] == ["pairwise", "joint IE_k", "MSPP IE_k", "random order"]
+    assert rows[0][-1].startswith("87.9"), "pairwise RoBERTa on TREC-QA, P@1 of Table 1"
+    by_name = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
+    assert by_name["pairwise"]["P@1"].startswith("50.0")
+    assert by_name["MSPP IE_k"]["MAP"].startswith("91.7")
+    assert by_name["random order"]["P@1"] == "33.3"
+    assert by_name["MSPP IE_k"]["seeds"] == "2"
+    tested = ("mspp-ie", "pairwise", "mrr", "all")
+    comparisons = report.tables["comparisons"]
+    row = next(row for row in comparisons if (row["a"], row["b"], row["measure"], row["group"]) == tested)
+    assert f"p = {row['p_holm']:.3f}" in by_name["MSPP IE_k"]["MRR"]
+    assert "p " not in by_name["pairwise"]["MRR"]
+    _, *rows = table_cells(answers_table(report, ranking="reranked").html())
+    joint = [f"{name} on pairwise's top 2" for name in ("joint IE_k", "MSPP IE_k")]
+    assert [row[0].replace("&#x27;", "'") for row in rows] == ["pairwise", *joint, "random order"]
+    assert rows[2][1].startswith("83.3")
+    assert "93.5" in rows[2][-1], "Table 7"
+    html = answers_table(report, split="dev").html()
+    assert ["p = " in html, "paper" in html, "storyworld, dev" in html] == [False, False, True]
+    assert row_label("mspp-ae", "all", k=5) == "MSPP AE_k"
+    assert row_label("joint-ie", "reranked", k=4) == "joint IE_k on pairwise's top 4"
+
+
+def test_rows_of_the_tests(report: Report):
+    header, *rows = table_cells(answer_selection.comparisons(report).html())
+    assert header == ["all candidates", "against", "P@1", "MAP", "MRR"]
+    names = [("joint IE_k", "pairwise"), ("MSPP IE_k", "pairwise"), ("MSPP IE_k", "joint IE_k")]
+    assert [tuple(row[:2]) for row in rows] == names
+    assert rows[1][2].startswith("+33.3 [")
+    assert "over seeds" in rows[1][2]
+    assert "over seeds" in rows[1][4]
+    header, *again = table_cells(answer_selection.comparisons(report, ranking="reranked").html())
+    assert header[0] == "ranked anew"
+    assert again[0][2].startswith("\u221233.3 [")
+
+
+def test_a_collapsed_system_is_named(tmp_path: Path):
+    run, predictions = run_and_predictions(tmp_path)
+    same = scored(*[np.full(3, 0.5)] * 3)
+    predictions["joint-ie", 0] |= {"test": same, "test_reranked": same}
+    keys = [("joint-ie", 0), ("joint-ie", 1), ("mspp-ie", 0), ("mspp-ie", 1)]
+    assert list(answer_selection.diagnoses(run, predictions)) == keys
+    report = report_of(run, predictions)
+    name, seed, verdict = table_cells(answer_selection.collapses(report).html())[1]
+    assert (name, seed) == ("joint IE_k", "0")
+    assert verdict.startswith("Collapsed: ")
+    assert "nearly the same (spread 0.000 log-odds)" in verdict
+    row = report.tables["diagnosis"][0]
+    assert (row["system"], row["seed"], row["collapsed"], row["median_spread"]) == ("joint-ie", 0, True, 0)
+    assert row["random_map"] == pytest.approx(11 / 18)
+    # all are called right, a third of which is; candidates of each question stand in two places
+    assert len(row["accuracy"]) == 2
+    assert row["accuracy"] == pytest.approx((1 - np.array(row["always_wrong"])).tolist())
+
+
+def test_figures_are_of_the_joint_systems_with_seed_0_and_times_beside_the_papers(given, report: Report):
+    spread, places = answer_selection.collapse_figures(*given)
+    assert {"joint IE_k", "MSPP IE_k"} <= {trace.name for trace in places.data}
+    assert len(spread.layout.yaxis.ticktext) == 2
+    html = answer_selection.timing(report).data
+    assert "takes 1.38 times as long as pairwise" in html  # (0.03 + 0.025) / 2 / 0.02
+    assert "4k = 1.12" in html  # 9 / 8
+    assert "2k = 0.75" in html
+    assert list(answer_selection.timing_figure(report).data[0].x) == [20, 30, 25]
+
+
+# ---- to read
+
+
+def test_questions_have_the_scores_of_every_system_and_of_both_rankings(tmp_path: Path):
+    run, predictions = run_and_predictions(tmp_path)
+    first, second, third = read_rankings(run, predictions)
+    joint, mspp = (f"{name} on pairwise's top 2" for name in ("joint IE_k", "MSPP IE_k"))
+    assert list(first.scores) == ["pairwise", "joint IE_k", joint, "MSPP IE_k", mspp]
+    order = fixed_order(SETS[0].candidates, key=SETS[0].id)
+    assert first.candidates == tuple(SETS[0].candidates[number] for number in order)
+    right = first.candidates.index("right")
+    assert first.right == tuple(number == right for number in range(3))
+    assert first.scores["joint IE_k"][right] == -0.5
+    assert first.scores[joint][first.candidates.index("other")] is None
+    assert second.outcome("MSPP IE_k", beside="pairwise") == "repaired"
+    assert first.outcome("joint IE_k", beside="pairwise") == "broken"
+    assert third.outcome(mspp, beside="pairwise") == "both wrong"
+    assert [one.id for one in read_rankings(run, predictions, "dev")] == [one.id for one in SETS]
+    predictions["pairwise", 0]["test"].scores[0][:] = 0.0
+    assert read_rankings(run, predictions)[0].order("pairwise") == (0, 1, 2), (
+        "equal ones as the hash has them"
+    )
+
+
+def test_questions_whose_answer_a_system_changed_are_on_its_page(tmp_path: Path):
+    run, predictions = run_and_predictions(tmp_path)
+    assert answer_selection.rankings(run, predictions).children
+    # with seed 0: joint IE_k breaks the first question, MSPP repairs the second
+    joint, mspp = ((tmp_path / "changed" / f"{name}.html").read_text() for name in ("joint-ie", "mspp-ie"))
+    assert [one.id in joint for one in SETS] == [True, False, False]
+    assert [one.id in mspp for one in SETS] == [False, True, False]
+    assert "Where MSPP IE_k changed the answer" in mspp
+    (tmp_path / "changed" / "mspp-ie.html").unlink()
+    predictions["mspp-ie", 0]["test"] = predictions["pairwise", 0]["test"]
+    answer_selection.rankings(run, predictions)
+    assert [page.stem for page in (tmp_path / "changed").glob("*")] == ["joint-ie"]
+
+
+# ---- how long a question takes ----
+
+
+def test_questions_are_timed_up_to_so_many_candidates(monkeypatch: pytest.MonkeyPatch):
+    assert expected_ratios(5) == (pytest.approx(36 / 20), pytest.approx(6 / 10))
+    monkeypatch.setattr(ranking, "MOST_CANDIDATES", 10)
+    sets = [question(f"q{count}", *map(str, range(count))) for count in (4, 6, 1, 2, 11)]
+    assert list(timed_sets(sets)) == sets[:2]
+    assert list(timed_sets(sets[2:4])) == sets[2:4]
+    assert list(timed_sets(sets[4:])) == sets[4:], "at least one"
+
+
+class Clock:
+    """A clock that a system's reading advances by its next duration."""
+
+    now = 0.0
+
+    def read(self, ranker, examples, *, batch_size, precision):
+        assert batch_size == len(examples), "all groups of a question at once"
+        assert precision == "float32"
+        self.now += next(ranker.model)
+
+
+class TimedRanker:
+    def __init__(self, seconds):
+        self.model = iter(seconds)
+
+    def examples(self, sets):
+        return [0] * len(sets[0].candidates)
+
+
+def test_the_first_round_is_not_counted_and_systems_take_turns(monkeypatch: pytest.MonkeyPatch):
+    clock = Clock()
+    monkeypatch.setattr(ranking, "score_examples", clock.read)
+    monkeypatch.setattr(ranking.time, "perf_counter", lambda: clock.now)
+    sets = [question("q2", "a", "b"), question("q3", "a", "b", "c")]
+    slow = [90, 90, 1, 3, 2, 2, 5, 7]  # rounds of two questions
+    rankers = {"a": TimedRanker(slow), "b": TimedRanker(itertools.repeat(0.5))}
+    first, second = ranking.measured_in_turns(rankers, sets, precision="float32")
+    assert (first.system, first.seconds, first.fastest, first.slowest) == ("a", 2, 2, 6)
+    assert (second.seconds, second.runs) == (0.5, 3)

@@ -1,0 +1,567 @@
+"""Notebook 08's experiment with a few documents: shown, trained, stopped and resumed, scored, opened
+elsewhere; its scores by hand."""
+
+import json
+import shutil
+import warnings
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from datasets import Dataset
+from tagging_runs import by_name, saved, table_cells
+from transformers import AutoTokenizer, LongformerForMaskedLM
+
+from cdlm_lab.data.records import SPLITS, Cluster, Document
+from cdlm_lab.encoders.checkpoint import HEAD_FILE
+from cdlm_lab.encoders.conversion import copied_globals
+from cdlm_lab.encoders.precision import precision_in_words
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.runs.report import Report, read_report
+from cdlm_lab.runs.scores import Score, plain_name
+from cdlm_lab.tasks.joint import paragraphs as experiment
+from cdlm_lab.tasks.joint.model import JointHead, load_joint_model, paragraph_head
+from cdlm_lab.tasks.joint.paragraphs import (
+    ParagraphAnswers,
+    ParagraphRun,
+    Settings,
+    clusters_of,
+    common_words,
+    facts,
+    prepare,
+    score_rows,
+    train,
+)
+from cdlm_lab.training import fine_tuning
+from cdlm_lab.training.checkpoints import MODEL_FOLDER
+from cdlm_lab.training.trained import folder_of_run, ship_run, shipped_runs, trained_run
+from cdlm_lab.training.trainer import TrainingResult
+
+SMALL = Settings(
+    train_clusters=3, held_out_clusters=2, sentence_length=10, steps=4, batch_size=4, micro_batch_size=2,
+    warmup_steps=1, evaluate_every=2, dropout=0.1, seed=5, learning_rate=0.0005, mask_probability=0.15
+)  # fmt: skip
+# clusters that their hash puts there
+IDS = {"train": "c0", "validation": "c7", "test": "c11", "second of test": "c15"}
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Settings:
+    return replace(SMALL, run_folder=str(tmp_path / "run"))
+
+
+@pytest.fixture(scope="module")
+def untrained(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> ParagraphRun:
+    """A prepared run that tests share; it must not be trained."""
+    return prepare(replace(SMALL, run_folder=str(tmp_path_factory.mktemp("run"))), cache=cache)
+
+
+Finished = tuple[ParagraphRun, TrainingResult, Path]
+
+
+@pytest.fixture(scope="module")
+def finished(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    folder = tmp_path_factory.mktemp("finished")
+    run = prepare(replace(SMALL, run_folder=str(folder)), cache=cache)
+    result = train(run)
+    experiment.report(run, experiment.evaluate(run, experiment.predict(run), result))
+    return run, result, folder
+
+
+@pytest.fixture(scope="module")
+def report(finished: Finished) -> Report:
+    return read_report(finished[2])
+
+
+def test_what_is_no_parameter_is_the_papers_and_the_head_reads_what_the_task_makes():
+    """Appendix B.1: Adam with 0.9, 0.999 and 1e-8, weight decay 0.01, gradient clipping at 1."""
+    config = SMALL.config
+    assert (config.adam_beta2, config.adam_epsilon) == (0.999, 1e-8)
+    assert (config.weight_decay, config.max_gradient_norm) == (0.01, 1.0)
+    assert (config.steps, config.warmup_steps, config.decay_power) == (4, 1, 1), "triangular"
+    given = Settings(same_paragraph=2, same_document=0, other_documents=3, head="ae_k", head_layers="tanh")
+    assert (given.k, given.right) == ((2, 0, 3), 0.4)
+    assert given.joint_head == JointHead(kind="ae_k", sentences=6, length=32, layers="tanh")
+
+
+# ---- the corpus ----
+
+
+def jsonl(file: Path, documents: int) -> dict:
+    """Write a corpus: a cluster per split, two for test; documents have two paragraphs of two sentences."""
+    texts = [
+        f"{number} roofs were sold today. {number} owners are content.\n"
+        f"{number} cellars stand empty. {number} buyers are looking at them."
+        for number in range(documents)
+    ]
+    file.write_text("".join(json.dumps({"id": name, "documents": texts}) + "\n" for name in IDS.values()))
+    return {"corpus": str(file), "train_clusters": 0, "held_out_clusters": 0}
+
+
+def test_any_text_with_paragraphs_will_do(cache: Path, small: Settings, tmp_path: Path):
+    run = prepare(replace(small, **jsonl(tmp_path / "houses.jsonl", 3), model="tiny"), cache=cache)
+    kept = {split: one.counts.documents_kept for split, one in run.splits.items()}
+    assert kept == dict.fromkeys(SPLITS, 3) | {"test": 6}
+    sources = {split: one.examples.counts.sources for split, one in run.splits.items()}
+    assert sources == dict.fromkeys(SPLITS, 6) | {"test": 12}
+    assert run.splits["test"].clusters == ["c11"] * 3 + ["c15"] * 3
+    assert copied_globals(run.model), "a model from scratch has copies"
+
+
+def test_every_token_may_start_with_the_global_projections_of_a_checkpoint(small: Settings):
+    runs = [
+        ParagraphRun.load(replace(small, model="storyworld/cdlm", projections=kind))[0]
+        for kind in ("local", "global")
+    ]
+    kept, taken = (one.longformer.encoder.layer[0].attention.self for one in runs)
+    assert list(map(len, map(copied_globals, runs))) == [0, runs[1].config.num_hidden_layers]
+    assert torch.equal(taken.query.weight, kept.query_global.weight)
+    assert not torch.equal(taken.query.weight, kept.query.weight)
+
+
+def test_too_few_documents_are_refused_with_the_name_of_the_split(
+    cache: Path, small: Settings, tmp_path: Path
+):
+    with pytest.raises(ValueError, match=r"house\.jsonl, train: the corpus has one document only"):
+        prepare(replace(small, **jsonl(tmp_path / "house.jsonl", 1)), cache=cache)
+    file = tmp_path / "houses.jsonl"
+    corpus = jsonl(file, 2)
+    *lines, last = file.read_text(encoding="utf-8").splitlines()
+    record = json.loads(last)
+    record["documents"] = ["A text of a single paragraph. It has two sentences."] * 2
+    file.write_text("\n".join([*lines, json.dumps(record)]), encoding="utf-8")
+    other = replace(small, **corpus, run_folder=str(tmp_path / "other"))
+    with pytest.raises(ValueError, match=r"houses\.jsonl, test: only one cluster can be asked about"):
+        prepare(other, cache=cache)
+    with pytest.raises(ValueError, match="storyworld has no end"):
+        prepare(replace(small, train_clusters=0, run_folder=str(tmp_path / "endless")), cache=cache)
+
+
+# ---- training ----
+
+
+def test_both_losses_are_recorded_and_add_up(finished: Finished):
+    _, result, _ = finished
+    assert [one["step"] for one in result.history] == [1, 2, 2, 3, 4, 4]
+    for record in result.history:
+        sign = "eval_" if "eval_loss" in record else ""
+        parts = record[f"{sign}loss_mlm"], record[f"{sign}loss_mspp"]
+        assert record[f"{sign}loss"] == pytest.approx(sum(parts), abs=1e-4)
+        assert min(parts) > 0
+
+
+def test_the_model_opens_elsewhere_and_says_the_same(finished: Finished):
+    """It opens in plain Hugging Face, and, with the head that is saved beside it, as a joint model."""
+    run, _, folder = finished
+    plain = LongformerForMaskedLM.from_pretrained(folder / MODEL_FOLDER)
+    tokenizer = AutoTokenizer.from_pretrained(folder / MODEL_FOLDER)
+    ids = torch.tensor([tokenizer("The mayor asked for calm.")["input_ids"]])
+    with torch.no_grad():
+        states = run.model.eval().longformer(ids).last_hidden_state
+        torch.testing.assert_close(plain(ids).logits, run.model.lm_head(states), rtol=0, atol=1e-4)
+    form, weights = paragraph_head(str(folder / MODEL_FOLDER))
+    assert form == SMALL.joint_head == JointHead(kind="ie_k", sentences=6, length=10)
+    joint, _ = load_joint_model(folder / MODEL_FOLDER, head=form)
+    for expected in (weights["layers.0.weight"], run.model.head.layers[0].weight.cpu()):
+        torch.testing.assert_close(joint.head.layers[0].weight, expected)
+
+
+def test_a_trained_model_is_opened_and_a_new_one_learns_beside_it(
+    finished: Finished, report: Report, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """From its folder, and as shipped, in half precision; with the sizes and the history of its training."""
+    for function in (folder_of_run, trained_run, shipped_runs, ship_run):
+        monkeypatch.setattr(function, "__defaults__", (tmp_path / "project",))
+    ship_run(finished[2], "storyworld/paragraphs")
+    losses = [row["loss"] for row in report.tables["history"] if "loss" in row]
+    for number, name in enumerate((str(finished[2]), "storyworld/paragraphs")):
+        given = replace(SMALL, trained=name, run_folder=str(tmp_path / str(number)))
+        run = prepare(given, cache=cache)
+        assert dict(facts(run))["training"] == f"done already, in {name}"
+        assert train(run) is None
+        again = experiment.report(run, experiment.evaluate(run, experiment.predict(run), None))
+        assert [row["loss"] for row in again.tables["history"] if "loss" in row] == losses
+        scores = {row.metric: row.value for row in again.rows}
+        for row in report.rows:
+            if row.metric.startswith(("mspp/above", "mlm")):
+                assert scores[row.metric] == pytest.approx(row.value, rel=0.02), row.metric
+        assert len(experiment.losses_figure(again).data) == 4
+    assert not (tmp_path / "1" / "model").exists()
+    seen: list[dict] = []
+    experiment.train_small(run, on_log=seen.append)
+    assert seen[-1]["step"] == 4
+    assert seen[0]["loss"] == pytest.approx(losses[0]), "it begins where the other began"
+    experiment.train_small(finished[0], on_log=None)  # a whole training was seen: nothing to do
+
+
+def test_a_model_of_another_task_may_learn_paragraphs_alone(cache: Path, small: Settings, tmp_path: Path):
+    """The other task's head is dropped; if no word is masked, no MLM metrics are computed. The initial model
+    need not exist when the trained one is opened."""
+    folder = saved(tmp_path / "answers", *load_joint_model("tiny", head=small.joint_head))
+    given = replace(small, model=folder, mask_probability=0)
+    with pytest.warns(UserWarning, match="has no language-model head"):
+        prepare(replace(given, mask_probability=0.15, run_folder=str(tmp_path / "masked")), cache=cache)
+    with warnings.catch_warnings(action="error"):
+        run = prepare(given, cache=cache)
+    own = load_joint_model(folder)[0].longformer.state_dict()
+    for name, weight in run.model.longformer.state_dict().items():
+        assert weight.equal(own[name]), name
+    assert (run.splits["train"].examples[0]["mlm_labels"] == -100).all()
+    result = train(run)
+    report = experiment.report(run, experiment.evaluate(run, experiment.predict(run), result))
+    assert "mlm/perplexity" not in {row.metric for row in report.rows}
+    assert "masked" not in experiment.score_table(report).html()
+    assert {row["loss_mlm"] for row in result.history if "loss_mlm" in row} == {0.0}
+    shutil.rmtree(folder)
+    opened = replace(given, trained=given.run_folder, run_folder=str(tmp_path / "opened"))
+    again = prepare(opened, cache=cache)
+    assert again.small_job().model.head.form == run.model.head.form
+
+
+def test_what_cannot_be_opened_is_refused(finished: Finished, cache: Path, small: Settings, tmp_path: Path):
+    given = replace(small, trained=str(finished[2]))
+    with pytest.raises(ParameterError, match=r"head is 'ae_k', but .* was trained with head = \"ie_k\""):
+        prepare(replace(given, head="ae_k"), cache=cache)
+    shutil.copytree(finished[2], tmp_path / "other")
+    (tmp_path / "other" / MODEL_FOLDER / HEAD_FILE).unlink()
+    with pytest.raises(ParameterError, match=r"whose model has no head for paragraphs; name a run"):
+        prepare(replace(given, trained=str(tmp_path / "other")), cache=cache)
+
+
+def test_a_model_without_a_history_says_so(report: Report):
+    shown = experiment.losses_figure(replace(report, tables={"history": []}))
+    assert "without the history" in shown.data
+
+
+def test_each_split_has_documents_and_chance_of_its_own(finished: Finished):
+    splits = finished[0].splits
+    assert tuple(splits) == SPLITS
+    ids = {split: set(one.examples.corpus["document_id"]) for split, one in splits.items()}
+    assert len(set.union(*ids.values())) == sum(map(len, ids.values())), "none is in two splits"
+    assert len({one.examples.seed for one in splits.values()}) == 3
+    assert len({one.checksum for one in splits.values()}) == 3
+    assert len(splits["train"].examples) == 16, "steps x batch size"
+    for split in ("validation", "test"):
+        assert len(splits[split].examples) == splits[split].examples.counts.sources
+
+
+def test_global_projections_stay_copies_and_own_ones_stay_as_they_were(
+    finished: Finished, untrained: ParagraphRun, cache: Path, small: Settings
+):
+    trained = finished[0].model
+    assert copied_globals(trained), "of the shipped Longformer, whose local ones have changed"
+    for name in ("head.layers.0", "lm_head.dense", "longformer.encoder.layer.0.output.dense"):
+        before, after = (model.get_parameter(f"{name}.weight").cpu() for model in (untrained.model, trained))
+        assert not before.equal(after), name
+    given = {"model": "storyworld/cdlm", "steps": 1, "batch_size": 2, "warmup_steps": 0}
+    run = prepare(replace(small, **given), cache=cache)
+    projection = run.model.longformer.encoder.layer[0].attention.self
+    own, local = projection.query_global.weight.clone(), projection.query.weight.clone()
+    train(run)
+    assert projection.query_global.weight.equal(own)
+    assert not projection.query.weight.equal(local)
+
+
+def without_times(result: TrainingResult) -> list[dict]:
+    return [{name: value for name, value in one.items() if name != "seconds"} for one in result.history]
+
+
+def test_a_killed_run_goes_on_as_if_it_had_not_been(finished: Finished, cache: Path, small: Settings):
+    def killed(record: dict) -> None:
+        if record["step"] == 3:
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        train(prepare(small, cache=cache), on_log=killed)
+    assert not (Path(small.run_folder) / MODEL_FOLDER).exists()
+    run = prepare(small, cache=cache)
+    assert without_times(train(run)) == without_times(finished[1])
+    for name, weight in finished[0].model.state_dict().items():
+        assert weight.equal(run.model.state_dict()[name]), name
+
+
+def test_an_interrupted_run_and_other_processes_leave_no_model(
+    cache: Path, small: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    ended = SimpleNamespace(interrupted=True, steps=2)
+    monkeypatch.setattr(fine_tuning, "train_in_processes", lambda *_, **__: ended)
+    run = prepare(small, cache=cache)
+    with pytest.raises(KeyboardInterrupt, match="Stopped after step 2, which is kept: run"):
+        train(run)
+    ended.interrupted = False
+    monkeypatch.setenv("RANK", "1")
+    assert train(run) is ended
+    assert not (Path(small.run_folder) / MODEL_FOLDER).exists()
+
+
+# ---- before the start, and the report ----
+
+
+def test_facts_say_what_is_read_and_what_is_lost(untrained: ParagraphRun, cache: Path, small: Settings):
+    text = dict(facts(untrained))
+    assert text["precision"] == precision_in_words("auto")
+    train, test = untrained.splits["train"], untrained.splits["test"]
+    assert text["for training"].startswith(f"{train.counts.documents_kept} documents with sentences: ")
+    assert f"{train.examples.counts.sources} of them long enough" in text["for training"]
+    assert text["test"].endswith(f"; {len(test.examples)} examples")
+    assert text["wrong candidates"] == "each document has 2 or more sentences in other paragraphs"
+    cut = [n for index in range(16) for n in train.examples.describe(index).sequence.cut]
+    read = sum(len(train.examples[index]["input_ids"]) - 6 for index in range(16))
+    share = sum(n > 0 for n in cut) / 96
+    assert text["too long"] == (
+        f"{share:.0%} of the sentences are cut to 10 tokens, which takes {sum(cut) / (sum(cut) + read):.0%} "
+        "of the text"
+    )
+    assert text["training"].startswith("4 steps of 4 examples, each of about 6")
+    assert f"{16 / train.examples.counts.sources:.1f} times each paragraph" in text["training"]
+    assert text["test"] in experiment.preview(untrained).data
+    run = prepare(replace(small, same_document=30, paragraphs="as written"), cache=cache)
+    counts = run.splits["train"].examples.counts
+    text = dict(facts(run))["wrong candidates"]
+    assert text.startswith(f"{counts.short_of_hard / counts.sources:.0%} of these paragraphs")
+    assert counts.short_of_hard > 0
+    assert "fewer than 30 sentences elsewhere" in text
+
+
+def test_documents_without_sentences_are_counted(small: Settings, tmp_path: Path):
+    texts = [
+        f"{name} roofs were sold today. {name} owners are content.\n{name} cellars stand empty. Nobody buys."
+        for name in "abc"
+    ]
+    for cluster in IDS.values():
+        (tmp_path / "houses" / cluster).mkdir(parents=True)
+        for number, text in enumerate([*texts, "Too short."]):
+            (tmp_path / "houses" / cluster / f"{number}.txt").write_text(text, encoding="utf-8")
+    (tmp_path / "houses" / "list.csv").write_text("a")
+    houses = {"corpus": str(tmp_path / "houses"), "train_clusters": 0, "held_out_clusters": 0}
+    text = dict(facts(prepare(replace(small, **houses), cache=tmp_path)))
+    assert text["for training"] == (
+        "3 documents with sentences (1 without): 6 paragraphs, 3 of them long enough to ask about, "
+        "9 sentences"
+    )
+    assert text["files passed over"] == "1: list.csv"
+
+
+def test_cost_grows_with_what_is_asked(untrained: ParagraphRun, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(experiment, "measured_rate", lambda precision: 1e9)
+    cost, splits = experiment.cost_of_training(untrained), untrained.splits
+    assert cost.tokens == pytest.approx(np.mean([len(one["input_ids"]) for one in splits["train"].examples]))
+    assert 15e6 < cost.memory_bytes < 1e8, "16 bytes for each of a million weights, and activations"
+    held_out = 2 * len(splits["validation"].examples) + len(splits["test"].examples)
+    forward = (cost.seconds - 4 * cost.step_seconds) / held_out
+    # a step reads four examples, forward and backward, which is three to three and a half forwards
+    assert 3 < cost.step_seconds / (4 * forward) < 3.6
+
+
+def test_the_report_has_scores_and_where_they_come_from(report: Report, finished: Finished):
+    run, scores = finished[0], by_name(report)
+    test = run.splits["test"]
+    assert report.seed == 5
+    assert scores["mspp/first"].n == len(test.examples)
+    assert scores["mspp/called"].n == 5 * len(test.examples)
+    assert scores["mspp/called"].chance == pytest.approx(0.8)
+    assert scores["best_step"].value in (2, 4)
+    assert report.data["checksums"]["test"] == test.checksum
+    assert report.data["documents"]["train"] == run.splits["train"].counts.documents_kept
+    assert (report.data["right"], report.data["precision"]) == (0.2, precision_in_words("auto"))
+    assert 0 < report.data["share_of_text_cut"] < 1
+    assert {record["step"] for record in report.tables["history"]} == {1, 2, 3, 4}
+    assert experiment.score_table(report).html().count("<tr") == 1 + 9
+    assert sum(row.metric.startswith(("mspp/", "mlm/")) for row in report.rows) == 9
+
+
+def test_rows_of_the_table_are_the_numbers_of_the_report(report: Report):
+    def score(metric: str, value: float, n: int, spread: float = 0.1, chance: float | None = None) -> Score:
+        return Score(metric=metric, value=value, low=value - spread, high=value + spread, n=n, chance=chance)
+
+    by_hand = [
+        score("mspp/called", 0.75, 1000, chance=0.8),
+        score("mspp/called/other document", 0.5, 400),
+        score("mspp/first", 0.3, 200, chance=0.2),
+        replace(score("mspp/first", 0.25, 200, chance=0.2), system="tf-idf"),
+        score("mlm/perplexity", 12.345, 5000, spread=1),
+    ]
+    assert table_cells(experiment.score_table(replace(report, rows=by_hand)).html())[1:] == [
+        ["candidates called as they are", "75.0% [65.0%, 85.0%]", "80%", "1,000"],
+        ["of other documents", "50.0% [40.0%, 60.0%]", "", "400"],
+        ["one of the same paragraph is ranked first", "30.0% [20.0%, 40.0%]", "20%", "200"],
+        ["by counting common words (TF-IDF)", "25.0% [15.0%, 35.0%]", "20%", "200"],
+        ["perplexity of masked tokens", "12.35 [11.35, 13.35]", "", "5,000"],
+    ]
+
+
+def test_the_figure_has_both_losses(report: Report):
+    figure = experiment.losses_figure(report)
+    training, validation, *_ = figure.data
+    assert (list(training.x), list(validation.x), len(figure.data)) == ([1, 2, 3, 4], [2, 4], 4)
+    first = next(one for one in report.tables["history"] if one["step"] == 2 and "eval_loss" in one)
+    assert figure.data[3].y[0] == pytest.approx(first["eval_loss_mspp"], abs=1e-3)
+    assert any("20%" in one.text for one in figure.layout.annotations), "what guessing gives"
+
+
+# ---- examples ----
+
+
+def test_preview_is_the_example(untrained: ParagraphRun):
+    view, example = experiment.example(untrained, index=3), untrained.splits["train"].examples.describe(3)
+    assert view.sentences[0].source == "this paragraph"
+    kinds = Counter(sentence.source for sentence in view.sentences[1:])
+    assert kinds == {"same paragraph": 1, "same document": 2, "other document": 2}
+    for shown, drawn in zip(view.sentences, example.sentences, strict=True):
+        assert shown.document == drawn.document_id
+        assert shown.cut == max(0, len(drawn.tokens) - 9)
+        assert shown.probability is None
+    assert [sentence.label for sentence in view.sentences] == [None, *example.labels.tolist()]
+    assert all((one.source == "same paragraph") == (one.label == 1) for one in view.sentences)
+    assert view.title == "Example 4 of train"
+    with pytest.raises(IndexError, match="there are 16"):
+        experiment.example(untrained, index=16)
+
+
+def test_masked_words_are_shown_as_they_were_with_what_is_read_instead(untrained: ParagraphRun):
+    view, example = experiment.example(untrained), untrained.splits["train"].examples.describe(0)
+    marked, tokenizer = view.marked, untrained.tokenizer
+    masked = np.flatnonzero(example.mlm_labels != -100)
+    np.testing.assert_array_equal(np.flatnonzero(marked.masked), masked)
+    names = {number: name for name, number in tokenizer.get_vocab().items()}
+    for place in masked:
+        assert marked.tokens[place] == names[int(example.mlm_labels[place])].removeprefix("\u0120")
+        if example.input_ids[place] == tokenizer.mask_token_id:
+            assert marked.replacement[place] == "<mask>"
+    assert [marked.tokens[start] for start in example.sequence.starts] == ["<s>", *["</s>"] * 5]
+    np.testing.assert_array_equal(np.flatnonzero(marked.special), example.sequence.starts)
+    assert "Example 1 of train" in view._repr_html_()
+
+
+def test_what_a_model_says_stands_beside_each_candidate(untrained: ParagraphRun):
+    count = len(untrained.splits["test"].examples)
+    scores = np.zeros((count, 5))
+    scores[1] = [0.0, np.log(3), -np.log(3), 50.0, -50.0]
+    answers = ParagraphAnswers(
+        documents=np.arange(count),
+        kinds=np.full(scores.shape, "other document"),
+        scores=scores,
+        losses=np.ones(count),
+        masked=np.ones(count, dtype=np.int64),
+    )
+    first, *others = experiment.example(untrained, split="test", index=1, answers=answers).sentences
+    assert first.probability is None
+    assert [one.probability for one in others] == pytest.approx([0.5, 0.75, 0.25, 1.0, 0.0])
+
+
+# ---- scores by hand ----
+
+PARAGRAPH, DOCUMENT, OTHER = "same paragraph", "same document", "other document"
+# Three examples of three documents of two clusters; in the last one a hard negative was taken from elsewhere.
+BY_HAND, CLUSTERS = (
+    ParagraphAnswers(
+        documents=np.array([7, 8, 3]),
+        kinds=np.array(
+            [[PARAGRAPH, DOCUMENT, OTHER], [DOCUMENT, PARAGRAPH, OTHER], [OTHER, OTHER, PARAGRAPH]]
+        ),
+        scores=np.array([[2.0, 1.0, -1.0], [3.0, -1.0, -2.0], [0.5, 0.0, 0.5]]),
+        losses=np.array([2.0, 4.0, 3.0]),
+        masked=np.array([2, 3, 1]),
+    ),
+    np.array(["a", "a", "b"]),
+)
+COSINES = np.array([[0.4, 0.1, 0.0], [0.2, 0.3, 0.1], [0.5, 0.0, 0.2]])  # first, first, second
+
+
+def test_scores_by_hand():
+    rows = score_rows(BY_HAND, seed=0, clusters=CLUSTERS, cosines=COSINES)
+    scores = {plain_name(row): row for row in rows}
+    expected = {
+        # right, wrong, right; wrong, wrong, right; wrong, right, right
+        "mspp/called": (5 / 9, 9, 2 / 3),
+        "mspp/called/same paragraph": (2 / 3, 3, None),
+        "mspp/called/other document": (3 / 4, 4, None),
+        # first; second; level with another one for the first place
+        "mspp/first": ((1 + 0 + 0.5) / 3, 3, 1 / 3),
+        "tf-idf/mspp/first": ((1 + 1 + 0) / 3, 3, 1 / 3),
+        "mspp/above/other document": ((1 + 1 + 0.5 + 1) / 4, 4, 0.5),
+        "mlm/perplexity": (np.exp(9 / 6), 6, None),
+    }
+    assert scores.keys() == expected.keys(), "of the same document is one, which leaves no interval"
+    for name, (value, n, chance) in expected.items():
+        assert scores[name].value == pytest.approx(value)
+        assert (scores[name].n, scores[name].chance) == (n, chance and pytest.approx(chance))
+    # with two clusters a resample is one of them, the other, or both
+    intervals = {
+        "mspp/first": (0.5, 0.5),  # one half in each cluster, though not in each document
+        "mspp/called": (3 / 6, 2 / 3),
+        "mlm/perplexity": (np.exp(6 / 5), np.exp(3)),
+    }
+    for name, interval in intervals.items():
+        assert (scores[name].low, scores[name].high) == pytest.approx(interval)
+    np.testing.assert_allclose(BY_HAND.probabilities[0], [0.880797, 0.731059, 0.268941], atol=1e-6)
+    some = {name: getattr(BY_HAND, name)[:2] for name in ("kinds", "scores", "losses", "masked")}
+    answers = ParagraphAnswers(documents=np.array([7, 8]), **some)
+    with pytest.raises(ValueError, match="one cluster"):
+        score_rows(answers, seed=0, clusters=CLUSTERS[:2], cosines=COSINES[:2])
+    # differences of the clusters are 1/2 and -1, and level with them are all exchanges but one: p = 1
+    assert (scores["mspp/first"].p, scores["mspp/first"].against) == (1.0, "tf-idf")
+
+
+def test_common_words_are_weighed_by_test_sentences_and_read_as_far_as_the_model_reads(
+    untrained: ParagraphRun,
+):
+    """By those that are compared, so that the baseline is the same whatever there is for training."""
+    examples = untrained.splits["test"].examples
+    cosines = common_words(examples)
+    sentences = [set(sentence) for row in examples.corpus for sentence in row["input_ids"]]
+    having = Counter(token for sentence in sentences for token in sentence)
+
+    def weights(tokens: np.ndarray) -> dict[int, float]:
+        counts = {token: count for token, count in Counter(tokens.tolist()).items() if token in having}
+        return {
+            token: (1 + np.log(count)) * (1 + np.log((1 + len(sentences)) / (1 + having[token])))
+            for token, count in counts.items()
+        }
+
+    assert cosines.shape == (len(examples), 5)
+    for row in (0, 3, len(examples) - 1):
+        first, *others = (weights(one.tokens[:9]) for one in examples.describe(row).sentences)
+        for column, other in enumerate(others):
+            product = sum(first[token] * other[token] for token in first.keys() & other.keys())
+            lengths = [np.sqrt(sum(value**2 for value in one.values())) for one in (first, other)]
+            assert cosines[row, column] == pytest.approx(product / max(np.prod(lengths), 1e-300))
+
+
+def test_answers_are_those_of_the_model(cache: Path, small: Settings):
+    given = {"head": "ae_k", "sentence_length": 40, "paragraphs": "as written"}
+    run = prepare(replace(small, **given), cache=cache)
+    examples = run.splits["test"].examples
+    answers = experiment.answer_tasks(run.model, examples, run.collate, batch_size=7, name="")
+    assert len(answers.documents) == len(examples) > 20
+    assert len({len(examples[index]["input_ids"]) for index in range(14)}) > 5, "read by length"
+    for index in (0, 1, 2, len(examples) - 1):
+        example = examples.describe(index)
+        with torch.no_grad():
+            output = run.model(**run.collate([examples[index]]))
+        logits = output.logits[0].double().numpy()
+        np.testing.assert_allclose(answers.scores[index], logits[:, 1] - logits[:, 0], atol=1e-4)
+        assert answers.masked[index] == (example.mlm_labels >= 0).sum()
+        mean = answers.losses[index] / answers.masked[index]
+        assert mean == pytest.approx(output.parts["mlm"].item(), abs=1e-4)
+        assert answers.documents[index] == example.sentences[0].row
+        assert (answers.kinds[index] == PARAGRAPH).tolist() == example.labels.astype(bool).tolist()
+
+
+def test_each_row_has_its_cluster_though_documents_are_missing_or_called_alike():
+    named = {"c1": ["a", "b"], "c2": ["a", "c", "d"], "c3": ["b"]}
+    clusters = [
+        Cluster(id=name, documents=tuple(Document(id=one, text="") for one in documents))
+        for name, documents in named.items()
+    ]
+    rows = Dataset.from_dict({"document_id": ["a", "a", "d", "b"]})
+    assert clusters_of(rows, clusters) == ["c1", "c2", "c2", "c3"]

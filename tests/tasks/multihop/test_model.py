@@ -1,0 +1,280 @@
+"""The question answerer: what its heads read, and its loss by worked numbers."""
+
+import math
+from pathlib import Path
+
+import model_cases as cases
+import pytest
+import torch
+from model_cases import (
+    ANSWER_LABELS,
+    OCCURRENCES,
+    PARAGRAPHS,
+    SENTENCES,
+    TINY,
+    TYPES,
+    Batch,
+    questions,
+    saved,
+)
+from torch import Tensor, nn
+
+from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph
+from cdlm_lab.examples.tokens import from_tokenizer
+from cdlm_lab.tasks.multihop.examples import (
+    SPAN,
+    YES,
+    EncodedQuestions,
+    QuestionCollate,
+    QuestionExamples,
+    question_marks_of,
+)
+from cdlm_lab.tasks.multihop.model import LOSS_WEIGHTS, QuestionAnswerer, decode, load_question_answerer
+
+HEADS = ("type_head", "span_head", "sentence_head", "paragraph_head")
+
+
+@pytest.fixture
+def batch() -> Batch:
+    return questions()
+
+
+@pytest.fixture
+def answerer(tiny: Path) -> QuestionAnswerer:
+    return load_question_answerer(tiny, **TINY)[0]
+
+
+class Known(nn.Module):
+    """A head that gives the same logits whatever it reads."""
+
+    def __init__(self, odds: list) -> None:
+        super().__init__()
+        self.logits = torch.tensor(odds).log()
+
+    def forward(self, states: Tensor) -> Tensor:
+        assert states.shape[:-1] == self.logits.shape[:-1], "it reads other tokens than it should"
+        return self.logits
+
+
+WORKED = {
+    "input_ids": torch.full((2, 8), 20),
+    "attention_mask": torch.ones(2, 8, dtype=torch.int64),
+    "global_attention_mask": torch.tensor([[1, 1, 1, 0, 0, 0, 0, 1], [1, 1, 1, 0, 0, 0, 0, 0]]),
+    "answerable": torch.tensor([[False, False, False, True, True, True, True, False]] * 2),
+    "paragraph_positions": torch.tensor([[1, 7], [1, -1]]),
+    "sentence_positions": torch.tensor([[2, 7], [2, -1]]),
+    "labels": torch.tensor([SPAN, YES]),
+    # tokens 4 and 6 start an answer, tokens 5 and 6 end one
+    "answer_positions": torch.tensor([[[4, 5], [6, 6]], [[-1, -1], [-1, -1]]]),
+    "sentence_labels": torch.tensor([[1, 0], [0, -100]]),
+    "paragraph_labels": torch.tensor([[1, 0], [1, -100]]),
+}
+SPANS = [[9, 9], [9, 9], [9, 9], [1, 5], [2, 1], [3, 1], [4, 3], [9, 9]]  # odds of start and end
+ODDS = {
+    "type_head": [[1, 2, 1], [1, 3, 1]],
+    "span_head": [SPANS, SPANS],
+    "sentence_head": [[[3], [1]], [[1 / 4], [7]]],
+    "paragraph_head": [[[4], [1 / 9]], [[2], [7]]],
+}
+# Of the first question: SPAN has 1 of 4; starts have 2 + 4 of 10, ends 1 + 3 of 10, where nothing counts that
+# is not answerable. Of the second: YES has 3 of 5, and there is no span.
+PARTS = {
+    "type": -math.log(1 / 4) - math.log(3 / 5),
+    "span": -(math.log(6 / 10) + math.log(4 / 10)) / 2,
+    "sentence": -(math.log(3 / 4) + math.log(1 / 2)) / 2 - math.log(4 / 5),
+    "paragraph": -(math.log(4 / 5) + math.log(9 / 10)) / 2 - math.log(2 / 3),
+}
+
+
+@pytest.mark.parametrize(("trained", "others"), [(0, [2]), (2, [1, 3])])
+def test_the_paragraph_types_of_a_trained_one_are_kept_and_others_refused(
+    trained: int, others: list[int], tiny: Path, tmp_path: Path
+):
+    model, tokenizer = load_question_answerer(tiny, paragraph_types=trained, **TINY)
+    folder = saved(tmp_path / "trained", model, tokenizer)
+    for given in (0, trained):
+        again, _ = load_question_answerer(folder, paragraph_types=given, **TINY)
+        assert again.config.paragraph_types == trained
+        table = model.longformer.embeddings.token_type_embeddings.weight
+        assert torch.equal(again.longformer.embeddings.token_type_embeddings.weight, table)
+    for other in others:
+        message = f"trained with paragraph_types {trained}, not {other}; give {trained}$"
+        with pytest.raises(ValueError, match=message):
+            load_question_answerer(folder, paragraph_types=other, **TINY)
+
+
+def test_the_loss_of_a_worked_example(answerer: QuestionAnswerer):
+    for name, odds in ODDS.items():
+        setattr(answerer, name, Known(odds))
+    assert set(LOSS_WEIGHTS.values()) == {1.0}
+    assert answerer(**WORKED).loss.item() == pytest.approx(sum(PARTS.values()) / 2, rel=1e-5)
+    assert answerer(**WORKED, num_items_in_batch=8).loss.item() == pytest.approx(sum(PARTS.values()) / 8)
+    # a start of two occurrences counts once: else the loss could fall below 0
+    positions = {"answer_positions": torch.tensor([[[4, 5], [4, 6]], [[-1, -1], [-1, -1]]])}
+    span = -(math.log(2 / 10) + math.log(4 / 10)) / 2
+    expected = (sum(PARTS.values()) - PARTS["span"] + span) / 2
+    assert answerer(**WORKED | positions).loss.item() == pytest.approx(expected, rel=1e-5)
+    for name in LOSS_WEIGHTS:
+        answerer.config.loss_weights = dict.fromkeys(LOSS_WEIGHTS, 0.0) | {name: 3.0}
+        assert answerer(**WORKED).loss.item() == pytest.approx(3 * PARTS[name] / 2, rel=1e-5)
+
+
+def slow_loss(out, number: int) -> float:
+    """The loss of a question of `questions`, number by number."""
+
+    def binary(logits: Tensor, labels: list[int]) -> float:
+        p = [1 / (1 + math.exp(-logit)) for logit in logits[number, : len(labels)].tolist()]
+        return sum(-math.log(x if y else 1 - x) for x, y in zip(p, labels, strict=True)) / len(labels)
+
+    types = [math.exp(x) for x in out.type_logits[number].tolist()]
+    total = -math.log(types[TYPES[number]] / sum(types))
+    if TYPES[number] == SPAN and OCCURRENCES[number]:
+        for side, logits in ((0, out.start_logits), (1, out.end_logits)):
+            p = [math.exp(x) for x in logits[number].tolist()]  # 0 where no answer can be
+            right = {occurrence[side] for occurrence in OCCURRENCES[number]}
+            total -= math.log(sum(p[n] for n in right) / sum(p)) / 2
+    total += binary(out.sentence_logits, cases.SENTENCE_LABELS[number])
+    return total + binary(out.paragraph_logits, cases.PARAGRAPH_LABELS[number])
+
+
+def test_the_loss_is_the_definition(answerer: QuestionAnswerer, batch: Batch):
+    out = answerer(**batch)
+    assert out.loss.item() == pytest.approx(sum(slow_loss(out, number) for number in range(4)) / 4, rel=1e-5)
+
+
+def test_only_span_questions_with_an_occurrence_have_a_span_loss(answerer: QuestionAnswerer):
+    def gradient(*numbers: int) -> Tensor:
+        answerer.zero_grad()
+        answerer(**questions(*numbers)).loss.backward()
+        for name, weight in answerer.named_parameters():
+            assert weight.grad is None or weight.grad.isfinite().all(), name
+        return answerer.span_head[0].weight.grad
+
+    assert gradient(0).any()
+    for others in ((1,), (2,), (3,), (1, 2, 3), (1, 3), (2, 3)):
+        assert not gradient(*others).any(), others
+
+
+def test_what_the_heads_read(answerer: QuestionAnswerer, batch: Batch):
+    out = answerer(**batch)
+    inputs = {name: batch[name] for name in ("input_ids", "attention_mask", "global_attention_mask")}
+    states = answerer.longformer(**inputs).last_hidden_state
+    for number, length in enumerate(cases.LENGTHS):
+        spans = answerer.span_head(states[number])
+        answerable = cases.question(number)["answerable"]
+        for side, logits in enumerate((out.start_logits[number], out.end_logits[number])):
+            torch.testing.assert_close(logits[:length][answerable], spans[:length, side][answerable])
+            assert (logits[:length][~answerable] == -torch.inf).all()
+            assert (logits[length:] == -torch.inf).all()
+        torch.testing.assert_close(out.type_logits[number], answerer.type_head(states[number, 0]))
+        for logits, head, places in (
+            (out.sentence_logits, answerer.sentence_head, SENTENCES[number]),
+            (out.paragraph_logits, answerer.paragraph_head, PARAGRAPHS[number]),
+        ):
+            torch.testing.assert_close(logits[number, : len(places)], head(states[number, places])[:, 0])
+            assert (logits[number, len(places) :] == -torch.inf).all()
+
+
+def test_paragraphs_have_token_types_of_their_own(tiny: Path, batch: Batch):
+    plain, typed = (load_question_answerer(tiny, paragraph_types=n, **TINY)[0] for n in (0, 2))
+    types = typed._token_types(batch["input_ids"], batch["paragraph_positions"])
+    for row, starts in enumerate(batch["paragraph_positions"].tolist()):
+        before = [sum(0 <= start <= place for start in starts) for place in range(types.shape[1])]
+        assert types[row].tolist() == [min(count, 2) for count in before]
+    assert types.max() == 2
+    assert plain(**batch).start_logits.ne(typed(**batch).start_logits).any()
+
+
+def test_a_head_is_two_layers_with_gelu(tiny: Path):
+    model, _ = load_question_answerer(tiny, **TINY, dropout=0.25)
+    for name in HEADS:
+        first, squash, dropout, last = getattr(model, name)
+        assert (first.in_features, first.out_features, last.in_features) == (16, 16, 16)
+        assert last.out_features == {"type_head": 3, "span_head": 2}.get(name, 1)
+        assert isinstance(squash, nn.GELU)
+        assert dropout.p == 0.25
+        assert first.weight.std().item() == pytest.approx(0.2, rel=0.2), "the encoder's initializer_range"
+        assert not first.bias.any()
+
+
+def test_questions_without_sentences_or_text_give_no_nan(answerer: QuestionAnswerer):
+    batch = questions(3)
+    batch["answerable"][:] = False
+    for name in ("sentence_positions", "sentence_labels"):
+        batch[name] = batch[name][:, :0]
+    out = answerer(**batch)
+    out.loss.backward()
+    assert out.loss.isfinite()
+    assert out.sentence_logits.shape == (1, 0)
+    for name, weight in answerer.named_parameters():
+        assert weight.grad is None or weight.grad.isfinite().all(), name
+
+
+def test_batches_that_are_refused(answerer: QuestionAnswerer):
+    for side in (0, 1):
+        batch = questions()
+        batch["answer_positions"][0, 1, side] = SENTENCES[0][2]
+        with pytest.raises(ValueError, match="an answer starts or ends where none can be"):
+            answerer(**batch)
+    for missing in ANSWER_LABELS[1:]:
+        with pytest.raises(ValueError, match="give all four or none"):
+            answerer(**questions() | {missing: None})
+    answerer.config.loss_weights = {"type": 1.0, "answer": 2.0}
+    message = r"names type, answer; give one of each of type, span, sentence, par"
+    with pytest.raises(ValueError, match=message):
+        QuestionAnswerer(answerer.config)
+
+
+def test_loss_weights_and_marks_are_saved(
+    answerer: QuestionAnswerer, tiny: Path, batch: Batch, tmp_path: Path
+):
+    _, tokenizer = load_question_answerer(tiny, **TINY)
+    answerer.config.loss_weights["span"] = 2.0
+    again, words = load_question_answerer(cases.saved(tmp_path, answerer, tokenizer), **TINY, seed=9)
+    expected, actual = answerer(**batch), again(**batch)
+    assert all(torch.equal(values, actual[name]) for name, values in expected.items())
+    assert again.config.loss_weights == LOSS_WEIGHTS | {"span": 2.0}
+    assert question_marks_of(words) == question_marks_of(tokenizer)
+
+
+def four_questions() -> list[MultihopQuestion]:
+    """Two with a span, one yes, one no; the paragraph with the answer is not always the first."""
+    paragraphs = (
+        Paragraph(title="The mill", sentences=("The mill burnt.", " Ana Berg ran it.")),
+        Paragraph(title="Ana Berg", sentences=("Ana Berg is from  LUND.", " She is 40.")),
+        Paragraph(title="The bridge", sentences=("It fell.",)),
+    )
+    needed = (("The mill", 1), ("Ana Berg", 0))
+    wanted = (
+        ("Where is she from who ran the mill?", paragraphs, "LUND", needed),
+        ("What burnt that Ana Berg ran?", paragraphs[::-1], "The mill", (("The mill", 0), ("The mill", 1))),
+        ("Did the bridge fall?", paragraphs, "yes", (("The bridge", 0),)),
+        ("Is she 50 who ran the mill?", paragraphs[::-1], "no", (("The mill", 1), ("Ana Berg", 1))),
+    )
+    return [
+        MultihopQuestion(id=f"q{n}", text=text, paragraphs=given, answer=answer, supporting=supporting)
+        for n, (text, given, answer, supporting) in enumerate(wanted)
+    ]
+
+
+def test_it_learns_four_questions_by_heart():
+    """All of it together: the encoder that comes with the project, examples, batches, loss, decoding."""
+    model, tokenizer = load_question_answerer("storyworld/longformer", max_length=128, window=32)
+    wanted = four_questions()
+    examples = QuestionExamples(
+        questions=wanted,
+        encoded=EncodedQuestions(wanted, tokenizer),
+        special=from_tokenizer(tokenizer),
+        marks=question_marks_of(tokenizer),
+        max_length=128,
+    )
+    batch = QuestionCollate(pad_token_id=tokenizer.pad_token_id)([examples[n] for n in range(4)])
+    out = cases.learn(model, batch, steps=25, rate=3e-3)
+    assert out.loss.item() < 0.01
+    for number, question in enumerate(wanted):
+        answer = decode(question, examples.describe(number), out.row(number))
+        assert answer.text == question.answer
+        titles = [paragraph.title for paragraph in question.paragraphs]
+        assert {(titles[number], sentence) for number, sentence in answer.supporting} == set(
+            question.supporting
+        )

@@ -1,0 +1,461 @@
+"""Document-attentive tagging: documents of each corpus, a run on a handful of stories, its report by hand."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tagging_runs import finished_run, score_of, tagged, tagging_run
+
+from cdlm_lab.apply.loading import load
+from cdlm_lab.data.convert.tagged import TaggedDocument
+from cdlm_lab.data.files import DataError
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
+from cdlm_lab.encoders.precision import precision_in_words
+from cdlm_lab.metrics.counts import f1_of, span_counts
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.runs import runs
+from cdlm_lab.runs.report import read_report
+from cdlm_lab.tasks.tagging import experiment as document_tagging
+from cdlm_lab.tasks.tagging import systems as tagging
+from cdlm_lab.tasks.tagging.experiment import Settings, TaggedCorpus, TaggingRun, TagTraining, read_tagged
+from cdlm_lab.tasks.tagging.model import new_static_tagger
+from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS, TagPredictions
+
+SMALL = Settings(
+    train_documents=6, held_out_documents=3, most_context=6, occurrences=4, hidden_size=8, layers=1,
+    sweep="2", epochs=1, learning_rate=0.03,
+)  # fmt: skip
+Finished = tuple[TaggingRun, dict[tuple[str, int], dict[str, TagPredictions]]]
+SPLITS = ("train", "dev", "test")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    folder = str(tmp_path_factory.mktemp("runs") / "tagging")
+    return finished_run(document_tagging, replace(SMALL, run_folder=folder))
+
+
+def training_of(run: TaggingRun, name: str) -> TagTraining:
+    return next(training for training in run.trainings if training.name == name)
+
+
+def test_every_labelled_sentence_is_tagged_by_each_system(finished: Finished) -> None:
+    run, predictions = finished
+    assert [training.name for training in run.trainings] == ["bert-lstm-0", "doc-arc-4-0", "doc-arc-2-0"]
+    assert list(predictions) == [("bert-lstm", 0), ("doc-arc", 0), ("doc-arc-2", 0)]
+    for training in run.trainings:
+        assert list(predictions[training.key]) == ["dev", "test"]
+        for split, one in predictions[training.key].items():
+            documents = run.corpus.documents[split]
+            gold = [[list(each.sentences[n].tags) for n in each.labelled] for each in documents]
+            assert one.gold() == gold
+            words = sum(len(tags) for sentences in gold for tags in sentences)
+            assert len(one.tags) == words
+            if not training.most:
+                assert one.weights is None
+                continue
+            assert one.weights.shape == (words, training.most)
+            present = one.buckets() >= 0
+            assert present.any(axis=1).all()  # the word itself at least
+            assert not one.weights[~present].any()
+            np.testing.assert_allclose(one.weights.astype(np.float64).sum(axis=1), 1, atol=2e-3)
+
+
+def test_the_example_of_the_notebook_is_tagged_as_its_prose_says() -> None:
+    """The notebook shows a name that context solves, and one that both systems get wrong."""
+    second = document_tagging.EXAMPLE_TEXT.index("\n\n")
+    for system, solved in (("doc-arc", True), ("bert-lstm", False)):
+        spans = load("storyworld/tagging", system=system).tag(document_tagging.EXAMPLE_TEXT).parts
+        assert ("Brandir", "PER") in {
+            (one.text, one.label) for one in spans if one.start > second
+        } or not solved
+        assert solved == any(one.text == "Brandir" for one in spans)
+        assert not any(one.text == "Oskmere Works" for one in spans)
+
+
+def test_what_is_finished_is_not_trained_again(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, predictions = finished
+    monkeypatch.setattr(runs, "fine_tune", None)  # calling it would fail
+    training = training_of(run, "doc-arc-4-0")
+    fresh = TaggingRun.read(run.settings)
+    file, model = run.files(training)["test"], run.model_folder(training)
+    file.unlink()
+    document_tagging.train(fresh)
+    again = document_tagging.predict(fresh)
+    assert file.is_file()
+    for key, of_split in predictions.items():
+        for split, one in of_split.items():
+            np.testing.assert_array_equal(one.tags, again[key][split].tags)
+            np.testing.assert_array_equal(one.weights, again[key][split].weights)  # both may be None
+    aside = file.rename(run.folder / "aside.npz"), model.rename(run.folder / "aside")
+    with pytest.raises(TypeError):  # it would be trained
+        document_tagging.train(fresh)
+    aside[0].rename(file)
+    aside[1].rename(model)
+
+
+def test_the_taggers_of_another_run_are_opened_and_nothing_is_trained(
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, predictions = finished
+    monkeypatch.setattr(runs, "fine_tune", None)  # calling it would fail
+    given = Settings(
+        trained=str(first.folder), run_folder=str(tmp_path / "run"), train_documents=2, held_out_documents=3,
+        most_context=6, sweep="2", seeds=1, layers=1, occurrences=4, hidden_size=8,
+    )  # fmt: skip
+    run = document_tagging.prepare(given)
+    assert run.settings == given, "nothing is replaced"
+    assert ("BERT + LSTM", f"is trained already, in {first.folder}") in runs.cost_facts(run)
+    document_tagging.train(run)
+    for key, of_split in document_tagging.predict(run).items():
+        np.testing.assert_array_equal(of_split["test"].tags, predictions[key]["test"].tags)
+    seen: list[object] = []
+    document_tagging.train_small(run, on_log=seen.append)
+    assert seen
+    assert not (run.folder / "systems" / "doc-arc-4-0" / "model").exists()
+    document_tagging.train_small(first, on_log=None)  # a whole training was seen: nothing to do
+
+    with pytest.raises(ParameterError, match=r"which has no trained bert-lstm-1: its trainings are"):
+        document_tagging.prepare(replace(given, run_folder=str(tmp_path / "two"), seeds=2))
+    with pytest.raises(ParameterError, match=r"hidden_size is 16, but .* was trained with hidden_size = 8"):
+        document_tagging.prepare(replace(given, run_folder=str(tmp_path / "wide"), hidden_size=16))
+    taggers = replace(run.taggers, labels=("PER",))
+    with pytest.raises(ParameterError, match=r"it tags DATE, .*, but the documents have PER; read more, or"):
+        replace(run, taggers=taggers).load(run.trainings[0])
+
+
+def test_a_sentence_is_tagged_alike_alone_and_in_a_batch(
+    finished: Finished, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, predictions = finished
+    monkeypatch.setattr(tagging, "BATCH", 1)
+    for name in ("bert-lstm-0", "doc-arc-4-0"):
+        training = training_of(run, name)
+        tagger, together = run.load(training), predictions[training.key]["dev"]
+        some = [0, 7, 20, len(together.examples) - 1]
+        alone = tagger.predict(together.examples.in_order(some))
+        rows = np.concatenate([np.arange(*together.starts[number : number + 2]) for number in some])
+        assert np.array_equal(alone.tags, together.tags[rows])
+        if training.most:
+            np.testing.assert_allclose(alone.weights, together.weights[rows], atol=2e-3)
+
+
+def test_splits_share_documents_and_no_sentence(finished: Finished) -> None:
+    run, predictions = finished
+    training = training_of(run, "doc-arc-4-0")
+    examples, tagger, job = run.examples(training), run.new(training), run.job(training)
+    assert examples["train"].documents is examples["dev"].documents is examples["test"].documents
+    ids = {split: {document.id for document in run.corpus.documents[split]} for split in SPLITS}
+    chosen_on = {"train of the job": job.train_examples, "dev of the job": job.validation_examples}
+    for name, one in (examples | chosen_on).items():
+        seen = {one.documents[number].document.id for number in one.sequences[:, 0].tolist()}
+        assert seen == ids[name.split()[0]], "the best epoch is chosen on dev alone"
+    for split, documents in run.corpus.documents.items():
+        assert len(examples[split]) == sum(len(document.labelled) for document in documents)
+    # one collate for train and dev makes what a collate for dev alone makes
+    rows = [examples["dev"][number] for number in (0, 1)]
+    batch, other = (tagger.collate_of(examples[split])(rows) for split in ("train", "dev"))
+    assert all((batch[name] == other[name]).all() for name in other)
+    assert predictions[training.key]["dev"].examples is not examples["train"]
+
+
+@pytest.mark.parametrize(("hidden_size", "apart"), [(64, 0.02), (256, 0.005)])
+def test_the_baseline_is_as_large_as_doc_arc(finished: Finished, hidden_size: int, apart: float) -> None:
+    run, _ = finished
+    taggers = replace(run.taggers, settings=replace(run.settings, hidden_size=hidden_size))
+    configs = (taggers.static_config(TAG_SYSTEMS[name]) for name in ("bert-lstm", "doc-arc"))
+    baseline, own = (new_static_tagger(config).num_parameters() for config in configs)
+    assert baseline == pytest.approx(own, rel=apart)
+
+
+def test_an_epoch_reads_each_sentence_once_but_for_what_fills_no_batch(finished: Finished) -> None:
+    run, _ = finished
+    training = training_of(run, "bert-lstm-0")
+    examples = run.examples(training)["train"]
+    config = replace(SMALL, epochs=3).config(training.system, seed=training.seed, items=len(examples))
+    order, size = document_tagging.in_runs(examples, config), config.batch_size
+    assert len(order) >= config.steps * size
+    assert len(examples) % size  # so that something is left out
+    epochs = order.reshape(-1, len(examples) // size * size)
+    assert all(len(set(one)) == len(one) for one in epochs.tolist())
+    assert set(order.tolist()) == set(range(len(examples)))  # others in each epoch
+    assert not np.array_equal(epochs[0], epochs[1])
+    assert np.array_equal(order, document_tagging.in_runs(examples, config))
+    assert not np.array_equal(order, document_tagging.in_runs(examples, replace(config, seed=1)))
+
+
+def test_the_optimiser_is_that_of_the_released_code_unless_set_otherwise() -> None:
+    form = {"epochs": 5, "batch_size": 8, "encoder_epochs": 2, "encoder_learning_rate": 0.0005}
+    given = Settings(**form, patience=2, precision="bfloat16")
+    released = given.config(TAG_SYSTEMS["doc-arc"], seed=3, items=20)
+    assert (released.steps, released.batch_size, released.seed) == (10, 8, 3)
+    assert (released.learning_rate, released.warmup_steps, released.decay_power) == (0.003, 0, 0), "constant"
+    assert (released.weight_decay, released.adam_epsilon, released.max_gradient_norm) == (0.01, 1e-6, 0.0)
+    tuned = given.config(TAG_SYSTEMS["bert"], seed=0, items=20)  # its encoder has settings of its own
+    assert (tuned.steps, tuned.batch_size, tuned.learning_rate) == (4, 8, 0.0005)
+    assert {(one.precision, one.patience) for one in (released, tuned)} == {("bfloat16", 2)}
+    form = {"epochs": 5, "schedule": "linear", "weight_decay": 0.0}
+    falling = Settings(**form).config(TAG_SYSTEMS["doc-arc"], seed=0, items=320)
+    assert (falling.steps, falling.warmup_steps, falling.decay_power) == (100, 10, 1)
+    assert (falling.learning_rate, falling.weight_decay) == (0.003, 0)
+
+
+def test_what_chooses_the_best_epoch(finished: Finished) -> None:
+    """F1 on dev, with the scores' reading of spans, of the model at that epoch; or the loss on dev."""
+    run, predictions = finished
+    training = run.trainings[0]
+    assert replace(run, settings=replace(run.settings, select_by="loss")).job(training).judge is None
+    judge, model = run.job(training).judge, run.load(training).model
+    gold = predictions[training.key]["dev"].gold()
+    for tag in ("O", "B-NUM"):  # that every word gets
+        with torch.no_grad():
+            model.classifier.weight.zero_()
+            model.classifier.bias.zero_()
+            model.classifier.bias[run.taggers.tags.index(tag)] = 1
+        tags = [[[tag] * len(sentence) for sentence in sentences] for sentences in gold]
+        expected = float(f1_of(span_counts(gold, tags).sum(axis=0)))
+        assert judge(model) == pytest.approx(expected)
+        assert bool(expected) is (tag != "O")
+
+
+def test_the_report_of_a_run(finished: Finished) -> None:
+    run, predictions = finished
+    written = read_report(run.folder)
+    for (name, _), of_split in predictions.items():
+        for split, one in of_split.items():
+            counts = span_counts(one.gold(), one.predicted()).sum(axis=0)
+            assert score_of(written, name, split, "f1").value == pytest.approx(float(f1_of(counts)))
+    assert {row["occurrences"] for row in written.tables["sweep"]} == {2, 4}
+    assert len(document_tagging.figures(written)) == 4
+    for split in ("dev", "test"):
+        assert "Doc-ARC" in document_tagging.score_table(written, split).html()
+
+
+def test_what_a_person_reads_before_the_start(finished: Finished, tmp_path: Path) -> None:
+    run, _ = finished
+    facts = dict([*document_tagging.corpus_facts(run), *runs.cost_facts(run)])
+    assert facts["precision of training"] == precision_in_words("auto")
+    assert facts["train"].startswith("6 documents of ")
+    assert facts["dev"].startswith("3 documents of ")
+    assert " 7 updates with 16 sentences, about " in facts["BERT + LSTM"]
+    assert "times" not in facts["BERT + LSTM"]
+    assert facts["Doc-ARC"].endswith("; times 2 seeds")
+    fresh = TaggingRun.read(replace(run.settings, run_folder=str(tmp_path)))
+    assert "6 documents of " in document_tagging.preview(fresh).data
+    batch, every = (one.examples(one.trainings[0])["train"] for one in (fresh, run))
+    assert len(fresh.taggers.encodings) < len(every) == len(batch), "one batch of each is encoded"
+
+
+def test_tags_are_read_in_place_and_a_text_of_ones_own(finished: Finished) -> None:
+    run, predictions = finished
+    assert document_tagging.tags_in_place(run, predictions).children
+    headline = " ".join(run.corpus.documents["dev"][0].sentences[0].words[:3])
+    assert headline in (run.folder / "tagged.html").read_text(), "documents are named by their headlines"
+    assert document_tagging.own_text_in_place(run).children
+    rows = (run.folder / "own_text.tsv").read_text().split("\n")
+    assert [row.split("\t")[0] for row in rows[:3]] == ["The", "order", "to"]
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ({"systems": "doc-arc bert-lstm", "seeds": 2}, "bert-lstm-0 bert-lstm-1 doc-arc-10-0 doc-arc-10-1"),
+        # each K once, in order, and not again that of the run
+        (
+            {"systems": "doc-arc", "sweep": "25 2 10 2", "seeds": 2},
+            "doc-arc-10-0 doc-arc-10-1 doc-arc-2-0 doc-arc-2-1 doc-arc-25-0 doc-arc-25-1",
+        ),
+        ({"systems": "bert-lstm dynamic-doc-arc", "sweep": "2 5"}, "bert-lstm-0 dynamic-doc-arc-10-0"),
+    ],
+)
+def test_trainings(given: dict, names: str) -> None:
+    run = tagging_run(TaggedCorpus(documents={}), occurrences=10, hidden_size=4, **given)
+    assert [training.name for training in run.trainings] == names.split()
+
+
+@pytest.mark.parametrize(
+    ("systems", "shown"),
+    [
+        ("bert-lstm doc-arc", "doc-arc-10-0"),
+        ("doc-arc bert", "doc-arc-10-0"),
+        ("doc-arc dynamic-doc-arc", "dynamic-doc-arc-10-0"),
+        ("bert bert-lstm", "bert-0"),
+    ],
+)
+def test_what_is_shown_attends_to_the_document_if_anything_does(systems: str, shown: str) -> None:
+    run = tagging_run(TaggedCorpus(documents={}), systems=systems, seeds=2, sweep="25")
+    assert run.shown.name == shown
+
+
+def test_systems_whose_encoder_is_trained(tmp_path: Path) -> None:
+    """Each is trained once, at the smallest size: all train, and tag the words that are there."""
+    sentences = [("Orn slept .", "B-PER O O"), ("Dram burned .", "B-LOC O O"), ("Orn left .", None)]
+    splits = {
+        split: tuple(tagged(f"{split} {number}", *sentences) for number in range(2)) for split in SPLITS
+    }
+    sizes = {"occurrences": 2, "hidden_size": 4, "most_tokens": 16, "encoder_epochs": 1, "batch_size": 4}
+    systems = "dynamic-bert dynamic-bert-lstm dynamic-doc-arc"
+    run = tagging_run(TaggedCorpus(documents=splits), run_folder=str(tmp_path), systems=systems, **sizes)
+    facts = dict(runs.cost_facts(run))
+    two = ("Doc-ARC, dynamic", "small BERT + LSTM, fine-tuned")
+    assert len({facts[name].split(" million")[0] for name in two}) == 1, "of one size, with the encoder"
+    document_tagging.train(run)
+    predictions = document_tagging.predict(run)
+    assert list(predictions) == [(name, 0) for name in systems.split()]
+    for training in run.trainings:
+        one = predictions[training.key]["test"]
+        assert one.tags.shape == (12,)
+        assert (one.weights is None) == (training.most == 0)
+    tests = document_tagging.evaluate(run, predictions).tables["comparisons"]
+    assert [row["b"] for row in tests] == ["dynamic-bert-lstm"]
+    # Orn stands in another sentence once more
+    weights = predictions[run.shown.key]["test"].weights
+    assert (weights[[0, 6]] > 0).all()
+    assert weights[1].tolist() == [1, 0]
+
+
+def test_a_word_without_room_in_test_does_not_end_a_run(tmp_path: Path) -> None:
+    """An address with more subwords than `most_tokens` allows is read by its first subwords, and counted."""
+    whole, address = ("Orn slept", "B-PER O"), (f"see http://{'x9' * 60} Orn", "O O B-PER")
+    splits = {
+        split: tuple(tagged(f"{split} {number}", whole, last) for number in range(2))
+        for split, last in (("train", whole), ("dev", whole), ("test", address))
+    }
+    small = {"occurrences": 2, "hidden_size": 4, "most_tokens": 16, "layers": 1}
+    once = {"epochs": 1, "encoder_epochs": 1, "batch_size": 2, "systems": "doc-arc dynamic-bert"}
+    run = tagging_run(TaggedCorpus(documents=splits), run_folder=str(tmp_path), **small, **once)
+    text = "of 2 long words the first 14 pieces are read"
+    facts = dict(document_tagging.shortened_facts(run))
+    assert facts == {"Doc-ARC: cut": text, "small BERT, fine-tuned: cut": text}
+    document_tagging.train(run)
+    predictions = document_tagging.predict(run)
+    for of_split in predictions.values():
+        assert [len(tags) for tags in of_split["test"].predicted()[0]] == [2, 3]
+    counted, data = {"train": 0, "dev": 0, "test": 2}, document_tagging.evaluate(run, predictions).data
+    assert data["shortened_words"] == {"doc-arc": counted, "dynamic-bert": counted}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"systems": "doc-arc lstm"}, "systems names 'lstm'; choose among bert-lstm, doc-arc, "),
+        ({"learning_rate": -1.0}, "learning_rate"),
+        ({"systems": "bert", "encoder_learning_rate": 0.0}, "learning_rate"),
+        ({"weight_decay": -0.1}, "weight_decay"),
+    ],
+)
+def test_values_that_cannot_be(values: dict, message: str) -> None:
+    with pytest.raises(ParameterError, match=message) as raised:
+        TaggingRun.read(replace(SMALL, **values))
+    assert "\n" not in str(raised.value)
+
+
+# ---- documents of each corpus
+
+LABELLED = "Orn\tB-PER\nslept\tO\n"
+
+
+def unlabelled(*words: str) -> str:
+    return "".join(f"\n{word}\tNULL\n" for word in words)
+
+
+def write(folder: Path, split: str, *texts: str) -> None:
+    """Write documents as 00.tsv, 01.tsv, ..."""
+    (folder / split).mkdir(exist_ok=True)
+    for number, text in enumerate(texts):
+        (folder / split / f"{number:02}.tsv").write_text(text)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for split in SPLITS:
+        write(tmp_path, split, *[LABELLED + unlabelled("Orn")] * 6)
+    return tmp_path
+
+
+def ids(documents: tuple[TaggedDocument, ...]) -> list[str]:
+    return [document.id for document in documents]
+
+
+def sizes_of(read: TaggedCorpus) -> dict[str, int]:
+    return {split: len(documents) for split, documents in read.documents.items()}
+
+
+def test_documents_of_storyworld_are_its_stories() -> None:
+    read = read_tagged(Settings(train_documents=3, held_out_documents=2))
+    for split, count in (("train", 3), ("dev", 2), ("test", 2)):
+        assert read.documents[split] == tuple(read_storyworld_tags(split, count))
+    assert read.mended == dict.fromkeys(SPLITS, 0)
+    assert "PER" in read.labels
+    assert set(read.labels) <= {"DATE", "FAC", "LOC", "MISC", "NUM", "ORG", "PER"}
+
+
+def test_a_folder_in_doc_arcs_format(folder: Path) -> None:
+    write(folder, "test", LABELLED, "Dram\tB-LOC\n")
+    write(folder, "dev", LABELLED, "slept\tO\n\nVale\tI-LOC\nOrn\tI-PER\n")
+    read = read_tagged(Settings(corpus=str(folder)))
+    assert read.documents["train"][0] == tagged("00", ("Orn slept", "B-PER O"), ("Orn", None))
+    assert ids(read.documents["dev"]) == ["00", "01", "02", "03", "04", "05"]
+    assert read.labels == ("LOC", "PER")  # of all splits: only test has a LOC
+    assert read.mended == {"train": 0, "dev": 2, "test": 0}
+    assert read.documents["dev"][1].sentences[1].tags == ("B-LOC", "B-PER")
+    with pytest.raises(DataError, match=r"dev/01\.tsv:3.*'I-LOC' follows no span of its label") as raised:
+        read_tagged(Settings(corpus=str(folder), stray_tags="refuse"))
+    assert "\n" not in str(raised.value)
+
+
+def test_drawn_documents_are_the_same_each_time_and_in_order(folder: Path) -> None:
+    few = Settings(corpus=str(folder), train_documents=4, held_out_documents=2)
+    read = read_tagged(few)
+    assert sizes_of(read) == {"train": 4, "dev": 2, "test": 2}
+    drawn = [ids(documents) for documents in read.documents.values()]
+    assert all(one == sorted(set(one)) for one in drawn)
+    assert read_tagged(few) == read
+    assert drawn != [["00", "01", "02", "03"], ["00", "01"], ["00", "01"]], "not the first ones everywhere"
+    assert sizes_of(read_tagged(Settings(corpus=str(folder), train_documents=9)))["train"] == 6
+
+
+@pytest.mark.parametrize(
+    ("most", "kept"),
+    [(0, "a b * c d * e f"), (1, "b * *"), (3, "b * c d *"), (4, "b * c d * e"), (5, "a b * c d * e"),
+     (99, "a b * c d * e f")],
+)  # fmt: skip
+def test_context_is_kept_where_it_is_near_to_a_label(folder: Path, most: int, kept: str) -> None:
+    """Labelled sentences are 2 and 5: sentence 0 is 2 away from one, 1, 3, 4 and 6 are 1 away, 7 is 2 away;
+    of a and f, which are equally near, a comes first."""
+    middle = f"\n{LABELLED}"
+    text = unlabelled("a", "b") + middle + unlabelled("c", "d") + middle + unlabelled("e", "f")
+    write(folder, "dev", *[text] * 6)
+    write(folder, "test", *[f"{LABELLED}\n{LABELLED}"] * 6)  # no context at all: labelled sentences stay
+    read = read_tagged(Settings(corpus=str(folder), most_context=most))
+    sentences = ["".join(sentence.words) for sentence in read.documents["dev"][0].sentences]
+    assert " ".join(sentences).replace("Ornslept", "*") == kept
+    assert [len(document.sentences) for document in read.documents["test"]] == [2] * 6
+
+
+def test_a_file_that_is_one_document_is_read_by_sentences(tmp_path: Path) -> None:
+    for split in SPLITS:
+        (tmp_path / f"{split}.conll").write_text("Orn B-PER\nslept O\n\nDram B-LOC\n\nHe O\n")
+    read = read_tagged(Settings(corpus=str(tmp_path), held_out_documents=2))
+    assert sizes_of(read) == {"train": 3, "dev": 2, "test": 2}
+    assert read.divided == dict.fromkeys(SPLITS, 3)
+    facts = dict(document_tagging.corpus_facts(tagging_run(replace(read, divided={"train": 3}))))
+    assert facts["train"].endswith("; it was one document, so each sentence is read as one")
+    assert facts["dev"].endswith(" spans")
+
+
+def test_folders_that_cannot_be_used(folder: Path) -> None:
+    def refused(message: str, corpus: Path = folder, **values: int) -> None:
+        with pytest.raises(ParameterError, match=message):
+            read_tagged(Settings(corpus=str(corpus), **values))
+
+    write(folder, "test", *["slept\tO\n"] * 6)
+    refused("whose test has no span; all labelled words have the tag O")
+    for file in (folder / "test").iterdir():
+        file.rename(folder / "dev" / f"more_{file.name}")
+    write(folder, "test", LABELLED)
+    refused("whose test has one document to read; it needs two: ")
+    refused("and 0 or at least 2 as train_documents", train_documents=1)
+    refused("which is no folder; write storyworld, or a folder with", folder / "nowhere")
