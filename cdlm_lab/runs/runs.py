@@ -225,8 +225,7 @@ class ExperimentRun:
 
     def recipe(self, **more: str) -> Recipe:
         """How other processes rebuild a job of this run; `more`: further arguments of `job_of_run`."""
-        experiment = type(self).__module__.removeprefix(f"{__package__}.")
-        names = {"experiment": experiment, "run": type(self).__name__}
+        names = {"experiment": type(self).__module__, "run": type(self).__name__}
         return Recipe(function=job_of_run, arguments={**names, "settings": asdict(self.settings), **more})
 
 
@@ -488,7 +487,7 @@ def job_of_run(
 ) -> TrainingJob:
     """Rebuild the job of a run in each of several processes, from names alone; `training`: which one, for a
     run with several. `reading`: further arguments of the run's `read`."""
-    module = importlib.import_module(f"{__package__}.{experiment}")
+    module = importlib.import_module(experiment)
     again = getattr(module, run).read(module.Settings(**settings), **reading)
     if not training:
         return again.job()

@@ -36,14 +36,14 @@ from cdlm_lab.training.trainer import TrainingJob, TrainingResult, train
 
 Item = TypeVar("Item")
 OnLog = Callable[[Record], None]
-TASKS = "cdlm_lab.tasks"  # package of the functions in recipes
+PACKAGE = "cdlm_lab."  # of the functions in recipes
 SETTINGS_FILE, RESULT_FILE = "settings.json", "result.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How each of several processes creates the same job: a public function of a module of
-    `cdlm_lab.tasks`, and its arguments, which are JSON values."""
+    """How each of several processes creates the same job: a public function of `cdlm_lab`,
+    and its arguments, which are JSON values."""
 
     function: Callable[..., TrainingJob]
     arguments: Mapping[str, Any]
@@ -54,13 +54,13 @@ class Recipe:
 
     def as_json(self) -> dict[str, Any]:
         """The recipe as JSON values, with the function by its name."""
-        module = self.function.__module__.removeprefix(f"{TASKS}.")
+        module = self.function.__module__.removeprefix(PACKAGE)
         return {"module": module, "function": self.function.__name__, "arguments": self.arguments}
 
     @classmethod
     def of_json(cls, values: Mapping[str, Any]) -> Recipe:
         """The recipe from the result of `as_json`, possibly read back from a file."""
-        function = getattr(importlib.import_module(f"{TASKS}.{values['module']}"), values["function"])
+        function = getattr(importlib.import_module(f"{PACKAGE}{values['module']}"), values["function"])
         return cls(function=function, arguments=values["arguments"])
 
 
