@@ -29,10 +29,10 @@ from cdlm_lab.apply.results import (
     texts_of,
     warn_of_cut,
 )
-from cdlm_lab.apply.text_profile import TextProfile
 from cdlm_lab.attention.global_tokens import global_tokens
 from cdlm_lab.data.convert.typed_documents import marked_texts
 from cdlm_lab.data.records import CoreferenceDocument
+from cdlm_lab.data.text_profile import TextProfile
 from cdlm_lab.data.words import plain_word
 from cdlm_lab.encoders.source_attention import evaluating
 from cdlm_lab.examples.masking import NOT_MASKED

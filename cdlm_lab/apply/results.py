@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import pandas as pd
 
-from cdlm_lab.apply.text_profile import TextProfile
+from cdlm_lab.data.text_profile import TextProfile
 from cdlm_lab.explorer.hidden_words import FilledWord
 from cdlm_lab.explorer.widget.still import shade
 from cdlm_lab.parameters import ParameterError

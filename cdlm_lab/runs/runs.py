@@ -32,7 +32,7 @@ from pydantic import Field
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.apply.text_profile import (
+from cdlm_lab.data.text_profile import (
     Record,
     TextProfile,
     foreign_to_a_model,

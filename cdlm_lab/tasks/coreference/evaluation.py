@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import plotly.graph_objects as go
 
-from cdlm_lab.apply.text_profile import texts_of_record
 from cdlm_lab.data.convert.coreference_files import write_conll
 from cdlm_lab.data.convert.typed_documents import parse_marked_documents
 from cdlm_lab.data.files import DataError, read_text
@@ -27,6 +26,7 @@ from cdlm_lab.data.records import (
     gold_clusters,
     gold_names,
 )
+from cdlm_lab.data.text_profile import texts_of_record
 from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.model_folder import is_model
 from cdlm_lab.encoders.precision import computing_in, precision_in_words

@@ -13,8 +13,8 @@ from pydantic import Field
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.apply.text_profile import Record
 from cdlm_lab.data.files import entries
+from cdlm_lab.data.text_profile import Record
 from cdlm_lab.encoders.checkpoint import named_faults
 from cdlm_lab.encoders.model_folder import CONFIG_FILE
 from cdlm_lab.examples.tokens import encode_pieces, from_tokenizer, token_texts

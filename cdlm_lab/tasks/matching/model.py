@@ -31,7 +31,6 @@ from typing import Unpack
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from transformers import LongformerConfig, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.modeling_outputs import SequenceClassifierOutput
 from transformers.models.longformer.modeling_longformer import LongformerClassificationHead
@@ -52,6 +51,7 @@ from cdlm_lab.encoders.encoder import (
 from cdlm_lab.encoders.frozen import ENDS, lengths_of, sentence_vectors
 from cdlm_lab.encoders.language_model import Items, label_loss, pair_loss
 from cdlm_lab.encoders.precision import as_weights, in_full
+from cdlm_lab.encoders.recurrent import contextualised
 from cdlm_lab.errors import check_choice
 from cdlm_lab.examples.tokens import FIRST_WORD
 
@@ -239,19 +239,6 @@ class HierarchicalEncoder(nn.Module):
         sentences, _ = self.word_pooling(states, is_word)
         shape = (documents, count * longest)
         return sentences.view(documents, count, -1), (states.reshape(*shape, -1), is_word.reshape(shape))
-
-
-def contextualised(rnn: nn.GRU | nn.LSTM, states: Tensor, mask: Tensor) -> Tensor:
-    """Run the GRU or LSTM over each row of `states` (rows, items, size) separately: (rows, items, 2 *
-    hidden), 0 at padding. `mask`: (rows, items), True = item, False = padding, which must come last."""
-    lengths = mask.sum(dim=1)
-    rows = lengths.nonzero().flatten()
-    output = states.new_zeros(*mask.shape, 2 * rnn.hidden_size)
-    if not len(rows):
-        return output
-    packed = pack_padded_sequence(states[rows], lengths[rows].cpu(), batch_first=True, enforce_sorted=False)
-    read, _ = pad_packed_sequence(rnn(packed)[0], batch_first=True, total_length=mask.shape[1])
-    return output.index_copy(0, rows, read.to(output.dtype))
 
 
 def _other(states: Tensor) -> Tensor:

@@ -18,7 +18,6 @@ from ipywidgets import Widget
 from pydantic import Field
 from torch import nn
 
-from cdlm_lab.apply.text_profile import texts_of_record
 from cdlm_lab.data.convert.questions import (
     MultihopQuestion,
     asked_by_its_clue,
@@ -28,6 +27,7 @@ from cdlm_lab.data.convert.questions import (
 from cdlm_lab.data.convert.typed_documents import pasted_documents
 from cdlm_lab.data.files import read_text
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_questions
+from cdlm_lab.data.text_profile import texts_of_record
 from cdlm_lab.encoders.encoder import check_lengths
 from cdlm_lab.encoders.estimate import bytes_per_number, estimate
 from cdlm_lab.encoders.precision import precision_in_words

@@ -50,11 +50,11 @@ from cdlm_lab.encoders.encoder import EncoderWithHead, LoadOptions
 from cdlm_lab.encoders.frozen import ENDS, WordEncodings, word_pieces
 from cdlm_lab.encoders.language_model import Items, label_loss
 from cdlm_lab.encoders.precision import as_weights, in_full
+from cdlm_lab.encoders.recurrent import contextualised
 from cdlm_lab.errors import check_choice
 from cdlm_lab.examples.collate import padded
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.parameters import settings
-from cdlm_lab.tasks.matching.model import contextualised
 from cdlm_lab.tasks.tagging.examples import SplitDocument, TagExample, context_of
 
 CONTEXT_ENCODERS = ("bilstm", "linear")

@@ -282,15 +282,6 @@ def test_a_document_without_sentences_is_zero_and_not_nan():
     assert torch.isfinite(actual.documents).all()
 
 
-def test_rows_of_a_gru_do_not_see_each_other():
-    gru, states = nn.GRU(3, 2, batch_first=True, bidirectional=True), torch.randn(3, 4, 3)
-    mask = torch.tensor([[1, 1, 1, 1], [0, 0, 0, 0], [1, 1, 0, 0]]).bool()
-    actual = matching.contextualised(gru, states, mask)
-    torch.testing.assert_close(actual[2, :2], gru(states[2:, :2])[0][0])
-    assert not actual[1].any()
-    assert not actual[2, 2:].any()
-
-
 @every_matcher
 @torch.no_grad()
 def test_alignments_are_equations_3_and_4(encoder: str, cda: str):
