@@ -24,12 +24,16 @@ import torch
 from torch import nn
 
 from cdlm_lab.benchmarks import timing
-from cdlm_lab.benchmarks.coreference import storyworld_pairs
-from cdlm_lab.data.storyworld.task_sets import read_storyworld_candidates, read_storyworld_tags
+from cdlm_lab.data.storyworld.task_sets import (
+    read_storyworld_candidates,
+    read_storyworld_tags,
+    read_storyworld_topics,
+)
 from cdlm_lab.encoders.frozen import ENDS, load_sentence_encoder, load_word_encoder
 from cdlm_lab.encoders.precision import Precision, computing_in
 from cdlm_lab.examples.collate import Collate, batches_by_length
-from cdlm_lab.examples.tokens import from_tokenizer
+from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
+from cdlm_lab.tasks.coreference import examples as mention_pairs
 from cdlm_lab.tasks.coreference.model import load_pair_scorer
 from cdlm_lab.tasks.joint.examples import CandidateExamples, EncodedCandidates, JointCollate
 from cdlm_lab.tasks.joint.model import JointHead, load_joint_model
@@ -91,8 +95,18 @@ class Task:
 def pair_task(given: argparse.Namespace) -> Task:
     """Return the task of scoring pairs of storyworld's event mentions, with whole documents as context."""
     model, tokenizer = load_pair_scorer(given.encoder, max_length=given.max_length, window=given.window)
-    form = {"stories": given.stories, "max_length": given.max_length, "most": given.items}
-    examples = storyworld_pairs(tokenizer, context="documents", **form)
+    topics = list(read_storyworld_topics("test", given.stories))
+    groups = mention_pairs.group_mentions(topics, "event", "topic")
+    pairs = mention_pairs.pairs_within(groups)
+    examples = mention_pairs.MentionPairExamples(
+        mentions=mention_pairs.mentions_in(groups),
+        pairs=pairs[:: max(1, len(pairs) // given.items)][: given.items],
+        documents=EncodedDocuments((document for topic in topics for document in topic.documents), tokenizer),
+        special=from_tokenizer(tokenizer),
+        marks=mention_pairs.marks_from_tokenizer(tokenizer),
+        context="documents",
+        max_length=given.max_length,
+    )
     sizes = [examples.size_of(number) for number in range(len(examples))]
     return Task(
         name="pair scoring",

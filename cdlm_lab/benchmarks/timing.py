@@ -91,7 +91,7 @@ def fresh_process(*, preloaded: bool = False) -> ProcessPoolExecutor:
     which saves seconds; but reuse of memory that the imports left free is then not measured as growth."""
     started = multiprocessing.get_context("forkserver" if preloaded else "spawn")
     if preloaded:  # imports everything that is needed, and starts nothing
-        started.set_forkserver_preload(["cdlm_lab.benchmarks.coreference"])
+        started.set_forkserver_preload(["cdlm_lab.benchmarks.training"])
     process = ProcessPoolExecutor(1, started, initializer=end_with_parent)
     process.submit(torch.set_num_threads, torch.get_num_threads())  # as many as here
     return process

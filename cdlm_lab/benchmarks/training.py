@@ -40,7 +40,8 @@ from torch import Tensor
 from transformers import LongformerConfig, LongformerForMaskedLM, PreTrainedModel
 
 from cdlm_lab.attention.layer import read_only_globals, replace_self_attention
-from cdlm_lab.benchmarks import coreference, timing
+from cdlm_lab.attention.plan import make_plan
+from cdlm_lab.benchmarks import timing
 from cdlm_lab.benchmarks.attention import number_of_globals
 from cdlm_lab.encoders.checkpoint import own_randomness
 from cdlm_lab.encoders.encoder import TinySizes
@@ -48,7 +49,7 @@ from cdlm_lab.encoders.estimate import MASKED_SHARE, estimate
 from cdlm_lab.encoders.language_model import NOT_MASKED, CrossDocumentLM
 from cdlm_lab.encoders.precision import memory_kept
 from cdlm_lab.progress import Progress
-from cdlm_lab.tasks.coreference.model import PairScorer
+from cdlm_lab.tasks.coreference.model import HIDDEN, PairScorer
 
 WAYS = ("huggingface", "ours")
 ROBERTA_WORDS = 50_265
@@ -121,9 +122,8 @@ class Case:
     def useful_operations(self) -> float:
         """Useful floating-point operations of one step, forward and backward."""
         if self.part == "pairs":
-            (is_global, *_) = self.batch()["global_attention_mask"].numpy()
-            forward = coreference.useful_operations(self.config, {"global_attention_mask": is_global})
-            return 3 * self.examples * forward
+            is_global = self.batch()["global_attention_mask"][:1] == 1
+            return 3 * self.examples * pair_operations(self.config, is_global)
         form = {"global_tokens": self.global_tokens, "masked_tokens": round(MASKED_SHARE * self.length)}
         return self.examples * estimate(self.config, length=self.length, batch=1, **form).training_flops
 
@@ -164,6 +164,23 @@ class Case:
         is_global.scatter_(1, order[:, : self.global_tokens], 1)
         labels = torch.full(shape, NOT_MASKED).scatter(1, masked, input_ids.gather(1, masked))
         return {**batch, "labels": labels}
+
+
+def pair_operations(config: LongformerConfig, is_global: Tensor) -> int:
+    """Return the floating-point operations (multiply-adds x 2) of one pair's probability; `is_global`: (1,
+    seq).
+
+    The MLP reads `[CLS]` and the mentions, which are all global tokens. Of the last layer this needs only the
+    global queries, their keys and values, and the feed-forward block of global tokens.
+    """
+    width, inner = config.hidden_size, config.intermediate_size
+    everything, window = torch.ones_like(is_global), config.attention_window[0]
+    plan = make_plan(attention_mask=everything, global_mask=is_global, window=window)
+    tokens, of_globals = len(plan.order), len(plan.global_order)
+    rest = 2 * width * (width + 2 * inner)  # per token after attention: output projection, feed-forward
+    layer = 2 * 5 * tokens * width * width + 4 * plan.pairs * width + tokens * rest
+    last = 2 * (2 * tokens + of_globals) * width * width + 4 * of_globals * tokens * width + of_globals * rest
+    return (config.num_hidden_layers - 1) * layer + last + 2 * HIDDEN * (4 * width + 1)
 
 
 class TrainingStep:

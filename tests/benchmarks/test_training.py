@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import torch
+from transformers import LongformerConfig
 
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention
 from cdlm_lab.benchmarks import timing
@@ -89,6 +90,23 @@ def test_useful_operations_without_globals():
     linear = 2 * 8 * (4 * 32 * 32 + 2 * 32 * 64)
     head = 2 * 32 * (32 + 300)
     assert case.useful_operations == 2 * (2 * (3 * linear + 3.5 * 4 * 32 * 22) + 3 * head)
+
+
+def test_operations_of_a_pair():
+    """Tokens 0 and 3 global, 1, 2 and 4 local, one token to each side; 8 wide, 16 inside.
+
+    query-key pairs: local to local 2 + 2 + 1, local to global 6, global to all 10                       = 21
+    first layer: five projections of 5 tokens; pairs; output projection and feed-forward of 5 tokens
+    last layer: key and value of 5, query of 2; 10 pairs; the rest of 2 tokens
+    """
+    sizes = {"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = LongformerConfig(**sizes, attention_window=[2, 2])
+    projection, pair, rest = 2 * 8 * 8, 4 * 8, 2 * (8 * 8 + 2 * 8 * 16)
+    first = 25 * projection + 21 * pair + 5 * rest
+    last = 12 * projection + 10 * pair + 2 * rest
+    scorer = 2 * 1024 * (4 * 8 + 1)
+    is_global = torch.tensor([[True, False, False, True, False]])
+    assert benchmark.pair_operations(config, is_global) == first + last + scorer == 77_792
 
 
 @pytest.mark.usefixtures("memory_measured")
