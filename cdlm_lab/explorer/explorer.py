@@ -25,7 +25,7 @@ from cdlm_lab.explorer.opening import (
 )
 from cdlm_lab.explorer.ranks import Analysis
 from cdlm_lab.explorer.reading import Reader, panel_of, read_documents, shown_document
-from cdlm_lab.explorer.sentences import overview_of, sentences_in_bertviz
+from cdlm_lab.explorer.sentences import sentences_in_bertviz
 from cdlm_lab.explorer.widget import Choices, Content, Explorer, Opened, Selection
 from cdlm_lab.explorer.widget.content import OWN
 from cdlm_lab.parameters import ParameterError, names_in
@@ -128,13 +128,8 @@ class ExploredCluster:
         return f"{counts}; no mention is marked{wrong}, so nothing is underlined, and all else works"
 
     def save(self) -> None:
-        """Write `explorer.html`, and `explorer.png` if Chromium is installed, into the run folder."""
-        folder = self.analysis.folder
-        print("written:", self.view.save_html(folder / "explorer.html"))
-        try:
-            print("written:", self.view.save_png(folder / "explorer.png"))
-        except RuntimeError as error:
-            print(f"no picture: {error}")
+        """Write the explorer as a page, `explorer.html`, into the run folder."""
+        print("written:", self.view.save_html(self.analysis.folder / "explorer.html"))
 
     def chosen_sentences(self) -> ChosenSentences:
         """Buttons that show the explorer's current selection in bertviz."""
@@ -150,7 +145,7 @@ class ExploredCluster:
         """The explorer's current selection in bertviz, as HTML."""
         (reader,) = (reader for reader in self.readers if reader.name == model)
         chosen = self.view.chosen
-        reader, chosen = reader.edited(chosen.edits), replace(chosen, edits=(), gradients=False)
+        reader, chosen = reader.edited(chosen.edits), replace(chosen, edits=())
         return sentences_in_bertviz(reader, self.documents, chosen, view=view, direction=direction)
 
 
@@ -185,7 +180,6 @@ def content_of(
         layers=layers,
         heads=min(reader.model.config.num_attention_heads for reader in readers),
         answer=lambda chosen: [panel_of(reader, chosen, counts) for reader in readers],
-        overview=lambda tell: overview_of(readers, shown, tell),
         predicts=all(hasattr(reader.model, "lm_head") for reader in readers),
         selection=selection and replace(selection, layer=layers - 1),
     )

@@ -19,10 +19,9 @@ from cdlm_lab.encoders.percentile_rank import percentile_rank, ranks_within, sou
 from cdlm_lab.encoders.source_attention import SourceAttention, attend_to_source
 from cdlm_lab.examples.packing import DocumentSequence, document_sequence
 from cdlm_lab.examples.tokens import encode_document, from_tokenizer
-from cdlm_lab.explorer.attribution import integrated_gradients
 from cdlm_lab.explorer.hidden_words import HiddenSpan, WordPieces, guess_hidden
 from cdlm_lab.explorer.widget import Panel, Prediction, Selection, ShownDocument
-from cdlm_lab.explorer.widget.records import Attributed, Edit, Place
+from cdlm_lab.explorer.widget.records import Edit, Place
 
 KEPT_RUNS = 24  # cached forward passes, so that changing layer or heads needs no new one
 
@@ -134,31 +133,6 @@ class Reader:
             for place, span, guessed in zip(selection.masked, spans, guesses, strict=True)
         )
 
-    def attributed(self, selection: Selection) -> Attributed | None:
-        """Attribution of the last hidden span's prediction to the words; None if it is not requested, or
-        nothing is hidden."""
-        if not (selection.gradients and selection.masked):
-            return None
-        key = ("gradients", self.is_global(selection).tobytes(), selection.masked)
-        return self._kept(key, lambda: self._attribute(selection))
-
-    def _attribute(self, selection: Selection) -> Attributed:
-        place = selection.masked[-1]
-        positions = self.positions(place)
-        result = integrated_gradients(
-            self.model,
-            self.hidden(selection),
-            positions=positions,
-            truth=self.sequence.input_ids[positions],
-            words=self.words >= 0,
-            is_global=self.is_global(selection),
-            mask=self.tokenizer.mask_token_id,
-        )
-        inside = self.words >= 0
-        sums = np.bincount(self.words[inside], result.tokens[inside], minlength=int(self.firsts[-1]))
-        numbers = {"output": result.output, "baseline": result.baseline, "total": float(sums.sum())}
-        return Attributed(span=place, words=sums, **numbers)
-
     @cached_property
     def word_pieces(self) -> WordPieces:
         """Which word pieces may stand where in a prediction."""
@@ -210,7 +184,7 @@ def panel_of(reader: Reader, selection: Selection, counts: np.ndarray) -> Panel:
     True = ranked. If words are edited, the panel also holds that of the text before."""
     if selection.edits:
         unedited = replace(selection, edits=())
-        before = panel_of(reader, replace(unedited, gradients=False), counts)
+        before = panel_of(reader, unedited, counts)
         return replace(panel_of(reader.edited(selection.edits), unedited, counts), before=before)
     attention = reader.attention(selection)
     tokens = source_scores(
@@ -243,5 +217,4 @@ def panel_of(reader: Reader, selection: Selection, counts: np.ndarray) -> Panel:
         read=read,
         target_rank=target_rank,
         predictions=reader.predictions(selection),
-        attributed=reader.attributed(selection),
     )

@@ -1,71 +1,20 @@
-"""Attention between sentences: the explorer's overview, and two sentences in bertviz.
-
-The overview needs the attention between all sentences. A model with sparse attention has none across
-documents unless some tokens are global, so the sentences are made global in turn: the first sentences of all
-documents together, then the second ones, and so on.
-"""
+"""The attention between two sentences, in bertviz."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from cdlm_lab.data.records import CoreferenceDocument
-from cdlm_lab.encoders.source_attention import attend_to_source, attention_between
+from cdlm_lab.encoders.source_attention import attention_between
 from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.explorer.reading import Reader, panel_of, shown_document
-from cdlm_lab.explorer.widget import Selection, ShownDocument
+from cdlm_lab.explorer.widget import Selection
 from cdlm_lab.explorer.widget.bertviz import bertviz_html
 from cdlm_lab.explorer.widget.records import Place
-from cdlm_lab.views.html import seconds_in_words
 
 MOST_TOKENS = {"head": 32, "model": 24}  # most tokens of each sentence, in bertviz's two views
-
-
-def overview_of(
-    readers: Sequence[Reader], documents: Sequence[ShownDocument], tell: Callable[[str], None]
-) -> list[np.ndarray]:
-    """The attention between the sentences, for each model: (sentences, sentences) float64.
-
-    Row i, column j: the mean attention in the last layer, in both directions and summed over heads, between a
-    token of sentence i, made global for this, and a token of sentence j. Sentences that did not fit have 0.
-    `tell`: called with a line of text about the progress.
-    """
-    sizes = [len(document.sentences) for document in documents]
-    lengths = [end - start for document in documents for start, end in document.sentences]
-    of_word = np.repeat(np.arange(sum(sizes)), lengths)
-    turns, all_turns = max(sizes), max(sizes) * len(readers)
-    began, done, matrices = time.monotonic(), 0, []
-    for reader in readers:
-        words = reader.words
-        sentence = np.where(words < 0, -1, of_word[words])  # of each position; -1 = special token
-        matrix = np.zeros((sum(sizes), sum(sizes)))
-        for turn in range(turns):
-            rows = [sum(sizes[:number]) + turn for number, size in enumerate(sizes) if turn < size]
-            _fill_rows(matrix, reader, sentence, rows)
-            done += 1
-            left = seconds_in_words((time.monotonic() - began) / done * (all_turns - done))
-            tell(f"reading sentence by sentence: {done} of {all_turns}, {left} left")
-        matrices.append(matrix)
-    return matrices
-
-
-def _fill_rows(matrix: np.ndarray, reader: Reader, sentence: np.ndarray, rows: Sequence[int]) -> None:
-    source = np.flatnonzero(np.isin(sentence, rows))
-    if not len(source):
-        return
-    attention = attend_to_source(reader.model, reader.sequence.input_ids, source=source, layers=[-1])
-    weights = (attention.given[0] + attention.received[0]).sum(axis=0)  # (source tokens, seq)
-    inside = sentence >= 0
-    counts = np.bincount(sentence[inside], minlength=len(matrix))
-    for row in rows:
-        mine = sentence[attention.source] == row
-        if mine.any():
-            of_row = weights[mine].mean(axis=0)[inside]
-            sums = np.bincount(sentence[inside], of_row, minlength=len(matrix))
-            matrix[row] = sums / np.maximum(counts, 1)
 
 
 def sentences_in_bertviz(

@@ -74,25 +74,6 @@ def test_a_sentence_is_read_in_the_direction_of_its_script(opened: Any, pictures
     opened.check_quiet()
 
 
-@pytest.mark.parametrize("name", ["hebrew", "mixed"])
-def test_a_sentence_of_the_overview_begins_where_its_script_does(
-    name: str, explorer: Explorer, new_page: Any, tmp_path: Path
-):
-    shown = explorer.content.documents[list(TEXTS).index(name)]
-    content = Content(
-        documents=[shown, shown], models=["m"], layers=1, heads=1, answer=panels,
-        overview=lambda tell: [np.eye(2)],
-    )  # fmt: skip
-    page = new_page().page
-    page.goto(Explorer(content).save_html(tmp_path / "o.html").as_uri())
-    first = """node => {
-        const [range, text] = [document.createRange(), node.firstChild];
-        range.setStart(text, 0), range.setEnd(text, 3);
-        return node.getBoundingClientRect().right - range.getBoundingClientRect().right;
-    }"""
-    assert page.locator(".cdlm-x-block").first.evaluate(first) < 20
-
-
 def test_what_is_typed_keeps_the_joiners_of_its_script(opened: Any):
     page = opened.page
     page.get_by_role("radio", name="rewrites").click()

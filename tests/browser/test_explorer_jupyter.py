@@ -120,17 +120,6 @@ def test_what_if_a_word_is_hidden_and_the_chosen_ones_see_everything_or_not(lab:
     far.first.wait_for(state="detached")
 
 
-def test_the_overview_reads_sentence_by_sentence(lab: Any, pictures: Path):
-    lab.get_by_role("radio", name="sentences").click()
-    blocks = lab.locator(".cdlm-x-panel").first.locator(".cdlm-x-block")
-    blocks.first.wait_for()
-    blocks.nth(1).hover()
-    lab.screenshot(path=pictures / "jupyter_overview.png")
-    blocks.nth(1).click()
-    lab.locator(".cdlm-x-arc").first.wait_for()
-    assert lab.locator(".cdlm-x-panel").first.locator(".cdlm-x-source").count() > 1
-
-
 def test_a_view_is_kept_as_a_page_that_needs_no_notebook(
     lab: Any, new_page: Any, jupyter: Jupyter, tmp_path: Path
 ):
@@ -143,7 +132,6 @@ def test_a_view_is_kept_as_a_page_that_needs_no_notebook(
         assert watched.page.locator(".cdlm-x-panel").count() == 2
         assert any(shades(watched.page, 1))
         watched.check_quiet()
-    assert (jupyter.folder / "run" / "explorer.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_what_is_chosen_is_handed_to_bertviz(lab: Any, pictures: Path):

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from cdlm_lab.explorer.widget import Content, Explorer, Panel, Prediction, Selection, ShownDocument
-from cdlm_lab.explorer.widget.records import Attributed
 
 pytestmark = pytest.mark.browser
 HOSTILE = ("<script>h=1</script>", "</script><b>", "<img/src=x/onerror=h=1>", "&lt;", "\u202eabc")
@@ -28,8 +27,7 @@ def documents() -> list[ShownDocument]:
 
 
 def panels(selection: Selection) -> list[Panel]:
-    """Answers of two models with opposite scores: a word's index, or its negative; rewriting reverses them.
-    Predictions are attributed to words by their index."""
+    """Answers of two models with opposite scores: a word's index or its negative; rewriting reverses them."""
     if selection.edits:
         before = panels(replace(selection, edits=()))
         return [replace(one, scores=4 - one.scores, ranks=100 - one.ranks, before=one) for one in before]
@@ -51,10 +49,6 @@ def panels(selection: Selection) -> list[Panel]:
         ]
         words = {"reach": reach, "read": np.arange(len(scores)) < len(scores) - 1}
         more = {"target_rank": target, "predictions": tuple(hidden)}
-        if selection.gradients:
-            given = np.linspace(-1, 1, len(scores))
-            numbers = {"output": -1, "baseline": -3, "total": 0.0}
-            more["attributed"] = Attributed(span=selection.masked[-1], words=given, **numbers)
         answers.append(Panel(name=name, scores=2 + scores / 100, ranks=ranks, **words, **more))
     return answers
 
@@ -62,8 +56,7 @@ def panels(selection: Selection) -> list[Panel]:
 @pytest.fixture
 def explorer() -> Explorer:
     content = Content(
-        documents=documents(), models=["up", "down"], layers=2, heads=4, answer=panels, predicts=True,
-        overview=lambda tell: [np.arange(25.0).reshape(5, 5)] * 2,
+        documents=documents(), models=["up", "down"], layers=2, heads=4, answer=panels, predicts=True
     )  # fmt: skip
     return Explorer(content)
 
@@ -76,7 +69,6 @@ def opened(explorer: Explorer, new_page: Callable[..., Any], tmp_path: Path) -> 
         Selection(source=source, source_global=False, layer=1),
         Selection(source=source, masked=((1, 1, 2),), layer=1),
         Selection(source=source, masked=((1, 1, 2),), extra_global=((0, 5, 6),), layer=1),
-        Selection(source=source, masked=((1, 1, 2),), gradients=True, layer=1),
         Selection(source=source, target=(1, 10, 11), edits=((1, 1, "<b>fire</b> <i>"),), layer=1),
         Selection(source=(1, 4, 5), layer=1),
         Selection(source=source, layer=1),
@@ -224,26 +216,6 @@ def test_a_word_is_rewritten_and_both_texts_compared(opened: Any, pictures: Path
     opened.check_quiet()
 
 
-def test_what_a_prediction_rests_on_is_one_more_shading(opened: Any, pictures: Path):
-    page = opened.page
-    page.get_by_label("shade").select_option("gradients")
-    head = page.locator(".cdlm-x-panel-head").first
-    page.get_by_role("radio", name="hides").click()
-    word(page, 0, 1, 1).click()
-    line = head.inner_text()
-    assert "blue speaks for “explosion”, orange against" in line
-    numbers = "log-probability −1.00, with all words hidden −3.00"
-    assert f"{numbers}; the words add up to 0.00 of the difference of 2.00" in line
-    assert "rgba(213, 94, 0" in shade(word(page, 0, 0, 0))
-    assert "rgba(59, 142, 208" in shade(word(page, 0, 2, 3))
-    word(page, 0, 0, 0).hover()
-    assert "-1.000 for the hidden word" in page.locator(".cdlm-x-tip").inner_text()
-    page.screenshot(path=pictures / "explorer_gradients.png")
-    page.get_by_label("shade").select_option("rank")
-    assert "rgba(213" not in shade(word(page, 0, 0, 0))
-    opened.check_quiet()
-
-
 def test_search_marks_every_place_and_jumps_from_one_to_the_next(opened: Any, pictures: Path):
     page = opened.page
     box, label = page.get_by_label("find words"), page.locator(".cdlm-x-search .cdlm-x-muted")
@@ -308,23 +280,6 @@ def test_keys_do_what_the_mouse_does(opened: Any):
     opened.check_quiet()
 
 
-def test_from_the_overview_down_to_words(explorer: Explorer, new_page: Any, tmp_path: Path, pictures: Path):
-    watched = new_page()
-    page = watched.page
-    page.goto(explorer.save_html(tmp_path / "o.html").as_uri())
-    blocks = page.locator(".cdlm-x-panel").first.locator(".cdlm-x-block")
-    assert blocks.count() == 5
-    blocks.nth(0).hover()
-    assert shade(blocks.nth(4)) != ""
-    assert shade(blocks.nth(1)) == "", "of the same document"
-    page.screenshot(path=pictures / "explorer_overview.png")
-    blocks.nth(2).click()
-    assert page.get_by_role("radio", name="words").get_attribute("aria-checked") == "true"
-    sources = page.locator(".cdlm-x-panel").first.locator(".cdlm-x-source")
-    assert sources.all_text_contents() == list(SECOND[:6])
-    watched.check_quiet()
-
-
 def test_documents_are_text_whatever_they_say(opened: Any):
     page = opened.page
     texts = page.locator('.cdlm-x-panel >> nth=0 >> [data-doc="2"]').all_text_contents()
@@ -338,15 +293,13 @@ def test_documents_are_text_whatever_they_say(opened: Any):
     opened.check_quiet()
 
 
-def test_a_picture_is_saved_by_the_page_and_without_one(opened: Any, explorer: Explorer, tmp_path: Path):
+def test_a_picture_is_saved_by_the_page(opened: Any, tmp_path: Path):
     with opened.page.expect_download() as download:
         opened.page.get_by_role("button", name="save as picture").click()
     download.value.save_as(tmp_path / "page.png")
-    explorer.save_png(tmp_path / "python.png")
-    for name in ("page", "python"):
-        content = (tmp_path / f"{name}.png").read_bytes()
-        assert content.startswith(b"\x89PNG")
-        assert len(content) > 20_000, "an empty picture is smaller"
+    content = (tmp_path / "page.png").read_bytes()
+    assert content.startswith(b"\x89PNG")
+    assert len(content) > 20_000, "an empty picture is smaller"
     opened.check_quiet()
 
 

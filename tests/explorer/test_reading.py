@@ -8,7 +8,6 @@ import torch
 
 from cdlm_lab.encoders.percentile_rank import source_scores, word_scores
 from cdlm_lab.encoders.source_attention import attend_to_source
-from cdlm_lab.explorer.attribution import integrated_gradients
 from cdlm_lab.explorer.reading import panel_of, read_documents
 from cdlm_lab.explorer.widget import Selection
 
@@ -100,21 +99,3 @@ def test_a_rewritten_word_is_read_beside_the_text_before(reader, documents, load
     assert panel.predictions == expected.predictions
     assert panel.scores.shape == panel.before.scores.shape, "a word stays one place"
     assert np.abs(panel.scores - panel.before.scores).max() > 1e-6
-
-
-def test_what_a_prediction_rests_on_is_given_by_words(reader, counts):
-    hidden = replace(SOURCE, masked=((0, 3, 4), (2, 8, 10)), gradients=True)
-    attributed = panel_of(reader, hidden, counts).attributed
-    assert attributed.span == (2, 8, 10), "of the words that were hidden last"
-    positions, ids = reader.sequence.positions(2, (8, 10)), reader.hidden(hidden)
-    form = {"positions": positions, "truth": reader.sequence.input_ids[positions], "words": reader.words >= 0}
-    form |= {"is_global": reader.is_global(hidden), "mask": reader.tokenizer.mask_token_id}
-    tokens = integrated_gradients(reader.model, ids, **form).tokens
-    word = reader.firsts[1] + 20
-    assert attributed.words[word] == pytest.approx(tokens[reader.words == word].sum())
-    assert attributed.words[reader.words_at((2, 8, 10))].tolist() == [0, 0], "hidden words give nothing away"
-    assert attributed.words.sum() == pytest.approx(tokens.sum())
-    assert attributed.words.sum() == pytest.approx(attributed.output - attributed.baseline, rel=0.05)
-    assert panel_of(reader, replace(hidden, gradients=False), counts).attributed is None
-    assert panel_of(reader, replace(hidden, masked=()), counts).attributed is None
-    assert panel_of(reader, replace(hidden, edits=((0, 1, "x"),)), counts).before.attributed is None

@@ -1,30 +1,13 @@
-"""The overview, and the sentences that are handed to bertviz."""
+"""The sentences that are handed to bertviz."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from cdlm_lab.encoders.source_attention import attend_to_source, attention_between
+from cdlm_lab.encoders.source_attention import attention_between
 from cdlm_lab.explorer import sentences
 from cdlm_lab.explorer.explorer import ExploredCluster
-from cdlm_lab.explorer.reading import shown_document
-
-
-def test_the_overview_is_the_mean_weight_between_sentences(reader, documents):
-    shown, lines = [shown_document(document) for document in documents], []
-    (matrix,) = sentences.overview_of([reader], shown, lines.append)
-    sizes = [len(document.sentences) for document in shown]
-    assert matrix.shape == (sum(sizes), sum(sizes))
-    assert len(lines) == max(sizes)
-    # one pair of sentences by hand: the third of the first document, the fifth of the second
-    thirds = [reader.sequence.positions(n, document.sentences[2]) for n, document in enumerate(shown)]
-    form = {"source": np.concatenate(thirds), "layers": [-1]}
-    attention = attend_to_source(reader.model, reader.sequence.input_ids, **form)
-    mine = np.isin(attention.source, thirds[0])
-    theirs = reader.sequence.positions(1, shown[1].sentences[4])
-    weights = (attention.given + attention.received)[0].sum(0)[mine][:, theirs]
-    assert matrix[2, sizes[0] + 4] == pytest.approx(weights.mean(), rel=1e-4)
 
 
 @pytest.fixture

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from cdlm_lab.explorer.widget.records import Panel, Selection, ShownDocument
 from cdlm_lab.views.html import visible
 
@@ -25,9 +23,6 @@ class Content:
         layers, heads: how many can be chosen: the minimum over the models, so that each model has them.
         answer: called with the selection; returns one panel per model, in the order of `models`. It may
             raise ValueError, whose one-line message is shown to the user.
-        overview: called once, when the overview is first shown, with a callback that displays a line of
-            progress; returns for each model (sentences, sentences): how strongly sentence i and j are
-            related. None = there is no overview.
         predicts: True = words can be masked, and the panels contain predictions for them.
         selection: the initial selection; None = no words are chosen yet, and the layer is the last.
         note: one line on what is shown and what is not.
@@ -39,7 +34,6 @@ class Content:
     layers: int
     heads: int
     answer: Callable[[Selection], Sequence[Panel]]
-    overview: Callable[[Callable[[str], None]], Sequence[np.ndarray]] | None = None
     predicts: bool = False
     selection: Selection | None = None
     note: str = ""
@@ -53,8 +47,7 @@ class Content:
     def options(self) -> dict[str, Any]:
         """Return what the browser's controls offer, as a JSON-compatible dictionary."""
         values = {"models": list(map(visible, self.models)), "layers": self.layers, "heads": self.heads}
-        values |= {"predicts": self.predicts, "overview": self.overview is not None}
-        return values | {"exports": True, "note": visible(self.note)}
+        return values | {"predicts": self.predicts, "exports": True, "note": visible(self.note)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,9 +19,9 @@ function paint(node, opacity) {
   node.style.backgroundColor = opacity > 0.005 ? `rgba(59,142,208,${opacity.toFixed(3)})` : "";
 }
 
-// Above 0 blue, below 0 orange: what changed, and what speaks for and against.
-function paintSigned(node, value, largest) {
-  const opacity = largest > 0 ? STRONGEST * Math.min(1, Math.abs(value) / largest) : 0;
+// A change from -1 to 1: above 0 blue, below 0 orange.
+function paintSigned(node, value) {
+  const opacity = STRONGEST * Math.min(1, Math.abs(value));
   node.style.backgroundColor = opacity > 0.02 ? `rgba(${value > 0 ? "59,142,208" : "213,94,0"},${opacity.toFixed(3)})` : "";
 }
 

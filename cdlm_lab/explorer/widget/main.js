@@ -25,7 +25,7 @@ class Explorer {
     this.root.append(this.bar, this.status, note, this.stage, legend(), this.tip);
     el.append(this.root);
     this.listen();
-    this.showView();
+    this.showPanels();
     this.observer = new ResizeObserver(() => this.panels.forEach((panel) => panel.redrawArcs()));
     this.observer.observe(this.stage);
   }
@@ -41,23 +41,12 @@ class Explorer {
   ask(change) {
     this.model.set("selection", { ...this.selection, ...change });
     this.model.save_changes();
-    this.panels.forEach((panel) => panel.mark?.(this.selection));
+    this.panels.forEach((panel) => panel.mark(this.selection));
   }
 
   makeControls() {
     const { selection, options } = this;
     this.bar = element("div", "cdlm-x-bar");
-    const view = segments(
-      "view",
-      [["overview", "sentences", "which sentence looks at which"], ["words", "words", "from chosen words to all others"]],
-      this.model.get("view"),
-      (name) => {
-        this.model.set("view", name);
-        this.model.save_changes();
-        this.showView();
-      },
-    );
-    this.viewControl = view;
     const mode = segments(
       "a click",
       [
@@ -85,11 +74,8 @@ class Explorer {
     const reduce = choice("heads and parts of words", [["mean", "averaged"], ["max", "the strongest"]], selection.reduce, (value) =>
       this.ask({ reduce: value }),
     );
-    const shades = [["rank", "rank in its document"], ["strength", "strength"]];
-    if (options.predicts) shades.push(["gradients", "what the prediction rests on"]);
-    const shade = choice("shade", shades, this.look.shade, (value) => {
+    const shade = choice("shade", [["rank", "rank in its document"], ["strength", "strength"]], this.look.shade, (value) => {
       this.look.shade = value;
-      if (this.selection.gradients !== (value === "gradients")) this.ask({ gradients: value === "gradients" });
       this.showAnswer();
     });
     const compare = choice("rewritten text", [["difference", "the difference"], ["both", "both texts"]], this.look.compare, (value) => {
@@ -108,7 +94,6 @@ class Explorer {
     this.seesBox.addEventListener("change", () => this.ask({ source_global: this.seesBox.checked }));
     sees.append(this.seesBox, " chosen words see everything");
     this.search = new Search(this);
-    this.wordControls = [this.search.root, mode.group, layer.group, heads, direction.group, reduce.group, shade.group, arcs.group, compare.group, sees];
     const exports = element("div", "cdlm-x-exports");
     for (const [what, text, title] of [
       ["html", "save as page", "a file that opens in any browser, without a notebook"],
@@ -121,7 +106,8 @@ class Explorer {
       button.addEventListener("click", () => (what === "png" ? this.savePicture() : this.model.send({ type: "export" })));
       exports.append(button);
     }
-    this.bar.append(view.group, ...this.wordControls, exports);
+    this.bar.append(this.search.root, mode.group, layer.group, heads, direction.group, reduce.group, shade.group, arcs.group);
+    this.bar.append(compare.group, sees, exports);
   }
 
   savePicture() {
@@ -130,9 +116,8 @@ class Explorer {
 
   listen() {
     this.on("change:answer", () => this.showAnswer());
-    this.on("change:overview", () => this.showView());
     this.on("change:message", () => this.showStatus());
-    this.on("change:selection", () => this.panels.forEach((panel) => panel.mark?.(this.selection)));
+    this.on("change:selection", () => this.panels.forEach((panel) => panel.mark(this.selection)));
     this.on("msg:custom", (message) => {
       if (message.type === "export") saveText(message.name, message.html);
     });
@@ -154,41 +139,15 @@ class Explorer {
     this.root.remove();
   }
 
-  showView() {
-    const view = this.model.get("view");
-    this.viewControl.show(view);
-    for (const control of this.wordControls) control.hidden = view !== "words";
-    this.stage.replaceChildren();
+  showPanels() {
+    this.sides = this.wantedSides();
     this.tip.hidden = true;
-    const names = this.options.models;
-    this.sides = view === "words" ? this.wantedSides() : [];
-    if (view === "overview") {
-      const overview = this.model.get("overview");
-      this.panels = (overview?.panels ?? []).map(
-        ({ name, matrix }) => new SentencePanel(this, name, names.length > 1, floats(matrix)),
-      );
-      for (const panel of this.panels) {
-        panel.blocks.forEach((block) => block.addEventListener("click", () => this.descend(panel, block)));
-      }
-    } else {
-      this.panels = names.flatMap((_, number) => this.sides.map((side) => new WordPanel(this, number, side)));
-      this.panels.forEach((panel) => panel.mark(this.selection));
-      this.search.mark();
-    }
-    this.stage.append(...this.panels.map((panel) => panel.root));
+    this.panels = this.options.models.flatMap((_, number) => this.sides.map((side) => new Panel(this, number, side)));
+    this.panels.forEach((panel) => panel.mark(this.selection));
+    this.search.mark();
+    this.stage.replaceChildren(...this.panels.map((panel) => panel.root));
     this.showAnswer();
-    for (const panel of this.panels) panel.reveal?.(this.selection.source);
-  }
-
-  // From a sentence of the overview to its words.
-  descend(panel, block) {
-    let number = Number(block.dataset.sentence);
-    let doc = 0;
-    while (number >= this.documents[doc].sentences.length) number -= this.documents[doc++].sentences.length;
-    const [start, end] = this.documents[doc].sentences[number];
-    this.model.set("view", "words");
-    this.ask({ source: [doc, start, end], target: null });
-    this.showView();
+    for (const panel of this.panels) panel.reveal(this.selection.source);
   }
 
   // Of each model one panel, or one of each text.
@@ -198,12 +157,10 @@ class Explorer {
   }
 
   showAnswer() {
-    if (this.model.get("view") === "words") {
-      this.compareControl.hidden = !this.selection.edits.length;
-      if (this.wantedSides().length !== this.sides.length) return this.showView();
-      const panels = this.answer?.panels.map(unpacked);
-      if (panels) this.panels.forEach((panel) => panel.show(panels, this.selection, this.look));
-    }
+    this.compareControl.hidden = !this.selection.edits.length;
+    if (this.wantedSides().length !== this.sides.length) return this.showPanels();
+    const panels = this.answer?.panels.map(unpacked);
+    if (panels) this.panels.forEach((panel) => panel.show(panels, this.selection, this.look));
     return this.showStatus();
   }
 
@@ -215,8 +172,6 @@ class Explorer {
     this.status.classList.toggle("cdlm-x-busy", Boolean(message));
     if (message) {
       this.status.textContent = message;
-    } else if (this.model.get("view") === "overview") {
-      this.status.textContent = "Rest on a sentence to see which sentences of the other documents go with it; click it to look at its words.";
     } else if (!source) {
       this.status.textContent = "Click a word, or drag over several, to see where the model looks from there. By keyboard: Tab to the text, arrow keys, Enter.";
     } else {
@@ -226,7 +181,7 @@ class Explorer {
       if (target) this.status.append(" to ", chip("cdlm-x-target", target), " in ", name(target));
       else this.status.append(" — shift-click a word of another document to compare it");
     }
-    if (!message && this.model.get("view") === "words") this.status.append(rewritten(this));
+    if (!message) this.status.append(rewritten(this));
   }
 
   // What there is to say of the compared words, in a sentence.
@@ -247,7 +202,6 @@ function unpacked(panel) {
     ranks: floats(panel.ranks),
     reach: bytesOf(panel.reach),
     read: bytesOf(panel.read),
-    attributed: panel.attributed && { ...panel.attributed, words: floats(panel.attributed.words) },
     before: unpacked(panel.before),
   };
 }

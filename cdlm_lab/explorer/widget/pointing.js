@@ -168,7 +168,6 @@ function showTip(explorer, panel, word) {
     lines.push(`stronger than ${percent(answer.ranks[i])} of its document`);
     lines.push(`score ${answer.scores[i].toPrecision(4)}`);
   }
-  if (answer.attributed) lines.push(`${answer.attributed.words[i].toFixed(3)} for the hidden word (natural logarithm)`);
   if (answer.before) lines.push(`before the rewriting stronger than ${percent(answer.before.ranks[i])}`);
   if (word.classList.contains("cdlm-x-edited")) lines.push(`in place of ${documents[doc].words[number]}`);
   if (mention?.[2]) lines.push(`mention of ${mention[2]}`);

@@ -84,7 +84,6 @@ class Selection:
     direction: Direction = "both"  # `from` = attention from the source, `to` = to the source, `both` = sum
     reduce: Reduction = "mean"  # how heads, and the subwords of a word, are combined: mean or maximum
     edits: tuple[Edit, ...] = ()  # words to replace; the answer then also covers the text without edits
-    gradients: bool = False  # True = also attribute the prediction of the last masked span to the words
 
     def for_browser(self) -> dict[str, Any]:
         """Return the fields as a JSON-compatible dictionary."""
@@ -132,18 +131,6 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Attributed:
-    """Attribution of a prediction to the words of the text, in nats: above 0, a word makes the original text
-    of the masked span more likely."""
-
-    span: Place  # the masked words
-    words: np.ndarray  # (words of all documents,), the attribution of each word
-    output: float  # natural logarithm of the probability of the masked words
-    baseline: float  # the same when all other words are masked as well
-    total: float  # sum of `words`
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Panel:
     """The answer of one model to a selection."""
 
@@ -154,7 +141,6 @@ class Panel:
     read: np.ndarray  # bool (words,), True = in the text that the model reads, False = did not fit
     target_rank: float | None = None  # percentile rank of the target; None = no target
     predictions: tuple[Prediction, ...] = ()  # one for each masked span
-    attributed: Attributed | None = None  # None = not requested, or nothing is masked
     before: Panel | None = None  # the answer for the text without the edits; None = there are no edits
 
 

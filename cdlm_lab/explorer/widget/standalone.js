@@ -72,7 +72,6 @@ class StoredModel {
       selection.direction,
       selection.reduce,
       selection.edits,
-      selection.gradients,
     ]);
   }
 }

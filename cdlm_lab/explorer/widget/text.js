@@ -104,25 +104,3 @@ function wordColumn(documents, number) {
   column.append(head, text);
   return { column, text, words };
 }
-
-// Columns of sentences for the overview: one button a sentence.
-function sentenceColumn(documents, number, firstSentence) {
-  const doc = documents[number];
-  const column = element("section", "cdlm-x-column");
-  const head = element("header", "cdlm-x-column-head");
-  head.append(
-    element("bdi", "cdlm-x-column-name", doc.name),
-    element("span", "cdlm-x-muted", `${doc.sentences.length} sentences`),
-  );
-  const text = element("div", "cdlm-x-text");
-  const sentences = doc.sentences.map(([start, end], i) => {
-    const button = element("button", "cdlm-x-block", textOfSpan(documents, [number, start, end], 400));
-    button.type = "button";
-    button.dir = "auto";
-    button.dataset.sentence = firstSentence + i;
-    text.append(button);
-    return button;
-  });
-  column.append(head, text);
-  return { column, text, sentences };
-}

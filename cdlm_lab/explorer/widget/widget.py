@@ -1,14 +1,9 @@
-"""The explorer as a notebook widget, as an HTML page that works without notebook, kernel and network, and as
-a picture of that page."""
+"""The explorer as a notebook widget, and as an HTML page that works without notebook, kernel and network."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
@@ -20,15 +15,13 @@ import traitlets
 
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.explorer.widget.content import Choices, Content
-from cdlm_lab.explorer.widget.records import Panel, Selection, as_json, packed
+from cdlm_lab.explorer.widget.records import Panel, Selection, as_json
 from cdlm_lab.explorer.widget.still import still_html
 from cdlm_lab.views.html import STILL_POLICY, whole_page
 from cdlm_lab.views.rerun import close_with_cell
 
 SCRIPTS = ("text", "drawing", "controls", "search", "guesses", "editing", "panel", "pointing", "saving")
 SCRIPTS += ("choosing", "main")
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-WIDTH = 1300  # width of a picture in pixels, before it is drawn at twice the resolution
 MOST_STORED = 200  # most answers that are kept, and that an exported page contains
 
 
@@ -41,56 +34,18 @@ SCRIPT = "\n".join(_asset(f"{name}.js") for name in SCRIPTS)
 STYLE = _asset("explorer.css")
 
 
-def page_html(stored: Mapping[str, Any], *, title: str, picture: bool = False) -> str:
+def page_html(stored: Mapping[str, Any], *, title: str) -> str:
     """Return a self-contained page, whose content security policy allows no script but the explorer's own (by
     its checksum) and no network access.
 
-    `stored`: the state that the widget would hold: documents, options, selection, answer, answers, overview,
-    view. `picture`: True = without controls, and with the page's height in an attribute for `page_png`."""
+    `stored`: the state that the widget would hold: documents, options, selection, answer, answers."""
     code = f"{SCRIPT}\n{_asset('standalone.js')}\nrenderStored('stored');\n"
-    if picture:
-        code += "document.documentElement.dataset.height = document.body.scrollHeight;\n"
     policy = f"{STILL_POLICY}; img-src data:"
     data = json.dumps(stored, ensure_ascii=True, allow_nan=False)
     data = data.replace("<", "\\u003c").replace("&", "\\u0026")
-    hidden = ".cdlm-x-bar{display:none!important}" if picture else ""
     body = f'<div id="explorer"></div><script type="application/json" id="stored">{data}</script>'
-    style = f"{STYLE}body{{margin:16px}}{hidden}"
+    style = f"{STYLE}body{{margin:16px}}"
     return whole_page(body, title=title, policy=policy, style=style, name="cdlm-x-page", scripts=[code])
-
-
-def page_png(html: str, path: str | os.PathLike[str]) -> None:
-    """Write a PNG of a page made with `picture=True`, WIDTH pixels wide, at twice the resolution. It is drawn
-    by a headless Chromium or Chrome, which the environment variable `BROWSER_PATH` may name. Raises
-    RuntimeError if no browser is found or it drew nothing."""
-    browser = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
-        raise RuntimeError(
-            "no Chromium or Chrome found to draw the picture; install one, set BROWSER_PATH, or open the "
-            "page and use its 'save as picture'"
-        )
-    with tempfile.TemporaryDirectory() as folder:
-        page, drawn = Path(folder) / "page.html", Path(folder) / "drawn.png"
-        page.write_text(html, encoding="utf-8")
-        command = [
-            browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
-            "--disable-background-networking", "--disable-sync", "--force-device-scale-factor=2",
-            f"--user-data-dir={folder}/profile", "--virtual-time-budget=3000",
-        ]  # fmt: skip
-        written = _run([*command, f"--window-size={WIDTH},900", "--dump-dom", page.as_uri()])
-        if height := re.search(r'data-height="(\d+)"', written):
-            size = f"--window-size={WIDTH},{int(height[1]) + 40}"
-            _run([*command, size, f"--screenshot={drawn}", page.as_uri()])
-        if not drawn.exists():
-            raise RuntimeError(f"{browser} drew no picture of the page; its page can still be saved as HTML")
-        shutil.move(drawn, Path(path).resolve())
-
-
-def _run(command: list[str]) -> str:
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False).stdout
-    except subprocess.TimeoutExpired:
-        return ""
 
 
 def _closed(selection: Selection) -> Sequence[Panel]:
@@ -117,8 +72,6 @@ class Explorer(anywidget.AnyWidget):
     options = traitlets.Dict().tag(sync=True)
     selection = traitlets.Dict().tag(sync=True)
     answer = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
-    overview = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
-    view = traitlets.Enum(["overview", "words"], default_value="words").tag(sync=True)
     message = traitlets.Unicode().tag(sync=True)
     choices = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
     opened = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
@@ -133,7 +86,6 @@ class Explorer(anywidget.AnyWidget):
             documents=[document.for_browser() for document in content.documents],
             options=content.options(),
             selection=chosen.for_browser(),
-            view="words" if content.overview is None or chosen.source else "overview",
             choices=choices and choices.for_browser(),
             opened=content.opened and content.opened.for_browser(),
         )
@@ -141,11 +93,9 @@ class Explorer(anywidget.AnyWidget):
         self._choices, self._last = choices, self.opened
         self._stored: dict[Selection, Sequence[Panel]] = {}
         self.observe(lambda change: self._on_selection(), names="selection")
-        self.observe(lambda change: self._on_view(), names="view")
         self.observe(lambda change: self._on_opened(), names="opened")
         self.on_msg(self._on_message)
         self._on_selection()
-        self._on_view()
         close_with_cell(self.close)
 
     def close(self) -> None:
@@ -153,7 +103,7 @@ class Explorer(anywidget.AnyWidget):
         self.unobserve_all()
         self.on_msg(self._on_message, remove=True)
         self._choices, self._stored = None, {}
-        self.content = replace(self.content, answer=_closed, overview=None)
+        self.content = replace(self.content, answer=_closed)
         super().close()
 
     def _on_opened(self) -> None:
@@ -175,8 +125,7 @@ class Explorer(anywidget.AnyWidget):
         with self.hold_sync():
             self.opened, self.refused = self._last, ""
             self.documents = [document.for_browser() for document in content.documents]
-            self.options, self.answer, self.overview = content.options(), None, None
-            self.view = "words"
+            self.options, self.answer = content.options(), None
             self.selection = content.first_selection.for_browser()
             self._on_selection()
             self.shown += 1
@@ -192,9 +141,8 @@ class Explorer(anywidget.AnyWidget):
         """Select from Python, as a click in the browser does; unlike there, errors are raised."""
         self._reply(selection)
         self.set_trait("selection", selection.for_browser())
-        self.view = "words"
 
-    def html(self, *, picture: bool = False) -> str:
+    def html(self) -> str:
         """Return a self-contained page with what is shown now and the other answers of this session."""
         stored = {
             "documents": self.documents,
@@ -202,20 +150,13 @@ class Explorer(anywidget.AnyWidget):
             "selection": self.selection,
             "answer": self.answer,
             "answers": [[one.for_browser(), _answer_json(panels)] for one, panels in self._stored.items()],
-            "overview": self.overview,
-            "view": self.view,
         }
-        return page_html(stored, title=self.title, picture=picture)
+        return page_html(stored, title=self.title)
 
     def save_html(self, path: str | os.PathLike[str]) -> Path:
         """Write the self-contained page to a file and return its path."""
         with replaced_file(Path(path)) as file:
             file.write(self.html())
-        return Path(path)
-
-    def save_png(self, path: str | os.PathLike[str]) -> Path:
-        """Write a PNG of what is shown now, drawn by a headless browser, and return its path."""
-        page_png(self.html(picture=True), path)
         return Path(path)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -249,18 +190,6 @@ class Explorer(anywidget.AnyWidget):
                 del self._stored[next(iter(self._stored))]
             self._stored[selection] = panels
         self.answer = _answer_json(self._stored[selection])
-        self.message = ""
-
-    def _on_view(self) -> None:
-        if self.view != "overview" or self.overview is not None or self.content.overview is None:
-            return
-        try:
-            matrices = self.content.overview(lambda text: self.set_trait("message", text))
-        except ValueError as error:
-            self.message = str(error)
-            return
-        named = zip(self.options["models"], matrices, strict=True)
-        self.overview = {"panels": [{"name": name, "matrix": packed(matrix)} for name, matrix in named]}
         self.message = ""
 
     def _on_message(self, widget: Explorer, content: dict[str, Any], buffers: list[bytes]) -> None:

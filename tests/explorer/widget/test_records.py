@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cdlm_lab.explorer.widget import Panel, Prediction, Selection, ShownDocument
-from cdlm_lab.explorer.widget.records import Attributed, as_json, packed
+from cdlm_lab.explorer.widget.records import as_json, packed
 
 DOCUMENT = ShownDocument(
     name="a",
@@ -49,7 +49,7 @@ def test_a_selection_comes_back_as_it_went():
     selection = Selection(
         source=(0, 1, 3), target=(1, 0, 2), source_global=False, extra_global=((1, 2, 3),),
         masked=((0, 5, 6),), layer=1, heads=(0, 3), direction="from", reduce="max",
-        edits=((1, 2, "of two"), (0, 0, "<b>")), gradients=True,
+        edits=((1, 2, "of two"), (0, 0, "<b>")),
     )  # fmt: skip
     assert Selection.from_browser(selection.for_browser(), **THERE) == selection
     assert Selection.from_browser(Selection().for_browser(), **THERE) == Selection()
@@ -94,14 +94,7 @@ def test_a_panel_as_the_browser_has_it():
     assert base64.b64decode(values["reach"]) == b"\x01\x00"
     assert base64.b64decode(values["read"]) == b"\x01\x01"
     assert values["target_rank"] == 12.5
-    assert (values["before"], values["attributed"]) == (None, None)
-    rests = Attributed(span=(0, 1, 2), words=np.array([0.5, -0.25]), output=-1.0, baseline=-1.3, total=0.25)
-    both = as_json(replace(panel, before=panel, attributed=rests))
-    assert both["before"] == values
-    assert {name: both["attributed"][name] for name in ("output", "baseline", "total")} == {
-        "output": -1.0,
-        "baseline": -1.3,
-        "total": 0.25,
-    }
+    assert values["before"] is None
+    assert as_json(replace(panel, before=panel))["before"] == values
     (prediction,) = values["predictions"]
     assert prediction == {"span": [0, 1, 2], "truth_probability": 0.25, "top": [["<b>", 0.5]], "pieces": 3}

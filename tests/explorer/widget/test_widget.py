@@ -23,8 +23,7 @@ class Stage:
 
     def __init__(self, **arguments) -> None:
         self.asked: list[Selection] = []
-        self.overviews = 0
-        settings = {"models": ["m"], "layers": 2, "heads": 2, "overview": self.overview} | arguments
+        settings = {"models": ["m"], "layers": 2, "heads": 2} | arguments
         self.explorer = Explorer(Content(documents=DOCUMENTS, answer=self.answer, **settings))
 
     def answer(self, selection: Selection) -> list[Panel]:
@@ -35,24 +34,10 @@ class Stage:
         every = np.ones(WORDS, bool)
         return [Panel(name="m", scores=scores, ranks=scores, reach=every, read=every)]
 
-    def overview(self, tell) -> list[np.ndarray]:
-        self.overviews += 1
-        tell("half of it")
-        return [np.eye(3)]
 
-
-def test_it_begins_with_the_overview_and_asks_for_it_once():
-    stage = Stage()
-    assert stage.explorer.view == "overview"
-    stage.explorer.view = "words"
-    stage.explorer.view = "overview"
-    assert stage.overviews == 1
-    assert stage.explorer.message == ""
-    assert stage.asked == []
-    assert Stage(overview=None).explorer.view == "words"
+def test_it_asks_only_for_what_is_chosen():
+    assert Stage().asked == []
     chosen = Stage(selection=Selection(source=(0, 0, 1), layer=1))
-    assert chosen.explorer.view == "words"
-    assert chosen.overviews == 0
     assert len(chosen.asked) == 1
 
 
@@ -81,7 +66,6 @@ def test_mistakes_are_told_and_the_last_answer_stays():
     stage.explorer.selection = Selection(source=(0, 0, 1), layer=1).for_browser()
     assert stage.explorer.message == ""
     stage.explorer.choose(Selection(source=(0, 0, 1), layer=1))
-    assert stage.explorer.view == "words"
     with pytest.raises(ValueError, match="not told"):  # from Python they are raised
         stage.explorer.choose(Selection(source=(0, 0, 1), layer=0))
 
@@ -189,14 +173,3 @@ def test_an_export_is_sent_to_the_browser(monkeypatch):
     stage.explorer._on_message(stage.explorer, {"type": "something else"}, [])
     assert [message["type"] for message in sent] == ["export"]
     assert sent[0]["html"].startswith("<!doctype html>")
-
-
-def test_no_browser_no_picture(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("BROWSER_PATH", raising=False)
-    with pytest.raises(RuntimeError, match="no Chromium or Chrome found"):
-        Stage().explorer.save_png(tmp_path / "x.png")
-    monkeypatch.setenv("BROWSER_PATH", "/bin/true")
-    with pytest.raises(RuntimeError, match="drew no picture"):
-        Stage().explorer.save_png(tmp_path / "x.png")
-    assert not list(tmp_path.glob("*.png"))
