@@ -178,7 +178,7 @@ def test_the_small_grid_gives_the_same_scores(frozen: dict, tmp_path: Path):
 
 def test_a_change_is_seen():
     assert_same({"a": 1}, {"a": 1, "c": 3})
-    with pytest.raises(AssertionError, match="b is lost\na was 1, is 2"):
+    with pytest.raises(AssertionError, match="b is lost"):
         assert_same({"a": 1, "b": 1}, {"a": 2})
     row = "| B³, MSPP IE_3 of 2 | 1,024 | *84.2* | 3.03 [-2.95, .31] | 5x | 10% |"
     assert NUMBER.findall(row) == ["2", "1,024", "84.2", "3.03", "-2.95", ".31", "10"]
