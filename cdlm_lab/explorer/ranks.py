@@ -44,17 +44,11 @@ from cdlm_lab.runs.corpora import (
 from cdlm_lab.runs.identity import Inputs
 from cdlm_lab.runs.made import KeptNumbers
 from cdlm_lab.runs.report import Report
-from cdlm_lab.runs.runs import (
-    ExperimentRun,
-    Scores,
-    facts_table,
-    once,
-    report,
-    time_taken,
-)
+from cdlm_lab.runs.runs import ExperimentRun, Scores, once, report
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.runs.scoring import with_p_holm
 from cdlm_lab.tasks.coreference.examples import AlignedPair, sample_aligned_pairs
+from cdlm_lab.views.before_training import facts_table, time_taken
 from cdlm_lab.views.charts import SORTS, head_maps, rank_distributions
 from cdlm_lab.views.figures import keep_figure
 from cdlm_lab.views.html import seconds_in_words, variant_name

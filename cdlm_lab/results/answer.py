@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from cdlm_lab.metrics.significance import SURE
 from cdlm_lab.results.reports import EXPERIMENTS
 from cdlm_lab.runs.report import Report
-from cdlm_lab.runs.scores import Score
-from cdlm_lab.views.score_tables import LAYOUTS, split_in_words
+from cdlm_lab.runs.scores import Score, split_in_words
+from cdlm_lab.views.score_tables import LAYOUTS
 from cdlm_lab.views.tables import PER_CENT, number_cell, p_text
 
 

@@ -13,7 +13,8 @@ from cdlm_lab.results.answer import answer
 from cdlm_lab.results.reports import EXPERIMENTS
 from cdlm_lab.results.series import corpus_name
 from cdlm_lab.runs.report import UNCLEAN, Report, read_report
-from cdlm_lab.views.score_tables import LAYOUTS, score_table, split_in_words
+from cdlm_lab.runs.scores import split_in_words
+from cdlm_lab.views.score_tables import LAYOUTS, score_table
 from cdlm_lab.views.tables import ScoreTable, Shown
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "results"

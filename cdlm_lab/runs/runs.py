@@ -5,7 +5,7 @@ An experiment is a module with the same functions in the same order, which its n
     settings = read_settings(globals(), experiment.Settings)
     run = experiment.prepare(settings)    # reads and checks everything, then claims the run folder
     experiment.preview(run)               # what will be read, what is cut off, how long training takes
-    experiment.train(run)
+    experiment.train(run, curves=LiveCurves())
     predictions = experiment.predict(run)
     report = experiment.report(run, experiment.evaluate(run, predictions))
     experiment.some_view(report)          # every view is something for `display`: HTML, a figure, a widget
@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial, wraps
 from itertools import product
 from pathlib import Path
-from typing import IO, Any, ClassVar, NamedTuple, Self
+from typing import IO, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import torch
@@ -51,7 +51,7 @@ from cdlm_lab.encoders.precision import Precision, computing_in, precision_in_wo
 from cdlm_lab.parameters import ParameterError, names_in, parameters_of, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.runs.report import Report, Run, open_run, plain, refuse_taken
-from cdlm_lab.runs.scores import Score
+from cdlm_lab.runs.scores import Score, split_in_words
 from cdlm_lab.training import trainer
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, write_model
 from cdlm_lab.training.config import TrainingConfig, Workers
@@ -60,10 +60,6 @@ from cdlm_lab.training.history import HISTORY_FILE, read_history, seconds_of_bat
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trained import SYSTEMS_FOLDER, check_as_trained, trained_model, trained_parameters
 from cdlm_lab.training.trainer import TrainingResult
-from cdlm_lab.views.html import escaped, seconds_in_words
-from cdlm_lab.views.live_curve import LiveCurves, in_notebook
-from cdlm_lab.views.score_tables import split_in_words
-from cdlm_lab.views.tables import ScoreTable, Shown, html_table
 
 # ---- systems x seeds in the folder of a run ----
 
@@ -440,10 +436,19 @@ def shown_system(name: str, systems: Sequence[Any], *, parameter: str) -> Any:
     return by_name[name] if name else systems[-1]
 
 
-def train(run: SystemRun) -> None:
-    """Train every model that is not trained yet; in a notebook, show the learning curves of all. Raises
-    Stopped if a stop was requested; calling again continues from there."""
-    curves = LiveCurves() if in_notebook() else None
+class Curves(Protocol):
+    """Shows the learning curves of several trainings, as `views.live_curve.LiveCurves` does."""
+
+    def __call__(self, name: str) -> AbstractContextManager[OnLog]:
+        """Context in which the records of one training are shown."""
+
+    def add(self, name: str, records: Iterable[Mapping[str, Any]]) -> None:
+        """Show the records of a training that has ended."""
+
+
+def train(run: SystemRun, *, curves: Curves | None = None) -> None:
+    """Train every model that is not trained yet. `curves` shows the learning curves of all; None = only the
+    line of progress. Raises Stopped if a stop was requested; calling again continues from there."""
     for training in run.trainings:
         folder = run.folder_of(training)
         if run.is_to_train(training):
@@ -526,15 +531,6 @@ def once(evaluate: Callable[..., Scores]) -> Callable[..., Scores]:
         return evaluate(run, *predictions, **more)
 
     return scores
-
-
-def control_table(
-    report: Report, split: str, table: Callable[..., ScoreTable], **form: Any
-) -> ScoreTable | Shown:
-    """The table of a control split, such as test without questions; a line of text if the run has none."""
-    if any(row.split == split for row in report.rows):
-        return table(report, split=split, **form)
-    return Shown("<p>This run was not measured so.</p>")
 
 
 def report(run: ExperimentRun, scores: Scores) -> Report:
@@ -627,70 +623,3 @@ def read_arrays(file: Path) -> dict[str, np.ndarray]:
     """The arrays that `write_arrays` wrote."""
     with np.load(file, allow_pickle=False) as arrays:
         return dict(arrays)
-
-
-# ---- before training ----
-
-
-def facts_table(facts: Iterable[tuple[str, str]]) -> Shown:
-    """A table of (name, text) facts, to be shown before training starts."""
-    rows = [[escaped(name), escaped(text)] for name, text in facts]
-    return html_table(["", "before the start"], rows, texts=2)
-
-
-def cost_facts(run: SystemRun) -> list[tuple[str, str]]:
-    """The training cost of each system as (name, text), estimated by training on one batch of each. For a
-    finished run, the time it took."""
-    if taken := time_taken(run):
-        return taken
-    trained = run.settings.trained
-    rows = [("precision" if trained else "precision of training", precision_in_words(run.settings.precision))]
-    for system in run.systems:
-        if not system.is_model:
-            continue
-        if trained:
-            rows.append((system.label, f"is trained already, in {trained}"))
-            continue
-        first, *others = (training for training in run.trainings if training.system == system)
-        text = cost_in_words(run.trial(first), items=run.items(system), parallel=run.parallel(first))
-        rows.append((system.label, f"{text}; times {1 + len(others)} seeds" if others else text))
-    return [*rows, *_made_with(run.settings)]
-
-
-def _made_with(settings: Any) -> list[tuple[str, str]]:
-    """Parameters of the opened run that differ from this run's."""
-    if not settings.trained:
-        return []
-    parameters = trained_parameters(settings.trained)
-    theirs = [
-        f"{name} = {parameters[name]!r}"
-        for name, value in asdict(settings).items()
-        if name not in ("run_folder", "trained") and parameters.get(name, value) != value
-    ]
-    return [(f"{settings.trained} was made with", ", ".join(theirs))] if theirs else []
-
-
-def cost_in_words(job: TrainingJob, *, items: str, parallel: str = "") -> str:
-    """Size and estimated time of a training, from one timed batch; its model ends unchanged, on the CPU."""
-    model, config = job.model, job.config
-    chosen = [job.train_examples[number] for number in range(config.micro_batch_size)]
-    seconds, _ = seconds_of_batch(model, partial(job.collate, chosen), precision=config.precision)
-    model.to("cpu").eval()
-    total = seconds * config.steps * config.batch_size / config.micro_batch_size
-    return (
-        f"{model.num_parameters() / 1e6:.1f} million parameters; {config.steps:,} updates with "
-        f"{config.batch_size} {items}, about {time_in_words(total, Processes.of(parallel))}"
-    )
-
-
-def time_taken(run: ExperimentRun) -> list[tuple[str, str]]:
-    """The wall time of a finished run, as (name, text); empty for a run that is not finished."""
-    if not run.finished:
-        return []
-    return [("time", f"this run is finished; it took {seconds_in_words(run.finished.seconds)}")]
-
-
-def time_in_words(seconds: float, processes: Processes) -> str:
-    """The training time of several processes in words; `seconds`: what a single process would take."""
-    by = f" with {processes.total} processes" if processes.total > 1 else ""
-    return f"{seconds_in_words(seconds / processes.total)}{by}"

@@ -223,3 +223,8 @@ def _columns(naming: Naming, score: Mapping[str, Any]) -> tuple[dict[str, Any], 
     if notes:
         columns["note"] = "; ".join(notes)
     return columns, further
+
+
+def split_in_words(split: str) -> str:
+    """Write the name of a split in words: test_one_document -> "test, one document"."""
+    return split.replace("_", ", ", 1).replace("_", " ")

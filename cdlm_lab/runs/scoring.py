@@ -19,7 +19,6 @@ from cdlm_lab.metrics.significance import (
     t_test_of_seeds,
 )
 from cdlm_lab.runs.scores import Score
-from cdlm_lab.views.tables import NONE, p_text
 
 
 class Cell(NamedTuple):
@@ -103,10 +102,3 @@ def count_tests(
 def with_p_holm(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The rows of tests with `p_holm` added: their `p` after Holm's correction over all the rows."""
     return [{**row, "p_holm": p} for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True)]
-
-
-def comparison_cells(row: Mapping[str, Any]) -> list[str]:
-    """Cells of a test: difference in points with its interval, corrected p, and p over seeds if any."""
-    low, high = (f"{100 * row[name]:.1f}" for name in ("low", "high"))
-    difference = f"{100 * row['difference']:+.1f} [{low}, {high}]"
-    return [difference, *(NONE if p is None else p_text(p) for p in (row["p_holm"], row.get("p_seeds")))]

@@ -12,7 +12,17 @@ from typing import Any
 from cdlm_lab.runs.report import Report
 from cdlm_lab.views import tables
 from cdlm_lab.views.html import VARIANT_NAMES, paper_order
-from cdlm_lab.views.tables import PER_CENT, Column, Form, ScoreTable, SystemRow, measured, published, seeds
+from cdlm_lab.views.tables import (
+    PER_CENT,
+    Column,
+    Form,
+    ScoreTable,
+    Shown,
+    SystemRow,
+    measured,
+    published,
+    seeds,
+)
 
 COREFERENCE_MEASURES = {"muc": "MUC", "b_cubed": "B\u00b3", "ceaf_e": "CEAFe", "lea": "LEA"}
 QUESTION_MEASURES = {
@@ -101,9 +111,21 @@ def origin_in_words(began: Mapping[str, Any]) -> str:
     return f"{VARIANT_NAMES.get(began['base'], began['base'])}{after}"
 
 
-def split_in_words(split: str) -> str:
-    """Write the name of a split in words: test_one_document -> "test, one document"."""
-    return split.replace("_", ", ", 1).replace("_", " ")
+def control_table(
+    report: Report, split: str, table: Callable[..., ScoreTable], **form: Any
+) -> ScoreTable | Shown:
+    """The table of a control split, such as test without questions; a line of text if the run has none."""
+    if any(row.split == split for row in report.rows):
+        return table(report, split=split, **form)
+    return Shown("<p>This run was not measured so.</p>")
+
+
+def comparison_cells(row: Mapping[str, Any]) -> list[str]:
+    """Cells of a test: difference in points with its interval, corrected p, and p over seeds if any."""
+    low, high = (f"{100 * row[name]:.1f}" for name in ("low", "high"))
+    difference = f"{100 * row['difference']:+.1f} [{low}, {high}]"
+    ps = (row["p_holm"], row.get("p_seeds"))
+    return [difference, *(tables.NONE if p is None else tables.p_text(p) for p in ps)]
 
 
 def _each(names: Mapping[str, str], form: Form = PER_CENT) -> list[Column]:

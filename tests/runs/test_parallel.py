@@ -42,6 +42,7 @@ PROGRAM = """
 import json, sys
 from cdlm_lab.errors import Stopped
 from cdlm_lab.tasks.pretraining import experiment as pretraining
+from cdlm_lab.views.before_training import time_in_words
 folder, parallel, cache, given = *sys.argv[1:4], json.loads(sys.argv[4])
 settings = pretraining.Settings(**given | {"run_folder": folder, "parallel": parallel})
 try:
@@ -126,9 +127,9 @@ def assert_same(made: Path, expected: Path) -> None:
 
 
 def test_several_processes_take_a_share_of_the_time() -> None:
-    assert runs.time_in_words(7260, Processes()) == "2 h 1 min"
+    assert time_in_words(7260, Processes()) == "2 h 1 min"
     four = Processes(here=2, machines=2, meeting="a:1")
-    assert runs.time_in_words(7260, four) == "30 min 15 s with 4 processes"
+    assert time_in_words(7260, four) == "30 min 15 s with 4 processes"
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import torch
 
 from cdlm_lab.runs import made
 from cdlm_lab.runs.made import KeptNumbers
-from cdlm_lab.runs.scoring import comparison_cells, count_tests
+from cdlm_lab.runs.scoring import count_tests
 from cdlm_lab.tasks.joint.systems import paragraph_checkpoint
 from cdlm_lab.encoders.checkpoint import HEAD_FILE
 from cdlm_lab.tasks.joint.model import (
@@ -25,6 +25,7 @@ from cdlm_lab.tasks.joint.model import (
 )
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training.trained import folder_of_run, ship_run
+from cdlm_lab.views.score_tables import comparison_cells
 
 
 def test_a_stopped_run_finds_what_it_had(tmp_path: Path):

@@ -6,8 +6,11 @@ import pytest
 import shown_reads as reads
 from shown_reads import QUESTION, claim, question, ranking, sentence, word
 
-from cdlm_lab.tasks.joint.answers_view import ReadRanking
+from cdlm_lab.tasks.joint import claims_view
+from cdlm_lab.tasks.joint.answers_view import RankingBrowser, ReadRanking
 from cdlm_lab.tasks.joint.claims_view import ReadClaim
+from cdlm_lab.tasks.multihop.view import question_browser
+from cdlm_lab.tasks.tagging.view import TaggedBrowser
 from cdlm_lab.views import browse
 
 HIGH, LOW = 2.0, -2.0
@@ -44,19 +47,19 @@ SENTENCES = [
 
 
 def ranking_browser(items, beside="pairwise"):
-    return browse.RankingBrowser(items, beside=beside)
+    return RankingBrowser(items, beside=beside)
 
 
 def verdict_browser(items, shares="share"):
-    return browse.verdict_browser(items, shares=shares)
+    return claims_view.verdict_browser(items, shares=shares)
 
 
 # Kind -> (how it is made, the items, what is seen of each, what one is called).
 MADE = {
-    "question": (browse.question_browser, QUESTIONS, [f"Question {n}?" for n in range(6)], "question"),
+    "question": (question_browser, QUESTIONS, [f"Question {n}?" for n in range(6)], "question"),
     "ranking": (ranking_browser, RANKINGS, [f"Question {n}?" for n in range(6)], "question"),
     "claim": (verdict_browser, CLAIMS, [f"Claim {n}." for n in range(5)], "claim"),
-    "tagged": (browse.TaggedBrowser, SENTENCES, [f"sentence {n}" for n in (1, 5, 8, 3, 4)], "sentence"),
+    "tagged": (TaggedBrowser, SENTENCES, [f"sentence {n}" for n in (1, 5, 8, 3, 4)], "sentence"),
 }
 
 
@@ -189,7 +192,7 @@ def test_lists_choose_together(kind, choice, numbers):
 
 
 def test_counts_are_of_what_an_entry_would_leave_and_leafing_stops_at_the_ends():
-    browser = browse.question_browser(QUESTIONS)
+    browser = question_browser(QUESTIONS)
     choose(browser, answer="wrong")
     assert {name: entries(part) for name, part in browser.filters.items()} == {
         "answer": ["all (6)", "right (2)", "wrong (3)"],
@@ -207,7 +210,7 @@ def test_counts_are_of_what_an_entry_would_leave_and_leafing_stops_at_the_ends()
 
 
 def test_the_item_stays_if_it_is_among_those_chosen_and_each_choice_draws_at_most_once():
-    browser = browse.question_browser(QUESTIONS)
+    browser = question_browser(QUESTIONS)
     browser.picker.value = 4
     drawn = []
     browser.view.observe(lambda change: drawn.append(change.new), names="value")
@@ -219,7 +222,7 @@ def test_the_item_stays_if_it_is_among_those_chosen_and_each_choice_draws_at_mos
 
 
 def test_nothing_is_lost_by_a_choice_without_items():
-    browser = browse.question_browser(QUESTIONS)
+    browser = question_browser(QUESTIONS)
     browser.picker.value = 1
     choose(browser, answer="wrong", support="right", kind="comparison")
     assert (browser.picker.value, browser.position.value) == (None, "0 of 0")
@@ -331,7 +334,7 @@ def heading(browser):
 
 
 def test_the_words_are_those_of_the_sentence_and_stay_while_it_does():
-    browser = browse.TaggedBrowser(SENTENCES)
+    browser = TaggedBrowser(SENTENCES)
     browser.picker.value = 2
     assert browser.words.description == "word"
     lines = ["1. two \u00b7 O \u00b7 2 elsewhere", "2. more \u00b7 B-GPE \u00b7 3 elsewhere"]
@@ -349,7 +352,7 @@ def test_the_words_are_those_of_the_sentence_and_stay_while_it_does():
 
 
 def test_a_sentence_without_entities_lets_choose_a_word():
-    browser = browse.TaggedBrowser(SENTENCES)
+    browser = TaggedBrowser(SENTENCES)
     assert (browser.words.value, heading(browser)) == (None, None)
     assert browser.words.index == 0, "a list without an index is shown empty"
     assert entries(browser.words)[:2] == ["choose a word", "1. zero \u00b7 O \u00b7 2 elsewhere"]
@@ -363,7 +366,7 @@ def test_a_sentence_without_entities_lets_choose_a_word():
 
 
 def test_labels_have_one_colour_and_names_are_cut_and_stay_apart():
-    browser, colours = browse.TaggedBrowser(SENTENCES), []
+    browser, colours = TaggedBrowser(SENTENCES), []
     for number, label in ((1, "PER"), (3, "GPE")):
         browser.picker.value = number
         mark = browser.view.value.partition('<mark style="background:')[2]
@@ -371,7 +374,7 @@ def test_labels_have_one_colour_and_names_are_cut_and_stay_apart():
         colours.append(mark[:7])
     assert colours[0] != colours[1], "each is the first label of its sentence"
     long = sentence(0, word("so\u202e\n" * 60, "O", "B-<b>"), document="d\u202e " * 60)
-    browser = browse.TaggedBrowser([long, replace(long, document=long.document + "!")])
+    browser = TaggedBrowser([long, replace(long, document=long.document + "!")])
     (label, _), documents = browser.words.options[0], entries(browser.filters["document"])
     assert label.endswith("\u2026 \u00b7 B-<b> \u00b7 2 elsewhere")
     assert documents[1].startswith("1. d\u2039U+202E\u203a")

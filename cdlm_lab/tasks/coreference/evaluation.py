@@ -33,7 +33,7 @@ from cdlm_lab.encoders.precision import computing_in, precision_in_words
 from cdlm_lab.metrics.significance import compare, percentile_interval, resampled_sums
 from cdlm_lab.parameters import names_in
 from cdlm_lab.runs.report import Report, write_json
-from cdlm_lab.runs.runs import Scores, cost_in_words, facts_table, once, report, time_taken
+from cdlm_lab.runs.runs import Scores, once, report
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.runs.scoring import with_p_holm
 from cdlm_lab.tasks.coreference import experiment as scorer
@@ -44,6 +44,7 @@ from cdlm_lab.tasks.coreference.examples import MentionGroup, corefer, group_men
 from cdlm_lab.tasks.coreference.experiment import SYSTEM, CoreferenceRun, GroupPrediction, Predictions
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.views.ask import OwnDocuments
+from cdlm_lab.views.before_training import cost_in_words, facts_table, time_taken
 from cdlm_lab.views.figures import keep_figure
 from cdlm_lab.views.html import (
     ShownMention,

@@ -40,11 +40,11 @@ from cdlm_lab.runs import runs
 from cdlm_lab.runs.identity import Inputs
 from cdlm_lab.runs.report import Report, write_json
 from cdlm_lab.runs.runs import Training, predict, report, train, train_small
-from cdlm_lab.runs.scores import Score
+from cdlm_lab.runs.scores import Score, split_in_words
 from cdlm_lab.runs.scoring import Cell, paired_tests, score_rows
 from cdlm_lab.tasks.joint import answers_view as pictures
 from cdlm_lab.tasks.joint import ranking
-from cdlm_lab.tasks.joint.answers_view import Latency, ReadRanking
+from cdlm_lab.tasks.joint.answers_view import Latency, RankingBrowser, ReadRanking
 from cdlm_lab.tasks.joint.diagnosis import JointDiagnosis, diagnose
 from cdlm_lab.tasks.joint.examples import CandidateExamples
 from cdlm_lab.tasks.joint.model import JointHead, load_joint_model, paragraph_head
@@ -62,11 +62,12 @@ from cdlm_lab.tasks.joint.ranking import (
 )
 from cdlm_lab.tasks.joint.systems import JointRun, JointSettings, sentence_rows
 from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.views import score_tables
 from cdlm_lab.views.ask import own_candidates_box
-from cdlm_lab.views.browse import RankingBrowser
+from cdlm_lab.views.before_training import cost_facts, facts_table
 from cdlm_lab.views.figures import folder_of, keep_figure
 from cdlm_lab.views.html import points_in_words, still_page, warning
-from cdlm_lab.views.score_tables import score_table, split_in_words
+from cdlm_lab.views.score_tables import score_table
 from cdlm_lab.views.tables import Cell as TableCell
 from cdlm_lab.views.tables import ScoreTable, Shown, html_table, p_text, text_table
 
@@ -281,7 +282,7 @@ LOOKED_AT = 500  # questions per split whose sentence lengths are measured: toke
 
 def preview(run: AnswerRun) -> Shown:
     """The questions, the pretraining of the MSPP systems where it differs, and the cost of training."""
-    return runs.facts_table([*question_facts(run), *pretraining_facts(run), *runs.cost_facts(run)])
+    return facts_table([*question_facts(run), *pretraining_facts(run), *cost_facts(run)])
 
 
 def question_facts(run: AnswerRun) -> list[tuple[str, str]]:
@@ -410,7 +411,7 @@ def ranked(
 
 def control_table(report: Report) -> ScoreTable | Shown:
     """The score table on test without the questions."""
-    return runs.control_table(report, NO_QUESTION, answers_table)
+    return score_tables.control_table(report, NO_QUESTION, answers_table)
 
 
 def _tested(systems: Sequence[AnswerSystem], group: str, measure: str) -> list[list[tuple[Cell, Cell]]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -18,8 +18,23 @@ import plotly.graph_objects as go
 
 from cdlm_lab.tasks.joint.diagnosis import JointDiagnosis
 from cdlm_lab.views import charts, html
+from cdlm_lab.views.browse import Filters, Leafing, choices
 from cdlm_lab.views.charts import lay_out, marks, plain_text, short_name, small
-from cdlm_lab.views.html import CROSS, GLOBAL, HUES, MUTED, SIGNS, SMALL, TEXT, WRONG, div, escaped, span
+from cdlm_lab.views.html import (
+    CROSS,
+    GLOBAL,
+    HUES,
+    MUTED,
+    SIGNS,
+    SMALL,
+    TEXT,
+    WRONG,
+    check_some,
+    div,
+    escaped,
+    span,
+    visible,
+)
 
 # (first candidate of the system compared with is right, that of the system itself is) -> outcome.
 OUTCOMES = {
@@ -357,3 +372,50 @@ def latency_figure(latencies: Sequence[Latency], *, against: str) -> go.Figure:
     figure.update_yaxes(charts.rows_of_an_axis(names), range=[len(latencies) - 0.4, -0.6], ticks="")
     title, x = "Time for one question", f"milliseconds for one question; \u00d7: times {plain_text(against)}"
     return lay_out(figure, title=title, x=x, height=150 + 52 * len(names), margin_t=56, showlegend=False)
+
+
+# Entry of the filter -> least and greatest number of candidates; a group of the MSPP paper has five.
+_SIZES = {"up to 5": (1, 5), "6 to 10": (6, 10), "11 to 20": (11, 20), "more than 20": (21, math.inf)}
+
+
+class RankingBrowser(Leafing):
+    """Browser of questions whose candidates are ranked by a `system`, which is chosen in a list and compared
+    with `beside`, the last in it. Filters: outcome and number of candidates; "repaired" passes questions
+    whose first candidate is right by the system and wrong by `beside`, "broken" the opposite. Raises
+    ValueError unless all questions have scores of the same systems, `beside` among them."""
+
+    def __init__(self, reads: Sequence[ReadRanking], *, beside: str) -> None:
+        check_some(reads, "question")
+        names = list(reads[0].scores)
+        for read in reads:
+            if set(read.scores) != set(names):
+                has = ", ".join(read.scores)
+                raise ValueError(f"question {read.id!r} has scores of {has}, the first of {', '.join(names)}")
+        if beside not in names:
+            raise ValueError(f"there are no scores of {beside!r}; choose from {', '.join(names)}")
+        self._beside = beside
+        options = [(visible(name), name) for name in sorted(names, key=lambda name: name == beside)]
+        self.system = choices("system", options, "min(450px, 100%)", "56px")
+        super().__init__(
+            reads,
+            noun="question",
+            filters=self._filters(),
+            text=lambda read: read.question,
+            right=lambda read: read.right_on_top(self.system.value),
+            html=lambda read: ranking_html(read, system=self.system.value, beside=beside),
+            wide={"candidates": ("240px", "76px")},
+        )
+        self.children = [self.system, *self.children]
+        self.system.observe(lambda change: self.choose_by(self._filters()), names="value")
+
+    def _filters(self) -> Filters:
+        system, beside = self.system.value, self._beside
+
+        def became(outcome: str) -> Callable[[ReadRanking], bool]:
+            return lambda read: read.outcome(system, beside=beside) == outcome
+
+        def between(least: int, most: float) -> Callable[[ReadRanking], bool]:
+            return lambda read: least <= len(read.candidates) <= most
+
+        sizes = {entry: between(*bounds) for entry, bounds in _SIZES.items()}
+        return {"answer": {outcome: became(outcome) for outcome in OUTCOMES.values()}, "candidates": sizes}

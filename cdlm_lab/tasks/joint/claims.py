@@ -37,8 +37,8 @@ from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import Training, predict, report, train, train_small
-from cdlm_lab.runs.scoring import Cell, Values, comparison_cells, paired_tests, score_rows
-from cdlm_lab.tasks.joint.claims_view import ReadClaim, verdict_html, verdicts_page
+from cdlm_lab.runs.scoring import Cell, Values, paired_tests, score_rows
+from cdlm_lab.tasks.joint.claims_view import ReadClaim, verdict_browser, verdict_html, verdicts_page
 from cdlm_lab.tasks.joint.examples import ClaimExamples, EncodedClaims, JointLayout
 from cdlm_lab.tasks.joint.model import JointHead, PooledHead, load_joint_model, load_pooled_pairs
 from cdlm_lab.tasks.joint.systems import JointRun, JointSettings, sentence_rows
@@ -55,9 +55,9 @@ from cdlm_lab.tasks.joint.verifying import (
 )
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.views.ask import EVIDENCE, own_candidates_box
-from cdlm_lab.views.browse import verdict_browser
+from cdlm_lab.views.before_training import cost_facts, facts_table
 from cdlm_lab.views.html import still_page, warning
-from cdlm_lab.views.score_tables import score_table
+from cdlm_lab.views.score_tables import comparison_cells, score_table
 from cdlm_lab.views.tables import Cell as TableCell
 from cdlm_lab.views.tables import ScoreTable, Shown, html_table, text_table
 
@@ -273,7 +273,7 @@ LOOKED_AT = 500  # claims per set that are tokenised for the preview
 
 def preview(run: VerificationRun) -> Shown:
     """The claims of each set, and what training will cost."""
-    return runs.facts_table([*claim_facts(run), *runs.cost_facts(run)])
+    return facts_table([*claim_facts(run), *cost_facts(run)])
 
 
 def claim_facts(run: VerificationRun) -> list[tuple[str, str]]:

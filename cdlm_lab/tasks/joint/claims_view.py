@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from cdlm_lab.views import html
-from cdlm_lab.views.html import GOLD, MUTED, PREDICTED, SMALL, div, escaped, span
+from cdlm_lab.views.browse import Leafing, has_value, right_or_wrong
+from cdlm_lab.views.html import GOLD, MUTED, PREDICTED, SMALL, div, escaped, span, visible
 
 UNREAD = span("not read", SMALL)
 
@@ -101,3 +102,20 @@ def verdicts_page(reads: Sequence[ReadClaim], *, title: str, shares: str) -> str
     """Return a page with all claims, in the order given."""
     facts = html.right_of_known((read.right for read in reads), "{} of {} verdicts right")
     return html.page_of(reads, partial(verdict_html, shares=shares), noun="claim", facts=facts, title=title)
+
+
+def verdict_browser(reads: Sequence[ReadClaim], *, shares: str) -> Leafing:
+    """Browse claims by verdict, gold and predicted label; `shares`: the legend's text for sentence shares."""
+    labels = list(dict.fromkeys(label for read in reads for label in read.probabilities))
+    of_labels = {
+        name: {visible(label): has_value(name, label) for label in labels} for name in ("gold", "predicted")
+    }
+    return Leafing(
+        reads,
+        noun="claim",
+        filters={"verdict": right_or_wrong("right")} | of_labels,
+        text=lambda read: read.claim,
+        right=lambda read: read.right,
+        html=lambda read: verdict_html(read, shares=shares),
+        wide=dict.fromkeys(of_labels, ("260px", "68px")),  # for long labels
+    )

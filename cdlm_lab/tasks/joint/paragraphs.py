@@ -51,16 +51,7 @@ from cdlm_lab.runs.corpora import (
     tokenising_processes,
 )
 from cdlm_lab.runs.report import Report
-from cdlm_lab.runs.runs import (
-    ModelRun,
-    Scores,
-    facts_table,
-    once,
-    read_arrays,
-    report,
-    train_small,
-    write_arrays,
-)
+from cdlm_lab.runs.runs import ModelRun, Scores, once, read_arrays, report, train_small, write_arrays
 from cdlm_lab.runs.runs import train_model as train
 from cdlm_lab.runs.scores import Score, plain_name
 from cdlm_lab.tasks.joint import model as joint
@@ -76,6 +67,7 @@ from cdlm_lab.training.history import HISTORY_FILE, read_history
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trained import trained_model, trained_run
 from cdlm_lab.training.trainer import TrainingResult
+from cdlm_lab.views.before_training import facts_table
 from cdlm_lab.views.charts import pretraining_losses_figure
 from cdlm_lab.views.figures import folder_of, keep_figure
 from cdlm_lab.views.html import bytes_in_words, seconds_in_words

@@ -42,6 +42,7 @@ from cdlm_lab.tasks.matching.view import AlignedColumn, alignment_figure, compar
 from cdlm_lab.training.trained import trained_parameters
 from cdlm_lab.views import score_tables
 from cdlm_lab.views.ask import OwnPair
+from cdlm_lab.views.before_training import facts_table
 from cdlm_lab.views.figures import folder_of, keep_figure
 from cdlm_lab.views.html import warning
 from cdlm_lab.views.tables import ScoreTable, Shown, system_rows
@@ -169,7 +170,7 @@ def matched_settings(given: Settings) -> document_matching.Settings:
 
 def preview(run: AlignmentRun) -> Shown:
     """What is aligned, and which systems are trained first."""
-    return runs.facts_table(facts(run))
+    return facts_table(facts(run))
 
 
 def facts(run: AlignmentRun) -> list[tuple[str, str]]:
@@ -185,9 +186,9 @@ def facts(run: AlignmentRun) -> list[tuple[str, str]]:
     return rows
 
 
-def train(run: AlignmentRun) -> None:
+def train(run: AlignmentRun, *, curves: runs.Curves | None = None) -> None:
     """Train what is missing of the run of notebook 04. Raises Stopped; calling again continues from there."""
-    runs.train(run.matching)
+    runs.train(run.matching, curves=curves)
 
 
 # ---- predictions ----

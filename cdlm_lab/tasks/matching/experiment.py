@@ -36,6 +36,7 @@ from cdlm_lab.runs.corpora import checkpoint_of
 from cdlm_lab.runs.identity import Inputs
 from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import Scores, SystemRun, Training, once, predict, report, train, train_small
+from cdlm_lab.runs.scores import split_in_words
 from cdlm_lab.runs.scoring import Counts, count_rows, count_tests
 from cdlm_lab.tasks.matching import systems as matching
 from cdlm_lab.tasks.matching.examples import shortened
@@ -51,6 +52,7 @@ from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes, in_training_order
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.views import score_tables
+from cdlm_lab.views.before_training import cost_facts, facts_table
 from cdlm_lab.views.tables import ScoreTable, Shown
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
@@ -435,7 +437,7 @@ def prepare(given: Settings) -> MatchingRun:
 
 def preview(run: MatchingRun) -> Shown:
     """The pairs of each split, and what training will cost."""
-    return runs.facts_table(corpus_facts(run) + runs.cost_facts(run))
+    return facts_table(corpus_facts(run) + cost_facts(run))
 
 
 def corpus_facts(run: MatchingRun) -> list[tuple[str, str]]:
@@ -490,10 +492,10 @@ def _extended(system: MatchSystem, present: Sequence[MatchSystem]) -> str:
 def score_table(report: Report, split: str = "test") -> ScoreTable:
     """Accuracy and F1 of each system; on test beside the papers' scores, with p-values."""
     labels = {row.system: SYSTEMS[row.system].label for row in report.rows}
-    caption = f"{report.data['corpus']}, {score_tables.split_in_words(split)}"
+    caption = f"{report.data['corpus']}, {split_in_words(split)}"
     return score_tables.score_table(report, labels=labels, split=split, caption=caption)
 
 
 def control_table(report: Report) -> ScoreTable | Shown:
     """The score table on test with only one document of each pair."""
-    return runs.control_table(report, ONE_DOCUMENT, score_table)
+    return score_tables.control_table(report, ONE_DOCUMENT, score_table)

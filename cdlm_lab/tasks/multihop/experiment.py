@@ -57,12 +57,13 @@ from cdlm_lab.tasks.multihop.systems import (
     answered_questions,
     question_on,
 )
-from cdlm_lab.tasks.multihop.view import question_html, questions_page
+from cdlm_lab.tasks.multihop.view import question_browser, question_html, questions_page
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob, in_training_order
 from cdlm_lab.training.trained import trained_parameters
+from cdlm_lab.views import score_tables
 from cdlm_lab.views.ask import own_question_box
-from cdlm_lab.views.browse import question_browser
+from cdlm_lab.views.before_training import cost_facts, cost_in_words, facts_table, time_taken
 from cdlm_lab.views.html import variant_name, warning
 from cdlm_lab.views.packed import DocumentLoss, PackedPreview
 from cdlm_lab.views.score_tables import score_table
@@ -310,7 +311,7 @@ LOOKED_AT = 500  # questions per split encoded for the preview: 90,000 would tak
 
 def preview(run: MultihopRun) -> Shown:
     """The questions, how much of them is cut off, and what training will cost."""
-    return runs.facts_table(question_facts(run) + training_facts(run))
+    return facts_table(question_facts(run) + training_facts(run))
 
 
 def question_facts(run: MultihopRun) -> list[tuple[str, str]]:
@@ -347,7 +348,7 @@ def _lost_in_words(fit: FitFacts) -> str:
 def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
     """The size of an example, and the training cost of one encoder, from timing one batch (all encoders have
     the same size). For a finished run, the time it took."""
-    if taken := runs.time_taken(run):
+    if taken := time_taken(run):
         return taken
     job = run.job(run.trainings[0], answerer=run.untrained)
     batch = job.collate([job.train_examples[number] for number in range(job.config.micro_batch_size)])
@@ -356,8 +357,8 @@ def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
     what = f"an example, mean of {len(batch['input_ids'])}"
     read = (what, f"{sizes}: question, starts of titles and sentences")
     if run.settings.trained:
-        return [read, *runs.cost_facts(run)]
-    cost = runs.cost_in_words(job, items="questions", parallel=run.settings.parallel)
+        return [read, *cost_facts(run)]
+    cost = cost_in_words(job, items="questions", parallel=run.settings.parallel)
     return [
         read,
         ("training", f"{cost}; times {len(run.trainings)} (encoders and seeds)"),
@@ -440,7 +441,7 @@ def evaluate(run: MultihopRun, predictions: Predictions) -> runs.Scores:
 
 def control_table(report: Report) -> ScoreTable | Shown:
     """The score table on test without the documents that hold the clues."""
-    return runs.control_table(report, ONE_DOCUMENT, score_table, caption="test, one document")
+    return score_tables.control_table(report, ONE_DOCUMENT, score_table, caption="test, one document")
 
 
 def _by_kind(

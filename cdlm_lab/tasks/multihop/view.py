@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from cdlm_lab.data.convert.questions import Paragraph, Place, answer_occurrences
+from cdlm_lab.data.convert.questions import QUESTION_KINDS, Paragraph, Place, answer_occurrences
 from cdlm_lab.views import html
+from cdlm_lab.views.browse import Leafing, has_value, right_or_wrong
 from cdlm_lab.views.html import GOLD, PREDICTED, SMALL, div, escaped, name_html, span
 
 UNREAD = "did not fit"
@@ -209,3 +210,19 @@ def _marked(text: str, marked: Sequence[tuple[int, int]], underlined: Sequence[t
             piece = f'<mark style="{_MARK}">{piece}</mark>'
         pieces.append(piece)
     return "".join(pieces)
+
+
+def question_browser(reads: Sequence[ReadQuestion]) -> Leafing:
+    """Return a browser of questions, filtered by answer, support and kind; right means an exact match."""
+    return Leafing(
+        reads,
+        noun="question",
+        filters={
+            "answer": right_or_wrong("answer_em"),
+            "support": right_or_wrong("support_em"),
+            "kind": {kind: has_value("kind", kind) for kind in QUESTION_KINDS},
+        },
+        text=lambda read: read.question,
+        right=lambda read: read.answer_em,
+        html=question_html,
+    )

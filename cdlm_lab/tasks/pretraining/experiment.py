@@ -30,7 +30,7 @@ from cdlm_lab.parameters import ParameterError, parameters_of, settings, setting
 from cdlm_lab.runs import corpora as cluster_corpora
 from cdlm_lab.runs.corpora import CACHE_FOLDER, CorpusSettings, TokenisedSplit, examples_of
 from cdlm_lab.runs.report import Report
-from cdlm_lab.runs.runs import ModelRun, Scores, facts_table, once, report
+from cdlm_lab.runs.runs import ModelRun, Scores, once, report
 from cdlm_lab.runs.runs import train_model as train
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.tasks.pretraining import perplexity
@@ -39,6 +39,7 @@ from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trainer import TrainingResult
+from cdlm_lab.views.before_training import facts_table
 from cdlm_lab.views.packed import DocumentLoss, PackedPreview
 from cdlm_lab.views.tables import Shown
 

@@ -24,20 +24,14 @@ from cdlm_lab.parameters import parameters_of, settings, settings_of
 from cdlm_lab.runs.corpora import CACHE_FOLDER, VARIANTS, TokenisedSplit
 from cdlm_lab.runs.identity import Inputs
 from cdlm_lab.runs.report import Report
-from cdlm_lab.runs.runs import (
-    ExperimentRun,
-    cost_in_words,
-    facts_table,
-    report,
-    time_taken,
-    write_page,
-)
+from cdlm_lab.runs.runs import ExperimentRun, report, write_page
 from cdlm_lab.tasks.pretraining import experiment as pretraining
 from cdlm_lab.tasks.pretraining import perplexity
 from cdlm_lab.tasks.pretraining.experiment import PretrainingRun
 from cdlm_lab.tasks.pretraining.perplexity import evaluate
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
 from cdlm_lab.training.history import HISTORY_FILE, read_history
+from cdlm_lab.views.before_training import cost_in_words, facts_table, time_taken
 from cdlm_lab.views.figures import figure_html, figure_scripts
 from cdlm_lab.views.html import escaped, still_page
 

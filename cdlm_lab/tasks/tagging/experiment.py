@@ -39,7 +39,7 @@ from cdlm_lab.progress import Progress, tracked
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import once, predict, report, train, train_small, write_page
-from cdlm_lab.runs.scoring import Counts, comparison_cells, count_rows, count_tests
+from cdlm_lab.runs.scoring import Counts, count_rows, count_tests
 from cdlm_lab.tasks.tagging import tf_idf
 from cdlm_lab.tasks.tagging import view as tagged
 from cdlm_lab.tasks.tagging.examples import BUCKETS, SplitDocument, TagExamples, document_runs
@@ -54,13 +54,15 @@ from cdlm_lab.tasks.tagging.systems import (
     tagged_sentences,
     tags_html,
 )
+from cdlm_lab.tasks.tagging.view import TaggedBrowser
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes
 from cdlm_lab.views import score_tables
 from cdlm_lab.views.ask import own_text_box
-from cdlm_lab.views.browse import TaggedBrowser
+from cdlm_lab.views.before_training import cost_facts, facts_table
 from cdlm_lab.views.figures import folder_of, keep_figure
 from cdlm_lab.views.html import warning
+from cdlm_lab.views.score_tables import comparison_cells
 from cdlm_lab.views.tables import ScoreTable, text_table
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
@@ -419,7 +421,7 @@ def prepare(given: Settings) -> TaggingRun:
 
 def preview(run: TaggingRun) -> HTML:
     """The documents and what training will cost; encodes no more than one batch."""
-    return runs.facts_table(corpus_facts(run) + runs.cost_facts(run) + shortened_facts(run))
+    return facts_table(corpus_facts(run) + cost_facts(run) + shortened_facts(run))
 
 
 def corpus_facts(run: TaggingRun) -> list[tuple[str, str]]:

@@ -18,9 +18,11 @@ import plotly.graph_objects as go
 from cdlm_lab.data.convert.tagged import OUTSIDE, TagSpan, spans_of
 from cdlm_lab.tasks.tagging.tf_idf import QUANTILES
 from cdlm_lab.views import charts, html
+from cdlm_lab.views.browse import Leafing, choices, fill_list, has_value
 from cdlm_lab.views.charts import lay_out, marks, plain_text, small
-from cdlm_lab.views.html import HUES, SIGNS, SMALL, UNKNOWN, counted, escaped
+from cdlm_lab.views.html import HUES, SIGNS, SMALL, UNKNOWN, counted, escaped, joined, one_line, visible
 
+_PART = 40  # characters of a word, or of a document's name, in their lists
 _SLACK = 1e-3  # tolerance for weights above 1, which half precision may produce
 _CHIP = "font-size:10.5px;font-weight:700;white-space:nowrap;letter-spacing:0.02em"
 _CHOSEN = "font-weight:700;border:1px solid;border-radius:3px;padding:0 2px"
@@ -408,3 +410,53 @@ def sweep_figure(name: str, sweep: Rows) -> go.Figure:
     x, y = "K: occurrences that a word may attend to", "F1 on development documents (%)"
     title = "F1 by the number of occurrences attended to"
     return lay_out(figure, title=title, x=x, y=y, margin_t=88, showlegend=True)
+
+
+class TaggedBrowser(Leafing):
+    """Browser of tagged sentences, filtered by correctness and document. The list `words` has the words of
+    the current sentence; its value is a word's index, None = none. Below is the sentence with the occurrences
+    of that word. The list is disabled if the model attended to no occurrences. A sentence is right if exactly
+    its gold spans were predicted; "with entities" passes those with a gold or predicted span. `labels`: those
+    with a colour, in order; () = those of the sentences."""
+
+    def __init__(self, reads: Sequence[ReadSentence], *, labels: Sequence[str] = ()) -> None:
+        self._read: ReadSentence | None = None
+        labels = labels or labels_of_reads(reads)
+        self.words = choices("word", (), "min(520px, 100%)", "56px")
+        documents = enumerate(dict.fromkeys(read.document for read in reads), start=1)
+        tagged = {"wrong": has_value("right", False), "right": has_value("right", True)}
+        super().__init__(
+            reads,
+            noun="sentence",
+            filters={
+                "show": tagged | {"with entities": lambda read: bool(read.predicted or read.gold)},
+                # Numbered, so that names differ from each other and from "all".
+                "document": {f"{n}. {one_line(d, _PART)}": has_value("document", d) for n, d in documents},
+            },
+            text=lambda read: joined(word.word for word in read.words),
+            right=lambda read: read.right,
+            html=lambda read: tagged_sentence_html(read, chosen=self.words.value, labels=labels, every=True),
+            wide={"document": ("min(420px, 100%)", "68px")},
+        )
+        self.children = [*self.children[:-1], self.words, self.view]
+        self.words.observe(lambda change: self._choose_word(), names="value")
+
+    def show_item(self, item: ReadSentence | None) -> None:
+        """Show another sentence and list its words; None = no sentence passes the filters."""
+        self._read = None  # nothing is drawn while the list of words is refilled
+        entries, first, words = [], None if item is None else item.first_choice, item.words if item else ()
+        if item is not None and first is None:
+            entries.append(("choose a word", None))
+        for n, word in enumerate(words):
+            name = f"{n + 1}. {one_line(word.word, _PART)}"
+            entries.append(
+                (f"{name} \u00b7 {visible(word.predicted)} \u00b7 {item.elsewhere(n):,} elsewhere", n)
+            )
+        fill_list(self.words, entries, first)
+        self.words.disabled = not any(word.occurrences for word in words)
+        self._read = item
+        super().show_item(item)
+
+    def _choose_word(self) -> None:
+        if self._read is not None:
+            super().show_item(self._read)

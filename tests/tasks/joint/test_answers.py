@@ -19,7 +19,7 @@ from cdlm_lab.metrics.ranking import mean_average_precision
 from cdlm_lab.parameters import ParameterError, parameters_of
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.report import read_report
-from cdlm_lab.runs.runs import Training, cost_facts
+from cdlm_lab.runs.runs import Training
 from cdlm_lab.tasks.joint import answers as answer_selection
 from cdlm_lab.tasks.joint import ranking
 from cdlm_lab.tasks.joint.answers import (
@@ -36,6 +36,7 @@ from cdlm_lab.tasks.joint.answers import (
 from cdlm_lab.tasks.joint.examples import fixed_order, top_k
 from cdlm_lab.tasks.joint.model import JointHead, load_paragraph_model, save_paragraph_model, scores_of
 from cdlm_lab.tasks.joint.ranking import AnswerPredictions, Ranker, rerank_answers, score_answers
+from cdlm_lab.views.before_training import cost_facts
 
 NAN = float("nan")
 PAIR, JOINT, MSPP = (ANSWER_SYSTEMS[name] for name in ("pairwise", "joint-ie", "mspp-ie"))

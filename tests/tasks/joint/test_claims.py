@@ -21,7 +21,7 @@ from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.report import Report, open_run, read_report
-from cdlm_lab.runs.runs import Training, cost_facts
+from cdlm_lab.runs.runs import Training
 from cdlm_lab.tasks.joint import claims as fact_verification
 from cdlm_lab.tasks.joint import verifying
 from cdlm_lab.tasks.joint.claims import (
@@ -36,6 +36,7 @@ from cdlm_lab.tasks.joint.claims import (
 )
 from cdlm_lab.tasks.joint.model import JointHead, load_paragraph_model, save_paragraph_model
 from cdlm_lab.tasks.joint.verifying import ClaimPredictions, Verifier, evidence_shares
+from cdlm_lab.views.before_training import cost_facts
 
 SOME = ("SUPPORTS", "REFUTES")
 

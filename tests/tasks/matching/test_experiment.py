@@ -19,6 +19,7 @@ from cdlm_lab.runs.report import read_report
 from cdlm_lab.tasks.matching import experiment
 from cdlm_lab.tasks.matching.experiment import SAME_TEXT, MatchingRun, Settings, linked_pairs, read_pairs
 from cdlm_lab.tasks.matching.systems import SYSTEMS
+from cdlm_lab.views.before_training import cost_facts
 
 # ---- a run
 
@@ -78,7 +79,7 @@ def test_what_is_finished_is_not_trained_again(matched: MatchingRun, monkeypatch
 
 
 def test_what_a_person_reads_before_the_start(matched: MatchingRun) -> None:
-    facts = dict(experiment.corpus_facts(matched) + runs.cost_facts(matched))
+    facts = dict(experiment.corpus_facts(matched) + cost_facts(matched))
     assert facts["precision of training"] == precision_in_words("auto")
     assert facts["train"].startswith("12 pairs, 50% related")
     assert "6 updates with 4 pairs, about" in facts["GRU-HAN"]

@@ -22,6 +22,7 @@ from cdlm_lab.tasks.tagging import systems as tagging
 from cdlm_lab.tasks.tagging.experiment import Settings, TaggedCorpus, TaggingRun, TagTraining, read_tagged
 from cdlm_lab.tasks.tagging.model import new_static_tagger
 from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS, TagPredictions
+from cdlm_lab.views.before_training import cost_facts
 
 SMALL = Settings(
     train_documents=6, held_out_documents=3, most_context=6, occurrences=4, hidden_size=8, layers=1,
@@ -107,7 +108,7 @@ def test_the_taggers_of_another_run_are_opened_and_nothing_is_trained(
     )  # fmt: skip
     run = document_tagging.prepare(given)
     assert run.settings == given, "nothing is replaced"
-    assert ("BERT + LSTM", f"is trained already, in {first.folder}") in runs.cost_facts(run)
+    assert ("BERT + LSTM", f"is trained already, in {first.folder}") in cost_facts(run)
     document_tagging.train(run)
     for key, of_split in document_tagging.predict(run).items():
         np.testing.assert_array_equal(of_split["test"].tags, predictions[key]["test"].tags)
@@ -235,7 +236,7 @@ def test_the_report_of_a_run(finished: Finished) -> None:
 
 def test_what_a_person_reads_before_the_start(finished: Finished, tmp_path: Path) -> None:
     run, _ = finished
-    facts = dict([*document_tagging.corpus_facts(run), *runs.cost_facts(run)])
+    facts = dict([*document_tagging.corpus_facts(run), *cost_facts(run)])
     assert facts["precision of training"] == precision_in_words("auto")
     assert facts["train"].startswith("6 documents of ")
     assert facts["dev"].startswith("3 documents of ")
@@ -298,7 +299,7 @@ def test_systems_whose_encoder_is_trained(tmp_path: Path) -> None:
     sizes = {"occurrences": 2, "hidden_size": 4, "most_tokens": 16, "encoder_epochs": 1, "batch_size": 4}
     systems = "dynamic-bert dynamic-bert-lstm dynamic-doc-arc"
     run = tagging_run(TaggedCorpus(documents=splits), run_folder=str(tmp_path), systems=systems, **sizes)
-    facts = dict(runs.cost_facts(run))
+    facts = dict(cost_facts(run))
     two = ("Doc-ARC, dynamic", "small BERT + LSTM, fine-tuned")
     assert len({facts[name].split(" million")[0] for name in two}) == 1, "of one size, with the encoder"
     document_tagging.train(run)
