@@ -30,7 +30,7 @@ from cdlm_lab.apply.results import (
     warn_of_cut,
 )
 from cdlm_lab.attention.global_tokens import global_tokens
-from cdlm_lab.data.convert.typed_documents import marked_texts
+from cdlm_lab.data.marked import marked_texts
 from cdlm_lab.data.records import CoreferenceDocument
 from cdlm_lab.data.text_profile import TextProfile
 from cdlm_lab.data.words import plain_word

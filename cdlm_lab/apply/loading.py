@@ -18,7 +18,7 @@ from typing import Any
 
 from cdlm_lab.apply import tasks
 from cdlm_lab.apply.language import LanguageModel
-from cdlm_lab.data.convert.claims import LABELS
+from cdlm_lab.data.records import CLAIM_LABELS as LABELS
 from cdlm_lab.data.text_profile import TextProfile
 from cdlm_lab.encoders import checkpoint
 from cdlm_lab.encoders.checkpoint import PREFIX, CheckpointError, default_device, read_config, shipped_names

@@ -13,8 +13,8 @@ from functools import cache, partial
 from pathlib import Path
 
 from cdlm_lab.data.clusters import paragraph_documents
-from cdlm_lab.data.convert.document_pairs import DocumentPair
-from cdlm_lab.data.records import Cluster, split_named
+from cdlm_lab.data.records import Cluster, DocumentPair
+from cdlm_lab.data.splits import split_named
 from cdlm_lab.data.storyworld import task_sets
 from cdlm_lab.data.storyworld.stories import stories
 from cdlm_lab.data.text_profile import Record, TextProfile, texts_of_record

@@ -28,10 +28,9 @@ from cdlm_lab.apply.results import (
     texts_of,
     warn_of_cut,
 )
-from cdlm_lab.data.convert.document_pairs import DocumentPair
-from cdlm_lab.data.convert.tagged import spans_of
-from cdlm_lab.data.convert.typed_documents import marked_texts
-from cdlm_lab.data.records import CoreferenceMention
+from cdlm_lab.data.marked import marked_texts
+from cdlm_lab.data.records import CoreferenceMention, DocumentPair
+from cdlm_lab.data.tags import spans_of
 from cdlm_lab.data.text_profile import TextProfile, texts_of_record
 from cdlm_lab.encoders.precision import Precision
 from cdlm_lab.parameters import ParameterError

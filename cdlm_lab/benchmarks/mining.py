@@ -23,7 +23,7 @@ import numpy as np
 
 from cdlm_lab.data import files
 from cdlm_lab.data.files import replaced_file
-from cdlm_lab.data.records import SPLIT_NAMES
+from cdlm_lab.data.splits import SPLIT_NAMES
 from cdlm_lab.errors import print_any_sign
 from cdlm_lab.metrics.significance import drawn_sums, percentile_interval
 from cdlm_lab.mining.articles import Article, Found, Pile, pile_of, read_pile

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -18,12 +17,13 @@ from typing import Annotated, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from cdlm_lab.data import files
-from cdlm_lab.data.convert.document_pairs import split_sentences
 from cdlm_lab.data.convert.ecb_plus import ecb_plus_files, read_ecb_plus_topics
 from cdlm_lab.data.convert.scisumm import read_scisumm_corpus, scisumm_files
 from cdlm_lab.data.convert.tagged import docarc_files, read_docarc_passages
 from cdlm_lab.data.files import DataError, FieldFault, Fields, Text, entries, plain_name, read_lines
-from cdlm_lab.data.records import SPLIT_NAMES, SPLITS, Cluster, Document, Split, hashed_split
+from cdlm_lab.data.records import Cluster, Document, Paragraphed
+from cdlm_lab.data.splits import SPLIT_NAMES, SPLITS, Split, hashed_split
+from cdlm_lab.data.words import split_sentences
 from cdlm_lab.errors import check_choice
 
 STORYWORLD = "storyworld"
@@ -419,12 +419,6 @@ def _read_file(path: Path) -> Iterator[Cluster]:
         raise DataError(path, "no line has more than one document", remedy, field="separator")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paragraphed:
-    """A document as paragraphs of sentences, both in order. No paragraph is empty; there may be none."""
-
-    id: str
-    paragraphs: tuple[tuple[str, ...], ...]
 
 
 def paragraph_documents(

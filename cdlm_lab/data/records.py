@@ -1,19 +1,16 @@
-"""Immutable records that readers yield: documents, clusters of documents, coreference topics, gold labels.
+"""The native form of every task: the immutable records that all readers yield, on one page.
 
-Spans are half-open [start, end), in characters of a `Document` and in tokens of a `CoreferenceDocument`.
-Documents of a cluster and sentences of a document are referred to by index. Coreference records check on
-construction that they are consistent, else they raise ValueError. Only this module defines names of splits.
+A line of a native file is one record as JSON, with the names of its fields; pydantic checks it against the
+classes here (`cdlm_lab.data.reading`). Spans are half-open [start, end), in characters of a `Document` and in
+tokens of a `CoreferenceDocument`. Documents of a cluster and sentences of a document are referred to by
+index. Records check on construction that they are consistent, else they raise ValueError.
 """
 
 from __future__ import annotations
 
-import hashlib
-from bisect import bisect_left, bisect_right
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from types import MappingProxyType
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, get_args
 
 from cdlm_lab.errors import check_choice
@@ -278,69 +275,10 @@ class PassedOver:
         return [f"{reason}: {count:,} (first: {first})" for reason, (count, first) in self.counts.items()]
 
 
-def document_of_spans(
-    mentions: Iterable[tuple[str, TokenSpan, Kind, str]],
-    *,
-    id: str,
-    topic: str,
-    subtopic: str,
-    tokens: Sequence[str],
-    sentences: Sequence[TokenSpan],
-    validated: Collection[int],
-    tags: Mapping[str, str] = MappingProxyType({}),
-) -> CoreferenceDocument:
-    """Make a document from mentions given as (id, span, kind, cluster); sentences that a mention crosses are
-    joined. `tags`: id of a mention -> its tag."""
-    ordered = sorted(mentions, key=lambda mention: mention[1])
-    starts = [start for start, _ in sentences]
-    inside = {
-        begin
-        for _, (start, end), _, _ in ordered
-        for begin in starts[bisect_right(starts, start) : bisect_left(starts, end)]
-    }
-    starts = [start for start in starts if start not in inside]
-    return CoreferenceDocument(
-        id=id,
-        topic=topic,
-        subtopic=subtopic,
-        tokens=tuple(tokens),
-        sentences=tuple(pairwise([*starts, *(end for _, end in sentences[-1:])])),
-        validated=tuple(sorted({bisect_right(starts, sentences[one][0]) - 1 for one in validated})),
-        mentions=tuple(
-            CoreferenceMention(
-                id=name,
-                document=id,
-                tokens=span,
-                sentence=bisect_right(starts, span[0]) - 1,
-                kind=kind,
-                cluster=cluster,
-                tag=tags.get(name, ""),
-            )
-            for name, span, kind, cluster in ordered
-        ),
-    )
 
 
-def topics_by_name(documents: Collection[str], *, otherwise: str) -> dict[str, str]:
-    """Document -> topic: the part of its name up to the first "_" ("36" of 36_1ecb), provided that at least
-    two documents share one; else `otherwise` for all."""
-    starts = {name: name.partition("_")[0] for name in documents}
-    return starts if len(set(starts.values())) < len(starts) else dict.fromkeys(starts, otherwise)
 
 
-def without_repeats(topics: Iterable[Topic], passed_over: PassedOver) -> list[Topic]:
-    """Keep only the first of several mentions of one kind with the same span, as scorers require; the others
-    are counted in `passed_over`."""
-
-    def first_only(document: CoreferenceDocument) -> CoreferenceDocument:
-        first: dict[tuple[Kind, TokenSpan], CoreferenceMention] = {}
-        for mention in document.mentions:
-            if first.setdefault((mention.kind, mention.tokens), mention) is not mention:
-                place = f"token {mention.tokens[0]} of {document.id}"
-                passed_over.add("mention in the place of another one, which counts", place)
-        return replace(document, mentions=tuple(first.values()))
-
-    return [replace(topic, documents=tuple(map(first_only, topic.documents))) for topic in topics]
 
 
 def mentions_of(topics: Iterable[Topic], *, kind: Kind | None = None) -> Iterator[CoreferenceMention]:
@@ -370,40 +308,241 @@ def gold_clusters(
     return {name: tuple(members) for name, members in clusters.items()}
 
 
-# ---- splits ----
-
-Split = Literal["train", "validation", "test"]
-SPLITS: tuple[Split, ...] = get_args(Split)
-SPLIT_NAMES: dict[str, Split] = {name: name for name in SPLITS} | dict.fromkeys(
-    ("valid", "val", "dev", "development"), "validation"
-)
-_TRAIN, _VALIDATION = 0.90, 0.95  # cumulative shares: 90% train, 5% validation, 5% test
+# ---- clusters as paragraphs ----
 
 
-def gold_names(documents: Iterable[CoreferenceDocument]) -> dict[str, str]:
-    """Gold cluster -> a readable name, as corpora name clusters by codes: the words of its first mention,
-    with a number, "fire (2)", if an earlier cluster has the same words."""
-    names: dict[str, str] = {}
-    used: Counter[str] = Counter()
-    for document in documents:
-        for mention in document.mentions:
-            if mention.cluster not in names:
-                words = document.text_of(mention)
-                used[words] += 1
-                names[mention.cluster] = f"{words} ({used[words]})" if used[words] > 1 else words
-    return names
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paragraphed:
+    """A document as paragraphs of sentences, both in order. No paragraph is empty; there may be none."""
+
+    id: str
+    paragraphs: tuple[tuple[str, ...], ...]
 
 
-def split_named(name: str) -> Split:
-    """The split that a name of SPLIT_NAMES, such as "dev", stands for. Raises ValueError for other names."""
-    if name not in SPLIT_NAMES:
-        raise ValueError(f"split is {name!r}; choose one of train, dev, test")
-    return SPLIT_NAMES[name]
+# ---- pairs of documents ----
 
 
-def hashed_split(cluster_id: str) -> Split:
-    """The split of a cluster by a hash of its id (90/5/5), for corpora that define no splits: adding or
-    reordering clusters moves no other cluster to another split."""
-    digest = hashlib.sha256(cluster_id.encode("utf-8")).digest()
-    share = int.from_bytes(digest[:8], "big") / 2**64
-    return "train" if share < _TRAIN else "validation" if share < _VALIDATION else "test"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairDocument:
+    """A text as sentences, which are numbered from 0. Documents with the same id have the same text."""
+
+    id: str
+    sentences: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            raise ValueError("a document without id; name it")
+        if not self.sentences:
+            raise ValueError(f"document {self.id} has no sentences; leave it out")
+        for number, sentence in enumerate(self.sentences):
+            if not sentence.strip():
+                raise ValueError(f"document {self.id}: sentence {number} is empty; leave it out")
+
+    def text_of(self) -> str:
+        """The sentences, joined by spaces."""
+        return " ".join(self.sentences)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentPair:
+    """Two documents in order; if related, the first cites, copies or reports what is in the second."""
+
+    id: str  # unique in the corpus
+    first: PairDocument
+    second: PairDocument
+    related: bool  # gold label: whether the relationship of interest holds
+    # Indices of the sentences of `first` that belong to `second`, ascending; None if they are not known. It
+    # is () or None for an unrelated pair.
+    aligned: tuple[int, ...] | None
+    cluster: str  # group of pairs that belong together, such as those with the same first document
+
+    def __post_init__(self) -> None:
+        if not self.id or not self.cluster:
+            name, what = (self.id, "cluster") if self.id else (str(self.documents), "id")
+            raise ValueError(f"pair {name}: no {what}; name it")
+        if self.related and self.aligned == ():
+            remedy = "write None if it is not known which"
+            raise ValueError(f"pair {self.id} is related, but no sentence is aligned; {remedy}")
+        if self.aligned and not self.related:
+            what = f"it is not related, but sentence {self.aligned[0]} is aligned"
+            raise ValueError(f"pair {self.id}: {what}; write () for an unrelated pair")
+        check_positions(f"pair {self.id}", self.aligned or (), self.first)
+
+    @property
+    def documents(self) -> tuple[str, str]:
+        """Ids of the two documents."""
+        return self.first.id, self.second.id
+
+
+def check_positions(name: str, positions: Sequence[int], document: PairDocument) -> None:
+    """Raise ValueError, about `name`, unless positions are ascending indices of sentences of a document."""
+    count = len(document.sentences)
+    for position in positions:
+        if not 0 <= position < count:
+            what = f"sentence {position} lies outside: document {document.id} has {count}"
+            raise ValueError(f"{name}: {what}; sentences are numbered from 0")
+    if list(positions) != sorted(set(positions)):
+        raise ValueError(f"{name}: sentences {tuple(positions)} are out of order; write each once, ascending")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentLink:
+    """A link from the document `first` to `second`, such as a citation."""
+
+    first: str
+    second: str
+    source: str  # name of the data set that it is from
+    in_first: tuple[int, ...] | None = None  # indices of the linking sentences, ascending; None = not known
+
+    def __post_init__(self) -> None:
+        if self.first == self.second:
+            raise ValueError(f"link {self.id}: a document linked with itself; leave it out")
+        numbers = self.in_first
+        ascending = numbers and numbers[0] >= 0 and list(numbers) == sorted(set(numbers))
+        if numbers is not None and not ascending:
+            remedy = "write each once, ascending, from 0, or None if they are not known"
+            raise ValueError(f"link {self.id}: in_first is {numbers}; {remedy}")
+
+    @property
+    def id(self) -> str:
+        """The id of the link, "first>second"."""
+        return f"{self.first}>{self.second}"
+
+    @property
+    def documents(self) -> tuple[str, str]:
+        """Ids of the two documents."""
+        return self.first, self.second
+
+
+# ---- questions over paragraphs ----
+
+QuestionKind = Literal["bridge", "comparison"]
+
+
+QUESTION_KINDS = get_args(QuestionKind)
+
+
+SupportingFact = tuple[str, int]  # title of a paragraph, index of the sentence in it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paragraph:
+    """A paragraph, with a title that is unique within a question. The sentences include the spaces between
+    them, so that they concatenate to `text`; blank sentences are kept, so that the numbering stays valid."""
+
+    title: str
+    sentences: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """All sentences, without the title."""
+        return "".join(self.sentences)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MultihopQuestion:
+    """A question and the paragraphs it is asked over."""
+
+    id: str
+    text: str
+    paragraphs: tuple[Paragraph, ...]  # in the order in which a model reads them; at least one
+    answer: str | None = None  # "yes", "no", or words of the paragraphs; None = not known
+    # The sentences that are needed for the answer, in the source's order.
+    supporting: tuple[SupportingFact, ...] = ()
+    # Facts of the source that refer to no sentence of the paragraphs, as a few of HotpotQA do. No system can
+    # predict them, and the official scores count them as missed.
+    unknown_supporting: tuple[SupportingFact, ...] = ()
+    kind: str = ""  # one of QUESTION_KINDS, or "" = not known
+    level: str = ""  # of difficulty, in the source's words, such as "hard"; "" = not known
+
+    @property
+    def type(self) -> Literal["span", "yes", "no"] | None:
+        """Type of the answer; None if the answer is not known."""
+        return self.answer if self.answer in ("yes", "no", None) else "span"
+
+    @property
+    def gold_paragraphs(self) -> tuple[int, ...]:
+        """Indices of the paragraphs that supporting facts refer to, ascending."""
+        titles = {title for title, _ in self.supporting + self.unknown_supporting}
+        return tuple(number for number, one in enumerate(self.paragraphs) if one.title in titles)
+
+
+# ---- tagged words ----
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedSentence:
+    """A sentence as words, tokenised by the source, with an IOB2 tag for each. `tags` is None for context, a
+    sentence that nobody labelled."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaggedDocument:
+    """A document as labelled and context sentences, in the order of the source; `id` is unique in its split.
+    Distances between sentences are differences of their indices."""
+
+    id: str
+    sentences: tuple[TaggedSentence, ...]
+
+    @cached_property
+    def labelled(self) -> tuple[int, ...]:
+        """Indices of the sentences that have tags."""
+        return tuple(n for n, sentence in enumerate(self.sentences) if sentence.tags is not None)
+
+
+# ---- candidate answers ----
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateCounts:
+    """Counts over candidate sets: `right` of candidates, `without_right` and `without_wrong` of questions."""
+
+    questions: int
+    candidates: int
+    right: int
+    without_right: int
+    without_wrong: int
+
+
+def is_clean(candidates: CandidateSet) -> bool:
+    """True if the question has at least one right and at least one wrong candidate."""
+    return any(candidates.correct) and not all(candidates.correct)
+
+
+def clean_sets(sets: Iterable[CandidateSet]) -> list[CandidateSet]:
+    """The sets with at least one right and at least one wrong candidate, in order."""
+    return list(filter(is_clean, sets))
+
+
+def counts_of(sets: Iterable[CandidateSet]) -> CandidateCounts:
+    """Count the questions and candidates of `sets`, which is iterated over once."""
+    labels = [one.correct for one in sets]
+    return CandidateCounts(
+        questions=len(labels),
+        candidates=sum(map(len, labels)),
+        right=sum(map(sum, labels)),
+        without_right=sum(not any(correct) for correct in labels),
+        without_wrong=sum(all(correct) for correct in labels),
+    )
+
+
+# ---- claims ----
+
+CLAIM_LABELS = ("supported", "refuted", "not enough info")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidencedClaim:
+    """A claim and the evidence sentences by which it is to be verified."""
+
+    id: str  # unique within its source
+    text: str
+    # In the source's order, "title. sentence" where titles are known; () = no evidence was retrieved.
+    evidence: tuple[str, ...]
+    # One of CLAIM_LABELS, by all evidence that exists, not only what was retrieved of it; None = not known.
+    label: str | None
+    # Page or story: claims of one group are in the same split, and confidence intervals resample groups.
+    group: str

@@ -35,13 +35,18 @@ import numpy as np
 from pydantic import Base64Bytes, BaseModel, Field, ValidationError
 from scipy.special import betainc
 
-from cdlm_lab.data.clusters import Paragraphed
-from cdlm_lab.data.convert.claims import EvidencedClaim
-from cdlm_lab.data.convert.document_pairs import DocumentPair
-from cdlm_lab.data.convert.questions import MultihopQuestion
-from cdlm_lab.data.convert.tagged import TaggedDocument
 from cdlm_lab.data.files import DataError, read_text, replaced_file
-from cdlm_lab.data.records import CandidateSet, Cluster, CoreferenceDocument, Topic
+from cdlm_lab.data.records import (
+    CandidateSet,
+    Cluster,
+    CoreferenceDocument,
+    DocumentPair,
+    EvidencedClaim,
+    MultihopQuestion,
+    Paragraphed,
+    TaggedDocument,
+    Topic,
+)
 
 PROFILE_FILE = "text_profile.json"
 PHRASES, SPELLINGS, WORDS = SHARES = "phrases", "spellings", "words"

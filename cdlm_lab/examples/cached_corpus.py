@@ -28,9 +28,9 @@ from datasets import Dataset, Features, List, Value
 from datasets.arrow_writer import ArrowWriter
 from filelock import FileLock
 
-from cdlm_lab.data.clusters import LEAST_CHARACTERS, Paragraphed
+from cdlm_lab.data.clusters import LEAST_CHARACTERS
 from cdlm_lab.data.files import replaced_folder
-from cdlm_lab.data.records import Cluster, Document, Fact
+from cdlm_lab.data.records import Cluster, Document, Fact, Paragraphed
 from cdlm_lab.errors import check_least
 from cdlm_lab.examples.tokens import encode_pieces, tokenise
 from cdlm_lab.parameters import ParameterError, local_path

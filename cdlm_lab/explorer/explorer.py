@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cdlm_lab.data.convert.typed_documents import nearly_a_mark
-from cdlm_lab.data.records import CoreferenceDocument, gold_names
+from cdlm_lab.data.coreference import gold_names
+from cdlm_lab.data.marked import nearly_a_mark
+from cdlm_lab.data.records import CoreferenceDocument
 from cdlm_lab.data.text_profile import foreign_to_a_model
 from cdlm_lab.encoders.checkpoint import CheckpointError, shipped_folder
 from cdlm_lab.encoders.encoder import load_encoder, load_language_model

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 from transformers import LongformerForMaskedLM, PreTrainedTokenizerBase
 
-from cdlm_lab.data.convert.typed_documents import parse_marked_documents, read_marked_documents
+from cdlm_lab.data.coreference import document_of_spans
 from cdlm_lab.data.files import is_hidden
-from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, TokenSpan, Topic, document_of_spans
+from cdlm_lab.data.marked import parse_marked_documents, read_marked_documents
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, TokenSpan, Topic
 from cdlm_lab.data.words import plain_word
 from cdlm_lab.encoders.checkpoint import CheckpointError, is_trained
 from cdlm_lab.examples.packing import equal_share

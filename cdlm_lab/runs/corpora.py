@@ -33,7 +33,8 @@ from cdlm_lab.data.convert import coreference_files
 from cdlm_lab.data.clusters import corpus_checksum, open_corpus, passed_over
 from cdlm_lab.data.convert.ecb_plus import read_ecb_plus
 from cdlm_lab.data.files import DataError, named
-from cdlm_lab.data.records import KINDS, Kind, PassedOver, Topic, without_repeats
+from cdlm_lab.data.records import KINDS, Kind, PassedOver, Topic
+from cdlm_lab.data.coreference import without_repeats
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
 from cdlm_lab.errors import check_choice
 from cdlm_lab.examples.cached_corpus import (

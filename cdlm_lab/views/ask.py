@@ -14,7 +14,7 @@ import ipywidgets
 from IPython.display import display
 from ipywidgets import HTML, Button, Dropdown, HBox, Layout, VBox
 
-from cdlm_lab.data.convert.typed_documents import lines_of, pasted_documents
+from cdlm_lab.data.marked import lines_of, pasted_documents
 from cdlm_lab.views.html import MUTED, div, escaped
 from cdlm_lab.views.live_curve import ReplacedOutput
 from cdlm_lab.views.rerun import close_whole, close_with_cell

@@ -7,7 +7,7 @@ import pytest
 
 from cdlm_lab.apply.loading import load
 from cdlm_lab.apply.results import ForeignText
-from cdlm_lab.data.convert.typed_documents import lines_of, pasted_documents
+from cdlm_lab.data.marked import lines_of, pasted_documents
 from cdlm_lab.data.text_profile import PROFILE_FILE, foreign_to_a_model
 from cdlm_lab.encoders.checkpoint import FOLDER
 from cdlm_lab.tasks.coreference.evaluation import example_of

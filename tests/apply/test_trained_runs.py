@@ -11,7 +11,7 @@ import pytest
 
 from cdlm_lab.apply.loading import load
 from cdlm_lab.apply.results import TextCut
-from cdlm_lab.data.convert.claims import LABELS
+from cdlm_lab.data.records import CLAIM_LABELS as LABELS
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_pairs
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.runs import SystemRun, Training

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cdlm_lab.apply.results import Attended, AttendedWord
-from cdlm_lab.data.convert.questions import Paragraph
+from cdlm_lab.data.records import Paragraph
 from cdlm_lab.explorer.widget import Panel, Selection, ShownDocument
 from cdlm_lab.explorer.widget.still import still_html
 from cdlm_lab.tasks.coreference import view as coreference

@@ -15,7 +15,8 @@ import pytest
 from cdlm_lab.data import clusters
 from cdlm_lab.data.clusters import corpus_checksum, detect_format, open_corpus, passed_over
 from cdlm_lab.data.files import DataError, entries
-from cdlm_lab.data.records import SPLITS, Cluster, Document, hashed_split
+from cdlm_lab.data.records import Cluster, Document
+from cdlm_lab.data.splits import SPLITS, hashed_split
 from cdlm_lab.data.storyworld import stories
 
 NEUS = "TITLE=> A. ARTICLE=> b\n"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cdlm_lab.apply.shipped_profiles import INPUTS, WORLD, shipped_profile
-from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph
 from cdlm_lab.data.files import DataError
+from cdlm_lab.data.records import MultihopQuestion, Paragraph
 from cdlm_lab.data.storyworld.stories import stories
 from cdlm_lab.data.text_profile import PROFILE_FILE, TextProfile, foreign_to_a_model, texts_of_record
 from cdlm_lab.encoders.checkpoint import FOLDER

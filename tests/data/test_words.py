@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.convert.tagged import TaggedDocument, TaggedSentence
-from cdlm_lab.data.convert.typed_documents import parse_marked_documents
+from cdlm_lab.data.marked import parse_marked_documents
+from cdlm_lab.data.records import TaggedDocument, TaggedSentence
 from cdlm_lab.data.storyworld.stories import stories
 from cdlm_lab.data.words import plain_word, token_spans, visible_word, words_of
 from cdlm_lab.examples.tokens import pieces_of

@@ -22,8 +22,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import BertTokenizerFast, PreTrainedTokenizerFast, PythonBackend
 
-from cdlm_lab.data.clusters import Paragraphed
-from cdlm_lab.data.records import Cluster, Document, Fact
+from cdlm_lab.data.records import Cluster, Document, Fact, Paragraphed
 from cdlm_lab.examples.cached_corpus import (
     FORMAT_VERSION,
     CorpusCounts,

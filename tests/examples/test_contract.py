@@ -15,11 +15,18 @@ import torch
 from torch.utils.data import DataLoader
 from transformers import PreTrainedTokenizerFast
 
-from cdlm_lab.data.clusters import Paragraphed
-from cdlm_lab.data.convert.claims import EvidencedClaim
-from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument
-from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph
-from cdlm_lab.data.records import CandidateSet, Cluster, CoreferenceDocument, Document
+from cdlm_lab.data.records import (
+    CandidateSet,
+    Cluster,
+    CoreferenceDocument,
+    Document,
+    DocumentPair,
+    EvidencedClaim,
+    MultihopQuestion,
+    PairDocument,
+    Paragraph,
+    Paragraphed,
+)
 from cdlm_lab.data.storyworld.stories import stories
 from cdlm_lab.data.storyworld.task_sets import (
     read_storyworld_candidates,

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cdlm_lab.data.convert.candidates import counts_of
-from cdlm_lab.data.convert.claims import EvidencedClaim
-from cdlm_lab.data.records import CandidateSet
+from cdlm_lab.data.records import CandidateSet, EvidencedClaim, counts_of
 from cdlm_lab.metrics.significance import mean_score
 from cdlm_lab.runs.report import Report, open_run
 from cdlm_lab.runs.scores import Score

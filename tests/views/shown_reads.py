@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 from html import unescape
 
-from cdlm_lab.data.convert.questions import Paragraph
+from cdlm_lab.data.records import Paragraph
 from cdlm_lab.tasks.joint.answers_view import ReadRanking
 from cdlm_lab.tasks.joint.claims_view import ReadClaim
 from cdlm_lab.tasks.multihop.view import ReadQuestion

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from shown_reads import HOSTILE, QUESTION, SHOWN, claim, plain, question, ranking, sentence, tags_of, word
 
-from cdlm_lab.data.convert.questions import Paragraph
+from cdlm_lab.data.records import Paragraph
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.tasks.coreference import view as coreference
 from cdlm_lab.tasks.coreference.clustering import merge_tree

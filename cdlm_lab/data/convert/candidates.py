@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, groupby, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
 from cdlm_lab.data import files
 from cdlm_lab.data.files import DataError, read_lines
-from cdlm_lab.data.records import CandidateSet, split_named
+from cdlm_lab.data.records import CandidateSet
+from cdlm_lab.data.splits import split_named
 
 # Part of every checksum; raise it when a reader makes other sets of the same files.
 READERS_VERSION = {"wikiqa": "1", "trecqa": "1", "asnq": "2"}
@@ -34,15 +35,6 @@ Parts = dict[str, tuple[Path, ...]]  # split (train, dev, test) that a folder ha
 _Row = tuple[int, str, str, str, str]  # line number; id, question, candidate and label, not yet checked
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CandidateCounts:
-    """Counts over candidate sets: `right` of candidates, `without_right` and `without_wrong` of questions."""
-
-    questions: int
-    candidates: int
-    right: int
-    without_right: int
-    without_wrong: int
 
 
 class _Question(NamedTuple):
@@ -98,26 +90,10 @@ def _format_and_parts(folder: str | Path) -> tuple[str, Parts]:
     raise DataError(path, what, "give the folder of one of these data sets", field="folder")
 
 
-def is_clean(candidates: CandidateSet) -> bool:
-    """True if the question has at least one right and at least one wrong candidate."""
-    return any(candidates.correct) and not all(candidates.correct)
 
 
-def clean_sets(sets: Iterable[CandidateSet]) -> list[CandidateSet]:
-    """The sets with at least one right and at least one wrong candidate, in order."""
-    return list(filter(is_clean, sets))
 
 
-def counts_of(sets: Iterable[CandidateSet]) -> CandidateCounts:
-    """Count the questions and candidates of `sets`, which is iterated over once."""
-    labels = [one.correct for one in sets]
-    return CandidateCounts(
-        questions=len(labels),
-        candidates=sum(map(len, labels)),
-        right=sum(map(sum, labels)),
-        without_right=sum(not any(correct) for correct in labels),
-        without_wrong=sum(all(correct) for correct in labels),
-    )
 
 
 def read_wikiqa(path: str | Path) -> Iterator[CandidateSet]:

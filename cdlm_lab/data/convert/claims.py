@@ -17,7 +17,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
@@ -25,11 +24,12 @@ from pydantic import AliasChoices, BeforeValidator, Field
 
 from cdlm_lab.data import files
 from cdlm_lab.data.files import DataError, Fields, FilledText, Name, Text, read_json_lines
+from cdlm_lab.data.records import CLAIM_LABELS as LABELS
+from cdlm_lab.data.records import EvidencedClaim
 from cdlm_lab.errors import check_choice, check_least
 
 FeverLabel = Literal["SUPPORTS", "REFUTES", "NOT ENOUGH INFO"]
 Evidence = Literal["retrieved", "gold"]
-LABELS = ("supported", "refuted", "not enough info")
 SETS = ("train", "dev", "test", "symmetric")
 HELD_OUT = 0.2  # share of the pages for each split but the first, where a file is divided into splits
 READERS_VERSION = "1"  # part of every checksum; raise it when a reader makes other claims of the same files
@@ -52,18 +52,6 @@ _LOOKED_FOR = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvidencedClaim:
-    """A claim and the evidence sentences by which it is to be verified."""
-
-    id: str  # unique within its source
-    text: str
-    # In the source's order, "title. sentence" where titles are known; () = no evidence was retrieved.
-    evidence: tuple[str, ...]
-    # One of LABELS, by all evidence that exists, not only what was retrieved of it; None = not known.
-    label: str | None
-    # Page or story: claims of one group are in the same split, and confidence intervals resample groups.
-    group: str
 
 
 _FIRST_THREE = BeforeValidator(lambda row: row[:3] if isinstance(row, list) else row)

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field
 
-from cdlm_lab.data import files, records
+from cdlm_lab.data import coreference, files, records, splits
 from cdlm_lab.data.convert.conll_layout import COLUMN, NUMBER, PIECE, Layout, cells_of, layout_of
 from cdlm_lab.data.files import DataError, FieldFault, JsonRecord
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Kind, PassedOver, TokenSpan, Topic
@@ -189,13 +189,13 @@ def _add_mention(
 
 def _topics(texts: Mapping[str, _Text], split: str) -> list[Topic]:
     known = {text.topic for text in texts.values() if text.topic}
-    by_name = records.topics_by_name(texts, otherwise=split)
+    by_name = coreference.topics_by_name(texts, otherwise=split)
     documents: dict[str, list[CoreferenceDocument]] = {}
     for name, text in texts.items():
         ecb, start = _ECB_NAME.fullmatch(name), name.partition("_")[0]
         guess = (start if start in known or ecb else split) if known else by_name[name]
         topic = text.topic or guess
-        document = records.document_of_spans(
+        document = coreference.document_of_spans(
             [(f"{name}:{identifier}", *mention) for identifier, mention in text.mentions.items()],
             id=name,
             topic=topic,
@@ -343,7 +343,7 @@ class _Draft:
 
     def document(self, kind: Kind) -> CoreferenceDocument:
         """Make the finished document, with mentions of a kind."""
-        return records.document_of_spans(
+        return coreference.document_of_spans(
             [
                 (f"{self.id}:{start}-{end}:{chain}", (start, end), kind, f"{self.chains}:{chain}")
                 for start, end, chain in sorted(self.mentions)
@@ -564,7 +564,7 @@ def read_conll_corpus(
         what = f"no mention in {len(drafts)} documents" + (f" ({first[0]} at {first[1][1]})" if first else "")
         raise DataError(paths[0], what, 'write them in the last column, as (1), (1 and 1); "-" is none')
     passed_over.notes.append(_set_chains(sections, chains))
-    named = records.topics_by_name([one.id for one in drafts.values() if not one.topic], otherwise=name)
+    named = coreference.topics_by_name([one.id for one in drafts.values() if not one.topic], otherwise=name)
     topics: dict[str, list[CoreferenceDocument]] = {}
     reach: dict[str, set[str]] = {}  # name of a chain -> topics, of documents whose chains end with these
     for draft in drafts.values():
@@ -663,6 +663,6 @@ def find_conll(corpus: str | Path, kind: Kind, *, hidden: bool = False) -> dict[
         if hidden != (path != corpus and files.is_hidden(path, top)):
             continue
         places = [*folders, *words[:1], *words[-2:-1]]  # the last word is conll
-        split = next((records.SPLIT_NAMES[place] for place in places if place in records.SPLIT_NAMES), "")
+        split = next((splits.SPLIT_NAMES[place] for place in places if place in splits.SPLIT_NAMES), "")
         by_split.setdefault("dev" if split == "validation" else split, []).append(path)
     return by_split

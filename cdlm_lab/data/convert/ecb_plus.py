@@ -19,9 +19,10 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from cdlm_lab.data import records
+from cdlm_lab.data import coreference, records, splits
 from cdlm_lab.data.files import DataError, entries, read_table, read_text
-from cdlm_lab.data.records import Cluster, CoreferenceDocument, Kind, Split, TokenSpan, Topic
+from cdlm_lab.data.records import Cluster, CoreferenceDocument, Kind, TokenSpan, Topic
+from cdlm_lab.data.splits import Split
 
 TOPICS: dict[Split, frozenset[int]] = {
     "train": frozenset([1, 3, 4, *range(6, 12), 13, 14, 15, 16, 17, 19, 20, 22, *range(24, 34)]),
@@ -172,7 +173,7 @@ def read_ecb_plus(root: str | Path, split: str) -> Iterator[Topic]:
 
     `root`: the folder that holds `ECB+` and the list of validated sentences, or its parent folder.
     """
-    name = records.split_named(split)
+    name = splits.split_named(split)
     folder = _corpus_folder(Path(root))
     files = {file.stem: file for file in ecb_plus_files(folder, split=name)}
     if not files:
@@ -250,7 +251,7 @@ def _annotated_document(file: Path, validated: Mapping[int, int], csv: Path) -> 
             raise DataError(csv, what, remedy, line=line, field="Sentence Number")
     numbers = list(text.sentences)
     mentions, tags = _read_mentions(xml, text, validated)
-    return records.document_of_spans(
+    return coreference.document_of_spans(
         mentions,
         id=file.stem,
         topic=topic,

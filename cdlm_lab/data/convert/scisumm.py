@@ -32,8 +32,6 @@ from itertools import accumulate, chain
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from cdlm_lab.data.convert.document_links import DocumentLink
-from cdlm_lab.data.convert.document_pairs import PairDocument
 from cdlm_lab.data.files import (
     DataError,
     Fields,
@@ -44,7 +42,8 @@ from cdlm_lab.data.files import (
     parse_json,
     read_lines,
 )
-from cdlm_lab.data.records import Cluster, Document, Split, hashed_split
+from cdlm_lab.data.records import Cluster, Document, DocumentLink, PairDocument
+from cdlm_lab.data.splits import Split, hashed_split
 from cdlm_lab.data.words import plain_word
 
 TASK, NET = "cl_scisumm_2018", "scisummnet_2019"

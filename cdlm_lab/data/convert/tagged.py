@@ -19,120 +19,19 @@ from __future__ import annotations
 
 import re
 import sys
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-from cdlm_lab.data.convert.document_pairs import split_sentences
 from cdlm_lab.data.files import COMPRESSED, DataError, entries, plain_name, plain_stem, read_lines, read_text
-from cdlm_lab.data.records import SPLIT_NAMES, Cluster, Document, Span, split_named
-from cdlm_lab.data.words import token_spans
+from cdlm_lab.data.records import Cluster, Document, Span, TaggedDocument, TaggedSentence
+from cdlm_lab.data.splits import SPLIT_NAMES, split_named
+from cdlm_lab.data.tags import OUTSIDE, TagSpan, outermost, spans_of, tagged_sentence, tags_of
+from cdlm_lab.data.words import split_sentences
 from cdlm_lab.errors import check_choice
-
-OUTSIDE = "O"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaggedSentence:
-    """A sentence as words, tokenised by the source, with an IOB2 tag for each. `tags` is None for context, a
-    sentence that nobody labelled."""
-
-    words: tuple[str, ...]
-    tags: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaggedDocument:
-    """A document as labelled and context sentences, in the order of the source; `id` is unique in its split.
-    Distances between sentences are differences of their indices."""
-
-    id: str
-    sentences: tuple[TaggedSentence, ...]
-
-    @cached_property
-    def labelled(self) -> tuple[int, ...]:
-        """Indices of the sentences that have tags."""
-        return tuple(n for n, sentence in enumerate(self.sentences) if sentence.tags is not None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TagSpan:
-    """A labelled span: the words of a sentence with indices from `first` up to, not including, `stop`."""
-
-    label: str
-    first: int
-    stop: int
-
-
-def spans_of(tags: Sequence[str]) -> tuple[TagSpan, ...]:
-    """Decode the tags of a sentence into spans, in order; an `I-` after no span of its label starts one."""
-    spans: list[TagSpan] = []
-    first, label = 0, ""
-    for place, tag in enumerate((*tags, OUTSIDE)):
-        prefix, _, name = tag.partition("-")
-        if label and (prefix != "I" or name != label):
-            spans.append(TagSpan(label=label, first=first, stop=place))
-            label = ""
-        if prefix in ("B", "I") and not label:
-            first, label = place, name
-    return tuple(spans)
-
-
-def outermost(spans: Iterable[TagSpan]) -> tuple[TagSpan, ...]:
-    """The spans that lie within no other, in order; of identical spans the first. Crossing spans are kept."""
-    outer: list[TagSpan] = []
-    for span in sorted(spans, key=lambda span: (span.first, -span.stop)):
-        if not outer or span.stop > outer[-1].stop:
-            outer.append(span)
-    return tuple(outer)
-
-
-def tags_of(spans: Iterable[TagSpan], length: int) -> tuple[str, ...]:
-    """Encode spans as the IOB2 tags of a sentence of `length` words, the inverse of `spans_of`. Raises
-    ValueError for a span that is empty or outside the sentence, and for two that share a word."""
-    tags = [OUTSIDE] * length
-    for span in spans:
-        if not 0 <= span.first < span.stop <= length:
-            raise ValueError(f"{span} does not fit a sentence of {length} words")
-        if any(tag != OUTSIDE for tag in tags[span.first : span.stop]):
-            raise ValueError(f"{span} shares words with another span")
-        inside = span.stop - span.first - 1
-        tags[span.first : span.stop] = [f"B-{span.label}", *[f"I-{span.label}"] * inside]
-    return tuple(tags)
-
-
-def tagged_sentence(text: str, place: Span, names: Iterable[TagSpan]) -> TaggedSentence:
-    """Tokenise and tag a sentence of a text; words are also split where a name begins or ends. `place` (of
-    the sentence) and `names` are in characters of the text. Raises ValueError if names share a word."""
-    start, end = place
-    inside = [name for name in names if start <= name.first < end]
-    cuts = [cut - start for name in inside for cut in (name.first, name.stop)]
-    words = [(start + first, start + stop) for first, stop in token_spans(text[start:end], boundaries=cuts)]
-    starts = [first for first, _ in words]
-    spans = (
-        replace(name, first=bisect_left(starts, name.first), stop=bisect_left(starts, name.stop))
-        for name in inside
-    )
-    texts = tuple(text[first:stop] for first, stop in words)
-    return TaggedSentence(words=texts, tags=tags_of(spans, len(texts)))
-
-
-def labels_of(documents: Iterable[TaggedDocument]) -> tuple[str, ...]:
-    """The labels that occur in the documents, sorted."""
-    sentences = chain.from_iterable(document.sentences for document in documents)
-    tags = set(chain.from_iterable(sentence.tags or () for sentence in sentences))
-    return tuple(sorted({tag.partition("-")[2] for tag in tags if tag != OUTSIDE}))
-
-
-def tag_set(labels: Iterable[str]) -> tuple[str, ...]:
-    """All IOB2 tags of these labels: `O` first, then `B-` and `I-` of each label."""
-    return (OUTSIDE, *(f"{prefix}-{label}" for label in labels for prefix in "BI"))
-
 
 Stray = Literal["accept", "refuse"]
 

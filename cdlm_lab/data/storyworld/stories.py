@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from itertools import count
 from random import Random
 
-from cdlm_lab.data.records import SPLITS, Document, Split, Story
+from cdlm_lab.data.records import Document, Story
+from cdlm_lab.data.splits import SPLITS, Split
 from cdlm_lab.data.storyworld.catalogue import catalogue
 from cdlm_lab.data.storyworld.gold import story_of
 from cdlm_lab.data.storyworld.grammar import EventType

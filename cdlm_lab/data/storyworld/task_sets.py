@@ -17,13 +17,24 @@ from math import fsum, log
 from random import Random
 from typing import Literal, NamedTuple, get_args
 
-from cdlm_lab.data import records
-from cdlm_lab.data.convert.claims import EvidencedClaim
-from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument
-from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph
-from cdlm_lab.data.convert.tagged import TaggedDocument, TaggedSentence, TagSpan, tagged_sentence
-from cdlm_lab.data.records import Document, Question, SentenceRef, Span, Story, Topic
+from cdlm_lab.data import coreference, records, splits
+from cdlm_lab.data.records import (
+    Document,
+    DocumentPair,
+    EvidencedClaim,
+    MultihopQuestion,
+    PairDocument,
+    Paragraph,
+    Question,
+    SentenceRef,
+    Span,
+    Story,
+    TaggedDocument,
+    TaggedSentence,
+    Topic,
+)
 from cdlm_lab.data.storyworld.stories import contradicting_story, event_type_of, recurring_story, story
+from cdlm_lab.data.tags import TagSpan, tagged_sentence
 from cdlm_lab.data.words import token_spans
 from cdlm_lab.errors import check_choice, check_least
 
@@ -35,7 +46,7 @@ class _Stories:
     split and for numbers that are too small; `two_for`: what needs two stories, for the message."""
 
     def __init__(self, split: str, stories: int, *, seed: int, start: int, two_for: str = "") -> None:
-        self.seed, self.split = seed, records.split_named(split)
+        self.seed, self.split = seed, splits.split_named(split)
         if two_for and stories < 2:
             raise ValueError(f"stories is {stories}; {two_for} take at least 2")
         check_least(stories=stories)
@@ -158,7 +169,7 @@ def _coreference_document(member: Story, number: int, topic: str) -> records.Cor
         span = (bisect_left(starts, mention.start), bisect_left(starts, mention.end))
         mentions.append((name, span, mention.kind, f"{member.cluster.id}:{mention.chain}"))
         tags[name] = labels.get(place, "")
-    return records.document_of_spans(
+    return coreference.document_of_spans(
         mentions,
         id=document.id,
         topic=topic,

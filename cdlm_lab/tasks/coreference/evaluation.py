@@ -17,15 +17,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from cdlm_lab.data.convert.coreference_files import write_conll
-from cdlm_lab.data.convert.typed_documents import parse_marked_documents
+from cdlm_lab.data.coreference import gold_names
 from cdlm_lab.data.files import DataError, read_text
-from cdlm_lab.data.records import (
-    CoreferenceDocument,
-    CoreferenceMention,
-    Topic,
-    gold_clusters,
-    gold_names,
-)
+from cdlm_lab.data.marked import parse_marked_documents
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic, gold_clusters
 from cdlm_lab.data.text_profile import texts_of_record
 from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.model_folder import is_model

@@ -26,11 +26,11 @@ import plotly.graph_objects as go
 from ipywidgets import Widget
 from pydantic import Field
 
+from cdlm_lab.data import records
 from cdlm_lab.data.convert import candidates as corpora
-from cdlm_lab.data.convert.candidates import CandidateCounts
-from cdlm_lab.data.convert.typed_documents import filled_lines, first_and_others
 from cdlm_lab.data.files import read_text
-from cdlm_lab.data.records import CandidateSet
+from cdlm_lab.data.marked import filled_lines, first_and_others
+from cdlm_lab.data.records import CandidateCounts, CandidateSet
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_candidates
 from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.precision import precision_in_words
@@ -158,14 +158,14 @@ def _split(settings: Settings, split: str) -> AnswerSplit:
     else:
         sets = corpora.read_candidate_sets(source, split)
         corpus, checksum = corpora.format_of(source), corpora.checksum_of(source, split)
-    used = sets if split == "train" and settings.train_on == "all" else corpora.clean_sets(sets)
+    used = sets if split == "train" and settings.train_on == "all" else records.clean_sets(sets)
     if len(used) < 2:
         raise ParameterError(
             f"{source}: {len(used)} of the {len(sets)} questions of {split} can be used: others have "
             "no right or no wrong candidate; give at least two"
         )
     used = runs.drawn(used, settings.train_questions if split == "train" else 0, seed=0)
-    return AnswerSplit(sets=used, read=corpora.counts_of(sets), corpus=corpus, checksum=checksum)
+    return AnswerSplit(sets=used, read=records.counts_of(sets), corpus=corpus, checksum=checksum)
 
 
 def cluster_of(one: CandidateSet) -> str:

@@ -19,17 +19,11 @@ import numpy as np
 from ipywidgets import Widget
 from pydantic import Field
 
-from cdlm_lab.data.convert.claims import (
-    LABELS,
-    SETS,
-    Evidence,
-    EvidencedClaim,
-    checksum_of,
-    claim_sets,
-    read_claims,
-)
-from cdlm_lab.data.convert.typed_documents import filled_lines, first_and_others
+from cdlm_lab.data.convert.claims import SETS, Evidence, checksum_of, claim_sets, read_claims
 from cdlm_lab.data.files import DataError, read_text
+from cdlm_lab.data.marked import filled_lines, first_and_others
+from cdlm_lab.data.records import CLAIM_LABELS as LABELS
+from cdlm_lab.data.records import EvidencedClaim
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_claims
 from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.precision import precision_in_words

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from cdlm_lab.data.convert.claims import LABELS, EvidencedClaim
-from cdlm_lab.data.records import CandidateSet
+from cdlm_lab.data.records import CLAIM_LABELS as LABELS
+from cdlm_lab.data.records import CandidateSet, EvidencedClaim
 from cdlm_lab.errors import check_choice, check_least
 from cdlm_lab.examples.collate import check_keys, collated, padded
 from cdlm_lab.examples.masking import NOT_MASKED

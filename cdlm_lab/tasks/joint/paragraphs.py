@@ -28,9 +28,10 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.data.clusters import Paragraphed, corpus_checksum, open_corpus, paragraph_documents, passed_over
+from cdlm_lab.data.clusters import corpus_checksum, open_corpus, paragraph_documents, passed_over
 from cdlm_lab.data.files import named
-from cdlm_lab.data.records import SPLITS, Cluster, Split, split_named
+from cdlm_lab.data.records import Cluster, Paragraphed
+from cdlm_lab.data.splits import SPLITS, Split, split_named
 from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.conversion import copy_global_to_local, copy_local_to_global
 from cdlm_lab.encoders.encoder import FROM_SCRATCH, AttentionDropout

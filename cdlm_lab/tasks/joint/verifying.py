@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.data.convert.claims import EvidencedClaim
+from cdlm_lab.data.records import EvidencedClaim
 from cdlm_lab.encoders.precision import Precision
 from cdlm_lab.examples.tokens import characters_read, from_tokenizer
 from cdlm_lab.progress import Progress

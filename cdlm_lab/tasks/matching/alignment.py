@@ -20,8 +20,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import plotly.graph_objects as go
 
-from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument, split_sentences
 from cdlm_lab.data.files import DataError, read_text
+from cdlm_lab.data.records import DocumentPair, PairDocument
+from cdlm_lab.data.words import split_sentences
 from cdlm_lab.encoders.precision import Precision, precision_in_words
 from cdlm_lab.metrics.ranking import RankedList, released_points, values_per_list
 from cdlm_lab.metrics.significance import compare_means, mean_score, ratio_score

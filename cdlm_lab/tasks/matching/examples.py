@@ -23,7 +23,7 @@ import torch
 from sklearn.decomposition import PCA
 from torch import Tensor
 
-from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument
+from cdlm_lab.data.records import DocumentPair, PairDocument
 from cdlm_lab.errors import check_least
 from cdlm_lab.examples import tokens
 from cdlm_lab.examples.collate import check_keys, padded

@@ -20,12 +20,13 @@ from typing import Any, ClassVar, Literal, get_args
 
 from pydantic import Field
 
-from cdlm_lab.data.convert import document_links as links_of
-from cdlm_lab.data.convert import document_pairs as pairs_of
-from cdlm_lab.data.convert.document_links import DocumentLink, Hardness
-from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument
+from cdlm_lab.data import pairs as links_of
+from cdlm_lab.data import splits
+from cdlm_lab.data.convert import pair_csv
 from cdlm_lab.data.convert.scisumm import NET, TASK, SciSumm, read_scisumm
 from cdlm_lab.data.files import named
+from cdlm_lab.data.pairs import Hardness
+from cdlm_lab.data.records import DocumentLink, DocumentPair, PairDocument
 from cdlm_lab.data.storyworld.task_sets import Unrelated, read_storyworld_pairs
 from cdlm_lab.encoders.encoder import check_lengths
 from cdlm_lab.encoders.precision import precision_in_words
@@ -160,9 +161,9 @@ def read_pairs(given: Settings) -> tuple[Pairs, dict[str, list[str]]]:
     elif files := _csv_files(folder):
         by_pairs, positions = True, {split: _positions_of(file) for split, file in files.items()}
         # if one split has gold positions, all splits must be cut into sentences as these count them
-        cut = pairs_of.nltk_sentences if any(positions.values()) else None
+        cut = pair_csv.nltk_sentences if any(positions.values()) else None
         pairs = {
-            split: tuple(pairs_of.read_pair_csv(file, positions=positions[split], split=cut))
+            split: tuple(pair_csv.read_pair_csv(file, positions=positions[split], split=cut))
             for split, file in files.items()
         }
     elif links_of.is_linked_collection(folder):
@@ -176,8 +177,8 @@ def read_pairs(given: Settings) -> tuple[Pairs, dict[str, list[str]]]:
             f"corpus is {given.corpus!r}; write storyworld, the folder of SciSumm, a folder with "
             "documents.jsonl and links.jsonl, or one with train.csv, dev.csv and test.csv"
         )
-    for splits in [{split: of_split} for split, of_split in pairs.items()] if by_pairs else [pairs]:
-        pairs_of.check_splits(splits)
+    for apart in [{split: of_split} for split, of_split in pairs.items()] if by_pairs else [pairs]:
+        splits.check_splits(apart)
     return pairs | {"train": runs.drawn(pairs["train"], given.train_pairs, seed=given.data_seed)}, lost
 
 
@@ -219,7 +220,7 @@ def linked_pairs(
     used = [link for link in links if link.in_first or not given.passage_sentences]
     twin_of = _read_alike(documents, used, opening=given.passage_sentences)
     form = {"shares": SHARES, "seed": given.data_seed, "drop_crossing": True}
-    split = pairs_of.split_without_leaks(used, **form, twin_of=twin_of)
+    split = splits.split_without_leaks(used, **form, twin_of=twin_of)
     known = [*links, *_links_of_twins(links, twin_of)]
     pairs = {
         name: tuple(_pairs_of(documents, split["validation" if name == "dev" else name], known, given))
@@ -233,9 +234,9 @@ def _read_alike(
     documents: Mapping[str, PairDocument], links: Sequence[DocumentLink], *, opening: int
 ) -> dict[str, str]:
     """Document -> the first one with the same text or, if cited, with the same sentences that are read."""
-    whole = pairs_of.twins(documents.values())
+    whole = splits.twins(documents.values())
     cited = dict.fromkeys(whole.get(link.second, link.second) for link in links)
-    starts = pairs_of.twins((documents[name] for name in cited), sentences=opening)
+    starts = splits.twins((documents[name] for name in cited), sentences=opening)
     owner = {name: starts.get(of, of) for name in documents for of in (whole.get(name, name),)}
     return {name: of for name, of in owner.items() if name != of}
 

@@ -19,8 +19,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.files import read_word_vectors
+from cdlm_lab.data.records import DocumentPair, PairDocument
 from cdlm_lab.data.words import words_of
 from cdlm_lab.encoders.checkpoint import on_default_device, own_randomness, read_own_model
 from cdlm_lab.encoders.encoder import AttentionDropout, load_encoder

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph, Place, answer_occurrences, has_gold
+from cdlm_lab.data.questions import Place, answer_occurrences, has_gold
+from cdlm_lab.data.records import MultihopQuestion, Paragraph
 from cdlm_lab.examples.collate import collated
 from cdlm_lab.examples.packing import equal_share
 from cdlm_lab.examples.passes import checked_index

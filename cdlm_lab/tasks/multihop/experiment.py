@@ -18,14 +18,11 @@ from ipywidgets import Widget
 from pydantic import Field
 from torch import nn
 
-from cdlm_lab.data.convert.questions import (
-    MultihopQuestion,
-    asked_by_its_clue,
-    read_question_folder,
-    write_predictions,
-)
-from cdlm_lab.data.convert.typed_documents import pasted_documents
+from cdlm_lab.data.convert.hotpotqa import read_question_folder, write_predictions
 from cdlm_lab.data.files import read_text
+from cdlm_lab.data.marked import pasted_documents
+from cdlm_lab.data.questions import asked_by_its_clue
+from cdlm_lab.data.records import MultihopQuestion
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_questions
 from cdlm_lab.data.text_profile import texts_of_record
 from cdlm_lab.encoders.encoder import check_lengths

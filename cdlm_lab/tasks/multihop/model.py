@@ -35,7 +35,7 @@ from torch import Tensor, nn
 from transformers import LongformerConfig, PreTrainedTokenizerFast
 from transformers.utils import ModelOutput
 
-from cdlm_lab.data.convert.questions import MultihopQuestion
+from cdlm_lab.data.records import MultihopQuestion
 from cdlm_lab.encoders.checkpoint import is_trained
 from cdlm_lab.encoders.encoder import EncoderWithHead, LoadOptions, load_encoder_with_head, widen_token_types
 from cdlm_lab.encoders.language_model import Items, over_items

@@ -10,14 +10,10 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.data.convert.document_pairs import split_sentences
-from cdlm_lab.data.convert.questions import (
-    MultihopQuestion,
-    Paragraph,
-    check_question,
-    has_gold,
-    hotpot_record,
-)
+from cdlm_lab.data.convert.hotpotqa import hotpot_record
+from cdlm_lab.data.questions import check_question, has_gold
+from cdlm_lab.data.records import MultihopQuestion, Paragraph
+from cdlm_lab.data.words import split_sentences
 from cdlm_lab.encoders.checkpoint import on_default_device
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.runs.corpora import VARIANTS

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from cdlm_lab.data.convert.questions import QUESTION_KINDS, Paragraph, Place, answer_occurrences
+from cdlm_lab.data.questions import Place, answer_occurrences
+from cdlm_lab.data.records import QUESTION_KINDS, Paragraph
 from cdlm_lab.views import html
 from cdlm_lab.views.browse import Leafing, has_value, right_or_wrong
 from cdlm_lab.views.html import GOLD, PREDICTED, SMALL, div, escaped, name_html, span

@@ -16,7 +16,8 @@ from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.clusters import open_corpus
 from cdlm_lab.data.files import named
-from cdlm_lab.data.records import Cluster, split_named
+from cdlm_lab.data.records import Cluster
+from cdlm_lab.data.splits import split_named
 from cdlm_lab.encoders import estimate
 from cdlm_lab.encoders.conversion import copy_global_to_local, copy_local_to_global
 from cdlm_lab.encoders.encoder import FROM_SCRATCH, AttentionDropout, load_language_model

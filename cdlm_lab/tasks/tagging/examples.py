@@ -21,7 +21,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from cdlm_lab.data.convert.tagged import TaggedDocument, TaggedSentence
+from cdlm_lab.data.records import TaggedDocument, TaggedSentence
 from cdlm_lab.data.words import plain_word
 from cdlm_lab.errors import check_least
 from cdlm_lab.examples.passes import checked_index

@@ -26,9 +26,11 @@ from ipywidgets import Widget
 from pydantic import Field
 from torch import nn
 
-from cdlm_lab.data.convert.tagged import TaggedDocument, TagReading, labels_of, read_tagged_split, spans_of
+from cdlm_lab.data.convert.tagged import TagReading, read_tagged_split
 from cdlm_lab.data.files import read_text, replaced_file
+from cdlm_lab.data.records import TaggedDocument
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
+from cdlm_lab.data.tags import labels_of, spans_of
 from cdlm_lab.encoders.frozen import ENDS
 from cdlm_lab.encoders.model_folder import is_model
 from cdlm_lab.encoders.precision import precision_in_words

@@ -15,9 +15,9 @@ import numpy as np
 from pydantic import Field
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cdlm_lab.data.convert.document_pairs import split_sentences
-from cdlm_lab.data.convert.tagged import OUTSIDE, TaggedDocument, TaggedSentence, tag_set
-from cdlm_lab.data.words import token_spans
+from cdlm_lab.data.records import TaggedDocument, TaggedSentence
+from cdlm_lab.data.tags import OUTSIDE, tag_set
+from cdlm_lab.data.words import split_sentences, token_spans
 from cdlm_lab.encoders import frozen
 from cdlm_lab.encoders.checkpoint import named_faults, on_default_device
 from cdlm_lab.encoders.encoder import AttentionDropout, load_encoder

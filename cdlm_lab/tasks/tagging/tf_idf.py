@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cdlm_lab.data.convert.tagged import TaggedDocument, TaggedSentence
+from cdlm_lab.data.records import TaggedDocument, TaggedSentence
 from cdlm_lab.data.words import plain_word
 from cdlm_lab.errors import check_least
 

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
-from cdlm_lab.data.convert.tagged import OUTSIDE, TagSpan, spans_of
+from cdlm_lab.data.tags import OUTSIDE, TagSpan, spans_of
 from cdlm_lab.tasks.tagging.tf_idf import QUANTILES
 from cdlm_lab.views import charts, html
 from cdlm_lab.views.browse import Leafing, choices, fill_list, has_value

@@ -6,15 +6,10 @@ import tarfile
 
 import pytest
 
+from cdlm_lab.data import records
 from cdlm_lab.data.convert import candidates
-from cdlm_lab.data.convert.candidates import (
-    checksum_of,
-    clean_sets,
-    counts_of,
-    format_of,
-    read_candidate_sets,
-)
-from cdlm_lab.data.records import CandidateSet
+from cdlm_lab.data.convert.candidates import checksum_of, format_of, read_candidate_sets
+from cdlm_lab.data.records import CandidateSet, clean_sets, counts_of
 
 COLUMNS = ["QuestionID", "Question", "DocumentID", "DocumentTitle", "SentenceID", "Sentence", "Label"]
 WIKIQA = "\t".join(COLUMNS) + (
@@ -215,7 +210,7 @@ def test_clean_sets_and_counts():
     wrong = WIKIQA_SETS[1]
     assert clean_sets(iter([wrong, mixed, right, *WIKIQA_SETS])) == [mixed, WIKIQA_SETS[0]]
     counts = dict(questions=4, candidates=5, right=2, without_right=2, without_wrong=1)  # noqa: C408
-    assert counts_of(iter([mixed, right, wrong, wrong])) == candidates.CandidateCounts(**counts)
+    assert counts_of(iter([mixed, right, wrong, wrong])) == records.CandidateCounts(**counts)
     assert counts_of([]).candidates == 0
 
 

@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 import pytest
 
 from cdlm_lab.data.convert import claims
-from cdlm_lab.data.convert.claims import EvidencedClaim, checksum_of, claim_sets, read_claims, split_claims
+from cdlm_lab.data.convert.claims import checksum_of, claim_sets, read_claims, split_claims
+from cdlm_lab.data.records import EvidencedClaim
 
 MILL = ["Blue_Mill_-LRB-novel-RRB-", 0, "Blue Mill LRB 1999 RRB is by `` Ann '' .", 0.2]
 LEE = ["Ann_Lee", 3, "She is a baker .", 0.9]

@@ -18,11 +18,11 @@ import pytest
 
 from cdlm_lab.data.clusters import corpus_checksum, detect_format, open_corpus
 from cdlm_lab.data.convert import scisumm
-from cdlm_lab.data.convert.document_links import pairs_from_links
-from cdlm_lab.data.convert.document_pairs import check_splits, split_without_leaks
 from cdlm_lab.data.convert.scisumm import SOURCES, SciSumm, read_scisumm, scisumm_files, without_citations
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.records import SPLITS, Document
+from cdlm_lab.data.pairs import pairs_from_links
+from cdlm_lab.data.records import Document
+from cdlm_lab.data.splits import SPLITS, check_splits, split_without_leaks
 
 TASK = "cl_scisumm_2018/Training-Set-2018/R00-0001"
 TEST_SET = "cl_scisumm_2018/Test-Set-2018/T00-0001"

@@ -9,15 +9,10 @@ from hypothesis import strategies as st
 
 from cdlm_lab.data.clusters import corpus_checksum, open_corpus
 from cdlm_lab.data.convert import tagged
-from cdlm_lab.data.convert.tagged import (
-    Line,
-    TaggedDocument,
-    TaggedSentence,
-    TagReading,
-    TagSpan,
-    read_docarc_split,
-)
+from cdlm_lab.data.convert.tagged import Line, TagReading, read_docarc_split
 from cdlm_lab.data.files import DataError
+from cdlm_lab.data.records import TaggedDocument, TaggedSentence
+from cdlm_lab.data.tags import TagSpan, labels_of, outermost, spans_of, tag_set, tags_of
 
 
 def span(label: str, first: int, stop: int) -> TagSpan:
@@ -35,7 +30,7 @@ def span(label: str, first: int, stop: int) -> TagSpan:
     ("B-a-b I-a-b I-a", [("a-b", 0, 2), ("a", 2, 3)]),
 ])  # fmt: skip
 def test_spans_of(tags, spans):
-    assert tagged.spans_of(tags.split()) == tuple(span(*one) for one in spans)
+    assert spans_of(tags.split()) == tuple(span(*one) for one in spans)
 
 
 @st.composite
@@ -49,19 +44,19 @@ def apart(draw: st.DrawFn) -> tuple[list[TagSpan], int]:
 @given(apart())
 def test_tags_are_spans_backwards(given_spans):
     spans, length = given_spans
-    tags = tagged.tags_of(spans, length)
+    tags = tags_of(spans, length)
     assert len(tags) == length
-    assert list(tagged.spans_of(tags)) == spans
+    assert list(spans_of(tags)) == spans
 
 
 def test_tags_of():
-    assert tagged.tags_of([span("X", 3, 4), span("Y", 1, 3)], 5) == ("O", "B-Y", "I-Y", "B-X", "O")
-    assert tagged.tags_of([], 0) == ()
+    assert tags_of([span("X", 3, 4), span("Y", 1, 3)], 5) == ("O", "B-Y", "I-Y", "B-X", "O")
+    assert tags_of([], 0) == ()
     with pytest.raises(ValueError, match=r"first=1, stop=3\) shares words with another span"):
-        tagged.tags_of([span("X", 0, 2), span("Y", 1, 3)], 3)
+        tags_of([span("X", 0, 2), span("Y", 1, 3)], 3)
     for first, stop in ((2, 4), (-1, 1), (2, 2)):
         with pytest.raises(ValueError, match="does not fit a sentence of 3 words"):
-            tagged.tags_of([span("X", first, stop)], 3)
+            tags_of([span("X", first, stop)], 3)
 
 
 @given(st.lists(st.builds(span, st.sampled_from("XY"), st.integers(0, 5), st.integers(6, 9))))
@@ -71,7 +66,7 @@ def test_outermost_by_definition(spans):
 
     places = [(one.first, one.stop) for one in spans]
     outer = sorted({one for one in places if not any(within(one, other) for other in places)})
-    assert tagged.outermost(spans) == tuple(
+    assert outermost(spans) == tuple(
         spans[places.index(one)] for one in outer
     )  # of equal ones the first
 
@@ -81,8 +76,8 @@ def test_labels_and_labelled_sentences():
     sentences = (TaggedSentence(words=("a",)), both, TaggedSentence(words=(), tags=()))
     document = TaggedDocument(id="d", sentences=sentences)
     assert document.labelled == (1, 2)
-    assert tagged.labels_of([document, document]) == ("X", "Y")
-    assert tagged.tag_set(["X", "Y"]) == ("O", "B-X", "I-X", "B-Y", "I-Y")
+    assert labels_of([document, document]) == ("X", "Y")
+    assert tag_set(["X", "Y"]) == ("O", "B-X", "I-X", "B-Y", "I-Y")
 
 
 PATH = Path("x.tsv")
@@ -109,7 +104,7 @@ def test_every_span_starts_with_b(tags, expected, mended):
 @given(st.lists(st.sampled_from(["O", "B-X", "I-X", "B-Y", "I-Y"])))
 def test_spans_stay_and_nothing_is_left_to_mend(tags):
     once = iob2(" ".join(tags), TagReading())
-    assert tagged.spans_of(tags) == tagged.spans_of(once.split())
+    assert spans_of(tags) == spans_of(once.split())
     assert iob2(once, TagReading(stray="refuse")) == once
 
 

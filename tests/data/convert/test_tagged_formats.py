@@ -3,7 +3,9 @@
 import pytest
 
 from cdlm_lab.data.convert import tagged
-from cdlm_lab.data.convert.tagged import TaggedDocument, TaggedSentence, TagReading
+from cdlm_lab.data.convert.tagged import TagReading
+from cdlm_lab.data.records import TaggedDocument, TaggedSentence
+from cdlm_lab.data.tags import spans_of
 
 
 def sentence(words: str, tags: str) -> TaggedSentence:
@@ -222,7 +224,7 @@ def test_no_sentence_ends_in_a_name(abstract):
     assert " ".join(first.words) == "We grew it . It lived ."
     assert " ".join(second.words) == "It died . The end ."
     places = [
-        (one.label, one.first, one.stop) for part in (first, second) for one in tagged.spans_of(part.tags)
+        (one.label, one.first, one.stop) for part in (first, second) for one in spans_of(part.tags)
     ]
     assert places == [("X", 2, 5), ("Y", 1, 4)]
 

@@ -12,14 +12,14 @@ from cdlm_lab.data.clusters import open_corpus, passed_over
 from cdlm_lab.data.convert.candidates import read_candidate_sets
 from cdlm_lab.data.convert.claims import claim_sets, read_claims
 from cdlm_lab.data.convert.coreference_files import read_conll_corpus, read_coreference_json
-from cdlm_lab.data.convert.document_links import read_linked_collection
-from cdlm_lab.data.convert.document_pairs import read_pair_csv
 from cdlm_lab.data.convert.ecb_plus import read_ecb_plus, read_ecb_plus_topics
-from cdlm_lab.data.convert.questions import read_hotpotqa
+from cdlm_lab.data.convert.hotpotqa import read_hotpotqa
+from cdlm_lab.data.convert.pair_csv import read_pair_csv
 from cdlm_lab.data.convert.scisumm import read_scisumm
 from cdlm_lab.data.convert.tagged import TagReading, read_tagged_split
-from cdlm_lab.data.convert.typed_documents import pasted_documents, read_marked_documents
 from cdlm_lab.data.files import DataError, open_bytes, read_word_vectors
+from cdlm_lab.data.marked import pasted_documents, read_marked_documents
+from cdlm_lab.data.pairs import read_linked_collection
 from cdlm_lab.data.records import PassedOver
 from cdlm_lab.tasks.coreference.clustering import read_predicted_topics
 

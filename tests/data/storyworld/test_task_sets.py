@@ -7,10 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from cdlm_lab.data.convert.candidates import is_clean
-from cdlm_lab.data.convert.claims import LABELS
-from cdlm_lab.data.convert.document_pairs import check_splits
-from cdlm_lab.data.convert.tagged import TaggedSentence, spans_of
+from cdlm_lab.data.records import CLAIM_LABELS as LABELS
 from cdlm_lab.data.records import (
     Claim,
     Cluster,
@@ -19,10 +16,14 @@ from cdlm_lab.data.records import (
     Mention,
     SentenceRef,
     Story,
+    TaggedSentence,
     gold_clusters,
+    is_clean,
 )
+from cdlm_lab.data.splits import check_splits
 from cdlm_lab.data.storyworld import task_sets
 from cdlm_lab.data.storyworld.stories import event_type_of, stories
+from cdlm_lab.data.tags import spans_of
 
 STORIES = 40
 READERS = {

@@ -7,8 +7,8 @@ from itertools import islice, pairwise
 
 import pytest
 
-from cdlm_lab.data.convert.questions import MultihopQuestion, check_question
-from cdlm_lab.data.records import Question
+from cdlm_lab.data.questions import check_question
+from cdlm_lab.data.records import MultihopQuestion, Question
 from cdlm_lab.data.storyworld.stories import event_type_of, story
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_questions
 

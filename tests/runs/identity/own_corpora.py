@@ -4,7 +4,7 @@ import csv
 import json
 from pathlib import Path
 
-from cdlm_lab.data.convert.questions import hotpot_record
+from cdlm_lab.data.convert.hotpotqa import hotpot_record
 from cdlm_lab.data.storyworld.stories import digest
 from cdlm_lab.data.storyworld.task_sets import (
     read_storyworld_candidates,

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cdlm_lab.data.convert.typed_documents import parse_marked_documents
 from cdlm_lab.data.files import DataError
+from cdlm_lab.data.marked import parse_marked_documents
 from cdlm_lab.data.records import KINDS, CoreferenceDocument, CoreferenceMention, Topic
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.report import write_json

@@ -11,9 +11,9 @@ import pytest
 import torch
 from tagging_runs import by_name, finished_run, judged
 
-from cdlm_lab.data.convert.candidates import checksum_of, clean_sets, counts_of
+from cdlm_lab.data.convert.candidates import checksum_of
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.records import CandidateSet
+from cdlm_lab.data.records import CandidateSet, clean_sets, counts_of
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.metrics.ranking import mean_average_precision
 from cdlm_lab.parameters import ParameterError, parameters_of

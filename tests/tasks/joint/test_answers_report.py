@@ -9,8 +9,7 @@ import pytest
 from scipy.stats import ttest_ind
 from tagging_runs import by_name, table_cells
 
-from cdlm_lab.data.convert.candidates import counts_of
-from cdlm_lab.data.records import CandidateSet
+from cdlm_lab.data.records import CandidateSet, counts_of
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.runs.report import Report, open_run, read_report
 from cdlm_lab.tasks.joint import answers as answer_selection

@@ -15,8 +15,9 @@ import torch
 from tagging_runs import by_name, finished_run, judged, table_cells
 from torch import nn
 
-from cdlm_lab.data.convert.claims import LABELS, EvidencedClaim
 from cdlm_lab.data.files import DataError
+from cdlm_lab.data.records import CLAIM_LABELS as LABELS
+from cdlm_lab.data.records import EvidencedClaim
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs import runs

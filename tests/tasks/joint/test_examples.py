@@ -10,8 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.convert.claims import LABELS, EvidencedClaim
-from cdlm_lab.data.records import CandidateSet
+from cdlm_lab.data.records import CLAIM_LABELS as LABELS
+from cdlm_lab.data.records import CandidateSet, EvidencedClaim
 from cdlm_lab.examples.passes import Passes
 from cdlm_lab.examples.tokens import SpecialTokens, encode_pieces
 from cdlm_lab.tasks.joint import examples as candidate_examples

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from datasets import Dataset
 
-from cdlm_lab.data.clusters import Paragraphed
+from cdlm_lab.data.records import Paragraphed
 from cdlm_lab.examples.cached_corpus import tokenise_paragraphs
 from cdlm_lab.tasks.joint import paragraph_examples as paragraph_tasks
 from cdlm_lab.tasks.joint.examples import JointLayout, joint_sequence

@@ -16,7 +16,8 @@ from datasets import Dataset
 from tagging_runs import by_name, saved, table_cells
 from transformers import AutoTokenizer, LongformerForMaskedLM
 
-from cdlm_lab.data.records import SPLITS, Cluster, Document
+from cdlm_lab.data.records import Cluster, Document
+from cdlm_lab.data.splits import SPLITS
 from cdlm_lab.encoders.checkpoint import HEAD_FILE
 from cdlm_lab.encoders.conversion import copied_globals
 from cdlm_lab.encoders.precision import precision_in_words

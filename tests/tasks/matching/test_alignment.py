@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.files import DataError
+from cdlm_lab.data.records import DocumentPair, PairDocument
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.report import Report, open_run, read_report
 from cdlm_lab.runs.scores import Score

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument
+from cdlm_lab.data.records import DocumentPair, PairDocument
 from cdlm_lab.examples.tokens import SpecialTokens, Vocabulary
 from cdlm_lab.tasks.matching.examples import (
     EncodedSentences,

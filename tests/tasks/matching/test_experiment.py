@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from tagging_runs import score_of
 
-from cdlm_lab.data.convert.document_links import DocumentLink
-from cdlm_lab.data.convert.document_pairs import PairDocument, check_splits
 from cdlm_lab.data.convert.scisumm import NET, SciSumm
+from cdlm_lab.data.records import DocumentLink, PairDocument
+from cdlm_lab.data.splits import check_splits
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs import runs

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument
+from cdlm_lab.data.records import DocumentPair, PairDocument
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_pairs
 from cdlm_lab.encoders.encoder import load_encoder
 from cdlm_lab.examples.tokens import Vocabulary

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph
+from cdlm_lab.data.records import MultihopQuestion, Paragraph
 from cdlm_lab.encoders.encoder import load_tokenizer
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.tasks.multihop import examples as questions

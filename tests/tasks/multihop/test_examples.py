@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import pre_tokenizers
 
-from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph
+from cdlm_lab.data.records import MultihopQuestion, Paragraph
 from cdlm_lab.encoders.encoder import byte_level_tokenizer, load_tokenizer
 from cdlm_lab.tasks.multihop import examples as questions
 from cdlm_lab.tasks.multihop.examples import (

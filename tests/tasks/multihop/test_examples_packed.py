@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph
+from cdlm_lab.data.records import MultihopQuestion, Paragraph
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.tasks.multihop.examples import (
     TITLE,

@@ -12,7 +12,8 @@ import pytest
 import torch
 from tagging_runs import finished_run, score_of
 
-from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph, hotpot_record
+from cdlm_lab.data.convert.hotpotqa import hotpot_record
+from cdlm_lab.data.records import MultihopQuestion, Paragraph
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs import runs

@@ -19,7 +19,7 @@ from model_cases import (
 )
 from torch import Tensor, nn
 
-from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph
+from cdlm_lab.data.records import MultihopQuestion, Paragraph
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.tasks.multihop.examples import (
     SPAN,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from cdlm_lab.data.convert.questions import MultihopQuestion, Paragraph
+from cdlm_lab.data.records import MultihopQuestion, Paragraph
 from cdlm_lab.tasks.multihop import model as models
 from cdlm_lab.tasks.multihop.examples import QuestionCollate, QuestionExamples
 from cdlm_lab.tasks.multihop.model import AnswerSpan, DecodedAnswer, Place

@@ -7,7 +7,7 @@ import pytest
 from shown_reads import PARAGRAPHS, bars_of, grounds_of, legend_of, plain
 from shown_reads import QUESTION as READ
 
-from cdlm_lab.data.convert.questions import Paragraph
+from cdlm_lab.data.records import Paragraph
 from cdlm_lab.tasks.multihop.view import question_html
 from cdlm_lab.views.html import CROSS, WRONG
 

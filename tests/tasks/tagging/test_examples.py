@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.convert.tagged import TaggedDocument, TaggedSentence, tag_set
+from cdlm_lab.data.records import TaggedDocument, TaggedSentence
+from cdlm_lab.data.tags import tag_set
 from cdlm_lab.tasks.tagging import examples as tagging
 from cdlm_lab.tasks.tagging.examples import (
     Occurrences,

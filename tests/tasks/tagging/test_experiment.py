@@ -9,8 +9,8 @@ import torch
 from tagging_runs import finished_run, score_of, tagged, tagging_run
 
 from cdlm_lab.apply.loading import load
-from cdlm_lab.data.convert.tagged import TaggedDocument
 from cdlm_lab.data.files import DataError
+from cdlm_lab.data.records import TaggedDocument
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.metrics.counts import f1_of, span_counts

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from tagging_runs import score_of, tagged, tagging_run
 
-from cdlm_lab.data.convert.tagged import TaggedDocument, TagSpan, tag_set
+from cdlm_lab.data.records import TaggedDocument
+from cdlm_lab.data.tags import TagSpan, tag_set
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.metrics.counts import span_counts
 from cdlm_lab.runs.report import Report, open_run, read_report

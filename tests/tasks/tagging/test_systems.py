@@ -7,7 +7,8 @@ import pytest
 import torch
 from tagging_runs import tagged
 
-from cdlm_lab.data.convert.tagged import TaggedDocument, tag_set
+from cdlm_lab.data.records import TaggedDocument
+from cdlm_lab.data.tags import tag_set
 from cdlm_lab.encoders.frozen import ENDS
 from cdlm_lab.tasks.tagging.examples import TagExamples, split_long
 from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS, Tagger, Taggers, TaggerSettings, TagPredictions

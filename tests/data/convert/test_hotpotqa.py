@@ -12,15 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.convert import questions
-from cdlm_lab.data.convert.questions import (
-    MultihopQuestion,
-    Paragraph,
-    answer_occurrences,
-    hotpot_record,
-    read_hotpotqa,
-)
+from cdlm_lab.data.convert.hotpotqa import hotpot_record, read_hotpotqa, write_predictions
 from cdlm_lab.data.files import DataError
+from cdlm_lab.data.questions import answer_occurrences, asked_by_its_clue, check_question
+from cdlm_lab.data.records import MultihopQuestion, Paragraph
 from cdlm_lab.tasks.multihop.metrics import hotpotqa, scores_by_question
 
 BRIDGE: dict[str, Any] = {
@@ -236,14 +231,14 @@ def test_predictions_can_be_scored_and_are_whole_or_not_there(tmp_path):
         {"q1": "Gent, é", "q2": ""},
         {"q1": [("Rain", np.int64(0)), ("Ann Lee", 0)], "q9": []},
     )
-    questions.write_predictions(path, answers, supporting)
+    write_predictions(path, answers, supporting)
     predictions = json.loads(path.read_text())
     assert predictions == {"answer": answers, "sp": {"q1": [["Rain", 0], ["Ann Lee", 0]], "q9": []}}
     scores = hotpotqa([BRIDGE, COMPARISON], predictions)
     assert (scores["em"], scores["sp_em"]) == (0, 0)
     assert scores["sp_prec"] == scores["sp_recall"] == (1 / 2 + 0) / 2
     with pytest.raises(TypeError):
-        questions.write_predictions(path, {"q1": object()}, {})
+        write_predictions(path, {"q1": object()}, {})
     assert json.loads(path.read_text()) == predictions
     assert [file.name for file in tmp_path.iterdir()] == ["predictions.json"]
 
@@ -273,7 +268,7 @@ def test_what_a_question_tells_of_itself():
 
 
 def test_a_question_that_its_clue_asks():
-    asked = questions.asked_by_its_clue(QUESTION)
+    asked = asked_by_its_clue(QUESTION)
     facts = {
         "id": "q1-clue",
         "text": "Ann Lee wrote it.",
@@ -282,7 +277,7 @@ def test_a_question_that_its_clue_asks():
     }
     assert asked == replace(QUESTION, **facts)
     both = (("Ann Lee", 0), ("Blue Mill", 0), ("Blue Mill", 2))
-    joined = questions.asked_by_its_clue(replace(QUESTION, supporting=both))
+    joined = asked_by_its_clue(replace(QUESTION, supporting=both))
     assert joined.text == "Blue Mill is a novel. Ann Lee wrote it."
     unclear = (
         {"kind": "comparison"},
@@ -291,7 +286,7 @@ def test_a_question_that_its_clue_asks():
         {"supporting": both[:1]},
         {"answer": None},
     )
-    assert [questions.asked_by_its_clue(replace(QUESTION, **changes)) for changes in unclear] == [None] * 5
+    assert [asked_by_its_clue(replace(QUESTION, **changes)) for changes in unclear] == [None] * 5
 
 
 @pytest.mark.parametrize("changes", [
@@ -303,7 +298,7 @@ def test_a_question_that_its_clue_asks():
     {"paragraphs": (LEE,), "supporting": ()},
 ])  # fmt: skip
 def test_questions_that_can_be_scored_pass(changes):
-    questions.check_question(replace(QUESTION, **changes), where="here")
+    check_question(replace(QUESTION, **changes), where="here")
 
 
 DRY = Paragraph(title="Dry", sentences=(" ", "\n"))
@@ -330,7 +325,7 @@ def test_questions_that_no_system_could_be_scored_on(written, refused, changes, 
     question = replace(QUESTION, **changes)
     complaint = f"question {question.id!r}: {problem}"
     with pytest.raises(ValueError, match=f"^{re.escape(f'dev.json: {complaint}')}$"):
-        questions.check_question(question, where="dev.json")
+        check_question(question, where="dev.json")
     if "supporting" not in changes:  # whose facts a reader keeps apart
         path = written(json.dumps([COMPARISON, hotpot_record(question)], ensure_ascii=False))
         with refused(path, f"1: question: [1]: {complaint}; correct the question, or leave it out"):

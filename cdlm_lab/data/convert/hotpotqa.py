@@ -16,124 +16,32 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
-import regex
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from cdlm_lab.data import files
 from cdlm_lab.data.files import FROM_LIST, DataError, FieldFault, Fields, Text
-from cdlm_lab.data.words import LETTER, plain_word
+from cdlm_lab.data.questions import check_question, has_gold
+from cdlm_lab.data.records import QUESTION_KINDS, MultihopQuestion, Paragraph, QuestionKind, SupportingFact
 from cdlm_lab.parameters import ParameterError
 
 SPLITS = ("train", "dev", "test")
-QuestionKind = Literal["bridge", "comparison"]
-QUESTION_KINDS = get_args(QuestionKind)
-SupportingFact = tuple[str, int]  # title of a paragraph, index of the sentence in it
-# Index of the paragraph, and the span in characters of its title or of `Paragraph.text`.
-Place = tuple[int, Literal["title", "body"], int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paragraph:
-    """A paragraph, with a title that is unique within a question. The sentences include the spaces between
-    them, so that they concatenate to `text`; blank sentences are kept, so that the numbering stays valid."""
-
-    title: str
-    sentences: tuple[str, ...]
-
-    @property
-    def text(self) -> str:
-        """All sentences, without the title."""
-        return "".join(self.sentences)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MultihopQuestion:
-    """A question and the paragraphs it is asked over."""
-
-    id: str
-    text: str
-    paragraphs: tuple[Paragraph, ...]  # in the order in which a model reads them; at least one
-    answer: str | None = None  # "yes", "no", or words of the paragraphs; None = not known
-    # The sentences that are needed for the answer, in the source's order.
-    supporting: tuple[SupportingFact, ...] = ()
-    # Facts of the source that refer to no sentence of the paragraphs, as a few of HotpotQA do. No system can
-    # predict them, and the official scores count them as missed.
-    unknown_supporting: tuple[SupportingFact, ...] = ()
-    kind: str = ""  # one of QUESTION_KINDS, or "" = not known
-    level: str = ""  # of difficulty, in the source's words, such as "hard"; "" = not known
-
-    @property
-    def type(self) -> Literal["span", "yes", "no"] | None:
-        """Type of the answer; None if the answer is not known."""
-        return self.answer if self.answer in ("yes", "no", None) else "span"
-
-    @property
-    def gold_paragraphs(self) -> tuple[int, ...]:
-        """Indices of the paragraphs that supporting facts refer to, ascending."""
-        titles = {title for title, _ in self.supporting + self.unknown_supporting}
-        return tuple(number for number, one in enumerate(self.paragraphs) if one.title in titles)
 
 
-def asked_by_its_clue(question: MultihopQuestion) -> MultihopQuestion | None:
-    """Reduce a bridge question to its second hop: its text becomes the clue, the supporting sentences of the
-    gold paragraph that do not contain the answer, and that paragraph is removed. None unless the supporting
-    facts lie in two paragraphs and those of exactly one lack the answer."""
-    if question.kind != "bridge" or question.answer is None:
-        return None
-    facts: dict[str, list[str]] = {}
-    of_title = {one.title: one for one in question.paragraphs}
-    for title, number in question.supporting:
-        facts.setdefault(title, []).append(of_title[title].sentences[number].strip())
-    clues = [title for title, texts in facts.items() if question.answer not in " ".join(texts)]
-    if (len(facts), len(clues)) != (2, 1):
-        return None
-    (clue,) = clues
-    return replace(
-        question,
-        id=f"{question.id}-clue",
-        text=" ".join(facts[clue]),
-        paragraphs=tuple(one for one in question.paragraphs if one.title != clue),
-        supporting=tuple(fact for fact in question.supporting if fact[0] != clue),
-    )
 
 
-def check_question(question: MultihopQuestion, *, where: str) -> None:
-    """Raise ValueError for a question that no system can be scored on; `where`: its place, for messages."""
-    if problem := _problem(question):
-        raise ValueError(f"{where}: question {question.id!r}: {problem}")
 
 
-def _problem(question: MultihopQuestion) -> str:
-    if not question.id:
-        return "it has no id; give each its own"
-    if not question.text.strip():
-        return "the question is empty"
-    if question.answer is not None and not question.answer.strip():
-        return "the answer is empty; leave the field out if it is not known"
-    if not question.paragraphs:
-        return "the context is empty; give at least one paragraph"
-    sizes: dict[str, int] = {}
-    for number, paragraph in enumerate(question.paragraphs):
-        if not paragraph.text.strip():
-            return f"paragraph {number}, {paragraph.title!r}, has no text"
-        if paragraph.title in sizes:
-            return f"two paragraphs are called {paragraph.title!r}; titles tell paragraphs apart"
-        sizes[paragraph.title] = len(paragraph.sentences)
-    for title, sentence in question.supporting:
-        if title not in sizes:
-            return f"a supporting fact names {title!r}, which is no paragraph of the context"
-        if not 0 <= sentence < sizes[title]:
-            what = f"sentence {sentence} of {title!r}, which has {sizes[title]}, counted from 0"
-            return f"a supporting fact names {what}"
-    return ""
 
 
 def _rows(second: str, value: object) -> object:
@@ -249,40 +157,8 @@ def write_predictions(
         file.write("\n")
 
 
-def answer_occurrences(
-    answer: str | None, paragraphs: Sequence[Paragraph], *, gold: Sequence[int]
-) -> list[Place]:
-    """All occurrences of an answer in the `gold` paragraphs, as the data does not mark the one that is meant.
-
-    Whole words in the same case are matched; if no gold paragraph has any, whole words in any case; then
-    parts of words, first in the same case, then in any. All white space is equal; occurrences may overlap and
-    cross sentences. They are in the order of `gold`, in each paragraph the title first (CDLM's released code
-    prefers supporting sentences, then bodies). Empty for yes, no, and an answer that is not known.
-    """
-    words = (answer or "").split()
-    if not words or answer in ("yes", "no"):
-        return []
-    text = r"\s+".join(map(_in_any_form, words))
-    texts = [
-        (number, part, text_of)
-        for number in gold
-        for part, text_of in (("title", paragraphs[number].title), ("body", paragraphs[number].text))
-    ]
-    for pattern in (rf"(?<!{LETTER})(?=({text})(?!{LETTER}))", rf"(?=({text}))"):  # as they may overlap
-        for flags in (0, regex.IGNORECASE):
-            if places := [
-                (number, part, *match.span(1))
-                for number, part, text_of in texts
-                for match in regex.finditer(pattern, text_of, flags)
-            ]:
-                return places
-    return []
 
 
-def _in_any_form(word: str) -> str:
-    """A pattern for a word whose accents may be composed or not, with soft hyphens or without."""
-    forms = ({sign, unicodedata.normalize("NFD", sign)} for sign in regex.findall(r"\X", plain_word(word)))
-    return r"\xad*".join("(?:" + "|".join(map(re.escape, sorted(form))) + ")" for form in forms)
 
 
 def read_question_folder(
@@ -311,9 +187,6 @@ def read_question_folder(
     return {split: read[split] for split in SPLITS}
 
 
-def has_gold(question: MultihopQuestion) -> bool:
-    """True if its answer and its supporting facts are known."""
-    return question.answer is not None and bool(question.supporting or question.unknown_supporting)
 
 
 def _split_file(folder: str | Path, split: str) -> Path:

@@ -13,9 +13,9 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from cdlm_lab.data import files
-from cdlm_lab.data.convert.document_pairs import DocumentPair, PairDocument, check_positions, split_sentences
 from cdlm_lab.data.files import DataError, FieldFault, Fields, FilledText, JsonRecord, Text, read_json_lines
-from cdlm_lab.data.words import words_of
+from cdlm_lab.data.records import DocumentLink, DocumentPair, PairDocument, check_positions
+from cdlm_lab.data.words import split_sentences, words_of
 from cdlm_lab.errors import check_choice, check_least
 
 Hardness = Literal["random", "similar"]
@@ -23,33 +23,6 @@ Candidates = Callable[[str, set[str], Random], list[str]]  # first document, ids
 SIMILAR_AMONG = 20  # documents most similar to the first one, among which a "similar" one is drawn
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentLink:
-    """A link from the document `first` to `second`, such as a citation."""
-
-    first: str
-    second: str
-    source: str  # name of the data set that it is from
-    in_first: tuple[int, ...] | None = None  # indices of the linking sentences, ascending; None = not known
-
-    def __post_init__(self) -> None:
-        if self.first == self.second:
-            raise ValueError(f"link {self.id}: a document linked with itself; leave it out")
-        numbers = self.in_first
-        ascending = numbers and numbers[0] >= 0 and list(numbers) == sorted(set(numbers))
-        if numbers is not None and not ascending:
-            remedy = "write each once, ascending, from 0, or None if they are not known"
-            raise ValueError(f"link {self.id}: in_first is {numbers}; {remedy}")
-
-    @property
-    def id(self) -> str:
-        """The id of the link, "first>second"."""
-        return f"{self.first}>{self.second}"
-
-    @property
-    def documents(self) -> tuple[str, str]:
-        """Ids of the two documents."""
-        return self.first, self.second
 
 
 def pairs_from_links(

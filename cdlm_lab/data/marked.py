@@ -19,10 +19,10 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from cdlm_lab.data.convert.document_pairs import sentence_starts
+from cdlm_lab.data.coreference import document_of_spans
 from cdlm_lab.data.files import DataError, entries, read_lines
-from cdlm_lab.data.records import KINDS, CoreferenceDocument, Kind, TokenSpan, Topic, document_of_spans
-from cdlm_lab.data.words import token_spans, visible_word
+from cdlm_lab.data.records import KINDS, CoreferenceDocument, Kind, TokenSpan, Topic
+from cdlm_lab.data.words import sentence_starts, token_spans, visible_word
 from cdlm_lab.errors import check_choice
 
 UNNAMED = "document 1"

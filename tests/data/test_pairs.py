@@ -5,9 +5,14 @@ from collections import Counter
 
 import pytest
 
-from cdlm_lab.data.convert import document_links
-from cdlm_lab.data.convert.document_links import DocumentLink, pairs_from_links, read_linked_collection
-from cdlm_lab.data.convert.document_pairs import PairDocument, check_splits, split_without_leaks
+from cdlm_lab.data.pairs import (
+    citing_passages,
+    is_linked_collection,
+    pairs_from_links,
+    read_linked_collection,
+)
+from cdlm_lab.data.records import DocumentLink, PairDocument
+from cdlm_lab.data.splits import check_splits, split_without_leaks
 
 TOPICS = ("boats sail on water", "trains run on rails", "planes fly in air")
 # c0 ... cite and r0 ... are cited; 0, 3, 6 ... of either are about boats.
@@ -61,13 +66,13 @@ def test_draws_depend_on_the_seed_and_the_link(hard, monkeypatch):
         pairs = pairs_from_links(PAPERS, links, seed=seed, hard=hard)
         return {pair.id for pair in pairs if not pair.related}
 
-    monkeypatch.setattr(document_links, "SIMILAR_AMONG", 4)
+    monkeypatch.setattr("cdlm_lab.data.pairs.SIMILAR_AMONG", 4)
     assert drawn(LINKS, 1) == drawn(LINKS, 1) == drawn(LINKS[::-1], 1)
     assert drawn(LINKS, 1) != drawn(LINKS, 2)
 
 
 def test_similar_documents_are_similar(monkeypatch):
-    monkeypatch.setattr(document_links, "SIMILAR_AMONG", 3)
+    monkeypatch.setattr("cdlm_lab.data.pairs.SIMILAR_AMONG", 3)
     for pair in pairs_from_links(PAPERS, LINKS, hard="similar"):
         assert len({int(name[1:]) % 3 for name in pair.documents}) == 1
 
@@ -130,9 +135,9 @@ def collection(write, tmp_path):
 
 
 def test_documents_and_links_in_order(collection, tmp_path):
-    assert not document_links.is_linked_collection(tmp_path)
+    assert not is_linked_collection(tmp_path)
     documents, links = read_linked_collection(collection(ending=".gz"))
-    assert document_links.is_linked_collection(tmp_path)
+    assert is_linked_collection(tmp_path)
     assert {name: one.sentences for name, one in documents.items()} == {
         "a": ("We follow B.", "It is new."),
         "b": ("A title", "An earlier work."),
@@ -190,7 +195,7 @@ def cites(first: str, second: str, *citing: int) -> DocumentLink:
 
 def made(*links: DocumentLink, length: int = 5, opening: int = 3, seed: int = 0, **more):
     form = {"length": length, "opening": opening, "seed": seed, **more}
-    return document_links.citing_passages(LONG, links, **form)
+    return citing_passages(LONG, links, **form)
 
 
 def test_the_passage_holds_the_citing_sentence_at_any_place():

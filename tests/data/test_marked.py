@@ -6,9 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.convert import typed_documents
-from cdlm_lab.data.convert.typed_documents import pasted_documents, read_marked_documents
 from cdlm_lab.data.files import DataError
+from cdlm_lab.data.marked import (
+    filled_lines,
+    first_and_others,
+    parse_marked_documents,
+    pasted_documents,
+    read_marked_documents,
+)
 from cdlm_lab.data.records import CoreferenceDocument, Topic, gold_clusters, mentions_of
 
 TWO = """
@@ -23,7 +28,7 @@ She was an envoy.  Later a == sign.
 
 
 def parse(text: str, **options: str) -> Topic:
-    return typed_documents.parse_marked_documents(text, **{"kind": "event", **options})
+    return parse_marked_documents(text, **{"kind": "event", **options})
 
 
 @pytest.mark.parametrize(("text", "documents"), [
@@ -39,13 +44,13 @@ def test_title_and_text_of_each_document(text, documents):
 
 def test_a_first_line_and_others():
     text = "\ufeff\n Who? \r\n\n  One.\r\nTwo: x = y \n"
-    assert typed_documents.filled_lines(text, source="box", remedy="write") == ["Who?", "One.", "Two: x = y"]
+    assert filled_lines(text, source="box", remedy="write") == ["Who?", "One.", "Two: x = y"]
     words = {"source": "q.txt", "first": "a question", "other": "candidate"}
-    assert typed_documents.first_and_others(text, **words) == ("Who?", "One.\nTwo: x = y")
+    assert first_and_others(text, **words) == ("Who?", "One.\nTwo: x = y")
     remedy = "write a question on the first line and one candidate on each line below"
     for text, what in (("\nWho?\n", "there is a question but no candidate"), (" \n", "the text is empty")):
         with pytest.raises(DataError, match=rf"q\.txt.*{what}; {remedy}"):
-            typed_documents.first_and_others(text, **words)
+            first_and_others(text, **words)
 
 
 MARKED_TWO = """\

@@ -1,0 +1,91 @@
+"""Make coreference documents from spans, keep one mention in a place, name topics and clusters."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from types import MappingProxyType
+
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Kind, PassedOver, TokenSpan, Topic
+
+
+def document_of_spans(
+    mentions: Iterable[tuple[str, TokenSpan, Kind, str]],
+    *,
+    id: str,
+    topic: str,
+    subtopic: str,
+    tokens: Sequence[str],
+    sentences: Sequence[TokenSpan],
+    validated: Collection[int],
+    tags: Mapping[str, str] = MappingProxyType({}),
+) -> CoreferenceDocument:
+    """Make a document from mentions given as (id, span, kind, cluster); sentences that a mention crosses are
+    joined. `tags`: id of a mention -> its tag."""
+    ordered = sorted(mentions, key=lambda mention: mention[1])
+    starts = [start for start, _ in sentences]
+    inside = {
+        begin
+        for _, (start, end), _, _ in ordered
+        for begin in starts[bisect_right(starts, start) : bisect_left(starts, end)]
+    }
+    starts = [start for start in starts if start not in inside]
+    return CoreferenceDocument(
+        id=id,
+        topic=topic,
+        subtopic=subtopic,
+        tokens=tuple(tokens),
+        sentences=tuple(pairwise([*starts, *(end for _, end in sentences[-1:])])),
+        validated=tuple(sorted({bisect_right(starts, sentences[one][0]) - 1 for one in validated})),
+        mentions=tuple(
+            CoreferenceMention(
+                id=name,
+                document=id,
+                tokens=span,
+                sentence=bisect_right(starts, span[0]) - 1,
+                kind=kind,
+                cluster=cluster,
+                tag=tags.get(name, ""),
+            )
+            for name, span, kind, cluster in ordered
+        ),
+    )
+
+
+def topics_by_name(documents: Collection[str], *, otherwise: str) -> dict[str, str]:
+    """Document -> topic: the part of its name up to the first "_" ("36" of 36_1ecb), provided that at least
+    two documents share one; else `otherwise` for all."""
+    starts = {name: name.partition("_")[0] for name in documents}
+    return starts if len(set(starts.values())) < len(starts) else dict.fromkeys(starts, otherwise)
+
+
+def without_repeats(topics: Iterable[Topic], passed_over: PassedOver) -> list[Topic]:
+    """Keep only the first of several mentions of one kind with the same span, as scorers require; the others
+    are counted in `passed_over`."""
+
+    def first_only(document: CoreferenceDocument) -> CoreferenceDocument:
+        first: dict[tuple[Kind, TokenSpan], CoreferenceMention] = {}
+        for mention in document.mentions:
+            if first.setdefault((mention.kind, mention.tokens), mention) is not mention:
+                place = f"token {mention.tokens[0]} of {document.id}"
+                passed_over.add("mention in the place of another one, which counts", place)
+        return replace(document, mentions=tuple(first.values()))
+
+    return [replace(topic, documents=tuple(map(first_only, topic.documents))) for topic in topics]
+
+
+def gold_names(documents: Iterable[CoreferenceDocument]) -> dict[str, str]:
+    """Gold cluster -> a readable name, as corpora name clusters by codes: the words of its first mention,
+    with a number, "fire (2)", if an earlier cluster has the same words."""
+    names: dict[str, str] = {}
+    used: Counter[str] = Counter()
+    for document in documents:
+        for mention in document.mentions:
+            if mention.cluster not in names:
+                words = document.text_of(mention)
+                used[words] += 1
+                names[mention.cluster] = f"{words} ({used[words]})" if used[words] > 1 else words
+    return names

@@ -1,0 +1,87 @@
+"""Tags of words, and the spans that they stand for."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from cdlm_lab.data.records import Span, TaggedDocument, TaggedSentence
+from cdlm_lab.data.words import token_spans
+
+OUTSIDE = "O"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagSpan:
+    """A labelled span: the words of a sentence with indices from `first` up to, not including, `stop`."""
+
+    label: str
+    first: int
+    stop: int
+
+
+def spans_of(tags: Sequence[str]) -> tuple[TagSpan, ...]:
+    """Decode the tags of a sentence into spans, in order; an `I-` after no span of its label starts one."""
+    spans: list[TagSpan] = []
+    first, label = 0, ""
+    for place, tag in enumerate((*tags, OUTSIDE)):
+        prefix, _, name = tag.partition("-")
+        if label and (prefix != "I" or name != label):
+            spans.append(TagSpan(label=label, first=first, stop=place))
+            label = ""
+        if prefix in ("B", "I") and not label:
+            first, label = place, name
+    return tuple(spans)
+
+
+def outermost(spans: Iterable[TagSpan]) -> tuple[TagSpan, ...]:
+    """The spans that lie within no other, in order; of identical spans the first. Crossing spans are kept."""
+    outer: list[TagSpan] = []
+    for span in sorted(spans, key=lambda span: (span.first, -span.stop)):
+        if not outer or span.stop > outer[-1].stop:
+            outer.append(span)
+    return tuple(outer)
+
+
+def tags_of(spans: Iterable[TagSpan], length: int) -> tuple[str, ...]:
+    """Encode spans as the IOB2 tags of a sentence of `length` words, the inverse of `spans_of`. Raises
+    ValueError for a span that is empty or outside the sentence, and for two that share a word."""
+    tags = [OUTSIDE] * length
+    for span in spans:
+        if not 0 <= span.first < span.stop <= length:
+            raise ValueError(f"{span} does not fit a sentence of {length} words")
+        if any(tag != OUTSIDE for tag in tags[span.first : span.stop]):
+            raise ValueError(f"{span} shares words with another span")
+        inside = span.stop - span.first - 1
+        tags[span.first : span.stop] = [f"B-{span.label}", *[f"I-{span.label}"] * inside]
+    return tuple(tags)
+
+
+def tagged_sentence(text: str, place: Span, names: Iterable[TagSpan]) -> TaggedSentence:
+    """Tokenise and tag a sentence of a text; words are also split where a name begins or ends. `place` (of
+    the sentence) and `names` are in characters of the text. Raises ValueError if names share a word."""
+    start, end = place
+    inside = [name for name in names if start <= name.first < end]
+    cuts = [cut - start for name in inside for cut in (name.first, name.stop)]
+    words = [(start + first, start + stop) for first, stop in token_spans(text[start:end], boundaries=cuts)]
+    starts = [first for first, _ in words]
+    spans = (
+        replace(name, first=bisect_left(starts, name.first), stop=bisect_left(starts, name.stop))
+        for name in inside
+    )
+    texts = tuple(text[first:stop] for first, stop in words)
+    return TaggedSentence(words=texts, tags=tags_of(spans, len(texts)))
+
+
+def labels_of(documents: Iterable[TaggedDocument]) -> tuple[str, ...]:
+    """The labels that occur in the documents, sorted."""
+    sentences = chain.from_iterable(document.sentences for document in documents)
+    tags = set(chain.from_iterable(sentence.tags or () for sentence in sentences))
+    return tuple(sorted({tag.partition("-")[2] for tag in tags if tag != OUTSIDE}))
+
+
+def tag_set(labels: Iterable[str]) -> tuple[str, ...]:
+    """All IOB2 tags of these labels: `O` first, then `B-` and `I-` of each label."""
+    return (OUTSIDE, *(f"{prefix}-{label}" for label in labels for prefix in "BI"))
