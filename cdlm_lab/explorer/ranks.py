@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-import plotly.graph_objects as go
-from IPython.display import HTML
 from pydantic import Field
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -43,20 +41,14 @@ from cdlm_lab.runs.corpora import (
 )
 from cdlm_lab.runs.identity import Inputs
 from cdlm_lab.runs.made import KeptNumbers
-from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import ExperimentRun, Scores, once, report
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.runs.scoring import with_p_holm
 from cdlm_lab.tasks.coreference.examples import AlignedPair, sample_aligned_pairs
-from cdlm_lab.views.before_training import facts_table, time_taken
-from cdlm_lab.views.charts import SORTS, head_maps, rank_distributions
-from cdlm_lab.views.figures import keep_figure
-from cdlm_lab.views.html import seconds_in_words, variant_name
-from cdlm_lab.views.score_tables import score_table
-from cdlm_lab.views.tables import Cell, ScoreTable, SystemRow, p_text, text_table
 
-__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report"]
+__all__ = ["Settings", "evaluate", "predict", "prepare", "report"]
 PAPER, RANDOM_SPAN, FIRST_HEAD = 0, 1, 2  # columns in a row of ranks
+SORTS = ("positive", "negative")  # pairs that corefer, and pairs that do not
 BASE = "longformer"  # the baseline in the tests of the gap
 COMPARED = ("difference", "low", "high", "p", "clusters")  # columns of a test in the report
 Load = Callable[..., tuple[PreTrainedModel, PreTrainedTokenizerBase]]
@@ -168,28 +160,14 @@ def prepare(settings: Settings) -> Analysis:
     return Analysis.open(settings)
 
 
-def preview(analysis: Analysis) -> HTML:
-    """The main facts about the run before it starts."""
-    settings = analysis.settings
-    models = ", ".join(f"{variant} ({where})" for variant, where in settings.checkpoints.items())
-    facts = [("models", models)]
-    for kind, pairs in analysis.pairs.items():
-        corefer = sum(pair.corefer for pair in pairs)
-        text = f"{corefer:,} that corefer, {len(pairs) - corefer:,} that do not"
-        facts.append((f"pairs of {kind} mentions", text))
-    facts.append(("from", f"{len(analysis.topics)} topics of {settings.corpus}, {settings.split}"))
-    return facts_table([*facts, *(time_taken(analysis) or [("time", _time_in_words(analysis))])])
-
-
-def _time_in_words(analysis: Analysis) -> str:
+def seconds_expected(analysis: Analysis) -> float:
     """The expected time of all forward passes, from timing a few pairs."""
     _, ranks = _reader(analysis, next(iter(analysis.settings.checkpoints)))
     sample = [pairs[len(pairs) // 2] for pairs in analysis.pairs.values()]
     ranks(sample[:1])  # warm-up: the first forward pass is slower than all others
     start = time.perf_counter()
     ranks(sample)
-    seconds = (time.perf_counter() - start) / len(sample) * analysis.readings
-    return f"{analysis.readings:,} readings of two documents: about {seconds_in_words(seconds)}"
+    return (time.perf_counter() - start) / len(sample) * analysis.readings
 
 
 def predict(analysis: Analysis) -> dict[str, ModelRanks]:
@@ -379,59 +357,6 @@ def comparisons_of(analysis: Analysis, measured: Measured) -> list[dict[str, Any
                 of_cell.append(row | {part: getattr(compared, part) for part in COMPARED})
             rows += with_p_holm(of_cell)
     return rows
-
-
-# ---- views ----
-
-
-def table_view(report: Report) -> ScoreTable:
-    """Table 6 beside the paper's, with the mean rank of random spans as long as the targets."""
-    chances: dict[str, list[float]] = {}
-    for row in report.rows:
-        if row.chance is not None:
-            chances.setdefault(row.metric, []).append(row.chance)
-    random = {metric: Score(metric=metric, value=float(np.mean(of))) for metric, of in chances.items()}
-    return score_table(report, others=[SystemRow(system="random span", label="random span", scores=random)])
-
-
-def gap_view(report: Report) -> ScoreTable:
-    """How many points higher the targets of each variant rank if they corefer, and how much that exceeds
-    Longformer's gap, one column per kind of mention."""
-    gaps: dict[str, list[str | Cell]] = {}
-    for row in report.rows:
-        if row.metric.startswith("gap/"):
-            words = f"{row.value:+.1f} [{row.low:+.1f}, {row.high:+.1f}]"
-            gaps.setdefault(row.system, [variant_name(row.system)]).append(words)
-    columns = ["points higher if they corefer", "events", "entities"]
-    tests = [row for row in report.tables["comparisons"] if row["cell"].startswith("gap/")]
-    for row in tests:
-        words = f"{row['difference']:+.1f} [{row['low']:+.1f}, {row['high']:+.1f}]"
-        gaps[row["a"]].append(Cell(text=words, below=f"p {p_text(row['p_holm'])}"))
-    if tests:
-        columns += ["above Longformer, events", "above Longformer, entities"]
-        gaps[BASE] += [""] * (len(columns) - len(gaps[BASE]))
-    return text_table(columns, gaps.values())
-
-
-def distribution_view(analysis: Analysis, measured: Measured) -> go.Figure:
-    """The distribution of the ranks of the pairs."""
-    ranks = {
-        variant: {
-            f"{sort}/{kind}": of_kind[analysis.of_sort(kind, sort)[0], PAPER]
-            for sort in SORTS
-            for kind, of_kind in ranks.of_kind.items()
-        }
-        for variant, ranks in measured.items()
-    }
-    figure = rank_distributions(ranks, title=f"{analysis.settings.corpus}, {analysis.settings.split}")
-    return keep_figure(analysis.settings.run_folder, "ranks", figure)
-
-
-def head_views(analysis: Analysis, measured: Measured) -> list[go.Figure]:
-    """One figure per kind of mention: which heads of which layers rank coreferring targets higher."""
-    maps = {kind: head_differences(analysis, measured, kind) for kind in analysis.pairs}
-    figures = {kind: head_maps(of_kind, title=f"{kind} mentions") for kind, of_kind in maps.items()}
-    return [keep_figure(analysis.settings.run_folder, f"heads-{kind}", one) for kind, one in figures.items()]
 
 
 def head_differences(analysis: Analysis, measured: Measured, kind: str) -> dict[str, np.ndarray]:

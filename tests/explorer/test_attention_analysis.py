@@ -14,6 +14,7 @@ from cdlm_lab.encoders.source_attention import attend_to_source
 from cdlm_lab.examples.packing import document_sequence
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 from cdlm_lab.explorer import ranks as attention_analysis
+from cdlm_lab.explorer import view
 from cdlm_lab.explorer.ranks import FIRST_HEAD, PAPER, RANDOM_SPAN, Analysis, Settings
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.tasks.coreference.examples import sample_aligned_pairs
@@ -45,7 +46,7 @@ def test_what_will_be_read(analysis: Analysis):
     assert list(analysis.settings.checkpoints) == ["rand-cdlm", "cdlm"], "paper order, without those left out"
     of_kind = {kind: [pair.corefer for pair in pairs] for kind, pairs in analysis.pairs.items()}
     assert of_kind == dict.fromkeys(("event", "entity"), [True] * 8 + [False] * 8)
-    shown = attention_analysis.preview(analysis).data
+    shown = view.preview(analysis).data
     assert "pairs of event mentions" in shown
     assert shown.count("8 that corefer, 8 that do not") == 2
     assert "64 readings of two documents: about " in shown  # 2 models, 2 kinds, 8 + 8 pairs
@@ -78,7 +79,7 @@ def test_the_report_holds_means_gaps_and_chance(analysis: Analysis, measured):
     assert row["difference"] == pytest.approx(other.value - positive.value)
     assert (other.p, other.against) == (row["p_holm"], "cdlm")
 
-    table, gaps = attention_analysis.table_view(of_run), attention_analysis.gap_view(of_run).html()
+    table, gaps = view.table_view(of_run), view.gap_view(of_run).html()
     assert [row[0].text for row in table.rows] == ["Rand CDLM", "CDLM", "random span"]
     best = {
         heading.name
@@ -101,7 +102,7 @@ def test_the_gap_is_tested_against_that_of_longformer(analysis: Analysis, measur
     assert row["difference"] == pytest.approx(gaps["cdlm"] - gaps["longformer"])
     assert row["low"] <= row["difference"] <= row["high"]
     report = attention_analysis.report(analysis, attention_analysis.evaluate(analysis, measured))
-    shown = attention_analysis.gap_view(replace(report, rows=scores.rows, tables=scores.tables)).text()
+    shown = view.gap_view(replace(report, rows=scores.rows, tables=scores.tables)).text()
     assert "above Longformer, events" in shown
     assert f"{row['difference']:+.1f} [{row['low']:+.1f}, {row['high']:+.1f}]" in shown
 
@@ -111,8 +112,8 @@ def test_heads_are_those_of_their_layer(analysis: Analysis, measured):
     expected = ranks[:8, 2:].mean(axis=0) - ranks[8:, 2:].mean(axis=0)
     result = attention_analysis.head_differences(analysis, measured, "event")["cdlm"]
     np.testing.assert_allclose(result, [expected[:2], expected[2:]])
-    assert "CDLM" in attention_analysis.distribution_view(analysis, measured).to_json()
-    events, entities = attention_analysis.head_views(analysis, measured)
+    assert "CDLM" in view.distribution_view(analysis, measured).to_json()
+    events, entities = view.head_views(analysis, measured)
     assert "event mentions" in events.to_json()
     assert "Rand CDLM" in entities.to_json()
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cdlm_lab.tasks.joint import answers as answer_selection
-from cdlm_lab import explorer as attention_analysis
+from cdlm_lab.explorer import ranks as attention_analysis
 from cdlm_lab.tasks import coreference
 from cdlm_lab.tasks.matching import experiment as document_matching
 from cdlm_lab.tasks.tagging import experiment as document_tagging
