@@ -1,6 +1,5 @@
-"""Views to check training data before training: packed examples, token by token, with their masks, global
-tokens and truncated text, and examples of paragraph pretraining (Di Liello et al. 2022, section 3.4),
-sentence by sentence.
+"""A view to check training data before training: packed examples, token by token, with their masks, global
+tokens and truncated text.
 
 Each property has its own style, so that one token can show all of them and none depends on hue alone:
 
@@ -24,7 +23,7 @@ from itertools import groupby
 import numpy as np
 
 from cdlm_lab.views import html
-from cdlm_lab.views.html import CROSS, GLOBAL, MASKED, MUTED, div, escaped, muted, table_html
+from cdlm_lab.views.html import CROSS, GLOBAL, MASKED, MUTED, div, escaped, table_html
 
 SWAPPED_SIGN = "\u2192"  # an arrow, which the replacing word follows
 KEPT_SIGN = "="
@@ -34,7 +33,7 @@ SHOWN_OF_EACH = 110  # tokens of each document that remain visible when it is fo
 CHARACTERS_OF_EACH = 4000  # most visible characters of a document, folded or not: a token may have thousands
 LONGEST_TITLE = 110  # characters
 MIDDOT = " \u00b7 "
-_TOKEN_STYLE = f"""
+TOKEN_STYLE = f"""
 div.cdlm-packed bdi{{overflow-wrap:anywhere}}
 div.cdlm-packed .cdlm-text{{white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.85}}
 div.cdlm-packed mark{{background:{MASKED}59;color:inherit;border-radius:3px;padding:1px 2px;margin:0 -1px}}
@@ -185,7 +184,7 @@ def _spaced(pieces: Iterable[tuple[bool, str]]) -> str:
     return "".join((" " if spaced and i else "") + body for i, (spaced, body) in enumerate(pieces))
 
 
-def _mask_entries(marked: MarkedTokens) -> list[tuple[str, str, int]]:
+def mask_entries(marked: MarkedTokens) -> list[tuple[str, str, int]]:
     """Return legend entries (sample, meaning, count) for each way in which a token can be masked."""
     became = [marked.replaced_by(i) for i in np.flatnonzero(marked.masked)]
     hidden = f"hidden behind {escaped(marked.mask_token)}: the word to give back"
@@ -197,7 +196,8 @@ def _mask_entries(marked: MarkedTokens) -> list[tuple[str, str, int]]:
     ]
 
 
-def _legend(entries: Iterable[tuple[str, str, int]]) -> str:
+def legend_of(entries: Iterable[tuple[str, str, int]]) -> str:
+    """Return a legend of entries (sample, meaning, count); "" if nothing occurs."""
     items = "".join(
         f"<div>{sample}&ensp;{html.span(f'{meaning} ({count:,})', MUTED)}</div>"
         for sample, meaning, count in entries
@@ -264,7 +264,7 @@ def _bars(flags: np.ndarray, bottom: int, colour: str) -> str:
 
 def packed_example_html(preview: PackedPreview) -> str:
     """Return the example as HTML: headline numbers, overview, legend, documents, and what was truncated."""
-    entries = _mask_entries(preview) if preview.masked.any() else []  # downstream tasks mask nothing
+    entries = mask_entries(preview) if preview.masked.any() else []  # downstream tasks mask nothing
     lanes = [("masked", preview.masked, MASKED)] if preview.masked.any() else []
     sees = "global: sees every token, and is seen by every token"
     entries.append(("<u>word</u>", sees, int(preview.global_.sum())))
@@ -277,9 +277,9 @@ def packed_example_html(preview: PackedPreview) -> str:
     names = ", ".join(name for name, _, _ in lanes)
     description = f"The sequence from first to last token: documents, {names}"
     overview = html.image_from_svg(overview_svg(preview.document, lanes), description=description)
-    parts = (_headline(preview), overview, _legend(entries), _documents(preview), _losses(preview))
+    parts = (_headline(preview), overview, legend_of(entries), _documents(preview), _losses(preview))
     return html.view_html(
-        "packed", html.headline(preview.title) + "".join(parts), width=1180, style=_TOKEN_STYLE
+        "packed", html.headline(preview.title) + "".join(parts), width=1180, style=TOKEN_STYLE
     )
 
 
@@ -359,70 +359,3 @@ def _losses(preview: PackedPreview) -> str:
         rows.append((title, f"{kept:,}", cut, share, why))
     table = table_html(("document", "kept", "cut", "share", "why"), rows, text_columns=(0, 4))
     return div("Tokens kept and cut", "margin-top:16px;font-weight:600") + table if rows else ""
-
-
-_RIGHT = f'<span style="color:{CROSS};font-weight:600">\u2713&nbsp;1</span>'
-_LABELS = {None: "", 0: "0", 1: _RIGHT}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskSentence:
-    """A sentence of a paragraph pretraining example."""
-
-    source: str  # where the sentence comes from, relative to s_0, in words
-    document: str  # id of its document
-    label: int | None  # 1 = from the same paragraph as s_0, 0 = not; None = it is s_0 itself
-    cut: int = 0  # number of its tokens that were truncated
-    probability: float | None = None  # predicted probability of label 1, in [0, 1]; None = not predicted
-
-    def __post_init__(self) -> None:
-        if self.label not in _LABELS:
-            raise ValueError(f"the label is {self.label}; it must be 0 or 1, or None of s_0")
-        if self.cut < 0:
-            raise ValueError(f"{self.cut} tokens are cut; there must be 0 or more")
-        if self.probability is not None:
-            html.check_between("the probability", self.probability)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ParagraphExampleView:
-    """A paragraph pretraining example, which a notebook displays as the last value of a cell: a legend, then
-    a row for each sentence with its source, its label, its predicted probability if any sentence has one, and
-    its words."""
-
-    marked: MarkedTokens  # the tokens of the sequence, and which of them are masked
-    sentence: np.ndarray  # int (tokens,), index of each token's sentence, from 0
-    sentences: Sequence[TaskSentence]  # s_0 ... s_k
-    title: str  # headline (untrusted text)
-
-    def __post_init__(self) -> None:
-        lengths = len(self.marked.tokens), len(self.sentence)
-        if lengths[0] != lengths[1]:
-            raise ValueError(f"there are {lengths[0]} tokens, but the sentences of {lengths[1]}")
-        if wrong := sorted({int(n) for n in self.sentence if not 0 <= n < len(self.sentences)}):
-            raise ValueError(f"a token is of sentence {wrong[0]}; there are {len(self.sentences)}, from 0")
-
-    def __repr__(self) -> str:
-        return f"ParagraphExampleView({len(self.marked.tokens)} tokens, {len(self.sentences)} sentences)"
-
-    def _repr_html_(self) -> str:
-        judged = any(sentence.probability is not None for sentence in self.sentences)
-        probability = ["probability"] if judged else []
-        columns = ["", "comes from", "label", *probability, "what the model reads", "tokens"]
-        rows = [self._row(number, judged) for number in range(len(self.sentences))]
-        table = table_html(columns, rows, text_columns=range(len(columns) - 1))
-        body = html.headline(self.title) + _legend(_mask_entries(self.marked)) + table
-        return html.view_html("packed", body, width=1100, style=_TOKEN_STYLE)
-
-    def _row(self, number: int, judged: bool) -> list[str]:
-        sentence, positions = self.sentences[number], np.flatnonzero(self.sentence == number).tolist()
-        bar = "" if sentence.probability is None else html.share_bar(sentence.probability)
-        source = html.span(escaped(sentence.source), "white-space:nowrap")
-        return [
-            f"s<sub>{number}</sub>",
-            source + muted(f"<bdi>{escaped(html.shown_id(sentence.document))}</bdi>"),
-            _LABELS[sentence.label],
-            *([bar] if judged else []),
-            f'<div class="cdlm-text" dir="auto">{tokens_html(self.marked, positions)}</div>',
-            f"{len(positions):,}{muted(f'{sentence.cut:,}&nbsp;cut') if sentence.cut else ''}",
-        ]

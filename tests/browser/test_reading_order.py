@@ -15,6 +15,7 @@ from cdlm_lab.explorer.widget.still import still_html
 from cdlm_lab.tasks.coreference import view as coreference
 from cdlm_lab.tasks.joint import answers_view as rankings
 from cdlm_lab.tasks.joint import claims_view as verdicts
+from cdlm_lab.tasks.joint.pretraining_view import ParagraphExampleView, TaskSentence
 from cdlm_lab.tasks.matching import view as aligned
 from cdlm_lab.tasks.multihop import view as questions
 from cdlm_lab.tasks.tagging import view as tagged
@@ -74,8 +75,8 @@ def packed_example() -> str:
 
 
 def paragraph_example() -> str:
-    sentences = [packed.TaskSentence(source="p", document="d", label=None)]
-    view = packed.ParagraphExampleView(
+    sentences = [TaskSentence(source="p", document="d", label=None)]
+    view = ParagraphExampleView(
         marked=marked_tokens(), sentence=np.zeros(7, int), sentences=sentences, title="t"
     )
     return view._repr_html_()

@@ -9,15 +9,22 @@ import pytest
 from shown_reads import HOSTILE, QUESTION, SHOWN, claim, plain, question, ranking, sentence, tags_of, word
 
 from cdlm_lab.data.records import Paragraph
+from cdlm_lab.explorer.rank_figures import head_maps, rank_distributions
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.tasks.coreference import view as coreference
 from cdlm_lab.tasks.coreference.clustering import merge_tree
 from cdlm_lab.tasks.joint import answers_view as rankings
 from cdlm_lab.tasks.joint import claims_view as verdicts
+from cdlm_lab.tasks.joint.pretraining_view import (
+    ParagraphExampleView,
+    TaskSentence,
+    pretraining_losses_figure,
+)
 from cdlm_lab.tasks.matching import view as aligned
 from cdlm_lab.tasks.multihop import view as questions
+from cdlm_lab.tasks.pretraining.perplexity_view import perplexity_figure
 from cdlm_lab.tasks.tagging import view as tagged
-from cdlm_lab.views import charts, packed
+from cdlm_lab.views import packed
 from cdlm_lab.views.html import ShownMention, gold_chip, sentence_html
 from cdlm_lab.views.live_curve import LiveCurve
 from cdlm_lab.views.tables import SystemRow
@@ -79,9 +86,9 @@ def packed_html():
 
 
 def paragraph_html():
-    sentences = [packed.TaskSentence(source=HOSTILE, document=HOSTILE, label=None)]
+    sentences = [TaskSentence(source=HOSTILE, document=HOSTILE, label=None)]
     places = {"marked": packed.MarkedTokens(**TOKENS), "sentence": np.zeros(3, int)}
-    return packed.ParagraphExampleView(**places, sentences=sentences, title=HOSTILE)._repr_html_()
+    return ParagraphExampleView(**places, sentences=sentences, title=HOSTILE)._repr_html_()
 
 
 def curve_html():
@@ -207,13 +214,13 @@ BAR = SystemRow(system=f"a/{HOSTILE}", label=HOSTILE, scores={"mrr": Score(metri
 TREE = {"tree": merge_tree(np.array([[1, 0.5], [0.5, 1]])), "mentions": [MENTION, MENTION], "threshold": 0.4}
 OWN = "a title of its own"
 FIGURES = {
-    "perplexity": (charts.perplexity_figure([PERPLEXITY], title=HOSTILE), HOSTILE),
-    "ranks": (charts.rank_distributions(RANKS, title=HOSTILE), HOSTILE),
-    "heads": (charts.head_maps({HOSTILE: np.array([[np.nan, 1]])}, title=HOSTILE), HOSTILE),
+    "perplexity": (perplexity_figure([PERPLEXITY], title=HOSTILE), HOSTILE),
+    "ranks": (rank_distributions(RANKS, title=HOSTILE), HOSTILE),
+    "heads": (head_maps({HOSTILE: np.array([[np.nan, 1]])}, title=HOSTILE), HOSTILE),
     "dendrogram": (coreference.dendrogram_figure(**TREE, title=HOSTILE), HOSTILE),
     "weights": (tagged.weights_by_distance_figure([NEAR], buckets=[HOSTILE], title=HOSTILE), HOSTILE),
     "gain": (tagged.gain_by_tf_idf_figure([GAIN], system=HOSTILE, other=HOSTILE), HOSTILE),
-    "losses": (charts.pretraining_losses_figure(LOSSES, right=0.2), OWN),
+    "losses": (pretraining_losses_figure(LOSSES, right=0.2), OWN),
     "alignment": (aligned.alignment_figure([BAR, replace(BAR, system="random")]), None),
     "accuracy": (rankings.accuracy_by_place_figure({HOSTILE: PLACED}), OWN),
     "spread": (rankings.score_spread_figure({HOSTILE: [0.5]}), OWN),

@@ -5,10 +5,10 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
-from shown_reads import cells_of, plain, words_of
+from shown_reads import cells_of, plain
 
 from cdlm_lab.views import packed
-from cdlm_lab.views.packed import BINS, DocumentLoss, PackedPreview, TaskSentence
+from cdlm_lab.views.packed import BINS, DocumentLoss, PackedPreview
 
 
 def blocks(html):
@@ -204,63 +204,3 @@ def test_a_bar_is_as_tall_as_its_share_of_the_fullest_place():
     assert len(bars([True] * 7)) == 7, "every token of a short sequence has its own"
     with pytest.raises(ValueError, match="lane 'masked' has 2 tokens, document has 3"):
         packed.overview_svg(np.zeros(3, int), [("masked", np.zeros(2, bool), "red")])
-
-
-# [CLS] a mill burned [SEP] nobody <was> hurt [SEP] the cup
-TASK_TOKENS = ["[CLS]", "a", "mill", "burned", "[SEP]", "nobody", "<was>", "hurt", "[SEP]", "the", "cup"]
-REPLACED = {2: "[MASK]", 6: "saw", 9: "the"}  # hidden, swapped, kept
-TASK_SENTENCES = [
-    TaskSentence(source="this paragraph", document="d1", label=None),
-    TaskSentence(source="same paragraph", document="d1", label=1, cut=1234),
-    TaskSentence(source="other document", document="<i>d2</i>", label=0),
-]
-
-
-def view(sentences=TASK_SENTENCES, numbers=(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2)):
-    """HTML of an example."""
-    marked = packed.MarkedTokens(
-        tokens=TASK_TOKENS,
-        starts_word=np.ones(len(TASK_TOKENS), dtype=bool),
-        replacement=[REPLACED.get(place) for place in range(len(TASK_TOKENS))],
-        mask_token="[MASK]",
-        global_=np.zeros(len(TASK_TOKENS), dtype=bool),
-        special=np.array([token.startswith("[") for token in TASK_TOKENS]),
-    )
-    given = {"sentence": np.array(numbers), "sentences": sentences, "title": ""}
-    return packed.ParagraphExampleView(marked=marked, **given)._repr_html_()
-
-
-def test_a_row_says_where_a_sentence_comes_from_what_it_is_and_what_is_read():
-    html = view([*TASK_SENTENCES, TASK_SENTENCES[2]])
-    first, second, third, last = cells_of(html, words_of)
-    assert first == ["s 0", "this paragraph d1", "", "[CLS] a mill burned", "4"]
-    assert second[1:3] == ["same paragraph d1", "\u2713 1"]
-    assert second[4] == "4 1,234 cut"
-    assert third[1:3] == ["other document <i>d2</i>", "0"]
-    assert last[3:] == ["", "0"], "a sentence without tokens"
-    assert "<mark>mill</mark>" in html
-    assert "<mark>&lt;was&gt;<i>\u2192<bdi>saw</bdi></i></mark>" in html, "swapped"
-    assert "<mark>the<i>=</i></mark>" in html, "kept"
-    assert [plain(html).count(f"{words} (1)") for words in ("give back", "other word", "as it is")] == [1] * 3
-    assert "probability" not in html
-    asked = [TaskSentence(source="", document="d", label=1, probability=p) for p in (0.62, 0.0)]
-    judged = view([TASK_SENTENCES[0], *asked])
-    assert [row[3] for row in cells_of(judged)] == ["", "62%", "0%"], "a model was asked"
-    assert "probability" in judged
-
-
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    [
-        ({"label": 2}, "the label is 2"),
-        ({"label": 0, "cut": -1}, "-1 tokens are cut"),
-        ({"label": 0, "probability": 1.5}, "the probability is 1.5"),
-    ],
-)
-def test_sentences_and_tokens_that_make_no_sense_are_refused(fault, message):
-    with pytest.raises(ValueError, match=message):
-        TaskSentence(source="same document", document="d", **fault)
-    with pytest.raises(ValueError, match="a token is of sentence 3; there are 3"):
-        view(numbers=(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3))
-    with pytest.raises(ValueError, match="there are 11 tokens, but the sentences of 2"):
-        view(numbers=(0, 1))

@@ -60,6 +60,11 @@ from cdlm_lab.tasks.joint import paragraph_examples as paragraph_tasks
 from cdlm_lab.tasks.joint.examples import JointCollate
 from cdlm_lab.tasks.joint.model import ParagraphModel
 from cdlm_lab.tasks.joint.paragraph_examples import OTHER_DOCUMENT, SAME_DOCUMENT, SAME_PARAGRAPH
+from cdlm_lab.tasks.joint.pretraining_view import (
+    ParagraphExampleView,
+    TaskSentence,
+    pretraining_losses_figure,
+)
 from cdlm_lab.tasks.joint.systems import marked_tokens
 from cdlm_lab.training.checkpoints import TRAINING_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
@@ -69,10 +74,8 @@ from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trained import trained_model, trained_run
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.views.before_training import facts_table
-from cdlm_lab.views.charts import pretraining_losses_figure
 from cdlm_lab.views.figures import folder_of, keep_figure
 from cdlm_lab.views.html import bytes_in_words, seconds_in_words
-from cdlm_lab.views.packed import ParagraphExampleView, TaskSentence
 from cdlm_lab.views.tables import ScoreTable, Shown, text_table
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]

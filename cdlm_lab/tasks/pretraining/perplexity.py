@@ -39,8 +39,8 @@ from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import ExperimentRun, Scores, once, read_arrays, report, write_arrays
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.runs.scoring import with_p_holm
+from cdlm_lab.tasks.pretraining.perplexity_view import perplexity_figure
 from cdlm_lab.views.before_training import facts_table, time_taken
-from cdlm_lab.views.charts import perplexity_figure
 from cdlm_lab.views.figures import folder_of, keep_figure
 from cdlm_lab.views.html import seconds_in_words, variant_name
 from cdlm_lab.views.score_tables import score_table
