@@ -189,24 +189,6 @@ def check_like(name: str, value: object, default: object) -> None:
         raise ParameterError(f"{fault}, or {WORDS[name]!r}") if name in WORDS else fault from None
 
 
-RENAMED = {"checkpoint": "select_by"}  # former name of a parameter -> its name
-# Parameters that were added, with the value that every run had before.
-BEFORE = {"precision": "auto", "trained": "", "labels": "all"}
-BEFORE |= {"train_pairs": 0, "groupings": 1, "joint_epochs": 0, "word_vector_size": 0.6, "sentences_run": ""}
-BEFORE |= {"chains": "auto"}
-
-
-def with_those_of_before(parameters: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """The parameters of a run by their names of today, with values for those of `names` that did not exist
-    yet when it was made. Then, `dropout` also applied to attention weights (None: the checkpoint's value)."""
-    values = {RENAMED.get(name, name): value for name, value in parameters.items()}
-    if "attention_dropout" in names and "attention_dropout" not in values:
-        given = values.get("dropout")
-        values["attention_dropout"] = "checkpoint" if given is None else given
-    missing = {name: value for name, value in BEFORE.items() if name in names and name not in values}
-    return values | missing
-
-
 def refuse_unknown(namespace: Mapping[str, object], allowed: Collection[str]) -> None:
     """Find misspelt notebook parameters, and those of the wrong type, from inside the notebook:
     `refuse_unknown(globals(), allowed)`. Raises ParameterError with one line for each unknown name, which
@@ -259,7 +241,6 @@ def _values(cell: str) -> dict[str, object]:
 
 def closest_name(name: str, allowed: Collection[str]) -> str:
     """A hint for a name that is not allowed: "did you mean 'x'?", or the list of all allowed names."""
-    name = RENAMED[name] if RENAMED.get(name) in allowed else name
     close = difflib.get_close_matches(name, sorted(allowed), n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(allowed))}"
 

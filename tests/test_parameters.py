@@ -23,7 +23,6 @@ from cdlm_lab.parameters import (
     refuse_unknown,
     settings,
     settings_of,
-    with_those_of_before,
 )
 
 
@@ -124,25 +123,6 @@ def test_a_notebook_reads_its_settings():
         read_settings(cell, Few)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "expected"),
-    [
-        ({"steps": 3}, {"steps": 3, "attention_dropout": "checkpoint"}),
-        ({"dropout": None}, {"dropout": None, "attention_dropout": "checkpoint"}),
-        ({"dropout": 0.0}, {"dropout": 0.0, "attention_dropout": 0.0}),
-        ({"dropout": 0.1, "attention_dropout": 0.2}, {"dropout": 0.1, "attention_dropout": 0.2}),
-    ],
-)
-def test_older_runs_had_one_dropout_for_both(parameters: dict[str, Any], expected: dict[str, Any]):
-    assert with_those_of_before(parameters, ["attention_dropout", "steps"]) == expected
-    assert with_those_of_before(parameters, ["dropout", "steps"]) == parameters
-    assert with_those_of_before({}, ["precision", "trained"]) == {"precision": "auto", "trained": ""}
-    assert with_those_of_before({"trained": "runs/x"}, ["trained"]) == {"trained": "runs/x"}
-    assert with_those_of_before({}, ["chains"]) == {"chains": "auto"}
-    assert with_those_of_before({"checkpoint": "loss"}, ()) == {"select_by": "loss"}
-    assert with_those_of_before({"steps": 2}, ["groupings", "steps"]) == {"groupings": 1, "steps": 2}
-
-
 def test_a_word_may_stand_for_a_number():
     check_like("attention_dropout", "checkpoint", 0.0)
     check_like("attention_dropout", 0.1, 0.0)
@@ -155,7 +135,6 @@ def test_a_word_may_stand_for_a_number():
 def test_closest_name():
     assert closest_name("lerning_rate", ["learning_rate", "steps"]) == "did you mean 'learning_rate'?"
     assert closest_name("zzz", ["b", "a"]) == "known are a, b"
-    assert closest_name("checkpoint", ["checkpoints", "select_by"]) == "did you mean 'select_by'?"
 
 
 def test_unknown_literals_are_refused():

@@ -28,9 +28,7 @@ from cdlm_lab.parameters import (
     RUN_FILE,
     ParameterError,
     local_path,
-    parameter_names,
     settings_of,
-    with_those_of_before,
 )
 from cdlm_lab.runs.corpora import VARIANTS, reset_globals, variant_of
 from cdlm_lab.runs.runs import SystemRun, Training, shown_system
@@ -250,8 +248,7 @@ def _settings(kind: type[Any], run: str, **values: Any) -> Any:
     """The settings of a run, with `trained` naming the run itself, or the run whose models it opened."""
     parameters = trained_parameters(run)
     own = {"trained": parameters.get("trained") or run, "run_folder": "", **values}
-    names = parameter_names(kind)
-    return settings_of(kind, with_those_of_before({**parameters, **own}, names))
+    return settings_of(kind, {**parameters, **own})
 
 
 def _coreference(name: str, run: str, system: str) -> tasks.CoreferenceModel:

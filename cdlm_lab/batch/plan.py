@@ -36,7 +36,7 @@ from cdlm_lab.batch.expansion import Job
 from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.data.files import DataError, sha256_of_file
 from cdlm_lab.encoders.model_folder import CONFIG_FILE, fault_of_folder
-from cdlm_lab.parameters import BY_HOW_MANY, EVALUATED_WITH, SHOWN, closest_name, with_those_of_before
+from cdlm_lab.parameters import BY_HOW_MANY, EVALUATED_WITH, SHOWN, closest_name
 from cdlm_lab.runs import report
 from cdlm_lab.runs.identity import VERSIONS, changed_inputs, fingerprint, fingerprint_of_model
 
@@ -397,15 +397,14 @@ def _old_fingerprint(job: Job, made: report.Report | None) -> dict[str, Any]:
         old = stamp["fingerprint"]
         # If it was killed before it was compared anew, its report is still the one of before.
         scored = {one: made.parameters[one] for one in EVALUATED_WITH if made and one in made.parameters}
-        return old | {"parameters": with_those_of_before(old["parameters"], job.effective) | scored}
+        return old | {"parameters": old["parameters"] | scored}
     try:
         parameters = made.parameters if made else report.read_run_file(job.folder)[1]
     except report.RunError as error:
         raise GridError(str(error)) from None
-    known = with_those_of_before(parameters, job.effective)
     return {
         "notebook": None,
-        "parameters": {name: known.get(name, value) for name, value in job.effective.items()},
+        "parameters": {name: parameters.get(name, value) for name, value in job.effective.items()},
         "code": None,
         "data": {},
         "runs": dict.fromkeys(job.after),

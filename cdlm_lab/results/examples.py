@@ -9,7 +9,7 @@ from typing import Any
 
 from ipywidgets import HTML, Widget
 
-from cdlm_lab.parameters import parameter_names, with_those_of_before
+from cdlm_lab.parameters import parameter_names
 from cdlm_lab.results.reports import ANSWERS, CLAIMS, QUESTIONS, TAGGING
 from cdlm_lab.runs.report import RunError
 from cdlm_lab.runs.runs import SystemRun, Training
@@ -77,7 +77,7 @@ def examples_of(
     run again, but loads no model. If the examples cannot be opened, a line of text says why."""
     kind, run_kind, view = _VIEWS[experiment]
     try:
-        known = with_those_of_before(parameters, parameter_names(kind)) | {"run_folder": str(folder)}
+        known = {**parameters, "run_folder": str(folder)}
         given = kind(**{name: value for name, value in known.items() if name in parameter_names(kind)})
         if experiment in _BY_ID and given.corpus == "storyworld":
             given = replace(given, train_stories=min(given.train_stories, FEW_STORIES))

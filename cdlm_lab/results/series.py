@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from statistics import fmean, stdev
 from typing import Any
 
-from cdlm_lab.parameters import BEFORE, BY_HOW_MANY, SHOWN, ParameterError, names_in, with_those_of_before
+from cdlm_lab.parameters import BY_HOW_MANY, SHOWN, ParameterError, names_in
 from cdlm_lab.results.reports import (
     ALIGNMENT,
     ANSWERS,
@@ -43,7 +43,6 @@ _FREE = (
     *("run_folder", "seed", "seeds", "attention", "precision", *BY_HOW_MANY, *SHOWN),
     *("micro_batch_size", "encoder_micro_batch_size", "gradient_checkpointing"),
 )
-_ADDED = "attention_dropout"
 # Parameters that have no effect on other corpora than storyworld.
 _OF_STORYWORLD = ("train_stories", "held_out_stories", "stories", "paragraphs", "seen")
 # Folders inside a run folder that may end the path of a checkpoint.
@@ -127,16 +126,12 @@ class KnownRuns:
 
     def parameters_of(self, one: NamedReport, *, without: Sequence[str], deep: int = 0) -> Setting:
         """The parameters in comparable form, except for empty ones and those named in `without`."""
-        parameters = one.report.parameters
-        values = {name: value for name, value in parameters.items() if name != _ADDED}
-        before = with_those_of_before(values, (_ADDED,))[_ADDED]
-        if parameters.get(_ADDED, before) != before:  # else treat it like an older report, which lacks this
-            values = parameters
+        values = parameters = one.report.parameters
         invented = parameters.get("corpus", "storyworld") == "storyworld"
         comparable = {
             name: _corpus_folder(value) if "corpus" in name else self.comparable(value, deep=deep)
             for name, value in values.items()
-            if name not in without and value not in ("", None, BEFORE.get(name))
+            if name not in without and value not in ("", None)
             if invented or name not in _OF_STORYWORLD
         }
         return tuple(sorted((name, repr(value)) for name, value in comparable.items()))
@@ -212,7 +207,7 @@ class KnownRuns:
         if one.report.name == ANSWERS:
             return corpus_name(str(one.report.data["format"]["test"]))
         name = corpus_name(str(parameters.get("corpus", "")))
-        labels = parameters.get("labels", BEFORE["labels"])
+        labels = parameters.get("labels", "all")
         return name if labels == "all" else f"{name}, {' and '.join(str(labels).split())} alone"
 
 

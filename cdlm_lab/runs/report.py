@@ -43,10 +43,9 @@ from cdlm_lab.parameters import (
     ParameterError,
     check_types,
     local_path,
-    with_those_of_before,
 )
 from cdlm_lab.progress import is_first, usable_cores
-from cdlm_lab.runs.scores import Score, checked_rows, frame_of, json_of, rows_of_names
+from cdlm_lab.runs.scores import Score, checked_rows, frame_of, json_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,7 +132,6 @@ class Report:
     rows: list[Score]  # of the score table ("scores" in the file), one for each number
     data: dict[str, Any]  # name -> checksum, or what else identifies the data
     tables: dict[str, list[dict[str, Any]]]  # name -> rows, each a mapping of column to value
-    figures: dict[str, str]  # name -> file, relative to the folder of the run; only older reports have any
     versions: dict[str, str]  # of Python and of the packages that matter
     hardware: dict[str, Any]  # processor, cores, memory, devices
     # Wall seconds over all sessions of the run; a killed session counts up to the last file that it wrote.
@@ -142,7 +140,7 @@ class Report:
     git_commit: str | None  # of cdlm_lab, with "-dirty" if it was changed since; None where there is none
     started: str  # started, finished: UTC, ISO 8601
     finished: str
-    # Fingerprints of data and models, and versions (`Identity.as_json`); {} in reports of before.
+    # Fingerprints of data and models, and versions (`Identity.as_json`); {} = not known.
     identity: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -180,16 +178,15 @@ def read_report(path: str | os.PathLike[str]) -> Report:
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, endless nesting
         raise RunError(f"{file}: not JSON ({error})") from None
     written = values.get("format") if isinstance(values, dict) else None
-    if written not in (1, FORMAT):
+    if written != FORMAT:
         shown = repr(written)[:_LONGEST]
-        raise RunError(f"{file}: format is {shown}, this version of cdlm_lab reads 1 and {FORMAT}")
-    values.setdefault("identity", {})
+        raise RunError(f"{file}: format is {shown}, this version of cdlm_lab reads {FORMAT}")
     if missing := [name for name in _FIELDS if name not in values]:
         raise RunError(f"{file}: the field {missing[0]!r} is missing")
     if _is_deeper(values, _DEEPEST):
         raise RunError(f"{file}: has more than {_DEEPEST} levels of lists and mappings")
     try:
-        return _checked({name: plain(values[name], name) for name in _FIELDS}, of_names=written == 1)
+        return _checked({name: plain(values[name], name) for name in _FIELDS})
     except (RunError, ParameterError) as error:
         what = str(error).partition(": write")[0].partition(": find out")[0]
         raise RunError(f"{file}: {what[:_LONGEST]}") from None
@@ -204,32 +201,15 @@ def _is_deeper(values: Any, most: int) -> bool:
     return bool(level)
 
 
-def _checked(values: dict[str, Any], *, of_names: bool) -> Report:
-    """Make a report of plain JSON values; `of_names`: its scores are a mapping from names, as in format 1.
-    Raises RunError or ParameterError if a value is invalid."""
+def _checked(values: dict[str, Any]) -> Report:
+    """Make a report of plain JSON values. Raises RunError or ParameterError if a value is invalid."""
     scores = values.pop("scores")
     report = Report(**values, rows=[])
     check_types(report)
-    report = replace(report, parameters=with_those_of_before(report.parameters, ()))
     try:
-        if not of_names:
-            return replace(report, rows=checked_rows(scores))
-        for rows in report.tables.values():
-            rows[:] = [{"p" if key == "p_permutation" else key: row[key] for key in row} for row in rows]
-        named = {}
-        for name, score in scores.items():
-            if isinstance(score, int | float) and not isinstance(score, bool):
-                score = {"value": score}
-            if not isinstance(score, dict) or "value" not in score:
-                what = f"scores[{name!r}] is {score!r}"
-                raise RunError(f"{what}; it must be a number, or a mapping with 'value'")
-            named[name] = score
-        rows = rows_of_names(report.name, named, parameters=report.parameters, tables=report.tables)
-        return replace(report, rows=rows)
+        return replace(report, rows=checked_rows(scores))
     except ValueError as error:
         raise RunError(str(error)) from None
-    except (AttributeError, LookupError, TypeError) as error:
-        raise RunError(f"not as its notebook writes it ({error!r})") from None
 
 
 # ---- software and hardware ----
@@ -342,7 +322,6 @@ class Run:
             "scores": plain(json_of(scores), "scores"),
             "data": plain(data, "data"),
             "tables": {name: plain(rows, f"tables[{name!r}]") for name, rows in tables.items()},
-            "figures": {},
             "versions": versions(),
             "hardware": hardware(),
             "seconds": round(sum(one["seconds"] for one in before) + _since(last["started"], now), 3),
@@ -495,9 +474,8 @@ def _finished_with(folder: Path, name: str, parameters: Mapping[str, Any]) -> tu
     except RunError as error:
         remedy = "delete that file to make it anew from what the run left, or choose another run_folder"
         raise RunError(f"{error}; {remedy}") from None
-    before = with_those_of_before(made.parameters, parameters)
-    common = before.keys() & parameters.keys()
-    old, new = ({name: side[name] for name in common} for side in (before, parameters))
+    common = made.parameters.keys() & parameters.keys()
+    old, new = ({name: side[name] for name in common} for side in (made.parameters, parameters))
     _refuse_other(folder, "a finished", (made.name, old), (name, new))
     return made, any(new[one] not in ("", old[one]) for one in common.intersection(EVALUATED_WITH))
 
@@ -505,8 +483,7 @@ def _finished_with(folder: Path, name: str, parameters: Mapping[str, Any]) -> tu
 def _interrupted(folder: Path, name: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The sessions so far of an interrupted run. Raises RunError if its name or parameters differ."""
     old_name, old, sessions = read_run_file(folder)
-    before = with_those_of_before(old, parameters)
-    _refuse_other(folder, "an interrupted", (old_name, before), (name, parameters))
+    _refuse_other(folder, "an interrupted", (old_name, old), (name, parameters))
     return sessions
 
 
@@ -626,7 +603,7 @@ def read_run_file(folder: Path) -> tuple[str, dict[str, Any], list[dict[str, Any
     try:
         values = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
         name, sessions = str(values["name"]), list(values["sessions"])
-        parameters = with_those_of_before(dict(values["parameters"]), ())
+        parameters = dict(values["parameters"])
         for session in sessions:
             _since(session["started"], session["started"])
             session["seconds"] = None if session["seconds"] is None else float(session["seconds"])

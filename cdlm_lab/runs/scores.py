@@ -1,15 +1,13 @@
 """The table of scores that every report holds, in long form: one row for each number.
 
 An experiment passes its rows to `Run.write_report`; `report.frame` returns them as a pandas DataFrame with a
-column for each field of `Score`. In reports of format 1, every experiment named its scores in its own way;
-`NAMINGS` is the only place that knows these names.
+column for each field of `Score`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, ValidationError
@@ -111,118 +109,6 @@ def plain_name(row: Score) -> str:
     """A readable name of a row, made of its key: `cdlm/test/f1`."""
     seed = "" if row.seed is None else f"seed {row.seed}"
     return "/".join(filter(None, (row.system, row.group, row.split, row.metric, seed)))
-
-
-# ---- names of scores in reports of format 1 ----
-
-
-@dataclass(frozen=True, kw_only=True)
-class Naming:
-    """How the reports of an experiment named their scores in format 1."""
-
-    name: str = "{metric}"  # pattern of the names; a name with fewer parts is a metric of the run itself
-    # key of a score -> column of `Score`, where they differ
-    columns: Mapping[str, str] = field(default_factory=lambda: {"label": "note"})
-    group: str = ""  # parameter whose value is the group of all rows
-    # row of the table of comparisons -> key columns of the row that its p-value belongs to, and `against`
-    test: Callable[[Mapping[str, Any]], dict[str, str]] | None = None
-
-
-def _of_test_set(row: Mapping[str, Any]) -> dict[str, str]:
-    return {"system": row["a"], "split": "test", "metric": row["measure"], "against": row["b"]}
-
-
-def _of_alignment(row: Mapping[str, Any]) -> dict[str, str]:
-    tested, other = f"{row['a']}/{row['by']}", f"{row['b']}/{row['b_by']}"
-    return {"system": tested, "group": "oracle", "metric": "mrr", "against": other}
-
-
-_OF_TOKENS = {"tokens": "n", "n": "clusters"}
-_OF_VARIANTS = Naming(
-    name="{system}/{metric}",
-    columns=_OF_TOKENS,
-    test=lambda row: {"system": row["a"], "metric": row["kind"], "against": row["b"]},
-)
-_OF_SPLITS = Naming(name="{system}/{split}/{metric}", test=_of_test_set)
-NAMINGS: Mapping[str, Naming] = {
-    "tour": _OF_VARIANTS,
-    "pretraining": Naming(name="{system}/{metric}", columns=_OF_TOKENS),
-    "cross-document perplexity": _OF_VARIANTS,
-    "coreference": Naming(
-        name="{split}/{system}/{metric}",
-        group="kind",
-        test=lambda row: {"system": row["b"], "split": "test", "metric": "conll/f1", "against": row["a"]},
-    ),
-    "document matching": _OF_SPLITS,
-    "sentence alignment": Naming(name="{system}/{by}/{group}/{metric}", test=_of_alignment),
-    "multihop question answering": _OF_SPLITS,
-    "document-attentive tagging": _OF_SPLITS,
-    "answer selection": Naming(
-        name="{system}/{group}/{split}/{metric}",
-        test=lambda row: _of_test_set(row) | {"group": row["ranking"]} if row["b"] == "pairwise" else {},
-    ),
-    "fact verification": Naming(
-        name="{system}/{split}/{metric}",
-        test=lambda row: _of_test_set(row) | {"split": row["set"]} if row["b"].startswith("pairwise") else {},
-    ),
-    "attention analysis": Naming(
-        name="{system}/{metric}",
-        test=lambda row: {"system": row["a"], "metric": row["cell"], "against": row["b"]},
-    ),
-}
-
-
-def rows_of_names(
-    experiment: str,
-    scores: Mapping[str, Mapping[str, Any]],
-    *,
-    parameters: Mapping[str, Any],
-    tables: Mapping[str, Sequence[Mapping[str, Any]]],
-) -> list[Score]:
-    """Convert the scores of a report of format 1, name -> {"value": ..., other keys}, to rows. Raises
-    KeyError, TypeError or ValueError if they are not in the form that the experiment's notebook wrote."""
-    naming = NAMINGS.get(experiment, Naming())
-    tests = {}
-    for row in tables.get("comparisons", ()) if naming.test else ():
-        if tested := naming.test(row):
-            against = tested.pop("against")
-            tests[frozenset(tested.items())] = {"p": row["p_holm"], "against": against}
-    rows = []
-    for name, score in scores.items():
-        place = _place(naming, name)
-        test = tests.get(frozenset(place.items()), {})
-        if naming.group:
-            place["group"] = str(parameters.get(naming.group, ""))
-        columns, further = _columns(naming, score)
-        rows.append(place | columns | test)
-        rows += [place | {"metric": f"{place['metric']}/{key}", "value": value} for key, value in further]
-    return checked_rows(rows)
-
-
-def _place(naming: Naming, name: str) -> dict[str, str]:
-    """The columns that are encoded in the name of a score."""
-    form = naming.name.replace("{metric}", "(?P<metric>.+)")
-    match = re.fullmatch(re.sub(r"{(\w+)}", r"(?P<\1>[^/]*)", form), name, re.DOTALL)
-    place = match.groupdict() if match else {"metric": name}
-    if by := place.pop("by", ""):
-        place["system"] += f"/{by}"
-    return place
-
-
-def _columns(naming: Naming, score: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, Number]]]:
-    """The columns of a score, and (key, value) of its further numbers, for which there is no column."""
-    columns, further, notes = {}, [], []
-    for key, value in score.items():
-        column = naming.columns.get(key, key)
-        if column in COLUMNS:
-            columns[column] = _DEFAULTS[column] if value is None else value
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            further.append((key, value))
-        elif value is not None:
-            notes.append(", ".join(map(str, value)) if isinstance(value, list) else str(value))
-    if notes:
-        columns["note"] = "; ".join(notes)
-    return columns, further
 
 
 def split_in_words(split: str) -> str:

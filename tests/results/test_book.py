@@ -137,10 +137,6 @@ DAMAGE: list[tuple[Callable[[Path], object], str]] = [
     (lambda file: file.write_bytes(b"\xff" + file.read_bytes()), "cannot be read: not text in UTF-8"),
     (swap_for_folder, "cannot be read: is no file"),
     (changed(scores=3), "cannot be read: scores is 3 (int); it must be a list of rows"),
-    (
-        changed(format=1, scores={"cdlm/perplexity": {"value": 2}}, tables={"comparisons": [{}]}),
-        "cannot be read: not as its notebook writes it (KeyError",
-    ),
     (changed(data={}, scores=[{"system": "cdlm", "metric": "f1", "value": 1}]), "is not as its notebook"),
     (changed(parameters={"corpus": {}, "cdlm": []}), "is not as its notebook writes it (KeyError"),
 ]

@@ -78,7 +78,7 @@ def test_what_cannot_be_used_is_said(runs: Path):
     reasons = why(runs)
     assert reasons["going"] == "is not finished"
     assert reasons["broken"].startswith("cannot be read: 1: not JSON")
-    assert reasons["old"] == "cannot be read: format is 0, this version of cdlm_lab reads 1 and 2"
+    assert reasons["old"] == "cannot be read: format is 0, this version of cdlm_lab reads 2"
     assert reasons["half"] == "is not as its notebook writes it (KeyError('pairs'))"
     assert reasons["other"] == "is of 'knitting', which fills no table"
     assert "is not as its notebook writes it" in reasons["odd"]

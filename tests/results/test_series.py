@@ -208,19 +208,6 @@ def test_what_was_measured_on_leaves_training_out(tmp_path: Path):
     assert ("seed", "3") not in runs.setting_of(by_name["b"])
 
 
-def test_a_run_from_before_dropout_of_attention_was_a_parameter_stands_with_those_that_have_what_it_had(
-    tmp_path: Path,
-):
-    report = perplexity_report(tmp_path / "a", {"cdlm": 1.0})
-    runs, by_name = known(tmp_path)
-    settings = []
-    for share in ("checkpoint", 0.0):
-        parameters = report.parameters | {"attention_dropout": share, "train_pairs": 0}
-        one = NamedReport(name="a", report=replace(report, parameters=parameters))
-        settings.append(runs.setting_of(one))
-    assert runs.setting_of(by_name["a"]) == settings[0] != settings[1]
-
-
 def test_corpora_have_names(tmp_path: Path):
     assert corpus_name("shared/data/ECB+_LREC2014/") == "ECB+"
     assert corpus_name("docarc/flat_litbank_full") == "LitBank"

@@ -29,9 +29,6 @@ def test_a_report_comes_back_as_it_was(tmp_path: Path):
     assert report.hardware["cores"] == os.cpu_count()
     assert report.hardware["memory"] > 0
     assert report.peak_memory["cpu"] > 0
-    file = tmp_path / "report.json"
-    file.write_text(file.read_text().replace('"size": 4', '"checkpoint": 4'))
-    assert read_report(tmp_path).parameters == {"seed": 3, "select_by": 4}, "by its name of today"
 
 
 @pytest.mark.parametrize(
@@ -76,7 +73,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     [
         (b'{"name":\n "x",,', r"report\.json:2: not JSON"),
         (b"\xff\xfe\x00", "not text in UTF-8"),
-        (b"[]", "format is None, this version of cdlm_lab reads 1 and 2"),
+        (b"[]", "format is None, this version of cdlm_lab reads 2"),
         (b'{"format": 2, "name": "x"}', "the field 'parameters' is missing"),
         (b"[" * 100_000, r"report\.json: not JSON \("),
         (b'{"format": ' + b"9" * 5000 + b"}", r"report\.json: not JSON \("),
@@ -130,18 +127,12 @@ ROW = {"metric": "f1", "value": 1}
         ("parameters", {"x": 10**30}, r"parameters\['x'\] has more than 64 bits$"),
         ("data", {"x": "\ud800"}, r"data\['x'\] has half a surrogate pair"),
         ("data", {"x": json.loads("[" * 90 + "]" * 90)}, "has more than 50 levels of lists and mappings$"),
-        # of format 1
-        ("names", {"f1": {"low": 0.1}}, r"scores\['f1'\] is .*; it must be a number, or a mapping with 'val"),
-        ("names", {"f1": "high"}, r"scores\['f1'\] is 'high'; it must be a number"),
-        ("names", {"f1": True}, r"scores\['f1'\] is True; it must be a number"),
-        ("names", [], r"not as its notebook writes it \(AttributeError"),
     ],
 )
 def test_a_report_of_something_else(tmp_path: Path, field: str, value: object, message: str):
     open_run(tmp_path, name="x", parameters={}).write_report(scores=[])
     path = tmp_path / "report.json"
-    changed = {"format": 1, "scores": value} if field == "names" else {field: value}
-    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
     with pytest.raises(RunError, match=rf"report\.json: {message}") as raised:
         read_report(tmp_path)
     assert "\n" not in str(raised.value)

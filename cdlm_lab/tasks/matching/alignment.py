@@ -26,7 +26,7 @@ from cdlm_lab.data.words import split_sentences
 from cdlm_lab.encoders.precision import Precision, precision_in_words
 from cdlm_lab.metrics.ranking import RankedList, released_points, values_per_list
 from cdlm_lab.metrics.significance import compare_means, mean_score, ratio_score
-from cdlm_lab.parameters import ParameterError, parameter_names, settings, settings_of, with_those_of_before
+from cdlm_lab.parameters import ParameterError, parameter_names, settings, settings_of
 from cdlm_lab.progress import Progress
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.identity import Identity, Inputs
@@ -131,10 +131,6 @@ def prepare(given: Settings) -> AlignmentRun:
     return AlignmentRun.open(given)
 
 
-# The values in effect in older runs, before these became parameters.
-_BEFORE: Mapping[str, Any] = {"warmup_share": 0.1, "reset_globals": False}
-
-
 def matched_run(given: Settings) -> MatchingRun:
     """The run of notebook 04, with its pairs."""
     return MatchingRun.read(matched_settings(given))
@@ -156,7 +152,7 @@ def matched_settings(given: Settings) -> document_matching.Settings:
     known, names = read_report(folder), parameter_names(kind)
     # However many processes made the run, only this one reads it.
     alone = {"run_folder": str(folder), "parallel": "", "workers": "auto"}
-    values = with_those_of_before(_BEFORE | known.parameters | alone, names)
+    values = known.parameters | alone
     if missing := [name for name in names if name not in values]:
         raise ParameterError(
             f"{run}, a run of {known.name!r} without {missing[0]!r}; name one of notebook 04"
