@@ -151,10 +151,6 @@ def test_a_run_made_by_hand_is_taken_if_its_parameters_agree(grid: Path):
     Path("runs/c/.grid.json").unlink()
     assert to_do(grid) == {}
     assert changed(grid, "c", parameters={"rate": 9}) == {"c": ("again", "parameter rate 0.5 -> 9")}
-    # a parameter that was none then had what it had then
-    write_notebook(grid.parent / "tiny.ipynb", parameters=f"{PARAMETERS}\nattention_dropout = 0.0")
-    assert "c" not in changed(grid, "c", parameters={"attention_dropout": "checkpoint"})
-    assert changed(grid, "c")["c"] == ("again", 'parameter attention_dropout "checkpoint" -> 0.0')
 
 
 def test_a_run_that_is_only_compared_with_others_goes_on(grid: Path):
