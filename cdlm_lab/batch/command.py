@@ -142,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _parser().parse_args(own)
     try:
         _expand_paths(chosen)
-        if chosen.command == "show" and (chosen.html or chosen.export or chosen.tensorboard):
+        if chosen.command == "show" and (chosen.html or chosen.export):
             return _as_files(chosen)
         if chosen.command == "show":
             print("\n\n".join(run_card(folder) for folder in chosen.folders))
@@ -164,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _expand_paths(chosen: argparse.Namespace) -> None:
     """Replace `~` and variables in all paths that were given. Raises ParameterError for an address."""
-    for name in ("grid", "profile", "folders", "folder", "html", "export", "tensorboard", *_OF_MODELS):
+    for name in ("grid", "profile", "folders", "folder", "html", "export", *_OF_MODELS):
         given = getattr(chosen, name, None)
         if isinstance(given, list):
             setattr(chosen, name, [local_path(one, name) for one in given])
@@ -174,7 +174,7 @@ def _expand_paths(chosen: argparse.Namespace) -> None:
 
 def _as_files(chosen: argparse.Namespace) -> int:
     """Export runs in a separate process, as the names of systems come from modules that import torch."""
-    ways = {f"--{name}": getattr(chosen, name) for name in ("html", "export", "tensorboard")}
+    ways = {f"--{name}": getattr(chosen, name) for name in ("html", "export")}
     given = [part for way, path in ways.items() if path for part in (way, path)]
     return subprocess.run([sys.executable, "-m", "cdlm_lab.results.page", *chosen.folders, *given]).returncode
 
@@ -264,7 +264,6 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("--html", metavar="FILE", help="write the whole run as one HTML page, without code")
     export = "write its tables (CSV, LaTeX) and figures (HTML, SVG, PNG)"
     show.add_argument("--export", metavar="FOLDER", help=export)
-    show.add_argument("--tensorboard", metavar="FOLDER", help="write its training curves for TensorBoard")
     apply = commands.add_parser(
         "apply",
         help="let a model answer each line of a file",

@@ -1,5 +1,5 @@
 """A run as files that need neither a notebook nor a network: one HTML page without code, or a folder with
-each table as CSV and LaTeX and each figure as HTML, SVG and PNG; and its curves for TensorBoard.
+each table as CSV and LaTeX and each figure as HTML, SVG and PNG.
 
     python -m cdlm_lab.results.page runs/my-run --html run.html --export folder
 
@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,7 @@ from cdlm_lab.errors import print_any_sign
 from cdlm_lab.parameters import path_argument
 from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PERPLEXITY, training_name, trainings_in
 from cdlm_lab.runs.report import REPORT_FILE, Report, RunError, kept, read_report
-from cdlm_lab.training.history import HISTORY_FILE, read_history
+from cdlm_lab.training.history import read_history
 from cdlm_lab.views.figures import figure_html, figure_scripts, kept_figures, write_figures
 from cdlm_lab.views.html import STILL_POLICY, counted, div, escaped, fold, still_page
 from cdlm_lab.views.live_curve import LiveCurve
@@ -32,7 +30,6 @@ from cdlm_lab.views.score_tables import LAYOUTS, score_table
 from cdlm_lab.views.tables import ScoreTable, text_table
 from cdlm_lab.views.text import file_name
 
-_TAGS = {"loss": "loss/train", "eval_loss": "loss/validation", "eval_perplexity": "perplexity/validation"}
 LONGEST_TABLE = 500  # most rows of a further table on the page
 _IN_PERPLEXITY = ("tour", "pretraining")  # experiments whose curves show perplexity
 _TOURS = ("tour", "tour, shipped checkpoints")
@@ -127,45 +124,6 @@ def run_page(folder: Path) -> str:
     return still_page("".join(parts), title=folder.resolve().name, note=note, style=_STYLE, scripts=scripts)
 
 
-def write_events(folder: Path, logs: Path) -> str:
-    """Write the records of every training of a run for TensorBoard, in one folder each; rewriting replaces
-    them. Raises RunError if TensorBoard is not installed, or nothing was trained."""
-    if find_spec("tensorboard") is None:
-        raise RunError("TensorBoard is not installed: pip install 'cdlm_lab[export]'")
-    from tensorboard.summary import Writer
-
-    files = [file for _, file in trainings_in(folder)]
-    if not files:
-        raise RunError(f"{folder} holds no {HISTORY_FILE}: nothing was trained in it")
-    for file in files:
-        place = logs / folder.resolve().name / file.parent.relative_to(folder)
-        for old in place.glob("events.out.tfevents.*"):
-            old.unlink()
-        records, writer = read_history(file), Writer(str(place))
-        began = file.stat().st_mtime - max((record.get("seconds", 0) for record in records), default=0)
-        for record in records:
-            now = began + record.get("seconds", 0)
-            for name in record.keys() - {"step", "seconds", "total_steps"}:
-                if isinstance(record[name], int | float):
-                    writer.add_scalar(_TAGS.get(name, name), record[name], record["step"], wall_time=now)
-        writer.close()
-    return f"{logs}: {len(files)} trainings of {folder}; tensorboard --logdir {shlex.quote(str(logs))}"
-
-
-def events_of(folders: Sequence[Path], logs: Path) -> list[str]:
-    """Write the training records of each run for TensorBoard; returns a line for each, which says so if it
-    has none. Raises RunError if none has any."""
-    lines, refused = [], []
-    for folder in folders:
-        try:
-            lines.append(write_events(folder, logs))
-        except RunError as error:
-            refused.append(str(error))
-    if not lines:
-        raise RunError("\n".join(refused))
-    return [*refused, *lines]
-
-
 def export(folder: Path, where: Path) -> list[str]:
     """Write each table of a run as CSV and LaTeX and each figure as HTML, SVG and PNG into a folder; returns
     lines on what was written."""
@@ -196,7 +154,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folders", type=path_argument, nargs="+")
     parser.add_argument("--html", type=path_argument, metavar="FILE")
     parser.add_argument("--export", type=path_argument, metavar="FOLDER")
-    parser.add_argument("--tensorboard", type=path_argument, metavar="FOLDER")
     chosen = parser.parse_args(arguments)
     try:
         if (chosen.html or chosen.export) and len(chosen.folders) > 1:
@@ -209,8 +166,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{chosen.html}: {folder} on one page")
         if chosen.export:
             print("\n".join(export(folder, chosen.export)))
-        if chosen.tensorboard:
-            print("\n".join(events_of(chosen.folders, chosen.tensorboard)))
     except (RunError, ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2

@@ -299,7 +299,6 @@ def test_a_run_cut_off_at_once():
         "show {}",
         "show runs --html {}",
         "show runs --export {}",
-        "show runs --tensorboard {}",
         "apply {} in.jsonl out.jsonl",
         "apply storyworld/cdlm {} out.jsonl",
         "apply storyworld/cdlm in.jsonl {}",

@@ -83,26 +83,6 @@ def test_the_command_writes_the_page_and_the_files(run: Path, capfd: pytest.Capt
     assert "take one run" in capfd.readouterr().err
 
 
-def test_curves_for_tensorboard(run: Path, capsys: pytest.CaptureFixture[str]):
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    from tensorboard.util.tensor_util import make_ndarray
-
-    logs = run.parent / "logs"
-    for _ in range(2):
-        assert page.main([str(run), "--tensorboard", str(logs)]) == 0
-    assert "1 trainings" in capsys.readouterr().out
-    (file,) = logs.rglob("events.out.tfevents.*")
-    assert file.parent.relative_to(logs).parts[1:] == ("systems", "cdlm-0", "training")
-    events = EventAccumulator(str(file.parent))
-    events.Reload()
-    kept = [(one.step, float(make_ndarray(one.tensor_proto))) for one in events.Tensors("loss/validation")]
-    assert kept == [(9, 1.5)]
-    assert page.main([str(run.parent / "none"), str(run), "--tensorboard", str(logs)]) == 0
-    assert "nothing was trained" in capsys.readouterr().out
-    assert page.main([str(run.parent / "none"), "--tensorboard", str(logs)]) == 2
-    assert "nothing was trained" in capsys.readouterr().err
-
-
 def test_without_a_report_there_is_a_line(tmp_path: Path):
     with pytest.raises(RunError, match="holds no finished run"):
         page.run_page(tmp_path)
