@@ -27,7 +27,7 @@ from cdlm_lab.parameters import EVALUATED_WITH, LISTS, ParameterError, as_one_te
 
 _BRACES = re.compile(r"\{(\{[A-Za-z]\w*(?::[^{}]*)?\})\}|\{([A-Za-z]\w*)(?::([^{}]*))?\}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
-_PROCESSES = re.compile(r"\s*(?:ddp|fsdp) (\d+)")
+_PROCESSES = re.compile(r"\s*ddp (\d+)")
 _LONGEST = 120  # characters of a run's name, which is also that of its folder
 _MOST = 100_000  # most runs of a task
 

@@ -57,7 +57,7 @@ from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, write_m
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Item, OnLog, Recipe, TrainingJob, config_of_passes, fine_tune
 from cdlm_lab.training.history import HISTORY_FILE, read_history, seconds_of_batch
-from cdlm_lab.training.processes import Processes
+from cdlm_lab.training.processes import processes_of
 from cdlm_lab.training.trained import SYSTEMS_FOLDER, check_as_trained, trained_model, trained_parameters
 from cdlm_lab.training.trainer import TrainingResult
 
@@ -80,7 +80,7 @@ class EpochSettings:
     workers: Workers = "auto"
 
     def __post_init__(self) -> None:
-        Processes.of(self.parallel)
+        processes_of(self.parallel)
 
     def config(self, *, items: int, seed: int, **more: Any) -> TrainingConfig:
         """The config of a training on `items` examples. Raises ParameterError for impossible values."""

@@ -19,7 +19,7 @@ from cdlm_lab.progress import usable_cores
 
 # Settings that may change when a run is resumed. With another `micro_batch_size`, as after a lack of memory,
 # gradients of the whole batch and validation losses are the same up to rounding; dropout draws other numbers.
-FREE_TO_CHANGE = ("sharded", "workers", "micro_batch_size")
+FREE_TO_CHANGE = ("workers", "micro_batch_size")
 Workers = Annotated[int, Field(ge=0)] | Literal["auto"]
 MOST_WORKERS = 8  # maximum for `auto`
 
@@ -49,7 +49,6 @@ class TrainingConfig:
     patience: int = Field(default=0, ge=0)  # evaluations without a new best until early stopping; 0 = never
     # (part of a parameter's name, factor on its learning rate). A parameter may match one part only.
     learning_rate_factors: tuple[tuple[str, Annotated[float, Field(ge=0)]], ...] = ()
-    sharded: bool = False  # processes share weights, gradients and moments (FSDP): same results
     workers: Workers = "auto"  # processes that make examples while the model computes: same results
 
     def __post_init__(self) -> None:

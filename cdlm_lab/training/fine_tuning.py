@@ -7,10 +7,8 @@ such as predicting, it does alone.
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import json
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +29,7 @@ from cdlm_lab.training import checkpoints
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, begin_again, save_model, write_model
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.history import HISTORY_FILE, Record, read_history, truncate_history
-from cdlm_lab.training.processes import LOG_FILE, Processes, join_others, keep_fault, run_processes
+from cdlm_lab.training.processes import LOG_FILE, join_others, keep_fault, processes_of, run_processes
 from cdlm_lab.training.trainer import TrainingJob, TrainingResult, train
 
 Item = TypeVar("Item")
@@ -65,25 +63,22 @@ class Recipe:
 
 
 def train_in_processes(
-    recipe: Recipe | None, *, job: TrainingJob, processes: Processes, folder: Path, on_log: OnLog | None
+    recipe: Recipe | None, *, job: TrainingJob, processes: int, folder: Path, on_log: OnLog | None
 ) -> TrainingResult:
     """Train in several processes, each of which creates the job from the `recipe`, or in this one if there is
     only one. The `job`'s model ends as the best checkpoint, on the default device; if several processes are
     stopped, it stays as it was. `on_log`: called with each record, when resumed first with the earlier ones.
     Raises RuntimeError with the message of a process that failed, CheckpointError if the best checkpoint does
     not fit the model."""
-    if processes.total == 1:
+    if processes == 1:
         return train(job, folder, on_log=on_log)
     job.model.cpu()  # on the accelerator it would take memory from the processes that train
     torch.cuda.empty_cache()  # which they cannot use as long as this process keeps it for itself
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RESULT_FILE).unlink(missing_ok=True)
     with replaced_file(folder / SETTINGS_FILE) as file:
-        json.dump(recipe.as_json() | {"sharded": processes.sharded}, file, indent=1)
-    if processes.machines > 1:
-        command = shlex.join(processes.command(__name__, [str(folder)]))
-        print(f"On each other machine, where {folder} is the same folder:\n{command}", flush=True)
-    print(f"Starting {processes.in_words}; what they say goes to {folder / LOG_FILE}.", flush=True)
+        json.dump(recipe.as_json(), file, indent=1)
+    print(f"Starting {processes} processes; what they say goes to {folder / LOG_FILE}.", flush=True)
     last = checkpoints.last_good_checkpoint(folder)
     truncate_history(folder / HISTORY_FILE, checkpoints.checkpoint_step(last) if last else 0)
     look = _new_records(folder, on_log)
@@ -113,9 +108,7 @@ def _new_records(folder: Path, on_log: OnLog | None) -> Callable[[], None]:
 def train_as_one_of_several(folder: Path) -> None:
     """Train as `settings.json` in the folder says; the first process writes `result.json`."""
     settings = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
-    job = Recipe.of_json(settings).make()
-    config = dataclasses.replace(job.config, sharded=settings["sharded"])
-    result = train(dataclasses.replace(job, config=config), folder)
+    result = train(Recipe.of_json(settings).make(), folder)
     if is_first():
         write_result(result, folder)
 
@@ -174,7 +167,7 @@ def config_of_passes(
         log_every=max(1, an_epoch // 10),
         **others,
     )
-    config.accumulation(processes=Processes.of(parallel).total)
+    config.accumulation(processes=processes_of(parallel))
     return config
 
 
@@ -211,7 +204,7 @@ def fine_tune(
         result = train_in_processes(
             recipe,
             job=job,
-            processes=Processes.of(parallel, config=job.config),
+            processes=processes_of(parallel, config=job.config),
             folder=folder / TRAINING_FOLDER,
             on_log=on_log or (lambda record: bar.update(record["step"] - bar.n)),
         )

@@ -2,7 +2,7 @@
 
 A run that was killed, or stopped by an interrupt, resumes from its last complete checkpoint when `train` is
 called again with the same arguments; on the CPU its losses are then bit for bit those of an uninterrupted
-run. The best checkpoint is chosen on the validation examples, or by a judge. Several processes or machines
+run. The best checkpoint is chosen on the validation examples, or by a judge. Several processes
 use `torchrun`, with the same code.
 
 Accumulated gradients and several processes give the loss and gradients of the full batch if the model
@@ -44,14 +44,14 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.utils.data import Sampler, SequentialSampler
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, Trainer, TrainingArguments
-from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME, TRAINER_STATE_NAME
+from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_callback import PrinterCallback, TrainerCallback, TrainerControl, TrainerState
 
 from cdlm_lab.encoders.checkpoint import without_bars
 from cdlm_lab.encoders.precision import memory_kept, resolve_precision
 from cdlm_lab.parameters import ParameterError, closest_name
 from cdlm_lab.progress import forking, processes_here
-from cdlm_lab.training import checkpoints, history, processes, validation
+from cdlm_lab.training import checkpoints, history, validation
 from cdlm_lab.training.checkpoints import (
     CheckpointError,
     begin_again,
@@ -148,10 +148,6 @@ class ResumableTrainer(Trainer, TrainerCallback):
         self._parts = validation.LossParts(parts_of(self.model), accelerator=self.accelerator)
         if self.accelerator.num_processes > 1:
             torch.manual_seed(self.args.seed + self.accelerator.process_index)
-        if job.config.sharded and self.accelerator.num_processes > 1:
-            processes.shard(self.model)
-            # So that it is not wrapped again; set this late, as Trainer does not save moments of such models.
-            self.is_distributed_loading_by_transformers = True
 
     # ---- beginning and going on
 
@@ -238,8 +234,6 @@ class ResumableTrainer(Trainer, TrainerCallback):
             )
             kind, arguments = self.get_optimizer_cls_and_kwargs(self.args, model)
             self.optimizer = kind(groups, **arguments)
-            if processes.is_sharded(model):
-                processes.share_optimizer(self.optimizer, model)
         return self.optimizer
 
     def compute_loss(
@@ -253,10 +247,6 @@ class ResumableTrainer(Trainer, TrainerCallback):
     def floating_point_ops(self, inputs: Any) -> int:
         """0: Trainer would count all parameters again for each micro-batch, for a number that is not used."""
         return 0
-
-    def _defer_fsdp_gradient_reduction(self) -> Any:
-        """Replaces Trainer's own, which needs a configuration that our models do not have."""
-        return processes.reduction_deferred(self.model)
 
     # ---- records
 
@@ -312,7 +302,6 @@ class ResumableTrainer(Trainer, TrainerCallback):
             batch_size=self.config.micro_batch_size,
             process=self.accelerator.process_index,
             processes=self.accelerator.num_processes,
-            even=processes.is_sharded(self.model),
         )
         workers = self.args.dataloader_num_workers
         loss, _, parts = validation.validation_loss(
@@ -369,19 +358,14 @@ class ResumableTrainer(Trainer, TrainerCallback):
             "last_logged_step": self._globalstep_last_logged,
             "loss_part_sums": self._parts.gathered(),
         }
-        weights, moments = processes.full_states(self.model, self.optimizer)
         if not self.args.should_save:
             return
         with checkpoints.writing_checkpoint(self.folder, step) as folder:
             with without_bars():
-                self.model.save_pretrained(folder, state_dict=weights)
+                self.model.save_pretrained(folder)
             if self.tokenizer_to_save is not None:
                 self.tokenizer_to_save.save_pretrained(folder)
-            if moments is None:
-                self._save_optimizer_and_scheduler(str(folder))
-            else:
-                torch.save(moments, folder / OPTIMIZER_NAME)
-                torch.save(self.lr_scheduler.state_dict(), folder / SCHEDULER_NAME)
+            self._save_optimizer_and_scheduler(str(folder))
             self._save_scaler(str(folder))
             save_file(random_state, folder / checkpoints.RANDOM_STATE_FILE)
             text = json.dumps(progress, indent=1) + "\n"
@@ -442,7 +426,7 @@ def train(
     job: TrainingJob, folder: Path, *, on_log: Callable[[Record], None] | None = None
 ) -> TrainingResult:
     """Train, evaluate, keep best and last checkpoint, in this process or as one of torchrun's. The job's
-    model ends as the best checkpoint (if stopped: the last), sharded if its config says so.
+    model ends as the best checkpoint (if stopped: the last).
 
     `folder`: for `checkpoint-<step>` and `history.jsonl`. `on_log`: called in rank 0 with each record, when
     resumed first with the earlier ones; it replaces the bar.

@@ -72,24 +72,18 @@ class SharedBatches(Sampler[list[int]]):
     """Batches of indices in order; with several processes each takes every n-th one, without repetitions.
 
     Accelerate's own sharding repeats examples until all processes have the same number, which would count
-    them twice. `even`: True = a process with fewer batches than others gets the first one again, which is not
-    counted: processes that share a model's weights can only compute together.
+    them twice.
     """
 
-    def __init__(
-        self, size: int, *, batch_size: int, process: int = 0, processes: int = 1, even: bool = False
-    ) -> None:
+    def __init__(self, size: int, *, batch_size: int, process: int = 0, processes: int = 1) -> None:
         starts = range(0, size, batch_size)
-        self.total, self.even = len(starts), even
+        self.total = len(starts)
         self._size, self._batch_size = size, batch_size
-        self._own: list[tuple[int | None, int]] = list(enumerate(starts))[process::processes]
-        if even:
-            most = -(-self.total // processes)
-            self._own += [(None, 0)] * (most - len(self._own))
+        self._own = list(enumerate(starts))[process::processes]
 
     @property
-    def numbers(self) -> list[int | None]:
-        """The numbers, among all batches, of this process's batches; None = the batch is not counted."""
+    def numbers(self) -> list[int]:
+        """The numbers, among all batches, of this process's batches."""
         return [number for number, _ in self._own]
 
     def __len__(self) -> int:
@@ -140,9 +134,8 @@ def validation_loss(
     for number, batch in zip(batches.numbers, loader, strict=True):
         inputs = to_device(batch)
         masked = inputs["labels"].ne(NOT_MASKED).sum()
-        if masked or batches.even:
+        if masked:  # the mean over no tokens is nan
             output = model(**inputs)
-        if masked and number is not None:  # the mean over no tokens is nan
             means = torch.stack([output["loss"], *[output["parts"][name] for name in parts]])
             masked, means = masked.to(device).double(), means.to(device).double()
             sums[:, number] = torch.cat([masked[None], means * masked])

@@ -12,7 +12,7 @@ from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.runs.runs import ExperimentRun, SystemRun
 from cdlm_lab.training.fine_tuning import TrainingJob
 from cdlm_lab.training.history import seconds_of_batch
-from cdlm_lab.training.processes import Processes
+from cdlm_lab.training.processes import processes_of
 from cdlm_lab.training.trained import trained_parameters
 from cdlm_lab.views.html import escaped, seconds_in_words
 from cdlm_lab.views.tables import Shown, html_table
@@ -65,7 +65,7 @@ def cost_in_words(job: TrainingJob, *, items: str, parallel: str = "") -> str:
     total = seconds * config.steps * config.batch_size / config.micro_batch_size
     return (
         f"{model.num_parameters() / 1e6:.1f} million parameters; {config.steps:,} updates with "
-        f"{config.batch_size} {items}, about {time_in_words(total, Processes.of(parallel))}"
+        f"{config.batch_size} {items}, about {time_in_words(total, processes_of(parallel))}"
     )
 
 
@@ -76,7 +76,7 @@ def time_taken(run: ExperimentRun) -> list[tuple[str, str]]:
     return [("time", f"this run is finished; it took {seconds_in_words(run.finished.seconds)}")]
 
 
-def time_in_words(seconds: float, processes: Processes) -> str:
+def time_in_words(seconds: float, processes: int) -> str:
     """The training time of several processes in words; `seconds`: what a single process would take."""
-    by = f" with {processes.total} processes" if processes.total > 1 else ""
-    return f"{seconds_in_words(seconds / processes.total)}{by}"
+    by = f" with {processes} processes" if processes > 1 else ""
+    return f"{seconds_in_words(seconds / processes)}{by}"

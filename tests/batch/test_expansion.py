@@ -136,7 +136,7 @@ def test_what_else_stands_in_braces(text: str, expected: str):
 
 @pytest.mark.parametrize(
     ("parallel", "wanted", "gpus"),
-    [("", 1, 1), ("ddp 8", 1, 8), ("fsdp 2", 4, 4), ("fsdp 8 on 2 machines at a:1", 1, 8), ("ddp 8", 0, 0)],
+    [("", 1, 1), ("ddp 8", 1, 8), ("ddp 2", 4, 4), ("ddp 8", 0, 0)],
 )
 def test_a_run_asks_for_a_gpu_for_each_of_its_processes(parallel: str, wanted: int, gpus: int):
     write_notebook(Path("tiny.ipynb"), parameters=f'{PARAMETERS}\nparallel = ""')

@@ -4,9 +4,7 @@ leaves no process behind and can be resumed."""
 import json
 import os
 import re
-import shlex
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -34,7 +32,7 @@ from cdlm_lab.parameters import ParameterError, parameters_of
 from cdlm_lab.training import fine_tuning
 from cdlm_lab.training.checkpoints import checkpoint_step, complete_checkpoints
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, read_result, write_result
-from cdlm_lab.training.processes import Processes
+from cdlm_lab.training.processes import processes_of
 from cdlm_lab.training.trainer import TrainingResult
 
 # `python -c` with the folder of a run, `parallel`, and the settings as JSON; what a notebook does.
@@ -76,7 +74,7 @@ def train(settings: Pretraining, folder: Path, *, by: str) -> None:
     result = pretraining.train(prepared, on_log=records.append)
     assert records == list(result.history)
     report = pretraining.report(prepared, pretraining.evaluate(prepared, result))
-    assert report.data["processes"] == Processes.of(by).total
+    assert report.data["processes"] == processes_of(by)
 
 
 def start(settings: Pretraining, folder: Path, *, by: str) -> subprocess.Popen:
@@ -127,9 +125,8 @@ def assert_same(made: Path, expected: Path) -> None:
 
 
 def test_several_processes_take_a_share_of_the_time() -> None:
-    assert time_in_words(7260, Processes()) == "2 h 1 min"
-    four = Processes(here=2, machines=2, meeting="a:1")
-    assert time_in_words(7260, four) == "30 min 15 s with 4 processes"
+    assert time_in_words(7260, 1) == "2 h 1 min"
+    assert time_in_words(7260, 4) == "30 min 15 s with 4 processes"
 
 
 @pytest.fixture(scope="module")
@@ -238,18 +235,18 @@ def test_the_notebook_takes_over_what_the_processes_trained(
     encoders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Uses one process in place of two, which would take long to start."""
-    started_with: list[str] = []
+    started_with: list[int] = []
 
     def run_here(
-        processes: Processes, *, arguments: list[str], look: Callable[[], None], **others: Any
+        processes: int, *, arguments: list[str], look: Callable[[], None], **others: Any
     ) -> None:
-        started_with.append(processes.in_words)
+        started_with.append(processes)
         fine_tuning.train_as_one_of_several(Path(arguments[0]))
         look()
 
     monkeypatch.setattr(fine_tuning, "run_processes", run_here)
-    made = train_task("claims", encoders, tmp_path / "two", "fsdp 2")
-    assert started_with == ["2 processes, which share out the weights (FSDP)"]
+    made = train_task("claims", encoders, tmp_path / "two", "ddp 2")
+    assert started_with == [2]
     expected = train_task("claims", encoders, tmp_path / "one", "")
     assert timeless(made) == timeless(expected)
     for file in ("model/model.safetensors", "test.jsonl"):
@@ -274,12 +271,10 @@ def test_what_cannot_be_is_refused_before_anything_is_trained(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "by"), [*((name, "ddp 2") for name in TRAININGS), ("claims", "fsdp 2"), ("answers", "fsdp 2")]
-)
-def test_two_processes_fine_tune_as_one(name: str, by: str, encoders: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", TRAININGS)
+def test_two_processes_fine_tune_as_one(name: str, encoders: Path, tmp_path: Path) -> None:
     expected = train_task(name, encoders, tmp_path / "one", "")
-    assert_same(train_task(name, encoders, tmp_path / "two", by), expected)
+    assert_same(train_task(name, encoders, tmp_path / "two", "ddp 2"), expected)
 
 
 @pytest.mark.slow
@@ -319,9 +314,8 @@ def test_what_a_result_is_written_as(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by", ["ddp 2", "fsdp 2"])
-def test_two_processes_train_as_one(settings: Pretraining, alone: Path, tmp_path: Path, by: str) -> None:
-    train(settings, tmp_path / "run", by=by)
+def test_two_processes_train_as_one(settings: Pretraining, alone: Path, tmp_path: Path) -> None:
+    train(settings, tmp_path / "run", by="ddp 2")
     assert_same(tmp_path / "run", alone)
 
 
@@ -354,7 +348,7 @@ def test_killed_it_leaves_nobody_and_goes_on(settings: Pretraining, alone: Path,
     until(lambda: not workers(folder))
     before = len(timeless(folder))
 
-    parent = start(settings, folder, by="fsdp 2")
+    parent = start(settings, folder, by="ddp 2")
     until(lambda: len(workers(folder)) == 2 and len(timeless(folder)) > before, of=parent)
     workers(folder)[0].kill()
     _, printed = parent.communicate(timeout=240)
@@ -374,20 +368,3 @@ def test_killed_it_leaves_nobody_and_goes_on(settings: Pretraining, alone: Path,
     assert_same(folder, alone)
 
 
-@pytest.mark.slow
-def test_two_machines_train_as_one(settings: Pretraining, alone: Path, tmp_path: Path) -> None:
-    """Two launchers on this machine, which find each other as those of two machines do."""
-    folder = tmp_path / "run"
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
-    first = start(settings, folder, by=f"ddp 1 on 2 machines at localhost:{port}")
-    until(lambda: (folder / "training" / "settings.json").is_file(), of=first)
-    where = Processes(machines=2, meeting=f"localhost:{port}")
-    command = where.command(fine_tuning.__name__, [str(folder / "training")])
-    second = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=240)
-    assert second.returncode == 0, second.stderr
-    printed, errors = first.communicate(timeout=240)
-    assert first.returncode == 0, errors
-    assert shlex.join(command) in printed
-    assert_same(folder, alone)

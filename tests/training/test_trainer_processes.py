@@ -27,15 +27,14 @@ def start(folder: Path, *, processes: int, **options: Any) -> dict[str, Any]:
     return json.loads((folder / "outcome.json").read_text())
 
 
-@pytest.mark.parametrize("sharded", [False, True])
 @pytest.mark.parametrize("global_from", [0, 99])
-def test_two_processes_are_one(tmp_path: Path, global_from: int, sharded: bool):
+def test_two_processes_are_one(tmp_path: Path, global_from: int):
     """With `global_from` 0 the global projections have a gradient in some micro-batches of some processes, so
     that often one process has none; with 99 nowhere, and they must not be decayed either."""
     settings = {"double": True, "model": {"dropout": 0.0}, "micro_batch_size": 1, "global_from": global_from}
     settings |= {"batch_size": 8, "weight_decay": 0.1}
     one = start(tmp_path / "one", processes=1, **settings)
-    two = start(tmp_path / "two", processes=2, sharded=sharded, **settings)
+    two = start(tmp_path / "two", processes=2, **settings)
     assert len(one["history"]) == len(two["history"]) == 13
     for a, b in zip(timeless(one["history"]), timeless(two["history"]), strict=True):
         assert a == pytest.approx(b, rel=1e-6)
@@ -48,9 +47,8 @@ def test_two_processes_are_one(tmp_path: Path, global_from: int, sharded: bool):
     assert [json.loads(line) for line in written] == two["history"]
 
 
-@pytest.mark.parametrize("sharded", [False, True])
-def test_two_processes_resume_exactly(tmp_path: Path, sharded: bool):
-    settings = {"micro_batch_size": 1, "log_every": 4, "evaluate_every": 5, "sharded": sharded}
+def test_two_processes_resume_exactly(tmp_path: Path):
+    settings = {"micro_batch_size": 1, "log_every": 4, "evaluate_every": 5}
     whole = start(tmp_path / "whole", processes=2, **settings)
     start(tmp_path / "killed", processes=2, **settings, kill_at=8)
     assert not (tmp_path / "killed" / "outcome.json").exists()
@@ -63,19 +61,12 @@ def test_two_processes_resume_exactly(tmp_path: Path, sharded: bool):
     assert again["weights"] == whole["weights"]
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ({"processes": 1}, {"processes": 2}),
-        ({"processes": 1}, {"processes": 2, "sharded": True}),
-        ({"processes": 2, "sharded": True}, {"processes": 1}),
-    ],
-)
-def test_a_run_goes_on_in_other_processes(tmp_path: Path, before: dict[str, Any], after: dict[str, Any]):
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1)])
+def test_a_run_goes_on_in_other_processes(tmp_path: Path, before: int, after: int):
     settings = {"model": {"dropout": 0.0}, "double": True, "micro_batch_size": 1, "log_every": 4}
     whole = start(tmp_path / "whole", processes=1, **settings)
-    start(tmp_path / "killed", **before, **settings, kill_at=8)
-    again = start(tmp_path / "killed", **after, **settings)
+    start(tmp_path / "killed", processes=before, **settings, kill_at=8)
+    again = start(tmp_path / "killed", processes=after, **settings)
     for a, b in zip(timeless(whole["history"]), timeless(again["history"]), strict=True):
         assert a == pytest.approx(b, rel=1e-6)
     assert again["weights"].keys() == whole["weights"].keys()

@@ -20,22 +20,21 @@ from cdlm_lab.training import validation
 from cdlm_lab.training.validation import LossParts, Selection, SharedBatches
 
 
-@pytest.mark.parametrize("even", [False, True])
 @pytest.mark.parametrize(
     ("size", "batch_size", "processes"),
     [(11, 2, 1), (11, 2, 2), (11, 3, 4), (1, 4, 3), (8, 4, 2), (11, 2, 8)],
 )
-def test_batches_are_shared_without_repeats(size: int, batch_size: int, processes: int, even: bool):
+def test_batches_are_shared_without_repeats(size: int, batch_size: int, processes: int):
     """Even shares are filled up with what does not count."""
     shares = [
-        SharedBatches(size, batch_size=batch_size, process=process, processes=processes, even=even)
+        SharedBatches(size, batch_size=batch_size, process=process, processes=processes)
         for process in range(processes)
     ]
     numbered = {n: one for share in shares for n, one in zip(share.numbers, share, strict=True)}
     numbers = [n for share in shares for n in share.numbers if n is not None]
     assert sorted(numbers) == list(range(shares[0].total))
     assert [index for number in sorted(numbers) for index in numbered[number]] == list(range(size))
-    assert max(map(len, shares)) - min(map(len, shares)) <= (not even)
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
     assert all(len(list(share)) == len(share) for share in shares)
 
 

@@ -70,7 +70,7 @@ from cdlm_lab.training.checkpoints import TRAINING_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob
 from cdlm_lab.training.history import HISTORY_FILE, read_history
-from cdlm_lab.training.processes import Processes
+from cdlm_lab.training.processes import processes_of
 from cdlm_lab.training.trained import trained_model, trained_run
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.views.before_training import facts_table
@@ -126,7 +126,7 @@ class Settings:
             raise ParameterError("same_document and other_documents are 0; there must be a wrong candidate")
         if self.mask_probability != 0:
             check_probability(self.mask_probability)
-        self.config.accumulation(processes=Processes.of(self.parallel).total)  # raises for impossible values
+        self.config.accumulation(processes=processes_of(self.parallel))  # raises for impossible values
 
     @property
     def config(self) -> TrainingConfig:
@@ -633,7 +633,7 @@ def cost_of_training(run: ParagraphRun) -> TaskCost:
     rate = measured_rate(given.precision)
     looks = -(-given.steps // given.evaluate_every)  # the last step is always evaluated
     held_out = looks * len(run.splits["validation"].examples) + len(run.splits["test"].examples)
-    share = given.batch_size / Processes.of(given.parallel).total
+    share = given.batch_size / processes_of(given.parallel)
     step = training_seconds(cost, run.model.config, rate=rate) * share
     seconds = given.steps * step + held_out * cost.forward_flops / rate
     return TaskCost(length, cost.peak_bytes, step, seconds)

@@ -51,7 +51,7 @@ from cdlm_lab.tasks.matching.systems import (
 )
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes, in_training_order
-from cdlm_lab.training.processes import Processes
+from cdlm_lab.training.processes import processes_of
 from cdlm_lab.views import score_tables
 from cdlm_lab.views.before_training import cost_facts, facts_table
 from cdlm_lab.views.tables import ScoreTable, Shown
@@ -110,7 +110,7 @@ class Settings(matching.MatcherSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_lengths(self.max_length, self.window)
-        Processes.of(self.parallel)
+        processes_of(self.parallel)
         if self.corpus != STORYWORLD and self.drawn not in get_args(Hardness):
             raise ParameterError(
                 f"unrelated is {self.unrelated!r}, which storyworld alone has; write similar"

@@ -38,7 +38,7 @@ from cdlm_lab.tasks.pretraining import perplexity
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob
-from cdlm_lab.training.processes import Processes
+from cdlm_lab.training.processes import processes_of
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.views.before_training import facts_table
 from cdlm_lab.views.packed import DocumentLoss, PackedPreview
@@ -176,7 +176,7 @@ class PretrainingRun(ModelRun):
             "files_passed_over": named(self.train_split.passed_over),
             "share_of_text_lost": loss_of_text(self).share_lost,
             "weights": self.model.num_parameters(),
-            "processes": Processes.of(self.settings.parallel).total,
+            "processes": processes_of(self.settings.parallel),
             "precision": precision_in_words(self.settings.precision),
         }
 
@@ -184,7 +184,7 @@ class PretrainingRun(ModelRun):
 def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> PretrainingRun:
     """Claim the run folder, load the model, tokenise the corpus and build the examples. Raises ValueError
     with a one-line message if anything does not fit."""
-    Processes.of(settings.parallel, config=settings.training)
+    processes_of(settings.parallel, config=settings.training)
     return PretrainingRun.open(settings, cache=cache)
 
 
