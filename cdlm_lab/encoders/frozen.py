@@ -5,24 +5,15 @@ is global, so a converted BERT computes what BERT does. The vector of a sentence
 last states (Zhou et al. 2020, "CDA", section 5.1), that of a word the concatenated states of the last layers,
 averaged over its subword tokens (Joerke et al. 2020, "Doc-ARC", sections 2.2 and 4.1).
 
-They are stored in a folder named by the fingerprint of the encoder, under the hash of their text:
-
-    vectors.bin   the rows, little-endian float32 or float16
-    keys.bin      for each key, in the same order: its 16 bytes and, where keys have several rows ("ragged"),
-                  the number of all rows up to and including its last, int64
-    size.json     {"size": numbers in a row}, and where they apply "precision": "half", "layout": "ragged"
-
-Both files only grow: first the rows are written and, once these are on disk, their keys. So a killed run
-loses its last batch at most; what it left half-written is cut off. Several processes may share a folder.
+They are stored under the hash of their text in an SQLite file, in a folder named by the fingerprint of the
+encoder. A killed run loses its last piece at most, and several processes may share a folder.
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import json
 import os
-from array import array
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -38,7 +29,7 @@ from torch.nn.functional import embedding_bag
 from torch.nn.utils.rnn import pad_sequence
 from transformers import LongformerModel, PretrainedConfig, PreTrainedTokenizerFast
 
-from cdlm_lab.data.files import DataError, replaced_file
+from cdlm_lab.data.files import DataError
 from cdlm_lab.encoders.checkpoint import CheckpointError, default_device
 from cdlm_lab.encoders.encoder import EncoderOptions, load_encoder
 from cdlm_lab.encoders.precision import Precision, computing_in, resolve_precision
@@ -292,61 +283,46 @@ def load_word_encoder(
 
 # ---- rows on disk
 
-VECTORS, KEYS, SIZE, LOCK = "vectors.bin", "keys.bin", "size.json", "lock"
+STORE = "encodings.sqlite"
 KEY_BYTES = 16
-PLAIN = {"size": None, "precision": "single", "layout": "flat"}  # defaults for entries that size.json lacks
-HALF, RAGGED = {"precision": "half"}, {"layout": "ragged"}
+_TABLE = "CREATE TABLE IF NOT EXISTS encodings (key BLOB PRIMARY KEY, numbers BLOB NOT NULL)"
+_PAGE = 1 << 16  # bytes that are read at once: the vectors of a sentence's words
+_PATIENCE = 600  # seconds to wait while another process writes
 
 Item = TypeVar("Item")
 AnyEncoder = TypeVar("AnyEncoder", SentenceEncoder, WordEncoder)
 
 
 class EncodingStore:
-    """Rows of `size` numbers on disk in `folder`, which is created if missing. `half`: rows are stored as
-    float16, rounded to 11 binary digits; `ragged`: a key may have any number of rows, not just one. Raises
-    DataError when the files are inconsistent or were made with other arguments."""
+    """Key -> rows of `size` numbers, in an SQLite file in `folder`, which is created if missing. `half`: rows
+    are stored as float16, rounded to 11 binary digits, else as float32. Raises DataError when the file is
+    damaged."""
 
-    def __init__(
-        self, folder: str | os.PathLike[str], *, size: int, half: bool = False, ragged: bool = False
-    ) -> None:
-        self.folder, self.size = Path(folder), size
-        self._form = {"size": size, **(HALF if half else {}), **(RAGGED if ragged else {})}
-        self._ragged, self._number = ragged, np.dtype("<f2" if half else "<f4")
-        self._record = np.dtype([("key", f"V{KEY_BYTES}")] + [("stop", "<i8")] * ragged)
-        self._places: dict[bytes, int] = {}
-        self._stops = array("q")  # for each key in order: number of rows up to its last
-        self._table = np.zeros((0, size), dtype=self._number)
-        self._one_thread = RLock()  # fills it at a time
+    def __init__(self, folder: str | os.PathLike[str], *, size: int, half: bool = False) -> None:
+        self.folder, self.size, self._half = Path(folder), size, half
+        self._number = np.dtype("<f2" if half else "<f4")
+        self._here, self._one_thread = (
+            local(),
+            RLock(),
+        )  # a connection a thread; one thread fills it at a time
         self.folder.mkdir(parents=True, exist_ok=True)
-        with self._locked():
-            self._prepare()
+        self._run(_TABLE)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """To be pickled without its rows: the copy opens the same folder."""
-        form = {"half": self._number.itemsize == 2, "ragged": self._ragged}
-        return partial(EncodingStore, size=self.size, **form), (self.folder,)
+        return partial(EncodingStore, size=self.size, half=self._half), (self.folder,)
 
     def __len__(self) -> int:
         """The number of keys that are stored."""
-        return len(self._places)
+        return self._run("SELECT COUNT(*) FROM encodings")[0][0]
 
     def __contains__(self, key: bytes) -> bool:
-        return key in self._places
+        return bool(self._run("SELECT 1 FROM encodings WHERE key = ?", (key,)))
 
-    def span(self, key: bytes) -> tuple[int, int]:
-        """The first row of a key in `table`, and the one after its last. KeyError: the key is not stored."""
-        place = self._places[key]
-        return (self._stops[place - 1] if place else 0), self._stops[place]
-
-    @property
-    def table(self) -> np.ndarray:
-        """All stored rows: (rows, size), float32 or float16, memory-mapped and read-only."""
-        rows, table = self._rows, self._table
-        if len(table) < rows:
-            file = self.folder / VECTORS
-            mapped = np.memmap(file, dtype=self._number, mode="r", shape=(rows, self.size))
-            table = self._table = np.asarray(mapped)  # the same memory; slices of a memmap are slow to make
-        return table
+    def rows(self, key: bytes) -> np.ndarray | None:
+        """The rows of a key, (rows, size), float32 or float16, read-only; None if it is not stored."""
+        found = self._run("SELECT numbers FROM encodings WHERE key = ?", (key,))
+        return np.frombuffer(found[0][0], dtype=self._number).reshape(-1, self.size) if found else None
 
     def fill(
         self,
@@ -357,97 +333,52 @@ class EncodingStore:
         name: str,
     ) -> None:
         """Compute and store what is missing of `wanted` (key -> item), with a progress bar called `name`.
-        `encode` gives the rows of each item, (size,), or (rows, size) if the store is ragged; `piece` items
-        are computed before they are written. Raises ValueError for a number too large for half precision."""
+        `encode` gives the rows of each item, (size,) or (rows, size); `piece` items are computed before they
+        are written. Raises ValueError for a number too large for half precision."""
         missing = [key for key in wanted if key not in self]
         if not missing:
             return
         with self._one_thread, Progress(total=len(missing), desc=name, unit=" sentences") as bar:
             for start in range(0, len(missing), piece):
                 part = missing[start : start + piece]
-                self._read_keys()  # another process may have added some
-                if keys := [key for key in part if key not in self]:
-                    self._append(keys, encode([wanted[key] for key in keys]))
+                if keys := [key for key in part if key not in self]:  # another process may have added some
+                    found = encode([wanted[key] for key in keys])
+                    content = [self._stored(rows) for rows in found]
+                    self._write(list(zip(keys, content, strict=True)))
                 bar.update(len(part))
 
-    def _append(self, keys: list[bytes], encodings: Sequence[np.ndarray]) -> None:
-        with self._locked():
-            self._prepare()
-            fresh = {
-                key: np.reshape(rows, (-1, self.size))
-                for key, rows in zip(keys, encodings, strict=True)
-                if key not in self
-            }
-            if not fresh:
-                return
-            records = np.zeros(len(fresh), dtype=self._record)
-            records["key"] = np.frombuffer(b"".join(fresh), dtype=f"V{KEY_BYTES}")
-            if self._ragged:
-                records["stop"] = self._rows + np.cumsum([len(rows) for rows in fresh.values()])
-            with np.errstate(over="ignore"):
-                rows = np.concatenate([*fresh.values()], dtype=self._number, casting="same_kind")
-            if self._number.itemsize == 2 and not np.isfinite(rows).all():
-                largest = max(np.abs(part).max() for part in fresh.values())
-                what = f"an encoding has the number {largest:.6g}, which half precision cannot hold"
-                raise ValueError(f"{what}; keep it with half=False")
-            for file, content in ((VECTORS, rows), (KEYS, records)):
-                with open(self.folder / file, "ab") as opened:
-                    opened.write(content)
-                    opened.flush()
-                    os.fsync(opened.fileno())
-            self._read_keys()
+    def _stored(self, rows: np.ndarray) -> bytes:
+        with np.errstate(over="ignore"):
+            stored = rows.astype(self._number)
+        if self._half and not np.isfinite(stored).all():
+            what = f"an encoding has the number {np.abs(rows).max():.6g}, which half precision cannot hold"
+            raise ValueError(f"{what}; keep it with half=False")
+        return stored.tobytes()
 
-    @property
-    def _rows(self) -> int:
-        return self._stops[-1] if self._stops else 0
+    def _write(self, content: Sequence[tuple[bytes, bytes]]) -> None:
+        """Store rows by key, all or none of them. A key that another process has stored meanwhile stays."""
+        with self._faults_named(), self._base() as base:
+            base.executemany("INSERT OR IGNORE INTO encodings VALUES (?, ?)", content)
 
-    def _read_keys(self) -> None:
-        """Read the keys that were added since the last call, leaving an incomplete record for later."""
-        known = len(self._stops)
-        with open(self.folder / KEYS, "rb") as file:
-            file.seek(known * self._record.itemsize)
-            added = file.read()
-        records = np.frombuffer(added, dtype=self._record, count=len(added) // self._record.itemsize)
-        stops = records["stop"] if self._ragged else np.arange(known + 1, known + 1 + len(records))
-        if (np.diff(stops, prepend=self._rows) < 0).any():
-            self._refuse(self.folder / KEYS, "the numbers of rows do not grow from key to key")
-        self._places.update(zip(records["key"].tolist(), range(known, known + len(records)), strict=True))
-        self._stops.extend(stops.tolist())
+    def _run(self, command: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._faults_named():
+            return self._base().execute(command, values).fetchall()
 
-    def _prepare(self) -> None:
-        """Check the files, read the keys, and cut off what a killed run left half-written. Call it only under
-        the lock: what another process is about to write looks the same."""
-        vectors, keys, size = (self.folder / name for name in (VECTORS, KEYS, SIZE))
-        for file in (vectors, keys):
-            file.touch()
-        if not size.exists() and not keys.stat().st_size:
-            with replaced_file(size) as file:
-                json.dump(self._form, file)
-        try:
-            written = {**PLAIN, **json.loads(size.read_text(encoding="utf-8"))}
-        except (OSError, ValueError, TypeError):
-            written = PLAIN
-        for name, value in (PLAIN | self._form).items():
-            if written[name] != value:
-                self._refuse(size, f"the {name} is {written[name]}, but the encoder's is {value}")
-        self._read_keys()
-        row = self._number.itemsize * self.size
-        if vectors.stat().st_size < self._rows * row:
-            count, of_what = vectors.stat().st_size // row, "rows" if self._ragged else "keys"
-            self._refuse(vectors, f"{count} vectors for {self._rows} {of_what}")
-        for file, length in ((vectors, self._rows * row), (keys, len(self._stops) * self._record.itemsize)):
-            if file.stat().st_size > length:
-                os.truncate(file, length)
-
-    def _refuse(self, file: Path, what: str) -> None:
-        raise DataError(file, what, f"delete the folder {self.folder}, it will be computed anew")
+    def _base(self) -> sqlite3.Connection:
+        """The connection of this thread; a forked process makes its own."""
+        bases = self._here.__dict__
+        if (process := str(os.getpid())) not in bases:
+            bases[process] = sqlite3.connect(self.folder / STORE, timeout=_PATIENCE)
+            bases[process].execute(f"PRAGMA page_size = {_PAGE}")
+        return bases[process]
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Hold the folder's lock, which excludes all other processes."""
-        with open(self.folder / LOCK, "a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # let go of when the file is closed
+    def _faults_named(self) -> Iterator[None]:
+        try:
             yield
+        except sqlite3.DatabaseError as error:
+            remedy = f"check the disk, or delete the folder {self.folder}, it will be computed anew"
+            raise DataError(self.folder / STORE, f"it cannot be used ({error})", remedy) from error
 
 
 def key_of(text: str) -> bytes:
@@ -476,8 +407,9 @@ class WordEncodings(_Encodings[WordEncoder]):
     `_half` in float32. Raises DataError when the files are inconsistent or do not fit the encoder."""
 
     def __init__(self, encoder: WordEncoder, folder: str | os.PathLike[str], *, half: bool = True) -> None:
+        self._half = half
         below = Path(folder) / f"{encoder.fingerprint}{'_half' if half else ''}"
-        super().__init__(encoder, below, half=half, ragged=True)
+        super().__init__(encoder, below, half=half)
 
     def ensure(self, sentences: Iterable[Sequence[str]], *, name: str = "encoding") -> None:
         """Compute the vectors that are missing, with a progress bar called `name`. Raises ValueError for a
@@ -487,15 +419,14 @@ class WordEncodings(_Encodings[WordEncoder]):
         self._store.fill(wanted, self.encoder.encode, piece=PIECE, name=name)
 
     def rows(self, sentence: Sequence[str]) -> np.ndarray:
-        """The vectors of the words of a sentence, (words, size), float16 or float32: a read-only view of the
-        memory-mapped file, computed first if missing (for many sentences `ensure` is faster)."""
+        """The vectors of the words of a sentence, (words, size), float16 or float32, read-only; computed
+        first if missing (for many sentences `ensure` is faster)."""
         if not sentence:
-            return self._store.table[:0]
-        key = _key(sentence)
-        if key not in self._store:
+            return np.zeros((0, self.size), dtype=np.float16 if self._half else np.float32)
+        if (found := self._store.rows(key := _key(sentence))) is None:
             self.ensure([sentence])
-        first, stop = self._store.span(key)
-        return self._store.table[first:stop]
+            found = self._store.rows(key)
+        return found
 
 
 class _Passing(Generic[AnyEncoder]):
@@ -577,5 +508,5 @@ class SentenceEncodings(_Encodings[SentenceEncoder]):
         """The vectors of sentences, (sentences, size), float32; computed first if missing (for many documents
         `ensure` beforehand is faster)."""
         self.ensure(sentences)
-        rows = np.array([self._store.span(key_of(sentence))[0] for sentence in sentences], dtype=np.int64)
-        return np.array(self._store.table[rows], dtype=np.float32)
+        rows = [self._store.rows(key_of(sentence)) for sentence in sentences]
+        return np.concatenate(rows) if rows else np.zeros((0, self.size), dtype=np.float32)

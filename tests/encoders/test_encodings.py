@@ -3,11 +3,9 @@ killed run are not used."""
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import pickle
-import tracemalloc
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,16 +26,17 @@ from cdlm_lab.encoders.frozen import (
     load_word_encoder,
 )
 
-RECORD = 16 + 8  # bytes of a key with the number of rows
-
 
 def rows_of(texts: Iterable[str]) -> list[np.ndarray]:
     """Return for each text a row per letter, (letters, 2): the letter's code and its position."""
-    return [np.array([[ord(letter), n] for n, letter in enumerate(text)], dtype=np.float32) for text in texts]
+    return [
+        np.array([[ord(letter), n] for n, letter in enumerate(text)], dtype=np.float32).reshape(-1, 2)
+        for text in texts
+    ]
 
 
-def opened(folder: Path, *, half: bool = False, ragged: bool = True) -> EncodingStore:
-    return EncodingStore(folder, size=2, half=half, ragged=ragged)
+def opened(folder: Path, *, half: bool = False) -> EncodingStore:
+    return EncodingStore(folder, size=2, half=half)
 
 
 def fill(store: EncodingStore, *texts: str, encode=rows_of, piece: int = 2) -> EncodingStore:
@@ -46,41 +45,22 @@ def fill(store: EncodingStore, *texts: str, encode=rows_of, piece: int = 2) -> E
 
 
 def rows(store: EncodingStore, text: str) -> np.ndarray:
-    first, stop = store.span(key_of(text))
-    return store.table[first:stop]
-
-
-def append(file: Path, content: bytes) -> None:
-    with open(file, "ab") as opened:
-        opened.write(content)
+    return store.rows(key_of(text))
 
 
 def test_a_key_has_as_many_rows_as_were_given(tmp_path: Path):
     store = fill(opened(tmp_path), "ab", "c", "", "def")
-    assert [store.span(key_of(text)) for text in ("ab", "c", "", "def")] == [(0, 2), (2, 3), (3, 3), (3, 6)]
     assert rows(store, "def").tolist() == [[100, 0], [101, 1], [102, 2]]
-    assert (len(store), key_of("c") in store, key_of("d") in store) == (4, True, False)
-    with pytest.raises(KeyError):
-        store.span(key_of("d"))
+    assert rows(store, "").shape == (0, 2)
+    assert (len(store), key_of("c") in store, key_of("d") in store, rows(store, "d")) == (
+        4,
+        True,
+        False,
+        None,
+    )
     again = fill(opened(tmp_path), "c", "gh")
     assert [rows(again, text)[:, 0].tolist() for text in ("ab", "c", "gh")] == [[97, 98], [99], [103, 104]]
-
-
-def test_the_layout_of_the_files(tmp_path: Path):
-    fill(opened(tmp_path, half=True), "ab", "c")
-    assert np.fromfile(tmp_path / "vectors.bin", "<f2").tolist() == [97, 0, 98, 1, 99, 0]
-    keys = (tmp_path / "keys.bin").read_bytes()
-    assert keys == key_of("ab") + (2).to_bytes(8, "little") + key_of("c") + (3).to_bytes(8, "little")
-    form = {"size": 2, "precision": "half", "layout": "ragged"}
-    assert json.loads((tmp_path / "size.json").read_text()) == form
-    flat = fill(opened(tmp_path / "flat", ragged=False), "a", "b").folder
-    assert (flat / "size.json").read_text() == '{"size": 2}', "what older folders have"
-    assert np.fromfile(flat / "vectors.bin", "<f4").tolist() == [97, 0, 98, 0]
-    assert (flat / "keys.bin").read_bytes() == key_of("a") + key_of("b")
     assert key_of("b").hex() == "96172b4c53372cd10faddc821bfe0318"  # b2sum --length 128 of "b"
-    os.truncate(flat / "vectors.bin", 2 * 8 - 1)
-    with pytest.raises(DataError, match=r"vectors\.bin:1: field file: 1 vectors for 2 keys; delete"):
-        opened(flat, ragged=False)
 
 
 def test_half_precision_is_off_by_half_a_unit_of_its_last_place(tmp_path: Path):
@@ -93,8 +73,6 @@ def test_half_precision_is_off_by_half_a_unit_of_its_last_place(tmp_path: Path):
     error = np.abs(kept.astype(np.float64) - numbers)
     assert (error <= np.maximum(2.0**-11 * np.abs(numbers), 2.0**-25)).all()
     assert (error > 2.0**-13 * np.abs(numbers)).mean() > 0.3, "it is rounded"
-    sizes = [(store.folder / "vectors.bin").stat().st_size for store in stores]
-    assert sizes == [5000 * 2 * 2, 5000 * 2 * 4]
 
 
 @pytest.mark.parametrize("number", [70000.0, np.inf, np.nan])
@@ -108,72 +86,63 @@ def test_a_number_that_half_precision_cannot_hold_is_refused(tmp_path: Path, num
     assert rows(store, "x").tolist() == [[1, 65504]]
 
 
-def _fill_until_killed(folder: Path) -> None:
+def _fill_until_killed(folder: Path, *, writing: bool) -> None:
+    store = opened(folder)
+    if writing:  # killed inside a transaction
+
+        def write(content: list) -> None:
+            if len(store) == 4:
+                base = store._base()
+                base.executemany("INSERT INTO encodings VALUES (?, ?)", content)
+                os.kill(os.getpid(), 9)
+            EncodingStore._write(store, content)
+
+        store._write = write
+
     def encode(texts: list[str]) -> list[np.ndarray]:
-        if "ffff" in texts:
-            append(folder / "vectors.bin", b"\1" * 13)  # as if the power went while it wrote
+        if "ffff" in texts and not writing:
             os.kill(os.getpid(), 9)
         return rows_of(texts)
 
-    fill(opened(folder), "ab", "c", "ddd", "e", "ffff", "g", encode=encode)
+    fill(store, "ab", "c", "ddd", "e", "ffff", "g", encode=encode)
 
 
-def test_a_killed_process_loses_its_last_piece_alone(tmp_path: Path):
-    process = multiprocessing.get_context("fork").Process(target=_fill_until_killed, args=(tmp_path,))
+@pytest.mark.parametrize("writing", [False, True])
+def test_a_killed_process_loses_its_last_piece_alone(tmp_path: Path, writing: bool):
+    process = multiprocessing.get_context("fork").Process(
+        target=_fill_until_killed, args=(tmp_path,), kwargs={"writing": writing}
+    )
     process.start()
     process.join()
     assert process.exitcode == -9
     store, texts = opened(tmp_path), ("ab", "c", "ddd", "e", "ffff", "g")
     assert [text for text in texts if key_of(text) in store] == ["ab", "c", "ddd", "e"]
-    assert (tmp_path / "vectors.bin").stat().st_size == 7 * 8
     assert rows(fill(opened(tmp_path), "ffff", "ddd"), "ddd").tolist() == [[100, 0], [100, 1], [100, 2]]
-
-
-@pytest.mark.parametrize(
-    ("ragged", "texts", "tail"),
-    [(True, ["ab", "c", "def"], tail) for tail in (1, 16, RECORD - 1)]
-    + [(False, ["a", "c", "d"], tail) for tail in (0, 9)],
-)
-@pytest.mark.parametrize("vectors", [5, 8])
-def test_what_was_half_written_is_cut_off(
-    tmp_path: Path, ragged: bool, texts: list[str], vectors: int, tail: int
-):
-    """A key without its number of rows is ignored, and so are rows without a key."""
-    *before, last = texts
-    fill(opened(tmp_path, ragged=ragged), *before)
-    append(tmp_path / "vectors.bin", b"\1" * vectors)
-    append(tmp_path / "keys.bin", b"\1" * tail)
-    store = fill(opened(tmp_path, ragged=ragged), last)
-    assert [rows(store, text).tolist() for text in texts] == [one.tolist() for one in rows_of(texts)]
-    sizes = [(tmp_path / name).stat().st_size for name in ("vectors.bin", "keys.bin")]
-    assert sizes == [len("".join(texts)) * 8, 3 * (RECORD if ragged else 16)]
 
 
 def _texts(start: int) -> list[str]:
     return [chr(97 + n % 26) * (n % 7) + str(n) for n in range(start, start + 40)]
 
 
-def _fill(folder: Path, start: int) -> None:
-    fill(opened(folder), *_texts(start))
-
-
 def test_processes_that_write_at_once_do_not_disturb_each_other(tmp_path: Path):
-    context = multiprocessing.get_context("fork")
-    processes = [context.Process(target=_fill, args=(tmp_path, start)) for start in (0, 20, 0)]
+    """They are forked while this one has the store open."""
+    context, store = multiprocessing.get_context("fork"), opened(tmp_path)
+    processes = [
+        context.Process(target=fill, args=(one, *_texts(start)))
+        for one, start in ((store, 0), (opened(tmp_path), 20), (store, 0))
+    ]
     for process in processes:
         process.start()
     for process in processes:
         process.join()
     assert [process.exitcode for process in processes] == [0, 0, 0]
-    store, texts = opened(tmp_path), _texts(0) + _texts(20)
+    texts = _texts(0) + _texts(20)
     for text, expected in zip(texts, rows_of(texts), strict=True):
         assert rows(store, text).tolist() == expected.tolist()
-    assert (tmp_path / "keys.bin").stat().st_size == 60 * RECORD
-    assert len(store.table) == sum(map(len, {*texts}))
+    assert len(store) == 60
 
 
 def test_what_another_wrote_meanwhile_is_neither_computed_nor_written_twice(tmp_path: Path):
-    """The second has not read what the first wrote since the second was opened, until it writes itself."""
     first, second, computed = opened(tmp_path), opened(tmp_path), []
     fill(first, "ab")
 
@@ -184,81 +153,15 @@ def test_what_another_wrote_meanwhile_is_neither_computed_nor_written_twice(tmp_
 
     fill(second, "c", "ab", "ddd", encode=encode, piece=3)
     assert computed == ["c", "ddd"], "the other was there"
-    assert second.table[:, 0].tolist() == [97, 98, 100, 100, 100, 99]
-    assert rows(second, "c").tolist() == rows(fill(first, "c"), "c").tolist() == [[99, 0]]
+    assert len(first) == len(second) == 3
+    assert rows(first, "c").tolist() == [[99, 0]]
 
 
-def test_rows_are_read_where_they_lie(tmp_path: Path):
-    """A sparse file of 160 MB is opened, and two of its rows are read, in a few kilobytes of memory."""
-    opened(tmp_path)
-    many = 20_000_000
-    stops = (("a", many - 2), ("b", many))
-    (tmp_path / "keys.bin").write_bytes(b"".join(key_of(t) + n.to_bytes(8, "little") for t, n in stops))
-    os.truncate(tmp_path / "vectors.bin", many * 8 - 16)
-    append(tmp_path / "vectors.bin", np.array([1, 2, 3, 4], dtype="<f4").tobytes())
-    rows(opened(tmp_path), "b")  # pays for imports and caches
-    tracemalloc.start()
-    store = opened(tmp_path)
-    actual = rows(store, "b")
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert actual.tolist() == [[1, 2], [3, 4]]
-    assert peak < 1_000_000
-    assert np.shares_memory(actual, store.table)
-    assert not actual.flags.writeable
-    assert len(rows(store, "a")) == many - 2
-
-
-def test_rows_that_were_read_stay_when_the_file_grows(tmp_path: Path):
-    store = fill(opened(tmp_path), "ab")
-    before = rows(store, "ab")
-    fill(opened(tmp_path), "c")
-    fill(store, "c")
-    assert len(store.table) == 3
-    assert before.tolist() == rows(store, "ab").tolist() == [[97, 0], [98, 1]]
-
-
-PRECISION = r"size\.json:1: field file: the precision is half, but the encoder's is single; delete"
-LAYOUT = r"size\.json:1: field file: the layout is ragged, but the encoder's is flat; delete"
-
-
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    [
-        ({"half": False}, PRECISION),
-        ({"ragged": False}, LAYOUT),
-        ({"size": 3}, r"size\.json:1: field file: the size is 2, but the encoder's is 3; delete the folder"),
-        ("vectors", r"vectors\.bin:1: field file: 2 vectors for 3 rows; delete the folder .*anew"),
-        ("keys", r"keys\.bin:1: field file: the numbers of rows do not grow from key to key; delete"),
-        ("[2]", r"size\.json:1: field file: the size is None, but the encoder's is 2; delete"),
-        ('{"si', r"size\.json:1: field file: the size is None"),
-        ("no size", r"size\.json:1: field file: the size is None, but the encoder's is 2; delete"),
-    ],
-)
-def test_files_that_do_not_fit_are_refused(tmp_path: Path, fault: dict | str, message: str):
-    fill(opened(tmp_path, half=True), "ab", "c")
-    arguments = {"size": 2, "half": True, "ragged": True}
-    if fault == "vectors":
-        os.truncate(tmp_path / "vectors.bin", 3 * 4 - 1)
-    elif fault == "keys":
-        (tmp_path / "keys.bin").write_bytes((key_of("ab") + (3).to_bytes(8, "little")) * 2 + b"\0" * RECORD)
-    elif fault == "no size":
-        (tmp_path / "size.json").unlink()
-    elif isinstance(fault, str):
-        (tmp_path / "size.json").write_text(fault)
-    else:
-        arguments |= fault
-    with pytest.raises(DataError, match=message):
-        EncodingStore(tmp_path, **arguments)
-
-
-def test_a_folder_that_was_deleted_meanwhile_is_not_written_to(tmp_path: Path):
-    store = fill(opened(tmp_path), "ab")
-    for name in ("vectors.bin", "keys.bin", "size.json"):
-        (tmp_path / name).unlink()
-    opened(tmp_path)
-    with pytest.raises(DataError, match=r"vectors\.bin:1: field file: 0 vectors for 2 rows"):
-        fill(store, "c")
+def test_a_damaged_file_is_named(tmp_path: Path):
+    fill(opened(tmp_path), "ab")
+    (tmp_path / frozen.STORE).write_bytes(b"no database " * 9)
+    with pytest.raises(DataError, match=r"encodings\.sqlite:1: field file: it cannot be used .*; check"):
+        opened(tmp_path)
 
 
 # ---- encodings of sentences and of their words
@@ -326,7 +229,6 @@ def test_the_words_of_each_sentence_are_computed_once(tmp_path: Path):
     assert kept.rows(["d"]).tolist() == [[1, 100, third]], "what is missing is computed when it is read"
     assert first.encoded == [["b", "aa"], ["ccc"], ["d"]]
     assert (len(kept), kept.size, kept.rows(["ccc"]).dtype) == (3, 3, np.float32)
-    assert np.shares_memory(kept.rows(["ccc"]), kept.rows(["ccc"])), "a part of the mapped file"
     with pytest.raises(ValueError, match="read-only"):
         kept.rows(["ccc"])[:] = 0
     second = WordLetters()
@@ -346,7 +248,6 @@ def test_half_precision_has_a_folder_of_its_own(tmp_path: Path):
     assert (rounded.dtype, exact.dtype) == (np.float16, np.float32)
     assert exact[0, 2] == np.float32(1 / 3)
     assert rounded[0, 2] == 0.333251953125  # 1365 / 4096
-    assert (half.folder / "vectors.bin").stat().st_size == 3 * 2
 
 
 def test_the_encodings_of_a_real_encoder_come_back(tmp_path: Path):
@@ -403,8 +304,7 @@ def test_threads_that_encode_at_once_do_not_disturb_each_other(kind: str, tmp_pa
         for found in pool.map(lambda part: rows_of(ensured(kept, part), part), parts):
             assert found in expected
     if kind in ("sentences", "words"):
-        stored = kept.folder / "keys.bin"
-        assert stored.stat().st_size == (alone.folder / "keys.bin").stat().st_size, "each sentence once"
+        assert len(kept) == len(alone), "each sentence once"
 
 
 @pytest.mark.parametrize("kind", KINDS)
