@@ -3,7 +3,7 @@
 A checkpoint is written under a temporary name, `.checkpoint-300.unfinished`; a list of its files with sizes
 and checksums is added, everything is flushed to disk, and the folder is renamed to `checkpoint-300`. What a
 killed process leaves has the temporary name and is removed by the next run. A checkpoint whose files have
-changed since is skipped in favour of another one: two are kept. Older lists have sizes only. Of the random
+changed since is skipped in favour of another one: two are kept. Of the random
 generators only torch's are saved: nothing in the library draws from the global ones of Python or NumPy.
 """
 
@@ -106,17 +106,14 @@ def damage_of(checkpoint: Path, *, thorough: bool = True) -> str:
     `thorough`: False = compare only sizes."""
     try:
         listed = json.loads((checkpoint / FILE_LIST).read_text(encoding="utf-8"))
-        noted = {
-            name: (kept, "") if isinstance(kept, int) else (kept["size"], kept["sha256"])
-            for name, kept in listed.items()
-        }
+        noted = {name: (kept["size"], kept["sha256"]) for name, kept in listed.items()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return f"{FILE_LIST}, the list of its files, is missing or cannot be read"
     for name, (size, checksum) in noted.items():
         try:
             if (actual := (checkpoint / name).stat().st_size) != size:
                 return f"{name} has {actual} bytes, not {size}"
-            if thorough and checksum and sha256_of_file(checkpoint / name) != checksum:
+            if thorough and sha256_of_file(checkpoint / name) != checksum:
                 return f"{name} is not what was written (its checksum is another)"
         except (OSError, ValueError) as error:
             missing = isinstance(error, FileNotFoundError)
