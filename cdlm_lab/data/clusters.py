@@ -419,8 +419,6 @@ def _read_file(path: Path) -> Iterator[Cluster]:
         raise DataError(path, "no line has more than one document", remedy, field="separator")
 
 
-
-
 def paragraph_documents(
     corpus: str, split: Split, *, size: int = 0, seed: int = 0, by_topic: bool = False
 ) -> Iterator[Paragraphed]:

@@ -23,8 +23,6 @@ Candidates = Callable[[str, set[str], Random], list[str]]  # first document, ids
 SIMILAR_AMONG = 20  # documents most similar to the first one, among which a "similar" one is drawn
 
 
-
-
 def pairs_from_links(
     papers: Mapping[str, PairDocument],
     links: Sequence[DocumentLink],

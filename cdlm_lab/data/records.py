@@ -275,12 +275,6 @@ class PassedOver:
         return [f"{reason}: {count:,} (first: {first})" for reason, (count, first) in self.counts.items()]
 
 
-
-
-
-
-
-
 def mentions_of(topics: Iterable[Topic], *, kind: Kind | None = None) -> Iterator[CoreferenceMention]:
     """Yield the mentions of all documents in order; `kind`: only those of this kind."""
     for topic in topics:

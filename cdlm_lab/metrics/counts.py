@@ -25,9 +25,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 from seqeval.metrics.sequence_labeling import get_entities
-from seqeval.scheme import IOB2, Entities
 
-from cdlm_lab.errors import check_choice
 from cdlm_lab.metrics.significance import Statistic, sums_by_cluster
 
 Tags = Sequence[Sequence[Sequence[str]]]  # for each document, for each sentence, the tag of each word
@@ -107,15 +105,13 @@ def _decisions(values: ArrayLike, *, name: str) -> np.ndarray:
     return ones
 
 
-def span_counts(gold: Tags, predicted: Tags, *, reading: str = "seqeval") -> np.ndarray:
+def span_counts(gold: Tags, predicted: Tags) -> np.ndarray:
     """Numbers of correct, predicted and gold spans, int64 (documents, 3).
 
-    Tags are IOB2, possibly ill-formed: `O`, or `B-` or `I-` and a label. `reading` is one of READINGS; with
-    `released`, a span that runs into the next document counts in the one where it starts.
+    Tags are IOB2, possibly ill-formed: `O`, or `B-` or `I-` and a label; spans are as in conlleval.
     """
-    check_choice("reading", reading, READINGS)
     _check_sides(gold, predicted)
-    sides = zip(READINGS[reading](predicted), READINGS[reading](gold), strict=True)
+    sides = zip(_spans(predicted), _spans(gold), strict=True)
     rows = [(len(ours & theirs), len(ours), len(theirs)) for ours, theirs in sides]
     return np.array(rows, dtype=np.int64).reshape(len(rows), 3)
 
@@ -147,34 +143,9 @@ def _word_labels(sentences: Sequence[Sequence[str]]) -> np.ndarray:
     return np.array([tag.partition("-")[2] for sentence in sentences for tag in sentence], dtype=str)
 
 
-def _seqeval_spans(documents: Tags) -> Spans:
+def _spans(documents: Tags) -> Spans:
     # seqeval looks for lists; it puts an O after each sentence, so no span runs into the next.
     return [set(get_entities([list(sentence) for sentence in sentences])) for sentences in documents]
-
-
-def _strict_spans(documents: Tags) -> Spans:
-    each = (Entities([list(sentence) for sentence in sentences], scheme=IOB2) for sentences in documents)
-    return [{entity.to_tuple() for row in one.entities for entity in row} for one in each]
-
-
-def _released_spans(documents: Tags) -> Spans:
-    spans: Spans = [set() for _ in documents]
-    opened: tuple[int, int, str] | None = None  # document, place of the first word, label
-    place = 0
-    for number, sentences in enumerate(documents):
-        for tag in (tag for sentence in sentences for tag in sentence):
-            if opened and not tag.startswith("I-"):
-                spans[opened[0]].add((*opened[1:], place))
-                opened = None
-            if tag.startswith("B-"):
-                opened = number, place, tag.rpartition("-")[2]
-            place += 1
-    if opened:
-        spans[opened[0]].add((*opened[1:], place))
-    return spans
-
-
-READINGS = {"seqeval": _seqeval_spans, "strict": _strict_spans, "released": _released_spans}
 
 
 def _check_sides(gold: Tags, predicted: Tags) -> None:

@@ -156,7 +156,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     TAGGING: Experiment(
         checkpoint=lambda system, given: given["small_encoder" if TAG_SYSTEMS[system].small else "encoder"],
         rows=("systems", "sweep"),
-        test=(*_STORIES, "held_out_documents", "most_context", "stray_tags", "reading"),
+        test=(*_STORIES, "held_out_documents", "most_context"),
         labels=lambda _: _TAGGER_LABELS,
     ),
     ANSWERS: Experiment(

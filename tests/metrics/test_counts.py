@@ -6,18 +6,15 @@ import subprocess
 import sys
 import warnings
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from seqeval.metrics import f1_score, precision_score, recall_score
-from seqeval.scheme import IOB2
 
 from cdlm_lab.metrics import counts
 from cdlm_lab.metrics.counts import (
-    READINGS,
     f1_of,
     match_counts,
     precision_of,
@@ -37,43 +34,28 @@ def tags(text: str) -> list[list[list[str]]]:
 
 
 @pytest.mark.parametrize(
-    ("gold", "predicted", "seqeval", "strict", "released"),
+    ("gold", "predicted", "expected"),
     [
-        # well-formed: the three agree
-        ("O Ba Ia O Bb", "O Ba Ia O Bb", (2, 2, 2), (2, 2, 2), (2, 2, 2)),
-        ("O Ba Ia O Bb", "O Bb Ib O Bb", (1, 2, 2), (1, 2, 2), (1, 2, 2)),
-        ("Ba Ia Ba Ia", "Ba Ia Ia Ia", (0, 1, 2), (0, 1, 2), (0, 1, 2)),
-        ("O O", "O O", (0, 0, 0), (0, 0, 0), (0, 0, 0)),
-        # I- after O
-        ("O Ba Ia O", "O Ia Ia O", (1, 1, 1), (0, 0, 1), (0, 0, 1)),
-        # I- of another label: a new span; nothing; more of the same span
-        ("Ba Bb O", "Ba Ib O", (2, 2, 2), (1, 1, 2), (0, 1, 2)),
-        ("Ba Ia O", "Ba Ib O", (0, 2, 1), (0, 1, 1), (1, 1, 1)),
-        # I- at the start of a sentence
-        ("O Ba | O", "O Ba | Ia", (1, 2, 1), (1, 1, 1), (0, 1, 1)),
-        ("Ba | Ba", "Ba | Ia", (2, 2, 2), (1, 1, 2), (0, 1, 2)),
-        # at the end of the corpus
-        ("O Ba", "O Ba", (1, 1, 1), (1, 1, 1), (1, 1, 1)),
+        ("O Ba Ia O Bb", "O Ba Ia O Bb", (2, 2, 2)),
+        ("O Ba Ia O Bb", "O Bb Ib O Bb", (1, 2, 2)),
+        ("Ba Ia Ba Ia", "Ba Ia Ia Ia", (0, 1, 2)),
+        ("O O", "O O", (0, 0, 0)),
+        # an I- that goes on with no span of its label begins one: after O, another label, or a sentence
+        ("O Ba Ia O", "O Ia Ia O", (1, 1, 1)),
+        ("Ba Bb O", "Ba Ib O", (2, 2, 2)),
+        ("Ba Ia O", "Ba Ib O", (0, 2, 1)),
+        ("O Ba | O", "O Ba | Ia", (1, 2, 1)),
+        ("Ba | Ba", "Ba | Ia", (2, 2, 2)),
+        ("O Ba", "O Ba", (1, 1, 1)),
     ],
 )
-def test_worked_counts(gold, predicted, seqeval, strict, released):
-    counted = {
-        reading: tuple(span_counts(tags(gold), tags(predicted), reading=reading)[0]) for reading in READINGS
-    }
-    assert counted == {"seqeval": seqeval, "strict": strict, "released": released}
+def test_worked_counts(gold, predicted, expected):
+    assert tuple(span_counts(tags(gold), tags(predicted))[0]) == expected
 
 
-def test_a_row_for_each_document_and_the_released_code_does_not_see_where_one_ends():
+def test_a_row_for_each_document():
     gold, predicted = tags("Ba | O || Ba O || O"), tags("Ba | Bb || Ia O || Bb")
     assert span_counts(gold, predicted).tolist() == [[1, 2, 1], [1, 1, 1], [0, 1, 0]]
-    assert span_counts(gold, predicted, reading="strict").tolist() == [[1, 2, 1], [0, 0, 1], [0, 1, 0]]
-    # Bb runs on over Ia into the second document, and is a span of the first
-    assert span_counts(gold, predicted, reading="released").tolist() == [[1, 2, 1], [0, 0, 1], [0, 1, 0]]
-    longer = span_counts(tags("Bb || Ia O"), tags("Bb || Ib O"), reading="released")
-    assert longer.tolist() == [[1, 1, 1], [0, 0, 0]]  # the same words and label, whatever goes on with it
-    # the released label is what follows the last hyphen
-    gold, predicted = [[["B-cell-line"]]], [[["B-dna-line"]]]
-    assert [int(span_counts(gold, predicted, reading=reading)[0, 0]) for reading in READINGS] == [0, 0, 1]
 
 
 TAG = st.sampled_from(["O", "B-a", "I-a", "B-b", "I-b"])
@@ -95,18 +77,17 @@ def test_sums_are_those_of_seqeval(pairs):
     flat = [[sentence for document in side for sentence in document] for side in (gold, predicted)]
     if not flat[0]:
         return
-    for reading, keywords in (("seqeval", {}), ("strict", {"mode": "strict", "scheme": IOB2})):
-        total = span_counts(gold, predicted, reading=reading).sum(axis=0)
-        for ours, theirs in ((f1_of, f1_score), (precision_of, precision_score), (recall_of, recall_score)):
-            assert ours(total) == pytest.approx(theirs(*flat, zero_division=0, **keywords))
+    total = span_counts(gold, predicted).sum(axis=0)
+    for ours, theirs in ((f1_of, f1_score), (precision_of, precision_score), (recall_of, recall_score)):
+        assert ours(total) == pytest.approx(theirs(*flat, zero_division=0))
 
 
-def spans_of(sentence: list[str], *, strict: bool) -> set[tuple]:
-    """Find spans: a B- and following I- of its label; unless strict, also I- that continue no such span."""
+def spans_of(sentence: list[str]) -> set[tuple]:
+    """Find spans: a B- and following I- of its label, and I- that continue no such span."""
     spans = set()
     for first, tag in enumerate(sentence):
         before = sentence[first - 1] if first else "O"
-        if tag[0] == "B" or (tag[0] == "I" and before[1:] != tag[1:] and not strict):
+        if tag[0] == "B" or (tag[0] == "I" and before[1:] != tag[1:]):
             stop = first + 1
             while stop < len(sentence) and sentence[stop] == "I" + tag[1:]:
                 stop += 1
@@ -114,34 +95,16 @@ def spans_of(sentence: list[str], *, strict: bool) -> set[tuple]:
     return spans
 
 
-def released_spans(row: list[str]) -> set[tuple]:
-    """Find spans as the released code does: a B- and all following I-, whatever their labels."""
-    text = "".join(tag[0] for tag in row) + "O"
-    return {
-        (first, min(text.index(end, first + 1) for end in "BO" if end in text[first + 1 :]), row[first][2:])
-        for first, prefix in enumerate(text)
-        if prefix == "B"
-    }
-
-
 @given(PAIRS)
-def test_second_definitions(pairs):
+def test_second_definition(pairs):
     gold, predicted = sides(pairs)
-    for reading in ("seqeval", "strict"):
-        spans = partial(spans_of, strict=reading == "strict")
-        expected = []
-        for both in zip(predicted, gold, strict=True):
-            ours, theirs = (
-                {(at, span) for at, sentence in enumerate(side) for span in spans(sentence)} for side in both
-            )
-            expected.append([len(ours & theirs), len(ours), len(theirs)])
-        assert span_counts(gold, predicted, reading=reading).tolist() == expected
-    rows = [
-        [tag for document in side for sentence in document for tag in sentence] for side in (gold, predicted)
-    ]
-    theirs, ours = map(released_spans, rows)
-    total = span_counts(gold, predicted, reading="released").sum(axis=0)
-    assert total.tolist() == [len(ours & theirs), len(ours), len(theirs)]
+    expected = []
+    for both in zip(predicted, gold, strict=True):
+        ours, theirs = (
+            {(at, span) for at, sentence in enumerate(side) for span in spans_of(sentence)} for side in both
+        )
+        expected.append([len(ours & theirs), len(ours), len(theirs)])
+    assert span_counts(gold, predicted).tolist() == expected
 
 
 def test_worked_words():
@@ -263,9 +226,7 @@ def test_tags_that_are_refused(gold, predicted, message):
             counted(tags(gold), tags(predicted))
 
 
-def test_an_unknown_reading_and_a_mask_of_other_words_are_refused():
-    with pytest.raises(ValueError, match="reading is 'loose'; choose one of seqeval, strict, released"):
-        span_counts([], [], reading="loose")
+def test_a_mask_of_other_words_is_refused():
     with pytest.raises(ValueError, match=r"chosen\[0\]\[0\] has 1 words and the gold 2"):
         word_counts(tags("O O"), tags("O O"), chosen=[[[True]]])
 
@@ -273,9 +234,8 @@ def test_an_unknown_reading_and_a_mask_of_other_words_are_refused():
 def test_seqeval_has_nothing_to_warn_of_and_loads_no_torch():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for reading in READINGS:
-            assert span_counts(tags("O Ia | || O"), tags("Ib Bb | || Ia"), reading=reading).shape == (2, 3)
-            assert span_counts([], [], reading=reading).shape == (0, 3)
+        assert span_counts(tags("O Ia | || O"), tags("Ib Bb | || Ia")).shape == (2, 3)
+        assert span_counts([], []).shape == (0, 3)
     code = (
         "import cdlm_lab.metrics.counts, sys; print(*sorted({'torch', 'transformers'} & sys.modules.keys()))"
     )

@@ -30,7 +30,6 @@ OTHERS |= {
     "shown_model",
     "shown_pair",
     "shown_system",
-    "stray_tags",
     "context_encoder",
     "schedule",
 }
@@ -39,7 +38,6 @@ OTHERS |= {
     "paragraphs",
     "head",
     "head_layers",
-    "positions",
     "train_on",
     "labels",
     "evidence",

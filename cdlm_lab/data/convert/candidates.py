@@ -35,8 +35,6 @@ Parts = dict[str, tuple[Path, ...]]  # split (train, dev, test) that a folder ha
 _Row = tuple[int, str, str, str, str]  # line number; id, question, candidate and label, not yet checked
 
 
-
-
 class _Question(NamedTuple):
     """A question that is not yet checked; `candidates`: line number, text and label of each."""
 
@@ -88,12 +86,6 @@ def _format_and_parts(folder: str | Path) -> tuple[str, Parts]:
             return form, parts
     what = f"none of these is in it: {'; '.join(f'{names} ({form})' for form, names in _FORMATS.items())}"
     raise DataError(path, what, "give the folder of one of these data sets", field="folder")
-
-
-
-
-
-
 
 
 def read_wikiqa(path: str | Path) -> Iterator[CandidateSet]:

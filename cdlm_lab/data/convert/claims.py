@@ -52,8 +52,6 @@ _LOOKED_FOR = (
 )
 
 
-
-
 _FIRST_THREE = BeforeValidator(lambda row: row[:3] if isinstance(row, list) else row)
 
 

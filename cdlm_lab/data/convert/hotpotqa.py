@@ -34,16 +34,6 @@ from cdlm_lab.parameters import ParameterError
 SPLITS = ("train", "dev", "test")
 
 
-
-
-
-
-
-
-
-
-
-
 def _rows(second: str, value: object) -> object:
     """Make the hub's two columns, "title" and `second`, a list of pairs; anything else stays as it is."""
     if not isinstance(value, dict):
@@ -157,10 +147,6 @@ def write_predictions(
         file.write("\n")
 
 
-
-
-
-
 def read_question_folder(
     folder: str | Path, *, dev_from_train: int = 0, seed: int = 0
 ) -> dict[str, list[MultihopQuestion]]:
@@ -185,8 +171,6 @@ def read_question_folder(
                 "questions, or as dev some of train with dev_from_train"
             )
     return {split: read[split] for split in SPLITS}
-
-
 
 
 def _split_file(folder: str | Path, split: str) -> Path:

@@ -86,14 +86,6 @@ def read_pair_csv(
             raise DataError(positions, what, "count the rows from 0", line=line, field="row")
 
 
-
-
-
-
-
-
-
-
 def nltk_sentences(text: str) -> list[str]:
     """Split an English text into the sentences that the released code of Zhou et al. counts; case is kept.
 

@@ -24,29 +24,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 from cdlm_lab.data.files import COMPRESSED, DataError, entries, plain_name, plain_stem, read_lines, read_text
 from cdlm_lab.data.records import Cluster, Document, Span, TaggedDocument, TaggedSentence
 from cdlm_lab.data.splits import SPLIT_NAMES, split_named
 from cdlm_lab.data.tags import OUTSIDE, TagSpan, outermost, spans_of, tagged_sentence, tags_of
 from cdlm_lab.data.words import split_sentences
-from cdlm_lab.errors import check_choice
-
-Stray = Literal["accept", "refuse"]
 
 
 @dataclass(slots=True, kw_only=True)
 class TagReading:
-    """How readers treat a stray `I-`, which follows no span of its label, and counts of what they changed;
-    several readers may share one object."""
+    """Counts of what readers changed; several readers may share one object."""
 
-    stray: Stray = "accept"  # read as `B-` and counted, which IOB1 needs; "refuse" = a DataError at its line
-    mended: int = 0  # number of stray tags read as `B-` so far
+    mended: int = 0  # number of tags `I-` that follow no span of their label, read as `B-` so far
     divided: int = 0  # number of sentences made documents so far, where a split was a single document
-
-    def __post_init__(self) -> None:
-        check_choice("stray", self.stray, get_args(Stray))
 
 
 _SPACES = re.compile(r"[ \t]+")
@@ -86,8 +78,8 @@ Block = list[Line]  # lines of a sentence
 def iob2_tags(
     column: Iterable[tuple[Line, str]], reading: TagReading, *, labels: Sequence[str] | None = None
 ) -> tuple[str, ...]:
-    """Convert the tags of a sentence to IOB2. Raises DataError for a tag that is invalid, has none of
-    `labels` (if given), or is a stray `I-` that `reading` refuses."""
+    """Convert the tags of a sentence to IOB2. Raises DataError for a tag that is invalid, or has none of
+    `labels` (if given)."""
     tags: list[str] = []
     before = ""  # label of the span that the next tag may continue
     for line, tag in column:
@@ -97,9 +89,6 @@ def iob2_tags(
         if label and labels is not None and label not in labels:
             raise line.error("tag", f"{tag[:40]!r} is not a known tag", f"the labels are {', '.join(labels)}")
         if prefix == "I" and label != before:
-            if reading.stray == "refuse":
-                remedy = 'write B- for I-, or read with stray="accept"'
-                raise line.error("tag", f"{tag!r} follows no span of its label", remedy)
             reading.mended += 1
             tag = f"B-{label}"
         tags.append(tag)

@@ -124,7 +124,7 @@ class Settings(JointSettings):
             kind=system.head,
             sentences=1 + (self.candidates if system.is_joint else 1),
             length=self.sentence_length if system.is_joint else self.pairwise_length,
-            positions=self.positions if system.is_joint else "compact",
+            positions="strided" if system.is_joint else "compact",
             layers=self.head_layers,
         )
 
@@ -183,7 +183,7 @@ class AnswerRun(JointRun):
     NAME: ClassVar[str] = "answer selection"
     SHAPES: ClassVar[tuple[str, ...]] = (
         *("candidates", "sentence_length", "pairwise_length"),
-        *("positions", "head_layers"),
+        "head_layers",
     )
 
     settings: Settings

@@ -173,7 +173,7 @@ class VerificationRun(JointRun):
     ITEMS: ClassVar[str] = "claims"
     SHAPES: ClassVar[tuple[str, ...]] = (
         *("labels", "evidence_sentences"),
-        *("sentence_length", "positions", "head_layers"),
+        *("sentence_length", "head_layers"),
     )
 
     settings: Settings
@@ -218,7 +218,7 @@ class VerificationRun(JointRun):
     def reader(self, system: ClaimSystem, seed: int = 0, *, trained: bool = False) -> Verifier:
         """A new model on the CPU, or the trained one on the default device."""
         given = self.settings
-        positions = "compact" if system.pairwise else given.positions
+        positions = "compact" if system.pairwise else "strided"
         form = {"length": given.sentence_length, "positions": positions}
         layout = JointLayout(sentences=1 + given.evidence_sentences, **form)
         source = self.model_folder(Training(system, seed)) if trained else given.checkpoint(system.pretrained)

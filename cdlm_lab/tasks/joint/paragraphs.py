@@ -103,7 +103,6 @@ class Settings:
     same_document: int = Field(default=2, ge=0)
     other_documents: int = Field(default=2, ge=0)
     sentence_length: int = Field(default=32, ge=2)  # L, the token in front included
-    positions: Literal["strided", "compact"] = "strided"
     projections: Literal["local", "global"] = "local"  # the ones that every token starts with
     mask_probability: float = 0.0  # 0 = no MLM, only MSPP
     dropout: float | None = None  # of hidden states and head; None = the checkpoint's value
@@ -160,7 +159,6 @@ class Settings:
             kind=self.head,
             sentences=1 + sum(self.k),
             length=self.sentence_length,
-            positions=self.positions,
             layers=self.head_layers,
         )
 
@@ -231,7 +229,7 @@ class ParagraphRun(ModelRun):
     NAME: ClassVar[str] = "paragraph pretraining"
     SHAPES: ClassVar[tuple[str, ...]] = (
         *("head", "head_layers", "same_paragraph", "same_document", "other_documents"),
-        *("sentence_length", "positions", "mask_probability"),
+        *("sentence_length", "mask_probability"),
     )
 
     settings: Settings

@@ -43,7 +43,6 @@ class JointSettings(EpochSettings):
     # which a system takes the one with its head; systems without MSPP need none.
     mspp: str = ""
     sentence_length: int = Field(default=32, ge=2)  # L, the token in front included
-    positions: Literal["strided", "compact"] = "strided"  # strided: the paper's; compact: its released code's
     head_layers: Literal["linear", "tanh"] = "linear"  # linear: the paper's; tanh: its released code's
     patience: int = Field(default=0, ge=0)  # 0 = no early stopping
     dropout: float | None = None  # of hidden states and head; None = the checkpoint's value

@@ -83,7 +83,6 @@ class Settings(TaggerSettings):
     train_documents: int = Field(default=0, ge=0, description="0 means all")
     held_out_documents: int = Field(default=0, ge=0, description="0 means all")
     most_context: int = Field(default=0, ge=0, description="0 means all")
-    stray_tags: Literal["accept", "refuse"] = "accept"
     seeds: int = Field(default=1, ge=1)
     sweep: str = ""
     epochs: int = Field(default=4, ge=1)
@@ -95,7 +94,6 @@ class Settings(TaggerSettings):
     weight_decay: float = 0.01
     select_by: Literal["f1", "loss"] = "f1"
     patience: int = Field(default=0, ge=0)
-    reading: Literal["seqeval", "strict", "released"] = "seqeval"
     own_text: str = ""
 
     def __post_init__(self) -> None:
@@ -147,7 +145,7 @@ def read_tagged(given: Settings) -> TaggedCorpus:
     fewer than two documents or without any span. Raises DataError for a file that cannot be read."""
     documents, mended, divided = {}, {}, {}
     for split in SPLITS:
-        reading = TagReading(stray=given.stray_tags)
+        reading = TagReading()
         some = tuple(_near_labels(one, given.most_context) for one in _documents(given, split, reading))
         if len(some) < 2:
             raise ParameterError(
@@ -382,7 +380,7 @@ class TaggingRun(runs.SystemRun):
     def counts(self, predictions: TagPredictions) -> np.ndarray:
         """int64 (documents, 3): number of correct, predicted and gold spans."""
         gold, predicted = predictions.gold(), predictions.predicted()
-        return span_counts(gold, predicted, reading=self.settings.reading)
+        return span_counts(gold, predicted)
 
     def predict_set(self, loaded: Tagger, name: str, bar: str) -> TagPredictions:
         """Predict the tags of a split."""

@@ -331,9 +331,7 @@ def test_sentences_of_nltk_are_those_of_the_lower_case_with_their_capitals():
     assert pair_csv.nltk_sentences("") == pair_csv.nltk_sentences(" \n") == []
     izmir = pair_csv.nltk_sentences("They saw İzmir. He left.\n\n  So be  it!")
     assert izmir == ["They saw İzmir.", "He left.", "So be it!"]
-    assert [one.lower() for one in pair_csv.nltk_sentences(PAPER)] == pair_csv.nltk_sentences(
-        PAPER.lower()
-    )
+    assert [one.lower() for one in pair_csv.nltk_sentences(PAPER)] == pair_csv.nltk_sentences(PAPER.lower())
     # an abbreviation that the English parameters know, an initial, and an abbreviation that they do not know
     text = "Mr. Fox met Prof. J. Owl. See Fig. 3."
     assert pair_csv.nltk_sentences(text) == ["Mr. Fox met Prof. J. Owl.", "See Fig.", "3."]

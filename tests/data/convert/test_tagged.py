@@ -66,9 +66,7 @@ def test_outermost_by_definition(spans):
 
     places = [(one.first, one.stop) for one in spans]
     outer = sorted({one for one in places if not any(within(one, other) for other in places)})
-    assert outermost(spans) == tuple(
-        spans[places.index(one)] for one in outer
-    )  # of equal ones the first
+    assert outermost(spans) == tuple(spans[places.index(one)] for one in outer)  # of equal ones the first
 
 
 def test_labels_and_labelled_sentences():
@@ -105,28 +103,23 @@ def test_every_span_starts_with_b(tags, expected, mended):
 def test_spans_stay_and_nothing_is_left_to_mend(tags):
     once = iob2(" ".join(tags), TagReading())
     assert spans_of(tags) == spans_of(once.split())
-    assert iob2(once, TagReading(stray="refuse")) == once
+    assert iob2(once, reading := TagReading()) == once
+    assert reading.mended == 0
 
 
-STRAY = 'follows no span of its label; write B- for I-, or read with stray="accept"'
 NO_TAGS = ("X", "B", "B-", "I-", "E-X", "o", "b-X", "NULL", "O-X")
 NO_TAG = "is not a tag; write O, or B- or I- and a label"
 
 
 @pytest.mark.parametrize(("tags", "labels", "message"), [
-    ("B-X I-X I-Y", None, f"9: tag: 'I-Y' {STRAY}"),
     *((f"O {tag}", None, f"8: tag: {tag!r} {NO_TAG}") for tag in NO_TAGS),
     ("x" * 99, None, f"7: tag: '{'x' * 40}' {NO_TAG}"),
     ("O I-Z", ("X", "Y"), "8: tag: 'I-Z' is not a known tag; the labels are X, Y"),
     ("B-Z", (), "7: tag: 'B-Z' is not a known tag; the labels are "),
 ])  # fmt: skip
 def test_faulty_tags(refused, tags, labels, message):
-    reading = TagReading(stray="refuse")
     with refused(PATH, message):
-        iob2(tags, reading, labels)
-    assert reading.mended == 0
-    with pytest.raises(ValueError, match="stray is 'drop'; choose one of accept, refuse"):
-        TagReading(stray="drop")
+        iob2(tags, TagReading(), labels)
 
 
 def numbered(block: list[Line]) -> list[tuple[int, str]]:
@@ -181,8 +174,6 @@ def test_a_document(write, tmp_path, refused):
         assert document == TaggedDocument(id="1_ann.v2", sentences=SENTENCES)
     assert reading.mended == 4
     assert document.labelled == (0, 2)
-    with refused(path, f"9: tag: 'I-GPE' {STRAY}"):
-        list(read_docarc_split(tmp_path, "train", reading=TagReading(stray="refuse")))
     path.write_text("some word\tO\n\nsome word\tNULL\n")
     ((first, second),) = (one.sentences for one in read_docarc_split(tmp_path, "train"))
     assert first.words[0] is second.words[0]  # words are kept once

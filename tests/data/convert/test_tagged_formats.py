@@ -105,7 +105,7 @@ def test_columns(write, text, mended):
 
 def test_ontonotes_is_one_document(write):
     text = "The\tDT\t(NP*\tB-WORK_OF_ART\n4 1/2\tCD\t*)\tI-WORK_OF_ART\n\nsaid\tVBD\t*\tO\n"
-    (document,) = tagged.read_ner_conll(write("onto.train.ner", text), TagReading(stray="refuse"))
+    (document,) = tagged.read_ner_conll(write("onto.train.ner", text), TagReading())
     assert document.id == "onto.train.ner:0"
     assert document.sentences == (sentence("The|4 1/2", "B-WORK_OF_ART I-WORK_OF_ART"), sentence("said", "O"))
 
@@ -138,7 +138,6 @@ def test_iob2(write):
     assert [name for name, _ in abstracts(path)] == ["91", "92", "91-2", "91-3"]
 
 
-STRAY = 'follows no span of its label; write B- for I-, or read with stray="accept"'
 NONE = "document: no sentence follows; delete the line, or write the document below it"
 WORD = "one column instead of a word and its tag; write the word,"
 
@@ -151,11 +150,9 @@ WORD = "one column instead of a word and its tag; write the word,"
     (tagged.read_litbank, "x\tO\t\n\na\tB-X\tO\nb\tI-X\tB-Y\nc\tO\tI-Y\n",
      "3: tag: spans cross (TagSpan(label='Y', first=1, stop=3) shares words with another span); "
      "put the one inside the other, or leave one of them"),
-    (tagged.read_litbank, "a\tO\tI-X\t\nb\tI-Y\tI-X\t\nc\tB-Y\tO\t\n", f"2: tag: 'I-Y' {STRAY}"),
     (tagged.read_ner_conll, "a NN O\nb\n", f"2: row: {WORD} white space and its tag"),
     (tagged.read_ner_conll, "a\tNN\tO\nb\tN\n", "2: tag: 'N' is not a tag; write O, or B- or I- and a label"),
     (tagged.read_ner_conll, "-DOCSTART- O\n\na O\n-DOCSTART- O\n", f"4: {NONE}"),
-    (tagged.read_ner_conll, IOB1, f"3: tag: 'I-PER' {STRAY}"),
     (tagged.read_jnlpba_iob2, "###MEDLINE:91\n\na\tO\nb\n",
      "4: row: one column instead of 2; write the word, a tab and its tag"),
     (tagged.read_jnlpba_iob2, "###MEDLINE: \n\na\tO\n",
@@ -165,7 +162,7 @@ WORD = "one column instead of a word and its tag; write the word,"
 def test_complaints(write, refused, read, text, message):
     path = write("a.tsv", text)
     with refused(path, message):
-        list(read(path, TagReading(stray="refuse")))
+        list(read(path, TagReading()))
 
 
 def test_one_document_at_a_time(write):
@@ -223,9 +220,7 @@ def test_no_sentence_ends_in_a_name(abstract):
     first, second = next(tagged.read_jnlpba_standoff(abstract(text, names))).sentences
     assert " ".join(first.words) == "We grew it . It lived ."
     assert " ".join(second.words) == "It died . The end ."
-    places = [
-        (one.label, one.first, one.stop) for part in (first, second) for one in spans_of(part.tags)
-    ]
+    places = [(one.label, one.first, one.stop) for part in (first, second) for one in spans_of(part.tags)]
     assert places == [("X", 2, 5), ("Y", 1, 4)]
 
 

@@ -130,7 +130,7 @@ CASES = {
         experiment=paragraph_pretraining,
         write=own_corpora.clusters,
         file="clusters.jsonl",
-        given={**TWO_STEPS, "sentence_length": 8, "positions": "compact"},
+        given={**TWO_STEPS, "sentence_length": 8},
         models={"model": ""},
         trained="paragraphs",
     ),

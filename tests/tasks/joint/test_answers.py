@@ -161,8 +161,6 @@ def test_systems_come_in_the_order_of_the_tables_each_with_its_head():
     pairwise, joint = MODELS.head_of(PAIR), MODELS.head_of(ANSWER_SYSTEMS["mspp-ae"])
     assert pairwise == JointHead(kind="ie_1", sentences=2, length=12, positions="compact", layers="tanh")
     assert joint == JointHead(kind="ae_k", sentences=4, length=8, positions="strided", layers="tanh")
-    compact = replace(MODELS, positions="compact").head_of(JOINT)
-    assert (compact.kind, compact.positions) == ("ie_k", "compact")
 
 
 def test_training_reads_shuffled_groups_and_testing_each_candidate_once():

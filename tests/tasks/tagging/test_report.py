@@ -64,9 +64,9 @@ GIVEN = {
 }
 
 
-def run_of(folder: Path, *, reading: str = "seqeval", **documents: tuple[TaggedDocument, ...]) -> TaggingRun:
+def run_of(folder: Path, **documents: tuple[TaggedDocument, ...]) -> TaggingRun:
     corpus = TaggedCorpus(documents=DOCUMENTS | documents, mended={"train": 0, "dev": 1200, "test": 0})
-    run = tagging_run(corpus, run_folder=str(folder), occurrences=3, seeds=2, sweep="2", reading=reading)
+    run = tagging_run(corpus, run_folder=str(folder), occurrences=3, seeds=2, sweep="2")
     return replace(run, opened=open_run(folder, name="document-attentive tagging", parameters={}))
 
 
@@ -188,16 +188,6 @@ def test_the_report_says_what_was_tagged(written) -> None:
     assert facts["dev"] == f"{dev}; 1,200 tags I- that began a span were read as B-"
     assert facts["labels"] == "LOC, PER"
     json.loads((run.folder / "report.json").read_text(), parse_constant=pytest.fail)  # no NaN, no Infinity
-
-
-@pytest.mark.parametrize(("reading", "f1"), [("seqeval", 1), ("strict", 6 / 7), ("released", 4 / 7)])
-def test_the_reading_of_spans_is_that_of_the_settings(tmp_path: Path, reading: str, f1: float) -> None:
-    """The span of b starts with an I-. `released` also lets the span at the end of a continue with it."""
-    run = run_of(tmp_path, reading=reading)
-    stray = RIGHT.replace("B-LOC O  O", "I-LOC O  O")
-    assert stray.split().count("I-LOC") == 1
-    given = dict.fromkeys(("bert-lstm-0", "bert-lstm-1"), (stray, "O O O O"))
-    assert score_of(report_of(run, **given), "bert-lstm", "test", "f1").value == pytest.approx(f1)
 
 
 # ---- the analyses of section 5
