@@ -82,8 +82,7 @@ def _row(*, inputs_embeds: Tensor, attention_mask: Tensor, **_: Any) -> Tensor:
     return row.masked_fill_(attention_mask == 0, torch.finfo(row.dtype).min)[:, None, None]
 
 
-# "blockwise" is an older name of "sparse".
-BACKENDS = ("auto", "sparse", "flex", "blockwise", "dense")
+BACKENDS = ("auto", "sparse", "flex", "dense")
 LOCAL_PROJECTIONS, GLOBAL_PROJECTIONS = Projections._fields[:3], Projections._fields[3:]
 
 

@@ -147,8 +147,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.command == "show":
             print("\n\n".join(run_card(folder) for folder in chosen.folders))
             return 0
-        if chosen.command in ("apply", "ship"):
-            return _with_models(chosen)
+        if chosen.command == "apply":
+            return _apply(chosen)
         if chosen.command == "mine":
             return _mine(chosen, more)
         return _run(chosen, tuple(more), shlex.join(["cdlm-lab", *given]))
@@ -164,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _expand_paths(chosen: argparse.Namespace) -> None:
     """Replace `~` and variables in all paths that were given. Raises ParameterError for an address."""
-    for name in ("grid", "profile", "folders", "folder", "html", "export", *_OF_MODELS):
+    for name in ("grid", "profile", "folders", "html", "export", *_OF_MODELS):
         given = getattr(chosen, name, None)
         if isinstance(given, list):
             setattr(chosen, name, [local_path(one, name) for one in given])
@@ -179,14 +179,10 @@ def _as_files(chosen: argparse.Namespace) -> int:
     return subprocess.run([sys.executable, "-m", "cdlm_lab.results.page", *chosen.folders, *given]).returncode
 
 
-def _with_models(chosen: argparse.Namespace) -> int:
+def _apply(chosen: argparse.Namespace) -> int:
     from cdlm_lab.apply.lines import apply_lines  # imports torch, which takes seconds
-    from cdlm_lab.training.trained import ship_run
 
     try:
-        if chosen.command == "ship":
-            print(f"{chosen.folder}: its models are in {ship_run(chosen.folder, chosen.name)}")
-            return 0
         applied = apply_lines(chosen.model, chosen.input, chosen.output, system=chosen.system)
     except ValueError as error:
         raise report.RunError(str(error)) from None
@@ -275,11 +271,6 @@ def _parser() -> argparse.ArgumentParser:
     apply.add_argument("output", metavar="OUT.jsonl", help="one answer on each line, in the same order")
     apply.add_argument("--system", default="", help="of a run with several systems")
     _add_mine(commands)
-    ship = commands.add_parser("ship", help="keep the trained models of a run with the project")
-    ship.add_argument("folder", metavar="RUN", help="the folder of a finished run")
-    ship.add_argument(
-        "name", metavar="NAME", help="the name by which notebooks open them: storyworld/questions"
-    )
     return parser
 
 

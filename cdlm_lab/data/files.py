@@ -1,8 +1,7 @@
 """Read corpus files with checks; errors say what is wrong, in which line, and what to do about it.
 
 Files are UTF-8 text, plain or compressed (`.gz`, `.xz`). Lines end at "\n" and nowhere else: news text holds
-U+2028 and U+0085, at which `str.splitlines` would break a record in two. The length of lines and the unpacked
-size of compressed files are limited, so that no file of a few kilobytes can fill the memory. JSON is checked
+U+2028 and U+0085, at which `str.splitlines` would break a record in two. JSON is checked
 strictly by pydantic: each format declares its fields as a subclass of `Fields`.
 """
 
@@ -16,7 +15,6 @@ import os
 import re
 import shutil
 import stat
-import sys
 import zlib
 from array import array
 from collections.abc import Iterator, Sequence
@@ -24,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from math import isfinite, nan
+from math import isfinite
 from pathlib import Path
 from typing import IO, Annotated, Any, Generic, TypeVar
 
@@ -43,9 +41,6 @@ from cdlm_lab.errors import PlainError
 from cdlm_lab.progress import tracked
 
 COMPRESSED = (".gz", ".xz")
-LONGEST_LINE = 1 << 26  # bytes of a line; the longest cluster of Multi-News has half a million
-LONGEST_TEXT = 1 << 30  # the same in a file read as a whole; HotpotQA's training set is one line of 0.6 GB
-_MOST_UNPACKED = 200  # times the packed size, or LONGEST_LINE bytes if that is more; text has 3 to 20 times
 _LONGEST_NOTE = 400  # characters of a part of a message, which may quote a file
 _NAMED = 5  # number of skipped files that a message names
 _DAMAGED = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
@@ -103,22 +98,17 @@ def present_file(folder: str | Path, *names: str) -> Path | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
-def read_lines(
-    path: str | Path, *, allow_empty: bool = False, longest: int = LONGEST_LINE
-) -> Iterator[tuple[int, str]]:
+def read_lines(path: str | Path, *, allow_empty: bool = False) -> Iterator[tuple[int, str]]:
     """Yield the lines of a text file with their numbers from 1, without line ends, one at a time.
 
-    A byte order mark and the carriage returns of Windows are removed. `longest`: most bytes of a line.
-    Raises DataError if the file is missing, a folder, a pipe or a device, unreadable, damaged, empty or blank
-    (unless `allow_empty`), binary (has a NUL byte) or not UTF-8, if a line is too long, or if a compressed
-    file unpacks to more than text does.
+    A byte order mark and the carriage returns of Windows are removed. Raises DataError if the file is
+    missing, a folder, a pipe or a device, unreadable, damaged, empty or blank (unless `allow_empty`), binary
+    (has a NUL byte) or not UTF-8.
     """
     path = Path(path)
     filled, number, start = allow_empty, 0, 0
     with open_bytes(path) as stream:
-        most = max(LONGEST_LINE, _MOST_UNPACKED * path.stat().st_size)
-        most = most if path.suffix in COMPRESSED else sys.maxsize
-        while raw := _next_line(stream, path, number + 1, longest=longest, left=most - start):
+        while raw := _next_line(stream, path, number + 1):
             number += 1
             text = _decode(raw, path, line=number, start=start).rstrip("\n").removesuffix("\r")
             text = text.removeprefix("\ufeff") if number == 1 else text
@@ -129,22 +119,14 @@ def read_lines(
         raise DataError(path, "the file is empty", "fill it, or take it out of the corpus")
 
 
-def _next_line(stream: IO[bytes], path: Path, line: int, *, longest: int, left: int) -> bytes:
-    """Read a line. Raises DataError if it has more bytes than `longest`, or than are `left` for the file."""
+def _next_line(stream: IO[bytes], path: Path, line: int) -> bytes:
     try:
-        raw = stream.readline(min(longest, left) + 1)
+        return stream.readline()
     except _DAMAGED as error:
         what = f"the compressed file is damaged or cut off ({error})"
         raise DataError(path, what, "copy or download it again", line=line) from None
     except OSError as error:
         raise _unreadable(path, error, line=line) from None
-    if len(raw) > left:
-        what = f"the compressed file unpacks to more than {_MOST_UNPACKED} times its size, as no text does"
-        raise DataError(path, what, "unpack it yourself, if it is what you want to read", line=line)
-    if len(raw) > longest:
-        what, remedy = f"longer than {longest:,} bytes", "break it into several lines"
-        raise DataError(path, what, remedy, line=line, field="line")
-    return raw
 
 
 def _decode(raw: bytes, path: Path, *, line: int, start: int) -> str:
@@ -191,9 +173,9 @@ def _files_in(path: Path) -> Iterator[Path]:
 
 
 def read_text(path: str | Path, *, allow_empty: bool = False) -> str:
-    """The text of a whole file, lines joined by "\n", each of at most LONGEST_TEXT bytes. Raises DataError if
-    the file cannot be read, is empty (unless `allow_empty`), or is not UTF-8 text."""
-    return "\n".join(line for _, line in read_lines(path, allow_empty=allow_empty, longest=LONGEST_TEXT))
+    """The text of a whole file, lines joined by "\n". Raises DataError if the file cannot be read, is empty
+    (unless `allow_empty`), or is not UTF-8 text."""
+    return "\n".join(line for _, line in read_lines(path, allow_empty=allow_empty))
 
 
 def open_bytes(path: str | Path, *, packed: bool = False) -> IO[bytes]:
@@ -335,8 +317,6 @@ def sha256_of_parts(parts: Sequence[str]) -> str:
 # ---- JSON ----
 
 _LONE_REMEDY = "remove the lone \\ud... escape"
-# A JSON string with the colon that makes it a key, or a brace of an object; possessive, against backtracking.
-_KEY_OR_BORDER = re.compile(r'(?P<text>"[^"\\]*+(?:\\.[^"\\]*+)*+")(?P<colon>\s*+:)?|[{}]', re.DOTALL)
 _KINDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
 # pydantic's error types -> what belongs there, how to write it
 _WANTED = {
@@ -354,6 +334,14 @@ Other = TypeVar("Other")
 
 class _FaultyKeyError(Exception):
     """Raised for a JSON object that has a key twice, or one that is not UTF-8."""
+
+    def __init__(self, key: str, *, given_twice: bool) -> None:
+        super().__init__(key)
+        twice, half = (
+            ("the key is given twice", "keep one"),
+            ("half a surrogate pair in the key", _LONE_REMEDY),
+        )
+        self.key, (self.what, self.remedy) = key, twice if given_twice else half
 
 
 class FieldFault(ValueError):
@@ -508,38 +496,20 @@ def parse_json(
     except json.JSONDecodeError as error:
         what, line = f"not JSON ({error.msg})", line + error.lineno - 1
         raise DataError(path, what, remedy, line=line, field=f"column {error.colno}") from None
-    except _FaultyKeyError:
-        key, place, what, remedy = _faulty_key(source)
-        line += source.count("\n", 0, place)
-        raise DataError(path, what, remedy, line=line, field=ascii(key)) from None
+    except _FaultyKeyError as error:
+        raise DataError(path, error.what, error.remedy, line=line, field=ascii(error.key)) from None
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, endless nesting
         remedy = "write plain records: texts, numbers and lists of them"
         raise DataError(path, f"not JSON ({error})", remedy, line=line, field=field) from None
 
 
 def _fields(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs) or not _is_whole("".join(fields)):
-        raise _FaultyKeyError
+    fields: dict[str, object] = {}
+    for key, value in pairs:
+        if key in fields or not _is_whole(key):
+            raise _FaultyKeyError(key, given_twice=key in fields)
+        fields[key] = value
     return fields
-
-
-def _faulty_key(source: str) -> tuple[str, int, str, str]:
-    """The first key that its object has twice or that is not UTF-8; its place, what is wrong, what to do."""
-    objects: list[set[str]] = []
-    for match in _KEY_OR_BORDER.finditer(source):
-        if match[0] == "{":
-            objects.append(set())
-        elif match[0] == "}":
-            objects.pop()
-        elif match["colon"]:
-            key = json.loads(match["text"])
-            if key in objects[-1]:
-                return key, match.start(), "the key is given twice", "keep one of the two"
-            if not _is_whole(key):
-                return key, match.start(), "half a surrogate pair in the key", _LONE_REMEDY
-            objects[-1].add(key)
-    raise AssertionError("all keys are as they should be")
 
 
 def read_json(path: Path) -> tuple[str, object]:
@@ -589,10 +559,8 @@ def read_table(
             yield line, cells
 
 
-_HEADER = re.compile(r"([0-9]+) ([0-9]+)")
-_LONGEST_NUMBER = 9  # digits of a number in the header
+_HEADER = re.compile(r"([0-9]{1,9}) ([0-9]{1,9})")
 _FRACTION = re.compile(r"[-+]?[0-9]*\.[0-9]+([eE][-+]?[0-9]+)?")
-_WORD_REMEDY = "write a word and its values, with single spaces between them"
 
 
 def read_word_vectors(path: str | Path) -> tuple[tuple[str, ...], np.ndarray]:
@@ -605,47 +573,37 @@ def read_word_vectors(path: str | Path) -> tuple[tuple[str, ...], np.ndarray]:
     """
     words: dict[str, None] = {}
     values, size, expected, count = array("f"), 0, 0, 0
+    remedy = "write a word and its values, with single spaces between them"
     for line, text in tracked(read_lines(path), desc="reading word vectors", unit="word"):
         plain = text.rstrip(" ")  # word2vec ends its lines with a space
-        if not plain:
-            continue
         if line == 1 and (header := _HEADER.fullmatch(plain)):
-            if max(map(len, header.groups())) > _LONGEST_NUMBER:
-                what = f"{plain[:40]!r} is no number of words and of values"
-                raise DataError(path, what, _WORD_REMEDY, field="header")
             expected, size = map(int, header.groups())
-            continue
-        count += 1
-        size = size or max(plain.count(" "), 1)
-        word, vector = _word_vector(plain, size, path=path, line=line)
-        if word not in words:
-            words[word] = None
-            values.extend(vector)
+        elif plain:
+            count += 1
+            size = size or max(plain.count(" "), 1)
+            word, vector = _word_vector(plain, size)
+            if not word:
+                what = f"not a word and {size} finite numbers"
+                raise DataError(path, what, remedy, line=line, field="line")
+            if word not in words:
+                words[word] = None
+                values.extend(vector)
     if not words:
-        raise DataError(path, "no word vectors", _WORD_REMEDY)
+        raise DataError(path, "no word vectors", remedy)
     if expected not in (0, count):
         what = f"it says {expected:,} words, but there are {count:,}"
         raise DataError(path, what, "copy or download the file again", field="header")
     return tuple(words), np.frombuffer(values, dtype=np.float32).reshape(len(words), size)
 
 
-def _word_vector(text: str, size: int, *, path: str | Path, line: int) -> tuple[str, array]:
+def _word_vector(text: str, size: int) -> tuple[str, array]:
+    """A word and its vector; "" in place of the word if the line is not as it should be."""
     word, *pieces = text.rsplit(" ", size)
     # One value too many looks like a word with a space; but no word of GloVe ends in a space and a fraction.
     extra = " " in word and _FRACTION.fullmatch(word.rpartition(" ")[2])
-    if not word or word != word.strip(" ") or len(pieces) != size or extra:
-        what = f"not a word and a vector of size {size}"
-        raise DataError(path, what, _WORD_REMEDY, line=line, field="line")
-    vector = array("f", map(_number, pieces))
-    for place, number in enumerate(vector):
-        if not isfinite(number):
-            what, remedy = f"{pieces[place][:40]!r} is no finite number", "correct it, or leave the word out"
-            raise DataError(path, what, remedy, line=line, field=f"value {place + 1}")
-    return word, vector
-
-
-def _number(text: str) -> float:
     try:
-        return float(text)
+        vector = array("f", map(float, pieces))
     except ValueError:
-        return nan
+        return "", array("f")
+    sound = word == word.strip(" ") and len(pieces) == size and not extra and all(map(isfinite, vector))
+    return word if sound else "", vector

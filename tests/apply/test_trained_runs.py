@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ship import ship_run
 
 from cdlm_lab.apply.loading import load
 from cdlm_lab.apply.results import TextCut
@@ -26,7 +27,6 @@ from cdlm_lab.tasks.matching.experiment import MatchingRun
 from cdlm_lab.tasks.multihop import experiment as multihop_qa
 from cdlm_lab.tasks.multihop.experiment import MultihopRun, answer_own
 from cdlm_lab.training.checkpoints import save_model
-from cdlm_lab.training.trained import ship_run
 
 FIRST, SECOND = alignment.EXAMPLE
 DOCUMENTS = {

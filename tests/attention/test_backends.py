@@ -337,7 +337,7 @@ def test_few_is_less_than_seven_tenths_of_a_heads_dimensions_on_average(globals_
 
 
 @pytest.mark.parametrize(("settings", "takes"), [
-    ({}, True), ({"backend": "sparse"}, True), ({"backend": "blockwise"}, True), ({"globals": 12}, False),
+    ({}, True), ({"backend": "sparse"}, True), ({"globals": 12}, False),
     ({"backend": "dense"}, False), ({"dropout": 0.1}, False), ({"dropout": 0.1, "train": False}, True),
     ({"dtype": torch.bfloat16}, True), ({"autocast": True}, True), ({"attentions": True}, False),
 ])  # fmt: skip

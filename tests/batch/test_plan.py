@@ -373,7 +373,7 @@ def test_checkpoints_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     message = missing_need(need)
     assert message is not None
     assert "its weights are a pickle" in message
-    assert message.endswith(f"python -m cdlm_lab.encoders.to_safetensors {snapshot} NEW_FOLDER")
+    assert message.endswith(f"python notebooks/grids/to_safetensors.py {snapshot} NEW_FOLDER")
     save_file({"a": np.ones(2)}, snapshot / "model.safetensors")
     assert missing_need(need) is not None, "no tokenizer"
     (snapshot / "vocab.txt").touch()

@@ -109,29 +109,6 @@ def test_damaged(write, ending, pack):
             files.read_text(path)
 
 
-def test_a_line_that_is_too_long(write, monkeypatch, refused):
-    monkeypatch.setattr(files, "LONGEST_TEXT", 20)
-    path = write("x.txt", "short\n" + "x" * 10 + "\nx" + "x" * 20)
-    with refused(path, "2: line: longer than 10 bytes; break it into several lines"):
-        list(files.read_lines(path, longest=10))
-    with refused(path, "3: line: longer than 20 bytes; break it into several lines"):
-        files.read_text(path)
-    assert len(list(files.read_lines(path))) == 3
-
-
-@pytest.mark.parametrize("line", [b"x" * 5000, b"x\n" * 2500], ids=["one line", "many lines"])
-@PACKED
-def test_a_file_that_unpacks_to_far_more_than_text_does(write, monkeypatch, ending, pack, line):
-    monkeypatch.setattr(files, "LONGEST_LINE", 4000)
-    monkeypatch.setattr(files, "_MOST_UNPACKED", 10)
-    path = write(f"x.txt{ending}", pack(line))
-    message = r"the compressed file unpacks to more than 10 times its size, as no text does; unpack it"
-    with pytest.raises(DataError, match=message):
-        list(files.read_lines(path, longest=1 << 20))
-    monkeypatch.setattr(files, "LONGEST_LINE", 6000)  # small ones may be packed as they like
-    assert files.read_text(path).strip()
-
-
 def test_names_that_are_not_utf_8(tmp_path):
     """Python represents such bytes as unpaired surrogates, which cannot be written to files and terminals."""
     path = tmp_path / os.fsdecode(b"caf\xe9.txt")
@@ -270,27 +247,16 @@ def test_fields_of_another_type(write, refused, fields, message):
         list(read_json_lines(path, Record))
 
 
-TWICE = "the key is given twice; keep one of the two"
-
-
 @pytest.mark.parametrize(("source", "message"), [
-    ('{"a": 1, "b": 2, "a": 1}', f"1: 'a': {TWICE}"),
-    ('[{"a": {"b": 1}, "b": 2},\n {"a": 1,\n\n "\\u0061": 2}]', f"4: 'a': {TWICE}"),
-    ('{"x": "{\\"b\\": 1}",\n "b": [{"c": 1}, {"c": 1}], "b":\n 2}', f"2: 'b': {TWICE}"),
-    ('{"": 0,\n"" : 1}', f"2: '': {TWICE}"),
-    ('{"\\ud83d\\ude00": 1,\n"\\ud83d": 2}',
+    ('{"a": 1, "b": 2, "a": 1}', "2: 'a': the key is given twice; keep one"),
+    ('[{"a": {"b": 1}, "b": 2}, {"a": 1, "\\u0061": 2}]', "2: 'a': the key is given twice; keep one"),
+    ('{"\\ud83d\\ude00": 1, "\\ud83d": 2}',
      "2: '\\ud83d': half a surrogate pair in the key; remove the lone \\ud... escape"),
 ])  # fmt: skip
 def test_a_key_given_twice_or_not_utf_8_is_refused(refused, source, message):
     """The last one would replace the others: documents would be lost unnoticed."""
     with refused("x.json", message):
-        parse_json(source, "x.json")
-
-
-def test_a_key_given_twice_in_a_line(write, refused):
-    path = write("x.jsonl", '{"a": "1"}\n\n{"a": {"\\u00fc": 1, "\\u00fc": 2}}\n')
-    with refused(path, f"3: '\\xfc': {TWICE}"):
-        list(read_json_lines(path))
+        parse_json(source, "x.json", line=2)
 
 
 def test_elements_of_a_list_come_with_their_lines(write):
@@ -372,29 +338,19 @@ def test_words_with_spaces_and_headers(write, content, words, vectors):
     ("content", "message"),
     [
         *(
-            (content, f"{line}: line: not a word and a vector of size {size}; {REMEDY}")
+            (content, f"{line}: line: not a word and {size} finite numbers; {REMEDY}")
             for content, line, size in (
                 ("a 1 2 3\nb 1 2\n", 2, 3),
                 ("a 1 2 3\n\nb 0.1 0.2 0.3 0.4\n", 3, 3),
                 ("a 1 2 3\nb -7.1e-05 0.2 0.3 0.4\n", 2, 3),
                 ("a 1 2 3\n 0.1 0.2 0.3\n", 2, 3),  # no word
                 ("a 1 2 3\nb  0.1 0.2 0.3\n", 2, 3),  # two spaces
-                ("a 1 2 3\nb\t0.1\t0.2\t0.3\n", 2, 3),
                 ("2 3\na 1 2\n", 2, 3),  # not as the header says
                 ("alone\nb 1\n", 1, 1),
+                *((f"a 1 2 3\nb 1 {value} 3\n", 2, 3) for value in ("x", "nan", "-inf", "1e39", "", "1,5")),
             )
         ),
-        *(
-            (f"a 1 2 3\nb 1 {value} 3\n",
-             f"2: value 2: {value!r} is no finite number; correct it, or leave the word out")
-            for value in ("x", "nan", "-inf", "1e39", "", "1,5")
-        ),
         *((content, f"1: file: no word vectors; {REMEDY}") for content in ("0 50\n", "3 2\n\n \n")),
-        *(
-            (f"{header}\na 1 2\n",
-             f"1: header: {header[:40]!r} is no number of words and of values; {REMEDY}")
-            for header in ("1 99999999999999999999", f"{'9' * 5000} 2")
-        ),
         ("3 2\na 1 2\nb 3 4\n",
          "1: header: it says 3 words, but there are 2; copy or download the file again"),
     ],

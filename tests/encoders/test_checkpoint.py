@@ -24,6 +24,7 @@ import pytest
 import torch
 from model_cases import SHORT, saved
 from safetensors.torch import load_file, save_file
+from to_safetensors import convert
 from torch import Tensor
 from transformers import (
     AutoModelForMaskedLM,
@@ -35,12 +36,11 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from cdlm_lab.batch.plan import missing_need
-from cdlm_lab.encoders import checkpoint, to_safetensors
+from cdlm_lab.encoders import checkpoint
 from cdlm_lab.encoders.checkpoint import CheckpointError, shipped_folder
 from cdlm_lab.encoders.conversion import longformer_config
 from cdlm_lab.encoders.encoder import TinySizes, load_encoder, load_language_model, load_tokenizer
 from cdlm_lab.encoders.model_folder import fault_of_folder
-from cdlm_lab.encoders.to_safetensors import convert, main
 
 Weights = dict[str, Tensor]
 
@@ -407,14 +407,13 @@ def pickled(roberta: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_command_in_the_message(pickled: Path, roberta: Path, tmp_path: Path, capsys):
+def test_the_command_in_the_message(pickled: Path, roberta: Path, tmp_path: Path):
     with pytest.raises(CheckpointError, match="pickle") as refused:
         load_language_model(pickled, **SHORT)
-    command = str(refused.value).partition("python -m cdlm_lab.encoders.to_safetensors ")[2].split()
+    command = str(refused.value).partition("python notebooks/grids/to_safetensors.py ")[2].split()
     assert command == [str(pickled), "NEW_FOLDER"]
     new = tmp_path / "models" / "new"
-    assert main([command[0], str(new)]) == 0
-    assert capsys.readouterr().out.startswith(f"{new}: ")
+    convert(Path(command[0]), new)
     assert fault_of_folder(new) is None
     (before, tokenizer_before), (after, tokenizer) = (load_language_model(f, **SHORT) for f in (roberta, new))
     for name, weight in before.state_dict().items():
@@ -476,13 +475,12 @@ class Opened:
         return os.mkdir, ("opened",)
 
 
-def test_a_pickle_that_runs_code_or_is_none_is_not_opened(pickled: Path, tmp_path: Path, monkeypatch, capsys):
+def test_a_pickle_that_runs_code_or_is_none_is_not_opened(pickled: Path, tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     torch.save({"x": Opened()}, pickled / PICKLE)
-    assert main([str(pickled), "new"]) == 2
-    printed = capsys.readouterr().err
-    assert printed.startswith(f"{pickled}: {PICKLE} cannot be used (")
-    assert printed.count("\n") == 1
+    with pytest.raises(CheckpointError, match=f"^{pickled}: {PICKLE} cannot be used \\(") as refused:
+        convert(pickled, Path("new"))
+    assert "\n" not in str(refused.value)
     assert not Path("opened").exists()
     for content in (b"", b"<html>", POINTER):
         (pickled / PICKLE).write_bytes(content)
@@ -490,32 +488,9 @@ def test_a_pickle_that_runs_code_or_is_none_is_not_opened(pickled: Path, tmp_pat
             convert(pickled, tmp_path / "new")
 
 
-def test_what_is_not_there(pickled: Path, tmp_path: Path):
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(CheckpointError, match=r"neither model\.safetensors nor pytorch"):
-        convert(tmp_path / "empty", tmp_path / "new")
-    with pytest.raises(CheckpointError, match="is there already"):
-        convert(pickled, tmp_path / "empty")
-    for name in ("tokenizer.json", "config.json"):
-        (pickled / name).unlink()
-        with pytest.raises(CheckpointError, match=f"^{pickled}: no {name}"):
-            convert(pickled, tmp_path / "new")
-
-
-def test_a_disk_that_does_not_keep_what_is_written(pickled: Path, tmp_path: Path, monkeypatch):
-    real = to_safetensors.save_file
-
-    def save(weights, file, metadata):
-        real({name: weight + 1 for name, weight in weights.items()}, file, metadata)
-
-    monkeypatch.setattr(to_safetensors, "save_file", save)
-    with pytest.raises(CheckpointError, match="reads back as something else"):
-        convert(pickled, tmp_path / "new")
-
-
 def test_a_dry_run_sees_what_would_not_load(pickled: Path, roberta: Path, tmp_path: Path):
     need = missing_need(str(pickled / "config.json"))
-    assert f"python -m cdlm_lab.encoders.to_safetensors {pickled} NEW_FOLDER" in str(need)
+    assert f"python notebooks/grids/to_safetensors.py {pickled} NEW_FOLDER" in str(need)
     assert missing_need(str(roberta / "config.json")) is None
     folder = Path(shutil.copytree(roberta, tmp_path / "other"))
     config = folder / "config.json"

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from ship import ship_run
 from cdlm_lab.runs import made
 from cdlm_lab.runs.made import KeptNumbers
 from cdlm_lab.runs.scoring import count_tests
@@ -24,7 +25,7 @@ from cdlm_lab.tasks.joint.model import (
     save_paragraph_model,
 )
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.training.trained import folder_of_run, ship_run
+from cdlm_lab.training.trained import folder_of_run
 from cdlm_lab.views.score_tables import comparison_cells
 
 

@@ -8,15 +8,14 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
+from ship import ship_run
 
-from cdlm_lab.batch.command import main
 from cdlm_lab.encoders.checkpoint import CheckpointError, shipped_folder, shipped_names
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training import trained
 from cdlm_lab.training.trained import (
     check_as_trained,
     folder_of_run,
-    ship_run,
     shipped_runs,
     trained_model,
     trained_run,
@@ -126,15 +125,6 @@ def test_shipping_again_replaces_and_a_failure_leaves_what_was_there(
 def test_a_shipped_run_has_a_name_of_storyworld(name: str, run: Path, project: Path):
     with pytest.raises(CheckpointError, match=r"must be storyworld/<task>"):
         ship_run(run, name)
-
-
-def test_the_command_says_where_the_models_are_or_what_is_missing(
-    run: Path, project: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
-):
-    assert main(["ship", str(run), "storyworld/matching"]) == 0
-    assert str(project / "matching") in capsys.readouterr().out
-    assert main(["ship", str(tmp_path), "storyworld/matching"]) == 2
-    assert capsys.readouterr().err == f"{tmp_path}: no finished training is in it; name the folder of a run\n"
 
 
 def test_the_settings_that_shape_a_model_must_be_those_it_was_trained_with(run: Path):

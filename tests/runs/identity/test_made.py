@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ship import ship_run
 from cdlm_lab.runs import identity
 from cdlm_lab.tasks.multihop import experiment as multihop_qa
 from cdlm_lab.tasks.pretraining import experiment as pretraining
@@ -14,7 +15,6 @@ from cdlm_lab.runs.made import began_with
 from cdlm_lab.runs.identity import fingerprint_of_model, lineage, read_made
 from cdlm_lab.encoders.model_folder import FOLDER
 from cdlm_lab.runs.report import RunError
-from cdlm_lab.training.trained import ship_run
 
 QUESTIONS = {"train_stories": 2, "held_out_stories": 2, "train_questions": 4, "epochs": 1, "warmup_steps": 0}
 QUESTIONS |= {

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from datasets import Dataset
+from ship import ship_run
 from tagging_runs import by_name, saved, table_cells
 from transformers import AutoTokenizer, LongformerForMaskedLM
 
@@ -39,7 +40,7 @@ from cdlm_lab.tasks.joint.paragraphs import (
 )
 from cdlm_lab.training import fine_tuning
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
-from cdlm_lab.training.trained import folder_of_run, ship_run, shipped_runs, trained_run
+from cdlm_lab.training.trained import folder_of_run, shipped_runs, trained_run
 from cdlm_lab.training.trainer import TrainingResult
 
 SMALL = Settings(
