@@ -15,10 +15,9 @@ import pytest
 import torch
 from model_cases import CASES, PARAGRAPHS, SENTENCES, TINY, Batch, Case, Loaded, learn, of_cases
 from model_cases import saved as saved_in
-from safetensors.torch import load_file, save_file
 from transformers import LongformerForMaskedLM, PreTrainedModel
 
-from cdlm_lab.encoders.checkpoint import CheckpointError, is_trained
+from cdlm_lab.encoders.checkpoint import is_trained
 from cdlm_lab.encoders.encoder import load_encoder
 from cdlm_lab.encoders.language_model import CrossDocumentLM
 from cdlm_lab.tasks.coreference.examples import MENTION_END, MENTION_START
@@ -241,17 +240,6 @@ def test_save_and_load_agree(case: Case, loaded: Loaded, batch: Batch, saved: Pa
         encoder = load_encoder(saved, max_length=12, window=8)[0].state_dict()
         read = {n: w for n, w in encoder.items() if "embeddings" not in n}
         assert {torch.equal(weights[f"longformer.{name}"], weight) for name, weight in read.items()} == {True}
-
-
-def test_a_trained_one_that_lacks_a_weight_is_refused(case: Case, saved: Path):
-    weights = load_file(saved / "model.safetensors")
-    if case.dropped not in weights:
-        case.load(saved)  # so that a wrong name does not pass
-        pytest.fail(f"no weight {case.dropped} in {sorted(weights)}")
-    del weights[case.dropped]
-    save_file(weights, saved / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(CheckpointError, match=f"missing: {re.escape(case.dropped)}"):
-        case.load(saved)
 
 
 @pytest.mark.parametrize("case", WITH_HEADS, indirect=True)

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from tokenizers import pre_tokenizers
 from torch import Tensor, nn
 from transformers import AutoModel, AutoTokenizer, BertForMaskedLM, LongformerConfig, LongformerModel
 
@@ -80,14 +79,6 @@ def test_a_sentence_is_read_between_its_ends_and_cut(encoder: SentenceEncoder):
     assert actual.dtype == np.float32
 
 
-def test_a_special_token_in_a_text_is_text():
-    shipped = load_sentence_encoder("storyworld/longformer", max_tokens=20)
-    words, end = shipped.tokenizer, shipped.tokenizer.sep_token
-    ids = words(f"river {end} bank")["input_ids"]
-    assert ids.count(words.sep_token_id) == 2
-    assert np.abs(shipped.encode([f"river {end} bank"])[0] - alone(shipped, *ids)).max() > 0.01
-
-
 def test_a_sentence_alone_is_the_sentence_in_its_batch(encoder: SentenceEncoder):
     together = encoder.encode(SENTENCES, batch_size=2)
     for sentence, vector in zip(SENTENCES, together, strict=True):
@@ -109,13 +100,6 @@ def test_every_token_sees_every_other_unless_the_window_is_narrow(bert, encoder:
     moved = [np.abs(one.encode([words])[0] - one.encode([other])[0])[-1].max() for one in (wide, narrow)]
     assert moved[0] > 1e-3
     assert moved[1] < 1e-5, "two layers of a window of 2 reach two places"
-
-
-def test_lengths_have_room_for_the_window():
-    assert frozen.lengths_of(max_tokens=64, window=None) == {"max_length": 128, "window": 128}
-    assert frozen.lengths_of(max_tokens=64, window=32) == {"max_length": 64, "window": 32}
-    with pytest.raises(ValueError, match=r"max_tokens is 2; \[CLS\] and \[SEP\] count, so take 3 or more"):
-        frozen.lengths_of(max_tokens=2, window=None)
 
 
 def test_the_fingerprint_is_of_all_that_the_vectors_depend_on(bert, roberta):
@@ -230,14 +214,6 @@ def test_words_of_a_sentence_alone_are_those_in_its_batch_and_padding_is_inert(b
             np.testing.assert_allclose(word_encoder.encode([words])[0], rows, atol=1e-5)
 
 
-def test_no_words_have_no_vectors(word_encoder: WordEncoder):
-    assert word_encoder.encode([]) == []
-    actual = word_encoder.encode([[], ["w1"], []])
-    assert [rows.shape for rows in actual] == [(0, 64), (1, 64), (0, 64)]
-    assert word_encoder.encode([[]])[0].shape == (0, 64)
-    np.testing.assert_allclose(actual[1], word_encoder.encode([["w1"]])[0], atol=1e-5)
-
-
 def test_of_a_word_without_room_the_first_pieces_are_read():
     """With a tokenizer that splits words, as all real ones do."""
     word_encoder = load_word_encoder("tiny", layers=1, max_tokens=8)
@@ -265,18 +241,6 @@ def test_pieces_and_their_words(bert, word_encoder: WordEncoder):
     tokenizer.unk_token = None
     with pytest.raises(ValueError, match="the word ' ' has no piece and the tokenizer no unknown one; leave"):
         frozen.word_pieces(tokenizer, ["w1", " "])
-
-
-def test_a_word_is_a_piece_of_text_and_no_mark():
-    """The byte-level tokenizer treats a word as at the start of a text, and special tokens in it as text."""
-    tokenizer = load_tokenizer("storyworld/longformer")
-    ids, numbers = frozen.word_pieces(tokenizer, ["the", "the", tokenizer.sep_token])
-    assert ids[numbers == 0].tolist() == ids[numbers == 1].tolist()
-    assert tokenizer.sep_token_id not in ids
-    assert (numbers == 2).sum() > 1
-    assert tokenizer.decode(ids) == f" the the {tokenizer.sep_token}"
-    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    assert frozen.word_pieces(tokenizer, ["the", "the"])[0].tolist() == ids[numbers < 2].tolist()
 
 
 def test_sentences_that_are_too_long_and_layers_that_are_not_there_are_refused(bert, word_encoder):

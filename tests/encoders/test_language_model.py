@@ -110,14 +110,6 @@ def test_word_losses_and_their_gradient_are_those_of_pytorch(rows: int, dtype: t
     torch.testing.assert_close(actual.grad, expected.grad, rtol=rounding, atol=1e-7)
 
 
-def test_word_losses_hold_no_more_than_one_gradient() -> None:
-    """The backward pass needs only the logits, which exist already."""
-    logits, kept = torch.randn(8, 300).requires_grad_(), []
-    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor) or tensor, lambda x: x):
-        word_losses(logits, torch.zeros(8, dtype=torch.int64))
-    assert [tensor.data_ptr() for tensor in kept if tensor.is_floating_point()] == [logits.data_ptr()]
-
-
 # ---- precision
 
 
@@ -250,19 +242,6 @@ def test_forward_operations_are_those_that_pytorch_counts() -> None:
     assert actual.forward_flops == pytest.approx(linear + 3 * 2 * 2 * pairs * 64, rel=0.2)
 
 
-def test_more_globals_cost_more_and_checkpointing_trades_memory_for_work() -> None:
-    config, form = small_config(window=16), {"length": LENGTH, "batch": 2}
-    none, some = (estimate.estimate(config, **form, global_tokens=n) for n in (0, 20))
-    assert some.forward_flops > none.forward_flops
-    spared = estimate.estimate(config, **form, global_tokens=20, gradient_checkpointing=True)
-    assert spared.training_flops > some.training_flops
-    assert spared.activation_bytes < some.activation_bytes
-    assert some.parameters == CrossDocumentLM(config).num_parameters()
-    for length, globals_ in ((0, 0), (10, 11), (10, -1)):
-        with pytest.raises(ValueError, match="must be"):
-            estimate.estimate(config, length=length, batch=1, global_tokens=globals_)
-
-
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(
@@ -305,15 +284,3 @@ def kept_bytes(model: CrossDocumentLM, batch: dict[str, Tensor], dtype: torch.dt
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor), half:
         output = model(**batch)
     return sum(kept.values()) + 2 * output.logits.numel() * 4
-
-
-def test_seconds_of_a_training() -> None:
-    """Dropout of attention weights takes time, but no memory."""
-    for name in ("float32", "bfloat16"):
-        assert 1e6 < estimate.measured_rate(name, size=64) < 1e16
-    configs = [small_config(8, attention_probs_dropout_prob=share) for share in (0, 0.1)]
-    costs = [estimate.estimate(config, length=8, batch=1, global_tokens=0) for config in configs]
-    assert costs[0] == costs[1]
-    fast, slow = (estimate.training_seconds(costs[0], config, rate=100.0) for config in configs)
-    assert fast == costs[0].training_flops / 100
-    assert slow == pytest.approx(4 / 3 * fast)

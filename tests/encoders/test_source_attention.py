@@ -113,11 +113,6 @@ def test_one_layer_is_that_of_all(model):
     np.testing.assert_allclose(last.received[0], every.received[1], rtol=1e-4, atol=1e-6)
 
 
-def test_an_encoder_alone_will_do(model):
-    whole, alone = (attend_to_source(part, text(), source=[5]) for part in (model, model.longformer))
-    np.testing.assert_array_equal(whole.given, alone.given)
-
-
 def test_training_goes_on_as_it_was(model):
     wanted = attend_to_source(model, text(), source=[5])
     model.train()
@@ -181,26 +176,6 @@ def test_weights_between_are_those_of_the_oracle(model, globals_, queries, keys)
     assert result.shape == (2, HEADS, len(queries), len(keys))
     assert result.dtype == np.float32
     np.testing.assert_allclose(result, matrix[:, :, list(queries)][..., list(keys)], rtol=0, atol=2e-6)
-
-
-def test_what_is_neither_near_nor_global_has_weight_zero(model):
-    queries, keys = list(range(2, 9)), list(range(15, 26))
-    result = attention_between(model, text(), queries=queries, keys=keys, global_mask=is_global(3, 25))
-    seen = np.zeros((len(queries), len(keys)), dtype=bool)
-    seen[queries.index(3)] = True
-    seen[:, keys.index(25)] = True
-    assert (result[:, :, seen] > 0).all()
-    assert (result[:, :, ~seen] == 0).all()
-
-
-def test_kinds_of_input_and_of_model_do_not_matter(model):
-    ids, chosen = text(), {"queries": [1, 2], "keys": [0, 5], "global_mask": is_global(0)}
-    wanted = attention_between(model, ids, **chosen)
-    as_lists = chosen | {"global_mask": chosen["global_mask"].tolist()}
-    as_arrays = chosen | {"queries": np.array([1, 2]), "keys": torch.tensor([0, 5])}
-    for given, form in ((ids.tolist(), as_lists), (torch.from_numpy(ids), as_arrays)):
-        np.testing.assert_array_equal(attention_between(model, given, **form), wanted)
-    np.testing.assert_array_equal(attention_between(model.longformer, ids, **chosen), wanted)
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,12 @@
 """Tokenised corpora: the rows of both kinds; corpora are built once and read safely."""
 
 import errno
-import gc
-import itertools
 import json
 import multiprocessing
 import os
 import re
 import threading
 import time
-import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -39,7 +36,6 @@ from cdlm_lab.examples.cached_corpus import (
     tokenise_paragraphs,
     tokenizer_fingerprint,
 )
-from cdlm_lab.examples.tokens import encode_pieces
 from cdlm_lab.parameters import ParameterError
 
 
@@ -207,10 +203,6 @@ def test_rows_of_clusters(build, tokenizer, tmp_path):
     assert values == counts | {"documents_per_cluster": {"3": 1, "4": 1}}
 
 
-def test_minimum_documents_is_a_parameter(build):
-    assert build(minimum_documents=2)["cluster_id"][:] == ["big", "small", "hollow", "just"]
-
-
 def test_rows_of_paragraphs(tokenizer, tmp_path):
     corpus = KINDS["paragraphs"].build(tokenizer, tmp_path)
     assert corpus.column_names == ["document_id", "paragraph_sizes", "input_ids"]
@@ -255,14 +247,6 @@ def test_read_document_equals_the_plain_row(tokenizer, tmp_path):
             assert len(read.tokens) == read.ends[-1] == sum(map(len, sentences))
             sizes = enumerate(plain["paragraph_sizes"])
             assert read.paragraphs.tolist() == [number for number, size in sizes for _ in range(size)]
-
-
-def test_tokens_of_sentences_are_those_of_the_joint_model(shipped_question_tokenizer, tmp_path):
-    texts = ("Ada won the race.", "Bo came second, </s> later.")
-    document = Paragraphed(id="a", paragraphs=(texts,))
-    corpus = KINDS["paragraphs"].build(shipped_question_tokenizer, tmp_path, [document])
-    expected = encode_pieces(texts, shipped_question_tokenizer)
-    assert corpus[0]["input_ids"] == [ids.tolist() for ids in expected]
 
 
 def test_any_number_of_processes_makes_the_same_corpus(kind, tokenizer, tmp_path):
@@ -406,24 +390,6 @@ def test_rows_reach_the_disk_while_the_source_is_read(kind, tokenizer, tmp_path)
     assert len(corpus) == 1000
     assert 0.4 < sizes[0] / final < 0.6
     assert 0.9 < sizes[1] / final < 1
-
-
-def test_peak_of_memory_is_the_same_for_four_times_the_records(kind, tokenizer, tmp_path):
-    fingerprints = itertools.count()
-
-    def peak(count: int) -> int:
-        gc.collect()
-        tracemalloc.start()
-        name = str(next(fingerprints))
-        kind.make(lambda: map(kind.long, range(count)), tokenizer, cache_dir=tmp_path, fingerprint=name)
-        highest = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return highest
-
-    peak(100)  # pays for imports and caches
-    few, many = ([peak(count) for _ in range(2)] for count in (200, 800))
-    # the least of several: other threads of the tests allocate too
-    assert min(many) < 1.3 * min(few)
 
 
 @pytest.mark.parametrize("name", ["", "../elsewhere", "a/b", "a b", "."])

@@ -138,13 +138,6 @@ def test_special_tokens_in_a_text_are_text_and_none_is_added(encode, question_to
     assert again == [question_tokenizer.mask_token_id], "the tokenizer is as it was"
 
 
-def test_more_words_than_the_model_takes_are_no_reason_to_warn(encode, tokenizer, caplog, capfd):
-    assert tokenizer.model_max_length == 16
-    assert len(encode("w1 " * 40, tokenizer)) == 40
-    assert not caplog.records
-    assert "longer than" not in capfd.readouterr().err
-
-
 @pytest.mark.parametrize("name", sorted(set(ENCODERS) - set(AS_WRITTEN)))
 def test_the_first_word_is_what_it_is_within_a_text(name, shipped_question_tokenizer):
     tokenizer = copy.deepcopy(shipped_question_tokenizer)
@@ -334,25 +327,6 @@ def test_examples_and_collate_functions_may_be_pickled_before_and_after_use(made
         assert collate is None or collate([again[0]]).keys() == made.collate([made.examples[0]]).keys()
 
 
-SLOW = {"marks": pytest.mark.slow}  # a spawned process takes seconds to import torch
-
-
-@pytest.mark.parametrize(
-    "made",
-    ["questions", *(pytest.param(name, **SLOW) for name in COLLATED if name != "questions")],
-    indirect=True,
-)
-def test_spawned_workers_make_the_batches_of_forked_ones(made):
-    form = {"batch_size": 2, "sampler": range(4), "collate_fn": made.collate, "num_workers": 1}
-    batches, expected = (
-        [{key: values.tolist() for key, values in batch.items()} for batch in loader]
-        for loader in (
-            DataLoader(made.examples, **form, multiprocessing_context=method) for method in ("spawn", "fork")
-        )
-    )
-    assert batches == expected
-
-
 @pytest.mark.parametrize("made", [name for name in NAMES if name != "sentence pairs"], indirect=True)
 def test_indices_outside(made):
     count = len(made.examples)
@@ -534,12 +508,6 @@ def test_pairs_of_mentions_have_one_label_of_its_own_kind(label, dtype):
         "labels": [1, 1],
     }
     assert (batch["mention_mask"].dtype, batch["labels"].dtype) == (torch.bool, dtype)
-
-
-def test_the_mask_comes_from_lengths_and_cross_document_can_be_left_out():
-    batch = Collate(pad_token_id=1)([example(3, input_ids=np.array([10, 1, 12]))])
-    assert batch["attention_mask"].tolist() == [[1, 1, 1]]
-    assert "cross_document" not in Collate(pad_token_id=0, cross_document=False)([example(2)])
 
 
 ONE = np.float32(1)

@@ -227,22 +227,6 @@ def test_at_least_one_word_is_masked():
     assert (counts[2], counts[5], counts[5]) == (counts[3], counts[6], counts[7])
 
 
-def test_pieces_that_may_not_be_drawn_stay_out():
-    labels = masked_words(probability=1.0, eligible=np.arange(len(IDS)) != 6)[1]
-    assert np.flatnonzero(labels != -100).tolist() == [2, 3, 4, 5, 7, 10, 11]
-    nothing = masked_words(probability=1.0, eligible=np.zeros(len(IDS), dtype=bool))
-    assert nothing[0].tolist() == IDS.tolist()
-    assert (nothing[1] == -100).all()
-
-
-def test_words_of_one_piece_are_drawn_as_tokens_are():
-    ids = np.random.default_rng(3).integers(6, 20, size=500)
-    for seed, probability in ((0, 0.15), (1, 1e-9)):
-        words = masked_words(ids, seed=seed, probability=probability)
-        tokens = masked_words(ids, seed=seed, probability=probability, continues=None)
-        np.testing.assert_array_equal(words, tokens)
-
-
 def test_tokens_are_drawn_as_ever():
     """Each position, special ones too, takes one number of the generator; then replacements are drawn."""
     _, labels = masked_words(seed=11, continues=None, probability=0.5)

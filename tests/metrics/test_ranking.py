@@ -254,26 +254,6 @@ def test_random_scores_have_the_random_row_of_table_4():
     assert left == pytest.approx([values[name].mean() for name in ("at_1", "at_5", "at_10")], abs=0.002)
 
 
-def test_random_scores_have_the_random_row_of_table_5():
-    """Twenty sentences, nearly half of them gold: sentences are pooled, .4423 at 10 and .4328 at 5."""
-    lists = [ranked(np.zeros(n), np.arange(n) < true) for n, true in ((20, 9), (20, 10), (20, 10))]
-    values = values_per_list(lists, at=[5, 10], reading="precision")
-    scores = released(values, reading="precision", detected=np.full(3, 0.5), rejected=np.full(3, 0.5))
-    true = (9 + 10 + 10) / 60  # in the first 5 as in the first 10
-    assert scores["at_5"] == pytest.approx((0.25 * 5 * true + 0.25) / (0.25 * 5 + 0.75))
-    assert scores["at_10"] == pytest.approx((0.25 * 10 * true + 0.25) / (0.25 * 10 + 0.75))
-    assert (scores["at_5"], scores["at_10"]) == pytest.approx((0.4328, 0.4423), abs=0.01)
-
-
-def test_arrays_are_copied_and_cannot_be_changed():
-    scores, relevant = np.array([2.0, 1.0]), np.array([True, False])
-    one = RankedList(scores=scores, relevant=relevant)
-    scores[:], relevant[:] = [1, 2], [False, False]
-    assert reciprocal_rank(one) == 1
-    with pytest.raises(ValueError, match="read-only"):
-        one.scores[0] = 0
-
-
 # By score: right, wrong, right; wrong, right; nothing right; one right, tied with one that is wrong.
 GROUPS = [
     ([0.9, 0.5, 0.7], [1, 1, 0]),

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_run import Examples, collate, tiny_model
 from torch import Tensor, nn
 
 from cdlm_lab.training import history
@@ -100,31 +99,6 @@ def test_the_time_of_a_batch_is_that_of_the_second_run(monkeypatch: pytest.Monke
     assert batch["x"].tolist() == [[1, 1]]
     assert model.types == [torch.bfloat16, torch.bfloat16]
     assert model.training
-
-
-def test_timing_a_batch_leaves_weights_as_they_are_and_no_gradients() -> None:
-    model, examples = tiny_model(), Examples(seed=0, size=2)
-    before = {name: weight.clone() for name, weight in model.state_dict().items()}
-    _, batch = history.seconds_of_batch(model, lambda: collate([examples[0], examples[1]]))
-    assert set(batch) == {"input_ids", "labels", "global_attention_mask", "attention_mask"}
-    assert all(weight.grad is None for weight in model.parameters())
-    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
-
-
-def test_the_bar_shows_what_is_left_and_the_last_losses(capsys: pytest.CaptureFixture[str]):
-    bar = history.TrainingBar(total=10, done=4)
-    bar.show(loss=2.34567)
-    for _ in range(3):
-        bar.advance()
-        bar.checking(total=5)
-    bar.checked()
-    bar.show(perplexity=10.0)
-    bar.advance()
-    bar.close()
-    shown = capsys.readouterr().out
-    assert "8/10" in shown
-    assert "loss=2.346, perplexity=10" in shown
-    assert "validation" in shown
 
 
 def test_the_first_interrupt_is_noted_and_the_second_obeyed(capsys: pytest.CaptureFixture[str]):

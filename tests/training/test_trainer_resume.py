@@ -214,15 +214,6 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, uninterrupted: Outcome, monke
     assert_equal(outcome(tmp_path), uninterrupted)
 
 
-def test_a_half_written_checkpoint_is_not_used(stopped: Path, uninterrupted: Outcome):
-    (stopped / ".checkpoint-8.unfinished").mkdir()
-    (stopped / "checkpoint-7").mkdir()
-    (stopped / "checkpoint-7" / "model.safetensors").write_bytes(b"12")
-    with pytest.warns(UserWarning, match=r"checkpoint-7: complete\.json, .* goes on from .*checkpoint-5$"):
-        assert_equal(outcome(stopped), uninterrupted)
-    assert not (stopped / ".checkpoint-8.unfinished").exists()
-
-
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.pt", "progress.json", "scheduler.pt"])
 def test_a_flipped_bit_costs_the_steps_since_the_other_checkpoint(
     tmp_path: Path, uninterrupted: Outcome, name: str
@@ -234,15 +225,6 @@ def test_a_flipped_bit_costs_the_steps_since_the_other_checkpoint(
     (tmp_path / "checkpoint-9" / name).write_bytes(content)
     with pytest.warns(UserWarning, match=rf"checkpoint-9: {name} is not what was .* goes on from .*point-5$"):
         assert_equal(outcome(tmp_path), uninterrupted)
-
-
-def test_zeroed_files_are_no_checkpoint(tmp_path: Path):
-    run(tmp_path, on_log=interrupt_at(1), **SETTINGS)
-    for path in (tmp_path / "checkpoint-2").iterdir():
-        path.write_bytes(bytes(path.stat().st_size))
-    message = r"checkpoint-2: complete\.json, .* Bring one back .* or delete"
-    with pytest.raises(CheckpointError, match=message):
-        outcome(tmp_path)
 
 
 def test_a_best_checkpoint_that_was_damaged_meanwhile_is_not_taken(tmp_path: Path):
@@ -270,13 +252,6 @@ def test_a_run_goes_on_with_smaller_micro_batches(tmp_path: Path, capsys: pytest
         assert one == pytest.approx(other, rel=1e-6)
     for name, value in models[0].state_dict().items():
         torch.testing.assert_close(models[2].state_dict()[name], value, rtol=0, atol=1e-10)
-
-
-def test_earlier_records_are_passed_on_again(stopped: Path):
-    seen: list[dict[str, Any]] = []
-    assert list(run(stopped, on_log=seen.append, **SETTINGS).history) == seen
-    assert [record["step"] for record in seen] == [1, 4, 5, 8, 10]
-    assert [record["seconds"] for record in seen] == sorted(record["seconds"] for record in seen)
 
 
 def test_other_settings_and_another_model_are_refused(stopped: Path):

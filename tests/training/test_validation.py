@@ -3,7 +3,6 @@ patience ends a run for good. Parts of a loss add up to it in all records, and a
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from pathlib import Path
@@ -139,17 +138,6 @@ def test_patience_ends_a_run_for_good(tmp_path: Path):
     assert read.history == result.history
 
 
-def test_an_older_run_without_patience_goes_on(tmp_path: Path):
-    run(tmp_path)
-    file = tmp_path / "checkpoint-10" / "progress.json"
-    before = file.read_text()
-    assert '"patience": 0,' in before
-    file.write_text(before.replace('  "patience": 0,', ""))
-    sizes = {path.name: path.stat().st_size for path in file.parent.iterdir() if path.name != "complete.json"}
-    (file.parent / "complete.json").write_text(json.dumps(sizes))  # older lists have no checksums
-    assert run(tmp_path).steps == 10
-
-
 class PartedModel(TinyModel):
     """The loss of words below the middle of the vocabulary, and of the others."""
 
@@ -212,11 +200,3 @@ def test_sums_of_other_processes_than_now():
     alone.restore([[1.0, 2.0], [3.0, 4.0]], last_step=4)
     assert alone.means(6) == {"loss_a": 2.0, "loss_b": 3.0}, "fewer: their sum, over the steps since"
     assert alone.means(8) == {"loss_a": 0.0, "loss_b": 0.0}
-
-
-def test_most_models_have_no_parts():
-    assert validation.parts_of(tiny_model(TinyModel)) == ()
-    none = LossParts((), accelerator=of_process(0, 1))
-    none.add({})
-    none.restore([], last_step=3)
-    assert (none.gathered(), none.means(4)) == ([], {})
