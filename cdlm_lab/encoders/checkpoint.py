@@ -217,18 +217,15 @@ def read_model(
     return model, missing
 
 
-def read_own_model(
-    model_class: type[Model], folder: str, *, before: Mapping[str, object] | None = None
-) -> Model:
+def read_own_model(model_class: type[Model], folder: str) -> Model:
     """Load a model whose class has its own config class, in eval mode, from a folder that `save_pretrained`
-    wrote. `before`: values of settings that older saved configs do not contain."""
+    wrote."""
     if fault := denied(folder):
         raise CheckpointError(f"{folder}: {fault}")
     if not (Path(folder) / CONFIG_FILE).is_file():
         raise CheckpointError(f"{folder}: {NO_CONFIG}")
     with named_faults(folder, CONFIG_FILE):
-        values, _ = model_class.config_class.get_config_dict(folder)
-        config = model_class.config_class.from_dict({**(before or {}), **values})
+        config = model_class.config_class.from_pretrained(folder)
     return read_model(model_class, folder, config, seed=0)[0].eval()
 
 

@@ -245,8 +245,7 @@ def new_static_tagger(config: StaticTaggerConfig, *, seed: int = 0) -> StaticTag
 
 def load_static_tagger(folder: str | os.PathLike[str]) -> StaticTagger:
     """The tagger that `save_pretrained` left in a folder, in eval mode."""
-    # saved configs without an order date from when this was the only one
-    return read_own_model(StaticTagger, os.fspath(folder), before={"context_order": "sentence"})
+    return read_own_model(StaticTagger, os.fspath(folder))
 
 
 def equal_hidden_size(config: StaticTaggerConfig) -> int:

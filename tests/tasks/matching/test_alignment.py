@@ -151,11 +151,10 @@ def test_a_finished_run_is_read_with_its_own_settings(matched, finished, tmp_pat
     several = copied(matched, tmp_path, {"parallel": "ddp 3"}, without=("workers",))
     assert matched_run(several).settings == replace(matched.settings, run_folder=str(tmp_path))
     # runs of before had other defaults
-    missing = ("attention_dropout", "precision", "warmup_share", "reset_globals")
+    missing = ("attention_dropout", "precision")
     missing += ("parallel", "workers", "trained")
     settings = matched_run(copied(matched, tmp_path, {}, without=missing)).settings
     assert (settings.attention_dropout, settings.precision) == ("checkpoint", "auto")
-    assert (settings.warmup_share, settings.reset_globals) == (0.1, False)
 
 
 def test_a_run_of_its_own_trains_in_the_precision_that_is_given(tmp_path: Path) -> None:
