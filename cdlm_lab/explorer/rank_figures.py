@@ -15,8 +15,8 @@ from cdlm_lab.explorer.ranks import SORTS
 from cdlm_lab.views import html
 from cdlm_lab.views.charts import checked_array, faded, lay_out, marks, short_name, small, variant_label
 from cdlm_lab.views.html import TEXT, paper_order, variant_colours
-from cdlm_lab.views.live_curve import ticks
 from cdlm_lab.views.score_tables import RANK_CELLS, pairs_in_words
+from cdlm_lab.views.still_figure import ticks
 
 KIND_NAMES = {"event": "events", "entity": "entities"}
 PANELS_A_ROW = 3

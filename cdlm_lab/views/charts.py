@@ -16,7 +16,7 @@ import plotly.graph_objects as go
 from cdlm_lab.views import html
 from cdlm_lab.views.figures import show_anywhere
 from cdlm_lab.views.html import HUES, RULE, TEXT, shortened
-from cdlm_lab.views.live_curve import ticks
+from cdlm_lab.views.still_figure import ticks
 
 LONGEST_NAME = 24  # characters of a name where space is limited
 SYMBOLS = tuple(html.VARIANT_SYMBOLS.values())

@@ -13,20 +13,19 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
 
 from cdlm_lab.views import html
 from cdlm_lab.views.html import GLOBAL, MASKED, div, span
+from cdlm_lab.views.still_figure import figure_svg, ticks
 
 POINTS = 220  # most points per line
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 300, 54, 58, 26, 40
 
 
 Points = Sequence[tuple[float, float]]  # (optimiser step, value), in ascending order of steps
-Scale = Callable[[float], float]  # maps a value to its coordinate in the picture
 
 
 def smoothed(values: Sequence[float]) -> np.ndarray:
@@ -46,17 +45,6 @@ def thinned(count: int) -> list[int]:
     return sorted({round(i) for i in np.linspace(0, count - 1, min(count, POINTS)).tolist()})
 
 
-def ticks(low: float, high: float, *, about: int) -> list[float]:
-    """Return roughly `about` round numbers in [low, high], 1, 2 or 5 times a power of ten apart."""
-    if not high > low:
-        return [low]
-    rough = (high - low) / about
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * m for m in (1, 2, 5, 10) if power * m >= rough)
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [round(i * step, 10) for i in range(first, last + 1)]
-
-
 def curve_svg(
     losses: Points,
     perplexities: Points,
@@ -66,8 +54,8 @@ def curve_svg(
     chance: float | None = None,
 ) -> str:
     """Draw training loss in nats (faint: as reported; strong: smoothed) and validation perplexity against
-    optimiser steps, up to `total_steps` if known. `perplexity`: False = without the perplexity scale, for
-    tasks in which perplexity has no meaning. `chance`: the loss of guessing, as a dashed line."""
+    optimiser steps, up to `total_steps` if known. `perplexity`: False = without the perplexities beside the
+    losses, for tasks in which they have no meaning. `chance`: the loss of guessing, as a dashed line."""
     steps, reported = np.array(losses, dtype=float).reshape(-1, 2).T
     eval_steps, validated = np.array(perplexities, dtype=float).reshape(-1, 2).T
     average = smoothed(reported)
@@ -80,76 +68,47 @@ def curve_svg(
     first = min([*steps[:1], *eval_steps[:1], last])
     if first < 0.2 * last or first == last:  # a resumed run is not squeezed into the right-hand end
         first = 0
-
-    def x(step: float) -> float:
-        return _LEFT + (step - first) / max(last - first, 1) * (_WIDTH - _LEFT - _RIGHT)
-
-    def y(loss: float) -> float:
-        return _TOP + (high - loss) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
-
-    def line(steps: Sequence[float], values: np.ndarray, style: str) -> str:
-        return f'<path d="{_moves(steps, values, x, y)}" fill="none" {style} stroke-linecap="round"/>'
-
-    width = 6 if len(steps) == 1 else 2.2
+    seen = thinned(len(steps))
     reported = np.clip(np.where(np.isfinite(reported), reported, np.nan), low, high)
-    dots = "".join(
-        f'<circle cx="{x(step):.1f}" cy="{y(value):.1f}" r="4.2" fill="{GLOBAL}"/>'
-        for step, value in zip(eval_steps, heights, strict=True)
-        if math.isfinite(value)
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-        f'font-family="{html.FONT}" font-size="12" fill="{html.TEXT}">'
-        + _axes(ticks(low, high, about=5), ticks(first, last, about=6), x, y, perplexity)
-        + _chance(chance, y)
-        + line(steps, reported, f'stroke="{MASKED}" stroke-opacity=".32"')
-        + line(steps, average, f'stroke="{MASKED}" stroke-width="{width}" stroke-linejoin="round"')
-        + line(eval_steps, heights, f'stroke="{GLOBAL}" stroke-width="1.4" stroke-opacity=".6"')
-        + f"{dots}</svg>"
-    )
+    validation = {"mode": "lines+markers", "marker": {"color": GLOBAL, "size": 8.4}}
+    traces = [
+        _line(steps[seen], reported[seen], f"{MASKED}52", 1),
+        _line(steps[seen], average[seen], MASKED, 6 if len(steps) == 1 else 2.2),
+        _line(eval_steps, heights, f"{GLOBAL}99", 1.4) | validation,
+    ]
+    axis = _loss_axis(low, high, perplexity=perplexity)
+    layout = {"xaxis": {"range": [first, last], "title": {"text": "step"}, "showgrid": False}, "yaxis": axis}
+    layout |= {"width": 860, "height": 300, "margin": {"r": 24, "t": 26, "b": 46}}
+    layout["margin"]["l"] = 104 if perplexity else 54
+    return figure_svg({"data": traces, "layout": layout | _guessing(chance)})
 
 
-def _moves(steps: Sequence[float], values: np.ndarray, x: Scale, y: Scale) -> str:
-    """Return an SVG path that is interrupted where a value is not finite; a point between two such values is
-    a line without length, of which the round cap is seen."""
-    moves, pen = [], "M"
-    for i in thinned(len(steps)):
-        finite = math.isfinite(values[i])
-        moves += [f"{pen}{x(steps[i]):.1f} {y(values[i]):.1f}"] if finite else []
-        pen = "L" if finite else "M"
-    ends = zip(moves, [*moves[1:], "M"], strict=False)
-    return "".join(f"{move}h0" if move[0] == after[0] == "M" else move for move, after in ends)
+def _line(steps: np.ndarray, values: np.ndarray, colour: str, width: float) -> dict[str, Any]:
+    """A line of plotly, interrupted where a value is not finite."""
+    heights = [value if math.isfinite(value) else None for value in values.tolist()]
+    return {"x": steps.tolist(), "y": heights, "mode": "lines", "line": {"color": colour, "width": width}}
 
 
-def _chance(chance: float | None, y: Scale) -> str:
-    """Draw the loss of guessing as a dashed line with its value."""
+def _loss_axis(low: float, high: float, *, perplexity: bool) -> dict[str, Any]:
+    """The axis of losses, with perplexities in parentheses."""
+    places = ticks(low, high, about=5)
+    beside = [math.exp(min(place, 50.0)) for place in places]
+    words = [f"{p:.3g}" if p < 1000 else f"{p:,.0f}" if p < 1e6 else f"{p:.0e}" for p in beside]
+    texts = [
+        f"{place:g} ({p})" if perplexity else f"{place:g}" for place, p in zip(places, words, strict=True)
+    ]
+    title = "loss (perplexity)" if perplexity else "loss"
+    return {"range": [low, high], "tickvals": places, "ticktext": texts, "title": {"text": title}}
+
+
+def _guessing(chance: float | None) -> dict[str, Any]:
+    """The loss of guessing as a dashed line with its value."""
     if chance is None:
-        return ""
-    line = (
-        f'<path d="M{_LEFT} {y(chance):.1f}H{_WIDTH - _RIGHT}" stroke="{html.TEXT}" stroke-dasharray="5 4"/>'
-    )
-    where = f'x="{_WIDTH - _RIGHT - 4}" y="{y(chance) - 5:.1f}" text-anchor="end"'
-    return f"{line}<text {where}>guessing: {chance:.2f}</text>"
-
-
-def _axes(losses: Sequence[float], steps: Sequence[float], x: Scale, y: Scale, perplexity: bool) -> str:
-    """Draw the axes: losses on the left with grid lines, perplexities on the right, steps below."""
-
-    def text(left: float, top: float, anchor: str, words: str) -> str:
-        return f'<text x="{left:.1f}" y="{top:.1f}" text-anchor="{anchor}">{words}</text>'
-
-    right, parts = _WIDTH - _RIGHT, []
-    for tick in losses:
-        parts.append(f'<path d="M{_LEFT} {y(tick):.1f}H{right}" stroke="#808080" stroke-opacity=".22"/>')
-        parts.append(text(_LEFT - 8, y(tick) + 4, "end", f"{tick:g}"))
-        p = math.exp(min(tick, 50.0))
-        shown = f"{p:.3g}" if p < 1000 else f"{p:,.0f}" if p < 1e6 else f"{p:.0e}"
-        parts.append(text(right + 8, y(tick) + 4, "start", shown) if perplexity else "")
-    whole = [tick for tick in steps if tick == int(tick)]
-    parts += [text(x(tick), _HEIGHT - _BOTTOM + 17, "middle", f"{tick:,.0f}") for tick in whole]
-    parts.append(text(_LEFT - 8, _TOP - 12, "end", "loss"))
-    parts.append(text((_LEFT + right) / 2, _HEIGHT - 5, "middle", "step"))
-    return "".join([*parts, text(_WIDTH, _TOP - 12, "end", "perplexity") if perplexity else ""])
+        return {}
+    place = {"xref": "paper", "yref": "y"}
+    line = {"type": "line", "x0": 0, "x1": 1, "y0": chance, "y1": chance, "line": {"dash": "dash"}} | place
+    note = {"text": f"guessing: {chance:.2f}", "x": 1, "y": chance, "yanchor": "bottom"} | place
+    return {"shapes": [line], "annotations": [note]}
 
 
 Measure = Literal["perplexity", "loss"]

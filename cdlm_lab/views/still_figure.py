@@ -11,13 +11,13 @@ import base64
 import html as markup
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from cdlm_lab.views.html import FONT, RULE, TEXT, image_from_svg
-from cdlm_lab.views.live_curve import ticks
 
 WIDTH, HEIGHT = 960, 420  # pixels of a figure that sets none
 MARGIN = {"l": 64, "r": 44, "t": 72, "b": 56}
@@ -75,6 +75,17 @@ def _lines(text: str) -> list[tuple[str, float, str]]:
         words = markup.unescape(re.sub(r"<[^>]*>", "", line))
         lines.append((words, float(size[1]) if size else 0.0, weight))
     return lines
+
+
+def ticks(low: float, high: float, *, about: int) -> list[float]:
+    """Return roughly `about` round numbers in [low, high], 1, 2 or 5 times a power of ten apart."""
+    if not high > low:
+        return [low]
+    rough = (high - low) / about
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * m for m in (1, 2, 5, 10) if power * m >= rough)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(i * step, 10) for i in range(first, last + 1)]
 
 
 class _Axis:
@@ -278,7 +289,8 @@ class _Picture:
         elif "lines" in mode:
             dash = DASHES.get(line.get("dash", ""))
             style = {"stroke": line.get("color", TEXT), "stroke_width": line.get("width", 2)}
-            self.draw(_path(points), **style, stroke_dasharray=dash, stroke_linejoin="round")
+            cap = None if dash else "round"  # of which a single point is a dot
+            self.draw(_path(points), **style, stroke_dasharray=dash, stroke_linecap=cap)
         self._errors(trace, points, x, y)
         colours, sizes, symbols = (
             _each(marker.get(key), usual, len(points))
@@ -515,13 +527,7 @@ def _each(value: Any, usual: Any, count: int) -> list[Any]:
 
 
 def _path(points: Iterable[tuple[float, float] | None]) -> str:
-    """A line through points, interrupted at each None."""
-
-    def moves() -> Iterator[str]:
-        pen = "M"
-        for point in points:
-            if point:
-                yield f"{pen}{point[0]:.1f} {point[1]:.1f}"
-            pen = "L" if point else "M"
-
-    return "".join(moves())
+    """A line through points, interrupted at each None; a point between two of them is a line of no length."""
+    lines = [list(run) for known, run in groupby(points, bool) if known]
+    moves = ["L".join(f"{x:.1f} {y:.1f}" for x, y in run) + ("" if run[1:] else "h0") for run in lines]
+    return "".join(f"M{move}" for move in moves)

@@ -14,7 +14,7 @@ import pytest
 from test_contracts import FIGURES
 
 from cdlm_lab.views.charts import lay_out
-from cdlm_lab.views.still_figure import figure_svg, is_of_this_project
+from cdlm_lab.views.still_figure import figure_svg, is_of_this_project, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -50,6 +50,18 @@ def test_what_a_figure_says_stands_in_its_picture_and_nothing_runs(name: str):
         for line in words_of(words):
             assert line in shown, line
     assert len(markup) < 12_000
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0, 10, [0, 2, 4, 6, 8, 10]),
+        (1.9, 3.1, [2, 2.5, 3]),
+        (0, 25_000, [0, 5000, 10000, 15000, 20000, 25000]),
+    ],
+)
+def test_ticks_are_round(low, high, expected):
+    assert ticks(low, high, about=5) == pytest.approx(expected)
 
 
 def points(picture: ElementTree.Element) -> list[tuple[float, float]]:
