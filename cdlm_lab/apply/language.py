@@ -38,9 +38,8 @@ from cdlm_lab.encoders.source_attention import evaluating
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.examples.packing import equal_share, pack_documents
 from cdlm_lab.examples.tokens import SpecialTokens, from_tokenizer, tokenise
-from cdlm_lab.explorer.explorer import panel_of, read_documents, shown_document
 from cdlm_lab.explorer.hidden_words import WordPieces, fill_blank
-from cdlm_lab.explorer.widget.records import Place, Selection
+from cdlm_lab.explorer.reading import Place, Selection, panel_of, read_documents
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.corpora import VARIANTS
 from cdlm_lab.views.html import cut_in_words
@@ -149,10 +148,9 @@ class LanguageModel:
         (reader,) = read_documents(documents, form, max_length=self.max_length)
         lost, total = reader.sequence.lost_tokens, len(reader.sequence.input_ids)
         notes = {"cut": self._warn(list(named), lost, total), "foreign": self._foreign(named)}
-        counts = np.concatenate([shown_document(one).counts for one in documents])
         selection = Selection(source=place, layer=self.model.config.num_hidden_layers - 1)
-        panel = panel_of(reader, selection, counts)
-        others = np.flatnonzero(counts & panel.read & (reader.document_of_word != place[0]))
+        panel = panel_of(reader, selection)
+        others = np.flatnonzero(reader.ranked & panel.read & (reader.document_of_word != place[0]))
         words = [word for one in documents for word in one.tokens]
         attended = tuple(
             AttendedWord(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.data.coreference import gold_names
@@ -19,22 +19,22 @@ from cdlm_lab.explorer.opening import (
     NamedModel,
     Source,
     excerpts,
-    headline_of,
     models_to_open,
     own_source,
     sources_of,
 )
 from cdlm_lab.explorer.ranks import Analysis
-from cdlm_lab.explorer.reading import Reader, panel_of, read_documents, shown_document
+from cdlm_lab.explorer.reading import Reader, Selection, panel_of, read_documents
 from cdlm_lab.explorer.sentences import sentences_in_bertviz
-from cdlm_lab.explorer.widget import Choices, Content, Explorer, Opened, Selection
-from cdlm_lab.explorer.widget.content import OWN
+from cdlm_lab.explorer.widget.content import OWN, Content, Opened, ShownDocument
+from cdlm_lab.explorer.widget.widget import Explorer
 from cdlm_lab.parameters import ParameterError, names_in
 from cdlm_lab.views.ask import ChosenSentences
-from cdlm_lab.views.html import counted, document_name
+from cdlm_lab.views.html import counted, document_name, joined, shortened, variant_name, visible
 from cdlm_lab.views.rerun import close_earlier
 
 KEPT_MODELS = 4  # most models held in memory
+LONGEST_LABEL = 60
 
 
 def explore(analysis: Analysis) -> ExploredCluster:
@@ -63,18 +63,17 @@ class ExploredCluster:
         self._sources = {source.key: source for source in sources_of(analysis)}
         self._models: Mapping[str, NamedModel] = models_to_open(analysis)
         self._on_opened: Callable[[], None] = lambda: None
-        choices = Choices(
-            examples=[source.example for source in self._sources.values()],
-            models={key: model.label for key, model in self._models.items()},
-            open=self.open,
-        )
-        content = self.open(Opened(example=next(iter(self._sources)), models=tuple(models)))
-        self.view = Explorer(content, choices=choices, title="Where does the model look?")
+        choices = {
+            "examples": [_listed(source) for source in self._sources.values()],
+            "models": [[key, visible(variant_name(model.label))] for key, model in self._models.items()],
+        }
+        content = self.open(Opened(example=next(iter(self._sources)), models=list(models)))
+        self.view = Explorer(content, open=self.open, choices=choices, title="Where does the model look?")
 
     def open(self, opened: Opened) -> Content:
         """Read the documents with the models. Raises ValueError if they cannot be read."""
         source = own_source(opened.text) if opened.example == OWN else self._sources[opened.example]
-        loaded = {self._models[key].label: self._load(key) for key in opened.models}
+        loaded = {variant_name(self._models[key].label): self._load(key) for key in opened.models}
         known = {document.id: document for document in source.documents}
         whole = [known[name] for name in opened.documents or source.first]
         max_length, spans = self.analysis.settings.max_length, source.spans(whole)
@@ -84,21 +83,23 @@ class ExploredCluster:
             cut = excerpts(whole, tokenizers, max_length=max_length, around=spans)
             documents, firsts = [part for part, _ in cut], [first for _, first in cut]
         readers = read_documents(documents, loaded, max_length=max_length)
-        self.documents, self.readers, shown = documents, readers, tuple(one.id for one in documents)
+        self.documents, self.readers = documents, readers
         self._on_opened()
         places = (self._models[key].where for key in opened.models)
         texts = [" ".join(one.tokens) for one in documents]
         foreign = foreign_to_a_model((shipped_folder(one) or one for one in places), texts)
-        return replace(
-            content_of(
-                documents,
-                readers,
-                selection=_first_words(source, documents, spans, firsts),
-                names=[document_name(one.id, headline_of(one)) for one in whole],
-                spaces=source.spaces,
-            ),
+        layers = min(reader.model.config.num_hidden_layers for reader in readers)
+        ids = [] if opened.example == OWN else [one.id for one in documents]
+        return Content(
+            documents=_shown(documents, whole, source),
+            models=[reader.name for reader in readers],
+            layers=layers,
+            heads=min(reader.model.config.num_attention_heads for reader in readers),
+            answer=lambda chosen: [panel_of(reader, chosen) for reader in readers],
+            predicts=all(hasattr(reader.model, "lm_head") for reader in readers),
+            selection=_first_words(source, documents, spans, firsts, layer=layers - 1),
             note="; ".join(filter(None, (_unread(documents, whole, readers, max_length), foreign))),
-            opened=opened if opened.example == OWN else replace(opened, documents=shown),
+            opened=replace(opened, documents=ids),
         )
 
     def _load(self, key: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -147,7 +148,7 @@ class ExploredCluster:
         (reader,) = (reader for reader in self.readers if reader.name == model)
         chosen = self.view.chosen
         reader, chosen = reader.edited(chosen.edits), replace(chosen, edits=())
-        return sentences_in_bertviz(reader, self.documents, chosen, view=view, direction=direction)
+        return sentences_in_bertviz(reader, chosen, view=view, direction=direction)
 
 
 def _files_of(where: str) -> list[tuple[str, int, int]]:
@@ -157,37 +158,44 @@ def _files_of(where: str) -> list[tuple[str, int, int]]:
     return [(name, stat.st_mtime_ns, stat.st_size) for name, stat in files]
 
 
-def content_of(
-    documents: Sequence[CoreferenceDocument],
-    readers: Sequence[Reader],
-    *,
-    selection: Selection | None = None,
-    names: Sequence[str] = (),
-    spaces: Mapping[str, tuple[bool, ...]] | None = None,
-) -> Content:
-    """The explorer's content for documents and the models that read them. `selection`: the initial one, moved
-    to the last layer; `names`: of the documents, by default their ids; `spaces`: id of a document -> whether
-    one stands before each word, where that is known."""
-    gold, called = gold_names(documents), names or [one.id for one in documents]
-    shown = [
-        shown_document(one, gold=gold, name=name, spaces=(spaces or {}).get(one.id))
-        for one, name in zip(documents, called, strict=True)
+def headline_of(document: CoreferenceDocument) -> str:
+    """The first sentence of a document."""
+    return joined(document.tokens[slice(*document.sentences[0])])
+
+
+def _listed(source: Source) -> list[Any]:
+    """A source in the explorer's list: key, label, and ids and labels of its documents."""
+    first = next(one for one in source.documents if one.id == source.first[0])
+    headline = f"{shortened(headline_of(first), LONGEST_LABEL)} ({len(source.documents)} documents)"
+    label = shortened(source.label, LONGEST_LABEL, at_start=source.whole) or headline
+    of = [(one.id, shortened(headline_of(one), LONGEST_LABEL)) for one in source.documents]
+    return [source.key, visible(label), [[name, visible(f"{name}: {text}")] for name, text in of]]
+
+
+def _shown(
+    documents: Sequence[CoreferenceDocument], whole: Sequence[CoreferenceDocument], source: Source
+) -> list[ShownDocument]:
+    """The documents as they are shown; `whole`: before they were cut, for their names."""
+    gold = gold_names(documents)
+    return [
+        ShownDocument(
+            name=document_name(one.id, headline_of(uncut)),
+            words=one.tokens,
+            sentences=one.sentences,
+            mentions=tuple((*mention.tokens, gold[mention.cluster]) for mention in one.mentions),
+            spaces=source.spaces.get(one.id),
+        )
+        for one, uncut in zip(documents, whole, strict=True)
     ]
-    layers = min(reader.model.config.num_hidden_layers for reader in readers)
-    counts = np.concatenate([document.counts for document in shown])
-    return Content(
-        documents=shown,
-        models=[reader.name for reader in readers],
-        layers=layers,
-        heads=min(reader.model.config.num_attention_heads for reader in readers),
-        answer=lambda chosen: [panel_of(reader, chosen, counts) for reader in readers],
-        predicts=all(hasattr(reader.model, "lm_head") for reader in readers),
-        selection=selection and replace(selection, layer=layers - 1),
-    )
 
 
 def _first_words(
-    source: Source, documents: Sequence[CoreferenceDocument], spans: Sequence[tuple], firsts: Sequence[int]
+    source: Source,
+    documents: Sequence[CoreferenceDocument],
+    spans: Sequence[tuple],
+    firsts: Sequence[int],
+    *,
+    layer: int,
 ) -> Selection | None:
     """The pair of a source as a selection in documents that begin at words `firsts`; None if it was cut."""
     if source.pair is None:
@@ -197,7 +205,7 @@ def _first_words(
         for number, (document, span, first) in enumerate(zip(documents, spans, firsts, strict=True))
     }
     places = [at.get(one.document) for one in (source.pair.source, source.pair.target)]
-    return None if None in places else Selection(source=places[0], target=places[1])
+    return None if None in places else Selection(source=places[0], target=places[1], layer=layer)
 
 
 def _unread(

@@ -21,16 +21,13 @@ from cdlm_lab.encoders.checkpoint import CheckpointError, is_trained
 from cdlm_lab.examples.packing import equal_share
 from cdlm_lab.examples.tokens import SpecialTokens, encode_document
 from cdlm_lab.explorer.ranks import Analysis
-from cdlm_lab.explorer.widget import Example
 from cdlm_lab.parameters import ParameterError, names_in
 from cdlm_lab.runs.corpora import VARIANTS, checkpoint_of
 from cdlm_lab.runs.report import RunError, read_run_file
 from cdlm_lab.tasks.coreference.examples import AlignedPair
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
-from cdlm_lab.views.html import joined, shortened, variant_name
 
 GIVEN = "given"  # key of the documents that the notebook's parameters name
-LONGEST_LABEL = 60
 MOST_RUNS = 40  # most runs whose models are listed, newest first
 
 
@@ -42,27 +39,18 @@ class Source:
     """Related documents, and which of them are opened at first."""
 
     key: str
-    label: str
+    label: str = ""  # "" = the headline of its first document
     documents: Sequence[CoreferenceDocument]
     first: Sequence[str]  # ids
     pair: AlignedPair | None = None  # the mentions selected at first; None = no selection
     whole: bool = False  # True = never cut
     spaces: Mapping[str, tuple[bool, ...]] = field(default_factory=dict)  # before the words, where known
 
-    @property
-    def example(self) -> Example:
-        """This source as an entry in the explorer's list."""
-        of = {one.id: f"{one.id}: {shortened(headline_of(one), LONGEST_LABEL)}" for one in self.documents}
-        return Example(key=self.key, label=self.label, documents=of)
-
     def spans(self, documents: Sequence[CoreferenceDocument]) -> list[TokenSpan]:
         """For each document the words selected at first, (0, 0) = none."""
-        chosen = {} if self.pair is None else {one.document: one for one in self._mentions}
-        return [chosen[one.id].tokens if one.id in chosen else (0, 0) for one in documents]
-
-    @property
-    def _mentions(self) -> tuple[CoreferenceMention, CoreferenceMention]:
-        return self.pair.source, self.pair.target
+        mentions = () if self.pair is None else (self.pair.source, self.pair.target)
+        chosen = {one.document: one.tokens for one in mentions}
+        return [chosen.get(one.id, (0, 0)) for one in documents]
 
 
 def sources_of(analysis: Analysis) -> list[Source]:
@@ -83,7 +71,7 @@ def own_source(text: str) -> Source:
     """A text that the reader typed. Raises DataError if it cannot be read."""
     topic = parse_marked_documents(text, kind="event", source="your own text", needs_marks=False)
     spaces = spaces_as_typed(text, topic.documents)
-    return replace(_uncut("own", "your own text", topic.documents), spaces=spaces)
+    return replace(_uncut("own", topic.documents), spaces=spaces)
 
 
 def spaces_as_typed(text: str, documents: Sequence[CoreferenceDocument]) -> dict[str, tuple[bool, ...]]:
@@ -112,35 +100,28 @@ def _given(analysis: Analysis, known: Mapping[str, CoreferenceDocument]) -> list
         raise ParameterError("own_documents and explore_documents are both given; leave one empty")
     if own:
         documents = read_marked_documents(own, kind="event", needs_marks=False).documents
-        return [_uncut(GIVEN, shortened(own, LONGEST_LABEL, at_start=True), documents)]
+        return [_uncut(own, documents)]
     if missing := [name for name in names_in(names) if name not in known]:
         raise ParameterError(
             f"explore_documents names {missing[0]}, which is not there; the documents are "
             f"{', '.join(sorted(known)[:20])}{', ...' if len(known) > 20 else ''}"
         )
     documents = [known[name] for name in names_in(names)]
-    label = shortened(f"explore_documents: {names}", LONGEST_LABEL)
-    first = [document.id for document in documents]
+    label, first = f"explore_documents: {names}", [document.id for document in documents]
     return [Source(key=GIVEN, label=label, documents=documents, first=first)] if documents else []
 
 
-def _uncut(key: str, label: str, documents: Sequence[CoreferenceDocument]) -> Source:
+def _uncut(label: str, documents: Sequence[CoreferenceDocument]) -> Source:
     first = [document.id for document in documents]
-    return Source(key=key, label=label, documents=documents, first=first, whole=True)
+    return Source(key=GIVEN, label=label, documents=documents, first=first, whole=True)
 
 
 def _of_topic(topic: Topic, pairs: Sequence[AlignedPair], known: Mapping[str, CoreferenceDocument]) -> Source:
     pair = _in_different_words(pairs, known) if pairs else None
-    documents, first = topic.documents, [one.id for one in topic.documents[:2]]
+    first = [one.id for one in topic.documents[:2]]
     if pair is not None:
         first = [pair.source.document, pair.target.document]
-    label = f"{shortened(headline_of(known[first[0]]), LONGEST_LABEL)} ({len(documents)} documents)"
-    return Source(key=topic.id, label=label, documents=documents, first=first, pair=pair)
-
-
-def headline_of(document: CoreferenceDocument) -> str:
-    """The first sentence of a document."""
-    return joined(document.tokens[slice(*document.sentences[0])])
+    return Source(key=topic.id, documents=topic.documents, first=first, pair=pair)
 
 
 def _in_different_words(
@@ -249,7 +230,7 @@ def models_to_open(analysis: Analysis) -> dict[str, NamedModel]:
     """Key -> model: the notebook's, those that ship with the project, and language models of runs in the same
     parent folder as this run."""
     models = {
-        variant: NamedModel(label=variant_name(variant), where=where, variant=variant)
+        variant: NamedModel(label=variant, where=where, variant=variant)
         for variant, where in analysis.settings.checkpoints.items()
     }
     for variant in VARIANTS:

@@ -6,10 +6,10 @@ and its percentile rank is among the words of its document; punctuation and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -20,10 +20,52 @@ from cdlm_lab.encoders.source_attention import SourceAttention, attend_to_source
 from cdlm_lab.examples.packing import DocumentSequence, document_sequence
 from cdlm_lab.examples.tokens import encode_document, from_tokenizer
 from cdlm_lab.explorer.hidden_words import HiddenSpan, WordPieces, guess_hidden
-from cdlm_lab.explorer.widget import Panel, Prediction, Selection, ShownDocument
-from cdlm_lab.explorer.widget.records import Edit, Place
 
 KEPT_RUNS = 24  # cached forward passes, so that changing layer or heads needs no new one
+
+
+Place = tuple[int, int, int]  # index of a document, start and end of a half-open span of its words
+Edit = tuple[int, int, str]  # index of a document, index of a word in it, the text that replaces the word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The user's choices in the explorer."""
+
+    source: Place | None = None  # words S whose attention to or from others is shown; None = not chosen yet
+    target: Place | None = None  # words whose percentile rank is shown; None = none
+    source_global: bool = True  # True = the source has global attention, as in the CDLM paper's analysis
+    extra_global: tuple[Place, ...] = ()  # other spans with global attention
+    masked: tuple[Place, ...] = ()  # spans that are masked, for the model to predict
+    layer: int = 0  # index of the layer, from 0
+    heads: tuple[int, ...] | None = None  # indices of heads, from 0; None = all
+    direction: Literal["both", "from", "to"] = "both"  # of attention: from the source, to it, or their sum
+    reduce: Literal["mean", "max"] = "mean"  # of heads, and of the subwords of a word: mean or maximum
+    edits: tuple[Edit, ...] = ()  # words to replace; the answer then also covers the text without edits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """A model's prediction for a masked span."""
+
+    span: Place  # the masked words
+    truth_probability: float  # of the original text, as one word: the product over its tokens
+    top: tuple[tuple[str, float], ...]  # (whole word, probability), most likely first
+    pieces: int = 1  # number of masked tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Panel:
+    """The answer of one model to a selection."""
+
+    name: str  # of the model
+    scores: np.ndarray  # (words of all documents,), attention score s(i|S) of each word i for the source S
+    ranks: np.ndarray  # (words,), percentile rank of each score among the words of its document, 0 to 100
+    reach: np.ndarray  # bool (words,), True = attention to or from the source is possible
+    read: np.ndarray  # bool (words,), True = in the text that the model reads, False = did not fit
+    target_rank: float | None = None  # percentile rank of the target; None = no target
+    predictions: tuple[Prediction, ...] = ()  # one for each masked span
+    before: Panel | None = None  # the answer for the text without the edits; None = there are no edits
 
 
 @dataclass(kw_only=True, eq=False)
@@ -36,9 +78,8 @@ class Reader:
     documents: Sequence[CoreferenceDocument]
     max_length: int  # most tokens of the sequence
     sequence: DocumentSequence  # the documents as one input sequence
-    firsts: (
-        np.ndarray
-    )  # index of the first word of each document among all words; at the end, the number of words
+    firsts: np.ndarray  # index of each document's first word among all words; then the number of words
+    ranked: np.ndarray  # bool (words of all documents,), True = a word, False = punctuation, without a rank
     runs: dict[tuple, Any] = field(default_factory=dict)  # cache of the latest results, by what was run
 
     @property
@@ -81,7 +122,9 @@ class Reader:
         pairs = zip(self.documents, changed, strict=True)
         documents = [replace(document, tokens=tuple(tokens)) for document, tokens in pairs]
         models, form = {self.name: (self.model, self.tokenizer)}, {"max_length": self.max_length}
-        return self._kept(("edited", tuple(edits)), lambda: read_documents(documents, models, **form)[0])
+        reader = self._kept(("edited", tuple(edits)), lambda: read_documents(documents, models, **form)[0])
+        reader.ranked = self.ranked
+        return reader
 
     def is_global(self, selection: Selection) -> np.ndarray:
         """bool (seq,), True = has global attention."""
@@ -155,37 +198,23 @@ def read_documents(
 ) -> list[Reader]:
     """Pack the documents into one sequence for each model; runs no model. `models`: by display name."""
     firsts, readers = np.cumsum([0, *(len(document.tokens) for document in documents)]), []
+    ranked = np.array([any(map(str.isalnum, word)) for document in documents for word in document.tokens])
     for name, (model, tokenizer) in models.items():
         encoded = [encode_document(document, tokenizer) for document in documents]
         sequence = document_sequence(encoded, special=from_tokenizer(tokenizer), max_length=max_length)
         form = {"name": name, "model": model, "tokenizer": tokenizer}
         form |= {"documents": documents, "max_length": max_length}
-        readers.append(Reader(**form, sequence=sequence, firsts=firsts))
+        readers.append(Reader(**form, sequence=sequence, firsts=firsts, ranked=ranked))
     return readers
 
 
-def shown_document(
-    document: CoreferenceDocument,
-    *,
-    gold: Mapping[str, str] | None = None,
-    name: str = "",
-    spaces: tuple[bool, ...] | None = None,
-) -> ShownDocument:
-    """A document as the explorer shows it, with its mentions. `gold`: cluster id -> name to show; `name`: of
-    the document; both default to ids. `spaces`: whether one stands before each word; None = as in print."""
-    gold = gold or {}
-    mentions = tuple((*one.tokens, gold.get(one.cluster, one.cluster)) for one in document.mentions)
-    form = {"words": document.tokens, "sentences": document.sentences, "mentions": mentions}
-    return ShownDocument(name=name or document.id, spaces=spaces, **form)
-
-
-def panel_of(reader: Reader, selection: Selection, counts: np.ndarray) -> Panel:
-    """Run the model, or use a cached run, and score every word; `counts`: bool (words of all documents,),
-    True = ranked. If words are edited, the panel also holds that of the text before."""
+def panel_of(reader: Reader, selection: Selection) -> Panel:
+    """Run the model, or use a cached run, and score every word. If words are edited, the panel also holds
+    that of the text before."""
     if selection.edits:
         unedited = replace(selection, edits=())
-        before = panel_of(reader, unedited, counts)
-        return replace(panel_of(reader.edited(selection.edits), unedited, counts), before=before)
+        before = panel_of(reader, unedited)
+        return replace(panel_of(reader.edited(selection.edits), unedited), before=before)
     attention = reader.attention(selection)
     tokens = source_scores(
         attention.given,
@@ -201,7 +230,7 @@ def panel_of(reader: Reader, selection: Selection, counts: np.ndarray) -> Panel:
     reach[words[attention.reach & (words >= 0)]] = True
     read = ~np.isnan(scores)
     scores = np.where(read, scores, 1.0)  # words that did not fit: exp(0), no weight
-    ranked = counts.copy()
+    ranked = reader.ranked.copy()
     ranked[reader.words_at(selection.source)] = False
     groups, target_rank = np.where(ranked, reader.document_of_word, -1), None
     if selection.target:  # the rank of its mean score among the other words of its document

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from cdlm_lab.data.records import CoreferenceDocument
 from cdlm_lab.encoders.source_attention import attention_between
 from cdlm_lab.examples.tokens import token_texts
-from cdlm_lab.explorer.reading import Reader, panel_of, shown_document
-from cdlm_lab.explorer.widget import Selection
+from cdlm_lab.explorer.reading import Place, Reader, Selection, panel_of
 from cdlm_lab.explorer.widget.bertviz import bertviz_html
-from cdlm_lab.explorer.widget.records import Place
 
 MOST_TOKENS = {"head": 32, "model": 24}  # most tokens of each sentence, in bertviz's two views
 
 
-def sentences_in_bertviz(
-    reader: Reader,
-    documents: Sequence[CoreferenceDocument],
-    selection: Selection,
-    *,
-    view: str,
-    direction: str = "from",
-) -> str:
+def sentences_in_bertviz(reader: Reader, selection: Selection, *, view: str, direction: str) -> str:
     """bertviz's view of two sentences as HTML: that of the source, and that of the target (if none is chosen,
     of the strongest word of another document), with the global attention chosen in the explorer.
 
@@ -36,8 +24,8 @@ def sentences_in_bertviz(
     """
     if selection.source is None:
         raise ValueError("choose words in the explorer first: click a word or drag over several")
-    places = (selection.source, selection.target or _strongest(reader, documents, selection))
-    queries, keys = (_around(reader, documents, place, MOST_TOKENS[view]) for place in places)
+    places = (selection.source, selection.target or _strongest(reader, selection))
+    queries, keys = (_around(reader, place, MOST_TOKENS[view]) for place in places)
     if direction == "to":
         queries, keys = keys, queries
     ids = reader.sequence.input_ids
@@ -48,26 +36,25 @@ def sentences_in_bertviz(
             "nothing passes between these sentences: they are too far apart and neither is global; switch on "
             "the global attention of the chosen words"
         )
-    left, right = (_texts(reader, documents, positions) for positions in (queries, keys))
+    left, right = (_texts(reader, positions) for positions in (queries, keys))
     return bertviz_html(weights, query_tokens=left, key_tokens=right, view=view)
 
 
-def _strongest(reader: Reader, documents: Sequence[CoreferenceDocument], selection: Selection) -> Place:
+def _strongest(reader: Reader, selection: Selection) -> Place:
     """The word of another document with the highest score. Raises ValueError without another one."""
-    counts = np.concatenate([shown_document(document).counts for document in documents])
-    allowed = counts & (reader.document_of_word != selection.source[0])
+    allowed = reader.ranked & (reader.document_of_word != selection.source[0])
     if not allowed.any():
         raise ValueError("there is no other document; show two or more")
-    word = int(np.where(allowed, panel_of(reader, selection, counts).scores, -np.inf).argmax())
+    word = int(np.where(allowed, panel_of(reader, selection).scores, -np.inf).argmax())
     document = int(reader.document_of_word[word])
     place = word - int(reader.firsts[document])
     return document, place, place + 1
 
 
-def _around(reader: Reader, documents: Sequence[CoreferenceDocument], place: Place, most: int) -> np.ndarray:
+def _around(reader: Reader, place: Place, most: int) -> np.ndarray:
     """Positions of the sentence of a span, at most `most` of them, those nearest to the span."""
     document, start, end = place
-    first, last = next(one for one in documents[document].sentences if one[0] <= start < one[1])
+    first, last = next(one for one in reader.documents[document].sentences if one[0] <= start < one[1])
     sentence = reader.sequence.positions(document, (first, max(last, end)))
     middle = np.searchsorted(sentence, reader.positions(place)).mean()
     begin = int(min(max(round(middle - most / 2), 0), max(0, len(sentence) - most)))
@@ -79,12 +66,12 @@ def _around(reader: Reader, documents: Sequence[CoreferenceDocument], place: Pla
     return sentence[begin:end]
 
 
-def _texts(reader: Reader, documents: Sequence[CoreferenceDocument], positions: np.ndarray) -> list[str]:
+def _texts(reader: Reader, positions: np.ndarray) -> list[str]:
     """The tokens at these positions, with an ellipsis where their sentence continues."""
     texts = token_texts(reader.tokenizer, reader.sequence.input_ids[positions])[0]
     document = int(reader.sequence.document[positions[0]])
     first, last = (int(reader.sequence.word[positions[end]]) for end in (0, -1))
-    (sentence,) = (one for one in documents[document].sentences if one[0] <= first < one[1])
+    (sentence,) = (one for one in reader.documents[document].sentences if one[0] <= first < one[1])
     texts[0] = f"\u2026 {texts[0]}" if first > sentence[0] else texts[0]
     texts[-1] = f"{texts[-1]} \u2026" if last < sentence[1] - 1 else texts[-1]
     return texts

@@ -96,7 +96,7 @@ def test_attention_is_that_of_the_analysis_among_the_words_of_the_others(cdlm: L
     assert attended.best(1)[0].rank == 100
     assert attended.to_frame()["rank"].is_monotonic_decreasing
     from cdlm_lab.data.marked import marked_texts
-    from cdlm_lab.explorer.explorer import read_documents
+    from cdlm_lab.explorer.reading import read_documents
 
     named = {f"text {n}": text for n, text in enumerate(TEXTS)}
     documents = marked_texts(named, kind="event", needs_marks=False).documents

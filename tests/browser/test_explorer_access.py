@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cdlm_lab.explorer.widget import Content, Explorer, Panel, Selection, ShownDocument
+from cdlm_lab.explorer.reading import Panel, Selection
+from cdlm_lab.explorer.widget.content import Content, ShownDocument
+from cdlm_lab.explorer.widget.widget import Explorer
 
 pytestmark = pytest.mark.browser
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"  # one sign for the reader, 8 UTF-16 units

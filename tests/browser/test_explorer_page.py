@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cdlm_lab.explorer.widget import Content, Explorer, Panel, Prediction, Selection, ShownDocument
+from cdlm_lab.explorer.reading import Panel, Prediction, Selection
+from cdlm_lab.explorer.widget.content import Content, ShownDocument
+from cdlm_lab.explorer.widget.widget import Explorer
 
 pytestmark = pytest.mark.browser
 HOSTILE = ("<script>h=1</script>", "</script><b>", "<img/src=x/onerror=h=1>", "&lt;", "\u202eabc")

@@ -10,7 +10,8 @@ import pytest
 
 from cdlm_lab.apply.results import Attended, AttendedWord
 from cdlm_lab.data.records import Paragraph
-from cdlm_lab.explorer.widget import Panel, Selection, ShownDocument
+from cdlm_lab.explorer.reading import Panel, Selection
+from cdlm_lab.explorer.widget.content import ShownDocument
 from cdlm_lab.explorer.widget.still import still_html
 from cdlm_lab.tasks.coreference import view as coreference
 from cdlm_lab.tasks.joint import answers_view as rankings

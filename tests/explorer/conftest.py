@@ -1,6 +1,5 @@
 """Small models that have read three documents, and the explorer over a pair."""
 
-import numpy as np
 import pytest
 from tagging_runs import saved
 
@@ -8,7 +7,7 @@ from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
 from cdlm_lab.encoders.encoder import TinySizes, load_encoder, load_language_model
 from cdlm_lab.explorer.explorer import ExploredCluster, explore
 from cdlm_lab.explorer.ranks import Analysis, Settings, prepare
-from cdlm_lab.explorer.reading import Reader, read_documents, shown_document
+from cdlm_lab.explorer.reading import Reader, read_documents
 
 SIZES = TinySizes(
     hidden_size=16, layers=2, heads=2, intermediate_size=16, vocabulary=300, initializer_range=0.2
@@ -28,11 +27,6 @@ def loaded():
 @pytest.fixture
 def reader(documents, loaded) -> Reader:
     return read_documents(documents, loaded, max_length=2048)[0]
-
-
-@pytest.fixture
-def counts(documents) -> np.ndarray:
-    return np.concatenate([shown_document(document).counts for document in documents])
 
 
 @pytest.fixture(scope="package")

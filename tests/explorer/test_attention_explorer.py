@@ -13,28 +13,18 @@ from tagging_runs import saved
 from cdlm_lab.encoders.encoder import load_language_model
 from cdlm_lab.examples.packing import document_sequence
 from cdlm_lab.examples.tokens import encode_document, from_tokenizer
-from cdlm_lab.explorer.explorer import ExploredCluster, content_of, explore
+from cdlm_lab.explorer.explorer import ExploredCluster, explore
 from cdlm_lab.explorer.opening import excerpts, models_to_open, own_source
 from cdlm_lab.explorer.ranks import Analysis
-from cdlm_lab.explorer.reading import shown_document
-from cdlm_lab.explorer.widget import Explorer, Selection
+from cdlm_lab.explorer.reading import Selection
+from cdlm_lab.explorer.widget.content import ShownDocument
 from cdlm_lab.parameters import ParameterError
 
 from .conftest import SIZES
 
-SOURCE = Selection(source=(0, 12, 14), target=(1, 30, 32), layer=1)
-
 
 def exploring(analysis: Analysis, **changes: str) -> ExploredCluster:
     return explore(replace(analysis, settings=replace(analysis.settings, **changes)))
-
-
-def test_the_widget_is_answered_by_the_model(documents, reader):
-    widget = Explorer(content_of(documents, [reader]))
-    assert len(widget.documents[0]["mentions"]) == len(documents[0].mentions)
-    widget.choose(SOURCE)
-    assert widget.answer["panels"][0]["name"] == "tiny"
-    assert widget.options["predicts"]
 
 
 def test_it_opens_with_a_pair_that_corefers_in_different_words(explored: ExploredCluster):
@@ -171,7 +161,10 @@ def test_a_text_of_ones_own_has_the_spaces_that_were_typed():
         '== first ==\nFees rose to £2m (or 3 %), "now" ; his <m>fire</m>truck .\n\n== second ==\nsecond :end'
     )
     source = own_source(text)
-    shown = [shown_document(one, spaces=source.spaces[one.id]) for one in source.documents]
+    shown = [
+        ShownDocument(name="", words=one.tokens, sentences=one.sentences, spaces=source.spaces[one.id])
+        for one in source.documents
+    ]
     printed = [
         "".join(" " * gap + word for gap, word in zip(one.gaps, one.words, strict=True)) for one in shown
     ]

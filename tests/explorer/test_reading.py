@@ -8,14 +8,13 @@ import torch
 
 from cdlm_lab.encoders.percentile_rank import source_scores, word_scores
 from cdlm_lab.encoders.source_attention import attend_to_source
-from cdlm_lab.explorer.reading import panel_of, read_documents
-from cdlm_lab.explorer.widget import Selection
+from cdlm_lab.explorer.reading import Selection, panel_of, read_documents
 
 SOURCE = Selection(source=(0, 12, 14), target=(1, 30, 32), layer=1)
 
 
-def test_a_panel_holds_the_papers_scores(reader, counts):
-    panel = panel_of(reader, SOURCE, counts)
+def test_a_panel_holds_the_papers_scores(reader):
+    panel = panel_of(reader, SOURCE)
     positions = reader.sequence.positions(0, (12, 14))
     attention = attend_to_source(reader.model, reader.sequence.input_ids, source=positions)
     tokens = source_scores(attention.given, attention.received)
@@ -25,7 +24,7 @@ def test_a_panel_holds_the_papers_scores(reader, counts):
     # the rank of the target by a slow definition
     first, end = reader.firsts[1:3]
     target = panel.scores[first + 30 : first + 32].mean()
-    ranked = [n for n in range(first, end) if counts[n] and n - first not in (30, 31)]
+    ranked = [n for n in range(first, end) if reader.ranked[n] and n - first not in (30, 31)]
     below = sum((panel.scores[n] < target) + (panel.scores[n] == target) / 2 for n in ranked)
     assert panel.target_rank == pytest.approx(100 * below / len(ranked))
 
@@ -34,27 +33,27 @@ def test_a_panel_holds_the_papers_scores(reader, counts):
     "change",
     [{"layer": 0}, {"heads": (1,)}, {"direction": "from"}, {"reduce": "max"}, {"source_global": False}],
 )
-def test_every_choice_changes_the_scores(reader, counts, change):
-    before, after = (panel_of(reader, chosen, counts) for chosen in (SOURCE, replace(SOURCE, **change)))
+def test_every_choice_changes_the_scores(reader, change):
+    before, after = (panel_of(reader, chosen) for chosen in (SOURCE, replace(SOURCE, **change)))
     assert np.abs(before.scores - after.scores).max() > 1e-6
     again = "source_global" in change
     assert len(reader.runs) == 1 + again, "layers, heads and directions need no other run"
 
 
-def test_without_global_attention_far_words_are_out_of_reach(reader, counts):
-    panel, second = panel_of(reader, replace(SOURCE, source_global=False), counts), reader.firsts[1]
+def test_without_global_attention_far_words_are_out_of_reach(reader):
+    panel, second = panel_of(reader, replace(SOURCE, source_global=False)), reader.firsts[1]
     assert panel.reach[:second].any()
     assert not panel.reach[second:].any()
     assert (panel.read | ~panel.reach).all(), "what is reached is read"
     assert panel.read[second:].any()
     assert (panel.scores[second:] == 1).all(), "exp of no weight"
-    seen = panel_of(reader, replace(SOURCE, source_global=False, extra_global=((2, 5, 6),)), counts)
+    seen = panel_of(reader, replace(SOURCE, source_global=False, extra_global=((2, 5, 6),)))
     assert np.flatnonzero(seen.reach[second:]).tolist() == [reader.firsts[2] - second + 5]
 
 
-def test_hidden_words_are_hidden_whole_and_predicted_piece_by_piece(reader, counts):
+def test_hidden_words_are_hidden_whole_and_predicted_piece_by_piece(reader):
     place = next((2, n, n + 1) for n in range(99) if len(reader.sequence.positions(2, (n, n + 1))) > 2)
-    (prediction,) = panel_of(reader, replace(SOURCE, masked=(place,)), counts).predictions
+    (prediction,) = panel_of(reader, replace(SOURCE, masked=(place,))).predictions
     hidden = reader.sequence.positions(2, place[1:])
     assert (prediction.span, prediction.pieces) == (place, len(hidden))
     ids = torch.tensor(reader.sequence.input_ids)[None]
@@ -72,21 +71,21 @@ def test_hidden_words_are_hidden_whole_and_predicted_piece_by_piece(reader, coun
     assert all(word and " " not in word for word, _ in prediction.top), "one word, not pieces of several"
 
 
-def test_words_that_did_not_fit_are_said(documents, loaded, counts):
+def test_words_that_did_not_fit_are_said(documents, loaded):
     (short,) = read_documents(documents, loaded, max_length=120)
     with pytest.raises(ValueError, match=r"tiny does not read these words: .* tokens did not fit"):
-        panel_of(short, replace(SOURCE, source=(0, 150, 151)), counts)
-    panel = panel_of(short, replace(SOURCE, source=(0, 1, 2), target=None), counts)
+        panel_of(short, replace(SOURCE, source=(0, 150, 151)))
+    panel = panel_of(short, replace(SOURCE, source=(0, 1, 2), target=None))
     last = short.firsts[1] - 1
     assert (panel.reach[last], panel.read[last], panel.read[0]) == (False, False, True)
 
 
 @pytest.mark.parametrize("text", ["Zebra", "two words", "<b>"])
-def test_a_rewritten_word_is_read_beside_the_text_before(reader, documents, loaded, counts, text):
+def test_a_rewritten_word_is_read_beside_the_text_before(reader, documents, loaded, text):
     edited = replace(SOURCE, edits=((1, 5, text),), masked=((1, 7, 8),))
-    panel = panel_of(reader, edited, counts)
+    panel = panel_of(reader, edited)
     unedited = replace(edited, edits=())
-    before = panel_of(reader, unedited, counts)
+    before = panel_of(reader, unedited)
     np.testing.assert_array_equal(panel.before.scores, before.scores)
     assert panel.before.predictions == before.predictions
     assert before.before is None
@@ -94,7 +93,7 @@ def test_a_rewritten_word_is_read_beside_the_text_before(reader, documents, load
     words[5] = text
     changed = [documents[0], replace(documents[1], tokens=tuple(words)), documents[2]]
     (other,) = read_documents(changed, loaded, max_length=2048)
-    expected = panel_of(other, unedited, counts)
+    expected = panel_of(other, unedited)
     np.testing.assert_array_equal(panel.scores, expected.scores)
     assert panel.predictions == expected.predictions
     assert panel.scores.shape == panel.before.scores.shape, "a word stays one place"

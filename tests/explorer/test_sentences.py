@@ -33,7 +33,7 @@ def test_bertviz_gets_what_passes_between_the_sentences_of_both_spans(
 ):
     chosen, reader = explored.view.chosen, explored.readers[1]
     selection = chosen if with_target else replace(chosen, target=None)
-    sentences.sentences_in_bertviz(reader, explored.documents, selection, view="head", direction=direction)
+    sentences.sentences_in_bertviz(reader, selection, view="head", direction=direction)
     ids, source = reader.sequence.input_ids, reader.positions(chosen.source)
     mine, other = (handed["queries"], handed["keys"])[:: 1 if direction == "from" else -1]
     assert len(handed["query_tokens"]) == len(handed["queries"])
@@ -54,7 +54,7 @@ def test_bertviz_gets_what_passes_between_the_sentences_of_both_spans(
 def test_where_nothing_passes_it_says_so(explored: ExploredCluster):
     selection = replace(explored.view.chosen, source_global=False)
     with pytest.raises(ValueError, match="nothing passes between these sentences: they are too far apart"):
-        sentences.sentences_in_bertviz(explored.readers[1], explored.documents, selection, view="head")
+        sentences.sentences_in_bertviz(explored.readers[1], selection, view="head", direction="from")
 
 
 def test_a_long_sentence_is_cut_around_the_words(explored: ExploredCluster, handed: dict, monkeypatch):

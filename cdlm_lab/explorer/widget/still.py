@@ -11,7 +11,8 @@ from itertools import groupby
 
 import numpy as np
 
-from cdlm_lab.explorer.widget.records import Panel, Place, Prediction, Selection, ShownDocument
+from cdlm_lab.explorer.reading import Panel, Place, Prediction, Selection
+from cdlm_lab.explorer.widget.content import ShownDocument
 from cdlm_lab.views.html import FRAME, MUTED, counted, div, escaped, joined, muted, shortened, span
 
 # The same values as in drawing.js, so that a word looks the same as in the explorer.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ import anywidget
 import traitlets
 
 from cdlm_lab.data.files import replaced_file
-from cdlm_lab.explorer.widget.content import Choices, Content
-from cdlm_lab.explorer.widget.records import Panel, Selection, as_json
+from cdlm_lab.explorer.reading import Panel, Selection
+from cdlm_lab.explorer.widget.content import Content, Opened, as_json, selection_from_browser
 from cdlm_lab.explorer.widget.still import still_html
 from cdlm_lab.views.html import STILL_POLICY, whole_page
 from cdlm_lab.views.rerun import close_with_cell
@@ -61,7 +61,9 @@ class Explorer(anywidget.AnyWidget):
 
     Args:
         content: the documents and models that are shown at first.
-        choices: what else the user can open; None = nothing.
+        open: reads what the user wants next; may raise ValueError, whose one-line message the user sees.
+        choices: what that can be: `examples`, lists of key, label, and ids and labels of the documents, and
+            `models`, lists of key and label; None = nothing.
         title: title of exported pages.
     """
 
@@ -79,18 +81,22 @@ class Explorer(anywidget.AnyWidget):
     shown = traitlets.Int().tag(sync=True)  # increases by 1 whenever other documents or models are opened
 
     def __init__(
-        self, content: Content, *, choices: Choices | None = None, title: str = "Where the model looks"
+        self,
+        content: Content,
+        *,
+        open: Callable[[Opened], Content] | None = None,
+        choices: dict[str, Any] | None = None,
+        title: str = "Where the model looks",
     ) -> None:
-        chosen = content.first_selection
         super().__init__(
             documents=[document.for_browser() for document in content.documents],
             options=content.options(),
-            selection=chosen.for_browser(),
-            choices=choices and choices.for_browser(),
-            opened=content.opened and content.opened.for_browser(),
+            selection=as_json(content.first_selection),
+            choices=choices,
+            opened=content.opened and asdict(content.opened),
         )
         self.content, self.title = content, title
-        self._choices, self._last = choices, self.opened
+        self._open, self._last = open, self.opened
         self._stored: dict[Selection, Sequence[Panel]] = {}
         self.observe(lambda change: self._on_selection(), names="selection")
         self.observe(lambda change: self._on_opened(), names="opened")
@@ -102,17 +108,17 @@ class Explorer(anywidget.AnyWidget):
         """Close the widget, and let go of the models behind it."""
         self.unobserve_all()
         self.on_msg(self._on_message, remove=True)
-        self._choices, self._stored = None, {}
+        self._open, self._stored = None, {}
         self.content = replace(self.content, answer=_closed)
         super().close()
 
     def _on_opened(self) -> None:
-        if self._choices is None or self.opened == self._last:
+        if self._open is None or self.opened == self._last:
             return
         try:
-            opened = self._choices.checked(self.opened)
+            opened = Opened.from_browser(self.opened, self.choices)
             self.message = "opening\u2026"
-            content = self._choices.open(opened)
+            content = self._open(opened)
         except ValueError as error:
             with self.hold_sync():  # the documents that are shown stay
                 self.opened, self.message, self.refused = self._last, "", str(error)
@@ -121,12 +127,12 @@ class Explorer(anywidget.AnyWidget):
 
     def _show(self, content: Content) -> None:
         """Replace the documents and models that are shown."""
-        self.content, self._stored, self._last = content, {}, content.opened.for_browser()
+        self.content, self._stored, self._last = content, {}, asdict(content.opened)
         with self.hold_sync():
             self.opened, self.refused = self._last, ""
             self.documents = [document.for_browser() for document in content.documents]
             self.options, self.answer = content.options(), None
-            self.selection = content.first_selection.for_browser()
+            self.selection = as_json(content.first_selection)
             self._on_selection()
             self.shown += 1
 
@@ -135,12 +141,12 @@ class Explorer(anywidget.AnyWidget):
         """The current selection. Raises ValueError if the browser sent one that does not exist."""
         layers, heads = self.options["layers"], self.options["heads"]
         sizes = [len(document.words) for document in self.content.documents]
-        return Selection.from_browser(self.selection, sizes=sizes, layers=layers, heads=heads)
+        return selection_from_browser(self.selection, sizes=sizes, layers=layers, heads=heads)
 
     def choose(self, selection: Selection) -> None:
         """Select from Python, as a click in the browser does; unlike there, errors are raised."""
         self._reply(selection)
-        self.set_trait("selection", selection.for_browser())
+        self.set_trait("selection", as_json(selection))
 
     def html(self) -> str:
         """Return a self-contained page with what is shown now and the other answers of this session."""
@@ -149,7 +155,7 @@ class Explorer(anywidget.AnyWidget):
             "options": {**self.options, "exports": False},
             "selection": self.selection,
             "answer": self.answer,
-            "answers": [[one.for_browser(), _answer_json(panels)] for one, panels in self._stored.items()],
+            "answers": [[as_json(one), _answer_json(panels)] for one, panels in self._stored.items()],
         }
         return page_html(stored, title=self.title)
 

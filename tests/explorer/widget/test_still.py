@@ -8,9 +8,11 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from cdlm_lab.explorer.widget import Content, Explorer, Panel, Prediction, Selection, ShownDocument
+from cdlm_lab.explorer.reading import Panel, Prediction, Selection
 from cdlm_lab.explorer.widget import still as looks
+from cdlm_lab.explorer.widget.content import Content, ShownDocument, as_json
 from cdlm_lab.explorer.widget.still import fixed, shade, still_html
+from cdlm_lab.explorer.widget.widget import Explorer
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 MORNING = ShownDocument(
@@ -266,9 +268,9 @@ def test_the_widget_carries_what_it_shows_now():
     assert "go with" in chosen
     explorer.choose(replace(SELECTION, source=(1, 4, 5)))
     assert still_html() != chosen
-    explorer.selection = SELECTION.for_browser()
+    explorer.selection = as_json(SELECTION)
     assert still_html() == chosen
-    explorer.selection = SELECTION.for_browser() | {"source": [7, 0, 1]}
+    explorer.selection = as_json(SELECTION) | {"source": [7, 0, 1]}
     assert "No word is chosen yet" in still_html()
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cdlm_lab.explorer.widget.content import Choices, Content, Example, Opened
-from cdlm_lab.explorer.widget.records import Panel, Selection, ShownDocument
+from cdlm_lab.explorer.reading import Panel, Selection
+from cdlm_lab.explorer.widget.content import Content, Opened, ShownDocument, as_json
 from cdlm_lab.explorer.widget.widget import Explorer
 
 WORDS = 6
@@ -44,26 +44,26 @@ def test_it_asks_only_for_what_is_chosen():
 def test_a_choice_in_the_browser_is_answered_and_remembered():
     stage = Stage()
     first = Selection(source=(0, 1, 2), layer=1)
-    stage.explorer.selection = first.for_browser()
+    stage.explorer.selection = as_json(first)
     assert stage.asked == [first]
     answer = stage.explorer.answer
-    stage.explorer.selection = replace(first, source=(1, 0, 1)).for_browser()
+    stage.explorer.selection = as_json(replace(first, source=(1, 0, 1)))
     assert stage.explorer.answer != answer
-    stage.explorer.selection = first.for_browser()
+    stage.explorer.selection = as_json(first)
     assert stage.explorer.answer == answer
     assert len(stage.asked) == 2, "what was asked before is not asked again"
 
 
 def test_mistakes_are_told_and_the_last_answer_stays():
     stage = Stage()
-    stage.explorer.selection = Selection(source=(0, 1, 2), layer=1).for_browser()
+    stage.explorer.selection = as_json(Selection(source=(0, 1, 2), layer=1))
     answer = stage.explorer.answer
-    stage.explorer.selection = Selection(source=(0, 1, 2), layer=0).for_browser()
+    stage.explorer.selection = as_json(Selection(source=(0, 1, 2), layer=0))
     assert stage.explorer.message == "the first layer is not told <b>"
-    stage.explorer.selection = Selection(source=(0, 1, 9), layer=1).for_browser()
+    stage.explorer.selection = as_json(Selection(source=(0, 1, 9), layer=1))
     assert "no words 1 to 9" in stage.explorer.message
     assert stage.explorer.answer == answer
-    stage.explorer.selection = Selection(source=(0, 0, 1), layer=1).for_browser()
+    stage.explorer.selection = as_json(Selection(source=(0, 0, 1), layer=1))
     assert stage.explorer.message == ""
     stage.explorer.choose(Selection(source=(0, 0, 1), layer=1))
     with pytest.raises(ValueError, match="not told"):  # from Python they are raised
@@ -72,14 +72,13 @@ def test_mistakes_are_told_and_the_last_answer_stays():
 
 # ---- what else can be opened ----
 
-LISTED = Choices(
-    examples=[
-        Example(key="a", label="first <b>", documents={"one": "One", "two": "Two", "three": "Three"}),
-        Example(key="b", label="second", documents={"two": "Two"}),
+LISTED = {
+    "examples": [
+        ["a", "first <b>", [["one", "One"], ["two", "Two"], ["three", "Three"]]],
+        ["b", "second", [["two", "Two"]]],
     ],
-    models={"m": "small", "n": "large"},
-    open=lambda opened: None,
-)
+    "models": [["m", "small"], ["n", "large"]],
+}
 
 
 class Shop:
@@ -87,8 +86,8 @@ class Shop:
 
     def __init__(self) -> None:
         self.wanted: list[Opened] = []
-        content = self.open(Opened(example="a", models=("m",)))
-        self.explorer = Explorer(content, choices=replace(LISTED, open=self.open))
+        content = self.open(Opened(example="a", models=["m"]))
+        self.explorer = Explorer(content, open=self.open, choices=LISTED)
 
     def open(self, opened: Opened) -> Content:
         self.wanted.append(opened)
@@ -101,7 +100,7 @@ class Shop:
             heads=2,
             answer=lambda chosen: Stage().answer(chosen) * len(opened.models),
             selection=Selection(source=(0, 0, 1), layer=1),
-            opened=replace(opened, documents=opened.documents or ("two",)),
+            opened=replace(opened, documents=opened.documents or ["two"]),
         )
 
 
@@ -120,7 +119,7 @@ def test_another_example_other_models_and_own_text_are_opened_in_place():
     assert states[-1] == (["n", "m"], 1)
     assert len(explorer.answer["panels"]) == 2
     explorer.opened = explorer.opened | {"example": "", "text": "A fire."}
-    assert shop.wanted[-1] == Opened(example="", text="A fire.", models=("n", "m"))
+    assert shop.wanted[-1] == Opened(example="", text="A fire.", models=["n", "m"])
     assert len(states) == explorer.shown == 3
     page = stored_in(explorer.html())
     assert len(page["answers"]) == 1, "answers of other documents are not in the page"
