@@ -1,6 +1,6 @@
 """Learning curves of the language models, from the reports of notebook 01.
 
-python -m cdlm_lab.results.learning data/results/storyworld_tiny FOLDER    # HTML, SVG and PNG
+python -m cdlm_lab.results.learning data/results/storyworld_tiny FOLDER    # HTML and SVG
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def learning_figures(reports: ReportFolder) -> list[go.Figure]:
 def main(arguments: Sequence[str] | None = None) -> str:
     """Write the figures from a folder of reports into another folder; returns a line on what was written."""
     print_any_sign()
-    parser = argparse.ArgumentParser(description="How language models learned, as HTML, SVG and PNG.")
+    parser = argparse.ArgumentParser(description="How language models learned, as HTML and SVG.")
     parser.add_argument(
         "reports", type=path_argument, help="a folder with runs of notebook 01, or with their reports"
     )
@@ -132,7 +132,8 @@ def main(arguments: Sequence[str] | None = None) -> str:
     except ParameterError as error:
         parser.error(str(error))
     named = {f"learning-{n}" if n > 1 else "learning": one for n, one in enumerate(figures, start=1)}
-    return write_figures(named, given.folder) or f"{given.folder}: {', '.join(named) or 'nothing to draw'}"
+    write_figures(named, given.folder)
+    return f"{given.folder}: {', '.join(named) or 'nothing to draw'}"
 
 
 if __name__ == "__main__":

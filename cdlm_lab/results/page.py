@@ -1,5 +1,5 @@
 """A run as files that need neither a notebook nor a network: one HTML page without code, or a folder with
-each table as CSV and LaTeX and each figure as HTML, SVG and PNG.
+each table as CSV and LaTeX and each figure as HTML and SVG.
 
     python -m cdlm_lab.results.page runs/my-run --html run.html --export folder
 
@@ -125,7 +125,7 @@ def run_page(folder: Path) -> str:
 
 
 def export(folder: Path, where: Path) -> list[str]:
-    """Write each table of a run as CSV and LaTeX and each figure as HTML, SVG and PNG into a folder; returns
+    """Write each table of a run as CSV and LaTeX and each figure as HTML and SVG into a folder; returns
     lines on what was written."""
     report = _read(folder)
     where.mkdir(parents=True, exist_ok=True)
@@ -135,10 +135,11 @@ def export(folder: Path, where: Path) -> list[str]:
             with kept(where), replaced_file(where / f"{file_name(name)}.{suffix}") as opened:
                 opened.write(text)
     figures = kept_figures(folder)
-    lines = [f"{where}: {len(tables)} tables (.csv, .tex), {len(figures)} figures (.html, .svg, .png)"]
+    lines = [f"{where}: {len(tables)} tables (.csv, .tex), {len(figures)} figures (.html, .svg)"]
     if not figures:
         lines.append("no figures: the notebook of this run shows none, or was not run to its end")
-    return [*lines, *filter(None, [write_figures(figures, where)])]
+    write_figures(figures, where)
+    return lines
 
 
 def _read(folder: Path) -> Report:

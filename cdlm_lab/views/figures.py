@@ -1,6 +1,5 @@
 """Figures as files. A run keeps the figures that its notebook shows in `figures/`, as plotly's JSON. They can
-be exported as HTML that needs no network, and as SVG and PNG, which kaleido draws with the Chrome or Chromium
-of this machine."""
+be exported as HTML that needs no network, and as plain SVG."""
 
 from __future__ import annotations
 
@@ -11,7 +10,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,7 @@ import plotly.graph_objects as go
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.runs.report import REPORT_FILE, Report, RunError, read_report
 from cdlm_lab.views.html import escaped
-from cdlm_lab.views.still_figure import figure_image, is_of_this_project
+from cdlm_lab.views.still_figure import figure_image, figure_svg, is_of_this_project
 from cdlm_lab.views.text import file_name
 
 FIGURES = "figures"  # name of a folder in the folder of a run
@@ -34,7 +32,7 @@ CONFIG = {
 _DRAW = "for(const e of document.querySelectorAll('[data-figure]')){const f=JSON.parse(e.dataset.figure);"
 _DRAW += f"Plotly.newPlot(e,f.data,f.layout,{json.dumps(CONFIG | {'responsive': True})})}}"
 _STILL = "still"  # name of the renderer
-_WIDTH, _HEIGHT = 960, 420  # pixels; the height is for figures that set none
+_HEIGHT = 420  # pixels of a figure that sets none
 
 
 @cache
@@ -94,32 +92,12 @@ def kept_figures(folder: Path) -> dict[str, go.Figure]:
     return figures
 
 
-def write_figures(figures: Mapping[str, go.Figure], folder: Path) -> str:
-    """Write `NAME.html` for each figure, with one copy of plotly's script beside them, and `NAME.svg` and
-    `NAME.png` where they can be drawn. Return one line that says why they cannot; "" if all are written."""
+def write_figures(figures: Mapping[str, go.Figure], folder: Path) -> None:
+    """Write `NAME.html` for each figure, with one copy of plotly's script beside them, and `NAME.svg`."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, figure in figures.items():
         figure.write_html(folder / f"{name}.html", include_plotlyjs="directory", config=CONFIG)
-    if not figures:
-        return ""
-    if find_spec("kaleido") is None:
-        return f"no SVG and PNG: pip install 'cdlm_lab[export]', or click on the camera in {folder}/*.html"
-    import kaleido
-    from kaleido.errors import BrowserFailedError, ChromeNotFoundError
-
-    try:
-        # Without MathJax, which kaleido would load from the network.
-        kaleido.start_sync_server(mathjax=False, n=1, silence_warnings=True)
-        for name, figure in figures.items():
-            for suffix in ("svg", "png"):
-                size = {"width": _WIDTH, "height": figure.layout.height or _HEIGHT, "scale": 2}
-                image = kaleido.calc_fig_sync(figure, opts={"format": suffix, **size})
-                (folder / f"{name}.{suffix}").write_bytes(image)
-    except (ChromeNotFoundError, BrowserFailedError):
-        return f"no SVG and PNG: they need Chrome or Chromium; or click on the camera in {folder}/*.html"
-    finally:
-        kaleido.stop_sync_server(silence_warnings=True)
-    return ""
+        (folder / f"{name}.svg").write_text(figure_svg(figure.to_dict()), encoding="utf-8")
 
 
 def figure_html(name: str, figure: go.Figure) -> str:
