@@ -35,13 +35,13 @@ from cdlm_lab.data.records import CoreferenceDocument
 from cdlm_lab.data.text_profile import TextProfile
 from cdlm_lab.data.words import plain_word
 from cdlm_lab.encoders.source_attention import evaluating
+from cdlm_lab.encoders.variants import VARIANTS
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.examples.packing import equal_share, pack_documents
 from cdlm_lab.examples.tokens import SpecialTokens, from_tokenizer, tokenise
 from cdlm_lab.explorer.hidden_words import WordPieces, fill_blank
 from cdlm_lab.explorer.reading import Place, Selection, panel_of, read_documents
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.runs.corpora import VARIANTS
 from cdlm_lab.views.html import cut_in_words
 
 MASK = "[MASK]"

@@ -22,15 +22,16 @@ from cdlm_lab.data.records import CLAIM_LABELS as LABELS
 from cdlm_lab.data.text_profile import TextProfile
 from cdlm_lab.encoders import checkpoint
 from cdlm_lab.encoders.checkpoint import PREFIX, CheckpointError, default_device, read_config, shipped_names
+from cdlm_lab.encoders.conversion import reset_globals
 from cdlm_lab.encoders.encoder import load_encoder, load_language_model
-from cdlm_lab.encoders.model_folder import CONFIG_FILE
+from cdlm_lab.encoders.model_folder import CONFIG_FILE, MODEL_FOLDER
+from cdlm_lab.encoders.variants import VARIANTS, variant_of
 from cdlm_lab.parameters import (
     RUN_FILE,
     ParameterError,
     local_path,
     settings_of,
 )
-from cdlm_lab.runs.corpora import VARIANTS, reset_globals, variant_of
 from cdlm_lab.runs.runs import SystemRun, Training, shown_system
 from cdlm_lab.tasks.coreference import experiment as coreference
 from cdlm_lab.tasks.joint import answers as answer_selection
@@ -46,7 +47,7 @@ from cdlm_lab.tasks.multihop.experiment import MultihopRun
 from cdlm_lab.tasks.tagging import experiment as document_tagging
 from cdlm_lab.tasks.tagging.experiment import TaggedCorpus, TaggingRun
 from cdlm_lab.tasks.tagging.systems import Taggers, labels_of_tagger
-from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
+from cdlm_lab.training.checkpoints import TRAINING_FOLDER
 from cdlm_lab.training.history import HISTORY_FILE, read_history
 from cdlm_lab.training.trained import (
     run_name,

@@ -35,17 +35,17 @@ from cdlm_lab.data.text_profile import TextProfile, texts_of_record
 from cdlm_lab.encoders.precision import Precision
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import bars_after
-from cdlm_lab.tasks.coreference.evaluation import score_own, shown_clusters
-from cdlm_lab.tasks.coreference.experiment import Scorer
-from cdlm_lab.tasks.coreference.view import clusters_html
+from cdlm_lab.tasks.coreference.scoring import Scorer
+from cdlm_lab.tasks.coreference.view import clusters_html, score_own, shown_clusters
 from cdlm_lab.tasks.joint.claims_view import verdict_html
 from cdlm_lab.tasks.joint.examples import fixed_order
 from cdlm_lab.tasks.joint.ranking import Ranker, ranked_own, ranking_table
 from cdlm_lab.tasks.joint.systems import ends_cut
 from cdlm_lab.tasks.joint.verifying import Verifier, judged_own
-from cdlm_lab.tasks.matching.alignment import compared_own, own_pair, pair_html, sentences_read
+from cdlm_lab.tasks.matching.ask import compared_own, own_pair, sentences_read
 from cdlm_lab.tasks.matching.experiment import MatchingRun
 from cdlm_lab.tasks.matching.systems import Matcher
+from cdlm_lab.tasks.matching.view import pair_html
 from cdlm_lab.tasks.multihop.experiment import MultihopRun
 from cdlm_lab.tasks.multihop.systems import Answerer, answered_questions, question_on
 from cdlm_lab.tasks.multihop.view import question_html

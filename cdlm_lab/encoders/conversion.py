@@ -24,6 +24,8 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
+from cdlm_lab.encoders.variants import variant_of
+
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 CONVERTED_FROM = {"bert": BertForMaskedLM, "roberta": RobertaForMaskedLM}
 LOCAL_TO_GLOBAL = {"query": "query_global", "key": "key_global", "value": "value_global"}
@@ -157,3 +159,10 @@ def _copy_projections(model: AnyModule, names: Mapping[str, str]) -> AnyModule:
             for source, target in names.items():
                 getattr(layer, target).load_state_dict(getattr(layer, source).state_dict())
     return model
+
+
+def reset_globals(model: nn.Module, name: str) -> None:
+    """Copy the local projections of a variant that was trained without global tokens over its global ones, in
+    place; other variants are left unchanged."""
+    if variant_of(name).global_policy == "none":
+        copy_local_to_global(model)

@@ -18,14 +18,14 @@ from cdlm_lab.data.marked import parse_marked_documents, read_marked_documents
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, TokenSpan, Topic
 from cdlm_lab.data.words import plain_word
 from cdlm_lab.encoders.checkpoint import CheckpointError, is_trained
+from cdlm_lab.encoders.model_folder import MODEL_FOLDER
+from cdlm_lab.encoders.variants import VARIANTS, checkpoint_of
 from cdlm_lab.examples.packing import equal_share
 from cdlm_lab.examples.tokens import SpecialTokens, encode_document
 from cdlm_lab.explorer.ranks import Analysis
 from cdlm_lab.parameters import ParameterError, names_in
-from cdlm_lab.runs.corpora import VARIANTS, checkpoint_of
 from cdlm_lab.runs.report import RunError, read_run_file
 from cdlm_lab.tasks.coreference.examples import AlignedPair
-from cdlm_lab.training.checkpoints import MODEL_FOLDER
 
 GIVEN = "given"  # key of the documents that the notebook's parameters name
 MOST_RUNS = 40  # most runs whose models are listed, newest first

@@ -11,8 +11,8 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from cdlm_lab.encoders.variants import variant_name
 from cdlm_lab.explorer.ranks import SORTS
-from cdlm_lab.views import html
 from cdlm_lab.views.charts import checked_array, faded, lay_out, marks, short_name, small, variant_label
 from cdlm_lab.views.html import TEXT, paper_order, variant_colours
 from cdlm_lab.views.score_tables import RANK_CELLS, pairs_in_words
@@ -123,7 +123,7 @@ def _lay_out_distributions(figure: go.Figure, variants: Sequence[str], title: st
     line = {"showgrid": False, "zeroline": True, "ticklabelstandoff": 6}
     figure.update_yaxes(range=[-deepest - 0.05, 1.05], tickvals=[], ticks="", **line)
     for row, variant in enumerate(variants, start=1):
-        name = short_name(html.variant_name(variant))
+        name = short_name(variant_name(variant))
         figure.update_yaxes(tickvals=[0], ticktext=[name], tickfont_size=14, row=row, col=1)
     figure.update_annotations(font_size=13)
     margin, legend = {"t": above, "b": below}, {"itemclick": False, "itemdoubleclick": False}
@@ -146,7 +146,7 @@ def head_maps(maps: Mapping[str, np.ndarray], *, title: str = "") -> go.Figure:
         raise ValueError("there are no heads to show: no difference was measured")
     columns = min(len(shown), PANELS_A_ROW)
     rows = math.ceil(len(shown) / columns)
-    titles = [short_name(html.variant_name(variant)) for variant in shown]
+    titles = [short_name(variant_name(variant)) for variant in shown]
     spacing = {"horizontal_spacing": 0.07, "vertical_spacing": 0.3 / rows}
     figure = make_subplots(rows=rows, cols=columns, subplot_titles=titles, **spacing)
     for place, (variant, values) in enumerate(shown.items()):

@@ -23,27 +23,23 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from cdlm_lab.data.records import KINDS, Topic
 from cdlm_lab.encoders import percentile_rank
 from cdlm_lab.encoders.checkpoint import default_device
+from cdlm_lab.encoders.conversion import reset_globals
 from cdlm_lab.encoders.encoder import load_encoder
 from cdlm_lab.encoders.percentile_rank import source_scores, target_rank
 from cdlm_lab.encoders.precision import Precision, computing_in
 from cdlm_lab.encoders.source_attention import attend_to_source
+from cdlm_lab.encoders.variants import VARIANTS, Checkpoints
 from cdlm_lab.examples.packing import document_sequence
 from cdlm_lab.examples.tokens import EncodedDocument, EncodedDocuments, SpecialTokens, from_tokenizer
 from cdlm_lab.metrics.significance import compare_means, mean_score
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
-from cdlm_lab.runs.corpora import (
-    VARIANTS,
-    Checkpoints,
-    CoreferenceSplit,
-    read_corpus,
-    reset_globals,
-)
 from cdlm_lab.runs.identity import Inputs
 from cdlm_lab.runs.made import KeptNumbers
 from cdlm_lab.runs.runs import ExperimentRun, Scores, once, report
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.runs.scoring import with_p_holm
+from cdlm_lab.tasks.coreference.corpus import CoreferenceSplit, read_corpus
 from cdlm_lab.tasks.coreference.examples import AlignedPair, sample_aligned_pairs
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "report"]

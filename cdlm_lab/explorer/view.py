@@ -6,6 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from IPython.display import HTML
 
+from cdlm_lab.encoders.variants import variant_name
 from cdlm_lab.explorer.rank_figures import head_maps, rank_distributions
 from cdlm_lab.explorer.ranks import (
     BASE,
@@ -20,7 +21,7 @@ from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.views.before_training import facts_table, time_taken
 from cdlm_lab.views.figures import keep_figure
-from cdlm_lab.views.html import seconds_in_words, variant_name
+from cdlm_lab.views.html import seconds_in_words
 from cdlm_lab.views.score_tables import score_table
 from cdlm_lab.views.tables import Cell, ScoreTable, SystemRow, p_text, text_table
 

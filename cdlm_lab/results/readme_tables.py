@@ -14,11 +14,11 @@ from typing import Any
 
 from cdlm_lab.benchmarks import attention, mining, training
 from cdlm_lab.benchmarks.timing import TIMES_FASTER
+from cdlm_lab.encoders.variants import VARIANT_NAMES
 from cdlm_lab.results.claims import SCORERS, claims_table, shipped_table
 from cdlm_lab.results.reports import is_cosine, report_rows
 from cdlm_lab.runs.report import RunError, read_report
 from cdlm_lab.views import score_tables, tables
-from cdlm_lab.views.html import VARIANT_NAMES
 from cdlm_lab.views.tables import (
     DEV,
     PER_CENT,

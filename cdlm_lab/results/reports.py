@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from cdlm_lab.data.files import is_hidden
+from cdlm_lab.encoders.variants import VARIANTS, variant_name
 from cdlm_lab.parameters import ParameterError, names_in
 from cdlm_lab.runs.report import ASIDE, REPORT_FILE, RUN_FILE, Report, RunError, read_report
-from cdlm_lab.tasks.coreference import SYSTEM
+from cdlm_lab.tasks.coreference.experiment import SYSTEM
 from cdlm_lab.tasks.joint.answers import ANSWER_SYSTEMS
 from cdlm_lab.tasks.joint.answers import RANDOM as RANDOM_ORDER
 from cdlm_lab.tasks.joint.claims import CLAIM_SYSTEMS, MAJORITY, SHOWN_ORDER
 from cdlm_lab.tasks.matching.systems import SYSTEMS
 from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS
 from cdlm_lab.training.history import HISTORY_FILE
-from cdlm_lab.views.html import VARIANTS, variant_name
 from cdlm_lab.views.score_tables import LAYOUTS, origin, origin_in_words
 from cdlm_lab.views.tables import SystemRow, system_rows
 

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from statistics import fmean, stdev
 from typing import Any
 
+from cdlm_lab.encoders.variants import VARIANTS, variant_name
 from cdlm_lab.parameters import BY_HOW_MANY, SHOWN, ParameterError, names_in
 from cdlm_lab.results.reports import (
     ALIGNMENT,
@@ -28,8 +29,7 @@ from cdlm_lab.results.reports import (
 )
 from cdlm_lab.runs.identity import TASKS
 from cdlm_lab.runs.scores import Score
-from cdlm_lab.tasks.coreference import SYSTEM
-from cdlm_lab.views.html import VARIANTS, variant_name
+from cdlm_lab.tasks.coreference.experiment import SYSTEM
 from cdlm_lab.views.tables import SystemRow
 
 CONTEXTS = {"documents": "whole documents", "sentences": "sentences only"}

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cdlm_lab.encoders.variants import VARIANT_NAMES
 from cdlm_lab.results import reports
 from cdlm_lab.results.reports import NamedReport
 from cdlm_lab.results.series import CONTEXTS, KnownRuns, Series, TakenRow, age, series_of
@@ -21,7 +22,7 @@ from cdlm_lab.tasks.joint.claims import CLAIM_SYSTEMS
 from cdlm_lab.tasks.matching.systems import SYSTEMS
 from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS
 from cdlm_lab.views import tables
-from cdlm_lab.views.html import VARIANT_NAMES, cut_at
+from cdlm_lab.views.html import cut_at
 from cdlm_lab.views.score_tables import LAYOUTS
 from cdlm_lab.views.tables import Cell, Column, Form, Heading, ScoreTable, SystemRow
 

@@ -21,7 +21,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, partial, wraps
+from functools import cached_property, wraps
 from itertools import product
 from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple, Protocol, Self
@@ -32,6 +32,8 @@ from pydantic import Field
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
+from cdlm_lab.data.clusters import STORYWORLD
+from cdlm_lab.data.files import replaced_file
 from cdlm_lab.data.text_profile import (
     Record,
     TextProfile,
@@ -39,26 +41,24 @@ from cdlm_lab.data.text_profile import (
     texts_of_record,
     with_profile,
 )
-from cdlm_lab.data.clusters import STORYWORLD
-from cdlm_lab.data.files import replaced_file
-from cdlm_lab.examples.collate import batches_by_length
-from cdlm_lab.runs.made import began_with, noting
-from cdlm_lab.runs.identity import Identity, Inputs
 from cdlm_lab.encoders.checkpoint import CheckpointError
 from cdlm_lab.encoders.encoder import AttentionDropout
-from cdlm_lab.encoders.model_folder import SCRATCH, is_model
-from cdlm_lab.encoders.precision import Precision, computing_in, precision_in_words
+from cdlm_lab.encoders.model_folder import MODEL_FOLDER, SCRATCH, SYSTEMS_FOLDER, is_model
+from cdlm_lab.encoders.precision import Precision, computing_in
+from cdlm_lab.examples.collate import batches_by_length
 from cdlm_lab.parameters import ParameterError, names_in, parameters_of, settings
 from cdlm_lab.progress import Progress
+from cdlm_lab.runs.identity import Identity, Inputs
+from cdlm_lab.runs.made import began_with, noting
 from cdlm_lab.runs.report import Report, Run, open_run, plain, refuse_taken
 from cdlm_lab.runs.scores import Score, split_in_words
 from cdlm_lab.training import trainer
-from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, write_model
+from cdlm_lab.training.checkpoints import TRAINING_FOLDER, write_model
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Item, OnLog, Recipe, TrainingJob, config_of_passes, fine_tune
-from cdlm_lab.training.history import HISTORY_FILE, read_history, seconds_of_batch
+from cdlm_lab.training.history import HISTORY_FILE, read_history
 from cdlm_lab.training.processes import processes_of
-from cdlm_lab.training.trained import SYSTEMS_FOLDER, check_as_trained, trained_model, trained_parameters
+from cdlm_lab.training.trained import check_as_trained, trained_model
 from cdlm_lab.training.trainer import TrainingResult
 
 # ---- systems x seeds in the folder of a run ----

@@ -44,8 +44,8 @@ _NAME = re.compile(r"checkpoint-(\d+)")
 _NO_SPACE = ("no space left", "os error 28", "disk quota exceeded", "file write failed", "unexpected pos")
 _FULL_DISK_NUMBERS = (errno.ENOSPC, errno.EDQUOT)
 RANDOM_STATE_FILE = "random_state.safetensors"
-# Folders of a run: the final model, and the checkpoints and history of its training.
-MODEL_FOLDER, TRAINING_FOLDER = "model", "training"
+# In the folder of a run: checkpoints and history of its training.
+TRAINING_FOLDER = "training"
 
 
 class CheckpointError(PlainError, RuntimeError):

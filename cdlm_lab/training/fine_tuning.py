@@ -23,10 +23,11 @@ from safetensors.torch import load_file
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.conversion import copied_globals, update_unused_globals
+from cdlm_lab.encoders.model_folder import MODEL_FOLDER
 from cdlm_lab.errors import Stopped
 from cdlm_lab.progress import Progress, end_with_parent, is_first
 from cdlm_lab.training import checkpoints
-from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, begin_again, save_model, write_model
+from cdlm_lab.training.checkpoints import TRAINING_FOLDER, begin_again, save_model, write_model
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.history import HISTORY_FILE, Record, read_history, truncate_history
 from cdlm_lab.training.processes import LOG_FILE, join_others, keep_fault, processes_of, run_processes

@@ -14,13 +14,11 @@ from typing import Any, TypeVar
 
 from cdlm_lab.data.files import denied
 from cdlm_lab.encoders.checkpoint import FOLDER, PREFIX
-from cdlm_lab.encoders.model_folder import NO_CONFIG, fault_of_weights, is_model
+from cdlm_lab.encoders.model_folder import MODEL_FOLDER, NO_CONFIG, SYSTEMS_FOLDER, fault_of_weights, is_model
 from cdlm_lab.parameters import RUN_FILE, ParameterError
-from cdlm_lab.training.checkpoints import MODEL_FOLDER
 
 REPORT_FILE = "report.json"
 THRESHOLD = "threshold"  # a row in coreference reports, and so an entry in shipped runs
-SYSTEMS_FOLDER = "systems"  # in a run with several trainings, each in a folder of its own
 Entry = TypeVar("Entry")
 
 

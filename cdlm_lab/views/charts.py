@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from cdlm_lab.encoders.variants import variant_name
 from cdlm_lab.views import html
 from cdlm_lab.views.figures import show_anywhere
 from cdlm_lab.views.html import HUES, RULE, TEXT, shortened
@@ -91,7 +92,7 @@ def short_name(name: str) -> str:
 
 def variant_label(variant: str) -> str:
     """Return the name of a variant as plotly's markup, with the CDLM paper's names."""
-    return plain_text(html.variant_name(variant))
+    return plain_text(variant_name(variant))
 
 
 def small(text: str) -> str:

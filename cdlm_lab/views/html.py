@@ -19,6 +19,8 @@ from typing import TypeVar
 
 import regex
 
+from cdlm_lab.encoders.variants import VARIANTS
+
 MUTED = "opacity:0.72"
 SMALL = f"font-size:11.5px;{MUTED}"
 FRAME = "border:1px solid rgba(128,128,128,0.32)"
@@ -26,17 +28,15 @@ RULE = "rgba(128,128,128,0.22)"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif"
 
 # Variants of the CDLM paper in the order of its Table 1: name, colour and symbol in every picture.
-_VARIANTS = {
-    "longformer": ("Longformer", "#8c8c8c", "circle"),
-    "local-cdlm": ("Local CDLM", "#e69f00", "square"),
-    "rand-cdlm": ("Rand CDLM", "#cc79a7", "diamond"),
-    "prefix-cdlm": ("Prefix CDLM", "#009e73", "cross"),
-    "cdlm": ("CDLM", "#3b8ed0", "star"),
+_LOOKS = {
+    "longformer": ("#8c8c8c", "circle"),
+    "local-cdlm": ("#e69f00", "square"),
+    "rand-cdlm": ("#cc79a7", "diamond"),
+    "prefix-cdlm": ("#009e73", "cross"),
+    "cdlm": ("#3b8ed0", "star"),
 }
-VARIANTS = tuple(_VARIANTS)
-VARIANT_NAMES = {variant: name for variant, (name, _, _) in _VARIANTS.items()}
-VARIANT_COLOURS = {variant: colour for variant, (_, colour, _) in _VARIANTS.items()}
-VARIANT_SYMBOLS = {variant: symbol for variant, (_, _, symbol) in _VARIANTS.items()}
+VARIANT_COLOURS = {variant: colour for variant, (colour, _) in _LOOKS.items()}
+VARIANT_SYMBOLS = {variant: symbol for variant, (_, symbol) in _LOOKS.items()}
 OTHER_COLOURS = ("#d55e00", "#56b4e9", "#b8a700", "#8c6bb1")  # for names other than these five variants
 HUES = (*list(VARIANT_COLOURS.values())[:0:-1], *OTHER_COLOURS)  # without grey, which means: gold not known
 
@@ -133,11 +133,6 @@ def check_some(items: Sequence[object], noun: str) -> None:
     """Raise a ValueError if `items` is empty; `noun` is what the message calls an item."""
     if not items:
         raise ValueError(f"there is no {noun} to show: reads is empty")
-
-
-def variant_name(variant: str) -> str:
-    """Return the CDLM paper's name of a variant (`prefix-cdlm`: `Prefix CDLM`), or another name as it is."""
-    return VARIANT_NAMES.get(variant, variant)
 
 
 def paper_order(variants: Iterable[str]) -> list[str]:

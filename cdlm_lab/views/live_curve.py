@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 
+from cdlm_lab.encoders.variants import variant_name
 from cdlm_lab.views import html
 from cdlm_lab.views.html import GLOBAL, MASKED, div, span
 from cdlm_lab.views.still_figure import figure_svg, ticks
@@ -301,7 +302,7 @@ class LiveCurves:
         self._show("")
 
     def _begin(self, name: str, *, write: Callable[[str], None] | None) -> LiveCurve:
-        title = html.variant_name(name)
+        title = variant_name(name)
         return LiveCurve(title=title, measure=self.measure, write=write, show=self._show)
 
     def _show(self, text: str) -> None:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cdlm_lab.encoders.variants import VARIANT_NAMES
 from cdlm_lab.runs.report import Report
 from cdlm_lab.views import tables
-from cdlm_lab.views.html import VARIANT_NAMES, paper_order
+from cdlm_lab.views.html import paper_order
 from cdlm_lab.views.tables import (
     PER_CENT,
     Column,

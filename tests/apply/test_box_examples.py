@@ -10,10 +10,10 @@ from cdlm_lab.apply.results import ForeignText
 from cdlm_lab.data.marked import lines_of, pasted_documents
 from cdlm_lab.data.text_profile import PROFILE_FILE, foreign_to_a_model
 from cdlm_lab.encoders.checkpoint import FOLDER
-from cdlm_lab.tasks.coreference.evaluation import example_of
+from cdlm_lab.tasks.coreference.view import example_of
 from cdlm_lab.tasks.joint import answers as answer_selection
 from cdlm_lab.tasks.joint import claims as fact_verification
-from cdlm_lab.tasks.matching import alignment
+from cdlm_lab.tasks.matching import ask as matching
 from cdlm_lab.tasks.multihop import experiment as multihop_qa
 from cdlm_lab.tasks.tagging import experiment as document_tagging
 
@@ -52,7 +52,7 @@ def test_entities_are_of_the_same_world() -> None:
 
 @pytest.mark.parametrize("system", ["gru-han-deep", "cdlm"])
 def test_two_reports_of_one_event_are_related(system: str) -> None:
-    aligned = load("storyworld/matching", system=system).align(*alignment.EXAMPLE)
+    aligned = load("storyworld/matching", system=system).align(*matching.EXAMPLE)
     assert aligned.probability > 0.5
 
 

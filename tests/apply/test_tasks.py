@@ -14,8 +14,8 @@ from cdlm_lab.apply.results import TextCut
 from cdlm_lab.apply.tasks import CoreferenceModel, TaggingModel
 from cdlm_lab.data.files import DataError
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.tasks.coreference.evaluation import own_clusters
 from cdlm_lab.tasks.coreference.experiment import CoreferenceRun
+from cdlm_lab.tasks.coreference.view import own_clusters
 from cdlm_lab.tasks.tagging.experiment import EXAMPLE_TEXT
 from cdlm_lab.tasks.tagging.systems import tag_own
 

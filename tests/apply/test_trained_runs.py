@@ -21,14 +21,14 @@ from cdlm_lab.tasks.joint import claims as fact_verification
 from cdlm_lab.tasks.joint.answers import AnswerRun
 from cdlm_lab.tasks.joint.claims import VerificationRun, judge_own
 from cdlm_lab.tasks.joint.ranking import score_answers
-from cdlm_lab.tasks.matching import alignment
+from cdlm_lab.tasks.matching import alignment, ask
 from cdlm_lab.tasks.matching import experiment as document_matching
 from cdlm_lab.tasks.matching.experiment import MatchingRun
 from cdlm_lab.tasks.multihop import experiment as multihop_qa
 from cdlm_lab.tasks.multihop.experiment import MultihopRun, answer_own
 from cdlm_lab.training.checkpoints import save_model
 
-FIRST, SECOND = alignment.EXAMPLE
+FIRST, SECOND = ask.EXAMPLE
 DOCUMENTS = {
     "Warning": "A paper warned of this. Its author is Kryla Truldei.",
     "Soup": "Truldei teaches <b>there</b>.",
@@ -126,7 +126,7 @@ def test_pairs_are_matched_and_aligned_as_in_the_box(matching: MatchingRun, syst
     box = alignment.AlignmentRun(settings=alignment.Settings(run_folder=str(matching.folder)), matching=alone)
     few = " ".join(FIRST.split(". ")[:2]) + "."
     aligned = model.align(few, SECOND)
-    assert aligned._repr_html_() == alignment.compare_own(box, few, SECOND)
+    assert aligned._repr_html_() == ask.compare_own(box, few, SECOND)
     match = model.score(few, SECOND)
     assert float(match) == pytest.approx(aligned.probability)
     assert match.related == (match.probability > 0.5)

@@ -14,8 +14,8 @@ from cdlm_lab.batch.expansion import Job
 from cdlm_lab.batch.grid import read_grid
 from cdlm_lab.batch.plan import HUB
 from cdlm_lab.encoders.checkpoint import PREFIX
+from cdlm_lab.encoders.variants import VARIANTS
 from cdlm_lab.parameters import SHOWN
-from cdlm_lab.views.html import VARIANTS
 
 ROOT = Path(__file__).resolve().parents[2]
 GRIDS = sorted(path.name for path in (ROOT / "notebooks" / "grids").glob("*.yaml"))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cdlm_lab.apply.results import Attended, AttendedWord
-from cdlm_lab.data.records import Paragraph
+from cdlm_lab.data.records import DocumentPair, PairDocument, Paragraph
 from cdlm_lab.explorer.reading import Panel, Selection
 from cdlm_lab.explorer.widget.content import ShownDocument
 from cdlm_lab.explorer.widget.still import still_html
@@ -102,6 +102,8 @@ TAGGED = tagged.ReadSentence(
     document="d", number=0, words=(*UNTAGGED[:3], replace(UNTAGGED[3], predicted="B-X"), *UNTAGGED[4:])
 )
 COLUMN = aligned.AlignedColumn(name="a", weights=[1.0])
+DOCUMENT = PairDocument(id=TEXT, sentences=(TEXT,))
+PAIR = DocumentPair(id="p", first=DOCUMENT, second=DOCUMENT, related=True, aligned=None, cluster="c")
 ATTENDED = Attended(
     source="x", texts=(WORDS,),
     parts=[AttendedWord(word=one, text=0, place=n, score=0.5, rank=90.0) for n, one in enumerate(WORDS)],
@@ -126,12 +128,8 @@ VIEWS: dict[str, Callable[[], str]] = {
     "claim": lambda: verdicts.verdict_html(CLAIM, shares="attention"),
     "tags": lambda: tagged.tagged_sentence_html(TAGGED, labels=()),
     "tags, a page": lambda: tagged.tagged_page([TAGGED], title=TEXT),
-    "one alignment": lambda: aligned.compared_alignments_html(
-        [COLUMN], [TEXT], title=TEXT, other_title=TEXT, other_sentences=[TEXT]
-    ),
-    "two alignments": lambda: aligned.compared_alignments_html(
-        [COLUMN, COLUMN], [TEXT], title=TEXT, other_title=TEXT, other_sentences=[TEXT]
-    ),
+    "one alignment": lambda: aligned.pair_html(PAIR, [COLUMN]),
+    "two alignments": lambda: aligned.pair_html(PAIR, [COLUMN, COLUMN]),
     "attended words": ATTENDED._repr_html_,
     "headline": lambda: headline(TEXT),
 }  # fmt: skip

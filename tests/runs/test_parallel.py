@@ -19,16 +19,15 @@ import torch
 from safetensors.torch import load_file
 from tagging_runs import saved
 
-from cdlm_lab.tasks.joint import answers as answer_selection
-from cdlm_lab.tasks import coreference
-from cdlm_lab.tasks.matching import experiment as document_matching
-from cdlm_lab.tasks.joint import claims as fact_verification
-from cdlm_lab.tasks.multihop import experiment as multihop_qa
-from cdlm_lab.tasks.joint import paragraphs as paragraph_pretraining
-from cdlm_lab.tasks.pretraining import experiment as pretraining
-from cdlm_lab.runs import runs
 from cdlm_lab.encoders.encoder import TinySizes, load_language_model
 from cdlm_lab.parameters import ParameterError, parameters_of
+from cdlm_lab.tasks.coreference import experiment as coreference
+from cdlm_lab.tasks.joint import answers as answer_selection
+from cdlm_lab.tasks.joint import claims as fact_verification
+from cdlm_lab.tasks.joint import paragraphs as paragraph_pretraining
+from cdlm_lab.tasks.matching import experiment as document_matching
+from cdlm_lab.tasks.multihop import experiment as multihop_qa
+from cdlm_lab.tasks.pretraining import experiment as pretraining
 from cdlm_lab.training import fine_tuning
 from cdlm_lab.training.checkpoints import checkpoint_step, complete_checkpoints
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, read_result, write_result

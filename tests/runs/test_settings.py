@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from cdlm_lab.tasks.joint import answers as answer_selection
 from cdlm_lab.explorer import ranks as attention_analysis
-from cdlm_lab.tasks import coreference
-from cdlm_lab.tasks.matching import experiment as document_matching
-from cdlm_lab.tasks.tagging import experiment as document_tagging
-from cdlm_lab.tasks.joint import claims as fact_verification
-from cdlm_lab.tasks.multihop import experiment as multihop_qa
-from cdlm_lab.tasks.joint import paragraphs as paragraph_pretraining
-from cdlm_lab.tasks.pretraining import experiment as pretraining
-from cdlm_lab.tasks.matching import alignment as sentence_alignment
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.tasks.coreference import experiment as coreference
+from cdlm_lab.tasks.joint import answers as answer_selection
+from cdlm_lab.tasks.joint import claims as fact_verification
+from cdlm_lab.tasks.joint import paragraphs as paragraph_pretraining
+from cdlm_lab.tasks.matching import alignment as sentence_alignment
+from cdlm_lab.tasks.matching import experiment as document_matching
+from cdlm_lab.tasks.multihop import experiment as multihop_qa
+from cdlm_lab.tasks.pretraining import experiment as pretraining
+from cdlm_lab.tasks.tagging import experiment as document_tagging
 
 # Of each notebook's parameters values that cannot be.
 OUTSIDE: dict[Any, list[tuple[str, Any]]] = {

@@ -2,8 +2,9 @@
 
 import pytest
 
+from cdlm_lab.encoders.variants import VARIANTS
 from cdlm_lab.views import charts
-from cdlm_lab.views.html import VARIANT_COLOURS, VARIANTS, paper_order, variant_colours
+from cdlm_lab.views.html import VARIANT_COLOURS, paper_order, variant_colours
 
 
 @pytest.mark.parametrize(

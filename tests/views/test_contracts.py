@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from shown_reads import HOSTILE, QUESTION, SHOWN, claim, plain, question, ranking, sentence, tags_of, word
 
-from cdlm_lab.data.records import Paragraph
+from cdlm_lab.data.records import DocumentPair, PairDocument, Paragraph
 from cdlm_lab.explorer.rank_figures import head_maps, rank_distributions
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.tasks.coreference import view as coreference
@@ -63,9 +63,10 @@ READ_SENTENCE = tagged.ReadSentence(document=HOSTILE, number=12, words=(READ_WOR
 
 
 def aligned_html(columns):
-    more = {"title": HOSTILE, "other_title": HOSTILE, "other_sentences": [HOSTILE]}
+    document = PairDocument(id=HOSTILE, sentences=(HOSTILE,))
+    pair = DocumentPair(id="p", first=document, second=document, related=True, aligned=None, cluster="c")
     column = aligned.AlignedColumn(name=HOSTILE, weights=[1.0])
-    return aligned.compared_alignments_html([column] * columns, [HOSTILE], **more)
+    return aligned.pair_html(pair, [column] * columns)
 
 
 def clusters_html():

@@ -9,19 +9,63 @@ split) only the worst is shown, and the others are counted."""
 from __future__ import annotations
 
 import textwrap
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import leaves_list
 
+from cdlm_lab.data.coreference import gold_names
+from cdlm_lab.data.files import DataError, read_text
+from cdlm_lab.data.marked import parse_marked_documents
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic, gold_clusters
+from cdlm_lab.data.text_profile import texts_of_record
+from cdlm_lab.encoders.checkpoint import default_device
+from cdlm_lab.encoders.model_folder import MODEL_FOLDER, is_model
+from cdlm_lab.encoders.precision import computing_in, precision_in_words
+from cdlm_lab.runs.report import Report, write_json
 from cdlm_lab.tasks.coreference.clustering import labels_at
+from cdlm_lab.tasks.coreference.evaluation import BASELINES, documents_of
+from cdlm_lab.tasks.coreference.examples import group_mentions, pairs_within
+from cdlm_lab.tasks.coreference.experiment import CoreferenceRun, dev_judge
+from cdlm_lab.tasks.coreference.scoring import (
+    GroupPrediction,
+    Predictions,
+    Scorer,
+    pair_examples,
+    predict_groups,
+    probabilities,
+)
 from cdlm_lab.views import charts, html
+from cdlm_lab.views.ask import OwnDocuments
+from cdlm_lab.views.before_training import cost_in_words, facts_table, time_taken
 from cdlm_lab.views.charts import marks, plain_text
-from cdlm_lab.views.html import GLOBAL, MUTED, UNKNOWN, ShownMention, counted, div, escaped, gold_chip, span
+from cdlm_lab.views.figures import keep_figure
+from cdlm_lab.views.html import (
+    GLOBAL,
+    MUTED,
+    UNKNOWN,
+    ShownMention,
+    counted,
+    cut_in_words,
+    div,
+    document_name,
+    escaped,
+    gold_chip,
+    joined,
+    seconds_in_words,
+    span,
+    warning,
+)
+from cdlm_lab.views.score_tables import score_table
+from cdlm_lab.views.tables import ScoreTable, Shown, published_rows
 
 IN_SIGHT = 5  # most mentions of the main gold cluster, and most others, that a card shows unfolded
 IN_FOLD = 80  # most further mentions that a card shows when it is unfolded
@@ -29,6 +73,7 @@ LONGEST_TITLE = 48  # characters of a card's title
 CHIPS = 8  # most gold clusters that are named at the top of a card
 MOST_CLUSTERS = 40  # most clusters of several mentions that are shown, and most singletons
 MOST_PAIRS = 20  # most rows of wrong pairs in each of the two tables
+LOOKED_AT = 200  # training pairs from which those of median length are timed
 Colours = Mapping[str | None, str]
 
 
@@ -341,3 +386,275 @@ def _draw_clusters(figure: go.Figure, labels: Sequence[int], threshold: float) -
     where = {"x": threshold, "y": 1, "yref": "paper", "yanchor": "bottom", "yshift": 4}
     font = {"color": GLOBAL, "size": 13}
     figure.add_annotation(text=f"threshold {threshold:.2f}", showarrow=False, font=font, **where)
+
+
+# ---- what notebook 03 shows ----
+
+
+def preview(prepared: CoreferenceRun) -> Shown:
+    """The main facts about the run before it starts."""
+    return facts_table(facts(prepared))
+
+
+def facts(prepared: CoreferenceRun) -> list[tuple[str, str]]:
+    """Facts about the run before it starts, as (name, text); a few pairs are scored and trained on."""
+    settings, groups = prepared.settings, prepared.groups
+    mentions = [f"{split} {len(examples.mentions):,}" for split, examples in prepared.examples.items()]
+    own = prepared.folder / MODEL_FOLDER
+    trained = settings.trained or (own if is_model(own) else "")
+    if taken := time_taken(prepared):
+        ((_, training),) = taken
+    elif trained:
+        training = f"none: the scorer is that of {trained}"
+    else:
+        share = prepared.train_examples.labels.mean()
+        training = f"{share:.0%} of the pairs corefer; {_training_in_words(prepared)}"
+    seconds, length, lost = _sample(prepared, settings.context)
+    looks = 1 + (settings.epochs if dev_judge(prepared) and not trained else 0)
+    pairs = len(pairs_within(groups["dev"])) * looks + len(pairs_within(groups["test"]))
+    pairs *= 1 + settings.both_orders
+    times = f" ({looks} times)" if looks > 1 else ""
+    scoring = f"{pairs:,} pairs of dev{times} and test; about {seconds_in_words(pairs * seconds)}"
+    facts = [
+        ("mentions", ", ".join(mentions)),
+        ("training", training),
+        ("precision", precision_in_words(prepared.config.precision)),
+        ("scoring", scoring),
+    ]
+    if settings.first_by_sentences:
+        about = f"in {settings.sentences_run}"
+        if not settings.sentences_run:
+            about = f"about {seconds_in_words(pairs * _sample(prepared, 'sentences')[0])}"
+        text = f"all pairs by sentences; {about}. Of the time above only what the pairs take that are read"
+        facts.append(("first by sentences", text))
+    facts += ((f"chains of {split}", note) for split, note in prepared.notes.items() if note)
+    for split, of_split in groups.items():
+        text = f"{prepared.level[split]}; {len(of_split):,} groups"
+        facts.append((f"searched together in {split}", text))
+    for split, topics in prepared.topics.items():
+        clusters = gold_clusters(topics, kind=settings.kind).values()
+        across = sum(len({mention.document for mention in cluster}) > 1 for cluster in clusters)
+        text = f"{len(clusters):,}, of which {across:,} go through several documents"
+        facts.append((f"gold clusters of {split}", text))
+    for split, passed_over in prepared.passed_over.items():
+        facts += [(f"passed over in {split}", line) for line in passed_over.lines()]
+    text = f"{length:,.0f} tokens a pair; {lost:.1%} of the tokens of its documents do not fit"
+    return [*facts, ("text", text)]
+
+
+def _training_in_words(prepared: CoreferenceRun) -> str:
+    """Timed on a batch of pairs of median length, as training batches have pairs of similar lengths."""
+    examples, size = prepared.train_examples, prepared.config.micro_batch_size
+    some = range(0, len(examples), max(1, len(examples) // LOOKED_AT))
+    by_length = sorted(some, key=examples.length_of)
+    first = max(0, len(by_length) - size) // 2
+    middling = examples.in_order(np.resize(by_length[first : first + size], size))
+    job = replace(prepared.job(), train_examples=middling)
+    return cost_in_words(job, items="pairs", parallel=prepared.settings.parallel)
+
+
+def _sample(prepared: CoreferenceRun, context: str, size: int = 24) -> tuple[float, float, float]:
+    """Seconds per pair, tokens per pair, and the fraction of tokens that do not fit, from a few dev pairs."""
+    settings, examples = prepared.settings, replace(prepared.examples["dev"], context=context)
+    numbers = list(range(0, len(examples), max(1, len(examples) // size)))[:size]
+    sizes = [examples.size_of(number) for number in numbers]
+    lost, length = sum(one.lost_tokens for one in sizes), sum(one.length for one in sizes)
+    chosen = [examples[number] for number in numbers[: settings.micro_batch_size]]
+    model, batch = prepared.model.to(default_device()).eval(), prepared.job().collate(chosen)
+    with computing_in(settings.precision, model.device):
+        probabilities(model, batch)  # warm-up: the first call is slower than all others
+        start = time.perf_counter()
+        probabilities(model, batch)
+    seconds = (time.perf_counter() - start) / len(chosen)
+    return seconds, length / len(sizes), lost / max(1, lost + length)
+
+
+def summary(report: Report) -> str:
+    """How many pairs reading by sentences skipped, if it was used, and the threshold chosen on dev."""
+    lines = []
+    for row in report.tables.get("sentences_first", ()):
+        share, lost = row["read"] / max(1, row["pairs"]), row["corefer_passed_over"] / max(1, row["corefer"])
+        line = (
+            f"{row['split']}: whole documents read for {row['read']:,} of {row['pairs']:,} pairs "
+            f"({share:.1%}), of sentences that score {row['threshold']:.4f} or more; "
+            f"passed over {row['corefer_passed_over']:,} of {row['corefer']:,} that corefer ({lost:.1%})"
+        )
+        if "conll_f1" in row:
+            both = [100 * row[name] for name in ("conll_f1", "conll_f1_in_full")]
+            line += "; CoNLL F1 {:.1f}, with all pairs read {:.1f}".format(*both)
+        lines.append(line)
+    value = {row.metric: row.value for row in report.rows if row.metric.startswith("threshold")}
+    f1 = 100 * value["threshold/dev_conll_f1"]
+    return "\n".join([*lines, f"threshold {value['threshold']:.2f}, with CoNLL F1 {f1:.1f} on dev"])
+
+
+def clusters_view(prepared: CoreferenceRun, predictions: Predictions) -> Shown:
+    """The clusters of the largest test group, each mention in its sentence."""
+    clusters = shown_clusters(prepared.topics["test"], _largest(predictions), predictions.threshold)
+    return Shown(clusters_html(clusters, _colours(prepared, predictions)))
+
+
+def _colours(prepared: CoreferenceRun, predictions: Predictions) -> dict[str | None, str]:
+    """The colour of each gold cluster of the largest test group, the same in all pictures of the notebook."""
+    largest = _largest(predictions)
+    clusters = shown_clusters(prepared.topics["test"], largest, predictions.threshold)
+    return group_colours(clusters, largest.tree, _shown_mentions(prepared, largest))
+
+
+def _shown_mentions(prepared: CoreferenceRun, prediction: GroupPrediction) -> list[ShownMention]:
+    """The mentions of a test group, in the order of its scores."""
+    documents = documents_of(prepared.topics["test"])
+    names = gold_names(documents.values())
+    return [_shown(mention, documents, names) for mention in prediction.group.mentions]
+
+
+def tree_view(prepared: CoreferenceRun, predictions: Predictions) -> go.Figure:
+    """The merge tree of the largest test group, with the threshold."""
+    largest = _largest(predictions)
+    mentions = _shown_mentions(prepared, largest)
+    count = len({mention.document for mention in largest.group.mentions})
+    title = f"How the {len(mentions):,} mentions of {counted(count, 'document')} came together"
+    form = {"threshold": predictions.threshold, "colours": _colours(prepared, predictions)}
+    figure = dendrogram_figure(largest.tree, mentions, title=title, **form)
+    return keep_figure(prepared.settings.run_folder, "merge-tree", figure)
+
+
+def errors_view(prepared: CoreferenceRun, predictions: Predictions) -> Shown:
+    """The wrong pairs of all test groups."""
+    errors = pair_errors(prepared.topics["test"], predictions.test, predictions.threshold)
+    form = {"threshold": predictions.threshold, "colours": _colours(prepared, predictions)}
+    return Shown(errors_html(*errors, **form))
+
+
+def table_view(report: Report) -> ScoreTable:
+    """Baselines and systems on test, and below them the paper's scores on the same kind of mentions."""
+    kind, systems = report.parameters["kind"], dict.fromkeys(row.system for row in report.rows if row.system)
+    names = sorted(systems, key=lambda name: name not in BASELINES)
+    papers = [
+        replace(row, label=f"paper: {row.label.replace('cdlm/documents', 'CDLM')}")
+        for row in published_rows("cdlm", "2", f"ECB+ {kind}")
+    ]
+    table = score_table(report, labels={name: name for name in names}, group=kind, others=papers)
+    if report.parameters["singletons"]:
+        return table
+    note = "Without singletons: not to be compared with scores that keep them, as the paper's do."
+    return replace(table, note=f"{table.note} {note}")
+
+
+def shown_clusters(
+    topics: Sequence[Topic], prediction: GroupPrediction, threshold: float, *, gold: bool = True
+) -> list[ShownCluster]:
+    """The clusters of one group, each mention in its sentence; `gold`: False = gold is unknown."""
+    documents, shown = documents_of(topics), []
+    names = gold_names(documents.values()) if gold else None
+    for number, cluster in enumerate(prediction.clusters(threshold), start=1):
+        mentions = tuple(_shown(mention, documents, names) for mention in cluster)
+        shown.append(ShownCluster(name=f"#{number}", mentions=mentions))
+    return shown
+
+
+def pair_errors(
+    topics: Sequence[Topic], predictions: Sequence[GroupPrediction], threshold: float
+) -> tuple[list[PairError], list[PairError]]:
+    """Pairs that were merged and do not corefer, and pairs that corefer and were kept apart."""
+    documents = documents_of(topics)
+    names = gold_names(documents.values())
+    merged: list[PairError] = []
+    split: list[PairError] = []
+    for prediction in predictions:
+        mentions = prediction.group.mentions
+        shown = [_shown(mention, documents, names) for mention in mentions]
+        labels = labels_at(prediction.tree, threshold)
+        gold = np.unique([mention.cluster for mention in mentions], return_inverse=True)[1]
+        first, second = np.triu_indices(len(mentions), k=1)
+        together, same = labels[first] == labels[second], gold[first] == gold[second]
+        for errors, wrong in ((merged, together & ~same), (split, same & ~together)):
+            errors += [
+                PairError(first=shown[i], second=shown[j], score=float(prediction.scores[i, j]))
+                for i, j in zip(first[wrong], second[wrong], strict=True)
+            ]
+    return merged, split
+
+
+def _largest(predictions: Predictions) -> GroupPrediction:
+    return max(predictions.test, key=lambda one: len(one.group.mentions))
+
+
+def _shown(
+    mention: CoreferenceMention, documents: Mapping[str, CoreferenceDocument], names: Mapping[str, str] | None
+) -> ShownMention:
+    """A mention in its sentence; `names`: of the gold clusters, None = these are unknown."""
+    document = documents[mention.document]
+    first, last = document.sentences[mention.sentence]
+    start, end = mention.tokens
+    return ShownMention.from_tokens(
+        document.tokens[first:last],
+        (start - first, end - first),
+        document=document_name(mention.document, joined(document.tokens[slice(*document.sentences[0])])),
+        gold=names[mention.cluster] if names is not None else None,
+    )
+
+
+# ---- the reader's own documents ----
+
+
+def example_of(kind: str) -> Path:
+    """The file with the text in the input box before the reader types."""
+    return Path(__file__).parent / "own_texts" / f"{kind}.txt"
+
+
+def own_documents(prepared: CoreferenceRun, predictions: Predictions) -> OwnDocuments:
+    """An input box for documents with marked mentions, at first those of the parameter `own_documents` or an
+    example; their clusters are also written to `own_clusters.json`."""
+    settings = prepared.settings
+    text = read_text(settings.own_documents or example_of(settings.kind))
+    source = settings.own_documents or "text"
+    find = partial(own_clusters, prepared, source=source)
+    return OwnDocuments(text, find=find, threshold=predictions.threshold)
+
+
+def own_clusters(prepared: CoreferenceRun, text: str, *, source: str = "text") -> Callable[[float], str]:
+    """Score all pairs of the marked mentions of a text. Returns a function of a threshold that gives the
+    clusters as HTML and writes them into the run folder, with document, half-open token span and words of
+    each mention. Raises DataError, which names the `source`."""
+    topic = parse_marked_documents(text, kind=prepared.settings.kind, source=source)
+    prediction, cut = score_own(prepared, topic, source=source)
+    documents = documents_of([topic])
+    notes = warning(prepared.foreign(texts_of_record(topic))) + warning(cut)
+
+    def written(mention: CoreferenceMention) -> dict[str, Any]:
+        words = documents[mention.document].text_of(mention)
+        return {"document": mention.document, "tokens": list(mention.tokens), "text": words}
+
+    def clusters_at(threshold: float) -> str:
+        clusters = [list(map(written, cluster)) for cluster in prediction.clusters(threshold)]
+        file = prepared.folder / "own_clusters.json"
+        write_json(file, {"threshold": threshold, "clusters": clusters})
+        shown = clusters_html(shown_clusters([topic], prediction, threshold, gold=False))
+        return f"{notes}{shown}"
+
+    return clusters_at
+
+
+class ScoredOwn(NamedTuple):
+    """The mentions of a topic with the scores of their pairs."""
+
+    prediction: GroupPrediction
+    cut: str  # a line on the tokens that did not fit
+
+
+def score_own(one: Scorer, topic: Topic, *, source: str = "documents") -> ScoredOwn:
+    """Score all pairs of mentions of a topic. Raises DataError, naming `source`, for a single mention."""
+    groups = group_mentions([topic], one.settings.kind, "topic", None)
+    if len(groups[0].mentions) < 2:
+        remedy = "mark at least two with <m> and </m>"
+        raise DataError(source, "there is one mention only", remedy, field="marks")
+    examples = pair_examples(one.settings, one.tokenizer, [topic], groups)
+    sizes = [examples.size_of(number) for number in range(len(examples))]
+    (prediction,) = predict_groups(one, examples, groups, file=None, name="scoring your documents")
+    read, lost = (
+        sum(column) for column in zip(*((one.length, one.lost_tokens) for one in sizes), strict=True)
+    )
+    longest = one.settings.max_length
+    policy = f"a pair has {longest:,}, of its documents what is nearest to the mentions"
+    return ScoredOwn(prediction, cut_in_words("pairs of documents", lost=lost, of=read + lost, policy=policy))

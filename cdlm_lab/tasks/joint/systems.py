@@ -16,14 +16,13 @@ from transformers import PreTrainedTokenizerBase
 from cdlm_lab.data.files import entries
 from cdlm_lab.data.text_profile import Record
 from cdlm_lab.encoders.checkpoint import named_faults
-from cdlm_lab.encoders.model_folder import CONFIG_FILE
+from cdlm_lab.encoders.model_folder import CONFIG_FILE, MODEL_FOLDER
 from cdlm_lab.examples.tokens import encode_pieces, from_tokenizer, token_texts
 from cdlm_lab.parameters import RUN_FILE, ParameterError, settings
 from cdlm_lab.runs.report import ASIDE
 from cdlm_lab.runs.runs import EpochSettings, SystemRun, Training
 from cdlm_lab.tasks.joint.examples import JointSequence
 from cdlm_lab.tasks.joint.model import JointModel, paragraph_head
-from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob
 from cdlm_lab.training.trained import folder_of_run, trained_parameters

@@ -11,19 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import plotly.graph_objects as go
 
 from cdlm_lab.data.files import DataError, read_text
-from cdlm_lab.data.records import DocumentPair, PairDocument
-from cdlm_lab.data.words import split_sentences
-from cdlm_lab.encoders.precision import Precision, precision_in_words
+from cdlm_lab.data.records import DocumentPair
+from cdlm_lab.encoders.precision import Precision
 from cdlm_lab.metrics.ranking import RankedList, released_points, values_per_list
 from cdlm_lab.metrics.significance import compare_means, mean_score, ratio_score
 from cdlm_lab.parameters import ParameterError, parameter_names, settings, settings_of
@@ -31,24 +28,17 @@ from cdlm_lab.progress import Progress
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.identity import Identity, Inputs
 from cdlm_lab.runs.made import KeptNumbers
-from cdlm_lab.runs.report import REPORT_FILE, Report, changed_since, read_report
+from cdlm_lab.runs.report import REPORT_FILE, changed_since, read_report
 from cdlm_lab.runs.runs import Scores, SystemRun, Training, once, report
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.runs.scoring import with_p_holm
-from cdlm_lab.tasks.matching import experiment as document_matching
+from cdlm_lab.tasks.matching import experiment
 from cdlm_lab.tasks.matching.attention_alignment import by_encodings, by_global_attention
 from cdlm_lab.tasks.matching.experiment import MatchingRun
 from cdlm_lab.tasks.matching.systems import SYSTEMS, Matcher
-from cdlm_lab.tasks.matching.view import AlignedColumn, alignment_figure, compared_alignments_html
 from cdlm_lab.training.trained import trained_parameters
-from cdlm_lab.views import score_tables
-from cdlm_lab.views.ask import OwnPair
-from cdlm_lab.views.before_training import facts_table
-from cdlm_lab.views.figures import folder_of, keep_figure
-from cdlm_lab.views.html import warning
-from cdlm_lab.views.tables import ScoreTable, Shown, system_rows
 
-__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
+__all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train"]
 
 GLOBAL_ATTENTION, ENCODINGS = "global attention", "encodings"
 
@@ -127,7 +117,8 @@ class AlignmentRun(SystemRun):
 
 def prepare(given: Settings) -> AlignmentRun:
     """Claim the run folder and read the run of notebook 04."""
-    own_texts(given)
+    for file in filter(None, (given.first_document, given.second_document)):
+        read_text(file)  # raises DataError if it cannot be read
     return AlignmentRun.open(given)
 
 
@@ -136,10 +127,10 @@ def matched_run(given: Settings) -> MatchingRun:
     return MatchingRun.read(matched_settings(given))
 
 
-def matched_settings(given: Settings) -> document_matching.Settings:
+def matched_settings(given: Settings) -> experiment.Settings:
     """The settings of the finished run of notebook 04 that is named, else of one on storyworld inside this
     run's folder. Raises ParameterError if there is no finished run, or a system was not part of it."""
-    kind = document_matching.Settings
+    kind = experiment.Settings
     if not given.matching_run:
         made = trained_parameters(given.trained) if given.trained else {}
         own = {name: made[name] for name in (*MatchingRun.SHAPES, "systems") if name in made}
@@ -163,24 +154,6 @@ def matched_settings(given: Settings) -> document_matching.Settings:
         first = min(system.name for system in absent)
         raise ParameterError(f"systems names {first}, which {given.matching_run} has not")
     return settings_of(kind, values | {"systems": chosen})
-
-
-def preview(run: AlignmentRun) -> Shown:
-    """What is aligned, and which systems are trained first."""
-    return facts_table(facts(run))
-
-
-def facts(run: AlignmentRun) -> list[tuple[str, str]]:
-    """Facts about the run before it starts, as (name, text)."""
-    matching = run.matching
-    aligned = sum(pair.related and bool(pair.aligned) for pair in matching.pairs["test"])
-    where = f"related test pairs of {matching.settings.corpus} with true sentences"
-    rows = [("pairs", f"{aligned:,} {where}")]
-    rows.append(("systems", ", ".join(system.label for system in matching.systems)))
-    if untrained := [one.label for one in matching.trainings if matching.is_to_train(one)]:
-        rows.append(("trained first", ", ".join(untrained)))
-        rows.append(("precision of training", precision_in_words(matching.settings.precision)))
-    return rows
 
 
 def train(run: AlignmentRun, *, curves: runs.Curves | None = None) -> None:
@@ -365,169 +338,3 @@ def _comparisons(
             names = {"a": system, "by": by, "b": other[0], "b_by": other[1], "measure": "mrr"}
             rows.append(names | asdict(compare_means(*sides, clusters, seed=seed)))
     return with_p_holm(rows)
-
-
-_CAPTIONS = {
-    ORACLE: "documents known to be related (oracle)",
-    JOINT: "jointly with the decision on the documents",
-    RELEASED: "as the released code scores CDA's Tables 4 and 5, unrelated pairs included",
-}
-
-
-def score_table(report: Report, group: str) -> ScoreTable:
-    """MRR and P@N for `oracle`, `joint` or `released`; the last beside the paper's scores."""
-    labels = {row.system: ", ".join(filter(None, _label_and_by(row.system))) for row in report.rows}
-    return score_tables.score_table(report, labels=labels, group=group, caption=_CAPTIONS[group])
-
-
-def _label_and_by(way: str) -> tuple[str, str]:
-    system, _, by = way.partition("/")
-    return "Random (exact)" if system == RANDOM else SYSTEMS[system].label, by
-
-
-def mrr_figure(report: Report) -> go.Figure:
-    """A figure of MRR given that the documents are related, as CDA's Figure 3."""
-    rows = system_rows(report.rows, split="", group=ORACLE)
-    figure = alignment_figure([replace(row, label=_label_and_by(row.system)[0]) for row in rows])
-    return keep_figure(folder_of(report), "mrr", figure)
-
-
-# ---- the sentences of one pair ----
-
-# The text in the input boxes before the reader types.
-EXAMPLE = (  # two reports of one event of storyworld's test set, which all shipped systems call related
-    """\
-Bridge inspectors had warned
-
-At least 74 people were killed and 381 injured when part of the Zudodan Bridge broke off near Busajash on \
-Thursday. At that point the bridge stands 64 metres above the Merdihur river. The wrecks of 77 vehicles lay \
-in the river. The bridge, opened in 1997, was crossed by 57,922 vehicles a day. The 53-year-old police \
-chief, Dzugaya Taidaymabad, begged drivers to stay away.""",
-    """\
-Operator of fallen bridge faces claims
-
-Rescuers searched the Merdihur river on Thursday after the Zudodan Bridge collapsed near Busajash and 77 \
-vehicles fell into the gorge. The roadway fell 64 metres into the Merdihur river. Dzugaya Taidaymabad, 53, \
-the police chief, said 74 people had been killed. The bridge dates from 1997; 57,922 vehicles a day used it. \
-"We are looking for the living," said the police chief.""",
-)
-_WAYS = ("attention", GLOBAL_ATTENTION, "cosine")  # the first that a system has is shown
-
-
-def compared_pair(run: AlignmentRun, aligned: Aligned) -> Shown:
-    """A test pair as aligned by every system with seed 0: the one named by `shown_pair`, or one that most
-    systems detect, preferably with few gold sentences that are neither first nor last."""
-    name, names = run.settings.shown_pair, [pair.id for pair in aligned.pairs]
-    if name and name not in names:
-        raise ParameterError(
-            f"shown_pair is {name!r}, which is no related test pair with true sentences; one is {names[0]!r}"
-        )
-    detected = np.mean(list(aligned.detected.values()), axis=0)
-    # Rather a pair with one or two gold sentences, neither of them the first or the last.
-    inside = [
-        len(pair.aligned) < 3 and not {0, len(pair.first.sentences) - 1} & set(pair.aligned)
-        for pair in aligned.pairs
-    ]
-    place = names.index(name) if name else int(np.argmax(detected + inside))
-    pair, columns = aligned.pairs[place], []
-    for system in run.matching.systems:
-        keys = {by: (system.name, by, 0) for by in _WAYS}
-        alignments = {by: aligned.scores[key][place] for by, key in keys.items() if key in aligned.scores}
-        columns.append(_column(system.label, alignments, pair, aligned.probabilities[system.name, 0][place]))
-    return Shown(pair_html(pair, columns))
-
-
-def own_texts(given: Settings) -> tuple[str, str]:
-    """The contents of the two files, or the built-in example. Raises DataError if one cannot be read."""
-    return (
-        (read_text(given.first_document), read_text(given.second_document))
-        if given.first_document
-        else EXAMPLE
-    )
-
-
-def own_pair_box(run: AlignmentRun) -> OwnPair:
-    """Input boxes for two documents of the reader's own, and how the systems align them."""
-    return OwnPair(*own_texts(run.settings), compare=partial(compare_own, run))
-
-
-def compare_own(run: AlignmentRun, first: str, second: str) -> str:
-    """HTML: whether each system with seed 0 predicts that two texts belong together, and how it weighs the
-    sentences; also written to `own_pair.html`. Raises ParameterError for a text without sentences."""
-    pair, columns = own_pair(first, second), []
-    for system in run.matching.systems:
-        loaded = run.matching.loaded(system)
-        columns.append(compared_own(run.matching, loaded, pair, system.label, source=run.settings.source))
-    foreign = run.matching.foreign([first, second])
-    html = f"{warning(foreign)}{pair_html(pair, columns)}"
-    runs.write_page(run.folder / "own_pair.html", f"<!doctype html><meta charset=utf-8>{html}")
-    return html
-
-
-def own_pair(first: str, second: str) -> DocumentPair:
-    """Two texts as a pair. Raises ParameterError for a text without sentences."""
-    form = {"first": _own("first document", first), "second": _own("second document", second)}
-    return DocumentPair(id="own", **form, related=False, aligned=None, cluster="own")
-
-
-def compared_own(
-    matching: MatchingRun, loaded: Any, pair: DocumentPair, label: str, *, source: str
-) -> AlignedColumn:
-    """Whether a loaded system says that a pair belongs together, and its weights of the first's sentences."""
-    predictions = matching.predict_pairs(loaded, [pair])
-    alignments = {by: every[0] for by, every in predictions.alignments.items()}
-    if isinstance(loaded, Matcher) and loaded.system.encoder == "longformer":
-        alignments = longformer_alignments(loaded, pair, source=source)
-    column = _column(label, alignments, pair, predictions.probabilities[0])
-    return replace(column, others_read=sentences_read(matching, loaded, pair)[1])
-
-
-def sentences_read(matching: MatchingRun, loaded: Any, pair: DocumentPair) -> tuple[int, int]:
-    """The number of sentences of both documents, always the first ones, that a loaded system reads."""
-    counts = len(pair.first.sentences), len(pair.second.sentences)
-    if not isinstance(loaded, Matcher):
-        return counts
-    if loaded.system.encoder == "longformer":
-        lost = loaded.examples([pair]).describe(0).lost_sentences
-        return counts[0] - lost[0], counts[1] - lost[1]
-    most = matching.settings.most_sentences
-    return min(counts[0], most), min(counts[1], most)
-
-
-def _own(name: str, text: str) -> PairDocument:
-    if not (sentences := split_sentences(text)):
-        raise ParameterError(f"the {name} is empty; write some sentences")
-    return PairDocument(id=name, sentences=tuple(sentences))
-
-
-def _column(
-    label: str, alignments: Mapping[str, np.ndarray], pair: DocumentPair, probability: float
-) -> AlignedColumn:
-    """The weights of the sentences by one system; None for sentences that it does not read."""
-    by = next(by for by in _WAYS if by in alignments)
-    weights: list[float | None] = [None] * len(pair.first.sentences)
-    known = _shares(alignments[by]) if by == GLOBAL_ATTENTION else alignments[by].tolist()
-    weights[: len(known)] = known
-    return AlignedColumn(name=label, weights=weights, shares=by != "cosine", decision=float(probability))
-
-
-def _shares(scores: np.ndarray) -> list[float | None]:
-    """Scores of global attention, which have no scale, as shares of their excess over the lowest; equal
-    shares if all are tied. A sentence outside the sequence has a score 1 below the lowest, and no share."""
-    read = scores >= scores.min() + 1 - 1e-6  # as 0.3 is a little less than 1 - 0.7
-    read |= not read.any()
-    above = np.maximum(scores - scores[read].min(), 0)
-    shares = above / above.sum() if above.sum() > 0 else read / read.sum()
-    return [share if known else None for share, known in zip(shares.tolist(), read.tolist(), strict=True)]
-
-
-def pair_html(pair: DocumentPair, columns: list[AlignedColumn]) -> str:
-    """The sentences of a pair with the weights from each system."""
-    return compared_alignments_html(
-        columns,
-        pair.first.sentences,
-        pair.aligned or (),
-        title=pair.first.id,
-        other_title=pair.second.id,
-        other_sentences=pair.second.sentences,
-    )

@@ -30,14 +30,12 @@ from cdlm_lab.data.records import DocumentLink, DocumentPair, PairDocument
 from cdlm_lab.data.storyworld.task_sets import Unrelated, read_storyworld_pairs
 from cdlm_lab.encoders.encoder import check_lengths
 from cdlm_lab.encoders.precision import precision_in_words
+from cdlm_lab.encoders.variants import checkpoint_of
 from cdlm_lab.metrics.counts import DECISION_SCORES, match_counts
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.runs import runs
-from cdlm_lab.runs.corpora import checkpoint_of
 from cdlm_lab.runs.identity import Inputs
-from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import Scores, SystemRun, Training, once, predict, report, train, train_small
-from cdlm_lab.runs.scores import split_in_words
 from cdlm_lab.runs.scoring import Counts, count_rows, count_tests
 from cdlm_lab.tasks.matching import systems as matching
 from cdlm_lab.tasks.matching.examples import shortened
@@ -47,17 +45,12 @@ from cdlm_lab.tasks.matching.systems import (
     Matcher,
     MatchPredictions,
     MatchSystem,
-    systems_table,
 )
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes, in_training_order
 from cdlm_lab.training.processes import processes_of
-from cdlm_lab.views import score_tables
-from cdlm_lab.views.before_training import cost_facts, facts_table
-from cdlm_lab.views.tables import ScoreTable, Shown
 
-__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
-__all__ += ["systems_table"]
+__all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train", "train_small"]
 
 STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")
@@ -436,26 +429,6 @@ def prepare(given: Settings) -> MatchingRun:
     return MatchingRun.open(given)
 
 
-def preview(run: MatchingRun) -> Shown:
-    """The pairs of each split, and what training will cost."""
-    return facts_table(corpus_facts(run) + cost_facts(run))
-
-
-def corpus_facts(run: MatchingRun) -> list[tuple[str, str]]:
-    """Facts about the pairs of each split, as (name, text)."""
-    rows = []
-    for split, pairs in ((split, run.pairs[split]) for split in SPLITS):
-        sentences = fmean(len(one.sentences) for pair in pairs for one in (pair.first, pair.second))
-        related = f"{fmean(pair.related for pair in pairs):.0%} related"
-        rows.append((split, f"{len(pairs):,} pairs, {related}; {sentences:.0f} sentences a document"))
-    rows += ((name, named(places)) for name, places in run.lost.items())
-    shared = shared_documents(run.pairs)
-    if any(shared.values()):
-        shares = ", ".join(f"{share:.0%} of {split}" for split, share in shared.items())
-        rows.append(("documents of train are in", f"{shares}: this corpus was split by pairs"))
-    return rows
-
-
 # ---- scores ----
 
 MEASURES = {name: DECISION_SCORES[name] for name in ("accuracy", "f1")}
@@ -488,15 +461,3 @@ def _extended(system: MatchSystem, present: Sequence[MatchSystem]) -> str:
     while against and SYSTEMS[against] not in present:
         against = SYSTEMS[against].against
     return against
-
-
-def score_table(report: Report, split: str = "test") -> ScoreTable:
-    """Accuracy and F1 of each system; on test beside the papers' scores, with p-values."""
-    labels = {row.system: SYSTEMS[row.system].label for row in report.rows}
-    caption = f"{report.data['corpus']}, {split_in_words(split)}"
-    return score_tables.score_table(report, labels=labels, split=split, caption=caption)
-
-
-def control_table(report: Report) -> ScoreTable | Shown:
-    """The score table on test with only one document of each pair."""
-    return score_tables.control_table(report, ONE_DOCUMENT, score_table)

@@ -23,18 +23,17 @@ from cdlm_lab.data.files import read_word_vectors
 from cdlm_lab.data.records import DocumentPair, PairDocument
 from cdlm_lab.data.words import words_of
 from cdlm_lab.encoders.checkpoint import on_default_device, own_randomness, read_own_model
+from cdlm_lab.encoders.conversion import reset_globals
 from cdlm_lab.encoders.encoder import AttentionDropout, load_encoder
 from cdlm_lab.encoders.frozen import PassingSentences, SentenceEncodings, load_sentence_encoder
 from cdlm_lab.encoders.precision import Precision
+from cdlm_lab.encoders.variants import VARIANTS, checkpoint_of, variant_name
 from cdlm_lab.examples.collate import Collate
 from cdlm_lab.examples.tokens import FIRST_WORD, Vocabulary, from_tokenizer
 from cdlm_lab.parameters import settings
 from cdlm_lab.runs import runs
-from cdlm_lab.runs.corpora import VARIANTS, checkpoint_of, reset_globals
 from cdlm_lab.tasks.matching import examples as pair_examples
 from cdlm_lab.tasks.matching import model as matching
-from cdlm_lab.views.html import variant_name
-from cdlm_lab.views.tables import Shown, html_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +110,6 @@ SYSTEMS = {
         ),
     )
 }
-
-
-def systems_table() -> Shown:
-    """A table of the name and description of every system."""
-    rows = [[f"<code>{one.name}</code>", f"<b>{one.label}</b>: {one.about}"] for one in SYSTEMS.values()]
-    return html_table(["name", "what it is"], rows, texts=2)
 
 
 @settings

@@ -1,23 +1,76 @@
-"""Which sentences of a document a matcher aligns with another document, as in Figure 4 of the CDA paper (Zhou
-et al. 2020, appendix A.6).
+"""What notebooks 04 and 05 show: the systems, their scores, and which sentences of a document a system aligns
+with another document, as in Figure 4 of the CDA paper (Zhou et al. 2020, appendix A.6).
 
 The sentences are listed in order; a number, a bar and the depth of a blue background show their weights."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
 from textwrap import wrap
 
+import numpy as np
 import plotly.graph_objects as go
 
-from cdlm_lab.views import charts, html
+from cdlm_lab.data.files import named
+from cdlm_lab.data.records import DocumentPair
+from cdlm_lab.encoders.precision import precision_in_words
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.runs.report import Report
+from cdlm_lab.runs.scores import split_in_words
+from cdlm_lab.tasks.matching import experiment
+from cdlm_lab.tasks.matching.alignment import (
+    GLOBAL_ATTENTION,
+    JOINT,
+    ORACLE,
+    RANDOM,
+    RELEASED,
+    Aligned,
+    AlignmentRun,
+)
+from cdlm_lab.tasks.matching.experiment import ONE_DOCUMENT, SPLITS, MatchingRun
+from cdlm_lab.tasks.matching.systems import SYSTEMS
+from cdlm_lab.views import charts, html, score_tables
+from cdlm_lab.views.before_training import cost_facts, facts_table
 from cdlm_lab.views.charts import plain_text
+from cdlm_lab.views.figures import folder_of, keep_figure
 from cdlm_lab.views.html import CROSS, MUTED, SMALL, counted, div, escaped, name_html, span
-from cdlm_lab.views.tables import SystemRow
+from cdlm_lab.views.tables import ScoreTable, Shown, SystemRow, html_table, system_rows
 
-RANDOM = "random"
+
+def preview(run: MatchingRun | AlignmentRun) -> Shown:
+    """The facts about a run of notebook 04 or 05 before it starts."""
+    return facts_table(alignment_facts(run) if isinstance(run, AlignmentRun) else facts(run))
+
+
+def facts(run: MatchingRun) -> list[tuple[str, str]]:
+    """Facts about the pairs of each split, and what training will cost, as (name, text)."""
+    rows = []
+    for split, pairs in ((split, run.pairs[split]) for split in SPLITS):
+        sentences = fmean(len(one.sentences) for pair in pairs for one in (pair.first, pair.second))
+        related = f"{fmean(pair.related for pair in pairs):.0%} related"
+        rows.append((split, f"{len(pairs):,} pairs, {related}; {sentences:.0f} sentences a document"))
+    rows += ((name, named(places)) for name, places in run.lost.items())
+    shared = experiment.shared_documents(run.pairs)
+    if any(shared.values()):
+        shares = ", ".join(f"{share:.0%} of {split}" for split, share in shared.items())
+        rows.append(("documents of train are in", f"{shares}: this corpus was split by pairs"))
+    return rows + cost_facts(run)
+
+
+def alignment_facts(run: AlignmentRun) -> list[tuple[str, str]]:
+    """Facts about the run before it starts, as (name, text)."""
+    matching = run.matching
+    aligned = sum(pair.related and bool(pair.aligned) for pair in matching.pairs["test"])
+    where = f"related test pairs of {matching.settings.corpus} with true sentences"
+    rows = [("pairs", f"{aligned:,} {where}")]
+    rows.append(("systems", ", ".join(system.label for system in matching.systems)))
+    if untrained := [one.label for one in matching.trainings if matching.is_to_train(one)]:
+        rows.append(("trained first", ", ".join(untrained)))
+        rows.append(("precision of training", precision_in_words(matching.settings.precision)))
+    return rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,23 +133,13 @@ def _ground(strength: float) -> str:
     return f"border-radius:3px;padding:2px 6px 3px;{html.blue_ground(strength)}"
 
 
-def compared_alignments_html(
-    columns: Sequence[AlignedColumn],
-    sentences: Sequence[str],
-    gold: Collection[int] = (),
-    *,
-    title: str,
-    other_title: str,
-    other_sentences: Sequence[str],
-) -> str:
-    """Return a row for each sentence of a document: its weight by each system, each on its own scale, and its
-    text. With one system the text has the blue background, with several each weight has.
-
-    `sentences` and `title` belong to the first document, `other_...` to the second, which is folded below;
-    all texts are untrusted. `gold`: indices of the gold sentences, from 0; () = none, or not known."""
-    _check(sentences, columns, gold)
+def pair_html(pair: DocumentPair, columns: Sequence[AlignedColumn]) -> str:
+    """Return a row for each sentence of the first document of a pair: its weight by each system, each on its
+    own scale, and its text. With one system the text has the blue background, with several each weight has.
+    The second document is folded below. All texts are untrusted."""
+    sentences, other_sentences, gold = pair.first.sentences, pair.second.sentences, pair.aligned or ()
     numbers = [span(f"{place + 1}", SMALL) for place in range(max(len(sentences), len(other_sentences)))]
-    titles = [name_html(name, "font-weight:600") for name in (title, other_title)]
+    titles = [name_html(name, "font-weight:600") for name in (pair.first.id, pair.second.id)]
     compared = span("compared with", MUTED)
     parts = [f"<div>{titles[0]} {compared} {titles[1]}</div>"]
     parts += [html.warning(column.unread_in_words(len(other_sentences))) for column in columns]
@@ -118,26 +161,12 @@ def compared_alignments_html(
     shown = [*map(escaped, other_sentences)]
     shown[max(counts) :] = map(html.unread, shown[max(counts) :])
     body = "".join(f"{box}{number}&ensp;{text}</div>" for number, text in zip(numbers, shown, strict=False))
-    parts.append(html.fold(f"the other document: <bdi>{escaped(other_title)}</bdi>", body))
+    parts.append(html.fold(f"the other document: <bdi>{escaped(pair.second.id)}</bdi>", body))
     meaning = "Number, bar and depth of blue: weight of the sentence; the bar is full at the largest."
     signs = [meaning, "<b>*</b>: the true sentence." if gold else ""]
     signs.append(f"{html.unread('Struck out')}: not read by any system." if any(silent) else "")
     parts.append(html.muted(" ".join(filter(None, signs))))
     return html.view_html("aligned", "".join(parts), width=1100)
-
-
-def _check(sentences: Sequence[str], columns: Sequence[AlignedColumn], gold: Collection[int]) -> None:
-    if not columns:
-        raise ValueError("there is no system to compare: columns is empty")
-    if not sentences:
-        raise ValueError("there are no sentences to show")
-    for column in columns:
-        if len(column.weights) != len(sentences):
-            counts = f"{len(column.weights)} weights for {len(sentences)} sentences"
-            raise ValueError(f"{column.name}: {counts}; give one for each")
-    if outside := [number for number in gold if not 0 <= number < len(sentences)]:
-        what = f"true sentence {outside[0]} is none of the {len(sentences)}"
-        raise ValueError(f"{what}; sentences are numbered from 0")
 
 
 def _sentence(sentence: str, strength: float, true: bool, *, unread: bool) -> str:
@@ -164,10 +193,9 @@ def alignment_figure(rows: Sequence[SystemRow]) -> go.Figure:
     """Plot the MRR of each system as a group of bars, one for each way of ranking, with 95% intervals. Groups
     are in the order of the rows; the system `random` is a dashed line.
 
-    `rows` are named by system and way of ranking, such as `gru-han/cosine`, and labelled by system. Raises
-    ValueError if there is no system, one is repeated, or one has no MRR."""
+    `rows` are named by system and way of ranking, such as `gru-han/cosine`, and labelled by system."""
     groups: dict[str, list[SystemRow]] = {}
-    for row in _checked_bars(rows):
+    for row in (one for one in rows if one.system != RANDOM):
         groups.setdefault(row.system.partition("/")[0], []).append(row)
     width = 0.7 / max(map(len, groups.values()))
     ways: dict[str, list[tuple[float, SystemRow]]] = {}  # way of ranking -> (position, row) of its bars
@@ -211,22 +239,100 @@ def _bars(bars: Sequence[tuple[float, SystemRow]], number: int) -> go.Bar:
     )
 
 
-def _checked_bars(rows: Sequence[SystemRow]) -> list[SystemRow]:
-    """Return the rows that become bars, all but `random`; ValueError for invalid rows."""
-    names = [row.system for row in rows]
-    if repeated := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"two rows of {repeated[0]}; give each system once")
-    if without := [row.system for row in rows if "mrr" not in row.scores]:
-        raise ValueError(f"{without[0]} has no mrr; leave the row out")
-    bars = [row for row in rows if row.system != RANDOM]
-    if not bars:
-        what = "all rows are random" if rows else "rows is empty"
-        raise ValueError(f"there is no system to show: {what}")
-    return bars
-
-
 def _in_words(row: SystemRow) -> str:
     """Describe a row in words, such as `GRU-HAN, attention: MRR 0.5430 (0.5200 to 0.5600)`."""
     name, score = ", ".join(filter(None, (row.label, row.system.partition("/")[2]))), row.scores["mrr"]
     bounds = "" if score.low is None else f" ({score.low:.4f} to {score.high:.4f})"
     return plain_text(f"{name}: MRR {score.value:.4f}{bounds}")
+
+
+def systems_table() -> Shown:
+    """A table of the name and description of every system."""
+    rows = [[f"<code>{one.name}</code>", f"<b>{one.label}</b>: {one.about}"] for one in SYSTEMS.values()]
+    return html_table(["name", "what it is"], rows, texts=2)
+
+
+def score_table(report: Report, split: str = "test") -> ScoreTable:
+    """Accuracy and F1 of each system; on test beside the papers' scores, with p-values."""
+    labels = {row.system: SYSTEMS[row.system].label for row in report.rows}
+    caption = f"{report.data['corpus']}, {split_in_words(split)}"
+    return score_tables.score_table(report, labels=labels, split=split, caption=caption)
+
+
+def control_table(report: Report) -> ScoreTable | Shown:
+    """The score table on test with only one document of each pair."""
+    return score_tables.control_table(report, ONE_DOCUMENT, score_table)
+
+
+_CAPTIONS = {
+    ORACLE: "documents known to be related (oracle)",
+    JOINT: "jointly with the decision on the documents",
+    RELEASED: "as the released code scores CDA's Tables 4 and 5, unrelated pairs included",
+}
+
+
+def alignment_table(report: Report, group: str) -> ScoreTable:
+    """MRR and P@N for `oracle`, `joint` or `released`; the last beside the paper's scores."""
+    labels = {row.system: ", ".join(filter(None, _label_and_by(row.system))) for row in report.rows}
+    return score_tables.score_table(report, labels=labels, group=group, caption=_CAPTIONS[group])
+
+
+def _label_and_by(way: str) -> tuple[str, str]:
+    system, _, by = way.partition("/")
+    return "Random (exact)" if system == RANDOM else SYSTEMS[system].label, by
+
+
+def mrr_figure(report: Report) -> go.Figure:
+    """A figure of MRR given that the documents are related, as CDA's Figure 3."""
+    rows = system_rows(report.rows, split="", group=ORACLE)
+    figure = alignment_figure([replace(row, label=_label_and_by(row.system)[0]) for row in rows])
+    return keep_figure(folder_of(report), "mrr", figure)
+
+
+_WAYS = ("attention", GLOBAL_ATTENTION, "cosine")  # the first that a system has is shown
+
+
+def compared_pair(run: AlignmentRun, aligned: Aligned) -> Shown:
+    """A test pair as aligned by every system with seed 0: the one named by `shown_pair`, or one that most
+    systems detect, preferably with few gold sentences that are neither first nor last."""
+    name, names = run.settings.shown_pair, [pair.id for pair in aligned.pairs]
+    if name and name not in names:
+        raise ParameterError(
+            f"shown_pair is {name!r}, which is no related test pair with true sentences; one is {names[0]!r}"
+        )
+    detected = np.mean(list(aligned.detected.values()), axis=0)
+    # Rather a pair with one or two gold sentences, neither of them the first or the last.
+    inside = [
+        len(pair.aligned) < 3 and not {0, len(pair.first.sentences) - 1} & set(pair.aligned)
+        for pair in aligned.pairs
+    ]
+    place = names.index(name) if name else int(np.argmax(detected + inside))
+    pair, columns = aligned.pairs[place], []
+    for system in run.matching.systems:
+        keys = {by: (system.name, by, 0) for by in _WAYS}
+        alignments = {by: aligned.scores[key][place] for by, key in keys.items() if key in aligned.scores}
+        columns.append(
+            column_of(system.label, alignments, pair, aligned.probabilities[system.name, 0][place])
+        )
+    return Shown(pair_html(pair, columns))
+
+
+def column_of(
+    label: str, alignments: Mapping[str, np.ndarray], pair: DocumentPair, probability: float
+) -> AlignedColumn:
+    """The weights of the sentences by one system; None for sentences that it does not read."""
+    by = next(by for by in _WAYS if by in alignments)
+    weights: list[float | None] = [None] * len(pair.first.sentences)
+    known = _shares(alignments[by]) if by == GLOBAL_ATTENTION else alignments[by].tolist()
+    weights[: len(known)] = known
+    return AlignedColumn(name=label, weights=weights, shares=by != "cosine", decision=float(probability))
+
+
+def _shares(scores: np.ndarray) -> list[float | None]:
+    """Scores of global attention, which have no scale, as shares of their excess over the lowest; equal
+    shares if all are tied. A sentence outside the sequence has a score 1 below the lowest, and no share."""
+    read = scores >= scores.min() + 1 - 1e-6  # as 0.3 is a little less than 1 - 0.7
+    read |= not read.any()
+    above = np.maximum(scores - scores[read].min(), 0)
+    shares = above / above.sum() if above.sum() > 0 else read / read.sum()
+    return [share if known else None for share, known in zip(shares.tolist(), read.tolist(), strict=True)]

@@ -25,13 +25,14 @@ from cdlm_lab.data.questions import asked_by_its_clue
 from cdlm_lab.data.records import MultihopQuestion
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_questions
 from cdlm_lab.data.text_profile import texts_of_record
+from cdlm_lab.encoders.conversion import reset_globals
 from cdlm_lab.encoders.encoder import check_lengths
 from cdlm_lab.encoders.estimate import bytes_per_number, estimate
 from cdlm_lab.encoders.precision import precision_in_words
+from cdlm_lab.encoders.variants import checkpoint_of, variant_name
 from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.runs import runs
-from cdlm_lab.runs.corpora import checkpoint_of, reset_globals
 from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import (
     EpochSettings,
@@ -61,7 +62,7 @@ from cdlm_lab.training.trained import trained_parameters
 from cdlm_lab.views import score_tables
 from cdlm_lab.views.ask import own_question_box
 from cdlm_lab.views.before_training import cost_facts, cost_in_words, facts_table, time_taken
-from cdlm_lab.views.html import variant_name, warning
+from cdlm_lab.views.html import warning
 from cdlm_lab.views.packed import DocumentLoss, PackedPreview
 from cdlm_lab.views.score_tables import score_table
 from cdlm_lab.views.tables import ScoreTable, Shown, text_table

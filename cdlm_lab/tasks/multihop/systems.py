@@ -15,8 +15,8 @@ from cdlm_lab.data.questions import check_question, has_gold
 from cdlm_lab.data.records import MultihopQuestion, Paragraph
 from cdlm_lab.data.words import split_sentences
 from cdlm_lab.encoders.checkpoint import on_default_device
+from cdlm_lab.encoders.variants import VARIANTS, variant_name
 from cdlm_lab.examples.tokens import from_tokenizer
-from cdlm_lab.runs.corpora import VARIANTS
 from cdlm_lab.runs.runs import System, outputs_by_length, read_rows, write_rows
 from cdlm_lab.tasks.multihop.examples import (
     EncodedQuestions,
@@ -27,7 +27,6 @@ from cdlm_lab.tasks.multihop.examples import (
 from cdlm_lab.tasks.multihop.metrics import question_scores, scores_by_question
 from cdlm_lab.tasks.multihop.model import AnswerSpan, DecodedAnswer, Place, QuestionAnswerer, decode
 from cdlm_lab.tasks.multihop.view import ReadQuestion
-from cdlm_lab.views.html import variant_name
 
 # The encoders of CDLM's ablation; each is fine-tuned to answer questions.
 ENCODERS = {name: System(name, variant_name(name)) for name in VARIANTS}

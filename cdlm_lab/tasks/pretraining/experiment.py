@@ -19,32 +19,33 @@ from cdlm_lab.data.files import named
 from cdlm_lab.data.records import Cluster
 from cdlm_lab.data.splits import split_named
 from cdlm_lab.encoders import estimate
-from cdlm_lab.encoders.conversion import copy_global_to_local, copy_local_to_global
+from cdlm_lab.encoders.conversion import copy_global_to_local, copy_local_to_global, reset_globals
 from cdlm_lab.encoders.encoder import FROM_SCRATCH, AttentionDropout, load_language_model
 from cdlm_lab.encoders.language_model import CrossDocumentLM
 from cdlm_lab.encoders.precision import Precision, precision_in_words
+from cdlm_lab.encoders.variants import VARIANTS
 from cdlm_lab.examples.collate import Collate
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.packing import LossOfText
-from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.parameters import ParameterError, parameters_of, settings, settings_of
-from cdlm_lab.runs import corpora as cluster_corpora
-from cdlm_lab.runs.corpora import CACHE_FOLDER, CorpusSettings, TokenisedSplit, examples_of
-from cdlm_lab.runs.report import Report
+from cdlm_lab.runs.corpora import (
+    CACHE_FOLDER,
+    CorpusSettings,
+    TokenisedSplit,
+    examples_of,
+    print_passed_over,
+    tokenised_split,
+)
 from cdlm_lab.runs.runs import ModelRun, Scores, once, report
 from cdlm_lab.runs.runs import train_model as train
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.tasks.pretraining import perplexity
-from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob
 from cdlm_lab.training.processes import processes_of
 from cdlm_lab.training.trainer import TrainingResult
-from cdlm_lab.views.before_training import facts_table
-from cdlm_lab.views.packed import DocumentLoss, PackedPreview
-from cdlm_lab.views.tables import Shown
 
-__all__ = ["Settings", "evaluate", "prepare", "preview", "report", "train"]
+__all__ = ["Settings", "evaluate", "prepare", "report", "train"]
 EXAMPLES_LOOKED_AT = 200  # gives the share of text lost and, a tenth of it, the mean number of global tokens
 
 
@@ -108,10 +109,10 @@ class PretrainingRun(ModelRun):
         """Load the model, tokenise the corpus (once, into the folder `cache`), and build the examples."""
         training, (model, tokenizer) = settings.training, cls.load(settings)
         form = {"tokenizer": tokenizer, "cache": cache, "workers": training.workers}
-        train_split = cluster_corpora.tokenised_split(settings, "train", **form)
-        cluster_corpora.print_passed_over(settings.corpus, train_split.passed_over)
-        validation_split = cluster_corpora.tokenised_split(settings, "validation", **form)
-        parts = {"variant": cluster_corpora.VARIANTS[settings.variant], "tokenizer": tokenizer}
+        train_split = tokenised_split(settings, "train", **form)
+        print_passed_over(settings.corpus, train_split.passed_over)
+        validation_split = tokenised_split(settings, "validation", **form)
+        parts = {"variant": VARIANTS[settings.variant], "tokenizer": tokenizer}
         size = training.steps * training.batch_size
         return cls(
             settings=settings,
@@ -140,7 +141,7 @@ class PretrainingRun(ModelRun):
             copy_global_to_local(model)
         elif settings.model == FROM_SCRATCH:
             copy_local_to_global(model)
-        cluster_corpora.reset_globals(model, settings.variant)
+        reset_globals(model, settings.variant)
         return model, tokenizer
 
     @property
@@ -204,83 +205,11 @@ def evaluate(prepared: PretrainingRun, result: TrainingResult) -> Scores:
     return Scores(rows=rows, tables={"history": [dict(record) for record in result.history]})
 
 
-def summary(report: Report) -> str:
-    """The perplexities of a report with their intervals, and the number of training tokens, as text."""
-    lines = [
-        f"{row.system}/{row.metric}: {row.value:.2f} [{row.low:.2f}, {row.high:.2f}], "
-        f"{row.n:,} masked tokens of {row.clusters} clusters"
-        for row in report.rows
-        if row.low is not None
-    ]
-    (tokens,) = (row.value for row in report.rows if row.metric == "training_tokens")
-    model = Path(report.parameters["run_folder"]) / MODEL_FOLDER
-    return "\n".join([*lines, f"trained on {tokens:,} tokens; model: {model}"])
-
-
-# ---- what will be read ----
-
-
-def preview(prepared: PretrainingRun) -> Shown:
-    """The main facts about the run before it starts, and the first training example."""
-    facts, example = facts_table(facts_of(prepared)), example_view(prepared)
-    return Shown(facts.data + example._repr_html_(), f"{facts!r}\n{example!r}")
-
-
-def facts_of(prepared: PretrainingRun) -> list[tuple[str, str]]:
-    """The rows of the table in `preview`, as (name, text)."""
-    counts, training = prepared.train_split.counts, prepared.settings.training
-    passed_over = prepared.train_split.passed_over
-    sizes = ", ".join(f"{n} documents: {count:,}" for n, count in counts.documents_per_cluster.items())
-    examples = training.steps * training.batch_size
-    return [
-        (
-            "clusters",
-            f"{counts.clusters_kept:,} for training ({sizes}); {counts.clusters_dropped:,} dropped "
-            f"for having fewer than {counts.minimum_documents} documents",
-        ),
-        *([("files passed over", named(passed_over))] if passed_over else []),
-        ("held out", f"{prepared.validation_split.counts.clusters_kept:,} clusters"),
-        ("text", str(loss_of_text(prepared))),
-        ("weights", f"{prepared.model.num_parameters():,}"),
-        ("precision", precision_in_words(training.precision)),
-        (
-            "training",
-            f"{training.steps:,} steps of {training.batch_size} examples, "
-            f"about {examples * prepared.settings.max_length:,} tokens",
-        ),
-    ]
-
-
 def loss_of_text(prepared: PretrainingRun) -> LossOfText:
     """How much text packing cuts off, and why, over the first training examples."""
     examples = prepared.train_examples
     looked_at = range(min(EXAMPLES_LOOKED_AT, len(examples)))
     return LossOfText.over(examples.describe(index).packed for index in looked_at)
-
-
-def example_view(prepared: PretrainingRun, *, index: int = 0) -> PackedPreview:
-    """A picture of a training example: masked and global tokens, cut text, estimated memory and time."""
-    example, tokenizer = prepared.train_examples.describe(index), prepared.tokenizer
-    packed = example.packed
-    tokens, starts_word = token_texts(tokenizer, packed.input_ids)
-    shown, _ = token_texts(tokenizer, example.input_ids)
-    lost = zip(example.document_ids, packed.lost_tokens, packed.reasons, strict=True)
-    documents = [DocumentLoss(title=name, cut=cut, reason=why) for name, cut, why in lost]
-    memory, seconds = cost_of_step(prepared)
-    return PackedPreview(
-        tokens=tokens,
-        document=packed.document,
-        replacement=[text if mask else None for text, mask in zip(shown, example.masked, strict=True)],
-        global_=example.global_,
-        special=packed.is_special,
-        documents=documents,
-        cross_document=example.cross_document,
-        starts_word=starts_word,
-        mask_token=tokenizer.mask_token,
-        title=f"{prepared.settings.variant} on {prepared.settings.corpus}",
-        memory_bytes=memory,
-        step_seconds=seconds,
-    )
 
 
 def cost_of_step(prepared: PretrainingRun) -> tuple[float, float]:

@@ -7,56 +7,53 @@ clusters, and two variants are compared cluster by cluster.
 
 from __future__ import annotations
 
-import math
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import plotly.graph_objects as go
 import torch
-from IPython.display import HTML
 
 from cdlm_lab.data.files import named
 from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.encoder import load_language_model
 from cdlm_lab.encoders.language_model import CrossDocumentLM
 from cdlm_lab.encoders.precision import Precision, computing_in
+from cdlm_lab.encoders.variants import Checkpoints, variant_of
 from cdlm_lab.examples.collate import Collate, batches_by_length
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.masking import NOT_MASKED
-from cdlm_lab.metrics.significance import SURE, compare_perplexities, perplexity
+from cdlm_lab.metrics.significance import compare_perplexities, perplexity
 from cdlm_lab.parameters import parameters_of, settings, settings_of
 from cdlm_lab.progress import Progress
-from cdlm_lab.runs import corpora as cluster_corpora
-from cdlm_lab.runs.corpora import CACHE_FOLDER, CorpusSettings, Split, TokenisedSplit
+from cdlm_lab.runs.corpora import (
+    CACHE_FOLDER,
+    CorpusSettings,
+    Packing,
+    Split,
+    TokenisedSplit,
+    examples_of,
+    print_passed_over,
+    tokenised_split,
+)
 from cdlm_lab.runs.identity import Inputs
-from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import ExperimentRun, Scores, once, read_arrays, report, write_arrays
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.runs.scoring import with_p_holm
-from cdlm_lab.tasks.pretraining.perplexity_view import perplexity_figure
-from cdlm_lab.views.before_training import facts_table, time_taken
-from cdlm_lab.views.figures import folder_of, keep_figure
-from cdlm_lab.views.html import seconds_in_words, variant_name
-from cdlm_lab.views.score_tables import score_table
-from cdlm_lab.views.tables import PERPLEXITY, Cell, ScoreTable, p_text, text_table
 
-__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report"]
+__all__ = ["Settings", "evaluate", "predict", "prepare", "report"]
 HEADLINE = ("cdlm", "local-cdlm")  # the two variants that the one-sentence result compares
 LOSSES_FOLDER = "losses"  # inside the run folder, with one file per variant
 # Metrics over all masked tokens, and over those that can be recovered only from another document.
 METRICS = {"perplexity": ("loss", "tokens"), "cross_document_perplexity": ("cross_loss", "cross_tokens")}
-KINDS = dict(zip(METRICS, ("all", "cross-document"), strict=True))
 LEAST_CLUSTERS = 10  # fewer with one number of documents are not compared apart
 
 
 @settings
-class Settings(cluster_corpora.Checkpoints):
+class Settings(Checkpoints):
     """The parameters of notebook 02, whose comments say what they mean."""
 
     run_folder: str = "runs/perplexity"
@@ -64,7 +61,7 @@ class Settings(cluster_corpora.Checkpoints):
     split: Literal["test", "validation"] = "test"
     clusters: int = 200
     minimum_documents: int = 3
-    packing: cluster_corpora.Packing = "equal_share"
+    packing: Packing = "equal_share"
     max_length: int = 512
     window: int = 32
     mask_probability: float = 0.15
@@ -131,30 +128,6 @@ class PerplexityRun(ExperimentRun):
 def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> PerplexityRun:
     """Open every model, tokenise the clusters (once, into the folder `cache`), and claim the run folder."""
     return PerplexityRun.open(settings, cache=cache)
-
-
-def preview(prepared: PerplexityRun) -> HTML:
-    """The models, the clusters they read, and the expected time, from timing one batch of the first model."""
-    settings = prepared.settings
-    _, model, examples, split = next(prepared.models_and_examples())
-    counts = split.counts
-    clusters = (
-        f"{counts.clusters_kept:,} of {settings.corpus}, {settings.split}; {counts.clusters_dropped:,} "
-        f"dropped for having fewer than {counts.minimum_documents} documents"
-    )
-    models = ", ".join(f"{name} ({where})" for name, where in settings.checkpoints.items())
-    taken = time_taken(prepared) or [("time", _time_in_words(settings, model, examples))]
-    return facts_table([("models", models), ("clusters", clusters), *taken])
-
-
-def _time_in_words(settings: Settings, model: CrossDocumentLM, examples: CrossDocumentExamples) -> str:
-    batch = [examples[number] for number in range(min(settings.batch_size, len(examples)))]
-    for _ in range(2):  # the first forward pass is slower than all others
-        start = time.perf_counter()
-        cluster_losses(model, batch, batch_size=len(batch), precision=settings.precision, name="one batch")
-    readings = len(examples) * len(settings.checkpoints)
-    seconds = (time.perf_counter() - start) / len(batch) * readings
-    return f"{readings:,} readings of a cluster: about {seconds_in_words(seconds)}"
 
 
 def predict(prepared: PerplexityRun) -> tuple[dict[str, ClusterLosses], TokenisedSplit]:
@@ -297,7 +270,7 @@ def measure(
     read = _models_and_examples(checkpoints, corpus, split=split, window=window, cache=cache)
     for name, model, examples, tokenised in read:
         if not losses:
-            cluster_corpora.print_passed_over(corpus.corpus, tokenised.passed_over)
+            print_passed_over(corpus.corpus, tokenised.passed_over)
         file = kept and kept / f"{name}.npz"
         if file and file.is_file():
             losses[name] = ClusterLosses(**read_arrays(file))
@@ -328,63 +301,7 @@ def _models_and_examples(
                 "different vocabularies cannot be compared"
             )
         vocabulary = tokenizer.get_vocab()
-        tokenised = tokenised or cluster_corpora.tokenised_split(
-            corpus, split, tokenizer=tokenizer, cache=cache
-        )
-        parts = {"variant": cluster_corpora.variant_of(name), "tokenizer": tokenizer}
-        examples = cluster_corpora.examples_of(tokenised, split, corpus, **parts)
+        tokenised = tokenised or tokenised_split(corpus, split, tokenizer=tokenizer, cache=cache)
+        parts = {"variant": variant_of(name), "tokenizer": tokenizer}
+        examples = examples_of(tokenised, split, corpus, **parts)
         yield name, model.to(default_device()), examples, tokenised
-
-
-# ---- views ----
-
-
-def figure_view(report: Report, *, title: str = "") -> go.Figure:
-    """The perplexities with their intervals, one panel per metric."""
-    parameters = report.parameters
-    figure = perplexity_figure(report.rows, title=title or f"{parameters['corpus']}, {parameters['split']}")
-    return keep_figure(folder_of(report), "perplexity", figure)
-
-
-def table_view(report: Report) -> ScoreTable:
-    """The score table, with the paper's Table 1 beside it."""
-    return score_table(report, experiment="cross-document perplexity")
-
-
-def headline(report: Report) -> str:
-    """The result in a sentence: CDLM against Local CDLM with interval and p, undecided from p = 0.05 on; ""
-    if one was not measured."""
-    if not (rows := report.tables.get("headline")):
-        return ""
-    (row,) = rows
-    tokens = "hidden words"
-    if row["kind"] != "perplexity":
-        tokens = "hidden names and numbers that only another document states"
-    of_kind = {one.system: one for one in report.rows if one.metric == row["kind"]}
-    numbers = [PERPLEXITY.write([of_kind[row[side]].value])[0] for side in ("a", "b")]
-    sign, side = (-1, "lower") if row["difference"] <= 0 else (1, "higher")
-    factor, *bounds = (math.exp(sign * row[name]) for name in ("difference", "low", "high"))
-    low, high = sorted(bounds)
-    amount = f"by a factor of {factor:.2f}" if f"{factor:.2f}" != "1.00" else "by less than 1%"
-    p = p_text(row["p"])
-    chance = "" if row["p"] < SURE else ", undecided, as it may be chance"
-    return (
-        f"On {tokens}, {variant_name(row['a'])} has a perplexity of {numbers[0]} and "
-        f"{variant_name(row['b'])} one of {numbers[1]}: {side} {amount}{chance} (95% "
-        f"interval {low:.2f} to {high:.2f}, p {p if '<' in p else f'= {p}'}, "
-        f"{of_kind[row['a']].clusters} clusters)."
-    )
-
-
-def comparisons(report: Report) -> ScoreTable:
-    """The tests between neighbouring variants, over all clusters and by their number of documents."""
-    rows: dict[tuple[str, ...], dict[str, Cell]] = {}
-    for row in [*report.tables["comparisons"], *report.tables.get("by_documents", [])]:
-        group = "{documents} documents ({clusters} clusters)" if "documents" in row else "all clusters"
-        names = (variant_name(row["a"]), variant_name(row["b"]), KINDS[row["kind"]])
-        cell = Cell(text=f"{row['difference']:+.3f}", below="[{low:+.3f}, {high:+.3f}]".format(**row))
-        rows.setdefault(names, {})[group.format(**row)] = cell
-    groups = list(dict.fromkeys(chain.from_iterable(rows.values())))
-    columns = ["variant", "against", "hidden words", *groups]
-    shown = [[*names, *(cells.get(group, Cell()) for group in groups)] for names, cells in rows.items()]
-    return text_table(columns, shown, texts=3, caption="Difference in nats a hidden word; below 0 is better")

@@ -15,30 +15,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from IPython.display import HTML
-
-from cdlm_lab.data.files import replaced_file
-from cdlm_lab.encoders.model_folder import is_model
+from cdlm_lab.encoders.model_folder import MODEL_FOLDER, is_model
 from cdlm_lab.encoders.precision import Precision, precision_in_words
+from cdlm_lab.encoders.variants import VARIANTS
 from cdlm_lab.parameters import parameters_of, settings, settings_of
-from cdlm_lab.runs.corpora import CACHE_FOLDER, VARIANTS, TokenisedSplit
+from cdlm_lab.runs.corpora import CACHE_FOLDER, TokenisedSplit
 from cdlm_lab.runs.identity import Inputs
 from cdlm_lab.runs.report import Report
-from cdlm_lab.runs.runs import ExperimentRun, report, write_page
+from cdlm_lab.runs.runs import ExperimentRun, report
 from cdlm_lab.tasks.pretraining import experiment as pretraining
 from cdlm_lab.tasks.pretraining import perplexity
 from cdlm_lab.tasks.pretraining.experiment import PretrainingRun
 from cdlm_lab.tasks.pretraining.perplexity import evaluate
-from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
+from cdlm_lab.training.checkpoints import TRAINING_FOLDER
 from cdlm_lab.training.history import HISTORY_FILE, read_history
-from cdlm_lab.views.before_training import cost_in_words, facts_table, time_taken
-from cdlm_lab.views.figures import figure_html, figure_scripts
-from cdlm_lab.views.html import escaped, still_page
 
-__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
+__all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train"]
 SHIPPED_FOLDER = "shipped_models"  # inside the run folder: a run of notebook 02 on the shipped models
-TEXT_FILE, PAGE_FILE = "results.txt", "results.html"  # inside the run folder: the results
-SHORT_FILE = "summary.txt"  # the first table, and a sentence on each
 
 
 @settings
@@ -115,18 +108,6 @@ def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> TourRun:
     return run
 
 
-def preview(prepared: TourRun) -> HTML:
-    """What the base reads and how long its training takes, from timing one batch; a step of the others takes
-    as long or slightly longer. For a finished run, the time it took."""
-    if taken := time_taken(prepared):
-        return facts_table(taken)
-    base = PretrainingRun.read(prepared.variants["longformer"], cache=prepared.cache)
-    facts = pretraining.facts_of(base)
-    others = f"{len(prepared.variants) - 1} models from it, {prepared.settings.steps:,} steps each"
-    facts.append(("the base", cost_in_words(base.job(), items="examples")))
-    return facts_table([*facts, ("then", others)])
-
-
 def train(
     prepared: TourRun, *, curve: Callable[[str], AbstractContextManager[Callable[[Mapping[str, Any]], None]]]
 ) -> dict[str, Path]:
@@ -171,26 +152,3 @@ def measure_shipped(prepared: TourRun) -> Report:
     )
     shipped = perplexity.prepare(settings, cache=prepared.cache)
     return report(shipped, evaluate(shipped, perplexity.predict(shipped)))
-
-
-def conclude(prepared: TourRun, reports: Mapping[str, Report]) -> str:
-    """Write the reports, given as title -> report, into the run folder as text, as a page with figures, and
-    the first with a sentence on each as a summary; returns these sentences and the paths of the files."""
-    folder, heads = prepared.folder, []
-    texts, parts = [], []
-    for title, made in reports.items():
-        head, table = perplexity.headline(made), perplexity.table_view(made)
-        figure = perplexity.figure_view(made, title=title)
-        if head:
-            heads.append(f"{title}: {head[0].lower()}{head[1:]}")
-        texts.append(f"{title}\n\n{table.text()}\n")
-        drawn = figure_html(title, figure)
-        parts.append(f"<h2>{escaped(title)}</h2><p>{escaped(head)}</p>{drawn}{table.html()}")
-    sentences = "\n".join(heads)
-    for name, text in ((TEXT_FILE, [*texts, sentences]), (SHORT_FILE, [*texts[:1], sentences])):
-        with replaced_file(folder / name) as file:
-            file.write("\n".join([*text, ""]))
-    note = f"{folder}; the models of variants in {folder}/VARIANT/model"
-    page = still_page("".join(parts), title="The tour", note=note, scripts=figure_scripts())
-    write_page(folder / PAGE_FILE, page)
-    return "\n".join([*heads, f"tables: {folder / TEXT_FILE}", f"tables and figures: {folder / PAGE_FILE}"])

@@ -14,23 +14,22 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 from tagging_runs import finished_run, saved
 
-from cdlm_lab.tasks.joint import answers as answer_selection
-from cdlm_lab.explorer import ranks as attention_analysis
-from cdlm_lab.tasks import coreference
-from cdlm_lab.tasks.matching import experiment as document_matching
-from cdlm_lab.tasks.tagging import experiment as document_tagging
-from cdlm_lab.tasks.joint import claims as fact_verification
-from cdlm_lab.tasks.multihop import experiment as multihop_qa
-from cdlm_lab.tasks.joint import paragraphs as paragraph_pretraining
-from cdlm_lab.tasks.pretraining import perplexity
-from cdlm_lab.tasks.pretraining import experiment as pretraining
-from cdlm_lab.tasks.matching import alignment as sentence_alignment
-from cdlm_lab.tasks.pretraining import tour
-from cdlm_lab.runs.runs import ExperimentRun
-from cdlm_lab.runs.identity import VERSIONS
 from cdlm_lab.encoders.encoder import TinySizes, load_language_model
 from cdlm_lab.encoders.model_folder import FOLDER
+from cdlm_lab.explorer import ranks as attention_analysis
+from cdlm_lab.runs.identity import VERSIONS
 from cdlm_lab.runs.report import RunError, read_report
+from cdlm_lab.runs.runs import ExperimentRun
+from cdlm_lab.tasks.coreference import experiment as coreference
+from cdlm_lab.tasks.joint import answers as answer_selection
+from cdlm_lab.tasks.joint import claims as fact_verification
+from cdlm_lab.tasks.joint import paragraphs as paragraph_pretraining
+from cdlm_lab.tasks.matching import alignment as sentence_alignment
+from cdlm_lab.tasks.matching import experiment as document_matching
+from cdlm_lab.tasks.multihop import experiment as multihop_qa
+from cdlm_lab.tasks.pretraining import experiment as pretraining
+from cdlm_lab.tasks.pretraining import perplexity, tour
+from cdlm_lab.tasks.tagging import experiment as document_tagging
 
 OTHERS = {"longformer": "", "local_cdlm": "", "rand_cdlm": "", "prefix_cdlm": ""}
 SMALL_BATCHES = {"batch_size": 2, "micro_batch_size": 2}

@@ -9,7 +9,7 @@ import pytest
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import PassedOver, mentions_of
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.runs.corpora import read_corpus
+from cdlm_lab.tasks.coreference.corpus import read_corpus
 from cdlm_lab.tasks.coreference.experiment import Settings, read_topics, searched_together
 
 SETTINGS = Settings(kind="entity", train_stories=3, held_out_stories=2)

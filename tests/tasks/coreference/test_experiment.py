@@ -16,14 +16,18 @@ from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.examples.collate import Collate
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.report import Report
-from cdlm_lab.tasks import coreference
-from cdlm_lab.tasks.coreference import SYSTEM, Settings
-from cdlm_lab.tasks.coreference import experiment as scorer
-from cdlm_lab.tasks.coreference.evaluation import facts_of, what_sentences_lose
+from cdlm_lab.tasks.coreference import experiment, scoring, view
 from cdlm_lab.tasks.coreference.examples import MentionPairExamples, corefer, group_mentions, pairs_within
-from cdlm_lab.tasks.coreference.experiment import CoreferenceRun, Predictions, first_scores, score_pairs
+from cdlm_lab.tasks.coreference.experiment import (
+    SYSTEM,
+    CoreferenceRun,
+    Settings,
+    first_scores,
+    what_sentences_lose,
+)
 from cdlm_lab.tasks.coreference.metrics import score
 from cdlm_lab.tasks.coreference.model import PairScorer, load_pair_scorer
+from cdlm_lab.tasks.coreference.scoring import Predictions, score_pairs
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.training.validation import JUDGED
 
@@ -31,7 +35,7 @@ LOST = 0.3
 
 
 def scores_of(prepared: CoreferenceRun, split: str, folder: Path | None, **options: object) -> np.ndarray:
-    predictions = scorer.predict_split(prepared, split, folder, **options)
+    predictions = experiment.predict_split(prepared, split, folder, **options)
     return np.concatenate([one.scores[np.triu_indices(len(one.scores), 1)] for one in predictions])
 
 
@@ -41,22 +45,22 @@ def changed(prepared: CoreferenceRun, **changes: object) -> CoreferenceRun:
 
 @pytest.fixture(scope="module")
 def started(pair_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> CoreferenceRun:
-    return coreference.prepare(replace(pair_settings, run_folder=str(tmp_path_factory.mktemp("a") / "run")))
+    return experiment.prepare(replace(pair_settings, run_folder=str(tmp_path_factory.mktemp("a") / "run")))
 
 
 @pytest.fixture(scope="module")
 def trained(started: CoreferenceRun) -> TrainingResult:
-    return coreference.train(started)
+    return experiment.train(started)
 
 
 @pytest.fixture(scope="module")
 def predictions(started: CoreferenceRun, trained: TrainingResult) -> Predictions:
-    return coreference.predict(started)
+    return experiment.predict(started)
 
 
 @pytest.fixture(scope="module")
 def finished(started: CoreferenceRun, predictions: Predictions) -> Report:
-    return coreference.report(started, coreference.evaluate(started, predictions))
+    return experiment.report(started, experiment.evaluate(started, predictions))
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +75,7 @@ def test_what_will_be_is_said_before(prepared: CoreferenceRun):
     assert (config.steps, config.evaluate_every, config.warmup_steps) == (4, 2, 0)
     assert (config.weight_decay, config.adam_beta2, config.adam_epsilon) == (0, 0.999, 1e-8)
     assert (config.learning_rate, config.warmup_steps, config.decay_power) == (1e-3, 0, 1)
-    facts = dict(facts_of(prepared))
+    facts = dict(view.facts(prepared))
     assert facts["precision"] == precision_in_words("auto")
     assert facts.keys() >= {"mentions", "training", "scoring", "text", "gold clusters of test"}
     assert "4 updates with 8 pairs, about " in facts["training"]
@@ -79,13 +83,13 @@ def test_what_will_be_is_said_before(prepared: CoreferenceRun):
     pairs = {split: len(pairs_within(prepared.groups[split])) for split in ("dev", "test")}
     looks = 3 * pairs["dev"]  # after each of two epochs, and for the threshold
     assert f"{looks + pairs['test']:,} pairs of dev (3 times)" in facts["scoring"]
-    assert facts["searched together in test"] in coreference.preview(prepared).data
+    assert facts["searched together in test"] in view.preview(prepared).data
     assert not any(name.startswith("chains of") for name in facts), "storyworld names its chains itself"
     noted = dict(prepared.passed_over) | {
         "dev": PassedOver(notes=["equal names are one chain within a topic"])
     }
     with_note = replace(prepared, passed_over=noted)
-    assert dict(facts_of(with_note))["chains of dev"] == "equal names are one chain within a topic"
+    assert dict(view.facts(with_note))["chains of dev"] == "equal names are one chain within a topic"
     assert with_note.data["chains"] == {"dev": "equal names are one chain within a topic"}
 
 
@@ -100,7 +104,7 @@ def test_the_model_judged_best_is_kept(
     for weight, other in zip(written.parameters(), started.model.parameters(), strict=True):
         torch.testing.assert_close(weight.cpu(), other.cpu(), rtol=0, atol=0)
     assert predictions.choice.score == pytest.approx(max(judged.values()))
-    assert dict(facts_of(started))["training"] == f"none: the scorer is that of {started.folder / 'model'}"
+    assert dict(view.facts(started))["training"] == f"none: the scorer is that of {started.folder / 'model'}"
 
 
 def test_the_report_holds_the_metric_of_the_clusters_that_were_written(
@@ -109,8 +113,8 @@ def test_the_report_holds_the_metric_of_the_clusters_that_were_written(
     form = {"kind": "event", "name": "", "passed_over": PassedOver()}
     files = (started.opened.folder / f"{name}-test.conll" for name in ("key", "response"))
     clusters = [gold_clusters(read_conll_corpus([file], **form)).values() for file in files]
-    response = scorer.response_at(predictions.test, predictions.threshold)
-    wanted = scorer.key_of(started.topics["test"], "event"), response
+    response = scoring.response_at(predictions.test, predictions.threshold)
+    wanted = scoring.key_of(started.topics["test"], "event"), response
     assert [sorted(map(len, side)) for side in clusters] == [sorted(map(len, side)) for side in wanted]
     value = {(row.split, row.system, row.metric): row.value for row in finished.rows}
     assert value["test", SYSTEM, "conll/f1"] == pytest.approx(score(*wanted)["conll"].f1)
@@ -118,9 +122,9 @@ def test_the_report_holds_the_metric_of_the_clusters_that_were_written(
     assert max(row["dev_conll_f1"] for row in finished.tables["thresholds"]) == predictions.choice.score
     assert finished.data["topic_level"] == {"train": "topic", "dev": "subtopic", "test": "subtopic"}
     assert finished.data["precision"] == precision_in_words("auto")
-    told = coreference.summary(finished)
+    told = view.summary(finished)
     assert told.startswith(f"threshold {predictions.threshold:.2f}, with CoNLL F1")
-    rows = [row[0].text for row in coreference.table_view(finished).rows]
+    rows = [row[0].text for row in view.table_view(finished).rows]
     assert rows[:4] == ["singletons", "one cluster", "same head word", SYSTEM]
     assert rows[-1] == "paper: CDLM"
 
@@ -131,8 +135,8 @@ def test_another_run_on_the_same_mentions_is_tested_beside_this_one(
     run_folder, other = str(tmp_path / "b"), started.settings.run_folder
     twin = shutil.copytree(other, tmp_path / "other" / Path(other).name)  # another of the same last name
     settings = replace(started.settings, run_folder=run_folder, compare_with=f"{other} {twin}")
-    beside = coreference.prepare(settings)
-    compared = coreference.report(beside, coreference.evaluate(beside, predictions))
+    beside = experiment.prepare(settings)
+    compared = experiment.report(beside, experiment.evaluate(beside, predictions))
     first, other = (
         next(row for row in one.rows if (row.split, row.system, row.metric) == ("test", name, "conll/f1"))
         for one, name in ((finished, SYSTEM), (compared, "other/run"))
@@ -162,8 +166,8 @@ def test_no_pair_of_two_groups_is_made(prepared: CoreferenceRun, pair_settings: 
 
 
 def test_a_single_epoch_or_a_choice_by_loss_needs_no_judge(prepared: CoreferenceRun):
-    assert scorer.dev_judge(changed(prepared, epochs=1)) is None
-    assert scorer.dev_judge(changed(prepared, select_by="loss")) is None
+    assert experiment.dev_judge(changed(prepared, epochs=1)) is None
+    assert experiment.dev_judge(changed(prepared, select_by="loss")) is None
 
 
 def test_a_new_scorer_begins_as_its_own_did_or_as_the_usual_one_that_reads_the_same(
@@ -172,7 +176,7 @@ def test_a_new_scorer_begins_as_its_own_did_or_as_the_usual_one_that_reads_the_s
     own = prepared.small_job().model.state_dict()
     assert all(weight.equal(own[name]) for name, weight in prepared.model.state_dict().items())
     gone = changed(prepared, model="/gone", trained="a run")
-    coreference.train_small(gone, on_log=print)
+    experiment.train_small(gone, on_log=print)
     assert capsys.readouterr().out.startswith("No new one is trained: /gone"), "its tokens are others"
     _, tokenizer = CoreferenceRun.load(changed(prepared, model=Settings().model).settings)
     assert replace(gone, tokenizer=tokenizer).small_job().model.config.vocab_size == len(tokenizer)
@@ -192,7 +196,7 @@ def sharp(sharp_encoder: str, pair_settings: Settings) -> tuple[PairScorer, Ment
 def storyworld_pairs(settings: Settings, tokenizer, split: str, stories: int) -> MentionPairExamples:
     topics = list(read_storyworld_topics(split, stories))
     groups = group_mentions(topics, "event", "topic")
-    return scorer.pair_examples(settings, tokenizer, topics, groups)
+    return scoring.pair_examples(settings, tokenizer, topics, groups)
 
 
 def test_decisions_in_bfloat16_are_those_of_float32(pair_settings: Settings):
@@ -215,7 +219,7 @@ def test_decisions_in_bfloat16_are_those_of_float32(pair_settings: Settings):
     assert len(np.unique(rounded)) > 0.9 * len(np.unique(exact)), "heads compute in float32: few are equal"
     assert 0 < np.abs(rounded - exact).max() < 0.04
     assert np.abs(rounded - exact).mean() < 0.003
-    same = [((exact > threshold) == (rounded > threshold)).mean() for threshold in scorer.THRESHOLDS]
+    same = [((exact > threshold) == (rounded > threshold)).mean() for threshold in experiment.THRESHOLDS]
     assert np.mean(same) > 0.997
 
 
@@ -252,7 +256,7 @@ def test_both_orders_give_the_mean(sharp, tmp_path: Path):
 
 def test_a_stopped_run_goes_on(sharp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     whole = score_pairs(*sharp, file=tmp_path / "whole.npy", batch_size=4)
-    real, seen = scorer.probabilities, []
+    real, seen = scoring.probabilities, []
 
     def dies_in_the_third(model, batch):
         seen.append(len(batch["input_ids"]))
@@ -260,7 +264,7 @@ def test_a_stopped_run_goes_on(sharp, tmp_path: Path, monkeypatch: pytest.Monkey
             raise KeyboardInterrupt
         return real(model, batch)
 
-    monkeypatch.setattr(scorer, "probabilities", dies_in_the_third)
+    monkeypatch.setattr(scoring, "probabilities", dies_in_the_third)
     with pytest.raises(KeyboardInterrupt):
         score_pairs(*sharp, file=tmp_path / "part.npy", batch_size=4)
     assert np.isnan(np.load(tmp_path / "part.npy", allow_pickle=False)).sum() == 15 - 2 * 4
@@ -287,17 +291,17 @@ def in_two_readings(pair_settings: Settings) -> CoreferenceRun:
 def test_the_threshold_is_the_largest_that_loses_no_more(lost: float, expected: float):
     corefer = np.array([True, False, True, False, True, False, True])
     scores = np.array([0.8, 0.9, 0.2, 0.1, 0.6, 0.3, 0.4])
-    threshold = scorer.passing_threshold(scores, corefer, lost=lost)
+    threshold = scoring.passing_threshold(scores, corefer, lost=lost)
     assert threshold == expected
     assert (scores[corefer] < threshold).mean() <= lost
     nothing = np.zeros(7, dtype=bool)
-    assert scorer.passing_threshold(scores, nothing, lost=lost) == 0, "nothing to lose, all is read"
+    assert scoring.passing_threshold(scores, nothing, lost=lost) == 0, "nothing to lose, all is read"
 
 
 def test_equal_scores_are_read_together_whether_they_corefer_or_not():
     scores = np.array([0.5, 0.5, 0.5, 0.7])
-    threshold = scorer.passing_threshold(scores, scores < 0.6, lost=0.5)
-    assert scorer.FirstScores(scores=scores, threshold=threshold).read.all()
+    threshold = scoring.passing_threshold(scores, scores < 0.6, lost=0.5)
+    assert scoring.FirstScores(scores=scores, threshold=threshold).read.all()
 
 
 def test_what_is_passed_over_keeps_its_sentences_and_the_rest_is_read(
@@ -318,9 +322,9 @@ def test_the_threshold_is_of_dev_alone_and_what_is_lost_is_reported(
     in_two_readings: CoreferenceRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     run_folder, scores = str(tmp_path / "run"), tmp_path / "run" / "scores"
-    prepared = coreference.prepare(replace(in_two_readings.settings, run_folder=run_folder))
-    predictions = coreference.predict(prepared)
-    monkeypatch.setattr(scorer, "score_pairs", only_what_is_kept(score_pairs))
+    prepared = experiment.prepare(replace(in_two_readings.settings, run_folder=run_folder))
+    predictions = experiment.predict(prepared)
+    monkeypatch.setattr(scoring, "score_pairs", only_what_is_kept(score_pairs))
     dev, test = (first_scores(prepared, split, scores) for split in ("dev", "test"))
     assert dev.threshold == test.threshold
     gold = corefer(prepared.groups["dev"], pairs_within(prepared.groups["dev"]))
@@ -331,14 +335,14 @@ def test_the_threshold_is_of_dev_alone_and_what_is_lost_is_reported(
     assert [row["split"] for row in rows] == ["dev", "test"]
     assert rows[0]["corefer_passed_over"] <= LOST * rows[0]["corefer"]
     assert rows[1]["read"] == test.read.sum()
-    judged, plain = scorer.dev_judge(prepared)(prepared.model), changed(prepared, first_by_sentences=0.0)
+    judged, plain = experiment.dev_judge(prepared)(prepared.model), changed(prepared, first_by_sentences=0.0)
     assert rows[0]["conll_f1"] == pytest.approx(judged), "as while training"
-    assert rows[0]["conll_f1_in_full"] == pytest.approx(scorer.dev_judge(plain)(prepared.model))
+    assert rows[0]["conll_f1_in_full"] == pytest.approx(experiment.dev_judge(plain)(prepared.model))
     assert what_sentences_lose(plain, scores) == []
-    assert "first by sentences" in dict(facts_of(prepared))
+    assert "first by sentences" in dict(view.facts(prepared))
 
-    written = coreference.report(prepared, coreference.evaluate(prepared, predictions))
-    dev_line, test_line, _ = coreference.summary(written).splitlines()
+    written = experiment.report(prepared, experiment.evaluate(prepared, predictions))
+    dev_line, test_line, _ = view.summary(written).splitlines()
     assert dev_line.startswith(f"dev: whole documents read for {dev.read.sum():,} of {len(gold):,} pairs (")
     assert "with all pairs read" in dev_line
     assert "with all pairs read" not in test_line, "test is looked at once, with the clusters of the run"
@@ -346,23 +350,23 @@ def test_the_threshold_is_of_dev_alone_and_what_is_lost_is_reported(
 
 def test_scores_by_sentences_may_be_those_of_another_run(pair_settings: Settings, tmp_path: Path):
     run, others = str(tmp_path / "sentences"), {"kind": "entity", "test_topics": "4", "held_out_stories": 7}
-    sentences = coreference.prepare(replace(pair_settings, context="sentences", run_folder=run))
+    sentences = experiment.prepare(replace(pair_settings, context="sentences", run_folder=run))
     changes = {"context": "documents", "first_by_sentences": LOST, "sentences_run": run, "seed": 1}
     given = replace(pair_settings, **changes, run_folder=str(tmp_path / "documents"))
     with pytest.raises(ParameterError, match=r"where scores/dev\.npy is missing; let that run finish first"):
-        coreference.prepare(given)
-    coreference.evaluate(sentences, coreference.predict(sentences))
+        experiment.prepare(given)
+    experiment.evaluate(sentences, experiment.predict(sentences))
     dev, test = (np.load(tmp_path / f"sentences/scores/{split}.npy") for split in ("dev", "test"))
-    prepared = coreference.prepare(given)
+    prepared = experiment.prepare(given)
     first = first_scores(prepared, "test", prepared.folder)
     gold = corefer(prepared.groups["dev"], pairs_within(prepared.groups["dev"]))
-    assert first.threshold == scorer.passing_threshold(dev, gold, lost=LOST)
+    assert first.threshold == scoring.passing_threshold(dev, gold, lost=LOST)
     both = scores_of(prepared, "test", prepared.folder)
     np.testing.assert_array_equal(np.isclose(both, test), ~first.read)
-    assert f"in {run}" in dict(facts_of(prepared))["first by sentences"]
+    assert f"in {run}" in dict(view.facts(prepared))["first by sentences"]
     for name, other in (others | {"both_orders": True}).items():
         with pytest.raises(ParameterError, match=f"where {name} is .*; it must be '?{other}"):
-            scorer.check_sentences_run(replace(given, **{name: other}))
+            experiment.check_sentences_run(replace(given, **{name: other}))
 
 
 def only_what_is_kept(score: Callable) -> Callable:

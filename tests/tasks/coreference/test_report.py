@@ -12,23 +12,19 @@ from cdlm_lab.data.marked import parse_marked_documents
 from cdlm_lab.data.records import KINDS, CoreferenceDocument, CoreferenceMention, Topic
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.report import write_json
-from cdlm_lab.tasks import coreference
-from cdlm_lab.tasks.coreference import Settings, evaluation
-from cdlm_lab.tasks.coreference import experiment as scorer
+from cdlm_lab.tasks.coreference import experiment, scoring, view
 from cdlm_lab.tasks.coreference.clustering import ThresholdChoice
 from cdlm_lab.tasks.coreference.evaluation import (
+    baseline_responses,
     coreference_scores,
-    own_clusters,
+    read_clusters,
     told_apart,
 )
 from cdlm_lab.tasks.coreference.examples import MentionGroup, group_mentions
-from cdlm_lab.tasks.coreference.experiment import (
-    CoreferenceRun,
-    GroupPrediction,
-    Predictions,
-    read_clusters,
-)
+from cdlm_lab.tasks.coreference.experiment import CoreferenceRun, Settings
 from cdlm_lab.tasks.coreference.metrics import score
+from cdlm_lab.tasks.coreference.scoring import GroupPrediction, Predictions
+from cdlm_lab.tasks.coreference.view import own_clusters
 
 
 def document(
@@ -57,7 +53,7 @@ def topics() -> list[Topic]:
 
 
 def test_baselines_and_their_scores(topics: list[Topic]):
-    responses = evaluation.baseline_responses(topics, group_mentions(topics, "event", "topic"))
+    responses = baseline_responses(topics, group_mentions(topics, "event", "topic"))
     fire = [("1a", 1, 2), ("1b", 3, 4)]
     assert sorted(map(sorted, responses["same head word"]))[:2] == [fire, [("1a", 4, 5)]]
     assert len(responses["singletons"]) == 12
@@ -121,19 +117,19 @@ def test_clusters_of_other_runs(tmp_path: Path):
 @pytest.fixture(scope="module")
 def prepared(pair_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> CoreferenceRun:
     run_folder = str(tmp_path_factory.mktemp("runs") / "run")
-    return coreference.prepare(replace(pair_settings, context="documents", run_folder=run_folder))
+    return experiment.prepare(replace(pair_settings, context="documents", run_folder=run_folder))
 
 
 def test_mentions_too_long_for_a_sequence_are_refused_before_training(pair_settings: Settings, monkeypatch):
     """Of test, which is read last: mentions that fill the sequence."""
-    real = scorer.read_topics
+    real = experiment.read_topics
     long = document("long", "t", "word " * 100, {0: "a", 1: "b"}, length=90)
 
     def with_a_long_one(settings, split, passed_over):
         topics = real(settings, split, passed_over)
         return topics if split != "test" else [*topics, Topic(id="t", documents=(long,))]
 
-    monkeypatch.setattr(scorer, "read_topics", with_a_long_one)
+    monkeypatch.setattr(experiment, "read_topics", with_a_long_one)
     with pytest.raises(ValueError, match=r"mention long-1 .* need .* max_length 128 leaves"):
         CoreferenceRun.read(pair_settings)
 
@@ -147,34 +143,34 @@ def test_the_threshold_is_chosen_with_the_clusters_that_are_scored(prepared: Cor
         square[first, second] = square[second, first] = value
     group = MentionGroup(id="toy", mentions=tuple(one.mentions[0] for one in documents))
     prediction, topics = GroupPrediction(group, square), [Topic(id="t", documents=documents)]
-    key, chosen = scorer.key_of(topics, "event"), {}
+    key, chosen = scoring.key_of(topics, "event"), {}
     for singletons in (True, False):
         settings = replace(prepared.settings, singletons=singletons)
         toy = replace(prepared, settings=settings, topics={"dev": topics})
-        chosen[singletons] = choice = scorer.choose_threshold(toy, [prediction])
-        response = scorer.response_at([prediction], choice.threshold)
+        chosen[singletons] = choice = experiment.choose_threshold(toy, [prediction])
+        response = scoring.response_at([prediction], choice.threshold)
         assert choice.score == score(key, response, singletons=singletons)["conll"].f1
     assert chosen[True].threshold > 0.8
     assert chosen[False].threshold < 0.5
-    wrong = scorer.response_at([prediction], chosen[True].threshold)
+    wrong = scoring.response_at([prediction], chosen[True].threshold)
     assert score(key, wrong, singletons=False)["conll"].f1 == 0 < chosen[False].score
 
 
 def test_views_show_what_the_clusters_say(prepared: CoreferenceRun):
-    (prediction, *_) = test = scorer.predict_split(prepared, "test", None)
+    (prediction, *_) = test = experiment.predict_split(prepared, "test", None)
     topics, mentions = prepared.topics["test"], prediction.group.mentions
     # one cluster of all at threshold 0: the merged pairs are those that do not corefer, and none is split
-    merged, split = evaluation.pair_errors(topics, test[:1], 0.0)
+    merged, split = view.pair_errors(topics, test[:1], 0.0)
     assert len(prediction.clusters(0.0)) == 1
     gold = [mention.cluster for mention in mentions]
     wrong = sum(gold[i] != gold[j] for i in range(len(gold)) for j in range(i))
     assert (len(merged), len(split)) == (wrong, 0)
     # and alone at threshold 1
-    merged, split = evaluation.pair_errors(topics, test[:1], 1.0)
+    merged, split = view.pair_errors(topics, test[:1], 1.0)
     pairs = len(mentions) * (len(mentions) - 1) // 2
     assert (len(merged), len(split)) == (0, pairs - wrong)
 
-    (cluster,) = evaluation.shown_clusters(topics, prediction, 0.0)
+    (cluster,) = view.shown_clusters(topics, prediction, 0.0)
     documents = {document.id: document for topic in topics for document in topic.documents}
     starts = [documents[mention.document].tokens[0] for mention in mentions]
     assert all(one.document.startswith(start) for one, start in zip(cluster.mentions, starts, strict=True))
@@ -184,10 +180,10 @@ def test_views_show_what_the_clusters_say(prepared: CoreferenceRun):
     assert cluster.mentions[0].text.split()[0] == first.split()[0]
     choice = ThresholdChoice(threshold=0.5, score=0.1, tried=((0.5, 0.1),))
     predictions = Predictions(dev=test, test=test, choice=choice)
-    assert evaluation.tree_view(prepared, predictions).data
-    assert "cluster" in evaluation.clusters_view(prepared, predictions).data
-    assert evaluation.errors_view(prepared, predictions).data
-    assert evaluation.own_documents(prepared, predictions).threshold.value == 0.5
+    assert view.tree_view(prepared, predictions).data
+    assert "cluster" in view.clusters_view(prepared, predictions).data
+    assert view.errors_view(prepared, predictions).data
+    assert view.own_documents(prepared, predictions).threshold.value == 0.5
 
 
 def test_own_clusters_by_threshold_are_shown_and_written(prepared: CoreferenceRun):
@@ -224,7 +220,7 @@ def test_texts_with_too_few_mentions(prepared: CoreferenceRun, text: str, messag
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_examples_are_well_formed(prepared: CoreferenceRun, kind: str):
-    text = evaluation.example_of(kind).read_text(encoding="utf-8")
+    text = view.example_of(kind).read_text(encoding="utf-8")
     topic = parse_marked_documents(text, kind=kind)
     mentions = sum(len(document.mentions) for document in topic.documents)
     assert len(topic.documents) >= 2
@@ -241,7 +237,7 @@ def test_a_file_is_read(prepared: CoreferenceRun, tmp_path: Path):
     def box(file: str) -> str:
         given = replace(prepared.settings, own_documents=str(tmp_path / file))
         predictions = Predictions(dev=[], test=[], choice=choice)
-        return evaluation.own_documents(replace(prepared, settings=given), predictions).text.value
+        return view.own_documents(replace(prepared, settings=given), predictions).text.value
 
     assert box("own.txt") == "A <m>fire</m>."
     with pytest.raises(DataError, match=r"gone\.txt"):

@@ -21,6 +21,7 @@ from cdlm_lab.data.records import Cluster, Document
 from cdlm_lab.data.splits import SPLITS
 from cdlm_lab.encoders.checkpoint import HEAD_FILE
 from cdlm_lab.encoders.conversion import copied_globals
+from cdlm_lab.encoders.model_folder import MODEL_FOLDER
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.report import Report, read_report
@@ -39,7 +40,6 @@ from cdlm_lab.tasks.joint.paragraphs import (
     train,
 )
 from cdlm_lab.training import fine_tuning
-from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.trained import folder_of_run, shipped_runs, trained_run
 from cdlm_lab.training.trainer import TrainingResult
 

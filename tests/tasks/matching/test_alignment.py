@@ -13,6 +13,7 @@ from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.report import Report, open_run, read_report
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.tasks.matching import alignment as experiment
+from cdlm_lab.tasks.matching import ask, view
 from cdlm_lab.tasks.matching.alignment import Aligned, AlignmentRun, Settings, matched_run, ranked
 from cdlm_lab.tasks.matching.experiment import MatchingRun
 from cdlm_lab.tasks.matching.experiment import Settings as MatchingSettings
@@ -132,11 +133,10 @@ def finished(matched: MatchingRun, tmp_path_factory: pytest.TempPathFactory):
     return run, aligned, experiment.report(run, experiment.evaluate(run, aligned))
 
 
-def copied(matched: MatchingRun, folder: Path, changes: dict, without: tuple[str, ...] = ()) -> Settings:
+def copied(matched: MatchingRun, folder: Path, changes: dict) -> Settings:
     """Copy the report of a run of notebook 04 with changed parameters to a folder; settings that read it."""
     report = json.loads((matched.folder / "report.json").read_text())
-    changed = (report["parameters"] | changes).items()
-    report["parameters"] = {name: value for name, value in changed if name not in without}
+    report["parameters"] |= changes
     (folder / "report.json").write_text(json.dumps(report))
     return Settings(matching_run=str(folder), systems="")
 
@@ -145,23 +145,18 @@ def test_a_finished_run_is_read_with_its_own_settings(matched, finished, tmp_pat
     run = finished[0]
     assert run.matching.settings == matched.settings
     assert run.matching.pairs == matched.pairs
-    assert dict(experiment.facts(run)).keys() == {"pairs", "systems"}  # nothing is trained
-    assert "true sentences" in experiment.preview(run).data
+    assert dict(view.alignment_facts(run)).keys() == {"pairs", "systems"}  # nothing is trained
+    assert "true sentences" in view.preview(run).data
     # by how many processes it was made does not matter where it is read
-    several = copied(matched, tmp_path, {"parallel": "ddp 3"}, without=("workers",))
+    several = copied(matched, tmp_path, {"parallel": "ddp 3"})
     assert matched_run(several).settings == replace(matched.settings, run_folder=str(tmp_path))
-    # runs of before had other defaults
-    missing = ("attention_dropout", "precision")
-    missing += ("parallel", "workers", "trained")
-    settings = matched_run(copied(matched, tmp_path, {}, without=missing)).settings
-    assert (settings.attention_dropout, settings.precision) == ("checkpoint", "auto")
 
 
 def test_a_run_of_its_own_trains_in_the_precision_that_is_given(tmp_path: Path) -> None:
     settings = Settings(run_folder=str(tmp_path), systems="gru-han", precision="float32")
     run = AlignmentRun.read(settings)
     assert run.matching.settings.precision == "float32"
-    listed = dict(experiment.facts(run))
+    listed = dict(view.alignment_facts(run))
     assert (listed["trained first"], listed["precision of training"]) == ("GRU-HAN, seed 0", "float32")
 
 
@@ -171,7 +166,7 @@ def test_a_run_of_its_own_opens_the_models_of_another(matched, tmp_path: Path) -
     run = experiment.prepare(Settings(trained=str(matched.folder), **own))
     assert run.matching.settings.hidden_size == matched.settings.hidden_size
     assert {run.matching.model_folder(one).is_dir() for one in run.matching.trainings} == {True}
-    assert "trained first" not in dict(experiment.facts(run))
+    assert "trained first" not in dict(view.alignment_facts(run))
     with pytest.raises(ParameterError, match=r"trained is 'storyworld/coreference', which has no trained"):
         experiment.prepare(
             Settings(trained="storyworld/coreference", **own | {"run_folder": str(tmp_path / "b")})
@@ -195,8 +190,8 @@ def test_every_system_ranks_the_sentences_of_every_pair_with_true_ones(finished)
     assert len(ways) == 9
     for group in ("oracle", "released"):
         assert list(values(written, group)) == [("random", ""), *ways]
-        assert "TF-IDF cosine, cosine" in experiment.score_table(written, group).html()
-    assert experiment.mrr_figure(written).data
+        assert "TF-IDF cosine, cosine" in view.alignment_table(written, group).html()
+    assert view.mrr_figure(written).data
     assert read_report(run.folder).data["reading_of_p_at_n"] == "hit"
 
 
@@ -232,7 +227,7 @@ def test_the_picture_of_a_pair_has_a_column_for_every_system(finished) -> None:
 
     def html(shown: str = "") -> str:
         settings = replace(run.settings, shown_pair=shown)
-        return experiment.compared_pair(replace(run, settings=settings), aligned).data
+        return view.compared_pair(replace(run, settings=settings), aligned).data
 
     assert all(system.label in html() for system in run.matching.systems)
     assert "the true sentence" in html()
@@ -243,17 +238,17 @@ def test_the_picture_of_a_pair_has_a_column_for_every_system(finished) -> None:
 
 def test_two_documents_of_ones_own(finished, tmp_path: Path) -> None:
     run, *_ = finished
-    html = experiment.compare_own(run, *experiment.EXAMPLE)
+    html = ask.compare_own(run, *ask.EXAMPLE)
     assert html.count("related: ") == len(run.matching.systems)
     assert "At least 74 people were killed" in html
     assert html in (run.folder / "own_pair.html").read_text(encoding="utf-8")
-    assert experiment.own_pair_box(run).first.value == experiment.EXAMPLE[0]
-    assert "<script>" not in experiment.compare_own(run, "<script>alert(1)</script> fell.", "It fell.")
+    assert ask.own_pair_box(run).first.value == ask.EXAMPLE[0]
+    assert "<script>" not in ask.compare_own(run, "<script>alert(1)</script> fell.", "It fell.")
     with pytest.raises(ParameterError, match="the second document is empty"):
-        experiment.compare_own(run, "One.", " \n")
+        ask.compare_own(run, "One.", " \n")
     (tmp_path / "a.txt").write_text("One.")
     files = dict.fromkeys(("first_document", "second_document"), str(tmp_path / "a.txt"))
-    assert experiment.own_texts(Settings(**files)) == ("One.", "One.")
+    assert ask.own_texts(Settings(**files)) == ("One.", "One.")
     with pytest.raises(DataError, match=r"a\.txt"):
         experiment.prepare(Settings(**files | {"second_document": str(tmp_path / "not" / "a.txt")}))
 
@@ -280,7 +275,7 @@ def test_runs_that_cannot_be_read(matched: MatchingRun, tmp_path: Path) -> None:
     ],
 )
 def test_scores_without_a_scale_become_shares(scores: list[float], shares: list[float | None]) -> None:
-    made = experiment._shares(np.array(scores))
+    made = view._shares(np.array(scores))
     assert [share is None for share in made] == [share is None for share in shares]
     assert [share for share in made if share is not None] == pytest.approx(
         [share for share in shares if share is not None]
@@ -290,7 +285,7 @@ def test_scores_without_a_scale_become_shares(scores: list[float], shares: list[
 def test_the_example_of_the_notebook_is_called_related_by_all_that_come_with_the_project(tmp_path: Path):
     given = Settings(trained="storyworld/matching", run_folder=str(tmp_path))
     matching = experiment.matched_run(given)
-    pair = experiment.own_pair(*experiment.EXAMPLE)
+    pair = ask.own_pair(*ask.EXAMPLE)
     for system in matching.systems:
         (decision,) = matching.predict_pairs(matching.loaded(system), [pair]).decisions
         assert decision, system.label

@@ -16,10 +16,9 @@ from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.report import read_report
-from cdlm_lab.tasks.matching import experiment
+from cdlm_lab.tasks.matching import experiment, view
 from cdlm_lab.tasks.matching.experiment import SAME_TEXT, MatchingRun, Settings, linked_pairs, read_pairs
 from cdlm_lab.tasks.matching.systems import SYSTEMS
-from cdlm_lab.views.before_training import cost_facts
 
 # ---- a run
 
@@ -41,7 +40,7 @@ def test_every_system_is_trained_with_every_seed_and_scored(matched: MatchingRun
     assert {row.metric for row in report.rows if row.seed == 1} == {"accuracy", "precision", "recall", "f1"}
     assert report.data["pairs"] == {"train": 12, "dev": 6, "test": 6, "test_one_document": 6}
     for split in ("dev", "test"):
-        assert f"storyworld, {split}" in experiment.score_table(report, split).html()
+        assert f"storyworld, {split}" in view.score_table(report, split).html()
 
 
 def test_with_one_document_of_each_pair_the_same_models_are_measured_again(matched: MatchingRun) -> None:
@@ -52,9 +51,9 @@ def test_with_one_document_of_each_pair_the_same_models_are_measured_again(match
     assert {one.first.sentences for one in alone} == {(".",)}
     assert score_of(report, "tf-idf", "test_one_document", "accuracy").value == 0.5
     assert score_of(report, "cdlm", "test_one_document", "accuracy").n == 6
-    assert "storyworld, test, one document" in experiment.control_table(report).html()
+    assert "storyworld, test, one document" in view.control_table(report).html()
     rows = [row for row in report.rows if row.split != "test_one_document"]
-    assert "was not measured so" in experiment.control_table(replace(report, rows=rows)).data
+    assert "was not measured so" in view.control_table(replace(report, rows=rows)).data
 
 
 def test_what_is_finished_is_not_trained_again(matched: MatchingRun, monkeypatch) -> None:
@@ -79,16 +78,16 @@ def test_what_is_finished_is_not_trained_again(matched: MatchingRun, monkeypatch
 
 
 def test_what_a_person_reads_before_the_start(matched: MatchingRun) -> None:
-    facts = dict(experiment.corpus_facts(matched) + cost_facts(matched))
+    facts = dict(view.facts(matched))
     assert facts["precision of training"] == precision_in_words("auto")
     assert facts["train"].startswith("12 pairs, 50% related")
     assert "6 updates with 4 pairs, about" in facts["GRU-HAN"]
     assert "times 2 seeds" in facts["CDLM"]
     assert "TF-IDF cosine" not in facts
-    assert "12 pairs" in experiment.preview(matched).data
+    assert "12 pairs" in view.preview(matched).data
     lost = replace(matched, lost={"not read": ["a.xml: no sentences", "b.xml: a link, or no file"]})
     listed = "2: a.xml: no sentences, b.xml: a link, or no file"
-    assert dict(experiment.corpus_facts(lost))["not read"] == listed
+    assert dict(view.facts(lost))["not read"] == listed
 
 
 def test_before_the_start_frozen_encoders_read_one_batch(small_matching: Settings, tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from cdlm_lab.tasks.matching.systems import (
     MatcherSettings,
     MatchPredictions,
     predict_pairs,
-    systems_table,
 )
+from cdlm_lab.tasks.matching.view import systems_table
 from cdlm_lab.training.checkpoints import save_model
 from cdlm_lab.views.tables import published_numbers
 

@@ -15,9 +15,9 @@ from tagging_runs import finished_run, score_of
 from cdlm_lab.data.convert.hotpotqa import hotpot_record
 from cdlm_lab.data.records import MultihopQuestion, Paragraph
 from cdlm_lab.encoders.precision import precision_in_words
+from cdlm_lab.encoders.variants import checkpoint_of
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs import runs
-from cdlm_lab.runs.corpora import checkpoint_of
 from cdlm_lab.runs.report import Report, open_run, read_report
 from cdlm_lab.tasks.multihop import experiment as multihop_qa
 from cdlm_lab.tasks.multihop.experiment import (

@@ -18,13 +18,14 @@ from transformers import AutoTokenizer, LongformerForMaskedLM
 
 from cdlm_lab.encoders.checkpoint import FOLDER
 from cdlm_lab.encoders.encoder import TinySizes, load_encoder, load_language_model
+from cdlm_lab.encoders.model_folder import MODEL_FOLDER
+from cdlm_lab.encoders.variants import VARIANTS, checkpoint_of, variant_of
 from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.explorer.ranks import Analysis
 from cdlm_lab.explorer.ranks import Settings as AnalysisSettings
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.results.reports import find_reports
-from cdlm_lab.runs import corpora as cluster_corpora
-from cdlm_lab.runs.corpora import VARIANTS, checkpoint_of, examples_of, tokenised_split
+from cdlm_lab.runs.corpora import examples_of, tokenised_split
 from cdlm_lab.runs.report import Report, read_report
 from cdlm_lab.runs.runs import Training
 from cdlm_lab.tasks.coreference.model import load_pair_scorer
@@ -33,10 +34,9 @@ from cdlm_lab.tasks.multihop.experiment import MultihopRun
 from cdlm_lab.tasks.multihop.experiment import Settings as QuestionSettings
 from cdlm_lab.tasks.multihop.systems import ENCODERS
 from cdlm_lab.tasks.pretraining import experiment as pretraining
-from cdlm_lab.tasks.pretraining import perplexity, tour
+from cdlm_lab.tasks.pretraining import perplexity, tour, view
 from cdlm_lab.tasks.pretraining.experiment import PretrainingRun, Settings
 from cdlm_lab.tasks.pretraining.perplexity import ClusterLosses
-from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.trainer import ResumableTrainer
 
 RECORDED = Path(__file__).resolve().parents[3] / "data" / "results" / "storyworld_tiny" / "perplexity.json"
@@ -68,7 +68,7 @@ def test_a_run_leaves_a_model_that_opens_in_plain_huggingface(
     assert scores["", "training_tokens"].value == result.tokens
     assert read.tables["history"] == [dict(record) for record in result.history]
     assert (read.data["train_clusters"], read.data["files_passed_over"]) == (20, "none")
-    summary = pretraining.summary(report)
+    summary = view.summary(report)
     assert summary.startswith(f"{variant}/perplexity: ")
     assert summary.endswith(f"trained on {result.tokens:,} tokens; model: {folder}")
 
@@ -83,7 +83,7 @@ def test_local_attention_may_start_with_the_global_projections_of_a_checkpoint(s
 
 
 def test_preparing_trains_nothing_and_says_what_will_be(prepared: PretrainingRun) -> None:
-    facts, lost = dict(pretraining.facts_of(prepared)), pretraining.loss_of_text(prepared)
+    facts, lost = dict(view.facts(prepared)), pretraining.loss_of_text(prepared)
     assert facts["precision"] == "float32"
     assert facts["training"].startswith("4 steps of 2 examples")
     assert "20 for training" in facts["clusters"]
@@ -96,7 +96,7 @@ def test_preparing_trains_nothing_and_says_what_will_be(prepared: PretrainingRun
 
 
 def test_preview_is_the_example(prepared: PretrainingRun) -> None:
-    shown = pretraining.example_view(prepared, index=1)
+    shown = view.example_view(prepared, index=1)
     example = prepared.train_examples.describe(1)
     assert shown.masked.sum() == (example.labels != -100).sum()
     np.testing.assert_array_equal(shown.global_, shown.masked)
@@ -104,12 +104,12 @@ def test_preview_is_the_example(prepared: PretrainingRun) -> None:
     assert shown.tokens[0] == "<s>"
     replaced = [shown.replacement[i] for i in np.flatnonzero(shown.masked)]
     assert 0.6 < np.mean([text == "<mask>" for text in replaced]) < 0.97, "80% are masks"
-    html = pretraining.preview(prepared).data
+    html = view.preview(prepared).data
     assert "cdlm on storyworld" in html
     assert "4 steps of 2 examples" in html
     for index in (-1, 8):
         with pytest.raises(IndexError, match="there are 8"):
-            pretraining.example_view(prepared, index=index)
+            view.example_view(prepared, index=index)
 
 
 def test_tokens_of_byte_level_bpe_and_wordpiece(prepared: PretrainingRun) -> None:
@@ -136,7 +136,7 @@ def test_a_base_goes_on_with_longer_texts(small: Settings) -> None:
 
 
 def test_variants_are_those_of_table_1_in_its_order() -> None:
-    assert [tuple(variant) for variant in VARIANTS.values()] == [
+    assert [tuple(variant)[:3] for variant in VARIANTS.values()] == [
         ("longformer", "random", "none"),
         ("local-cdlm", "related", "none"),
         ("rand-cdlm", "random", "masked"),
@@ -144,7 +144,7 @@ def test_variants_are_those_of_table_1_in_its_order() -> None:
         ("cdlm", "related", "masked"),
     ]
     with pytest.raises(ValueError, match="variant is 'cdml'; choose one of longformer, local-cdlm"):
-        cluster_corpora.variant_of("cdml")
+        variant_of("cdml")
 
 
 def test_where_the_encoder_of_a_variant_is(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_five_models_and_none_trained_twice(
         closed.append(len(records))
 
     prepared = tour.prepare(given, cache=cache)
-    shown = tour.preview(prepared).data
+    shown = view.preview(prepared).data
     assert "4 updates with 2 examples, about " in shown
     assert "4 models from it, 4 steps each" in shown
     models = tour.train(prepared, curve=curve)
@@ -242,7 +242,7 @@ def test_five_models_and_none_trained_twice(
     assert closed[5:] == closed[:5], "curves of models that were there are shown as they were"
     live = tour.report(prepared, tour.evaluate(prepared, tour.predict(prepared, models)))
     assert list(dict.fromkeys(row.system for row in live.rows)) == list(VARIANTS)
-    assert "Trained here" in perplexity.figure_view(live, title="Trained here").layout.title.text
+    assert "Trained here" in view.figure_view(live, title="Trained here").layout.title.text
     shipped = tour.measure_shipped(replace(prepared, settings=replace(given, held_out_clusters=2)))
     found = find_reports(tmp_path)
     assert [one.name for one in found.reports] == ["run/shipped_models"], "the results book has it in Table 1"
@@ -252,22 +252,22 @@ def test_five_models_and_none_trained_twice(
 
 def check_conclusion(prepared: tour.TourRun, shipped: Report, live: Report) -> None:
     """What the tour says and writes at its end."""
-    where = tour.conclude(prepared, {"Shipped": shipped, "Trained <here>": live})
+    where = view.conclude(prepared, {"Shipped": shipped, "Trained <here>": live})
     files = ("results.txt", "results.html", "summary.txt")
     text, page, summary = ((prepared.folder / name).read_text() for name in files)
     told = "names and numbers that only another document states, CDLM has a perplexity of N and Local CDLM "
     told += "one of N: lower by a factor of N, undecided, as it may be chance (95% interval N to N, p = N, "
     told += "2 clusters)."
-    assert told in re.sub(r"\d+\.\d+", "N", perplexity.headline(shipped))
+    assert told in re.sub(r"\d+\.\d+", "N", view.headline(shipped))
     sentences = [
-        f"{title}: o{perplexity.headline(one)[1:]}"
+        f"{title}: o{view.headline(one)[1:]}"
         for title, one in (("Shipped", shipped), ("Trained <here>", live))
     ]
     assert where.splitlines()[:2] == sentences
     assert summary.splitlines()[-2:] == sentences
-    assert summary.startswith(f"Shipped\n\n{perplexity.table_view(shipped).text()}\n")
+    assert summary.startswith(f"Shipped\n\n{view.table_view(shipped).text()}\n")
     assert len(summary.splitlines()) <= 14, "a screen, beside the lines of progress"
-    assert text.index(perplexity.table_view(shipped).text()) < text.index("Trained <here>")
+    assert text.index(view.table_view(shipped).text()) < text.index("Trained <here>")
     assert page.count("<div data-figure=") == 2
     assert "Trained <here>" not in page
     assert not re.search(r"<script[^>]+src=", page), "it opens offline"
@@ -286,7 +286,7 @@ def test_the_headline_says_how_large_and_how_sure(difference: float, p: float, s
     recorded = read_report(RECORDED)
     (row,) = recorded.tables["headline"]
     row = row | {"difference": difference, "low": difference - 0.01, "high": difference + 0.01, "p": p}
-    told = perplexity.headline(replace(recorded, tables={**recorded.tables, "headline": [row]}))
+    told = view.headline(replace(recorded, tables={**recorded.tables, "headline": [row]}))
     assert f": {said}" in told
 
 
@@ -376,9 +376,9 @@ def test_views_are_made_from_the_report_alone(
     assert (first.system, first.p is None, first.clusters) == ("longformer", False, 6)
     assert (second.system, second.p is None) == ("cdlm", True)
     assert second.value == pytest.approx(math.exp(losses["cdlm"].loss.sum() / losses["cdlm"].tokens.sum()))
-    assert re.search("Longformer +CDLM +all +-0.00", perplexity.comparisons(report).text())
-    assert "storyworld, validation" in perplexity.figure_view(report).layout.title.text
-    assert "CDLM" in perplexity.table_view(report).html()
+    assert re.search("Longformer +CDLM +all +-0.00", view.comparisons(report).text())
+    assert "storyworld, validation" in view.figure_view(report).layout.title.text
+    assert "CDLM" in view.table_view(report).html()
 
 
 def test_from_settings_to_a_report(
@@ -387,14 +387,14 @@ def test_from_settings_to_a_report(
     monkeypatch.chdir(tmp_path)  # where the tokenised corpora are kept
     settings = perplexity.Settings(cdlm=str(tiny_folder), clusters=3, max_length=256, **LEFT_OUT)
     prepared = perplexity.prepare(settings)
-    shown = perplexity.preview(prepared).data
+    shown = view.preview(prepared).data
     assert "3 of storyworld, test; 0 dropped" in shown
     assert "3 readings of a cluster: about " in shown
     report = perplexity.report(prepared, perplexity.evaluate(prepared, perplexity.predict(prepared)))
     assert {(row.system, row.clusters) for row in report.rows} == {("cdlm", 3)}
     again = perplexity.prepare(settings)
     monkeypatch.setattr(perplexity, "cluster_losses", pytest.fail)
-    assert "this run is finished; it took" in perplexity.preview(again).data
+    assert "this run is finished; it took" in view.preview(again).data
     assert perplexity.report(again, perplexity.evaluate(again, perplexity.predict(again))) == report
 
 
@@ -511,9 +511,9 @@ def test_files_passed_over_are_printed_and_stand_in_facts_and_report(
     write("validation/b/1.txt", "validation/b/2.txt")
     PretrainingRun.read(settings, cache=cache)
     assert capsys.readouterr().out.count(f"{tmp_path}: files passed over: {named}") == 1, "not once a split"
-    facts = dict(pretraining.facts_of(replace(prepared, train_split=split)))
+    facts = dict(view.facts(replace(prepared, train_split=split)))
     assert facts["files passed over"] == named
-    assert "files passed over" not in dict(pretraining.facts_of(prepared))
+    assert "files passed over" not in dict(view.facts(prepared))
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])

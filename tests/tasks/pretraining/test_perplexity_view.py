@@ -2,9 +2,9 @@
 
 import pytest
 
+from cdlm_lab.encoders.variants import VARIANTS
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.tasks.pretraining.perplexity_view import perplexity_figure
-from cdlm_lab.views.html import VARIANTS
 
 NAMES = ["Longformer", "Local CDLM", "Rand CDLM", "Prefix CDLM", "CDLM"]
 

@@ -1,0 +1,228 @@
+"""What notebooks 00, 01 and 02 show: facts before the start, a training example, perplexities, and what the
+tour leaves behind."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from itertools import chain
+from pathlib import Path
+
+import plotly.graph_objects as go
+
+from cdlm_lab.data.files import named, replaced_file
+from cdlm_lab.encoders.language_model import CrossDocumentLM
+from cdlm_lab.encoders.model_folder import MODEL_FOLDER
+from cdlm_lab.encoders.precision import precision_in_words
+from cdlm_lab.encoders.variants import variant_name
+from cdlm_lab.examples.cross_document import CrossDocumentExamples
+from cdlm_lab.examples.tokens import token_texts
+from cdlm_lab.metrics.significance import SURE
+from cdlm_lab.runs.report import Report
+from cdlm_lab.runs.runs import write_page
+from cdlm_lab.tasks.pretraining.experiment import PretrainingRun, cost_of_step, loss_of_text
+from cdlm_lab.tasks.pretraining.perplexity import METRICS, PerplexityRun, Settings, cluster_losses
+from cdlm_lab.tasks.pretraining.perplexity_view import perplexity_figure
+from cdlm_lab.tasks.pretraining.tour import TourRun
+from cdlm_lab.views.before_training import cost_in_words, facts_table, time_taken
+from cdlm_lab.views.figures import figure_html, figure_scripts, folder_of, keep_figure
+from cdlm_lab.views.html import escaped, seconds_in_words, still_page
+from cdlm_lab.views.packed import DocumentLoss, PackedPreview
+from cdlm_lab.views.score_tables import score_table
+from cdlm_lab.views.tables import PERPLEXITY, Cell, ScoreTable, Shown, p_text, text_table
+
+KINDS = dict(zip(METRICS, ("all", "cross-document"), strict=True))
+TEXT_FILE, PAGE_FILE = "results.txt", "results.html"  # inside the run folder: the results
+
+
+SHORT_FILE = "summary.txt"  # the first table, and a sentence on each
+
+
+def preview(prepared: PretrainingRun | PerplexityRun | TourRun) -> Shown:
+    """The main facts about a run before it starts; of a training also its first example."""
+    table = facts_table(facts(prepared))
+    if not isinstance(prepared, PretrainingRun):
+        return table
+    example = example_view(prepared)
+    return Shown(table.data + example._repr_html_(), f"{table!r}\n{example!r}")
+
+
+def facts(prepared: PretrainingRun | PerplexityRun | TourRun) -> list[tuple[str, str]]:
+    """The rows of the table in `preview`, as (name, text)."""
+    if isinstance(prepared, PretrainingRun):
+        return _facts_of_pretraining(prepared)
+    return _facts_of_tour(prepared) if isinstance(prepared, TourRun) else _facts_of_perplexity(prepared)
+
+
+def _facts_of_pretraining(prepared: PretrainingRun) -> list[tuple[str, str]]:
+    """The main facts about a training before it starts, as (name, text)."""
+    counts, training = prepared.train_split.counts, prepared.settings.training
+    passed_over = prepared.train_split.passed_over
+    sizes = ", ".join(f"{n} documents: {count:,}" for n, count in counts.documents_per_cluster.items())
+    examples = training.steps * training.batch_size
+    return [
+        (
+            "clusters",
+            f"{counts.clusters_kept:,} for training ({sizes}); {counts.clusters_dropped:,} dropped "
+            f"for having fewer than {counts.minimum_documents} documents",
+        ),
+        *([("files passed over", named(passed_over))] if passed_over else []),
+        ("held out", f"{prepared.validation_split.counts.clusters_kept:,} clusters"),
+        ("text", str(loss_of_text(prepared))),
+        ("weights", f"{prepared.model.num_parameters():,}"),
+        ("precision", precision_in_words(training.precision)),
+        (
+            "training",
+            f"{training.steps:,} steps of {training.batch_size} examples, "
+            f"about {examples * prepared.settings.max_length:,} tokens",
+        ),
+    ]
+
+
+def _facts_of_perplexity(prepared: PerplexityRun) -> list[tuple[str, str]]:
+    """The models, the clusters they read, and the expected time, from timing one batch of the first model."""
+    settings = prepared.settings
+    _, model, examples, split = next(prepared.models_and_examples())
+    counts = split.counts
+    clusters = (
+        f"{counts.clusters_kept:,} of {settings.corpus}, {settings.split}; {counts.clusters_dropped:,} "
+        f"dropped for having fewer than {counts.minimum_documents} documents"
+    )
+    models = ", ".join(f"{name} ({where})" for name, where in settings.checkpoints.items())
+    taken = time_taken(prepared) or [("time", _time_in_words(settings, model, examples))]
+    return [("models", models), ("clusters", clusters), *taken]
+
+
+def _time_in_words(settings: Settings, model: CrossDocumentLM, examples: CrossDocumentExamples) -> str:
+    batch = [examples[number] for number in range(min(settings.batch_size, len(examples)))]
+    for _ in range(2):  # the first forward pass is slower than all others
+        start = time.perf_counter()
+        cluster_losses(model, batch, batch_size=len(batch), precision=settings.precision, name="one batch")
+    readings = len(examples) * len(settings.checkpoints)
+    seconds = (time.perf_counter() - start) / len(batch) * readings
+    return f"{readings:,} readings of a cluster: about {seconds_in_words(seconds)}"
+
+
+def _facts_of_tour(prepared: TourRun) -> list[tuple[str, str]]:
+    """What the base reads and how long its training takes, from timing one batch; a step of the others takes
+    as long or slightly longer. For a finished run, the time it took."""
+    if taken := time_taken(prepared):
+        return taken
+    base = PretrainingRun.read(prepared.variants["longformer"], cache=prepared.cache)
+    facts = _facts_of_pretraining(base)
+    others = f"{len(prepared.variants) - 1} models from it, {prepared.settings.steps:,} steps each"
+    facts.append(("the base", cost_in_words(base.job(), items="examples")))
+    return [*facts, ("then", others)]
+
+
+def example_view(prepared: PretrainingRun, *, index: int = 0) -> PackedPreview:
+    """A picture of a training example: masked and global tokens, cut text, estimated memory and time."""
+    example, tokenizer = prepared.train_examples.describe(index), prepared.tokenizer
+    packed = example.packed
+    tokens, starts_word = token_texts(tokenizer, packed.input_ids)
+    shown, _ = token_texts(tokenizer, example.input_ids)
+    lost = zip(example.document_ids, packed.lost_tokens, packed.reasons, strict=True)
+    documents = [DocumentLoss(title=name, cut=cut, reason=why) for name, cut, why in lost]
+    memory, seconds = cost_of_step(prepared)
+    return PackedPreview(
+        tokens=tokens,
+        document=packed.document,
+        replacement=[text if mask else None for text, mask in zip(shown, example.masked, strict=True)],
+        global_=example.global_,
+        special=packed.is_special,
+        documents=documents,
+        cross_document=example.cross_document,
+        starts_word=starts_word,
+        mask_token=tokenizer.mask_token,
+        title=f"{prepared.settings.variant} on {prepared.settings.corpus}",
+        memory_bytes=memory,
+        step_seconds=seconds,
+    )
+
+
+def summary(report: Report) -> str:
+    """The perplexities of a report with their intervals, and the number of training tokens, as text."""
+    lines = [
+        f"{row.system}/{row.metric}: {row.value:.2f} [{row.low:.2f}, {row.high:.2f}], "
+        f"{row.n:,} masked tokens of {row.clusters} clusters"
+        for row in report.rows
+        if row.low is not None
+    ]
+    (tokens,) = (row.value for row in report.rows if row.metric == "training_tokens")
+    model = Path(report.parameters["run_folder"]) / MODEL_FOLDER
+    return "\n".join([*lines, f"trained on {tokens:,} tokens; model: {model}"])
+
+
+def figure_view(report: Report, *, title: str = "") -> go.Figure:
+    """The perplexities with their intervals, one panel per metric."""
+    parameters = report.parameters
+    figure = perplexity_figure(report.rows, title=title or f"{parameters['corpus']}, {parameters['split']}")
+    return keep_figure(folder_of(report), "perplexity", figure)
+
+
+def table_view(report: Report) -> ScoreTable:
+    """The score table, with the paper's Table 1 beside it."""
+    return score_table(report, experiment="cross-document perplexity")
+
+
+def headline(report: Report) -> str:
+    """The result in a sentence: CDLM against Local CDLM with interval and p, undecided from p = 0.05 on; ""
+    if one was not measured."""
+    if not (rows := report.tables.get("headline")):
+        return ""
+    (row,) = rows
+    tokens = "hidden words"
+    if row["kind"] != "perplexity":
+        tokens = "hidden names and numbers that only another document states"
+    of_kind = {one.system: one for one in report.rows if one.metric == row["kind"]}
+    numbers = [PERPLEXITY.write([of_kind[row[side]].value])[0] for side in ("a", "b")]
+    sign, side = (-1, "lower") if row["difference"] <= 0 else (1, "higher")
+    factor, *bounds = (math.exp(sign * row[name]) for name in ("difference", "low", "high"))
+    low, high = sorted(bounds)
+    amount = f"by a factor of {factor:.2f}" if f"{factor:.2f}" != "1.00" else "by less than 1%"
+    p = p_text(row["p"])
+    chance = "" if row["p"] < SURE else ", undecided, as it may be chance"
+    return (
+        f"On {tokens}, {variant_name(row['a'])} has a perplexity of {numbers[0]} and "
+        f"{variant_name(row['b'])} one of {numbers[1]}: {side} {amount}{chance} (95% "
+        f"interval {low:.2f} to {high:.2f}, p {p if '<' in p else f'= {p}'}, "
+        f"{of_kind[row['a']].clusters} clusters)."
+    )
+
+
+def comparisons(report: Report) -> ScoreTable:
+    """The tests between neighbouring variants, over all clusters and by their number of documents."""
+    rows: dict[tuple[str, ...], dict[str, Cell]] = {}
+    for row in [*report.tables["comparisons"], *report.tables.get("by_documents", [])]:
+        group = "{documents} documents ({clusters} clusters)" if "documents" in row else "all clusters"
+        names = (variant_name(row["a"]), variant_name(row["b"]), KINDS[row["kind"]])
+        cell = Cell(text=f"{row['difference']:+.3f}", below="[{low:+.3f}, {high:+.3f}]".format(**row))
+        rows.setdefault(names, {})[group.format(**row)] = cell
+    groups = list(dict.fromkeys(chain.from_iterable(rows.values())))
+    columns = ["variant", "against", "hidden words", *groups]
+    shown = [[*names, *(cells.get(group, Cell()) for group in groups)] for names, cells in rows.items()]
+    return text_table(columns, shown, texts=3, caption="Difference in nats a hidden word; below 0 is better")
+
+
+def conclude(prepared: TourRun, reports: Mapping[str, Report]) -> str:
+    """Write the reports, given as title -> report, into the run folder as text, as a page with figures, and
+    the first with a sentence on each as a summary; returns these sentences and the paths of the files."""
+    folder, heads = prepared.folder, []
+    texts, parts = [], []
+    for title, made in reports.items():
+        head, table = headline(made), table_view(made)
+        figure = figure_view(made, title=title)
+        if head:
+            heads.append(f"{title}: {head[0].lower()}{head[1:]}")
+        texts.append(f"{title}\n\n{table.text()}\n")
+        drawn = figure_html(title, figure)
+        parts.append(f"<h2>{escaped(title)}</h2><p>{escaped(head)}</p>{drawn}{table.html()}")
+    sentences = "\n".join(heads)
+    for name, text in ((TEXT_FILE, [*texts, sentences]), (SHORT_FILE, [*texts[:1], sentences])):
+        with replaced_file(folder / name) as file:
+            file.write("\n".join([*text, ""]))
+    note = f"{folder}; the models of variants in {folder}/VARIANT/model"
+    page = still_page("".join(parts), title="The tour", note=note, scripts=figure_scripts())
+    write_page(folder / PAGE_FILE, page)
+    return "\n".join([*heads, f"tables: {folder / TEXT_FILE}", f"tables and figures: {folder / PAGE_FILE}"])
