@@ -1,7 +1,7 @@
 // What a model puts in the place of hidden words, written where they stand: how likely the true words are, before the
 // rewriting or the last change and now, and its best guesses.
 
-const share = (p) => `${(100 * p).toFixed(p < 0.01 ? 2 : p < 0.1 ? 1 : 0)}%`;
+const share = (p) => (p < 5e-5 ? "< 0.01%" : `${(100 * p).toFixed(p < 0.01 ? 2 : p < 0.1 ? 1 : 0)}%`);
 
 class Guesses {
   constructor() {

@@ -57,6 +57,8 @@ def isolated(text: str) -> str:
 
 
 def _share(probability: float) -> str:
+    if probability < 5e-5:
+        return "&lt; 0.01%"
     return f"{fixed(100 * probability, 2 if probability < 0.01 else 1 if probability < 0.1 else 0)}%"
 
 
