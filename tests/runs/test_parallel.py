@@ -33,13 +33,13 @@ from cdlm_lab.training.checkpoints import checkpoint_step, complete_checkpoints
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, read_result, write_result
 from cdlm_lab.training.processes import processes_of
 from cdlm_lab.training.trainer import TrainingResult
+from cdlm_lab.views.before_training import time_in_words
 
 # `python -c` with the folder of a run, `parallel`, and the settings as JSON; what a notebook does.
 PROGRAM = """
 import json, sys
 from cdlm_lab.errors import Stopped
 from cdlm_lab.tasks.pretraining import experiment as pretraining
-from cdlm_lab.views.before_training import time_in_words
 folder, parallel, cache, given = *sys.argv[1:4], json.loads(sys.argv[4])
 settings = pretraining.Settings(**given | {"run_folder": folder, "parallel": parallel})
 try:
@@ -236,9 +236,7 @@ def test_the_notebook_takes_over_what_the_processes_trained(
     """Uses one process in place of two, which would take long to start."""
     started_with: list[int] = []
 
-    def run_here(
-        processes: int, *, arguments: list[str], look: Callable[[], None], **others: Any
-    ) -> None:
+    def run_here(processes: int, *, arguments: list[str], look: Callable[[], None], **others: Any) -> None:
         started_with.append(processes)
         fine_tuning.train_as_one_of_several(Path(arguments[0]))
         look()
@@ -365,5 +363,3 @@ def test_killed_it_leaves_nobody_and_goes_on(settings: Pretraining, alone: Path,
 
     train(settings, folder, by="ddp 2")
     assert_same(folder, alone)
-
-

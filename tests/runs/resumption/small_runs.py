@@ -73,7 +73,9 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-PRETRAINING = {kind for kind, (module, _) in KINDS.items() if module in ("pretraining.experiment", "joint.paragraphs")}
+PRETRAINING = {
+    kind for kind, (module, _) in KINDS.items() if module in ("pretraining.experiment", "joint.paragraphs")
+}
 
 
 def module_of(kind: str) -> Any:
