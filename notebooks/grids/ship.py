@@ -20,9 +20,9 @@ from safetensors.torch import load_file, save_file
 
 from cdlm_lab.data.files import replaced_folder
 from cdlm_lab.encoders.checkpoint import FOLDER, PREFIX, CheckpointError, shipped_names
-from cdlm_lab.encoders.model_folder import is_model
+from cdlm_lab.encoders.model_folder import MODEL_FOLDER, is_model
 from cdlm_lab.parameters import RUN_FILE
-from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
+from cdlm_lab.training.checkpoints import TRAINING_FOLDER
 from cdlm_lab.training.history import HISTORY_FILE
 from cdlm_lab.training.trained import SYSTEMS_FOLDER, THRESHOLD, trained_threshold
 
