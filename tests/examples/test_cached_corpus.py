@@ -315,13 +315,6 @@ def test_a_cache_that_cannot_be_written_is_one_line(kind, tokenizer, tmp_path):
     assert leftovers(tmp_path) == ["file"]
 
 
-def test_a_corpus_in_a_cache_that_cannot_be_written_is_read(kind, tokenizer, tmp_path):
-    made = kind.build(tokenizer, tmp_path)
-    (tmp_path / ".fp.lock").unlink(missing_ok=True)
-    (tmp_path / ".fp.lock").mkdir()  # so that it cannot be locked
-    assert kind.build(tokenizer, tmp_path).to_dict() == made.to_dict()
-
-
 def test_a_folder_that_lost_a_file_is_made_again(kind, tokenizer, tmp_path):
     kind.build(tokenizer, tmp_path)
     for name in ("counts.json", kind.file):

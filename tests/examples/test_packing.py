@@ -95,17 +95,6 @@ def test_every_policy_keeps_beginnings_and_accounts_for_every_token(case, policy
 
 
 @given(case=CASES)
-def test_whole_documents_cuts_none_but_the_first(case):
-    lengths, max_length = case
-    example = packed(*lengths, max_length=max_length)
-    for kept, length in list(zip(example.kept_tokens, lengths, strict=True))[1:]:
-        assert kept in (0, length)
-    if example.lost_tokens[0]:
-        assert lengths[0] > max_length - 4
-        assert len(example.input_ids) == max_length
-
-
-@given(case=CASES)
 def test_equal_share_is_the_water_level(case):
     """Second definition: all documents filled to one level, the level as high as the budget allows."""
     lengths, max_length = case
@@ -119,14 +108,6 @@ def test_equal_share_is_the_water_level(case):
     expected = [min(level, length) + (number in lucky) for number, length in enumerate(lengths[:count])]
     assert list(example.kept_tokens[:count]) == expected
     assert not any(example.kept_tokens[count:])
-
-
-def test_the_documents_are_left_unchanged_and_the_budget_is_used_up():
-    given_documents = documents(30, 30)
-    pack_documents(given_documents, max_length=20, policy="equal_share", special=SPECIAL)
-    assert [d.tolist() for d in given_documents] == [d.tolist() for d in documents(30, 30)]
-    for policy in ("equal_share", "truncate_last"):
-        assert len(packed(40, 7, 90, max_length=64, policy=policy).input_ids) == 64
 
 
 @pytest.mark.parametrize(

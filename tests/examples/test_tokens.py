@@ -203,14 +203,6 @@ def test_numbers_of_words(words):
     assert numbers(words, "") == numbers(words, " \n") == [1]
 
 
-def test_numbers_of_subwords(subwords, tokenizer):
-    highest = max(tokenizer.get_vocab().values())
-    assert len(subwords) == highest + 2 + 1 == len(set(tokenizer.get_vocab().values())) + 2 == 309
-    assert numbers(subwords, "w0 w7 unheard") == [7, 14, 3]  # ids 5, 12 and 1, that of [UNK]
-    assert numbers(subwords, "w0 w7 w1", most=2) == [7, 14]
-    assert numbers(subwords, "") == numbers(subwords, " \n") == [1]
-
-
 def test_words_of_sentences():
     sentences = ["B a c. A b", "a: C!", "b d"]
     assert Vocabulary.of_sentences(sentences).words == ("a", "b", "c")
@@ -230,12 +222,6 @@ def test_save_and_load_beside_a_model(vocabulary, tmp_path: Path, caplog):
     assert (again.words, len(again)) == (vocabulary.words, len(vocabulary))
     assert not caplog.records
     assert DocumentMatcher.from_pretrained(folder).config.vocabulary_size == len(vocabulary)
-
-
-def test_words_that_json_must_escape(tmp_path: Path):
-    strange = ('"', "\\", "\u2028", "\ud800", "ß")
-    Vocabulary.of_words(strange).save_pretrained(tmp_path)
-    assert Vocabulary.load(tmp_path).words == strange
 
 
 def complaint(folder: Path) -> str:
@@ -264,15 +250,6 @@ def test_damaged_words(tmp_path: Path, content: str, message: str):
     (tmp_path / "vocabulary.json").write_text(content, encoding="utf-8")
     assert message in complaint(tmp_path)
     assert "vocabulary.json:1: field file: there is no such file" in complaint(tmp_path / "x")
-
-
-def test_damaged_subwords(tmp_path: Path, subwords):
-    subwords.save_pretrained(tmp_path)
-    file = tmp_path / "tokenizer.json"
-    file.write_text(file.read_text()[:99])
-    assert "field folder: no tokenizer can be read from it (" in complaint(tmp_path)
-    file.unlink()
-    assert "field folder: no tokenizer can be read from it (" in complaint(tmp_path)
 
 
 @pytest.mark.parametrize(

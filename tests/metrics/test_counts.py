@@ -2,9 +2,6 @@
 
 import math
 import re
-import subprocess
-import sys
-import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -229,15 +226,3 @@ def test_tags_that_are_refused(gold, predicted, message):
 def test_a_mask_of_other_words_is_refused():
     with pytest.raises(ValueError, match=r"chosen\[0\]\[0\] has 1 words and the gold 2"):
         word_counts(tags("O O"), tags("O O"), chosen=[[[True]]])
-
-
-def test_seqeval_has_nothing_to_warn_of_and_loads_no_torch():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert span_counts(tags("O Ia | || O"), tags("Ib Bb | || Ia")).shape == (2, 3)
-        assert span_counts([], []).shape == (0, 3)
-    code = (
-        "import cdlm_lab.metrics.counts, sys; print(*sorted({'torch', 'transformers'} & sys.modules.keys()))"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert shown.stdout.strip() == ""

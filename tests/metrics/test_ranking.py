@@ -284,10 +284,6 @@ NOTHING = ranked([1, 2], [0, 0])
 NO_RELEVANT = "has no relevant candidate; leave such lists out"
 
 
-def test_the_precision_of_textbooks_is_defined_without_relevant_candidates():
-    assert precision_at(NOTHING, 1, reading="precision") == 0
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
