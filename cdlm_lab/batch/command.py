@@ -173,7 +173,9 @@ def _expand_paths(chosen: argparse.Namespace) -> None:
 
 
 def _as_files(chosen: argparse.Namespace) -> int:
-    """Export runs in a separate process, as the names of systems come from modules that import torch."""
+    """Export a run in a separate process, as the names of systems come from modules that import torch."""
+    if len(chosen.folders) > 1:
+        raise report.RunError("--html and --export take one run; give one folder")
     ways = {f"--{name}": getattr(chosen, name) for name in ("html", "export")}
     given = [part for way, path in ways.items() if path for part in (way, path)]
     return subprocess.run([sys.executable, "-m", "cdlm_lab.results.page", *chosen.folders, *given]).returncode

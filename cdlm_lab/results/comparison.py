@@ -1,10 +1,10 @@
-"""Runs side by side: their loss curves in one figure, the parameters in which they differ, and their scores,
-each of which opens the examples behind it."""
+"""Runs side by side: their losses in one figure, and their scores with the parameters in which they differ in
+one table. A click on a score opens the examples behind it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import anywidget
+import plotly.express as px
 import plotly.graph_objects as go
 import traitlets
-from ipywidgets import HTML, Layout, Output, SelectMultiple, VBox, Widget
-from plotly.subplots import make_subplots
+from ipywidgets import HTML, Output, VBox, Widget
 
 from cdlm_lab.parameters import ParameterError, names_in
 from cdlm_lab.results.examples import examples_of, has_examples
@@ -33,12 +33,12 @@ from cdlm_lab.training.history import Record, read_history
 from cdlm_lab.views import charts
 from cdlm_lab.views.ask import printed_in
 from cdlm_lab.views.figures import CONFIG, keep_figure
-from cdlm_lab.views.html import div, escaped, muted, table_html, visible
-from cdlm_lab.views.live_curve import smoothed, thinned
+from cdlm_lab.views.html import div, escaped, muted, table_html
+from cdlm_lab.views.live_curve import thinned
 from cdlm_lab.views.rerun import close_whole, close_with_cell
 from cdlm_lab.views.score_tables import LAYOUTS
 from cdlm_lab.views.still_figure import figure_image
-from cdlm_lab.views.tables import ScoreTable, SystemRow, table_of, text_table
+from cdlm_lab.views.tables import ScoreTable, SystemRow, table_of
 
 AT_FIRST = 3  # number of runs compared if none are named
 _OPENS = "background:none;border:0;border-bottom:1px dotted;padding:0;font:inherit;color:inherit;"
@@ -60,11 +60,6 @@ class ComparedRun:
         """Training -> its records; {} if the run trained nothing, or its history is not here."""
         read = {name: read_history(file) for name, file in trainings_in(self.folder) if name != SMALL}
         return {name: records for name, records in read.items() if records}
-
-    @property
-    def when(self) -> str:
-        """The time at which it finished, as text."""
-        return self.report.finished[:16].replace("T", " ") if self.report else "not finished"
 
 
 def runs_in(reports: ReportFolder) -> list[ComparedRun]:
@@ -104,86 +99,77 @@ def chosen_runs(runs: Sequence[ComparedRun], names: str) -> list[ComparedRun]:
 
 # ---- views of several runs ----
 
+_LOSSES = {"loss": "training", "eval_loss": "validation"}
+
 
 def curves_figure(runs: Sequence[ComparedRun]) -> go.Figure | None:
-    """The losses of all trainings by optimizer step; None if nothing was trained."""
-    trainings = [(run, name, records) for run in runs for name, records in run.curves.items()]
-    if not trainings:
+    """The losses of all trainings by optimizer step, of training and (dashed) of validation; None if nothing
+    was trained."""
+    rows = []
+    for run in runs:
+        for name, records in run.curves.items():
+            label = charts.plain_text(": ".join(filter(None, (run.name, training_name(name, run.report)))))
+            for key, what in _LOSSES.items():
+                points = [(one["step"], one[key]) for one in records if one.get(key) is not None]
+                kept = thinned(len(points)) if points else []
+                rows += [
+                    {"training": label, "of": what, "step": points[i][0], "loss": points[i][1]} for i in kept
+                ]
+    if not rows:
         return None
-    titles = ["training loss, smoothed", "validation loss"]
-    figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.08, subplot_titles=titles)
-    for place, (run, name, records) in enumerate(trainings):
-        label = charts.plain_text(": ".join(filter(None, (run.name, training_name(name, run.report)))))
-        style = charts.line_style(place)
-        for column, key in enumerate(("loss", "eval_loss"), start=1):
-            points = [(one["step"], one[key]) for one in records if one.get(key) is not None]
-            values = smoothed([value for _, value in points]) if column == 1 else [v for _, v in points]
-            shown = (
-                [(points[i][0], round(float(values[i]), 5)) for i in thinned(len(points))] if points else []
-            )
-            words = [f"{label}<br>step {step:,}: {value:.4g}" for step, value in shown]
-            trace = charts.marks([x for x, _ in shown], [y for _, y in shown], words, name=label, **style)
-            mode = "lines" if column == 1 else "lines+markers"
-            trace.update(legendgroup=label, showlegend=column == 1, mode=mode)
-            figure.add_trace(trace, row=1, col=column)
-    figure.update_annotations(font_size=13)
-    legend = {"orientation": "v", "x": 0, "xanchor": "left", "y": -0.2, "yanchor": "top"}
-    height = 400 + 20 * len(trainings)
-    margin = {"t": 48, "b": 76 + 20 * len(trainings)}
-    return charts.lay_out(figure, title="", x="update", height=height, margin=margin, legend=legend)
+    figure = px.line(rows, x="step", y="loss", color="training", line_dash="of", markers=len(rows) < 400)
+    legend = {"orientation": "v", "x": 0, "xanchor": "left", "y": -0.2, "yanchor": "top", "title": ""}
+    below = 20 * len(figure.data)
+    margin = {"t": 24, "b": 76 + below}
+    return charts.lay_out(
+        figure, title="", x="update", y="loss", height=400 + below, margin=margin, legend=legend
+    )
 
 
-def parameter_table(runs: Sequence[ComparedRun]) -> ScoreTable:
-    """A table of the parameters that differ between runs."""
-    names = list(dict.fromkeys(name for run in runs for name in run.parameters))
-    values = {name: [str(run.parameters.get(name, "\u2013")) or '""' for run in runs] for name in names}
-    rows = [[name, *of] for name, of in values.items() if len(set(of)) > 1 and name != "run_folder"]
-    equal = sum(len(set(of)) == 1 for of in values.values())
-    columns = ["parameter", *(run.name for run in runs)]
-    caption = f"parameters that differ; {equal} are the same"
-    return text_table(columns, rows, texts=len(columns), caption=caption)
+def differences(runs: Sequence[ComparedRun]) -> dict[str, str]:
+    """Name of a run -> its parameters that others have not, as text: `learning_rate 0.1, seed 1`."""
+    values = {
+        name: {str(run.parameters.get(name)) for run in runs} for run in runs for name in run.parameters
+    }
+    differing = [name for name, of in values.items() if len(of) > 1 and name != "run_folder"]
+    return {
+        run.name: ", ".join(f"{name} {run.parameters[name]}" for name in differing if name in run.parameters)
+        for run in runs
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedScores:
-    """The scores of runs of one experiment, one row for each run, system and group."""
+    """The scores of finished runs of one experiment, one row for each run, system and group."""
 
     table: ScoreTable
     behind: Sequence[tuple[ComparedRun, SystemRow]]  # for each table row, the run and the scores it shows
 
 
-def score_comparisons(runs: Sequence[ComparedRun]) -> list[ComparedScores]:
-    """The scores for each experiment of which there is a finished run."""
-    compared = []
-    for name in dict.fromkeys(run.experiment for run in runs if run.report):
-        if name not in EXPERIMENTS:
-            continue
-        behind = [
-            (run, row)
-            for run in runs
-            if run.experiment == name and run.report
-            for row in report_rows(run.report)
-        ]
-        names = {row.system: row.label for _, row in behind}
-        rows = [
-            replace(
-                row,
-                system=f"{number}",
-                label=", ".join(filter(None, (row.label, row.group, run.name))),
-                scores={
-                    metric: replace(score, against=names.get(score.against, score.against))
-                    for metric, score in row.scores.items()
-                },
-            )
-            for number, (run, row) in enumerate(behind)
-        ]
-        columns = [column for column in LAYOUTS[name].shown if not column.heading.published]
-        if rows:
-            note = "Click a score to see the examples behind it. Scores of different test data are not to be "
-            note += "compared: look at the parameters."
-            parts = {"first": "system, run", "caption": name, "note": note}
-            compared.append(ComparedScores(table=table_of(rows, columns, **parts), behind=behind))
-    return compared
+def compared_scores(runs: Sequence[ComparedRun]) -> ComparedScores | None:
+    """The scores of the finished runs of the experiment of the first; None if it fills no table."""
+    finished = [run for run in runs if run.report and run.experiment in EXPERIMENTS]
+    finished = [run for run in finished if run.experiment == finished[0].experiment]
+    behind = [(run, row) for run in finished if run.report for row in report_rows(run.report)]
+    if not behind:
+        return None
+    names, differing = {row.system: row.label for _, row in behind}, differences(finished)
+    rows = []
+    for number, (run, row) in enumerate(behind):
+        where = f"{run.name} ({differing[run.name]})" if differing[run.name] else run.name
+        scores = {
+            metric: replace(score, against=names.get(score.against, score.against))
+            for metric, score in row.scores.items()
+        }
+        label = ", ".join(filter(None, (row.label, row.group, where)))
+        rows.append(replace(row, system=f"{number}", label=label, scores=scores))
+    columns = [column for column in LAYOUTS[finished[0].experiment].shown if not column.heading.published]
+    note = (
+        "Click a score to see the examples behind it. Parameters that differ stand in parentheses; scores of "
+    )
+    note += "different test data are not to be compared."
+    parts = {"first": "system, run", "caption": finished[0].experiment, "note": note}
+    return ComparedScores(table=table_of(rows, columns, **parts), behind=behind)
 
 
 class OpeningTable(anywidget.AnyWidget):
@@ -230,48 +216,24 @@ def _shown_figure(figure: go.Figure) -> Output:
 
 
 class RunComparison(VBox):
-    """A list of runs to choose from, with the comparison of the chosen ones below."""
+    """The losses and scores of runs; below them the examples behind the score that was clicked."""
 
-    def __init__(self, runs: Sequence[ComparedRun], chosen: Iterable[ComparedRun]) -> None:
-        self.runs = {run.name: run for run in runs}
-        labels = {f"{visible(run.name)} \u2013 {run.experiment}, {run.when}": run.name for run in runs}
-        self.list = SelectMultiple(
-            options=list(labels.items()),
-            value=[run.name for run in chosen],
-            rows=min(max(len(labels), 3), 8),
-            layout=Layout(width="auto", max_width="960px"),
-        )
-        hint = HTML(muted("Runs to compare; hold Ctrl or Shift and click to choose several."))
-        self.message, self.examples, self.seen = HTML(), VBox(), VBox()
-        super().__init__([hint, self.list, self.seen, self.message, self.examples])
+    def __init__(self, runs: Sequence[ComparedRun]) -> None:
+        self.figure, self.scores = curves_figure(runs), compared_scores(runs)
+        self.message, self.examples = HTML(), VBox()
+        shown: list[Widget] = [] if self.figure is None else [_shown_figure(self.figure)]
+        if self.scores:
+            self.table = OpeningTable(self.scores)
+            self.table.observe(
+                lambda change: self._open(self.scores.behind[self.table.opened]), names="clicks"
+            )
+            shown.append(self.table)
+        super().__init__([*(shown or [HTML(muted("no run to compare"))]), self.message, self.examples])
         close_with_cell(lambda: close_whole(self))
-        self._fill()
-        self.list.observe(lambda change: self._fill(), names="value")
 
-    @property
-    def chosen(self) -> list[ComparedRun]:
-        """The runs that are compared."""
-        return [self.runs[name] for name in self.list.value]
-
-    def _fill(self) -> None:
-        earlier = [*self.seen.children, *self.examples.children]
-        self.examples.children, self.scores = [], score_comparisons(self.chosen)
-        shown: list[Widget] = []
-        if (figure := curves_figure(self.chosen)) is not None:
-            shown.append(_shown_figure(figure))
-        if len(self.chosen) > 1:
-            shown.append(HTML(div(parameter_table(self.chosen).html(), "line-height:1.5")))
-        for scores in self.scores:
-            table = OpeningTable(scores)
-            table.observe(lambda change, scores=scores: self._open(scores, change["owner"]), names="clicks")
-            shown.append(table)
-        self.seen.children = shown
-        for widget in earlier:
-            close_whole(widget)
-
-    def _open(self, scores: ComparedScores, table: OpeningTable) -> None:
+    def _open(self, behind: tuple[ComparedRun, SystemRow]) -> None:
         """Show the examples behind a row."""
-        run, row = scores.behind[table.opened]
+        run, row = behind
         split = row.group if run.experiment == CLAIMS else LAYOUTS[run.experiment].split
         parts = {"experiment": run.experiment, "parameters": run.parameters, "system": row.system}
         earlier, self.examples.children = self.examples.children, []
@@ -283,22 +245,18 @@ class RunComparison(VBox):
         self.examples.children = [HTML(div(escaped(title), "font-weight:600;margin:12px 0 4px")), view]
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        """The widget, and its tables as HTML and text for papermill and notebooks without a kernel."""
-        tables = [parameter_table(self.chosen)] if len(self.chosen) > 1 else []
-        tables += [scores.table for scores in self.scores]
+        """The widget, and its figure and table as HTML and text for notebooks without a kernel."""
         data = dict(super()._repr_mimebundle_(**options) or {})
-        figure = curves_figure(self.chosen)
-        curves = figure_image(figure.to_dict()) if figure is not None else ""
-        data["text/html"] = curves + "".join(table.html() for table in tables)
-        data["text/plain"] = "\n\n".join(table.text() for table in tables) or "no run to compare"
+        curves = figure_image(self.figure.to_dict()) if self.figure is not None else ""
+        data["text/html"] = curves + (self.scores.table.html() if self.scores else "")
+        data["text/plain"] = self.scores.table.text() if self.scores else "no run to compare"
         return data
 
 
 def compared(reports: ReportFolder, names: str, folder: Path) -> RunComparison:
-    """The runs in a folder side by side, initially those that match `names`; the figure of their curves is
-    saved in the folder of this run."""
-    runs = runs_in(reports)
-    chosen = chosen_runs(runs, names)
-    if (figure := curves_figure(chosen)) is not None:
-        keep_figure(folder, "curves", figure)
-    return RunComparison(runs, chosen)
+    """The runs in a folder that match `names` side by side; the figure of their losses is saved in the folder
+    of this run."""
+    comparison = RunComparison(chosen_runs(runs_in(reports), names))
+    if comparison.figure is not None:
+        keep_figure(folder, "curves", comparison.figure)
+    return comparison

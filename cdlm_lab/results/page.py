@@ -152,21 +152,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Write the outputs that are asked for; returns 0, or 2 after printing what is wrong."""
     print_any_sign()
     parser = argparse.ArgumentParser(prog="python -m cdlm_lab.results.page", description=__doc__)
-    parser.add_argument("folders", type=path_argument, nargs="+")
+    parser.add_argument("folder", type=path_argument)
     parser.add_argument("--html", type=path_argument, metavar="FILE")
     parser.add_argument("--export", type=path_argument, metavar="FOLDER")
     chosen = parser.parse_args(arguments)
     try:
-        if (chosen.html or chosen.export) and len(chosen.folders) > 1:
-            raise RunError("--html and --export take one run; give one folder")
-        folder = chosen.folders[0]
         if chosen.html:
-            page = run_page(folder)
+            page = run_page(chosen.folder)
             with kept(chosen.html), replaced_file(chosen.html) as opened:
                 opened.write(page)
-            print(f"{chosen.html}: {folder} on one page")
+            print(f"{chosen.html}: {chosen.folder} on one page")
         if chosen.export:
-            print("\n".join(export(folder, chosen.export)))
+            print("\n".join(export(chosen.folder, chosen.export)))
     except (RunError, ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2

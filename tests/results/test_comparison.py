@@ -1,4 +1,4 @@
-"""Runs side by side: curves, parameters, scores, and the examples behind these."""
+"""Runs side by side: losses, scores with parameters, and the examples behind these."""
 
 import json
 from pathlib import Path
@@ -43,7 +43,7 @@ def runs(folder: Path) -> list[comparison.ComparedRun]:
 def test_runs_are_listed_the_newest_first_with_their_curves(runs: list[comparison.ComparedRun]):
     assert [run.name for run in runs] == ["running", NAMES[2], "new", "old"]
     assert [list(run.curves) for run in runs] == [["cdlm-0"]] * 4, "a training for show is none of them"
-    assert (runs[0].when, runs[3].when) == ("not finished", "2026-01-01 00:00")
+    assert [run.report is None for run in runs] == [True, False, False, False]
 
 
 @pytest.mark.parametrize(("names", "expected"), [("", [2, 1, 0]), ("old new", [0, 1]), ("run* old", [3, 0])])
@@ -57,41 +57,32 @@ def test_a_name_that_no_run_has_is_refused(runs: list[comparison.ComparedRun]):
     assert comparison.chosen_runs([], "") == []
 
 
-def test_curves_lie_over_one_another(runs: list[comparison.ComparedRun]):
+def test_losses_of_all_runs_are_in_one_figure(runs: list[comparison.ComparedRun]):
     figure = comparison.curves_figure(runs)
-    training, validation = figure.data[0::2], figure.data[1::2]
-    assert [trace.name for trace in training][-1] == "old: CDLM, seed 0"
-    assert "<script" not in training[1].name
-    assert training[0].y[0] == 3
-    assert [trace.y[0] for trace in validation] == [3.5, 2.5, 1.5, 0.5]
+    lines = {(trace.name, trace.line.dash): trace.y[0] for trace in figure.data}
+    assert lines["old: CDLM, seed 0, training", "solid"] == 3
+    assert [value for (_, dash), value in lines.items() if dash != "solid"] == [3.5, 2.5, 1.5, 0.5]
+    assert not any("<script" in name for name, _ in lines)
     assert comparison.curves_figure([]) is None
 
 
-def test_only_parameters_that_differ_are_shown(runs: list[comparison.ComparedRun]):
-    table = comparison.parameter_table(runs[1:])
-    rows = {row[0].text: [cell.text for cell in row[1:]] for row in table.rows}
-    assert rows == {"corpus": [HOSTILE, HOSTILE, "storyworld"], "learning_rate": ["0.2", "0.1", "0.001"]}
-    assert "script" not in tags_of(table.html())
-    assert comparison.parameter_table(runs[3:]).rows[0][0].text == "none"
-
-
-def test_scores_stand_below_each_other_and_open_what_is_behind(runs: list[comparison.ComparedRun], folder):
-    (scores,) = comparison.score_comparisons(runs)
-    assert [row[0].text for row in scores.table.rows][-2:] == ["Longformer, old", "CDLM, old"]
+def test_scores_and_parameters_that_differ_are_one_table_that_opens_what_is_behind(
+    runs: list[comparison.ComparedRun], folder: Path
+):
+    scores = comparison.compared_scores(runs)
     assert [run.name for run, _ in scores.behind] == [NAMES[2]] * 2 + ["new"] * 2 + ["old"] * 2
+    assert scores.table.rows[-1][0].text == "CDLM, old (corpus storyworld, learning_rate 0.001)"
+    assert comparison.compared_scores(runs[3:]).table.rows[0][0].text == "Longformer, old", "of one run none"
     shown = comparison.compared(find_reports(folder), "old new", folder / "none")
-    table = shown.seen.children[-1]
-    assert table.html.count('data-open="0"') > 3
-    table.opened = 3
-    table.clicks += 1
+    assert shown.table.html.count('data-open="0"') > 3
+    shown.table.opened = 3
+    shown.table.clicks += 1
     title, line = shown.examples.children
-    assert "CDLM, test: the examples of new" in title.value
+    assert title.value.count("the examples of new")
     assert "cannot be opened" in line.value
-    shown.list.value = [NAMES[2]]
-    assert shown.examples.children == ()
-    html, text = (shown._repr_mimebundle_()[f"text/{kind}"] for kind in ("html", "plain"))
-    assert ("script" in tags_of(html), "script" in tags_of(shown.seen.children[-1].html)) == (False, False)
-    assert "parameters that differ" not in text, "of one run"
+    html = shown._repr_mimebundle_()["text/html"]
+    assert ("script" in tags_of(html), "script" in tags_of(shown.table.html)) == (False, False)
+    assert comparison.compared_scores([]) is None
 
 
 def test_what_is_not_kept_is_said_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -55,7 +55,6 @@ def test_a_page_has_all_of_a_run_and_only_our_scripts_run(run: Path):
     for part in ("scores, test", "CDLM, seed 0", "kinds (12 rows)", "examples: answers", "to repeat it"):
         assert part in html, part
     assert "examples: own_question" not in html
-    assert "checkpoint" not in html
     assert "alert(1)" not in html
     assert html.count("<script>") == 2, "plotly's, and what draws"
     assert len(re.findall(r"'sha256-[\w+/=]+'", html[:700])) == 2
