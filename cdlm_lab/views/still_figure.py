@@ -166,11 +166,11 @@ class _Picture:
         for note in self.layout.get("annotations") or ():
             self._annotation(note)
         self.text(self.left, 24, title, size=16)
-        name = markup.escape(" ".join(words for words, _, _ in _lines(title)) or "figure")
+        name = markup.escape(" ".join(words for words, _, _ in _lines(title)))
         return (
             '<svg xmlns="http://www.w3.org/2000/svg" role="img" font-size="13" '
             f'viewBox="0 0 {self.width:g} {self.height:g}" width="{self.width:g}" font-family="{FONT}" '
-            f'style="max-width:100%;height:auto" fill="{TEXT}"><title>{name}</title>'
+            f'style="max-width:100%;height:auto" fill="{TEXT}">{f"<title>{name}</title>" if name else ""}'
             f"{''.join(self.parts)}</svg>"
         )
 
