@@ -22,10 +22,10 @@ from cdlm_lab.encoders.model_folder import MODEL_FOLDER
 from cdlm_lab.encoders.variants import VARIANTS, checkpoint_of
 from cdlm_lab.examples.packing import equal_share
 from cdlm_lab.examples.tokens import SpecialTokens, encode_document
+from cdlm_lab.explorer.aligned_pairs import AlignedPair
 from cdlm_lab.explorer.ranks import Analysis
 from cdlm_lab.parameters import ParameterError, names_in
 from cdlm_lab.runs.report import RunError, read_run_file
-from cdlm_lab.tasks.coreference.examples import AlignedPair
 
 GIVEN = "given"  # key of the documents that the notebook's parameters name
 MOST_RUNS = 40  # most runs whose models are listed, newest first

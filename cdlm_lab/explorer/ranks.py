@@ -31,6 +31,7 @@ from cdlm_lab.encoders.source_attention import attend_to_source
 from cdlm_lab.encoders.variants import VARIANTS, Checkpoints
 from cdlm_lab.examples.packing import document_sequence
 from cdlm_lab.examples.tokens import EncodedDocument, EncodedDocuments, SpecialTokens, from_tokenizer
+from cdlm_lab.explorer.aligned_pairs import AlignedPair, sample_aligned_pairs
 from cdlm_lab.metrics.significance import compare_means, mean_score
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
@@ -40,7 +41,6 @@ from cdlm_lab.runs.runs import ExperimentRun, Scores, once, report
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.runs.scoring import with_p_holm
 from cdlm_lab.tasks.coreference.corpus import CoreferenceSplit, read_corpus
-from cdlm_lab.tasks.coreference.examples import AlignedPair, sample_aligned_pairs
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "report"]
 PAPER, RANDOM_SPAN, FIRST_HEAD = 0, 1, 2  # columns in a row of ranks

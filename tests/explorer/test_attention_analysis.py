@@ -15,9 +15,9 @@ from cdlm_lab.examples.packing import document_sequence
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 from cdlm_lab.explorer import ranks as attention_analysis
 from cdlm_lab.explorer import view
+from cdlm_lab.explorer.aligned_pairs import sample_aligned_pairs
 from cdlm_lab.explorer.ranks import FIRST_HEAD, PAPER, RANDOM_SPAN, Analysis, Settings
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.tasks.coreference.examples import sample_aligned_pairs
 
 from .conftest import SIZES
 

@@ -1,21 +1,18 @@
-"""Clustering of mentions by the scores of their pairs, and of documents by their words.
+"""Clustering of mentions by the scores of their pairs, and groups of documents from a file.
 
 Mentions: average linkage. Each mention starts as its own cluster; the two clusters whose pairs have the
 highest mean score are merged, as long as that mean is above the threshold (equal is not enough, as in
 scikit-learn). One tree serves all thresholds. Ties depend only on the order of the mentions: scipy's
 nearest-neighbour chain starts at the first. Labels are numbered from 0 by the first mention of a cluster.
 
-Documents (the topic level `predicted`): as Barhom et al. (2019) did for ECB+, K-means on TF-IDF vectors of
-n-grams of one to three words without stop words; the number of groups is given or chosen by the silhouette.
-Cattan et al. (2020) and CDLM read such groups from a file, as `read_predicted_topics` does.
+Documents (the topic level `predicted`): groups are read from a file, as in Cattan et al. (2020) and CDLM.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import warnings
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -24,26 +21,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.cluster import hierarchy
-from scipy.sparse import csr_matrix
 from scipy.spatial.distance import squareform
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.metrics import silhouette_score
 
 from cdlm_lab.data.files import DataError, read_json
-from cdlm_lab.data.words import words_of
 
 Item = TypeVar("Item", bound=Hashable)
-
-LONGEST_TERM = 3  # words of an n-gram, at most
-# In larger collections, only terms that occur in at least three documents and in at most half of them are
-# used, as in the code of Barhom et al.; a small collection keeps all its terms.
-FEWEST_FOR_LIMITS = 30  # documents
-FEWEST_WITH_TERM = 3
-LARGEST_SHARE_WITH_TERM = 0.5
-MOST_TRIED = 60  # largest number of groups that is tried when the silhouette chooses
-STARTS = 5  # random initialisations of K-means, of which the best is kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,59 +122,6 @@ def clusters_of(items: Sequence[Item], labels: ArrayLike) -> list[tuple[Item, ..
 def _check_threshold(threshold: float) -> None:
     if not 0 <= threshold <= 1:
         raise ValueError(f"threshold is {threshold}; it must lie in [0, 1]")
-
-
-def predict_topics(texts: Mapping[str, str], *, clusters: int | None = None, seed: int = 0) -> dict[str, str]:
-    """Group documents by their words. Returns id -> name of the group; the group of the first id is
-    "predicted-1". The order of `texts` does not matter, as documents are processed in the order of their ids.
-
-    Args:
-        texts: id -> text of each document.
-        clusters: number of groups. None: the number from 2 to half of the different texts (at most
-            `MOST_TRIED`) with the highest silhouette (Rousseeuw 1987), the lowest in a tie; fewer than four
-            different texts form one group, as the silhouette cannot decide.
-        seed: random seed of K-means.
-    """
-    if not texts:
-        raise ValueError("there are no documents to cluster; give at least one")
-    names = sorted(texts)
-    different = len(set(texts.values()))
-    if clusters is not None and not 1 <= clusters <= different:
-        raise ValueError(f"clusters is {clusters}; it must be from 1 to {different}, the different texts")
-    if clusters == 1 or (clusters is None and different < 4):
-        return dict.fromkeys(names, "predicted-1")
-    vectors = _vectors([texts[name] for name in names])
-    tried = range(2, min(different // 2, MOST_TRIED) + 1) if clusters is None else [clusters]
-    with warnings.catch_warnings():
-        # Texts that differ only in stop words have equal vectors, so there can be fewer groups than asked.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        groupings = [KMeans(count, n_init=STARTS, random_state=seed).fit_predict(vectors) for count in tried]
-    best = groupings[0] if clusters else max(groupings, key=lambda labels: _silhouette(vectors, labels))
-    groups = clusters_of(names, best)
-    return {name: f"predicted-{number}" for number, group in enumerate(groups, start=1) for name in group}
-
-
-def _vectors(texts: list[str]) -> csr_matrix:
-    """TF-IDF matrix (documents, terms); rows have the norm 1, or 0 if the document has none of the terms."""
-    small = len(texts) < FEWEST_FOR_LIMITS
-    vectoriser = TfidfVectorizer(
-        ngram_range=(1, LONGEST_TERM),
-        tokenizer=lambda text: [word for word in words_of(text) if len(word) > 1],
-        token_pattern=None,
-        stop_words="english",
-        min_df=1 if small else FEWEST_WITH_TERM,
-        max_df=1.0 if small else LARGEST_SHARE_WITH_TERM,
-    )
-    try:
-        return vectoriser.fit_transform(texts)
-    except ValueError as error:  # "empty vocabulary", "no terms remain"
-        what = f"the {len(texts)} documents have no words to tell them apart ({error})"
-        raise ValueError(f"{what}; name their topics yourself") from None
-
-
-def _silhouette(vectors: csr_matrix, labels: np.ndarray) -> float:
-    groups = len(np.unique(labels))
-    return float(silhouette_score(vectors, labels)) if 1 < groups < len(labels) else -1.0
 
 
 def read_predicted_topics(path: str | Path, *, documents: Iterable[str] | None = None) -> dict[str, str]:

@@ -331,9 +331,10 @@ def searched_together(
     elif files:
         described, level = f"topic, as {files[0].name} lists none of these documents", "topic"
     elif level == "predicted":
-        texts = {document.id: " ".join(document.tokens) for topic in topics for document in topic.documents}
-        predicted = clustering.predict_topics(texts, clusters=None, seed=settings.seed)
-        described = "predicted topics, by words"
+        raise ParameterError(
+            f"topic_level is 'predicted', but {settings.corpus} has no predicted_topics*.json; name a file "
+            "as predicted_topics, or choose another level"
+        )
     return described, mention_pairs.group_mentions(topics, settings.kind, level, predicted)
 
 

@@ -3,7 +3,6 @@
 import gzip
 import json
 import math
-import random
 from itertools import combinations
 
 import numpy as np
@@ -18,7 +17,6 @@ from cdlm_lab.tasks.coreference.clustering import (
     clusters_of,
     labels_at,
     merge_tree,
-    predict_topics,
     read_predicted_topics,
     square_scores,
 )
@@ -214,82 +212,6 @@ def test_each_threshold_is_scored_once():
 
 
 # ---- groups of documents
-
-WORDS = {
-    "storm": ["storm", "wind", "flood", "rain", "harbour", "roof", "coast", "damage", "boats", "waves"],
-    "trial": ["court", "judge", "verdict", "jury", "lawyer", "appeal", "sentence", "witness", "guilty"],
-    "match": ["goal", "striker", "match", "league", "keeper", "penalty", "coach", "stadium", "fans", "final"],
-    "vote": ["ballot", "election", "party", "candidate", "vote", "poll", "turnout", "seat", "campaign"],
-}
-
-
-def story(topic, number):
-    rng = random.Random(f"{topic}{number}")
-    return f"{' '.join(rng.choices(WORDS[topic], k=40))} and the report number {number}."
-
-
-def stories(each, topics=WORDS):
-    """Make texts on several topics, with ids whose order alternates between topics."""
-    return {f"{number}-{topic}": story(topic, number) for number in range(each) for topic in topics}
-
-
-def groups(topics):
-    members = {}
-    for document, topic in topics.items():
-        members.setdefault(topic, set()).add(document)
-    return members
-
-
-@pytest.mark.parametrize("each", [3, 8])  # 12 documents, and 32, where rare terms are left out
-@pytest.mark.parametrize("clusters", [4, None])
-def test_documents_of_a_topic_come_together(each, clusters):
-    texts = stories(each)
-    predicted = predict_topics(texts, clusters=clusters)
-    by_story = groups({document: document.partition("-")[2] for document in texts})
-    assert sorted(map(sorted, groups(predicted).values())) == sorted(map(sorted, by_story.values()))
-    assert sorted(set(predicted.values())) == [f"predicted-{n}" for n in (1, 2, 3, 4)]
-
-
-def test_groups_are_numbered_in_the_order_of_ids_whatever_the_order_of_texts():
-    predicted = predict_topics(stories(3), clusters=4)
-    first_of_each = list(dict.fromkeys(predicted[name] for name in sorted(predicted)))
-    assert first_of_each == ["predicted-1", "predicted-2", "predicted-3", "predicted-4"]
-    texts = {name: text[:90] for name, text in stories(6).items()}
-    backwards = dict(reversed(texts.items()))
-    assert predict_topics(texts, clusters=5, seed=3) == predict_topics(backwards, clusters=5, seed=3)
-    for clusters in (1, 2, 12):
-        assert len(groups(predict_topics(stories(3), clusters=clusters))) == clusters
-
-
-def test_few_documents_are_one_group_and_copies_stay_together():
-    for texts in (
-        stories(1, ["storm", "trial", "match"]),
-        {"only": ""},
-        dict.fromkeys("abcdef", "the same text"),
-    ):
-        assert set(predict_topics(texts).values()) == {"predicted-1"}
-    texts = {name: story(topic, 1) for name, topic in zip("abcd", WORDS, strict=True)}
-    predicted = predict_topics(texts | {name.upper(): text for name, text in texts.items()})
-    assert all(predicted[name] == predicted[name.upper()] for name in "abcd")
-
-
-STOP_WORDS = ("of", "the", "and", "to")
-
-
-@pytest.mark.filterwarnings("error")
-def test_texts_that_differ_in_stop_words_alone():
-    assert len(set(predict_topics({words: f"storm {words}" for words in STOP_WORDS}).values())) == 1
-    with pytest.raises(ValueError, match="the 4 documents have no words to tell them apart"):
-        predict_topics({words: words for words in STOP_WORDS})
-
-
-def test_documents_that_make_no_sense_are_refused():
-    with pytest.raises(ValueError, match="no documents to cluster"):
-        predict_topics({})
-    for clusters in (0, 4):
-        message = f"clusters is {clusters}; it must be from 1 to 3, the different"
-        with pytest.raises(ValueError, match=message):
-            predict_topics({"a": "x", "b": "y", "c": "z", "d": "z"}, clusters=clusters)
 
 
 def written(tmp_path, value):

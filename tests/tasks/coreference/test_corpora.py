@@ -154,13 +154,10 @@ def test_predicted_topics_are_taken_where_they_are_listed(predicted: Path):
         searched_together(of(predicted, kind="event"), [], "dev")
 
 
-def test_documents_may_be_grouped_by_their_words():
-    settings = replace(SETTINGS, kind="event", topic_level="predicted", held_out_stories=4)
-    described, groups = groups_of(settings, "dev")
-    assert described == "predicted topics, by words"
-    assert len(groups) > 1
-    (together,) = groups_of(replace(settings, topic_level="topic", held_out_stories=3), "dev")[1]
-    assert len(together) > 1
+def test_predicted_topics_must_be_in_a_file():
+    settings = replace(SETTINGS, kind="event", topic_level="predicted")
+    with pytest.raises(ParameterError, match=r"storyworld has no predicted_topics\*\.json; name a file"):
+        groups_of(settings, "dev")
 
 
 def test_chains_are_asked_for_and_what_was_taken_is_said(tmp_path: Path):
