@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from cdlm_lab.attention.global_tokens import mention_tokens
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention
 from cdlm_lab.encoders.encoder import load_tokenizer
-from cdlm_lab.examples.packing import LossOfText
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 from cdlm_lab.tasks.coreference.examples import (
     MENTION_END,
@@ -311,14 +310,6 @@ def test_windows_are_centred_unless_at_a_border(build, text, first, second, max_
         before, after = place - words[0], words[-1] - place
         assert abs(before - after) <= 1 or words[0] == 0 or words[-1] == 99
     assert abs(pair.kept_tokens[0] - pair.kept_tokens[1]) <= 1
-
-
-def test_losses_of_many_pairs_add_up(build):
-    # 50, 20 and 10 words are kept
-    made = [build((0, 0, 1), (1, 0, 1), lengths=(30, 20), max_length=limit)[0] for limit in (60, 30, 20)]
-    assert str(LossOfText.over(made)) == (
-        "46.7% of 150 tokens in 6 documents were left out (outside the window: 70 tokens of 4 documents)"
-    )
 
 
 def test_marks_of_a_tokenizer(tokenizer, marked):

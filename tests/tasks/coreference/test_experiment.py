@@ -159,12 +159,6 @@ def test_scores_on_disk_are_used_again(prepared: CoreferenceRun, tmp_path: Path)
     np.testing.assert_array_equal(again[of_first_group:], first[of_first_group:])
 
 
-def test_no_pair_of_two_groups_is_made(prepared: CoreferenceRun, pair_settings: Settings):
-    by_topic = CoreferenceRun.read(replace(pair_settings, topic_level="topic"))
-    assert (len(by_topic.groups["dev"]), len(prepared.groups["dev"])) == (1, 2)
-    assert len(pairs_within(by_topic.groups["dev"])) > len(pairs_within(prepared.groups["dev"]))
-
-
 def test_a_single_epoch_or_a_choice_by_loss_needs_no_judge(prepared: CoreferenceRun):
     assert experiment.dev_judge(changed(prepared, epochs=1)) is None
     assert experiment.dev_judge(changed(prepared, select_by="loss")) is None
@@ -296,12 +290,6 @@ def test_the_threshold_is_the_largest_that_loses_no_more(lost: float, expected: 
     assert (scores[corefer] < threshold).mean() <= lost
     nothing = np.zeros(7, dtype=bool)
     assert scoring.passing_threshold(scores, nothing, lost=lost) == 0, "nothing to lose, all is read"
-
-
-def test_equal_scores_are_read_together_whether_they_corefer_or_not():
-    scores = np.array([0.5, 0.5, 0.5, 0.7])
-    threshold = scoring.passing_threshold(scores, scores < 0.6, lost=0.5)
-    assert scoring.FirstScores(scores=scores, threshold=threshold).read.all()
 
 
 def test_what_is_passed_over_keeps_its_sentences_and_the_rest_is_read(
