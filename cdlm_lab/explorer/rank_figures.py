@@ -4,7 +4,7 @@ coreferring words."""
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,73 +13,76 @@ from plotly.subplots import make_subplots
 
 from cdlm_lab.encoders.variants import variant_name
 from cdlm_lab.explorer.ranks import SORTS
-from cdlm_lab.views.charts import checked_array, faded, lay_out, marks, short_name, small, variant_label
+from cdlm_lab.views.charts import (
+    checked_array,
+    faded,
+    lay_out,
+    marks,
+    rows_of_an_axis,
+    short_name,
+    small,
+    variant_label,
+)
 from cdlm_lab.views.html import TEXT, paper_order, variant_colours
 from cdlm_lab.views.score_tables import RANK_CELLS, pairs_in_words
 from cdlm_lab.views.still_figure import ticks
 
 KIND_NAMES = {"event": "events", "entity": "entities"}
 PANELS_A_ROW = 3
-_GRID = np.arange(101.0)  # densities are computed at the ranks 0, 1, ..., 100
 # Vermilion to blue, both from Okabe and Ito; nearly transparent around zero, for light and dark pages.
 _DIVERGING = ("213,94,0,1", "222,130,50,0.62", "128,128,128,0.16", "70,145,205,0.62", "20,115,195,1")
 
 
-def density(ranks: np.ndarray) -> np.ndarray:
-    """Estimate the density of (pairs,) percentile ranks at 0, 1, ..., 100; its integral is 1.
-
-    A Gaussian kernel density of the ranks, rounded to integers; mass beyond the ends is mirrored back. The
-    bandwidth follows Silverman's rule, `0.9 min(sd, IQR / 1.34) n^(-1/5)` (Density Estimation, 1986, eq.
-    3.31), clipped to 2.5 to 12 ranks."""
-    if not len(ranks):
-        raise ValueError("no ranks have no density")
-    lower, upper = np.percentile(ranks, [25, 75])
-    spread = min(float(np.std(ranks)), float(upper - lower) / 1.34)
-    width = min(max(0.9 * spread * len(ranks) ** -0.2, 2.5), 12.0)
-    counts = np.bincount(np.rint(np.asarray(ranks)).astype(int), minlength=len(_GRID))
-    curve = np.zeros(len(_GRID))
-    for mirrored in (_GRID, -_GRID, 200 - _GRID):
-        curve += np.exp(-0.5 * ((_GRID[:, None] - mirrored[None, :]) / width) ** 2) @ counts
-    return curve / (curve.sum() - (curve[0] + curve[-1]) / 2)
-
-
 def rank_distributions(ranks: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "") -> go.Figure:
-    """Plot the distribution of percentile ranks over pairs: one row per variant, one panel per kind.
-
-    The density of pairs that corefer is above the line of a row, that of the others below. All areas are
-    equal and all heights have the same scale. A tick marks each mean, whose value is on the right. `ranks`:
-    variant -> name of RANK_CELLS -> (pairs,) percentile ranks of the targets, 0 to 100; missing and empty
-    ones are omitted."""
+    """Plot the distribution of percentile ranks over pairs: one panel per kind of mention, and in it two
+    boxes per variant, of the pairs that corefer and of the others. A box is from the first quartile to the
+    third, its line the median, its whiskers reach from the 5th percentile to the 95th, a diamond is the mean.
+    `ranks`: variant -> name of RANK_CELLS -> (pairs,) percentile ranks of the targets, 0 to 100; missing and
+    empty ones are omitted."""
     shown = {variant: _checked_ranks(variant, ranks[variant]) for variant in paper_order(ranks)}
     measured = {cell for cells in shown.values() for cell in cells}
     kinds = [kind for kind in KIND_NAMES if any(f"{sort}/{kind}" in measured for sort in SORTS)]
     if not kinds:
         raise ValueError("there are no ranks to show: every variant is empty")
     titles = [_column_title(kind, shown.values()) for kind in kinds]
-    panels = {"rows": len(shown), "cols": len(kinds), "horizontal_spacing": 0.05, "vertical_spacing": 0.02}
-    figure = make_subplots(**panels, shared_xaxes=True, column_titles=titles)
-    curves = {(v, cell): density(values) for v, cells in shown.items() for cell, values in cells.items()}
-    highest = max(float(curve.max()) for curve in curves.values())
-    colours, deepest = variant_colours(shown), 0.5  # half the height leaves enough room for a number
-    for (variant, cell), curve in curves.items():
-        sort, _, kind = cell.partition("/")
-        above = sort == "positive"
-        deepest = deepest if above else max(deepest, float(curve.max()) / highest)
-        whose = f"same {kind}" if above else f"different {KIND_NAMES[kind]}"
-        half = _half_violin(
-            shown[variant][cell],
-            heights=curve / highest * (1 if above else -1),
-            colour=colours[variant] if above else TEXT,
-            name=f"{variant_label(variant)}, {whose}",
-        )
-        figure.add_traces(half, rows=list(shown).index(variant) + 1, cols=kinds.index(kind) + 1)
-    upper, lower = "above the line: same event or entity", "below it: different"
-    legend = {"triangle-up": upper, "triangle-down": lower, "line-ns-open": "tick and number: mean"}
-    for symbol, name in legend.items():  # traces without points, for the legend
+    panels = {"cols": len(kinds), "horizontal_spacing": 0.05, "shared_yaxes": True}
+    figure, colours = make_subplots(**panels, column_titles=titles), variant_colours(shown)
+    for place, (variant, cells) in enumerate(shown.items()):
+        for cell, values in cells.items():
+            sort, _, kind = cell.partition("/")
+            is_same = sort == "positive"
+            whose = f"same {kind}" if is_same else f"different {KIND_NAMES[kind]}"
+            box = _box(
+                values,
+                at=place - 0.2 if is_same else place + 0.2,
+                colour=colours[variant] if is_same else TEXT,
+                name=f"{variant_label(variant)}, {whose}",
+            )
+            figure.add_traces(box, rows=1, cols=kinds.index(kind) + 1)
+    names = [short_name(variant_name(variant)) for variant in shown]
+    figure.update_xaxes(**rows_of_an_axis(names), ticks="")
+    figure.update_yaxes(range=[-2, 102], tickvals=[0, 25, 50, 75, 100])
+    figure.update_yaxes(title_text="percentile rank", col=1)
+    figure.update_annotations(font_size=13)
+    legend = {"square": "left: same event or entity", "square-open": "right: different", "diamond": "mean"}
+    for symbol, text in legend.items():  # traces without points, for the legend
         marker = {"symbol": symbol, "size": 9, "color": TEXT}
-        figure.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=name, row=1, col=1)
-    _lay_out_distributions(figure, list(shown), title, deepest)
-    return figure
+        figure.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=text, row=1, col=1)
+    below = {"y": -0.12, "yanchor": "top", "itemclick": False, "itemdoubleclick": False}
+    return lay_out(figure, title=title, height=420, margin={"t": 96 if title else 60, "b": 84}, legend=below)
+
+
+def _box(ranks: np.ndarray, *, at: float, colour: str, name: str) -> list[go.Box | go.Scatter]:
+    """A box at a place of the horizontal axis, and the mean in it. `name`: markup, for hovering."""
+    low, first, median, third, high = np.percentile(ranks, [5, 25, 50, 75, 95]).round(2).tolist()
+    mean = float(ranks.mean())
+    words = f"{name}<br>mean {mean:.1f}, median {median:.1f}, {pairs_in_words([len(ranks)])}"
+    ends = {"lowerfence": [low], "q1": [first], "median": [median], "q3": [third], "upperfence": [high]}
+    ground = faded(colour, 0.12 if colour == TEXT else 0.45)
+    look = {"line": {"color": colour, "width": 1.4}, "fillcolor": ground, "width": 0.34}
+    box = go.Box(x=[at], **ends, **look, hoverinfo="skip", showlegend=False)
+    dot = {"symbol": "diamond", "size": 8, "color": colour}
+    return [box, marks([at], [round(mean, 2)], words, mode="markers", marker=dot, showlegend=False)]
 
 
 def _checked_ranks(variant: str, cells: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -98,37 +101,6 @@ def _column_title(kind: str, variants: Collection[Mapping[str, np.ndarray]]) -> 
         lengths = [len(cells[f"{sort}/{kind}"]) for cells in variants if f"{sort}/{kind}" in cells]
         counts.append(f"{f'same {kind}' if sort == 'positive' else 'different'}: {pairs_in_words(lengths)}")
     return f"<b>{KIND_NAMES[kind]}</b>{small(', '.join(counts))}"
-
-
-def _half_violin(ranks: np.ndarray, *, heights: np.ndarray, colour: str, name: str) -> list[go.Scatter]:
-    """Return the traces of one density: its area (`heights` are negative for the lower half), the tick at the
-    mean, and the mean's value on the right. `name` (plotly's markup) begins the text shown on hovering."""
-    mean, side = float(ranks.mean()), 1 if heights.max() > 0 else -1
-    words = f"mean {mean:.1f}, median {float(np.median(ranks)):.1f}, {pairs_in_words([len(ranks)])}"
-    words, height = f"{name}<br>{words}", round(float(np.interp(mean, _GRID, heights)), 3)
-    outline = {"color": colour, "width": 1.4, "simplify": False}
-    ground = {"fill": "tozeroy", "fillcolor": faded(colour, 0.5 if side == 1 else 0.16), "x0": 0, "dx": 1}
-    area = marks(None, [round(float(y), 3) for y in heights], words, mode="lines", line=outline, **ground)
-    tick = marks([round(mean, 2)] * 2, [0, height], words, mode="lines", line={"color": colour, "width": 3})
-    text = {"mode": "text", "text": [f"{mean:.1f}"], "textposition": "middle right"}
-    number = marks([101.5], [0.3 * side], words, textfont={"size": 12, "color": colour}, **text)
-    return [trace.update(showlegend=False) for trace in (area, tick, number)]
-
-
-def _lay_out_distributions(figure: go.Figure, variants: Sequence[str], title: str, deepest: float) -> None:
-    above, below, room = 96 if title else 60, 112, 78 * len(variants)
-    # The axis is extended to the right to leave room for the means.
-    figure.update_xaxes(range=[0, 111], tickvals=[0, 25, 50, 75, 100], showticklabels=False, ticks="")
-    figure.update_xaxes(showticklabels=True, ticks="outside", title_text="percentile rank", row=len(variants))
-    line = {"showgrid": False, "zeroline": True, "ticklabelstandoff": 6}
-    figure.update_yaxes(range=[-deepest - 0.05, 1.05], tickvals=[], ticks="", **line)
-    for row, variant in enumerate(variants, start=1):
-        name = short_name(variant_name(variant))
-        figure.update_yaxes(tickvals=[0], ticktext=[name], tickfont_size=14, row=row, col=1)
-    figure.update_annotations(font_size=13)
-    margin, legend = {"t": above, "b": below}, {"itemclick": False, "itemdoubleclick": False}
-    legend |= {"y": -58 / room, "yanchor": "top"}
-    lay_out(figure, title=title, height=above + room + below, margin=margin, legend=legend)
 
 
 def head_maps(maps: Mapping[str, np.ndarray], *, title: str = "") -> go.Figure:
