@@ -31,7 +31,6 @@ PARAGRAPHS = "paragraph pretraining"
 MATCHING, ALIGNMENT = "document matching", "sentence alignment"
 QUESTIONS, TAGGING = "multihop question answering", "document-attentive tagging"
 ANSWERS, CLAIMS, ATTENTION = "answer selection", "fact verification", "attention analysis"
-BOOK = "results book"
 
 
 # ---- the experiments that fill tables ----
@@ -235,14 +234,6 @@ def training_name(training: str, report: Report | None) -> str:
 # ---- searching a folder ----
 
 
-# Experiments that fill no table of a paper, and why.
-_ELSEWHERE = {
-    "tour": "trains for show, for minutes; the models that come with the project are in the table",
-    "tour, shipped checkpoints": "a part of an older tour; notebook 02 measures",
-    "pretraining": "says what its model was trained with; notebook 02 measures it",
-    PARAGRAPHS: "says what its model was trained with; notebooks 09 and 10 measure it",
-    BOOK: "is an earlier results book",
-}
 _REPORT_START = re.compile(rb'\s*\{\s*"format"\s*:')  # reports are written with this field first
 
 
@@ -261,7 +252,7 @@ class NamedReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftAside:
-    """Something in the folder that fills no table, and why; `damaged`: True = it is a report that should."""
+    """A report or run that fills no table though it could, and why; `damaged`: True = it cannot be read."""
 
     name: str
     why: str
@@ -274,7 +265,7 @@ class ReportFolder:
 
     folder: Path  # the folder that was searched
     reports: list[NamedReport]  # reports that fill tables
-    others: list[NamedReport]  # reports on how models were trained
+    others: list[NamedReport]  # reports that fill no table, such as those on how models were trained
     aside: list[LeftAside]  # what is not used, and why
 
 
@@ -297,7 +288,6 @@ def find_reports(
     unused = dict.fromkeys(names_in(leave_out, "leave_out"))
     patterns = list(unused)
     result = ReportFolder(folder=top, reports=[], others=[], aside=[])
-    no_reports = 0
     for file in _files(top, own):
         name = _name(file, top)
         if ASIDE in file.name and file.is_dir():
@@ -307,7 +297,7 @@ def find_reports(
                 unfinished = _name(file.parent / REPORT_FILE, top)
                 result.aside.append(LeftAside(name=unfinished, why="is not finished"))
         elif not _is_report(file):
-            no_reports += 1
+            continue
         elif left := next((pattern for pattern in patterns if fnmatchcase(name, pattern)), None):
             unused.pop(left, None)
             result.aside.append(LeftAside(name=name, why=f"is left out, as leave_out says ({left})"))
@@ -315,12 +305,8 @@ def find_reports(
             result.aside.append(one)
         else:
             (result.reports if one.rows else result.others).append(one)
-            if why := _ELSEWHERE.get(one.report.name):
-                result.aside.append(LeftAside(name=name, why=why))
     if unused:
         raise ParameterError(f"leave_out names {next(iter(unused))!r}, which no report in {top} is called")
-    if no_reports:
-        result.aside.append(LeftAside(name=f"{no_reports} other JSON files", why="are no reports of runs"))
     return result
 
 
@@ -361,8 +347,6 @@ def _read(file: Path, name: str) -> NamedReport | LeftAside:
     """A report, after checking that its rows and test set sizes can be read; or why it is set aside."""
     try:
         one = NamedReport(name=name, report=read_report(file))
-        if one.report.name not in EXPERIMENTS and one.report.name not in _ELSEWHERE:
-            return LeftAside(name=name, why=f"is of {one.report.name!r}, which fills no table")
         if not one.rows and one.report.name in EXPERIMENTS:
             return LeftAside(name=name, why="has no scores")
         for row in one.rows:

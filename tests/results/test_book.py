@@ -55,7 +55,6 @@ def test_it_is_kept_with_the_reports_of_every_number(tmp_path: Path):
     text = (run.folder / TABLES_FILE).read_text(encoding="utf-8")
     assert "| CDLM | 2.72 [" in text
     assert "- From a\n" in text
-    assert "is an earlier results book" in aside_table(open_book(tmp_path / "runs")).data
 
 
 def test_every_recorded_report_of_a_table_is_used_or_named(recorded: Book):
