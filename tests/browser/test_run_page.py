@@ -9,7 +9,7 @@ from small_reports import RESULTS, recorded_run
 
 from cdlm_lab.results.page import run_page
 from cdlm_lab.runs.report import read_report
-from cdlm_lab.tasks.pretraining.perplexity_view import perplexity_figure
+from cdlm_lab.tasks.pretraining.view import perplexity_figure
 from cdlm_lab.views.figures import keep_figure
 from cdlm_lab.views.html import still_page
 

@@ -13,7 +13,7 @@ from cdlm_lab.batch.command import main as command
 from cdlm_lab.results import page
 from cdlm_lab.runs.report import RunError, read_report
 from cdlm_lab.tasks.multihop.view import questions_page
-from cdlm_lab.tasks.pretraining.perplexity_view import perplexity_figure
+from cdlm_lab.tasks.pretraining.view import perplexity_figure
 from cdlm_lab.views.figures import keep_figure
 
 RECORDS = [{"step": n, "loss": 3 - n / 10, "seconds": n, "total_steps": 9} for n in range(1, 9)]

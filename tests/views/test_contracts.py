@@ -22,7 +22,7 @@ from cdlm_lab.tasks.joint.pretraining_view import (
 )
 from cdlm_lab.tasks.matching import view as aligned
 from cdlm_lab.tasks.multihop import view as questions
-from cdlm_lab.tasks.pretraining.perplexity_view import perplexity_figure
+from cdlm_lab.tasks.pretraining.view import perplexity_figure
 from cdlm_lab.tasks.tagging import view as tagged
 from cdlm_lab.views import packed
 from cdlm_lab.views.html import ShownMention, gold_chip, sentence_html

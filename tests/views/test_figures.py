@@ -9,7 +9,7 @@ import plotly.io as pio
 import pytest
 
 from cdlm_lab.runs.report import RunError, read_report
-from cdlm_lab.tasks.pretraining.perplexity_view import perplexity_figure
+from cdlm_lab.tasks.pretraining.view import perplexity_figure
 from cdlm_lab.views.charts import lay_out
 from cdlm_lab.views.figures import CONFIG, folder_of, keep_figure, kept_figures, write_figures
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from cdlm_lab.data.files import named, replaced_file
 from cdlm_lab.encoders.language_model import CrossDocumentLM
@@ -21,13 +22,15 @@ from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.metrics.significance import SURE
 from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import write_page
+from cdlm_lab.runs.scores import Score
 from cdlm_lab.tasks.pretraining.experiment import PretrainingRun, cost_of_step, loss_of_text
 from cdlm_lab.tasks.pretraining.perplexity import METRICS, PerplexityRun, Settings, cluster_losses
-from cdlm_lab.tasks.pretraining.perplexity_view import perplexity_figure
 from cdlm_lab.tasks.pretraining.tour import TourRun
+from cdlm_lab.views import html
 from cdlm_lab.views.before_training import cost_in_words, facts_table, time_taken
+from cdlm_lab.views.charts import interval, lay_out, logarithmic_ticks, marks, variant_label
 from cdlm_lab.views.figures import figure_html, figure_scripts, folder_of, keep_figure
-from cdlm_lab.views.html import escaped, seconds_in_words, still_page
+from cdlm_lab.views.html import escaped, paper_order, seconds_in_words, still_page, variant_colours
 from cdlm_lab.views.packed import DocumentLoss, PackedPreview
 from cdlm_lab.views.score_tables import score_table
 from cdlm_lab.views.tables import PERPLEXITY, Cell, ScoreTable, Shown, p_text, text_table
@@ -226,3 +229,63 @@ def conclude(prepared: TourRun, reports: Mapping[str, Report]) -> str:
     page = still_page("".join(parts), title="The tour", note=note, scripts=figure_scripts())
     write_page(folder / PAGE_FILE, page)
     return "\n".join([*heads, f"tables: {folder / TEXT_FILE}", f"tables and figures: {folder / PAGE_FILE}"])
+
+
+def perplexity_figure(scores: Iterable[Score], *, title: str = "") -> go.Figure:
+    """Plot perplexity (lower is better) and 95% interval per variant, in the paper's order, on a log axis.
+
+    A second panel with the perplexity of cross-document tokens is added if any variant has it. `scores`: rows
+    of a report. Raises ValueError if no row is a perplexity.
+    """
+    named = {(score.metric, score.system): score for score in scores}
+    ordered = paper_order(system for metric, system in named if metric == "perplexity")
+    if not ordered:
+        raise ValueError("there is no variant to show: no row is a perplexity")
+    panels = {"all masked tokens": [named["perplexity", variant] for variant in ordered]}
+    metric = "cross_document_perplexity"
+    if crossing := [named[metric, variant] for variant in ordered if (metric, variant) in named]:
+        panels["tokens that another document states too"] = crossing
+    figure = make_subplots(
+        rows=1, cols=len(panels), shared_yaxes=True, horizontal_spacing=0.06, subplot_titles=list(panels)
+    )
+    colours = variant_colours(ordered)
+    for column, measured in enumerate(panels.values(), start=1):
+        for score in measured:
+            figure.add_trace(_dot(score, colours[score.system]), row=1, col=column)
+        bounds = [bound for one in measured for bound in (one.low, one.value, one.high)]
+        bounds = [bound for bound in bounds if bound is not None and math.isfinite(bound)]
+        low, high = min(bounds) / 1.06, max(bounds) * 1.06
+        numbers = logarithmic_ticks(low, high)
+        figure.update_xaxes(
+            type="log",
+            range=[math.log10(low), math.log10(high)],
+            tickvals=numbers,
+            ticktext=[f"{value:,g}" for value in numbers],
+            row=1,
+            col=column,
+        )
+    names = [variant_label(variant) for variant in ordered][::-1]
+    # Leave room for the number above the topmost dot.
+    ends = [-0.6, len(ordered) - 0.35]
+    figure.update_yaxes(categoryorder="array", categoryarray=names, range=ends, showgrid=False, ticks="")
+    figure.update_yaxes(tickfont_size=14)
+    figure.update_annotations(font_size=13)
+    height, margin = 150 + 46 * len(ordered) + (30 if title else 0), {"l": 110, "t": 90 if title else 60}
+    return lay_out(figure, title=title, x="perplexity (lower is better)", height=height, margin=margin)
+
+
+def _dot(score: Score, colour: str) -> go.Scatter:
+    value, name = score.value, variant_label(score.system)
+    low, high = (value, value) if score.low is None else (score.low, score.high)
+    number, lowest, highest = (PERPLEXITY.write([bound])[0] for bound in (value, low, high))
+    return marks(
+        [value],
+        [name],
+        f"{name}: {number} ({lowest} to {highest}), {score.n or 0:,} tokens",
+        error_x=interval([value], [low], [high], color=colour),
+        mode="markers+text",
+        marker={"color": colour, "size": 12, "symbol": html.VARIANT_SYMBOLS.get(score.system, "circle")},
+        text=[number],
+        textposition="top center",
+        showlegend=False,
+    )

@@ -4,7 +4,7 @@ import pytest
 
 from cdlm_lab.encoders.variants import VARIANTS
 from cdlm_lab.runs.scores import Score
-from cdlm_lab.tasks.pretraining.perplexity_view import perplexity_figure
+from cdlm_lab.tasks.pretraining.view import perplexity_figure
 
 NAMES = ["Longformer", "Local CDLM", "Rand CDLM", "Prefix CDLM", "CDLM"]
 
