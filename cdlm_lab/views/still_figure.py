@@ -221,13 +221,10 @@ class _Picture:
             y += 1.25 * (own or size)
         self.height = max(self.height, y - size + 4)  # as plotly, which makes room for a legend below
 
-    def rectangle(
-        self, x: float, y: float, width: float, height: float, colour: str, words: str = ""
-    ) -> None:
-        """Add a filled rectangle; `words`, in HTML, appear where one rests on it."""
+    def rectangle(self, x: float, y: float, width: float, height: float, colour: str) -> None:
+        """Add a filled rectangle."""
         place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
-        title = f"<title>{words}</title>" if words else ""
-        self.parts.append(f'<rect {place} fill="{colour}">{title}</rect>')
+        self.parts.append(f'<rect {place} fill="{colour}"/>')
 
     def _other(self, name: str) -> _Axis:
         anchor = self.axes[name].given.get("anchor", "y" if name[0] == "x" else "x")
@@ -311,10 +308,7 @@ class _Picture:
 
     def marker(self, x: float, y: float, colour: str, size: float, symbol: str) -> None:
         """Add a marker of `size` pixels."""
-        outline, half = (
-            SYMBOLS.get(symbol.removesuffix("-open") if symbol not in SYMBOLS else symbol),
-            size / 2,
-        )
+        outline, half = SYMBOLS.get(symbol, SYMBOLS.get(symbol.removesuffix("-open"))), size / 2
         if outline is None:
             self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{half:g}" fill="{colour}"/>')
         elif symbol in ("x-thin", "line-ns-open"):
@@ -329,13 +323,8 @@ class _Picture:
         anchor = {"right": "start", "left": "end"}.get(side, "middle")
         shift = {"right": 8, "left": -8}.get(side, 0)
         down = {"top": -10, "bottom": 20}.get(height, 4) - 16 * text.count("<br>") * (height == "top")
-        colour = font.get("color")
-        form = {
-            "anchor": anchor,
-            "size": font.get("size", 12),
-            "colour": colour if isinstance(colour, str) else None,
-        }
-        self.text(x + shift, y + down, text, **form)
+        colour = font.get("color") if isinstance(font.get("color"), str) else None
+        self.text(x + shift, y + down, text, anchor=anchor, size=font.get("size", 12), colour=colour)
 
     def _errors(self, trace: Record, points: Sequence[Any], x: _Axis, y: _Axis) -> None:
         for side, axis in (("x", x), ("y", y)):
@@ -388,7 +377,6 @@ class _Picture:
 
     def _heat_map(self, trace: Record) -> None:
         x, y = self._axes_of(trace)
-        texts = _values(trace.get("text"))
         for row, values in enumerate(_values(trace["z"])):
             for column, value in enumerate(values):
                 if value is None or math.isnan(value):
@@ -400,9 +388,8 @@ class _Picture:
                 (left, right), (low, high) = (
                     [axis.at(at + 0.5 * s) for s in (-1, 1)] for axis, at in zip((x, y), place, strict=True)
                 )
-                words = markup.escape(str(texts[row][column])) if texts else f"{value:g}"
                 box = (left + 0.5, high + 0.5, right - left - 1, low - high - 1)
-                self.rectangle(*box, self._colour(value), words)
+                self.rectangle(*box, self._colour(value))
 
     def _colour(self, value: float) -> str:
         scale = self.layout["coloraxis"]
@@ -451,18 +438,12 @@ class _Picture:
         marker, line = trace.get("marker") or {}, trace.get("line") or {}
         colour = _each(marker.get("color"), line.get("color", trace.get("fillcolor", TEXT)), 1)[0]
         if trace.get("type") in ("bar", "box"):
-            self.parts.append(
-                f'<rect x="{x + 6:.1f}" y="{y - 5:.1f}" width="12" height="10" fill="{colour}"/>'
-            )
+            self.rectangle(x + 6, y - 5, 12, 10, colour)
             return
         if "lines" in trace.get("mode", "lines"):
+            look = {"stroke": line.get("color", TEXT), "stroke_width": 2}
             dash = DASHES.get(line.get("dash", ""))
-            self.draw(
-                f"M{x:.1f} {y:.1f}H{x + 24:.1f}",
-                stroke=line.get("color", TEXT),
-                stroke_width=2,
-                stroke_dasharray=dash,
-            )
+            self.draw(f"M{x:.1f} {y:.1f}H{x + 24:.1f}", **look, stroke_dasharray=dash)
         if "markers" in trace.get("mode", ""):
             self.marker(x + 12, y, colour, 9, _each(marker.get("symbol"), "circle", 1)[0])
 
