@@ -16,6 +16,7 @@ from cdlm_lab.data.text_profile import foreign_to_a_model
 from cdlm_lab.encoders.checkpoint import CheckpointError, shipped_folder
 from cdlm_lab.encoders.encoder import load_encoder, load_language_model
 from cdlm_lab.encoders.variants import variant_name
+from cdlm_lab.explorer.bertviz_box import ChosenSentences
 from cdlm_lab.explorer.opening import (
     NamedModel,
     Source,
@@ -30,7 +31,6 @@ from cdlm_lab.explorer.sentences import sentences_in_bertviz
 from cdlm_lab.explorer.widget.content import OWN, Content, Opened, ShownDocument
 from cdlm_lab.explorer.widget.widget import Explorer
 from cdlm_lab.parameters import ParameterError, names_in
-from cdlm_lab.views.ask import ChosenSentences
 from cdlm_lab.views.html import counted, document_name, joined, shortened, visible
 from cdlm_lab.views.rerun import close_earlier
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import ipywidgets
 from IPython.display import display
-from ipywidgets import HTML, Button, Dropdown, HBox, Layout, VBox
+from ipywidgets import HTML, Button, HBox, Layout, VBox
 
 from cdlm_lab.data.marked import lines_of, pasted_documents
-from cdlm_lab.views.html import MUTED, div, escaped
+from cdlm_lab.views.html import escaped
 from cdlm_lab.views.live_curve import ReplacedOutput
 from cdlm_lab.views.rerun import close_whole, close_with_cell
 
@@ -73,7 +73,8 @@ def _style() -> HTML:
     return HTML(_DIRECTION, layout=Layout(display="none"))
 
 
-def _button(description: str, icon: str = "search", **layout: str) -> Button:
+def primary_button(description: str, icon: str = "search", **layout: str) -> Button:
+    """The button of a box, with the icon of this name; `layout`: CSS."""
     return Button(description=description, button_style="primary", icon=icon, layout=Layout(**layout))
 
 
@@ -110,7 +111,7 @@ class AnswerOnClick(VBox):
         answered: str,
     ) -> None:
         self.boxes = [box for box in boxes if not isinstance(box, HTML)]
-        self.button, self.message, self.answer = _button(description), HTML(), HTML(value=answered)
+        self.button, self.message, self.answer = primary_button(description), HTML(), HTML(value=answered)
         self._answer_to = answer
         self._answered = self._values() if answered else None  # the values that the shown answer is for
         super().__init__([*boxes, self.button, self.message, self.answer, _style()])
@@ -250,7 +251,7 @@ class OwnDocuments(ShownBelow):
     ) -> None:
         self._find = find
         self._clusters_at: Callable[[float], str] | None = None
-        self.text, button = _text_box(text, rows=14, width="1180px"), _button("Find clusters")
+        self.text, button = _text_box(text, rows=14, width="1180px"), primary_button("Find clusters")
         self.threshold = ipywidgets.FloatSlider(
             value=threshold,
             min=0.02,
@@ -289,41 +290,7 @@ class OwnPair(ShownBelow):
             _text_box(text, rows=10, description=name, layout=Layout(**layout), style=style)
             for text, name in ((first, "first document"), (second, "second document"))
         )
-        button = _button("Compare", "exchange")
+        button = primary_button("Compare", "exchange")
         beside = Layout(flex_flow="row wrap", width="100%", max_width="1180px")
         rows = (HBox([self.first, self.second], layout=beside), button)
         super().__init__(lambda: compare(self.first.value, self.second.value), rows, button=button, show=show)
-
-
-VIEWS = {"all heads, one layer at a time": "head", "every layer and head": "model"}
-DIRECTIONS = {"from the chosen words": "from", "to the chosen words": "to"}
-
-
-class ChosenSentences(ShownBelow):
-    """Lists of models, views and directions, and a button that draws the explorer's selection in bertviz.
-    `draw` takes the name of a model, the view `head` or `model`, and `from` or `to`, and returns HTML."""
-
-    keeps = True
-
-    def __init__(
-        self, draw: Callable[[str, str, str], str], *, models: Sequence[str], show: Show | None = None
-    ) -> None:
-        self.model = Dropdown(options=list(models), value=models[-1], description="model")
-        self.view = Dropdown(options=VIEWS, description="view")
-        self.direction = Dropdown(options=DIRECTIONS, description="attention")
-        lists = (self.model, self.view, self.direction)
-        button = _button("Show what is chosen above", "", width="220px", flex="0 0 auto")  # never cut
-        row = HBox([button, *lists], layout=Layout(flex_flow="row wrap"))
-        super().__init__(lambda: draw(*(one.value for one in lists)), [row], button=button, show=show)
-
-    def offer(self, models: Sequence[str]) -> None:
-        """Replace the list of models, and select the last one."""
-        self.model.options, self.model.value = list(models), models[-1]
-
-    def show(self) -> None:
-        """Display the controls and, below them, the view of the selection, or a line that says what to do."""
-        display(self.box)
-        try:
-            self._show(self._answer())
-        except ValueError as error:
-            self._show(div(escaped(str(error)), MUTED))
