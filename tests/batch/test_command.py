@@ -302,7 +302,6 @@ def test_a_run_cut_off_at_once():
         "apply {} in.jsonl out.jsonl",
         "apply storyworld/cdlm {} out.jsonl",
         "apply storyworld/cdlm in.jsonl {}",
-        "ship {} storyworld/x",
         "mine {} out.jsonl",
         "mine pile {}",
         "mine pile out.jsonl --apart {}",
