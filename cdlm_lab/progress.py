@@ -100,14 +100,15 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def end_with_parent() -> None:
-    """Kill this process as soon as its parent has ended, from a daemon thread that checks twice a second."""
+def end_with_parent(number: int = signal.SIGKILL) -> None:
+    """Send this process a signal as soon as its parent has ended, from a daemon thread that checks twice a
+    second."""
     parent = os.getppid()
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(PAUSE)
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), number)
 
     threading.Thread(target=watch, name="end with parent", daemon=True).start()
 

@@ -15,17 +15,18 @@ import itertools
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from cdlm_lab.batch.grid import Grid, Resources, Task
-from cdlm_lab.batch.marked_yaml import Given, GridError
+from cdlm_lab.batch.grid import RUN_FOLDER, Grid, Resources, Task
 from cdlm_lab.parameters import EVALUATED_WITH, LISTS, ParameterError, as_one_text, closest_name
 
 _BRACES = re.compile(r"\{(\{[A-Za-z]\w*(?::[^{}]*)?\})\}|\{([A-Za-z]\w*)(?::([^{}]*))?\}")
+_CHOICE = re.compile(r"\s*([^,=]+?)\s*=\s*([^,]*?)\s*(?:,|$)")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
 _PROCESSES = re.compile(r"\s*ddp (\d+)")
 _LONGEST = 120  # characters of a run's name, which is also that of its folder
@@ -49,8 +50,7 @@ class Job:
     def effective(self) -> dict[str, Any]:
         """All parameters of the notebook except `run_folder`: its defaults, overridden by the grid's."""
         values = {**self.task.notebook.defaults, **self.parameters}
-        values.pop("run_folder", None)
-        return values
+        return {name: as_one_text(name, value) for name, value in values.items() if name != RUN_FOLDER}
 
     @cached_property
     def resources(self) -> Resources:
@@ -59,7 +59,7 @@ class Job:
         several = _PROCESSES.match(str(self.effective.get("parallel", "")))
         if not of_task.gpus or not several:
             return of_task
-        return replace(of_task, gpus=max(of_task.gpus, int(several[1])))
+        return of_task.model_copy(update={"gpus": max(of_task.gpus, int(several[1]))})
 
 
 def expand(grid: Grid) -> dict[str, Job]:
@@ -68,20 +68,26 @@ def expand(grid: Grid) -> dict[str, Job]:
     runs: dict[str, tuple[Task, Mapping[str, str]]] = {}
     taken: set[str] = set()  # names in lower case, as some file systems ignore case
     for task in grid.tasks.values():
-        place, shorter = f"{task.where}: task {task.name}", "write the axis as name: {parameter: value}"
+        shorter = "write the axis as name: {parameter: value}"
         if (count := math.prod(map(len, task.axes.values()))) > _MOST:
-            raise GridError(f"{place}: {count} runs, at most {_MOST}: shorten an axis")
+            raise task.fault(f"{count} runs, at most {_MOST}: shorten an axis")
         for values in itertools.product(*task.axes.values()):
             labels = dict(zip(task.axes, values, strict=True))
             name = _name(task, labels)
             if name.lower() in taken:
-                raise GridError(f"{place}: two runs would be called {name}: rename a task, or {shorter}")
+                raise task.fault(f"two runs would be called {name}: rename a task, or {shorter}")
             if len(name) > _LONGEST:
-                raise GridError(f"{place}: {name[:40]}... is too long for a name: {shorter}")
+                raise task.fault(f"{name[:40]}... is too long for a name: {shorter}")
             runs[name] = task, labels
             taken.add(name.lower())
     jobs = {name: _resolved(grid, name, task, labels) for name, (task, labels) in runs.items()}
-    return {name: jobs[name] for name in _in_order(jobs)}
+    try:
+        order = [*TopologicalSorter({name: job.after for name, job in jobs.items()}).static_order()]
+    except CycleError as error:
+        circle = error.args[1][::-1]
+        words = f"runs wait for each other: {' -> '.join(circle)}"
+        raise jobs[circle[0]].task.fault(words) from None
+    return {name: jobs[name] for name in order}
 
 
 def _name(task: Task, labels: Mapping[str, str]) -> str:
@@ -95,16 +101,8 @@ def _name(task: Task, labels: Mapping[str, str]) -> str:
 def _resolved(grid: Grid, name: str, task: Task, labels: Mapping[str, str]) -> Job:
     after: list[str] = []
 
-    def resolve(value: Any, where: str, *, listed: bool) -> Any:
-        if isinstance(value, list):
-            return [resolve(item, where, listed=False) for item in value]
-        if isinstance(value, dict):
-            return {key: resolve(item, where, listed=False) for key, item in value.items()}
-        if isinstance(value, str):
-            return _BRACES.sub(lambda match: put(match, where, listed=listed), value)
-        return value
-
-    def put(match: re.Match[str], where: str, *, listed: bool) -> str:
+    def put(match: re.Match[str]) -> str | list[str]:
+        """What stands for a reference: a text, or the folders of the runs that it names."""
         escaped, called, choices = match.groups()
         if escaped:
             return escaped
@@ -112,24 +110,41 @@ def _resolved(grid: Grid, name: str, task: Task, labels: Mapping[str, str]) -> J
             return labels[called]
         if choices is None and called in grid.variables:
             return str(grid.variables[called])
-        names = _referred(grid, labels, match, f"{where}: task {task.name}: {match[0]}")
+        names = _referred(grid, labels, match)
         after.extend(names)
-        folders = [str(grid.runs / name) for name in names]
-        return shlex.join(folders) if listed or len(folders) > 1 else folders[0]
+        return [str(grid.runs / name) for name in names]
+
+    def resolve(value: Any, *, listed: bool = False) -> Any:
+        if isinstance(value, list):
+            return [resolve(item) for item in value]
+        if isinstance(value, dict):
+            return {key: resolve(item) for key, item in value.items()}
+        if not isinstance(value, str):
+            return value
+        return _BRACES.sub(lambda match: _text(put(match), listed=listed), value)
+
+    def plain(given: Mapping[str, Any], *, kind: str = "") -> dict[str, Any]:
+        """The values with references resolved, lists as one text, and paths of this machine; `kind`: the
+        parameter whose rules hold, "" = that of the same name."""
+        values = {}
+        for one, value in given.items():
+            try:
+                values[one] = as_one_text(kind or one, resolve(value, listed=one in LISTS))
+            except ParameterError as error:
+                raise task.fault(str(error).replace(f"{kind} is", f"{one} is", 1), one) from None
+        return values
 
     given = dict(task.parameters)
     for axis, label in labels.items():
         given |= task.axes[axis][label]
     compared = {name: given.pop(name) for name in EVALUATED_WITH if name in given}
-    parameters = _plain(task, given, resolve)
-    needs = _plain(task, task.needs, resolve, kind="corpus")
-    for item in task.after:
-        if item.value not in grid.tasks:
-            hint = closest_name(item.value, list(grid.tasks))
-            raise GridError(f"{item.where}: task {task.name}: no task is called {item.value!r}: {hint}")
-        after.extend(_names(grid.tasks[item.value], {}))
+    parameters, needs = plain(given), plain(task.needs, kind="corpus")
+    for other in task.after:
+        if other not in grid.tasks:
+            raise task.fault(f"no task is called {other!r}: {closest_name(other, list(grid.tasks))}", "after")
+        after.extend(_names(grid.tasks[other], {}))
     read = set(after)
-    parameters |= _plain(task, compared, resolve)
+    parameters |= plain(compared)
     return Job(
         name=name,
         task=task,
@@ -142,20 +157,11 @@ def _resolved(grid: Grid, name: str, task: Task, labels: Mapping[str, str]) -> J
     )
 
 
-def _plain(
-    task: Task, given: Mapping[str, Given], resolve: Callable[..., Any], *, kind: str = ""
-) -> dict[str, Any]:
-    """The values with references resolved, lists as one text, and paths of this machine; `kind`: the
-    parameter whose rules hold, "" = that of the same name. Raises GridError as these do."""
-    values = {}
-    for name, item in given.items():
-        value, rules = resolve(item.value, item.where, listed=name in LISTS), kind or name
-        try:
-            values[name] = as_one_text(rules, value)
-        except ParameterError as error:
-            what = str(error).replace(f"{rules} is", f"{name} is", 1)
-            raise GridError(f"{item.where}: task {task.name}: {what}") from None
-    return values
+def _text(value: str | list[str], *, listed: bool) -> str:
+    """The text of a reference. Several folders, or those in a list of names, are quoted as in a shell."""
+    if isinstance(value, str):
+        return value
+    return shlex.join(value) if listed or len(value) > 1 else value[0]
 
 
 def _names(task: Task, wanted: Mapping[str, str]) -> list[str]:
@@ -166,58 +172,31 @@ def _names(task: Task, wanted: Mapping[str, str]) -> list[str]:
     return [_name(task, dict(zip(task.axes, one, strict=True))) for one in itertools.product(*labels)]
 
 
-def _referred(grid: Grid, labels: Mapping[str, str], match: re.Match[str], place: str) -> list[str]:
-    """Return the runs that a reference in braces stands for: a single one unless it has a `*`."""
-    _, name, choices = match.groups()
+def _referred(grid: Grid, labels: Mapping[str, str], match: re.Match[str]) -> list[str]:
+    """Return the runs that a reference in braces stands for: a single one unless it has a `*`. Raises
+    ParameterError if it stands for none."""
+    whole, name, choices = match[0], match[2], match[3]
     if name not in grid.tasks:
         hint = closest_name(name, [*grid.tasks, *grid.variables, *labels])
-        raise GridError(
-            f"{place}: no task, variable or axis is called {name!r}: {hint}; write {{{match[0]}}} for the "
-            "text itself"
+        raise ParameterError(
+            f"{whole}: no task, variable or axis is called {name!r}: {hint}; write {{{whole}}} for the text"
         )
-    task = grid.tasks[name]
-    chosen = dict(_choices(choices or "", task, place))
-    wanted = {axis: labels[axis] for axis in task.axes if axis in labels} | chosen
-    for axis, label in wanted.items():
-        if label != "*" and label not in task.axes[axis]:
+    task, wanted = grid.tasks[name], {}
+    chosen = dict(_CHOICE.findall(choices or ""))
+    if choices and not chosen:
+        raise ParameterError(f"{whole}: {choices!r} must look like axis=value")
+    for axis, label in {**labels, **chosen}.items():
+        if axis not in task.axes and axis in chosen:
+            hint = closest_name(axis, list(task.axes)) if task.axes else "it has none"
+            raise ParameterError(f"{whole}: task {task.name} has no axis {axis!r}: {hint}")
+        if axis in task.axes and label not in ("*", *task.axes[axis]):
             known = ", ".join(task.axes[axis])
-            raise GridError(f"{place}: no run of {task.name} has {axis} {label}: there are {known}")
+            raise ParameterError(f"{whole}: no run of {task.name} has {axis} {label}: there are {known}")
+        wanted[axis] = label
     names = _names(task, wanted)
     if len(names) > 1 and "*" not in chosen.values():
         axis = next(axis for axis in task.axes if axis not in wanted)
         example = f"{{{task.name}:{axis}={next(iter(task.axes[axis]))}}}"
         which = ", ".join(names[:4])
-        raise GridError(f"{place}: which of {which}? Say it, for example {example}, or * for all")
+        raise ParameterError(f"{whole}: which of {which}? Say it, for example {example}, or * for all")
     return names
-
-
-def _choices(text: str, task: Task, place: str) -> Iterator[tuple[str, str]]:
-    """Yield the (axis, label) pairs of a text such as "variant=cdlm,seed=0"."""
-    for piece in filter(None, (piece.strip() for piece in text.split(","))):
-        axis, mark, label = (part.strip() for part in piece.partition("="))
-        if not mark:
-            raise GridError(f"{place}: {piece!r} must look like axis=value")
-        if axis not in task.axes:
-            hint = closest_name(axis, list(task.axes)) if task.axes else "it has none"
-            raise GridError(f"{place}: task {task.name} has no axis {axis!r}: {hint}")
-        yield axis, label
-
-
-def _in_order(jobs: Mapping[str, Job]) -> list[str]:
-    """Sort the runs topologically: each after those it waits for, otherwise in the order of the file."""
-    order: dict[str, None] = {}
-    for name in jobs:
-        path = {name: iter(jobs[name].after)}  # each waits for the next; its other dependencies
-        while path:
-            last = next(reversed(path))
-            other = next((other for other in path[last] if other not in order), None)
-            if other is None:
-                order[last] = None
-                del path[last]
-            elif other in path:
-                names = [*path, other]
-                circle = " -> ".join(names[names.index(other) :])
-                raise GridError(f"{jobs[other].task.where}: runs wait for each other: {circle}")
-            else:
-                path[other] = iter(jobs[other].after)
-    return list(order)

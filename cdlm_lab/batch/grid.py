@@ -22,46 +22,197 @@ An axis is a list of values for the parameter of the same name, or a mapping of 
 (`data: {wikiqa: {corpus: ...}, trecqa: {corpus: ...}}`). `apply` in place of a notebook applies a model to
 each line of a file, as the command `apply` does, and writes `answers.jsonl`; it may name a `system`. Relative
 paths are relative to the working directory, as with papermill. References in braces are explained in
-expansion.py.
+expansion.py. The file is YAML 1.2, where 1e-4 is a number and `no` is text; anchors and `<<` are allowed.
 
-A grid reads a notebook's parameters with their defaults, and its code to detect changes. Both are read from
-the file; nothing is executed. The parameters are those of the only code cell tagged `parameters`, which must
-contain only literals: papermill would run a notebook without such a cell with its defaults and exit code 0.
+The parameters of a notebook are those of the only code cell tagged `parameters`, which must contain only
+literals: papermill would run a notebook without such a cell with its defaults and exit code 0.
 """
 
 from __future__ import annotations
 
 import ast
-import dataclasses
-import hashlib
 import json
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.constructor import SafeConstructor
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
-from cdlm_lab.batch.marked_yaml import Given, GridError, Section, read_section, read_yaml
-from cdlm_lab.parameters import ParameterError, check_like, closest_name, local_path, settings
+from cdlm_lab.data.files import DataError, printable, read_text
+from cdlm_lab.parameters import ParameterError, check_like, closest_name, local_path
 
 RUN_FOLDER = "run_folder"  # the parameter of every notebook that names the folder of the results
+_REFERENCE = re.compile(r"\{([A-Za-z]\w*)")
+_LONGEST, _DEEPEST = 60, 50  # characters of a value that a message shows; most nested levels
+
+
+class GridError(ValueError):
+    """A grid cannot be run as written. The message, one line, says where, what is wrong and what to do."""
+
+
+# ---- YAML with the lines of its values ----
+
+
+class _Constructor(SafeConstructor):
+    """Leaves dates as text, since JSON has none."""
+
+
+_Constructor.add_constructor("tag:yaml.org,2002:timestamp", SafeConstructor.construct_yaml_str)
+
+
+class YamlFile:
+    """A YAML file that holds a mapping. Raises GridError, with file and line, if it does not."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        try:
+            text = read_text(self.path)
+        except DataError as error:
+            raise GridError(str(error)) from None
+        self.values, self._root = read_yaml(text, where=str(path))
+        if not isinstance(self.values, dict):
+            raise GridError(f"{path}:1: this must be a mapping (name: value)")
+
+    def where(self, *keys: str | int) -> str:
+        """The `file:line` of a value, named by the keys that lead to it; of the last one that is there."""
+        node, line = self._root, self._root.start_mark.line
+        for key in keys:
+            if (found := _inside(node, key)) is None:
+                break
+            line, node = found
+        return f"{self.path}:{line + 1}"
+
+
+def read_yaml(text: str, *, where: str) -> tuple[Any, Node]:
+    """Parse a text in YAML 1.2; return its value and its nodes. Raises GridError, whose message begins with
+    `where` and a line, for text that is not YAML, repeated keys, and values that JSON does not have."""
+    yaml, line = YAML(typ="safe", pure=True), 1
+    yaml.Constructor, yaml.max_depth = _Constructor, _DEEPEST
+    try:
+        values, root = yaml.load(text), yaml.compose(text)
+        json.dumps(values)  # raises if something holds itself
+        return values, root
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, what = (mark.line + 1 if mark else 1), f"{error.problem or error.context}"
+    except YAMLError as error:  # a character that YAML does not allow
+        what = str(error).partition("\n")[0]
+    except RecursionError:
+        what = "too many levels"
+    except (
+        ValueError,
+        TypeError,
+        LookupError,
+        ArithmeticError,
+        AssertionError,
+    ) as error:  # of JSON, or `%YAML 1.3`
+        what = str(error)
+    raise GridError(f"{where}:{line}: not YAML as a grid needs it: {printable(' '.join(what.split()))}")
+
+
+def _inside(node: Node, key: str | int) -> tuple[int, Node] | None:
+    """Line and node of the value of a key, perhaps one that `<<` brings in or deeper below, or of an item of
+    a list."""
+    if isinstance(node, SequenceNode) and isinstance(key, int):
+        return node.value[key].start_mark.line, node.value[key]
+    pairs = node.value if isinstance(node, MappingNode) else []
+    for name, value in pairs:
+        if name.value == str(key):
+            return name.start_mark.line, value
+    below = [value for _, value in pairs] + (node.value if isinstance(node, SequenceNode) else [])
+    return next(filter(None, (_inside(other, key) for other in below)), None)
+
+
+# ---- the form of a grid ----
+
+
+def _each_once(values: list[int]) -> list[int]:
+    if len(set(values)) < len(values):
+        raise ValueError("one of them stands there twice")
+    return values
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class Resources(_Form):
+    """Resources that one run of a task requests."""
+
+    gpus: int = Field(default=0, ge=0)  # exclusive GPUs; if `parallel` starts more processes, one for each
+    cores: int = Field(default=1, ge=1)  # CPU cores, and as many threads
+    memory_gb: float = Field(default=4.0, gt=0)  # most memory, in 10^9 bytes
+    minutes: float = Field(default=30.0, gt=0)  # limit on a cluster; here only how long it is said to take
+    retries: int = Field(default=0, ge=0)  # how often a failed run is repeated
+
+
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
+_Scalar = bool | int | float | str | None
+_Seeds = Annotated[list[int], Field(min_length=1), AfterValidator(_each_once)]
+
+
+class _TaskForm(_Form):
+    notebook: str = ""
+    apply: dict[str, Any] = {}
+    files: list[str] = []
+    parameters: dict[str, Any] = {}
+    axes: dict[_Name, list[_Scalar] | dict[str, dict[str, Any]]] = {}
+    seeds: _Seeds | Literal[False] | None = None
+    resources: Resources = Resources()
+    needs: dict[str, str] = {}
+    after: list[str] = []
+
+
+class _GridForm(_Form):
+    runs: str = Field(pattern=r"^[^{}\n]*[^{}\s][^{}\n]*$")  # taken as it stands, without references
+    seeds: _Seeds | None = None
+    variables: dict[_Name, _Scalar] = {}
+    defaults: Resources = Resources()
+    tasks: dict[_Name, _TaskForm] = Field(min_length=1)
+
+
+def _checked_form(file: YamlFile) -> _GridForm:
+    """The grid as its file says it. Raises GridError for a wrong name or value."""
+    try:
+        return _GridForm.model_validate(file.values)
+    except ValidationError as error:
+        fault = max(error.errors(), key=lambda one: len(one["loc"]))
+    keys, what = fault["loc"], fault["msg"]
+    if fault["type"] == "extra_forbidden":
+        form = (
+            Resources if {"resources", "defaults"} & set(keys[:-1]) else (_GridForm, _TaskForm)[len(keys) > 1]
+        )
+        what = f"nothing is called so here: {closest_name(str(keys[-1]), form.model_fields)}"
+    elif fault["type"] == "string_pattern_mismatch":
+        name = (
+            "a folder, written out without braces"
+            if keys == ("runs",)
+            else "a letter, then letters, digits and _"
+        )
+        what = f"{fault['input']!r}: it must be {name}"
+    elif fault["type"] != "missing":
+        what = what.replace("Input", "it").replace("dictionary", "mapping (name: value)")
+        what = f"{repr(fault['input'])[:_LONGEST]}: {what[0].lower()}{what[1:]}"
+    way = ": ".join(str(key) for key in keys if "[" not in str(key))
+    raise GridError(f"{file.where(*keys)}: {way}: {what}")
+
+
+# ---- notebooks ----
 
 
 @dataclass(frozen=True, kw_only=True)
 class Notebook:
-    """A notebook on disk: its parameters with their defaults, and its other code cells."""
+    """A notebook on disk, and its parameters with their defaults."""
 
     path: Path
     defaults: Mapping[str, Any]
-    sources: tuple[str, ...]
-
-    @property
-    def code(self) -> str:
-        """SHA-256 of the code cells without the parameters; ignores outputs, metadata and Markdown."""
-        return hashlib.sha256(json.dumps(list(self.sources)).encode()).hexdigest()
 
 
 def find_notebook(name: str, *, where: str) -> Path:
@@ -79,82 +230,49 @@ def find_notebook(name: str, *, where: str) -> Path:
 
 
 def read_notebook(path: Path) -> Notebook:
-    """Read parameters and code of a notebook. Raises GridError if a grid cannot run it."""
+    """Read the parameters of a notebook; nothing is executed. Raises GridError if a grid cannot run it."""
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        codes = [cell for cell in cells if cell["cell_type"] == "code"]
-        sources = ["".join(cell["source"]) for cell in codes]
-    except OSError as error:
-        raise GridError(f"{path}: cannot be read ({error.strerror})") from None
-    except (ValueError, LookupError, TypeError):
-        what = "this is no notebook of format 4: open it in JupyterLab and save it"
-        raise GridError(f"{path}: {what}") from None
-    tagged = [n for n, cell in enumerate(codes) if "parameters" in cell.get("metadata", {}).get("tags", ())]
-    if len(tagged) != 1:
-        raise GridError(f"{path}: {len(tagged)} code cells are tagged 'parameters'; there must be one")
+        tagged = [one for one in cells if "parameters" in one["metadata"].get("tags", ())]
+        sources = ["".join(one["source"]) for one in tagged if one["cell_type"] == "code"]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise GridError(f"{path}: no notebook of format 4 ({error}): save it in JupyterLab") from None
+    if len(sources) != 1:
+        raise GridError(f"{path}: {len(sources)} code cells are tagged 'parameters'; there must be one")
     try:
-        statements = ast.parse(sources.pop(tagged[0])).body
-        defaults = {line.targets[0].id: ast.literal_eval(line.value) for line in statements}
-    except SyntaxError as error:
-        raise GridError(f"{path}: cell 'parameters', line {error.lineno}: not Python ({error.msg})") from None
-    except (AttributeError, ValueError):
+        lines = ast.parse(sources[0]).body
+        defaults = {line.targets[0].id: ast.literal_eval(line.value) for line in lines}
+    except (SyntaxError, AttributeError, ValueError):
         what = "the cell 'parameters' must hold nothing but lines like `steps = 400`"
         raise GridError(f"{path}: {what}") from None
     if RUN_FOLDER not in defaults:
         raise GridError(f"{path}: has no parameter {RUN_FOLDER!r}, which says where its results go")
-    return Notebook(path=path, defaults=defaults, sources=tuple(sources))
+    return Notebook(path=path, defaults=defaults)
 
 
-def check_given(notebook: Notebook, given: Mapping[str, Given]) -> None:
-    """Raise GridError for parameters that the notebook does not have, values of another type than the
-    default, and `run_folder`, which the grid sets itself."""
-    for name, item in given.items():
-        if name == RUN_FOLDER:
-            raise GridError(f"{item.where}: the grid chooses {RUN_FOLDER}: leave it out")
-        if name not in notebook.defaults:
-            hint = closest_name(name, [known for known in notebook.defaults if known != RUN_FOLDER])
-            raise GridError(f"{item.where}: {notebook.path.name} has no parameter {name!r}: {hint}")
-        try:
-            check_like(name, item.value, notebook.defaults[name])
-        except ParameterError as error:
-            what = str(error).replace("papermill -y reads", "YAML reads")
-            raise GridError(f"{item.where}: {notebook.path.name}: {what}") from None
-
-
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_TOP = ("runs", "seeds", "variables", "defaults", "tasks")
-_TASK = ("notebook", "apply", "files", "parameters", "axes", "seeds", "resources", "needs", "after")
-_REFERENCE = re.compile(r"\{([A-Za-z]\w*)")
-_SCALAR = bool | int | float | str | None
-
-
-@settings
-class Resources:
-    """Resources that one run of a task requests."""
-
-    gpus: int = Field(default=0, ge=0)  # exclusive GPUs; if `parallel` starts more processes, one for each
-    cores: int = Field(default=1, ge=1)  # CPU cores, and as many threads
-    memory_gb: float = Field(default=4.0, gt=0)  # most memory, in 10^9 bytes
-    minutes: float = Field(default=30.0, gt=0)  # limit on a cluster; here only used for time estimates
-    retries: int = Field(default=0, ge=0)  # how often a failed run is repeated
+# ---- a grid as it is used ----
 
 
 # The values of an axis: name of a value -> the parameters that it sets.
-Points = Mapping[str, Mapping[str, Given]]
+Points = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One notebook and how it runs; `where`: the `file:line` of its name. Values may have references."""
+    """One notebook and how it runs. Values may have references."""
 
     name: str
-    where: str
+    file: YamlFile
     notebook: Notebook
-    parameters: Mapping[str, Given]
+    parameters: Mapping[str, Any]
     axes: Mapping[str, Points]
     resources: Resources
-    needs: Mapping[str, Given]
-    after: tuple[Given, ...]
+    needs: Mapping[str, str]
+    after: list[str]
+
+    def fault(self, what: str, *keys: str) -> GridError:
+        """An error in what the file says of this task under some keys, which may lie below others."""
+        return GridError(f"{self.file.where('tasks', self.name, *keys)}: task {self.name}: {what}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,190 +288,133 @@ class Grid:
 def read_grid(path: str | os.PathLike[str], *, variables: Mapping[str, str] | None = None) -> Grid:
     """Read and check a grid; `variables` (name -> value in YAML) override those of the file. Raises
     GridError, with file and line, for any error in it, in a file of parameters or in a notebook."""
-    top = read_section(path, name="the grid")
-    top.allow(_TOP)
-    tasks = top.section("tasks") if "tasks" in top else None
-    if tasks is None or not list(tasks):
-        raise GridError(f"{top.where()}: the grid has no tasks")
-    runs = top.take("runs", str)
-    if not runs.strip():
-        raise top.fault("runs", "runs is empty; it must be the folder of all run folders")
-    if not runs.isprintable() or set(runs) & set("{}"):
-        what = "it is taken as it stands, so no braces and no line breaks: write the folder out"
-        raise top.fault("runs", f"runs is {runs!r}; {what}")
-    runs = _path_of(runs, "runs", top.where("runs"))
-    values, read = _variables(top, variables or {}, runs), {}
-    for name in tasks:
-        if not _NAME.fullmatch(name):
-            raise tasks.fault(name, f"{name!r} is no name of a task: a letter, then letters, digits and _")
-        read[name] = _task(tasks.section(name, name=f"task {name}"), name, top, values)
-    if clash := sorted(set(values) & set(read)):
-        raise tasks.fault(clash[0], f"{clash[0]!r} is the name of a variable too: rename one of them")
-    return Grid(path=Path(path), runs=Path(runs), variables=values, tasks=read)
+    file = YamlFile(path)
+    form = _checked_form(file)
+    runs = _local(form.runs, "runs", file.where("runs"))
+    values = {"runs": runs, **form.variables, **_of_command_line(form, variables or {}, file)}
+    if twice := [name for name in ("runs", *form.tasks) if name in form.variables]:
+        raise GridError(f"{file.where('variables', twice[0])}: {twice[0]!r} is taken: rename the variable")
+    tasks = {name: _task(name, form, file, values) for name in form.tasks}
+    return Grid(path=file.path, runs=Path(runs), variables=values, tasks=tasks)
 
 
-def _path_of(text: str, name: str, where: str) -> str:
+def _local(text: str, name: str, where: str) -> str:
     try:
         return local_path(text, name)
     except ParameterError as error:
         raise GridError(f"{where}: {error}") from None
 
 
-def _variables(top: Section, given: Mapping[str, str], runs: str) -> dict[str, Any]:
-    """Return the variables of the file, overridden by those of the command line, and `runs`."""
-    values = {name: item.value for name, item in top.mapping("variables").items()}
-    for name, value in values.items():
-        if name == "runs" or not _NAME.fullmatch(name) or not isinstance(value, _SCALAR):
-            what = f"{name!r} = {value!r} is no variable: a name and a text"
-            raise top.section("variables").fault(name, what)
+def _of_command_line(form: _GridForm, given: Mapping[str, str], file: YamlFile) -> dict[str, Any]:
+    """The variables of `--set`. If the value in the file is text, so is the new one, as a folder 2024."""
+    values = {}
     for name, text in given.items():
         option = f"--set {name}={text}"
-        if name not in values:
-            hint = closest_name(name, values) if values else "it has none"
-            raise GridError(f"{option}: {top.file} has no such variable: {hint}")
-        # If the value in the file is text, the new one is too: a folder may be called 2024.
-        value = text if isinstance(values[name], str) else read_yaml(text, where=option)
-        if not isinstance(value, _SCALAR):
-            raise GridError(f"{option}: {value!r} is no single value: write it in quotes if it is text")
-        values[name] = value
-    return {"runs": runs, **values}
+        if name not in form.variables:
+            hint = closest_name(name, form.variables) if form.variables else "it has none"
+            raise GridError(f"{option}: {file.path} has no such variable: {hint}")
+        values[name] = text if isinstance(form.variables[name], str) else read_yaml(text, where=option)[0]
+        if not isinstance(values[name], _Scalar):
+            raise GridError(f"{option}: this is no single value: write it in quotes if it is text")
+    return values
 
 
-def _task(section: Section, name: str, top: Section, variables: Mapping[str, Any]) -> Task:
-    section.allow(_TASK)
-    notebook, applied = _notebook(section, name), section.mapping("apply")
-    parameters = _checked(notebook, applied, variables)
-    for file in _texts(section, "files"):  # later files override earlier ones
-        path = _path_of(file.value, "files", file.where)
-        if not Path(path).is_file():
-            raise GridError(f"{file.where}: {section.name}: there is no file {path}")
-        given = read_section(path, name="parameters").all()
-        parameters |= _checked(notebook, given, variables)
-    parameters |= _checked(notebook, section.mapping("parameters"), variables)
-    axes = {
-        axis: _points(section.section("axes"), axis, notebook, variables) for axis in section.mapping("axes")
-    }
-    if (seeds := _seeds(section, top, notebook)) is not None:
-        axes["seed"] = seeds
-    _refuse_set_twice(section, axes)
-    for need, given in section.mapping("needs").items():
-        if not isinstance(given.value, str) or not given.value:
-            raise section.section("needs").fault(need, f"{given.value!r}; it must be a path or hub:NAME")
-    return Task(
+def _task(name: str, form: _GridForm, file: YamlFile, variables: Mapping[str, Any]) -> Task:
+    """A task, checked against its notebook."""
+    own, known = form.tasks[name], {f"{{{one}}}": value for one, value in variables.items()}
+    notebook = _notebook_of(own, file, name)
+
+    def checked(given: Mapping[str, Any], source: YamlFile, *keys: str) -> dict[str, Any]:
+        """Parameters; a text that is only a variable becomes the variable's value."""
+        values = {
+            one: known.get(value, value) if isinstance(value, str) else value for one, value in given.items()
+        }
+        for one, value in values.items():
+            if fault := _fault_of_parameter(notebook, one, value):
+                raise GridError(f"{source.where(*keys, one)}: {notebook.path.name}: {fault}")
+        return values
+
+    here = ("tasks", name)
+    parameters = checked(own.apply, file, *here, "apply")
+    for path in own.files:  # later files override earlier ones
+        where = file.where(*here, "files")
+        if not Path(path := _local(path, "files", where)).is_file():
+            raise GridError(f"{where}: task {name}: there is no file {path}")
+        source = YamlFile(path)
+        parameters |= checked(source.values, source)
+    parameters |= checked(own.parameters, file, *here, "parameters")
+    axes = {}
+    for axis, points in _axes(form, own, notebook).items():
+        axes[axis] = {
+            label: checked(given, file, *here, _KEY.get(axis, axis), label) for label, given in points.items()
+        }
+    task = Task(
         name=name,
-        where=section.where(),
+        file=file,
         notebook=notebook,
         parameters=parameters,
         axes=axes,
-        resources=_resources(section, top),
-        needs=section.mapping("needs") | _own_needs(applied, variables),
-        after=_texts(section, "after"),
+        resources=Resources(**form.defaults.model_dump() | own.resources.model_dump(exclude_unset=True)),
+        needs=dict(own.needs),
+        after=own.after,
     )
+    if not set(_REFERENCE.findall(text := str(own.apply.get("texts", "")))) - variables.keys() and text:
+        task.needs["texts"] = text  # no task of the grid makes it
+    _refuse_wrong_axes(task, own)
+    return task
 
 
-def _notebook(section: Section, name: str) -> Notebook:
-    """Return the notebook of a task, or for `apply` the one that applies a model to texts."""
-    if "apply" not in section:
-        written = section.take("notebook", str)
-        return read_notebook(find_notebook(written, where=f"{section.where('notebook')}: task {name}"))
-    for other in ("notebook", "files", "parameters"):
-        if other in section:
-            raise section.fault(other, f"apply and {other} do not go together: leave one out")
-    given = {*section.mapping("apply"), *section.mapping("axes")}
-    if missing := {"model", "texts"} - given:
-        raise section.fault("apply", f"apply needs {' and '.join(sorted(missing))}")
+def _notebook_of(own: _TaskForm, file: YamlFile, name: str) -> Notebook:
+    """The notebook of a task, or for `apply` the one that applies a model to texts."""
+    place = f"{file.where('tasks', name, 'apply' if own.apply else 'notebook')}: task {name}"
+    if not own.apply:
+        if not own.notebook:
+            raise GridError(f"{place}: 'notebook' is missing")
+        return read_notebook(find_notebook(own.notebook, where=place))
+    if twice := {"notebook", "files", "parameters"} & own.model_fields_set:
+        raise GridError(f"{place}: apply and {min(twice)} do not go together: leave one out")
+    if missing := {"model", "texts"} - {*own.apply, *own.axes}:
+        raise GridError(f"{place}: apply needs {' and '.join(sorted(missing))}")
     return read_notebook(Path(__file__).with_name("apply.ipynb"))
 
 
-def _own_needs(applied: Mapping[str, Given], variables: Mapping[str, Any]) -> dict[str, Given]:
-    """Return the file of texts of an `apply` task as a need, unless a task of the grid creates it."""
-    texts = {name: given for name, given in applied.items() if name == "texts"}
-    made = [name for given in texts.values() for name in _REFERENCE.findall(str(given.value))]
-    return {} if set(made) - set(variables) else texts
+def _fault_of_parameter(notebook: Notebook, name: str, value: Any) -> str:
+    """What is wrong with a parameter, "" if the notebook has it and its default is of this kind."""
+    if name == RUN_FOLDER:
+        return f"the grid chooses {RUN_FOLDER}: leave it out"
+    if name not in notebook.defaults:
+        hint = closest_name(name, [one for one in notebook.defaults if one != RUN_FOLDER])
+        return f"it has no parameter {name!r}: {hint}"
+    try:
+        check_like(name, value, notebook.defaults[name])
+    except ParameterError as error:
+        return str(error).replace("papermill -y reads", "YAML reads")
+    return ""
 
 
-def _texts(section: Section, key: str) -> tuple[Given, ...]:
-    """Return a list of texts, each with the `file:line` of the list."""
-    items = section.take(key, list, [])
-    for item in items:
-        if not isinstance(item, str):
-            raise section.fault(key, f"{key} holds {item!r}; it must be a list of texts")
-    return tuple(Given(value=item, where=section.where(key)) for item in items)
+def _axes(form: _GridForm, own: _TaskForm, notebook: Notebook) -> dict[str, Points]:
+    """The axes of a task with its seeds: its own, or the grid's if the notebook has the parameter `seed`."""
+    seeds = form.seeds or [] if own.seeds is None and "seed" in notebook.defaults else own.seeds or []
+    given = {**own.axes, **({"seed": seeds} if seeds else {})}
+    listed = {axis: values for axis, values in given.items() if isinstance(values, list)}
+    return given | {axis: {str(one): {axis: one} for one in values} for axis, values in listed.items()}
 
 
-def _checked(
-    notebook: Notebook, given: Mapping[str, Given], variables: Mapping[str, Any]
-) -> dict[str, Given]:
-    """Check parameters against the notebook. A text that is only a variable becomes the variable's value."""
-    known = {f"{{{name}}}": value for name, value in variables.items()}
-    checked = dict(given)
-    for name, item in given.items():
-        if isinstance(item.value, str) and item.value in known:
-            checked[name] = Given(value=known[item.value], where=item.where)
-    check_given(notebook, checked)
-    return checked
+_KEY = {"seed": "seeds"}  # the key under which a task has the values of an axis
 
 
-def _points(axes: Section, axis: str, notebook: Notebook, variables: Mapping[str, Any]) -> Points:
-    """Return the values of an axis; a list holds values of the parameter of the same name."""
-    if not _NAME.fullmatch(axis):
-        raise axes.fault(axis, f"{axis!r} is no name of an axis: a letter, then letters, digits and _")
-    if isinstance(axes.given(axis).value, Mapping):
-        points = axes.section(axis)
-        given = {label: points.section(label).all() for label in points}
-    else:
-        values = axes.take(axis, list)
-        for value in values:
-            if not isinstance(value, _SCALAR):
-                raise axes.fault(axis, f"{axis} holds {value!r}; write name: {{parameter: value}} for it")
-        given = {str(value): {axis: Given(value=value, where=axes.where(axis))} for value in values}
-        if len(given) < len(values):
-            raise axes.fault(axis, f"{axis} is {values!r}; one of them stands there twice")
-    if not given:
-        raise axes.fault(axis, f"{axis} has no values")
-    return {label: _checked(notebook, parameters, variables) for label, parameters in given.items()}
-
-
-def _seeds(section: Section, top: Section, notebook: Notebook) -> Points | None:
-    """Return the axis of seeds: the task's own, or the grid's if the notebook has the parameter; or None."""
-    own = "seeds" in section
-    holder = section if own else top
-    if "seeds" not in holder or (own and section.given("seeds").value is False):
-        return None
-    values = holder.take("seeds", list)
-    if not values or any(isinstance(value, bool) or not isinstance(value, int) for value in values):
-        raise holder.fault("seeds", f"seeds is {values!r}; it must be a list of whole numbers, or false")
-    if len(set(values)) < len(values):
-        raise holder.fault("seeds", f"seeds is {values!r}; one of them stands there twice")
-    if "seed" not in notebook.defaults:
-        if own:
-            raise section.fault("seeds", f"{notebook.path.name} has no parameter 'seed'")
-        return None
-    return {str(value): {"seed": Given(value=value, where=holder.where("seeds"))} for value in values}
-
-
-def _refuse_set_twice(section: Section, axes: Mapping[str, Points]) -> None:
-    """Raise GridError if two axes, or an axis and `parameters`, set one parameter; files may be overruled."""
-    by: dict[str, str] = dict.fromkeys(section.mapping("parameters"), "parameters")
-    for axis, points in axes.items():
+def _refuse_wrong_axes(task: Task, own: _TaskForm) -> None:
+    """Raise GridError for an axis without values or with one twice, and if two axes, or an axis and
+    `parameters`, set one parameter; files may be overruled."""
+    by: dict[str, str] = dict.fromkeys(own.parameters, "parameters")
+    for axis, points in task.axes.items():
+        if not points:
+            raise task.fault(f"the axis {axis} has no values", axis)
+        if axis in own.axes and len(points) < len(own.axes[axis]):
+            raise task.fault(f"one of the values of {axis} stands there twice", _KEY.get(axis, axis))
         for name in sorted({name for parameters in points.values() for name in parameters}):
             if name in by:
-                what = f"{name} is set by {by[name]} and by the axis {axis}: leave one out"
-                raise section.fault(None, what)
+                raise task.fault(
+                    f"{name} is set by {by[name]} and by the axis {axis}: leave one out", _KEY.get(axis, axis)
+                )
             by[name] = f"the axis {axis}"
-
-
-def _resources(section: Section, top: Section) -> Resources:
-    """Return the resources of a task, which override the grid's defaults and those of `Resources`."""
-    names = [field.name for field in dataclasses.fields(Resources)]
-    values: dict[str, Any] = {}
-    for holder, key in ((top, "defaults"), (section, "resources")):
-        for name, given in holder.mapping(key).items():
-            part = holder.section(key)
-            part.allow(names)
-            try:
-                Resources(**{name: given.value})
-            except ParameterError as error:
-                raise part.fault(name, str(error)) from None
-            values[name] = given.value
-    return Resources(**values)

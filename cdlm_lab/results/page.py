@@ -16,11 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cdlm_lab.batch.command import run_card
 from cdlm_lab.data.files import is_hidden, replaced_file
 from cdlm_lab.errors import print_any_sign
 from cdlm_lab.parameters import path_argument
 from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PERPLEXITY, training_name, trainings_in
+from cdlm_lab.runs.card import run_card
 from cdlm_lab.runs.report import REPORT_FILE, Report, RunError, kept, read_report
 from cdlm_lab.training.history import read_history
 from cdlm_lab.views.figures import figure_html, figure_scripts, kept_figures, write_figures

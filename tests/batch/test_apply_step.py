@@ -7,8 +7,7 @@ import pytest
 from tiny_grid import run_grid, write_notebook
 
 from cdlm_lab.batch.expansion import expand
-from cdlm_lab.batch.grid import read_grid
-from cdlm_lab.batch.marked_yaml import GridError
+from cdlm_lab.batch.grid import GridError, read_grid
 
 TASK = "  read: {apply: {model: %s, texts: %s}}\n"
 
@@ -35,10 +34,13 @@ def test_it_reads_the_model_of_another_task_and_needs_its_texts(tmp_path: Path) 
     ("task", "message"),
     [
         ("{apply: {model: x}}", "apply needs texts"),
-        ("{apply: {model: x, texts: y, txt: z}}", "apply.ipynb has no parameter 'txt': did you mean 'text"),
+        (
+            "{apply: {model: x, texts: y, txt: z}}",
+            "apply.ipynb: it has no parameter 'txt': did you mean 'text",
+        ),
         ("{apply: {model: x, texts: y}, notebook: tiny.ipynb}", "apply and notebook do not go together"),
         ("{apply: {model: x, texts: y}, parameters: {a: 1}}", "apply and parameters do not go together"),
-        ("{apply: {model: x, texts: y}, seeds: [1]}", "apply.ipynb has no parameter 'seed'"),
+        ("{apply: {model: x, texts: y}, seeds: [1]}", "apply.ipynb: it has no parameter 'seed'"),
     ],
 )
 def test_what_it_may_not_say(task: str, message: str, tmp_path: Path) -> None:

@@ -2,16 +2,15 @@
 
 import json
 import math
+import os
 from pathlib import Path
 
 import pytest
-import yaml
 from tiny_grid import plan_of, pretend, write_grid
 
-from cdlm_lab.batch import engine
-from cdlm_lab.batch.engine import Place, put_aside, take_grid, write_jobs
-from cdlm_lab.batch.grid import read_grid
-from cdlm_lab.batch.marked_yaml import GridError
+from cdlm_lab.batch import engine, one_run
+from cdlm_lab.batch.engine import Place, only_user, put_aside, write_jobs
+from cdlm_lab.batch.grid import GridError, read_grid
 
 
 @pytest.fixture
@@ -42,18 +41,16 @@ def test_jobs_are_what_is_to_be_made_and_no_more(grid: Path):
         "cores": 3,
         "retries": 1,
         "resources": {"mem_mb": 1500, "runtime": 1, "runs": 1, "gpu": 2},
-        "notebook": ".grid/notebooks/a.ipynb",
+        "notebook": "a.ipynb",
     }
     assert "gpu" not in written["tasks"]["b"]["resources"]
-    assert (written["gpus"], written["starter"] is None) == (["0", "1"], False)
-    given = yaml.safe_load(Path("runs/.grid/parameters/b.yaml").read_text())
-    assert given == {"reads": "runs/a", "rate": 1e-05, "run_folder": "runs/b"}
+    assert written["gpus"] == ["0", "1"]
+    assert written["jobs"]["b"]["parameters"] == {"reads": "runs/a", "rate": 1e-05, "run_folder": "runs/b"}
     copy = Path("runs/.grid/notebooks/b.ipynb").read_bytes()
     assert copy == Path("tiny.ipynb").read_bytes(), "so that the notebook may be edited meanwhile"
-    # on a cluster GPUs and the life of the command are not the runs' affair
+    # on a cluster GPUs are not the runs' affair
     file = write_jobs(read_grid(grid), plan_of(grid), place=Place(executor="slurm"), gpus=[])
-    written = json.loads(file.read_text())
-    assert (written["gpus"], written["starter"]) == (None, None)
+    assert json.loads(file.read_text())["gpus"] is None
 
 
 def test_the_local_command_keeps_to_cores_memory_and_gpus(grid: Path, monkeypatch: pytest.MonkeyPatch):
@@ -106,6 +103,20 @@ def test_what_is_made_anew_is_put_aside_whole(grid: Path, monkeypatch: pytest.Mo
 
 
 def test_two_commands_do_not_work_in_one_folder(tmp_path: Path):
-    with take_grid(tmp_path), pytest.raises(GridError, match=r"is in use by process \d+: wait"):
-        take_grid(tmp_path)
-    take_grid(tmp_path).close()
+    with only_user(tmp_path), pytest.raises(GridError, match=r"is in use by another command: wait"):
+        only_user(tmp_path).__enter__()
+    with only_user(tmp_path):
+        pass
+
+
+def test_each_run_has_gpus_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2")
+    with one_run.own_gpus(tmp_path, ["0", "1", "2"], 2):
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == "0,1"
+        with one_run.own_gpus(tmp_path, ["0", "1", "2"], 1):
+            assert os.environ["CUDA_VISIBLE_DEVICES"] == "2"
+    with one_run.own_gpus(tmp_path, ["0", "1", "2"], 0):
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
+    with one_run.own_gpus(tmp_path, None, 1):
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == "5", "a cluster assigns them"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tiny_grid import PARAMETERS, jobs_of, plan_of, write_grid, write_notebook
 
-from cdlm_lab.batch.marked_yaml import GridError
+from cdlm_lab.batch.grid import GridError
 
 TRAIN = {"axes": {"name": ["big", "small"]}}
 
@@ -64,9 +64,9 @@ def test_runs_of_one_task_may_read_another():
     assert jobs["train-late"].after == ("train-base",)
 
 
-def test_order_is_that_of_the_dependencies_then_of_the_file():
+def test_order_is_that_of_the_dependencies():
     tasks = {"z": {"after": ["m"]}, "a": {}, "m": {"parameters": {"reads": "{q}"}}, "q": {}}
-    assert list(jobs_of(write_grid(Path.cwd(), tasks))) == ["q", "m", "z", "a"]
+    assert list(jobs_of(write_grid(Path.cwd(), tasks))) == ["a", "q", "m", "z"]
     chain = {f"t{n}": {"notebook": "tiny.ipynb", "after": [f"t{n + 1}"]} for n in range(1500)}
     chain["t1500"] = {"notebook": "tiny.ipynb"}
     Path("grid.yaml").write_text(json.dumps({"runs": "r", "tasks": chain}))

@@ -28,9 +28,8 @@ TARGETS = {
     "Ctrl-C": (None, signal.SIGINT, 130),
     "SIGTERM of the command": (None, signal.SIGTERM, 143),
     "SIGKILL of the command": (None, signal.SIGKILL, -9),
-    "SIGKILL of Snakemake": ("snakemake", signal.SIGKILL, 1),
-    "SIGKILL of a run": ("cdlm_lab.batch.engine", signal.SIGKILL, 1),
-    "SIGKILL of papermill": ("papermill", signal.SIGKILL, 1),
+    "SIGKILL of Snakemake": ("cdlm_lab.batch.told", signal.SIGKILL, 1),
+    "SIGKILL of a run": ("cdlm_lab.batch.one_run", signal.SIGKILL, 1),
 }
 
 
@@ -44,20 +43,24 @@ def test_whatever_is_killed_nothing_computes_on_and_the_same_command_resumes(tar
     grid = start_grid(tmp_path)
     waiting = tmp_path / "runs" / "slow" / "waiting"
     wait_for(waiting.exists, "the kernel")
-    assert len(processes_in(tmp_path)) >= 5, "command, Snakemake, run, papermill and kernel"
+    assert len(processes_in(tmp_path)) >= 4, "command, Snakemake, run and kernel"
     killed = grid.pid if module is None else the_run(grid, module).pid
     os.kill(killed, number)
     assert grid.wait(timeout=tiny_grid.BUSY) == expected
     said = (tmp_path / "out.txt").read_text()
-    # A kernel whose papermill is gone notices so within seconds.
+    # A kernel whose run is gone notices so within seconds.
     wait_for(lambda: not processes_in(tmp_path), "the end of all processes")
     if expected > 2:
-        assert "0 runs were finished, 1 cut off. To go on: " in said
-    elif expected == 1:
-        assert "slow failed: " in said or "slow was stopped: what had started it is gone" in said
+        assert f"stopped by {number.name}. To go on: cdlm-lab run grid.yaml" in said
+    elif module == "cdlm_lab.batch.told":
+        assert "not all is done (exit code -9 of Snakemake). To go on: cdlm-lab run grid.yaml" in said
+    elif module:
+        assert "slow failed: it vanished: killed from outside" in said
         assert "after did not start: it waits for slow" in said
     assert not (tmp_path / "runs" / "slow" / "report.json").exists()
-    assert waiting.with_name("saved").exists() == (module in (None, "snakemake")), "a kernel ends its step"
+    assert waiting.with_name("saved").exists() == (module != "cdlm_lab.batch.one_run"), (
+        "a kernel ends its step"
+    )
 
     hold.unlink()
     code, said = run_grid(tmp_path)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import one_machine_slurm
-import psutil
 import pytest
 import tiny_grid
 from tiny_grid import processes_in, report, run_grid, start_grid, wait_for, write_grid, write_notebook
@@ -48,7 +47,7 @@ def test_three_stages_with_gpus_and_a_failure(tmp_path: Path):
     write_grid(tmp_path, tasks, seeds=[0, 1], defaults=SMALL)
     code, said = run_grid(tmp_path, *ON_SLURM)
     assert code == 1, said
-    assert "last failed: the notebook ended with exit code 1" in said
+    assert "last failed: the notebook ended with ValueError" in said
     assert "1 failed, 4 done, 0 not started" in said
     broken.unlink()
     code, said = run_grid(tmp_path, *ON_SLURM)
@@ -71,12 +70,12 @@ def test_a_job_that_is_cancelled_is_named_and_goes_on(tmp_path: Path):
     write_grid(tmp_path, {"a": {"parameters": {"trouble": f"wait {hold}"}}, "b": {}}, defaults=SMALL)
     grid = start_grid(tmp_path, *ON_SLURM)
     wait_for((tmp_path / "runs" / "a" / "waiting").exists, "the kernel")
-    state = tmp_path / "runs" / ".grid" / "state" / "b.json"
-    wait_for(lambda: state.exists() and json.loads(state.read_text())["state"] == "done", "the other run")
+    wait_for((tmp_path / "runs" / "b" / "report.json").exists, "the other run")
+    wait_for(lambda: "b: done" in (tmp_path / "out.txt").read_text(), "its end")
     subprocess.run(["scancel", "--user", "root"], check=True)
     assert grid.wait(timeout=tiny_grid.BUSY) == 1
     said = (tmp_path / "out.txt").read_text()
-    assert "a was stopped: stopped by SIGTERM" in said or "a failed: " in said
+    assert "a failed: " in said
     assert "1 failed, 1 done" in said
     wait_for(lambda: not processes_in(tmp_path), "the end of all processes")
     hold.unlink()
@@ -91,7 +90,7 @@ def test_a_job_that_slurm_refuses_is_told_in_its_words_while_others_run(tmp_path
     tasks = {"a": {"resources": {"memory_gb": 90_000}}, "b": {"parameters": {"trouble": f"wait {hold}"}}}
     write_grid(tmp_path, tasks, defaults=SMALL)
     grid = start_grid(tmp_path, *ON_SLURM)
-    words = "a: failed: it could not begin: SLURM sbatch failed. The error message was 'sbatch: error: "
+    words = "it could not begin; SLURM sbatch failed. The error message was 'sbatch: error: "
     wait_for(lambda: words in (tmp_path / "out.txt").read_text(), "sbatch's words")
     hold.unlink()
     assert grid.wait(timeout=tiny_grid.BUSY) == 1
@@ -107,12 +106,9 @@ def test_a_job_that_was_killed_on_its_node_is_told_while_others_run(tmp_path: Pa
     tasks = {name: {"parameters": {"trouble": f"wait {hold}"}} for name, hold in holds.items()}
     write_grid(tmp_path, tasks, defaults=SMALL)
     grid = start_grid(tmp_path, *ON_SLURM)
-    state = tmp_path / "runs" / ".grid" / "state" / "a.json"
     for name in "ab":
         wait_for((tmp_path / "runs" / name / "waiting").exists, f"the kernel of {name}")
-    now = json.loads(state.read_text())
-    run = psutil.Process(now["pid"])
-    state.write_text(json.dumps(now | {"host": "another", "pid": 2**22 + 1}))  # as of a machine not seen here
+    (run,) = [one for one in processes_in(tmp_path) if one.cmdline()[-1] == "a"]
     for process in [run, *run.children(recursive=True)]:
         process.kill()
     words = "a: failed after "

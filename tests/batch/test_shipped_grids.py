@@ -123,7 +123,7 @@ def test_no_path_of_any_one_machine_even_in_comments(name: str):
 @pytest.mark.parametrize("name", WITH_DATA)
 def test_data_may_lie_elsewhere(name: str):
     grid = read_grid(path_of(name), variables={"data": "else/where"})
-    given = [text for task in grid.tasks.values() for text in texts([g.value for g in task.needs.values()])]
+    given = [text for task in grid.tasks.values() for text in texts(task.needs)]
     assert grid.variables["data"] == "else/where"
     assert all(text.startswith((HUB, "{data}/", str(grid.runs), "{runs}")) for text in given)
 
@@ -134,7 +134,7 @@ def test_a_dry_run_says_what_is_missing(name: str, nowhere: Path, capsys: pytest
     printed = capsys.readouterr().out
     count = len(jobs_of(path_of(name)))
     assert "missing in all:\n" in printed
-    assert f"{count} of {count} runs to make, about " in printed.splitlines()[-1]
+    assert f"{count} of {count} runs to make " in printed.splitlines()[-1]
     assert not (nowhere / "runs").exists()
 
 

@@ -9,7 +9,7 @@ import notebook_rules as rules
 import pytest
 import yaml
 
-from cdlm_lab.batch.marked_yaml import read_yaml
+from cdlm_lab.batch.grid import YamlFile
 from cdlm_lab.encoders.frozen import lengths_of
 from cdlm_lab.parameters import parameter_names, parameters_of, settings_of
 from cdlm_lab.tasks.joint import answers as answer_selection
@@ -26,7 +26,7 @@ GIVEN = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_papermill_and_grids_read_the_same(path: Path) -> None:
     """Papermill reads YAML 1.1, where 1e-4 is text and 012 is 10; a grid reads YAML 1.2."""
-    assert repr(read_yaml(path.read_text(encoding="utf-8"), where=str(path))) == repr(GIVEN[path.stem])
+    assert repr(YamlFile(path).values) == repr(GIVEN[path.stem])
 
 
 def declared(name: str) -> set[str]:
