@@ -37,19 +37,21 @@ from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import bars_after
 from cdlm_lab.tasks.coreference.scoring import Scorer
 from cdlm_lab.tasks.coreference.view import clusters_html, score_own, shown_clusters
-from cdlm_lab.tasks.joint.claims_view import verdict_html
+from cdlm_lab.tasks.joint.answers_view import ranked_own, ranking_table
+from cdlm_lab.tasks.joint.claims_view import judged_own, verdict_html
 from cdlm_lab.tasks.joint.examples import fixed_order
-from cdlm_lab.tasks.joint.ranking import Ranker, ranked_own, ranking_table
-from cdlm_lab.tasks.joint.systems import ends_cut
-from cdlm_lab.tasks.joint.verifying import Verifier, judged_own
+from cdlm_lab.tasks.joint.ranking import Ranker
+from cdlm_lab.tasks.joint.verifying import Verifier
+from cdlm_lab.tasks.joint.view import ends_cut
 from cdlm_lab.tasks.matching.ask import compared_own, own_pair, sentences_read
 from cdlm_lab.tasks.matching.experiment import MatchingRun
 from cdlm_lab.tasks.matching.systems import Matcher
 from cdlm_lab.tasks.matching.view import pair_html
 from cdlm_lab.tasks.multihop.experiment import MultihopRun
-from cdlm_lab.tasks.multihop.systems import Answerer, answered_questions, question_on
-from cdlm_lab.tasks.multihop.view import question_html
-from cdlm_lab.tasks.tagging.systems import Tagger, tag_own, tags_html
+from cdlm_lab.tasks.multihop.systems import Answerer, question_on
+from cdlm_lab.tasks.multihop.view import answered_questions, question_html
+from cdlm_lab.tasks.tagging.systems import Tagger, tag_own
+from cdlm_lab.tasks.tagging.view import tags_html
 from cdlm_lab.views.html import cut_in_words
 
 PATIENCE = 2.0  # seconds before a progress bar appears

@@ -15,16 +15,12 @@ from cdlm_lab.runs.report import RunError
 from cdlm_lab.runs.runs import SystemRun, Training
 from cdlm_lab.tasks.joint import answers as answer_selection
 from cdlm_lab.tasks.joint import claims as fact_verification
-from cdlm_lab.tasks.joint.answers import read_rankings
-from cdlm_lab.tasks.joint.answers_view import RankingBrowser
-from cdlm_lab.tasks.joint.claims_view import verdict_browser
-from cdlm_lab.tasks.joint.verifying import shown_claims
+from cdlm_lab.tasks.joint.answers_view import RankingBrowser, read_rankings
+from cdlm_lab.tasks.joint.claims_view import shown_claims, verdict_browser
 from cdlm_lab.tasks.multihop import experiment as multihop_qa
-from cdlm_lab.tasks.multihop.systems import answered_questions
-from cdlm_lab.tasks.multihop.view import question_browser
+from cdlm_lab.tasks.multihop.view import answered_questions, question_browser
 from cdlm_lab.tasks.tagging import experiment as document_tagging
-from cdlm_lab.tasks.tagging.systems import tagged_sentences
-from cdlm_lab.tasks.tagging.view import TaggedBrowser
+from cdlm_lab.tasks.tagging.view import TaggedBrowser, tagged_sentences
 from cdlm_lab.views.html import div, escaped
 
 

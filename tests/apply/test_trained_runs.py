@@ -19,13 +19,15 @@ from cdlm_lab.runs.runs import SystemRun, Training
 from cdlm_lab.tasks.joint import answers as answer_selection
 from cdlm_lab.tasks.joint import claims as fact_verification
 from cdlm_lab.tasks.joint.answers import AnswerRun
-from cdlm_lab.tasks.joint.claims import VerificationRun, judge_own
+from cdlm_lab.tasks.joint.claims import VerificationRun
+from cdlm_lab.tasks.joint.claims_view import judge_own
 from cdlm_lab.tasks.joint.ranking import score_answers
 from cdlm_lab.tasks.matching import alignment, ask
 from cdlm_lab.tasks.matching import experiment as document_matching
 from cdlm_lab.tasks.matching.experiment import MatchingRun
 from cdlm_lab.tasks.multihop import experiment as multihop_qa
-from cdlm_lab.tasks.multihop.experiment import MultihopRun, answer_own
+from cdlm_lab.tasks.multihop.experiment import MultihopRun
+from cdlm_lab.tasks.multihop.view import answer_own
 from cdlm_lab.training.checkpoints import save_model
 
 FIRST, SECOND = ask.EXAMPLE

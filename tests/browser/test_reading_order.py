@@ -16,7 +16,7 @@ from cdlm_lab.explorer.widget.still import still_html
 from cdlm_lab.tasks.coreference import view as coreference
 from cdlm_lab.tasks.joint import answers_view as rankings
 from cdlm_lab.tasks.joint import claims_view as verdicts
-from cdlm_lab.tasks.joint.pretraining_view import ParagraphExampleView, TaskSentence
+from cdlm_lab.tasks.joint.paragraphs_view import ParagraphExampleView, TaskSentence
 from cdlm_lab.tasks.matching import view as aligned
 from cdlm_lab.tasks.multihop import view as questions
 from cdlm_lab.tasks.tagging import view as tagged

@@ -28,7 +28,7 @@ OUTSIDE: dict[Any, list[tuple[str, Any]]] = {
                         ("unrelated", "hard")],
     sentence_alignment: [("source", "second token"), ("reading", "recall")],
     multihop_qa: [("support", "all"), ("seen", "one"), ("paragraphs", 1), ("train_questions", -1),
-                  ("dev_from_train", -1), ("parallel", "many"), ("select_by", "em")],
+                  ("dev_from_train", -1), ("parallel", "many")],
     document_tagging: [("seeds", 0), ("epochs", 0), ("batch_size", 0), ("encoder_epochs", -1),
                        ("select_by", "accuracy"), ("schedule", "cosine"),
                        ("sweep", "2 0"), ("sweep", "2,5"), ("sweep", "-2"), ("train_documents", -1),

@@ -15,7 +15,7 @@ from cdlm_lab.tasks.coreference import view as coreference
 from cdlm_lab.tasks.coreference.clustering import merge_tree
 from cdlm_lab.tasks.joint import answers_view as rankings
 from cdlm_lab.tasks.joint import claims_view as verdicts
-from cdlm_lab.tasks.joint.pretraining_view import (
+from cdlm_lab.tasks.joint.paragraphs_view import (
     ParagraphExampleView,
     TaskSentence,
     pretraining_losses_figure,

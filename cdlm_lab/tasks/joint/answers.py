@@ -16,14 +16,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import plotly.graph_objects as go
-from ipywidgets import Widget
 from pydantic import Field
 
 from cdlm_lab.data import records
@@ -38,40 +35,27 @@ from cdlm_lab.metrics.ranking import mean_average_precision, values_per_group
 from cdlm_lab.parameters import ParameterError, local_path, names_in, settings
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.identity import Inputs
-from cdlm_lab.runs.report import Report, write_json
+from cdlm_lab.runs.report import write_json
 from cdlm_lab.runs.runs import Training, predict, report, train, train_small
-from cdlm_lab.runs.scores import Score, split_in_words
+from cdlm_lab.runs.scores import Score
 from cdlm_lab.runs.scoring import Cell, paired_tests, score_rows
-from cdlm_lab.tasks.joint import answers_view as pictures
 from cdlm_lab.tasks.joint import ranking
-from cdlm_lab.tasks.joint.answers_view import Latency, RankingBrowser, ReadRanking
 from cdlm_lab.tasks.joint.diagnosis import JointDiagnosis, diagnose
 from cdlm_lab.tasks.joint.examples import CandidateExamples
-from cdlm_lab.tasks.joint.model import JointHead, load_joint_model, paragraph_head
+from cdlm_lab.tasks.joint.model import JointHead, load_joint_model
 from cdlm_lab.tasks.joint.ranking import (
     ANSWER_SYSTEMS,
     PAIRWISE,
     RANDOM,
     AnswerPredictions,
     AnswerSystem,
+    Latency,
     Ranker,
-    expected_ratios,
-    ranked_own,
-    ranking_table,
-    read_ranking,
 )
-from cdlm_lab.tasks.joint.systems import JointRun, JointSettings, sentence_rows
+from cdlm_lab.tasks.joint.systems import JointRun, JointSettings
 from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.views import score_tables
-from cdlm_lab.views.ask import own_candidates_box
-from cdlm_lab.views.before_training import cost_facts, facts_table
-from cdlm_lab.views.figures import folder_of, keep_figure
-from cdlm_lab.views.html import points_in_words, still_page, warning
-from cdlm_lab.views.score_tables import score_table
-from cdlm_lab.views.tables import Cell as TableCell
-from cdlm_lab.views.tables import ScoreTable, Shown, html_table, p_text, text_table
 
-__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
+__all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train", "train_small"]
 __all__ += ["ANSWER_SYSTEMS"]
 
 STORYWORLD = "storyworld"
@@ -275,77 +259,6 @@ def prepare(settings: Settings) -> AnswerRun:
     return AnswerRun.open(settings)
 
 
-# ---- before training ----
-
-LOOKED_AT = 500  # questions per split whose sentence lengths are measured: tokenising more would be slow
-
-
-def preview(run: AnswerRun) -> Shown:
-    """The questions, the pretraining of the MSPP systems where it differs, and the cost of training."""
-    return facts_table([*question_facts(run), *pretraining_facts(run), *cost_facts(run)])
-
-
-def question_facts(run: AnswerRun) -> list[tuple[str, str]]:
-    """How many questions are used and left out, and how many of the first candidates are truncated."""
-    rankers = {system: run.shown_reader(system) for system in run.systems[:2]}
-    rows = []
-    for split, one in ((split, run.splits[split]) for split in ("train", *HELD_OUT)):
-        cut = (f"{_share_cut(ranker, one.sets):.0%} ({system.label})" for system, ranker in rankers.items())
-        rows.append((split, _questions_in_words(one)))
-        rows.append((f"{split}: candidates that lose their end", ", ".join(cut)))
-    for system, ranker in rankers.items():
-        examples = ranker.examples(run.of_split("train")[:LOOKED_AT])
-        tokens = np.mean([examples.length_of(number) for number in range(len(examples))])
-        count = f"{run.examples_of(system):,} {run.items(system)} of about {tokens:.0f} tokens"
-        rows.append((f"an epoch, {'joint' if system.is_joint else system.label}", count))
-    return rows
-
-
-def pretraining_facts(run: AnswerRun) -> list[tuple[str, str]]:
-    """The input layout with which MSPP systems were pretrained, where it differs from the one used here."""
-    rows = []
-    for system in run.systems if run.settings.mspp else ():
-        wanted = run.settings.head_of(system)
-        pretrained = paragraph_head(run.settings.checkpoint(system.pretrained)) if system.pretrained else None
-        if pretrained and (head := pretrained[0]) != wanted:
-            unused = "" if head.layers == wanted.layers else "; its head is not used"
-            text = f"{head.sentences - 1} candidates of {head.length} tokens, {head.positions} positions"
-            rows.append((f"{system.label}: pretrained with", f"{text}, {head.layers} head{unused}"))
-    return rows
-
-
-def _questions_in_words(split: AnswerSplit) -> str:
-    candidates = [len(one.candidates) for one in split.sets]
-    right = sum(sum(one.correct) for one in split.sets)
-    text = f"{len(candidates):,} questions with {sum(candidates):,} candidates, {right:,} of them right"
-    if len(candidates) == split.read.questions:
-        return text
-    return (
-        f"{text}; of the {split.read.questions:,} that are there, {split.read.without_right:,} have no right "
-        f"candidate and {split.read.without_wrong:,} no wrong one"
-    )
-
-
-def _share_cut(ranker: Ranker, sets: Sequence[CandidateSet]) -> float:
-    examples = ranker.examples(sets[:LOOKED_AT])
-    lengths = [len(text) for one in examples.sets for text in examples.encoded[one.id][1:]]
-    return float((np.array(lengths) > ranker.model.head.form.length - 1).mean())
-
-
-def example(run: AnswerRun) -> Shown:
-    """The first group of training candidates, sentence by sentence, as the first joint system reads it."""
-    system, sets = run.systems[1], run.of_split("train")
-    ranker = run.shown_reader(system)
-    examples = ranker.examples(sets, config=run.config(system))
-    number, members = examples.owner(0)
-    labels = ["", *("right" if sets[number].correct[member] else "wrong" for member in members)]
-    rows = [
-        [f"s<sub>{place}</sub>", labels[place], *cells]
-        for place, *cells in sentence_rows(ranker.tokenizer, examples.describe(0))
-    ]
-    return html_table(["", "label", "what the model reads", "tokens", "positions"], rows, texts=3)
-
-
 def measured_latencies(run: AnswerRun) -> list[Latency]:
     """Latencies of all systems (seed 0) on the first test questions, kept in `latency.json`."""
     file = run.folder / "latency.json"
@@ -409,11 +322,6 @@ def ranked(
     return of_system[f"{split}_{RERANKED}"].after(predictions[PAIRWISE, seed][split])
 
 
-def control_table(report: Report) -> ScoreTable | Shown:
-    """The score table on test without the questions."""
-    return score_tables.control_table(report, NO_QUESTION, answers_table)
-
-
 def _tested(systems: Sequence[AnswerSystem], group: str, measure: str) -> list[list[tuple[Cell, Cell]]]:
     """The pairs compared on test: each joint system with pairwise, and with MSPP against without."""
     cells = {one.name: Cell(one.name, "test", measure, group) for one in systems if one.is_joint}
@@ -436,50 +344,7 @@ def _random_rows(run: AnswerRun) -> list[Score]:
     return rows
 
 
-# ---- views ----
-
-
-def row_label(system: str, ranking: str, *, k: int) -> str:
-    """The label of a system in tables and figures, which says what it ranked."""
-    if system == RANDOM:
-        return "random order"
-    label = ANSWER_SYSTEMS[system].label
-    return label if ranking == ALL else f"{label} on pairwise's top {k}"
-
-
-def answers_table(report: Report, *, ranking: str = ALL, split: str = "test") -> ScoreTable:
-    """The score table of one split. With ranking `all`, the paper's Table 1; with `reranked`, Tables 2 and 7:
-    pairwise, and the joint systems on its best candidates."""
-    k, corpus = report.parameters["candidates"], report.data["format"][split]
-    labels = {
-        name: row_label(name, ALL if name == PAIRWISE else ranking, k=k) for name in (*ANSWER_SYSTEMS, RANDOM)
-    }
-    caption = f"Answers chosen: {corpus}, {split_in_words(split)}"
-    return score_table(report, labels=labels, group=ranking, split=split, caption=caption)
-
-
-def comparisons(report: Report, *, ranking: str = ALL) -> ScoreTable:
-    """The tests on test: for each pair of systems the differences in points, with both p-values."""
-    rows: dict[tuple[str, str], list[str | TableCell]] = {}
-    for row in report.tables["comparisons"]:
-        if row["group"] == ranking:
-            difference, low, high = (points_in_words(row[name]) for name in ("difference", "low", "high"))
-            seeds = "" if row["p_seeds"] is None else f"; over seeds {p_text(row['p_seeds'])}"
-            labels = [ANSWER_SYSTEMS[row[side]].label for side in "ab"]
-            cells = rows.setdefault((row["a"], row["b"]), labels)
-            p = f"p {p_text(row['p_holm'])}{seeds}"
-            cells.append(TableCell(text=f"{difference} [{low}, {high}]", below=p))
-    first = "all candidates" if ranking == ALL else "ranked anew"
-    return text_table([first, "against", "P@1", "MAP", "MRR"], rows.values(), texts=2)
-
-
-def collapses(report: Report) -> ScoreTable:
-    """The verdict on each joint system with each seed: whether it collapsed."""
-    rows = [
-        [ANSWER_SYSTEMS[row["system"]].label, str(row["seed"]), row["verdict"]]
-        for row in report.tables["diagnosis"]
-    ]
-    return text_table(["system", "seed", "on test"], rows, texts=3)
+# ---- the reader's own question ----
 
 
 def diagnoses(run: AnswerRun, predictions: Predictions) -> dict[tuple[str, int], JointDiagnosis]:
@@ -491,36 +356,6 @@ def diagnoses(run: AnswerRun, predictions: Predictions) -> dict[tuple[str, int],
     return diagnosed
 
 
-def collapse_figures(run: AnswerRun, predictions: Predictions) -> list[go.Figure]:
-    """Spread of scores and accuracy by position of the candidate, for the joint systems with seed 0."""
-    diagnosed = diagnoses(run, predictions).items()
-    first = {ANSWER_SYSTEMS[name].label: one for (name, seed), one in diagnosed if not seed}
-    spread = pictures.score_spread_figure({label: one.spread for label, one in first.items()})
-    shown = {"spread": spread, "accuracy-by-place": pictures.accuracy_by_place_figure(first)}
-    return [keep_figure(run.folder, name, figure) for name, figure in shown.items()]
-
-
-def timing_figure(report: Report) -> go.Figure:
-    """A figure of the seconds per question of each system."""
-    latencies = [pictures.Latency(**row) for row in report.tables["latency"]]
-    return keep_figure(folder_of(report), "latency", pictures.latency_figure(latencies, against=PAIRWISE))
-
-
-def timing(report: Report) -> Shown:
-    """The ratio of joint to pairwise reading time, as measured and by the paper's arithmetic."""
-    seconds = {row["system"]: row["seconds"] for row in report.tables["latency"]}
-    joint = [value for label, value in seconds.items() if label != PAIRWISE]
-    quadratic, linear = expected_ratios(report.parameters["candidates"])
-    return Shown(
-        f"Joint reading takes {np.mean(joint) / seconds[PAIRWISE]:.2f} times as long as pairwise. By the "
-        f"paper's arithmetic, for sentences of one length: (k + 1)&sup2; / 4k = {quadratic:.2f} where time "
-        f"grows with the square of the sequence, (k + 1) / 2k = {linear:.2f} where it grows with its length; "
-        f"it measured 1.14 (k = 5, WikiQA, one A100)."
-    )
-
-
-ON_A_PAGE = 100
-CHANGED = (pictures.OUTCOMES[False, True], pictures.OUTCOMES[True, False])
 # The text in the input boxes before the reader types.
 EXAMPLE_QUESTION = "How many miners were killed?"
 EXAMPLE_CANDIDATES = """\
@@ -531,52 +366,6 @@ The market, with its 294 stalls, opened late.
 At the Bortiofara school, 973 pupils spent the day drawing.
 "Everybody stood there and looked," he recalled.
 """
-
-
-def read_rankings(run: AnswerRun, predictions: Predictions, split: str = "test") -> list[ReadRanking]:
-    """Each question with the scores of all systems with seed 0, from both rankings."""
-    scores: dict[str, Sequence[np.ndarray]] = {}
-    for system in run.systems:
-        of_system = predictions[system.name, 0]
-        scores[system.label] = of_system[split].scores
-        if again := of_system.get(f"{split}_{RERANKED}"):
-            scores[row_label(system.name, RERANKED, k=run.settings.candidates)] = again.scores
-    return [
-        read_ranking(one, {label: of_all[number] for label, of_all in scores.items()})
-        for number, one in enumerate(run.of_split(split))
-    ]
-
-
-def rankings(run: AnswerRun, predictions: Predictions) -> Widget:
-    """A browser of the test questions. Those where a joint system corrects or breaks pairwise's top answer
-    (Table 4) also go to `changed/<system>.html`, which needs no kernel, at most ON_A_PAGE of them."""
-    reads = read_rankings(run, predictions)
-    for system in run.systems[1:]:
-        changed = [read for read in reads if read.outcome(system.label, beside=PAIRWISE) in CHANGED]
-        if changed:
-            form = {"beside": PAIRWISE, "title": f"Where {system.label} changed the answer"}
-            page = pictures.rankings_page(changed[:ON_A_PAGE], system=system.label, **form)
-            runs.write_page(run.folder / "changed" / f"{system.name}.html", page)
-    return RankingBrowser(reads, beside=PAIRWISE)
-
-
-def own_question(run: AnswerRun) -> Widget:
-    """Input boxes for the reader's own question and candidates, and how every system ranks them."""
-    question, candidates = own_texts(run.settings.own_question)
-    ask = partial(rank_own, run)
-    answered = ask(question, candidate_lines(candidates))
-    return own_candidates_box(ask, query=question, candidates=candidates, answered=answered)
-
-
-def rank_own(run: AnswerRun, question: str, candidates: Sequence[str]) -> str:
-    """HTML of how every system with seed 0 ranks the candidates; also written to `own_question.html`."""
-    rankers = {system.label: run.loaded(system) for system in run.systems}
-    table = ranking_table(ranked_own(rankers, question, candidates, **run.settings.predicting))
-    html = f"{warning(run.foreign([question, *candidates]))}{table}"
-    runs.write_page(
-        run.folder / "own_question.html", still_page(html, title=question, note="Ranked candidates")
-    )
-    return html
 
 
 def own_texts(file: str) -> tuple[str, str]:

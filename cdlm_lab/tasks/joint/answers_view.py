@@ -8,18 +8,54 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import groupby
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import plotly.express as px
 import plotly.graph_objects as go
+from ipywidgets import Widget
 
+from cdlm_lab.data.records import CandidateSet
+from cdlm_lab.examples.tokens import characters_read
+from cdlm_lab.runs import runs
+from cdlm_lab.runs.report import Report
+from cdlm_lab.runs.scores import split_in_words
+from cdlm_lab.tasks.joint.answers import (
+    ALL,
+    HELD_OUT,
+    NO_QUESTION,
+    RERANKED,
+    AnswerRun,
+    AnswerSplit,
+    Predictions,
+    candidate_lines,
+    diagnoses,
+    own_texts,
+)
 from cdlm_lab.tasks.joint.diagnosis import JointDiagnosis
-from cdlm_lab.views import charts, html
+from cdlm_lab.tasks.joint.examples import fixed_order
+from cdlm_lab.tasks.joint.model import paragraph_head
+from cdlm_lab.tasks.joint.ranking import (
+    ANSWER_SYSTEMS,
+    PAIRWISE,
+    RANDOM,
+    Latency,
+    Ranker,
+    expected_ratios,
+    score_answers,
+)
+from cdlm_lab.tasks.joint.view import ends_cut, sentence_rows
+from cdlm_lab.views import html, score_tables
+from cdlm_lab.views.ask import own_candidates_box
+from cdlm_lab.views.before_training import cost_facts, facts_table
 from cdlm_lab.views.browse import Filters, Leafing, choices
-from cdlm_lab.views.charts import lay_out, marks, plain_text, short_name, small
+from cdlm_lab.views.charts import lay_out, plain_text, short_name
+from cdlm_lab.views.figures import folder_of, keep_figure
 from cdlm_lab.views.html import (
     CROSS,
     GLOBAL,
@@ -32,9 +68,19 @@ from cdlm_lab.views.html import (
     check_some,
     div,
     escaped,
+    muted,
+    points_in_words,
+    share_bar,
     span,
+    still_page,
+    table_html,
+    unread,
     visible,
+    warning,
 )
+from cdlm_lab.views.score_tables import score_table
+from cdlm_lab.views.tables import Cell as TableCell
+from cdlm_lab.views.tables import ScoreTable, Shown, html_table, p_text, text_table
 
 # (first candidate of the system compared with is right, that of the system itself is) -> outcome.
 OUTCOMES = {
@@ -64,31 +110,6 @@ class ReadRanking:
     # How many characters of each candidate were read by a system, the first ones; None = all of all.
     read: tuple[int, ...] | None = None
     cut: str = ""  # a line on what was not read
-
-    def __post_init__(self) -> None:
-        if problem := next(self._problems(), ""):
-            raise ValueError(f"question {self.id or self.question!r}: {problem}")
-
-    def _problems(self) -> Iterator[str]:
-        count = len(self.candidates)
-        if not count:
-            yield "there are no candidates; give at least one"
-        if not self.scores:
-            yield "there are no scores; give those of at least one system"
-        if self.read is not None and len(self.read) != count:
-            yield f"{len(self.read)} numbers of characters read for {count} candidates; give one for each"
-        if self.right is not None and len(self.right) != count:
-            yield f"{len(self.right)} labels for {count} candidates; give one for each"
-        for system, scores in self.scores.items():
-            if len(scores) != count:
-                counts = f"{len(scores)} scores for {count} candidates"
-                yield f"{system}: {counts}; give one for each, None = not read"
-            known = [score for score in scores if score is not None]
-            if not known:
-                yield f"{system} has read no candidate; leave it out"
-            for score in known:
-                if not math.isfinite(score):
-                    yield f"{system}: a score is {score}; it must be finite, or None = not read"
 
     def order(self, system: str, *, beside: str | None = None) -> tuple[int, ...]:
         """Return the candidates' indices by descending score, ties in the order of `candidates`. Those that
@@ -228,150 +249,296 @@ def accuracy_by_place_figure(systems: Mapping[str, JointDiagnosis]) -> go.Figure
     """Plot the accuracy of each system at each position of the sequence: the proportion of candidates there
     whose predicted label is the gold one. Dashed: accuracy of predicting wrong for every candidate; dotted:
     proportion of right candidates. A collapsed model follows the dashed line, or its accuracy depends on the
-    position. Raises ValueError unless all systems read the same candidates at the same positions."""
-    if not systems:
-        raise ValueError("there is nothing to show: systems is empty")
-
-    def shares(name: str, measure: str) -> np.ndarray:
-        values = getattr(systems[name], measure)
-        return charts.checked_array(f"{name}: {measure}", values, shape="(k,)", low=0, high=1)
-
-    def per_cent(values: np.ndarray) -> list[float | None]:
-        """Convert to per cent; NaN becomes None, where plotly breaks the line."""
-        return [None if math.isnan(value) else round(100 * value, 3) for value in values.tolist()]
-
-    first = next(iter(systems))
-    wrong, figure = shares(first, "always_wrong"), go.Figure()
-    for place, name in enumerate(systems):
-        other = shares(name, "always_wrong")
-        if len(other) != len(wrong) or not np.allclose(other, wrong, equal_nan=True):
-            raise ValueError(f"{name}: its candidates are not those of {first}; give the same")
-        label = f"{plain_text(name)}<br>place %{{x}}: %{{y:.1f}}% right<extra></extra>"
-        accuracy = per_cent(shares(name, "accuracy"))
-        figure.add_scatter(y=accuracy, name=short_name(name), hovertemplate=label, **charts.line_style(place))
-    marker = {"color": TEXT, "symbol": "line-ew-open", "size": 9}
-    for name, values, dash in (("calling each wrong", wrong, "dash"), ("right candidates", 1 - wrong, "dot")):
-        style = {"mode": "lines+markers", "marker": marker}
-        style |= {"line": {"color": TEXT, "width": 1.6, "dash": dash}}
-        label = f"place %{{x}}: {name} %{{y:.1f}}%<extra></extra>"
-        figure.add_scatter(y=per_cent(values), name=name, hovertemplate=label, **style)
-    places = list(range(1, len(wrong) + 1))
-    figure.update_traces(x=places)
-    figure.update_xaxes(tickvals=places, range=[0.7, len(places) + 0.3], showgrid=False)
-    figure.update_yaxes(title_text="share of candidates (%)", range=[0, 103])
+    position."""
+    wrong = np.asarray(next(iter(systems.values())).always_wrong)
+    lines = {short_name(name): np.asarray(one.accuracy) for name, one in systems.items()}
+    lines |= {"calling each wrong": wrong, "right candidates": 1 - wrong}
+    table = pd.DataFrame({name: 100 * values for name, values in lines.items()}).rename(lambda n: n + 1)
+    colours = [*HUES[: len(systems)], TEXT, TEXT]
+    dashes = [*("solid" for _ in systems), "dash", "dot"]
+    form = {"color_discrete_sequence": colours, "line_dash_sequence": dashes, "line_dash": "variable"}
+    figure = px.line(table, markers=True, **form)
+    figure.update_xaxes(tickvals=list(table.index))
+    figure.update_yaxes(range=[0, 103])
     x, title = "place of the candidate in the sequence", "Accuracy by place in the sequence"
-    # The legend may take several lines.
-    legend = {"y": -0.22, "yanchor": "top"}
-    return lay_out(figure, title=title, x=x, showlegend=True, legend=legend, margin_t=56)
-
-
-BINS = 40
-HIGHEST = 0.85  # height of an area, as a proportion of the height of its row
+    return lay_out(figure, title=title, x=x, y="share of candidates (%)", legend_title_text="")
 
 
 def score_spread_figure(spreads: Mapping[str, Sequence[float]]) -> go.Figure:
-    """Plot the spread of each system's scores within groups of candidates: one row per system, with an area
-    that is a histogram scaled to its fullest bin, and a line at the median. With a spread near 0, a system
-    gives all candidates of a group the same score.
+    """Plot the spread of each system's scores within groups of candidates, as a box per system. With a spread
+    near 0, a system gives all candidates of a group the same score.
 
     `spreads`: name of a system -> standard deviation of the log-odds in each group; rows from top to bottom.
     """
-    shown = {name: np.asarray(values, dtype=float) for name, values in spreads.items() if len(values)}
-    if not shown:
-        raise ValueError("there is nothing to show: spreads is empty")
-    for name, values in shown.items():
-        if wrong := [value for value in values.tolist() if not 0 <= value < math.inf]:
-            raise ValueError(f"{name}: a spread is {wrong[0]}; it must be finite and not negative")
-    widest = max(float(values.max()) for values in shown.values()) or 1.0
-    edges = np.linspace(0, widest, BINS + 1)
-    figure, labels = go.Figure(), []
-    for place, (name, values) in enumerate(shown.items()):
-        figure.add_traces(_ridge(values, edges, base=len(shown) - 1 - place, colour=HUES[place % len(HUES)]))
-        median = f"median {np.median(values):.3g}, {html.counted(len(values), 'group')}"
-        labels.append(short_name(name) + small(median))
-    figure.update_xaxes(range=[-0.01 * widest, 1.02 * widest])
-    rows = [len(shown) - 1 - place + HIGHEST / 2 for place in range(len(shown))]
-    ends = [-0.15, len(shown)]
-    figure.update_yaxes(tickvals=rows, ticktext=labels, range=ends, ticks="", showgrid=False)
-    title, x = "How far scores lie apart within a group", "standard deviation of log-odds within a group"
-    return lay_out(figure, title=title, x=x, height=150 + 84 * len(shown), margin_t=56, showlegend=False)
-
-
-def _ridge(values: np.ndarray, edges: np.ndarray, *, base: int, colour: str) -> list[go.Scatter]:
-    """Return the traces of a row: its base line, the area above it, and the line at the median."""
-    share = np.histogram(values, bins=edges)[0] / len(values)
-    median, heights = float(np.median(values)), base + HIGHEST * np.repeat(share / share.max(), 2)
-    ground = marks([0, float(edges[-1])], [base, base], line={"color": colour, "width": 0})
-    area = go.Scatter(
-        x=np.round(np.repeat(edges, 2), 6).tolist(),
-        y=[base, *np.round(heights, 4).tolist(), base],
-        line={"color": colour, "width": 1.8},
-        fill="tonexty",
-        fillcolor=charts.faded(colour, 0.3),
-        text=[f"{100 * one:.1f}% of the groups" for one in (0, *np.repeat(share, 2), 0)],
-        hovertemplate="%{x:.3g}: %{text}<extra></extra>",
+    table = pd.concat(
+        [pd.DataFrame({"system": short_name(name), "spread": each}) for name, each in spreads.items()]
     )
-    line = {"color": colour, "width": 2, "dash": "dot"}
-    tick = marks([round(median, 6)] * 2, [base, base + HIGHEST], f"median {median:.3g}", line=line)
-    return [trace.update(mode="lines", showlegend=False) for trace in (ground, area, tick)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Latency:
-    """Seconds that a system takes for one question: median, minimum and maximum over its runs."""
-
-    system: str
-    seconds: float
-    fastest: float
-    slowest: float
-    runs: int
-
-    def __post_init__(self) -> None:
-        if not 0 < self.fastest <= self.seconds <= self.slowest < math.inf:
-            times = f"{self.fastest}, {self.seconds}, {self.slowest}"
-            order = f"fastest, median and slowest ({times}) must be above 0 and not fall"
-            raise ValueError(f"{self.system}: {order}")
-        if self.runs < 1:
-            raise ValueError(f"{self.system}: runs is {self.runs}; it must be at least 1")
+    form = {"color": "system", "color_discrete_sequence": HUES, "points": False}
+    figure = px.box(table, x="spread", y="system", **form)
+    title, x = "How far scores lie apart within a group", "standard deviation of log-odds within a group"
+    return lay_out(figure, title=title, x=x, y=" ", height=150 + 84 * len(spreads), showlegend=False)
 
 
 def latency_figure(latencies: Sequence[Latency], *, against: str) -> go.Figure:
     """Plot a bar for each system up to the median time of its runs, with a whisker from the fastest to the
     slowest run, and the ratio of its median to that of the system `against`."""
-    seconds = {one.system: one.seconds for one in latencies}
-    if not seconds or len(seconds) < len(latencies):
-        raise ValueError("give each system once, and at least one")
-    if against not in seconds:
-        raise ValueError(f"there is no {against!r} to compare with; choose from {', '.join(seconds)}")
-    places, texts, words = list(range(len(latencies))), [], []
-    for one in latencies:
-        times = f", {one.seconds / seconds[against]:.2f} \u00d7" if one.system != against else ""
-        measured = (one.seconds, one.fastest, one.slowest)
-        median, fastest, slowest = (f"{1000 * time:,.1f} ms" for time in measured)
-        texts.append(f"  {median}{times}")
-        of_runs = f"of {html.counted(one.runs, 'run')}, {fastest} to {slowest}"
-        words.append(f"{plain_text(one.system)}<br>median {median} {of_runs}")
-    medians, fastest, slowest = (
-        [round(1000 * getattr(one, name), 4) for one in latencies]
-        for name in ("seconds", "fastest", "slowest")
+    table = pd.DataFrame(map(asdict, latencies)).set_index("system")
+    table["ms"] = table["seconds"] * 1000
+    table["more"], table["less"] = (
+        1000 * table["slowest"] - table["ms"],
+        table["ms"] - 1000 * table["fastest"],
     )
-    bars = go.Bar(
-        x=medians,
-        y=places,
-        orientation="h",
-        width=0.55,
-        marker={"color": [charts.faded(HUES[place % len(HUES)], 0.75) for place in places]},
-        error_x=charts.interval(medians, fastest, slowest, color=TEXT, thickness=1.5, width=4),
-        hovertext=words,
-        hoverinfo="text",
-    )
-    style = {"mode": "text", "textposition": "middle right", "textfont": {"size": 12.5}}
-    figure = go.Figure([bars, marks(slowest, places, text=texts, **style)])
-    figure.update_xaxes(range=[0, 1.35 * max(slowest)])  # leave room for the numbers on the right
-    names = [short_name(one.system) for one in latencies]
-    figure.update_yaxes(charts.rows_of_an_axis(names), range=[len(latencies) - 0.4, -0.6], ticks="")
+    times = table["seconds"] / table["seconds"][against]
+    text = [f"{ms:,.1f} ms, {ratio:.2f} \u00d7" for ms, ratio in zip(table["ms"], times, strict=True)]
+    table.index = map(short_name, table.index)
+    form = {"color": table.index, "color_discrete_sequence": HUES, "text": text}
+    figure = px.bar(table, x="ms", y=table.index, error_x="more", error_x_minus="less", **form)
     title, x = "Time for one question", f"milliseconds for one question; \u00d7: times {plain_text(against)}"
-    return lay_out(figure, title=title, x=x, height=150 + 52 * len(names), margin_t=56, showlegend=False)
+    return lay_out(figure, title=title, x=x, y=" ", height=150 + 52 * len(table), showlegend=False)
+
+
+def ranked_own(
+    rankers: Mapping[str, Ranker], question: str, candidates: Sequence[str], **reading: Any
+) -> ReadRanking:
+    """How each model ranks candidates without gold labels. `reading`: batch size, precision."""
+    correct = (False,) * len(candidates)
+    one = CandidateSet(id="own", question=question, candidates=tuple(candidates), correct=correct)
+    scores = {label: score_answers(ranker, [one], **reading).scores[0] for label, ranker in rankers.items()}
+    read = read_ranking(one, scores, known=False)
+    ends, cut = [], {}
+    for label, ranker in rankers.items():
+        form = {"tokenizer": ranker.tokenizer, "length": ranker.model.head.form.length}
+        ends.append(characters_read(read.candidates, ranker.tokenizer, most=form["length"] - 1))
+        cut |= {ends_cut(label, (question, *candidates), **form): ""}
+    return replace(read, read=tuple(map(max, zip(*ends, strict=True))), cut="; ".join(filter(None, cut)))
+
+
+def read_ranking(one: CandidateSet, scores: dict[str, np.ndarray], *, known: bool = True) -> ReadRanking:
+    """The candidates with all scores, in a fixed order independent of the labels, which breaks ties."""
+    order = fixed_order(one.candidates, key=one.id)
+    return ReadRanking(
+        id=one.id if known else "",
+        question=one.question,
+        candidates=tuple(one.candidates[number] for number in order),
+        right=tuple(one.correct[number] for number in order) if known else None,
+        scores={
+            label: [None if np.isnan(score) else float(score) for score in values[order]]
+            for label, values in scores.items()
+        },
+    )
+
+
+def ranking_table(read: ReadRanking) -> str:
+    """Candidates in the order of the last system, with the rank and probability from each system, as HTML."""
+    rows = {n: [f'<div dir="auto">{read.text_html(n)}</div>'] for n in range(len(read.candidates))}
+    for system in read.scores:
+        probabilities = read.probabilities(system)
+        for place, number in enumerate(read.order(system), 1):
+            shown = f"<b>{place}</b>" if place == 1 else str(place)
+            bar = share_bar(probabilities[number])
+            rows[number].append(f'<div style="display:inline-flex;gap:8px">{shown}{bar}</div>')
+    *_, last = read.scores
+    heading = f"in the order of {escaped(last)}; of each system, place and probability"
+    table = table_html([heading, *map(escaped, read.scores)], [rows[number] for number in read.order(last)])
+    note = muted(f"{unread('Struck out')}: not read.") if "<s " in table else ""
+    return f"{warning(read.cut)}{table}{note}"
+
+
+LOOKED_AT = 500  # questions per split whose sentence lengths are measured: tokenising more would be slow
+
+
+def preview(run: AnswerRun) -> Shown:
+    """The questions, the pretraining of the MSPP systems where it differs, and the cost of training."""
+    return facts_table([*question_facts(run), *pretraining_facts(run), *cost_facts(run)])
+
+
+def question_facts(run: AnswerRun) -> list[tuple[str, str]]:
+    """How many questions are used and left out, and how many of the first candidates are truncated."""
+    rankers = {system: run.shown_reader(system) for system in run.systems[:2]}
+    rows = []
+    for split, one in ((split, run.splits[split]) for split in ("train", *HELD_OUT)):
+        cut = (f"{_share_cut(ranker, one.sets):.0%} ({system.label})" for system, ranker in rankers.items())
+        rows.append((split, _questions_in_words(one)))
+        rows.append((f"{split}: candidates that lose their end", ", ".join(cut)))
+    for system, ranker in rankers.items():
+        examples = ranker.examples(run.of_split("train")[:LOOKED_AT])
+        tokens = np.mean([examples.length_of(number) for number in range(len(examples))])
+        count = f"{run.examples_of(system):,} {run.items(system)} of about {tokens:.0f} tokens"
+        rows.append((f"an epoch, {'joint' if system.is_joint else system.label}", count))
+    return rows
+
+
+def pretraining_facts(run: AnswerRun) -> list[tuple[str, str]]:
+    """The input layout with which MSPP systems were pretrained, where it differs from the one used here."""
+    rows = []
+    for system in run.systems if run.settings.mspp else ():
+        wanted = run.settings.head_of(system)
+        pretrained = paragraph_head(run.settings.checkpoint(system.pretrained)) if system.pretrained else None
+        if pretrained and (head := pretrained[0]) != wanted:
+            unused = "" if head.layers == wanted.layers else "; its head is not used"
+            text = f"{head.sentences - 1} candidates of {head.length} tokens, {head.positions} positions"
+            rows.append((f"{system.label}: pretrained with", f"{text}, {head.layers} head{unused}"))
+    return rows
+
+
+def _questions_in_words(split: AnswerSplit) -> str:
+    candidates = [len(one.candidates) for one in split.sets]
+    right = sum(sum(one.correct) for one in split.sets)
+    text = f"{len(candidates):,} questions with {sum(candidates):,} candidates, {right:,} of them right"
+    if len(candidates) == split.read.questions:
+        return text
+    return (
+        f"{text}; of the {split.read.questions:,} that are there, {split.read.without_right:,} have no right "
+        f"candidate and {split.read.without_wrong:,} no wrong one"
+    )
+
+
+def _share_cut(ranker: Ranker, sets: Sequence[CandidateSet]) -> float:
+    examples = ranker.examples(sets[:LOOKED_AT])
+    lengths = [len(text) for one in examples.sets for text in examples.encoded[one.id][1:]]
+    return float((np.array(lengths) > ranker.model.head.form.length - 1).mean())
+
+
+def example(run: AnswerRun) -> Shown:
+    """The first group of training candidates, sentence by sentence, as the first joint system reads it."""
+    system, sets = run.systems[1], run.of_split("train")
+    ranker = run.shown_reader(system)
+    examples = ranker.examples(sets, config=run.config(system))
+    number, members = examples.owner(0)
+    labels = ["", *("right" if sets[number].correct[member] else "wrong" for member in members)]
+    rows = [
+        [f"s<sub>{place}</sub>", labels[place], *cells]
+        for place, *cells in sentence_rows(ranker.tokenizer, examples.describe(0))
+    ]
+    return html_table(["", "label", "what the model reads", "tokens", "positions"], rows, texts=3)
+
+
+def row_label(system: str, ranking: str, *, k: int) -> str:
+    """The label of a system in tables and figures, which says what it ranked."""
+    if system == RANDOM:
+        return "random order"
+    label = ANSWER_SYSTEMS[system].label
+    return label if ranking == ALL else f"{label} on pairwise's top {k}"
+
+
+def answers_table(report: Report, *, ranking: str = ALL, split: str = "test") -> ScoreTable:
+    """The score table of one split. With ranking `all`, the paper's Table 1; with `reranked`, Tables 2 and 7:
+    pairwise, and the joint systems on its best candidates."""
+    k, corpus = report.parameters["candidates"], report.data["format"][split]
+    labels = {
+        name: row_label(name, ALL if name == PAIRWISE else ranking, k=k) for name in (*ANSWER_SYSTEMS, RANDOM)
+    }
+    caption = f"Answers chosen: {corpus}, {split_in_words(split)}"
+    return score_table(report, labels=labels, group=ranking, split=split, caption=caption)
+
+
+def control_table(report: Report) -> ScoreTable | Shown:
+    """The score table on test without the questions."""
+    return score_tables.control_table(report, NO_QUESTION, answers_table)
+
+
+def comparisons(report: Report, *, ranking: str = ALL) -> ScoreTable:
+    """The tests on test: for each pair of systems the differences in points, with both p-values."""
+    rows: dict[tuple[str, str], list[str | TableCell]] = {}
+    for row in report.tables["comparisons"]:
+        if row["group"] == ranking:
+            difference, low, high = (points_in_words(row[name]) for name in ("difference", "low", "high"))
+            seeds = "" if row["p_seeds"] is None else f"; over seeds {p_text(row['p_seeds'])}"
+            labels = [ANSWER_SYSTEMS[row[side]].label for side in "ab"]
+            cells = rows.setdefault((row["a"], row["b"]), labels)
+            p = f"p {p_text(row['p_holm'])}{seeds}"
+            cells.append(TableCell(text=f"{difference} [{low}, {high}]", below=p))
+    first = "all candidates" if ranking == ALL else "ranked anew"
+    return text_table([first, "against", "P@1", "MAP", "MRR"], rows.values(), texts=2)
+
+
+def collapses(report: Report) -> ScoreTable:
+    """The verdict on each joint system with each seed: whether it collapsed."""
+    rows = [
+        [ANSWER_SYSTEMS[row["system"]].label, str(row["seed"]), row["verdict"]]
+        for row in report.tables["diagnosis"]
+    ]
+    return text_table(["system", "seed", "on test"], rows, texts=3)
+
+
+def collapse_figures(run: AnswerRun, predictions: Predictions) -> list[go.Figure]:
+    """Spread of scores and accuracy by position of the candidate, for the joint systems with seed 0."""
+    diagnosed = diagnoses(run, predictions).items()
+    first = {ANSWER_SYSTEMS[name].label: one for (name, seed), one in diagnosed if not seed}
+    spread = score_spread_figure({label: one.spread for label, one in first.items()})
+    shown = {"spread": spread, "accuracy-by-place": accuracy_by_place_figure(first)}
+    return [keep_figure(run.folder, name, figure) for name, figure in shown.items()]
+
+
+def timing_figure(report: Report) -> go.Figure:
+    """A figure of the seconds per question of each system."""
+    latencies = [Latency(**row) for row in report.tables["latency"]]
+    return keep_figure(folder_of(report), "latency", latency_figure(latencies, against=PAIRWISE))
+
+
+def timing(report: Report) -> Shown:
+    """The ratio of joint to pairwise reading time, as measured and by the paper's arithmetic."""
+    seconds = {row["system"]: row["seconds"] for row in report.tables["latency"]}
+    joint = [value for label, value in seconds.items() if label != PAIRWISE]
+    quadratic, linear = expected_ratios(report.parameters["candidates"])
+    return Shown(
+        f"Joint reading takes {np.mean(joint) / seconds[PAIRWISE]:.2f} times as long as pairwise. By the "
+        f"paper's arithmetic, for sentences of one length: (k + 1)&sup2; / 4k = {quadratic:.2f} where time "
+        f"grows with the square of the sequence, (k + 1) / 2k = {linear:.2f} where it grows with its length; "
+        f"it measured 1.14 (k = 5, WikiQA, one A100)."
+    )
+
+
+ON_A_PAGE = 100
+
+
+CHANGED = (OUTCOMES[False, True], OUTCOMES[True, False])
+
+
+def read_rankings(run: AnswerRun, predictions: Predictions, split: str = "test") -> list[ReadRanking]:
+    """Each question with the scores of all systems with seed 0, from both rankings."""
+    scores: dict[str, Sequence[np.ndarray]] = {}
+    for system in run.systems:
+        of_system = predictions[system.name, 0]
+        scores[system.label] = of_system[split].scores
+        if again := of_system.get(f"{split}_{RERANKED}"):
+            scores[row_label(system.name, RERANKED, k=run.settings.candidates)] = again.scores
+    return [
+        read_ranking(one, {label: of_all[number] for label, of_all in scores.items()})
+        for number, one in enumerate(run.of_split(split))
+    ]
+
+
+def rankings(run: AnswerRun, predictions: Predictions) -> Widget:
+    """A browser of the test questions. Those where a joint system corrects or breaks pairwise's top answer
+    (Table 4) also go to `changed/<system>.html`, which needs no kernel, at most ON_A_PAGE of them."""
+    reads = read_rankings(run, predictions)
+    for system in run.systems[1:]:
+        changed = [read for read in reads if read.outcome(system.label, beside=PAIRWISE) in CHANGED]
+        if changed:
+            form = {"beside": PAIRWISE, "title": f"Where {system.label} changed the answer"}
+            page = rankings_page(changed[:ON_A_PAGE], system=system.label, **form)
+            runs.write_page(run.folder / "changed" / f"{system.name}.html", page)
+    return RankingBrowser(reads, beside=PAIRWISE)
+
+
+def own_question(run: AnswerRun) -> Widget:
+    """Input boxes for the reader's own question and candidates, and how every system ranks them."""
+    question, candidates = own_texts(run.settings.own_question)
+    ask = partial(rank_own, run)
+    answered = ask(question, candidate_lines(candidates))
+    return own_candidates_box(ask, query=question, candidates=candidates, answered=answered)
+
+
+def rank_own(run: AnswerRun, question: str, candidates: Sequence[str]) -> str:
+    """HTML of how every system with seed 0 ranks the candidates; also written to `own_question.html`."""
+    rankers = {system.label: run.loaded(system) for system in run.systems}
+    table = ranking_table(ranked_own(rankers, question, candidates, **run.settings.predicting))
+    html = f"{warning(run.foreign([question, *candidates]))}{table}"
+    runs.write_page(
+        run.folder / "own_question.html", still_page(html, title=question, note="Ranked candidates")
+    )
+    return html
 
 
 # Entry of the filter -> least and greatest number of candidates; a group of the MSPP paper has five.

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from ipywidgets import Widget
 from pydantic import Field
 
 from cdlm_lab.data.convert.claims import SETS, Evidence, checksum_of, claim_sets, read_claims
@@ -29,33 +28,22 @@ from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.runs import runs
-from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import Training, predict, report, train, train_small
 from cdlm_lab.runs.scoring import Cell, Values, paired_tests, score_rows
-from cdlm_lab.tasks.joint.claims_view import ReadClaim, verdict_browser, verdict_html, verdicts_page
-from cdlm_lab.tasks.joint.examples import ClaimExamples, EncodedClaims, JointLayout
+from cdlm_lab.tasks.joint.examples import ClaimExamples, JointLayout
 from cdlm_lab.tasks.joint.model import JointHead, PooledHead, load_joint_model, load_pooled_pairs
-from cdlm_lab.tasks.joint.systems import JointRun, JointSettings, sentence_rows
+from cdlm_lab.tasks.joint.systems import JointRun, JointSettings
 from cdlm_lab.tasks.joint.verifying import (
     CLAIM_SYSTEMS,
     ClaimPredictions,
     ClaimSystem,
     Verifier,
     compared_pairs,
-    evidence_shares,
-    judged_own,
     predict_verdicts,
-    shown_claims,
 )
 from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.views.ask import EVIDENCE, own_candidates_box
-from cdlm_lab.views.before_training import cost_facts, facts_table
-from cdlm_lab.views.html import still_page, warning
-from cdlm_lab.views.score_tables import comparison_cells, score_table
-from cdlm_lab.views.tables import Cell as TableCell
-from cdlm_lab.views.tables import ScoreTable, Shown, html_table, text_table
 
-__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
+__all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train", "train_small"]
 __all__ += ["CLAIM_SYSTEMS"]
 
 STORYWORLD, MEASURE, MAJORITY = "storyworld", "label_accuracy", "majority"
@@ -260,65 +248,6 @@ def prepare(settings: Settings) -> VerificationRun:
     return VerificationRun.open(settings)
 
 
-# ---- before training ----
-
-LOOKED_AT = 500  # claims per set that are tokenised for the preview
-
-
-def preview(run: VerificationRun) -> Shown:
-    """The claims of each set, and what training will cost."""
-    return facts_table([*claim_facts(run), *cost_facts(run)])
-
-
-def claim_facts(run: VerificationRun) -> list[tuple[str, str]]:
-    """Counts of the claims, how much is truncated, and labels that cannot be learned, as (name, text)."""
-    tokenizer = run.shown_reader(run.systems[0]).tokenizer
-    rows = []
-    for name, claims in run.claims.items():
-        counts = label_counts(claims, run.labels)
-        labels = ", ".join(f"{count:,} {label}" for label, count in counts.items())
-        if unknown := len(claims) - sum(counts.values()):
-            labels += f", {unknown:,} without label, which are not scored"
-        evidence = [len(claim.evidence) for claim in claims]
-        text = (
-            f"{len(claims):,} claims in {len({claim.group for claim in claims}):,} groups ({labels}); "
-            f"{np.mean(evidence):.1f} sentences of evidence each, {evidence.count(0):,} claims without"
-        )
-        encoded = EncodedClaims(claims[:LOOKED_AT], tokenizer)
-        rows += [(name, text), (f"{name}: cut", _what_is_cut(encoded, run.settings.sentence_length))]
-    never = [label for label, count in label_counts(run.claims["train"], run.labels).items() if not count]
-    if never:
-        rows.append(("never learned", f"no training claim is {', '.join(never)}: such claims are lost"))
-    return rows
-
-
-def _what_is_cut(encoded: EncodedClaims, length: int) -> str:
-    sizes = np.array([len(pieces) for name in encoded for pieces in encoded[name]])
-    lost = np.maximum(sizes - (length - 1), 0)
-    if not lost.any():
-        return "nothing"
-    return (
-        f"{(lost > 0).mean():.0%} of the sentences have more than {length - 1} pieces of words and lose "
-        f"their end, {lost.sum() / sizes.sum():.0%} of all pieces (of {len(encoded):,} claims looked at)"
-    )
-
-
-def example(run: VerificationRun) -> Shown:
-    """The first training claim as the shown system reads it."""
-    columns = ["", "what is read", "tokens", "positions"]
-    return html_table(columns, example_rows(run, run.settings.shown), texts=2)
-
-
-def example_rows(run: VerificationRun, system: ClaimSystem, *, index: int = 0) -> list[list[str]]:
-    """A training claim, then each evidence sentence that is read, as rows of HTML cells."""
-    verifier = run.shown_reader(system)
-    sequence = verifier.examples([run.claims["train"][index]]).describe(0)
-    return [
-        [f"evidence {number}" if number else "claim", *cells]
-        for number, *cells in sentence_rows(verifier.tokenizer, sequence)
-    ]
-
-
 # ---- scores ----
 
 
@@ -382,65 +311,9 @@ def _confusion(predictions: ClaimPredictions) -> Iterator[dict[str, Any]]:
             yield {"gold": gold, "predicted": counts}
 
 
-# ---- views ----
-
 SHOWN_ORDER = ("test", "symmetric", "dev")
-SET_NAMES = {"symmetric": "FeverSymmetric"}
 
 
-def score_tables(report: Report) -> list[ScoreTable]:
-    """A table of label accuracy for each scored set: the majority label, then the systems."""
-    corpus = Path(report.data["corpus"]).name
-    best = next(row.note for row in report.rows if row.system == MAJORITY)
-    labels = {MAJORITY: f"always \u201c{best}\u201d"}
-    labels |= {name: system.label for name, system in CLAIM_SYSTEMS.items()}
-    captions = {name: f"Claims verified: {corpus}, {SET_NAMES.get(name, name)}" for name in SHOWN_ORDER}
-    return [
-        score_table(report, labels=labels, split=name, caption=caption)
-        for name, caption in captions.items()
-        if name in report.data["scored"]
-    ]
-
-
-def shown_set(report: Report) -> str:
-    """The set whose tests and mistakes are shown: test if it has labels, else dev."""
-    return "test" if "test" in report.data["scored"] else "dev"
-
-
-def comparisons(report: Report) -> ScoreTable:
-    """The significance tests between systems on the shown set."""
-    name = shown_set(report)
-    rows = [
-        [*(CLAIM_SYSTEMS[row[side]].label for side in "ab"), *comparison_cells(row)]
-        for row in report.tables["comparisons"]
-        if row["split"] == name
-    ]
-    columns = [f"on {name}", "against", "difference [95%]", "p (Holm)", "p over seeds"]
-    return text_table(columns, rows, texts=2)
-
-
-def mistakes(report: Report) -> ScoreTable:
-    """For each system and gold label on the shown set, the percentage of claims predicted as each label."""
-    counts: dict[tuple[str, str], Counter[str]] = {}
-    seeds: Counter[tuple[str, str]] = Counter()
-    for row in report.tables["confusion"]:
-        if row["split"] == shown_set(report):
-            key = row["system"], row["gold"]
-            counts.setdefault(key, Counter()).update(row["predicted"])
-            seeds[key] += 1
-    labels = [*dict.fromkeys(label for shares in counts.values() for label in shares)]
-    order = [*CLAIM_SYSTEMS]
-    rows = []
-    for (system, gold), of_label in sorted(counts.items(), key=lambda item: order.index(item[0][0])):
-        claims = of_label.total() // seeds[system, gold]
-        shares = {label: f"{100 * of_label[label] / of_label.total():.1f}" for label in labels}
-        cells = [TableCell(text=share, best=label == gold) for label, share in shares.items()]
-        rows.append([CLAIM_SYSTEMS[system].label, gold, f"{claims:,}", *cells])
-    return text_table(["system", "gold label", "claims", *labels], rows, texts=2)
-
-
-MOST_SHOWN = 300  # claims in the browser: for the shares, a joint model rereads each once per sentence
-ON_A_PAGE = 50
 # The text in the input boxes before the reader types.
 EXAMPLE_CLAIM = "The police had 699 officers on duty."
 EXAMPLE_EVIDENCE = """\
@@ -448,55 +321,6 @@ The museum said the police had 699 officers out through the night.
 A camera across the street shows the theft: 448 seconds.
 By evening 357 tips had come in.
 """
-
-
-def verdicts(run: VerificationRun, predictions: Predictions) -> Widget:
-    """A browser of the first MOST_SHOWN dev claims with the verdicts of the shown system (seed 0); the first
-    ON_A_PAGE also go to `verdicts.html`, which opens without a kernel."""
-    system = run.settings.shown
-    reads = read_verdicts(run, system, predictions[system.name, 0]["dev"])
-    title = f"Claims and verdicts: {system.label}"
-    page = verdicts_page(reads[:ON_A_PAGE], title=title, shares=system.shares)
-    runs.write_page(run.folder / "verdicts.html", page)
-    return verdict_browser(reads, shares=system.shares)
-
-
-def read_verdicts(
-    run: VerificationRun, system: ClaimSystem, predictions: ClaimPredictions
-) -> list[ReadClaim]:
-    """The first MOST_SHOWN dev claims, each with its evidence and the share of each sentence."""
-    claims, shares = predictions.claims[:MOST_SHOWN], None
-    some = replace(predictions, claims=claims, probabilities=predictions.probabilities[:MOST_SHOWN])
-    if system.reads_evidence:
-        file = run.folder_of(Training(system, 0)) / "dev_shares.npy"
-        form = {"precision": run.settings.precision, "name": f"{system.label}: shares of the evidence"}
-        shares = evidence_shares(run.loaded(system), claims, file=file, **form)
-    return shown_claims(some, shares)
-
-
-def own_claim(run: VerificationRun) -> Widget:
-    """Input boxes for the reader's own claim and evidence, and the verdict of every system."""
-    claim, evidence = own_texts(run.settings)
-    texts = {"query": claim, "candidates": evidence, "words": EVIDENCE}
-    answered = judge_own(run, claim, own_sentences(evidence))
-    return own_candidates_box(partial(judge_own, run), **texts, answered=answered)
-
-
-def judge_own(run: VerificationRun, text: str, sentences: Sequence[str]) -> str:
-    """HTML of the verdict of every system with seed 0 on a claim; also written to `own_claim.html`. Raises
-    ValueError for more sentences than the systems read."""
-    most, precision = run.settings.evidence_sentences, run.settings.precision
-    if len(sentences) > most:
-        raise ValueError(f"there are {len(sentences)} sentences; the systems read {most}: delete some")
-    verifiers = map(run.loaded, run.systems)
-    html = warning(run.foreign([text, *sentences])) + "".join(
-        verdict_html(judged_own(one, text, sentences, precision=precision), shares=one.system.shares)
-        for one in verifiers
-    )
-    note = f"as judged by {', '.join(system.label for system in run.systems)}"
-    page = still_page(html, title=text, note=note, style="div.cdlm-claim{padding:0 0 22px}")
-    runs.write_page(run.folder / "own_claim.html", page)
-    return html
 
 
 def own_texts(settings: Settings) -> tuple[str, str]:

@@ -17,10 +17,9 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-import plotly.graph_objects as go
 import torch
 from datasets import Dataset
 from pydantic import Field
@@ -35,7 +34,6 @@ from cdlm_lab.data.splits import SPLITS, Split, split_named
 from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.conversion import copy_global_to_local, copy_local_to_global
 from cdlm_lab.encoders.encoder import FROM_SCRATCH, AttentionDropout
-from cdlm_lab.encoders.estimate import bytes_per_number, estimate, measured_rate, training_seconds
 from cdlm_lab.encoders.precision import Precision, computing_in, precision_in_words
 from cdlm_lab.examples import cached_corpus
 from cdlm_lab.examples.collate import batches_by_length
@@ -51,21 +49,22 @@ from cdlm_lab.runs.corpora import (
     print_passed_over,
     tokenising_processes,
 )
-from cdlm_lab.runs.report import Report
-from cdlm_lab.runs.runs import ModelRun, Scores, once, read_arrays, report, train_small, write_arrays
+from cdlm_lab.runs.runs import (
+    ModelRun,
+    Scores,
+    once,
+    read_arrays,
+    report,
+    train_small,
+    write_arrays,
+)
 from cdlm_lab.runs.runs import train_model as train
-from cdlm_lab.runs.scores import Score, plain_name
+from cdlm_lab.runs.scores import Score
 from cdlm_lab.tasks.joint import model as joint
 from cdlm_lab.tasks.joint import paragraph_examples as paragraph_tasks
 from cdlm_lab.tasks.joint.examples import JointCollate
 from cdlm_lab.tasks.joint.model import ParagraphModel
-from cdlm_lab.tasks.joint.paragraph_examples import OTHER_DOCUMENT, SAME_DOCUMENT, SAME_PARAGRAPH
-from cdlm_lab.tasks.joint.pretraining_view import (
-    ParagraphExampleView,
-    TaskSentence,
-    pretraining_losses_figure,
-)
-from cdlm_lab.tasks.joint.systems import marked_tokens
+from cdlm_lab.tasks.joint.paragraph_examples import SAME_PARAGRAPH
 from cdlm_lab.training.checkpoints import TRAINING_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob
@@ -73,12 +72,8 @@ from cdlm_lab.training.history import HISTORY_FILE, read_history
 from cdlm_lab.training.processes import processes_of
 from cdlm_lab.training.trained import trained_model, trained_run
 from cdlm_lab.training.trainer import TrainingResult
-from cdlm_lab.views.before_training import facts_table
-from cdlm_lab.views.figures import folder_of, keep_figure
-from cdlm_lab.views.html import bytes_in_words, seconds_in_words
-from cdlm_lab.views.tables import ScoreTable, Shown, text_table
 
-__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
+__all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train", "train_small"]
 
 # ---- settings and data ----
 
@@ -304,7 +299,7 @@ class ParagraphRun(ModelRun):
     def data(self) -> dict[str, Any]:
         """Facts about the corpus and the model, stored in the report."""
         counts = {split: one.examples.counts for split, one in self.splits.items()}
-        cut, read = _cut(self)
+        cut, read = tokens_cut(self)
         return {
             "corpus": self.settings.corpus,
             "precision": precision_in_words(self.settings.precision),
@@ -407,16 +402,6 @@ def _read(model: ParagraphModel, batch: Mapping[str, Tensor]) -> tuple[Tensor, T
 # ---- scores ----
 
 TF_IDF = "tf-idf"
-MEASURES = {
-    "mspp/called": "candidates called as they are",
-    f"mspp/called/{SAME_PARAGRAPH}": "of the same paragraph",
-    f"mspp/called/{SAME_DOCUMENT}": "of the same document, another paragraph",
-    f"mspp/called/{OTHER_DOCUMENT}": "of other documents",
-    "mspp/first": "one of the same paragraph is ranked first",
-    f"{TF_IDF}/mspp/first": "by counting common words (TF-IDF)",
-    f"mspp/above/{SAME_DOCUMENT}": "above one of the same document, another paragraph",
-    f"mspp/above/{OTHER_DOCUMENT}": "above one of another document",
-}
 
 
 @once
@@ -509,158 +494,12 @@ def _above(answers: ParagraphAnswers, other: np.ndarray) -> tuple[np.ndarray, np
     return (1 + np.sign(difference)) / 2, example
 
 
-def score_table(report: Report) -> ScoreTable:
-    """The scores on test with their intervals, the score of chance, and the number of items."""
-    scores = {plain_name(row): row for row in report.rows}
-    rows = [
-        [
-            f"\u2003{name}" if key.count("/") > 1 else name,
-            f"{score.value:.1%} [{score.low:.1%}, {score.high:.1%}]",
-            "" if score.chance is None else f"{score.chance:.0%}",
-            f"{score.n:,}",
-        ]
-        for key, name in MEASURES.items()
-        if (score := scores.get(key))
-    ]
-    if words := scores.get("mlm/perplexity"):
-        interval = f"{words.value:.2f} [{words.low:.2f}, {words.high:.2f}]"
-        rows.append(["perplexity of masked tokens", interval, "", f"{words.n:,}"])
-    return text_table(["test documents", "measured [95%]", "by chance", "of how many"], rows)
-
-
-def losses_figure(report: Report) -> go.Figure | Shown:
-    """Both losses over the steps; a line of text if the opened model came without its history."""
-    if not report.tables["history"]:
-        return Shown("<p>This model came without the history of its training.</p>")
-    figure = pretraining_losses_figure(report.tables["history"], right=report.data["right"])
-    return keep_figure(folder_of(report), "losses", figure)
-
-
-# ---- before training ----
-
 LOOKED_AT = 200  # examples from which the share of cut text and the mean length are estimated
 
 
-class TaskCost(NamedTuple):
-    """The estimated cost of a training."""
-
-    tokens: float  # mean tokens per example
-    memory_bytes: float  # peak
-    step_seconds: float
-    seconds: float  # in all, evaluations included
-
-
-def preview(run: ParagraphRun) -> Shown:
-    """What is read, how much of it is cut off, and what training will cost."""
-    return facts_table(facts(run))
-
-
-def facts(run: ParagraphRun) -> list[tuple[str, str]]:
-    """Facts about the run before it starts, as (name, text)."""
-    given, counts = run.settings, run.splits["train"].examples.counts
-    hard, short = given.same_document, counts.short_of_hard
-    shortage = (
-        f"{short / counts.sources:.0%} of these paragraphs stand in documents with fewer than {hard:,} "
-        "sentences elsewhere; what is missing is taken from other documents"
-        if short
-        else f"each document has {hard:,} or more sentences in other paragraphs"
-    )
-    held_out = {name: run.splits[name] for name in ("validation", "test")}
-    unread, (cut, read) = passed_over(given.corpus), _cut(run)
-    return [
-        ("for training", _documents_in_words(run.splits["train"])),
-        *(
-            (name, f"{_documents_in_words(one)}; {len(one.examples):,} examples")
-            for name, one in held_out.items()
-        ),
-        *([("files passed over", named(unread))] if unread else []),
-        ("wrong candidates", shortage),
-        (
-            "too long",
-            f"{(cut > 0).mean():.0%} of the sentences are cut to {given.sentence_length:,} tokens, which "
-            f"takes {cut.sum() / (cut.sum() + read):.0%} of the text",
-        ),
-        ("weights", f"{run.model.num_parameters():,}"),
-        ("precision", precision_in_words(given.precision)),
-        ("training", f"done already, in {given.trained}" if given.trained else _training_in_words(run)),
-    ]
-
-
-def _training_in_words(run: ParagraphRun) -> str:
-    given, cost = run.settings, cost_of_training(run)
-    times = given.steps * given.batch_size / run.splits["train"].examples.counts.sources
-    return (
-        f"{given.steps:,} steps of {given.batch_size:,} examples, each of about {cost.tokens:,.0f} tokens: "
-        f"{times:,.1f} times each paragraph; here about {seconds_in_words(cost.step_seconds)} a step and "
-        f"{seconds_in_words(cost.seconds)} in all, {bytes_in_words(cost.memory_bytes)} of memory"
-    )
-
-
-def _documents_in_words(split: ParagraphSplit) -> str:
-    counts = split.counts
-    left_out = counts.documents_read - counts.documents_kept
-    without = f" ({left_out:,} without)" if left_out else ""
-    return (
-        f"{counts.documents_kept:,} documents with sentences{without}: {counts.paragraphs:,} paragraphs, "
-        f"{split.examples.counts.sources:,} of them long enough to ask about, {counts.sentences:,} sentences"
-    )
-
-
-def _cut(run: ParagraphRun) -> tuple[np.ndarray, int]:
+def tokens_cut(run: ParagraphRun) -> tuple[np.ndarray, int]:
     """Tokens cut from each sentence of the first training examples, and how many are read in all."""
     examples = run.splits["train"].examples
     seen = [examples.describe(index) for index in range(min(LOOKED_AT, len(examples)))]
     read = sum(len(one.input_ids) - len(one.sequence.starts) for one in seen)
     return np.concatenate([one.sequence.cut for one in seen]), read
-
-
-def cost_of_training(run: ParagraphRun) -> TaskCost:
-    """Estimated from `models.estimate` and the speed of a matrix product here; nothing is trained."""
-    given, examples = run.settings, run.splits["train"].examples
-    seen = [examples[index] for index in range(min(LOOKED_AT, len(examples)))]
-    length = float(np.mean([len(example["input_ids"]) for example in seen]))
-    cost = estimate(
-        run.model.config,
-        length=round(length),
-        batch=given.micro_batch_size,
-        global_tokens=0.0,
-        masked_tokens=float(np.mean([(example["mlm_labels"] != NOT_MASKED).sum() for example in seen])),
-        bytes_per_number=bytes_per_number(given.precision),
-        gradient_checkpointing=given.gradient_checkpointing,
-    )
-    rate = measured_rate(given.precision)
-    looks = -(-given.steps // given.evaluate_every)  # the last step is always evaluated
-    held_out = looks * len(run.splits["validation"].examples) + len(run.splits["test"].examples)
-    share = given.batch_size / processes_of(given.parallel)
-    step = training_seconds(cost, run.model.config, rate=rate) * share
-    seconds = given.steps * step + held_out * cost.forward_flops / rate
-    return TaskCost(length, cost.peak_bytes, step, seconds)
-
-
-def example(
-    run: ParagraphRun, *, split: Split = "train", index: int = 0, answers: ParagraphAnswers | None = None
-) -> ParagraphExampleView:
-    """s_0 and its candidates: the source of each, its label, masked words, how much of it is cut, and the
-    model's prediction if `answers` are given. Raises IndexError if there is no such example."""
-    examples = run.splits[split].examples
-    one = examples.describe(index)
-    form = {"masked": one.mlm_labels >= 0, "read": one.input_ids}
-    marked = marked_tokens(run.tokenizer, one.sequence.input_ids, **form)
-    labels = [None, *one.labels.tolist()]
-    probabilities = [None, *(answers.probabilities[index].tolist() if answers else [None] * len(one.labels))]
-    sentences = [
-        TaskSentence(
-            source=drawn.kind if number else "this paragraph",
-            document=drawn.document_id,
-            label=labels[number],
-            cut=int(one.sequence.cut[number]),
-            probability=probabilities[number],
-        )
-        for number, drawn in enumerate(one.sentences)
-    ]
-    form = {"sentence": one.sequence.sentence, "sentences": sentences}
-    title = f"Example {index + 1:,} of {split}"
-    if answers:
-        right = bool(one.labels[answers.scores[index].argmax()])
-        title += ": the highest score is right" if right else ": a mistake, the highest score is wrong"
-    return ParagraphExampleView(marked=marked, **form, title=title)

@@ -15,16 +15,14 @@ from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.encoders.precision import Precision
-from cdlm_lab.examples.tokens import characters_read, from_tokenizer
+from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.runs.runs import System, outputs_by_length, read_rows, write_rows
 from cdlm_lab.tasks.joint import examples as candidates
-from cdlm_lab.tasks.joint.answers_view import Latency, ReadRanking
 from cdlm_lab.tasks.joint.diagnosis import ABSENT
 from cdlm_lab.tasks.joint.examples import CandidateExamples, fixed_order
 from cdlm_lab.tasks.joint.model import JointModel, scores_of
-from cdlm_lab.tasks.joint.systems import drawn_for, ends_cut
+from cdlm_lab.tasks.joint.systems import drawn_for
 from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.views.html import escaped, muted, share_bar, table_html, unread, warning
 
 PAIRWISE, RANDOM = "pairwise", "random"
 
@@ -167,6 +165,8 @@ def rerank_answers(ranker: Ranker, pairwise: AnswerPredictions, **reading: Any) 
     return AnswerPredictions(sets=pairwise.sets, scores=every)
 
 
+# ---- how long it takes ----
+
 MOST_CANDIDATES = 400  # in all test questions that are timed
 RUNS = 3
 
@@ -181,6 +181,17 @@ def timed_sets(sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
     """The first questions, with at most MOST_CANDIDATES candidates in all, but at least one question."""
     counts = accumulate(len(one.candidates) for one in sets)
     return sets[: max(1, sum(count <= MOST_CANDIDATES for count in counts))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """Seconds that a system takes for one question: median, minimum and maximum over its runs."""
+
+    system: str
+    seconds: float
+    fastest: float
+    slowest: float
+    runs: int
 
 
 def measured_in_turns(
@@ -201,53 +212,3 @@ def measured_in_turns(
         Latency(system=label, seconds=median(each), fastest=min(each), slowest=max(each), runs=RUNS)
         for label, each in seconds.items()
     ]
-
-
-# ---- views ----
-
-
-def ranked_own(
-    rankers: Mapping[str, Ranker], question: str, candidates: Sequence[str], **reading: Any
-) -> ReadRanking:
-    """How each model ranks candidates without gold labels. `reading`: batch size, precision."""
-    correct = (False,) * len(candidates)
-    one = CandidateSet(id="own", question=question, candidates=tuple(candidates), correct=correct)
-    scores = {label: score_answers(ranker, [one], **reading).scores[0] for label, ranker in rankers.items()}
-    read = read_ranking(one, scores, known=False)
-    ends, cut = [], {}
-    for label, ranker in rankers.items():
-        form = {"tokenizer": ranker.tokenizer, "length": ranker.model.head.form.length}
-        ends.append(characters_read(read.candidates, ranker.tokenizer, most=form["length"] - 1))
-        cut |= {ends_cut(label, (question, *candidates), **form): ""}
-    return replace(read, read=tuple(map(max, zip(*ends, strict=True))), cut="; ".join(filter(None, cut)))
-
-
-def read_ranking(one: CandidateSet, scores: dict[str, np.ndarray], *, known: bool = True) -> ReadRanking:
-    """The candidates with all scores, in a fixed order independent of the labels, which breaks ties."""
-    order = fixed_order(one.candidates, key=one.id)
-    return ReadRanking(
-        id=one.id if known else "",
-        question=one.question,
-        candidates=tuple(one.candidates[number] for number in order),
-        right=tuple(one.correct[number] for number in order) if known else None,
-        scores={
-            label: [None if np.isnan(score) else float(score) for score in values[order]]
-            for label, values in scores.items()
-        },
-    )
-
-
-def ranking_table(read: ReadRanking) -> str:
-    """Candidates in the order of the last system, with the rank and probability from each system, as HTML."""
-    rows = {n: [f'<div dir="auto">{read.text_html(n)}</div>'] for n in range(len(read.candidates))}
-    for system in read.scores:
-        probabilities = read.probabilities(system)
-        for place, number in enumerate(read.order(system), 1):
-            shown = f"<b>{place}</b>" if place == 1 else str(place)
-            bar = share_bar(probabilities[number])
-            rows[number].append(f'<div style="display:inline-flex;gap:8px">{shown}{bar}</div>')
-    *_, last = read.scores
-    heading = f"in the order of {escaped(last)}; of each system, place and probability"
-    table = table_html([heading, *map(escaped, read.scores)], [rows[number] for number in read.order(last)])
-    note = muted(f"{unread('Struck out')}: not read.") if "<s " in table else ""
-    return f"{warning(read.cut)}{table}{note}"

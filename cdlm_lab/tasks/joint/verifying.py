@@ -14,17 +14,15 @@ from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.records import EvidencedClaim
 from cdlm_lab.encoders.precision import Precision
-from cdlm_lab.examples.tokens import characters_read, from_tokenizer
+from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.progress import Progress
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.made import KeptNumbers
 from cdlm_lab.tasks.joint import examples as candidates
-from cdlm_lab.tasks.joint.claims_view import ReadClaim
 from cdlm_lab.tasks.joint.examples import ClaimExamples, JointLayout
 from cdlm_lab.tasks.joint.model import POOLINGS, JointModel, PooledPairs
-from cdlm_lab.tasks.joint.systems import drawn_for, ends_cut
+from cdlm_lab.tasks.joint.systems import drawn_for
 from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.views.html import cut_in_words
 
 LEFT_OUT = "share in the verdict: by how much its label falls without the sentence"
 
@@ -221,49 +219,3 @@ def _shares(verifier: Verifier, examples: ClaimExamples, number: int, precision:
     of_predicted = values[:, values[0].argmax()]
     falls = np.maximum(of_predicted[0] - of_predicted[1:], 0)
     return falls / falls.sum() if falls.any() else falls
-
-
-# ---- views ----
-
-
-def shown_claims(
-    predictions: ClaimPredictions, shares: Sequence[tuple[float, ...]] | None
-) -> list[ReadClaim]:
-    """Each claim with its evidence and verdict; `shares`: of the evidence, None = unknown."""
-    return [
-        ReadClaim(
-            id=claim.id,
-            claim=claim.text,
-            evidence=claim.evidence,
-            probabilities=dict(zip(predictions.labels, row.tolist(), strict=True)),
-            shares=shares and shares[number],
-            gold=claim.label,
-        )
-        for number, (claim, row) in enumerate(zip(predictions.claims, predictions.probabilities, strict=True))
-    ]
-
-
-def judged_own(verifier: Verifier, text: str, sentences: Sequence[str], *, precision: Precision) -> ReadClaim:
-    """The verdict of one system on a reader's claim; the system's label stands in for the claim's id. Only
-    the first sentences are read, as many as the system takes, and of a sentence only so many tokens."""
-    layout, label, form = verifier.layout, verifier.system.label, {"tokenizer": verifier.tokenizer}
-    reads = verifier.system.reads_evidence
-    most = layout.candidates if reads else 0
-    claim = EvidencedClaim(id="", text=text, evidence=tuple(sentences[:most]), label=None, group="")
-    predictions = predict_verdicts(verifier, [claim], batch_size=1, precision=precision)
-    shares = evidence_shares(verifier, [claim], precision=precision) if reads else None
-    (shown,) = shown_claims(predictions, shares)
-    rest, some = tuple(sentences[most:]), (text, *claim.evidence)
-    cut = [ends_cut(label, some, length=layout.length, **form)]
-    if rest and reads:
-        policy = f"{label} reads the first {most}"
-        cut += [cut_in_words("evidence", lost=len(rest), of=len(sentences), policy=policy, unit="sentences")]
-    ends = characters_read(claim.evidence, verifier.tokenizer, most=layout.length - 1)
-    return replace(
-        shown,
-        id=label,
-        evidence=tuple(sentences),
-        shares=None if shown.shares is None else (*shown.shares, *(None for _ in rest)),
-        read=(*ends, *(0 for _ in rest)),
-        cut="; ".join(filter(None, cut)) if reads else f"{label} reads no evidence" * bool(sentences),
-    )

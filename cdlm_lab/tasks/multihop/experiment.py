@@ -6,31 +6,24 @@ answers the test questions once.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from ipywidgets import Widget
 from pydantic import Field
-from torch import nn
 
 from cdlm_lab.data.convert.hotpotqa import read_question_folder, write_predictions
 from cdlm_lab.data.files import read_text
-from cdlm_lab.data.marked import pasted_documents
 from cdlm_lab.data.questions import asked_by_its_clue
 from cdlm_lab.data.records import MultihopQuestion
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_questions
-from cdlm_lab.data.text_profile import texts_of_record
 from cdlm_lab.encoders.conversion import reset_globals
 from cdlm_lab.encoders.encoder import check_lengths
-from cdlm_lab.encoders.estimate import bytes_per_number, estimate
 from cdlm_lab.encoders.precision import precision_in_words
-from cdlm_lab.encoders.variants import checkpoint_of, variant_name
-from cdlm_lab.examples.tokens import token_texts
+from cdlm_lab.encoders.variants import checkpoint_of
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.report import Report
@@ -46,29 +39,18 @@ from cdlm_lab.runs.runs import (
 )
 from cdlm_lab.runs.scoring import Cell, paired_tests, score_rows
 from cdlm_lab.tasks.multihop import systems as answering
-from cdlm_lab.tasks.multihop.examples import FitFacts
 from cdlm_lab.tasks.multihop.metrics import HOTPOTQA_SCORES
 from cdlm_lab.tasks.multihop.model import load_question_answerer
 from cdlm_lab.tasks.multihop.systems import (
     Answerer,
     QuestionPredictions,
-    answered_questions,
-    question_on,
 )
-from cdlm_lab.tasks.multihop.view import question_browser, question_html, questions_page
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob, in_training_order
 from cdlm_lab.training.trained import trained_parameters
-from cdlm_lab.views import score_tables
-from cdlm_lab.views.ask import own_question_box
-from cdlm_lab.views.before_training import cost_facts, cost_in_words, facts_table, time_taken
-from cdlm_lab.views.html import warning
-from cdlm_lab.views.packed import DocumentLoss, PackedPreview
-from cdlm_lab.views.score_tables import score_table
-from cdlm_lab.views.tables import ScoreTable, Shown, text_table
 
-__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
-__all__ += ["score_table", "trained_alike"]
+__all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train", "train_small"]
+__all__ += ["trained_alike"]
 
 STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")
@@ -101,14 +83,12 @@ class Settings(EpochSettings):
     # The paper reports on the official development set, so nothing may be selected on it, and the official
     # test set has no gold: so dev is sampled from train.
     dev_from_train: int = Field(default=0, ge=0)
-    data_seed: int = 0
     variants: str = "local-cdlm"
     # Or a folder with a folder for each, such as `cdlm` or `cdlm/model`; a run of this notebook; a model.
     encoders: str = STORYWORLD
     reset_globals: bool = True
     max_length: int = 512  # longer sequences lose the ends of their paragraphs, which is reported
     window: int = 512
-    select_by: Literal["loss", "f1"] = "loss"  # the epoch that is kept: by loss, or by joint F1, on dev
     paragraph_types: int = Field(default=4, ge=0)  # so many paragraphs have their own token type; paper: none
     support: Literal["threshold", "two_paragraphs"] = "threshold"
     most_answer_tokens: int = Field(default=30, ge=1)
@@ -155,9 +135,9 @@ def read_questions(given: Settings) -> Questions:
         form |= {"withheld": given.seen == "one document"}
         read = {split: list(read_storyworld_questions(split, n, **form)) for split, n in stories.items()}
     else:
-        read = read_question_folder(given.corpus, dev_from_train=given.dev_from_train, seed=given.data_seed)
+        read = read_question_folder(given.corpus, dev_from_train=given.dev_from_train, seed=0)
     most = dict.fromkeys(SPLITS, given.held_out_questions) | {"train": given.train_questions}
-    seeds = {split: [given.data_seed, number] for number, split in enumerate(SPLITS)}
+    seeds = {split: [0, number] for number, split in enumerate(SPLITS)}
     if given.corpus == STORYWORLD and given.seen == "both documents":
         withheld = form | {"withheld": True}
         read[ONE_DOCUMENT] = list(read_storyworld_questions("test", given.held_out_stories, **withheld))
@@ -254,10 +234,6 @@ class MultihopRun(SystemRun):
         answerer, questions = answerer or self.answerer(training, trained=False), self.questions["train"]
         config = self.settings.config(items=len(questions), seed=training.seed)
 
-        def judge(model: nn.Module) -> float:
-            answered = self.predict_set(replace(answerer, model=model), "dev", "dev after this epoch")
-            return float(answered.scores()["joint_f1"].mean())
-
         return TrainingJob(
             model=answerer.model,
             tokenizer=answerer.tokenizer,
@@ -265,7 +241,6 @@ class MultihopRun(SystemRun):
             validation_examples=answerer.examples(self.questions["dev"]),
             collate=answerer.collate,
             config=config,
-            judge=judge if self.settings.select_by == "f1" else None,
         )
 
     def load(self, training: Training) -> Answerer:
@@ -302,105 +277,6 @@ def prepare(given: Settings) -> MultihopRun:
     return MultihopRun.open(given)
 
 
-# ---- before training ----
-
-LOOKED_AT = 500  # questions per split encoded for the preview: 90,000 would take most of an hour
-
-
-def preview(run: MultihopRun) -> Shown:
-    """The questions, how much of them is cut off, and what training will cost."""
-    return facts_table(question_facts(run) + training_facts(run))
-
-
-def question_facts(run: MultihopRun) -> list[tuple[str, str]]:
-    """Counts of the questions, and how much of the first LOOKED_AT of each split is cut off."""
-    rows = []
-    for split, questions in ((split, run.questions[split]) for split in SPLITS):
-        kinds = Counter(one.kind or "other" for one in questions)
-        listed = ", ".join(f"{count:,} {name}" for name, count in kinds.most_common())
-        yes_no = sum(one.type in ("yes", "no") for one in questions)
-        rows.append((split, f"{len(questions):,} questions ({listed}); {yes_no:,} of them yes or no"))
-        if unknown := [len(one.unknown_supporting) for one in questions if one.unknown_supporting]:
-            text = (
-                f"{sum(unknown):,} in {len(unknown):,} questions name no sentence: nobody can find them, and "
-                "they count as missed, as in the official scores"
-            )
-            rows.append((f"{split}: supporting facts", text))
-        lost = _lost_in_words(run.untrained.examples(questions[:LOOKED_AT]).fit_facts())
-        some = f"of the first {LOOKED_AT:,}: " if len(questions) > LOOKED_AT else ""
-        rows.append((f"{split}: does not fit", some + lost))
-    return rows
-
-
-def _lost_in_words(fit: FitFacts) -> str:
-    if not fit.questions_cut and not fit.without_occurrence:
-        return "nothing"
-    return (
-        f"questions that lose text: {fit.questions_cut:,}; lost are {fit.tokens_lost / fit.tokens:.0%} of "
-        f"all tokens and {fit.supporting_lost:,} of {fit.supporting:,} supporting sentences; of "
-        f"{fit.span_questions:,} answers {fit.without_occurrence:,} stand nowhere in the needed paragraphs "
-        "as far as they are read"
-    )
-
-
-def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
-    """The size of an example, and the training cost of one encoder, from timing one batch (all encoders have
-    the same size). For a finished run, the time it took."""
-    if taken := time_taken(run):
-        return taken
-    job = run.job(run.trainings[0], answerer=run.untrained)
-    batch = job.collate([job.train_examples[number] for number in range(job.config.micro_batch_size)])
-    masks = (batch[name].sum(1).float().mean().item() for name in ("attention_mask", "global_attention_mask"))
-    sizes = "{:,.0f} tokens, {:.0f} of them global".format(*masks)
-    what = f"an example, mean of {len(batch['input_ids'])}"
-    read = (what, f"{sizes}: question, starts of titles and sentences")
-    if run.settings.trained:
-        return [read, *cost_facts(run)]
-    cost = cost_in_words(job, items="questions", parallel=run.settings.parallel)
-    return [
-        read,
-        ("training", f"{cost}; times {len(run.trainings)} (encoders and seeds)"),
-        ("precision of training", precision_in_words(job.config.precision)),
-    ]
-
-
-def example(run: MultihopRun, *, index: int = 0) -> PackedPreview:
-    """A training question as the model reads it: the question, then each paragraph."""
-    question, answerer = run.questions["train"][index], run.untrained
-    examples = answerer.examples([question])
-    sequence, encoded = examples.describe(0), examples.encoded[question.id]
-    texts, starts_word = token_texts(answerer.tokenizer, sequence.input_ids)
-    special = examples.special.is_special(sequence.input_ids)
-    first, last = np.flatnonzero(special & (sequence.paragraph < 0))[1:3]  # [q] and [/q], after [CLS]
-    places = np.arange(len(texts))
-    in_question = (places >= first) & (places <= last)
-    documents = [DocumentLoss(title=question.text)]
-    for number, (paragraph, tokens) in enumerate(zip(question.paragraphs, encoded.paragraphs, strict=True)):
-        read = int(((sequence.paragraph == number) & ~special).sum())
-        cut = len(tokens.ids) + len(tokens.title_ids) - read
-        reason = "its share of the room" if cut else ""
-        documents.append(DocumentLoss(title=paragraph.title, cut=cut, reason=reason))
-    cost = estimate(
-        answerer.model.config,
-        length=len(texts),
-        batch=run.settings.micro_batch_size,
-        global_tokens=float(sequence.global_attention_mask.sum()),
-        bytes_per_number=bytes_per_number(run.settings.precision),
-    )
-    return PackedPreview(
-        tokens=texts,
-        document=np.where(in_question, 0, np.where(sequence.paragraph < 0, -1, sequence.paragraph + 1)),
-        replacement=[None] * len(texts),
-        global_=sequence.global_attention_mask == 1,
-        special=special,
-        documents=documents,
-        starts_word=starts_word,
-        mask_token=answerer.tokenizer.mask_token,
-        title="A question with its paragraphs, as a model reads it",
-        memory_bytes=cost.peak_bytes,
-    )
-
-
 # ---- scores ----
 
 TESTED = ("f1", "sp_f1", "joint_f1")  # the columns of the paper's Table 5
@@ -435,11 +311,6 @@ def evaluate(run: MultihopRun, predictions: Predictions) -> runs.Scores:
     ]
     rows = score_rows(values, clusters, tests)
     return runs.Scores(rows=rows, tables={"comparisons": tests, "kinds": kinds})
-
-
-def control_table(report: Report) -> ScoreTable | Shown:
-    """The score table on test without the documents that hold the clues."""
-    return score_tables.control_table(report, ONE_DOCUMENT, score_table, caption="test, one document")
 
 
 def _by_kind(
@@ -482,17 +353,6 @@ def trained_alike(run: MultihopRun, own: Report, *, name: str) -> Report:
 _YES_NO = "of all, yes or no"  # a part of the other kinds, which by themselves add up to all questions
 
 
-def kind_table(report: Report, split: str = "test") -> ScoreTable:
-    """Encoder, kind of question, number of questions, and F1 of answer, support and joint."""
-    rows = []
-    for row in report.tables["kinds"]:
-        if row["split"] == split:
-            first = [variant_name(row["system"]), row["kind"] or "not known", f"{row['questions']:,}"]
-            rows.append([*first, *(f"{100 * row[measure]:.1f}" for measure in TESTED)])
-    return text_table(["encoder", "questions", "how many", "answer", "support", "joint"], rows, texts=2)
-
-
-ON_A_PAGE = 50
 # The text in the input boxes before the reader types.
 EXAMPLE_QUESTION = "Where does the author of the early warning teach?"
 EXAMPLE_DOCUMENTS = """\
@@ -508,36 +368,6 @@ author is Rungerens Doendyholt, 63, a lecturer.
 Naizugeen Daykhopour, 42, a geographer, of the university Nuvairoyan College, which employs 801 people, \
 asked for patience. A motion tabled by the deputy mayor passed by 68 votes to 11.
 """
-
-
-def answers_in_place(run: MultihopRun, predictions: Predictions) -> Widget:
-    """A browser of the dev questions with the answers of the shown encoder (seed 0); the first ON_A_PAGE also
-    go to `answers.html`, which opens without a kernel."""
-    of_dev = predictions[run.settings.shown.name, 0]["dev"]
-    reads = answered_questions(of_dev, support=run.settings.support)
-    page = questions_page(reads[:ON_A_PAGE], title="Questions and answers")
-    runs.write_page(run.folder / "answers.html", page)
-    return question_browser(reads)
-
-
-def own_question_in_place(run: MultihopRun) -> Widget:
-    """Input boxes for the reader's own question and documents, and the answer of the shown encoder."""
-    question, documents = own_texts(run.settings)
-    ask = partial(answer_own, run)
-    answered = ask(question, pasted_documents(documents))
-    return own_question_box(ask, question=question, documents=documents, answered=answered)
-
-
-def answer_own(run: MultihopRun, text: str, documents: Sequence[tuple[str, str]]) -> str:
-    """HTML of the shown encoder's answer to a question about documents, given as (title, text); also written
-    to `own_question.html`. Raises ValueError if they cannot be read."""
-    question = question_on(text, documents)
-    answers = run.answers(run.loaded(run.settings.shown), [question])
-    (read,) = answered_questions(answers, support=run.settings.support)
-    foreign = run.foreign(texts_of_record(question))
-    page = questions_page([read], title=text, foreign=foreign)
-    runs.write_page(run.folder / "own_question.html", page)
-    return f"{warning(foreign)}{question_html(read)}"
 
 
 def own_texts(given: Settings) -> tuple[str, str]:

@@ -11,11 +11,11 @@ from typing import Any
 from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.convert.hotpotqa import hotpot_record
-from cdlm_lab.data.questions import check_question, has_gold
+from cdlm_lab.data.questions import check_question
 from cdlm_lab.data.records import MultihopQuestion, Paragraph
 from cdlm_lab.data.words import split_sentences
 from cdlm_lab.encoders.checkpoint import on_default_device
-from cdlm_lab.encoders.variants import VARIANTS, variant_name
+from cdlm_lab.encoders.variants import VARIANTS
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.runs.runs import System, outputs_by_length, read_rows, write_rows
 from cdlm_lab.tasks.multihop.examples import (
@@ -24,12 +24,11 @@ from cdlm_lab.tasks.multihop.examples import (
     QuestionExamples,
     question_marks_of,
 )
-from cdlm_lab.tasks.multihop.metrics import question_scores, scores_by_question
+from cdlm_lab.tasks.multihop.metrics import scores_by_question
 from cdlm_lab.tasks.multihop.model import AnswerSpan, DecodedAnswer, Place, QuestionAnswerer, decode
-from cdlm_lab.tasks.multihop.view import ReadQuestion
 
 # The encoders of CDLM's ablation; each is fine-tuned to answer questions.
-ENCODERS = {name: System(name, variant_name(name)) for name in VARIANTS}
+ENCODERS = {name: System(name, variant.label) for name, variant in VARIANTS.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,41 +133,6 @@ def predict_answers(
 
 
 # ---- views ----
-
-
-def answered_questions(predictions: QuestionPredictions, *, support: str) -> list[ReadQuestion]:
-    """Each question with the predicted and gold answer, and the scores that compare them. `support`: the rule
-    by which supporting sentences were predicted, which the legend names."""
-    pairs = zip(predictions.questions, predictions.answers, strict=True)
-    return [_answered(question, answer, support) for question, answer in pairs]
-
-
-def _answered(question: MultihopQuestion, answer: DecodedAnswer, support: str) -> ReadQuestion:
-    known, scores = has_gold(question), {}
-    if known:
-        facts = supporting_facts(question, answer)
-        scores = question_scores(hotpot_record(question), answer=answer.text, supporting=facts)
-    numbers = {paragraph.title: number for number, paragraph in enumerate(question.paragraphs)}
-    gold = frozenset((numbers[title], sentence) for title, sentence in question.supporting)
-    return ReadQuestion(
-        id=question.id,
-        question=question.text,
-        kind=question.kind,
-        gold_answer=question.answer,
-        answer=answer.text,
-        answer_probability=answer.probability,
-        support=support,
-        place=answer.place,
-        paragraphs=question.paragraphs,
-        sentence_probabilities=answer.sentence_probabilities,
-        paragraph_probabilities=answer.paragraph_probabilities,
-        supporting=frozenset(answer.supporting),
-        gold_supporting=gold if known else None,
-        answer_f1=scores.get("f1"),
-        answer_em=scores["em"] == 1 if known else None,
-        support_em=scores["sp_em"] == 1 if known else None,
-        support_f1=scores.get("sp_f1"),
-    )
 
 
 def question_on(text: str, documents: Sequence[tuple[str, str]]) -> MultihopQuestion:

@@ -6,15 +6,46 @@ Every shade has a number and a bar beside it, every mark a word or a line; all t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
-from cdlm_lab.data.questions import Place, answer_occurrences
-from cdlm_lab.data.records import QUESTION_KINDS, Paragraph
-from cdlm_lab.views import html
+import numpy as np
+from ipywidgets import Widget
+
+from cdlm_lab.data.convert.hotpotqa import hotpot_record
+from cdlm_lab.data.marked import pasted_documents
+from cdlm_lab.data.questions import Place, answer_occurrences, has_gold
+from cdlm_lab.data.records import QUESTION_KINDS, MultihopQuestion, Paragraph
+from cdlm_lab.data.text_profile import texts_of_record
+from cdlm_lab.encoders.estimate import bytes_per_number, estimate
+from cdlm_lab.encoders.precision import precision_in_words
+from cdlm_lab.encoders.variants import variant_name
+from cdlm_lab.examples.tokens import token_texts
+from cdlm_lab.runs import runs
+from cdlm_lab.runs.report import Report
+from cdlm_lab.tasks.multihop.examples import FitFacts
+from cdlm_lab.tasks.multihop.experiment import (
+    ONE_DOCUMENT,
+    SPLITS,
+    TESTED,
+    MultihopRun,
+    Predictions,
+    own_texts,
+)
+from cdlm_lab.tasks.multihop.metrics import question_scores
+from cdlm_lab.tasks.multihop.model import DecodedAnswer
+from cdlm_lab.tasks.multihop.systems import QuestionPredictions, question_on, supporting_facts
+from cdlm_lab.views import html, score_tables
+from cdlm_lab.views.ask import own_question_box
+from cdlm_lab.views.before_training import cost_facts, cost_in_words, facts_table, time_taken
 from cdlm_lab.views.browse import Leafing, has_value, right_or_wrong
-from cdlm_lab.views.html import GOLD, PREDICTED, SMALL, div, escaped, name_html, span
+from cdlm_lab.views.html import GOLD, PREDICTED, SMALL, div, escaped, name_html, span, warning
+from cdlm_lab.views.packed import DocumentLoss, PackedPreview
+from cdlm_lab.views.score_tables import score_table
+from cdlm_lab.views.tables import ScoreTable, Shown, text_table
 
 UNREAD = "did not fit"
 # How supporting sentences are chosen by their probabilities, by the name of the rule.
@@ -53,37 +84,6 @@ class ReadQuestion:
     support_f1: float | None
     answer_probability: float | None = None  # of the predicted answer; None = not known
     support: str = "threshold"  # the rule for supporting sentences, one of RULES
-
-    def __post_init__(self) -> None:
-        if problem := next(self._problems(), ""):
-            raise ValueError(f"question {self.id!r}: {problem}")
-
-    def _problems(self) -> Iterator[str]:
-        count = len(self.paragraphs)
-        if len(self.paragraph_probabilities) != count:
-            probabilities = f"{len(self.paragraph_probabilities)} probabilities"
-            yield f"{probabilities} for {count} paragraphs; give one for each"
-        known = {(p, s) for p, text in enumerate(self.paragraphs) for s in range(len(text.sentences))}
-        named = {*self.sentence_probabilities, *self.supporting, *(self.gold_supporting or ())}
-        for paragraph, sentence in sorted(named - known):
-            yield f"there is no sentence {sentence} in paragraph {paragraph}; both are numbered from 0"
-        numbers = {f"the probability of paragraph {n}": p for n, p in enumerate(self.paragraph_probabilities)}
-        numbers |= {f"the probability of sentence {n}": p for n, p in self.sentence_probabilities.items()}
-        numbers |= {"answer_f1": self.answer_f1, "support_f1": self.support_f1}
-        numbers["answer_probability"] = self.answer_probability
-        if self.support not in RULES:
-            yield f"support is {self.support!r}; choose one of {', '.join(RULES)}"
-        for name, number in numbers.items():
-            if number is not None and not 0 <= number <= 1:
-                yield f"{name} is {number}; it must lie in [0, 1]"
-        if self.place is not None:
-            number, part, start, end = self.place
-            if not 0 <= number < count or part not in ("title", "body"):
-                yield f"{self.place} is no place; name a paragraph, title or body, start and end"
-            else:
-                text = self.paragraphs[number].title if part == "title" else self.paragraphs[number].text
-                if not 0 <= start <= end <= len(text):
-                    yield f"{self.place} is no place; start and end must lie in that {part}, in order"
 
     @property
     def shown_paragraphs(self) -> frozenset[int]:
@@ -211,6 +211,186 @@ def _marked(text: str, marked: Sequence[tuple[int, int]], underlined: Sequence[t
             piece = f'<mark style="{_MARK}">{piece}</mark>'
         pieces.append(piece)
     return "".join(pieces)
+
+
+def answered_questions(predictions: QuestionPredictions, *, support: str) -> list[ReadQuestion]:
+    """Each question with the predicted and gold answer, and the scores that compare them. `support`: the rule
+    by which supporting sentences were predicted, which the legend names."""
+    pairs = zip(predictions.questions, predictions.answers, strict=True)
+    return [_answered(question, answer, support) for question, answer in pairs]
+
+
+def _answered(question: MultihopQuestion, answer: DecodedAnswer, support: str) -> ReadQuestion:
+    known, scores = has_gold(question), {}
+    if known:
+        facts = supporting_facts(question, answer)
+        scores = question_scores(hotpot_record(question), answer=answer.text, supporting=facts)
+    numbers = {paragraph.title: number for number, paragraph in enumerate(question.paragraphs)}
+    gold = frozenset((numbers[title], sentence) for title, sentence in question.supporting)
+    return ReadQuestion(
+        id=question.id,
+        question=question.text,
+        kind=question.kind,
+        gold_answer=question.answer,
+        answer=answer.text,
+        answer_probability=answer.probability,
+        support=support,
+        place=answer.place,
+        paragraphs=question.paragraphs,
+        sentence_probabilities=answer.sentence_probabilities,
+        paragraph_probabilities=answer.paragraph_probabilities,
+        supporting=frozenset(answer.supporting),
+        gold_supporting=gold if known else None,
+        answer_f1=scores.get("f1"),
+        answer_em=scores["em"] == 1 if known else None,
+        support_em=scores["sp_em"] == 1 if known else None,
+        support_f1=scores.get("sp_f1"),
+    )
+
+
+LOOKED_AT = 500  # questions per split encoded for the preview: 90,000 would take most of an hour
+
+
+def preview(run: MultihopRun) -> Shown:
+    """The questions, how much of them is cut off, and what training will cost."""
+    return facts_table(question_facts(run) + training_facts(run))
+
+
+def question_facts(run: MultihopRun) -> list[tuple[str, str]]:
+    """Counts of the questions, and how much of the first LOOKED_AT of each split is cut off."""
+    rows = []
+    for split, questions in ((split, run.questions[split]) for split in SPLITS):
+        kinds = Counter(one.kind or "other" for one in questions)
+        listed = ", ".join(f"{count:,} {name}" for name, count in kinds.most_common())
+        yes_no = sum(one.type in ("yes", "no") for one in questions)
+        rows.append((split, f"{len(questions):,} questions ({listed}); {yes_no:,} of them yes or no"))
+        if unknown := [len(one.unknown_supporting) for one in questions if one.unknown_supporting]:
+            text = (
+                f"{sum(unknown):,} in {len(unknown):,} questions name no sentence: nobody can find them, and "
+                "they count as missed, as in the official scores"
+            )
+            rows.append((f"{split}: supporting facts", text))
+        lost = _lost_in_words(run.untrained.examples(questions[:LOOKED_AT]).fit_facts())
+        some = f"of the first {LOOKED_AT:,}: " if len(questions) > LOOKED_AT else ""
+        rows.append((f"{split}: does not fit", some + lost))
+    return rows
+
+
+def _lost_in_words(fit: FitFacts) -> str:
+    if not fit.questions_cut and not fit.without_occurrence:
+        return "nothing"
+    return (
+        f"questions that lose text: {fit.questions_cut:,}; lost are {fit.tokens_lost / fit.tokens:.0%} of "
+        f"all tokens and {fit.supporting_lost:,} of {fit.supporting:,} supporting sentences; of "
+        f"{fit.span_questions:,} answers {fit.without_occurrence:,} stand nowhere in the needed paragraphs "
+        "as far as they are read"
+    )
+
+
+def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
+    """The size of an example, and the training cost of one encoder, from timing one batch (all encoders have
+    the same size). For a finished run, the time it took."""
+    if taken := time_taken(run):
+        return taken
+    job = run.job(run.trainings[0], answerer=run.untrained)
+    batch = job.collate([job.train_examples[number] for number in range(job.config.micro_batch_size)])
+    masks = (batch[name].sum(1).float().mean().item() for name in ("attention_mask", "global_attention_mask"))
+    sizes = "{:,.0f} tokens, {:.0f} of them global".format(*masks)
+    what = f"an example, mean of {len(batch['input_ids'])}"
+    read = (what, f"{sizes}: question, starts of titles and sentences")
+    if run.settings.trained:
+        return [read, *cost_facts(run)]
+    cost = cost_in_words(job, items="questions", parallel=run.settings.parallel)
+    return [
+        read,
+        ("training", f"{cost}; times {len(run.trainings)} (encoders and seeds)"),
+        ("precision of training", precision_in_words(job.config.precision)),
+    ]
+
+
+def example(run: MultihopRun, *, index: int = 0) -> PackedPreview:
+    """A training question as the model reads it: the question, then each paragraph."""
+    question, answerer = run.questions["train"][index], run.untrained
+    examples = answerer.examples([question])
+    sequence, encoded = examples.describe(0), examples.encoded[question.id]
+    texts, starts_word = token_texts(answerer.tokenizer, sequence.input_ids)
+    special = examples.special.is_special(sequence.input_ids)
+    first, last = np.flatnonzero(special & (sequence.paragraph < 0))[1:3]  # [q] and [/q], after [CLS]
+    places = np.arange(len(texts))
+    in_question = (places >= first) & (places <= last)
+    documents = [DocumentLoss(title=question.text)]
+    for number, (paragraph, tokens) in enumerate(zip(question.paragraphs, encoded.paragraphs, strict=True)):
+        read = int(((sequence.paragraph == number) & ~special).sum())
+        cut = len(tokens.ids) + len(tokens.title_ids) - read
+        reason = "its share of the room" if cut else ""
+        documents.append(DocumentLoss(title=paragraph.title, cut=cut, reason=reason))
+    cost = estimate(
+        answerer.model.config,
+        length=len(texts),
+        batch=run.settings.micro_batch_size,
+        global_tokens=float(sequence.global_attention_mask.sum()),
+        bytes_per_number=bytes_per_number(run.settings.precision),
+    )
+    return PackedPreview(
+        tokens=texts,
+        document=np.where(in_question, 0, np.where(sequence.paragraph < 0, -1, sequence.paragraph + 1)),
+        replacement=[None] * len(texts),
+        global_=sequence.global_attention_mask == 1,
+        special=special,
+        documents=documents,
+        starts_word=starts_word,
+        mask_token=answerer.tokenizer.mask_token,
+        title="A question with its paragraphs, as a model reads it",
+        memory_bytes=cost.peak_bytes,
+    )
+
+
+def control_table(report: Report) -> ScoreTable | Shown:
+    """The score table on test without the documents that hold the clues."""
+    return score_tables.control_table(report, ONE_DOCUMENT, score_table, caption="test, one document")
+
+
+def kind_table(report: Report, split: str = "test") -> ScoreTable:
+    """Encoder, kind of question, number of questions, and F1 of answer, support and joint."""
+    rows = []
+    for row in report.tables["kinds"]:
+        if row["split"] == split:
+            first = [variant_name(row["system"]), row["kind"] or "not known", f"{row['questions']:,}"]
+            rows.append([*first, *(f"{100 * row[measure]:.1f}" for measure in TESTED)])
+    return text_table(["encoder", "questions", "how many", "answer", "support", "joint"], rows, texts=2)
+
+
+ON_A_PAGE = 50
+
+
+def answers_in_place(run: MultihopRun, predictions: Predictions) -> Widget:
+    """A browser of the dev questions with the answers of the shown encoder (seed 0); the first ON_A_PAGE also
+    go to `answers.html`, which opens without a kernel."""
+    of_dev = predictions[run.settings.shown.name, 0]["dev"]
+    reads = answered_questions(of_dev, support=run.settings.support)
+    page = questions_page(reads[:ON_A_PAGE], title="Questions and answers")
+    runs.write_page(run.folder / "answers.html", page)
+    return question_browser(reads)
+
+
+def own_question_in_place(run: MultihopRun) -> Widget:
+    """Input boxes for the reader's own question and documents, and the answer of the shown encoder."""
+    question, documents = own_texts(run.settings)
+    ask = partial(answer_own, run)
+    answered = ask(question, pasted_documents(documents))
+    return own_question_box(ask, question=question, documents=documents, answered=answered)
+
+
+def answer_own(run: MultihopRun, text: str, documents: Sequence[tuple[str, str]]) -> str:
+    """HTML of the shown encoder's answer to a question about documents, given as (title, text); also written
+    to `own_question.html`. Raises ValueError if they cannot be read."""
+    question = question_on(text, documents)
+    answers = run.answers(run.loaded(run.settings.shown), [question])
+    (read,) = answered_questions(answers, support=run.settings.support)
+    foreign = run.foreign(texts_of_record(question))
+    page = questions_page([read], title=text, foreign=foreign)
+    runs.write_page(run.folder / "own_question.html", page)
+    return f"{warning(foreign)}{question_html(read)}"
 
 
 def question_browser(reads: Sequence[ReadQuestion]) -> Leafing:

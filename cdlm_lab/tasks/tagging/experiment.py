@@ -12,26 +12,21 @@ after `patience` epochs without improvement, in the released code one epoch late
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-import plotly.graph_objects as go
-from IPython.display import HTML
-from ipywidgets import Widget
 from pydantic import Field
 from torch import nn
 
 from cdlm_lab.data.convert.tagged import TagReading, read_tagged_split
-from cdlm_lab.data.files import read_text, replaced_file
+from cdlm_lab.data.files import read_text
 from cdlm_lab.data.records import TaggedDocument
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
 from cdlm_lab.data.tags import labels_of, spans_of
-from cdlm_lab.encoders.frozen import ENDS
 from cdlm_lab.encoders.model_folder import is_model
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.metrics.counts import f1_of, precision_of, recall_of, span_counts, word_counts
@@ -39,35 +34,21 @@ from cdlm_lab.metrics.significance import compare_counts
 from cdlm_lab.parameters import ParameterError, names_in, settings
 from cdlm_lab.progress import Progress, tracked
 from cdlm_lab.runs import runs
-from cdlm_lab.runs.report import Report
-from cdlm_lab.runs.runs import once, predict, report, train, train_small, write_page
+from cdlm_lab.runs.runs import once, predict, report, train, train_small
 from cdlm_lab.runs.scoring import Counts, count_rows, count_tests
 from cdlm_lab.tasks.tagging import tf_idf
-from cdlm_lab.tasks.tagging import view as tagged
-from cdlm_lab.tasks.tagging.examples import BUCKETS, SplitDocument, TagExamples, document_runs
+from cdlm_lab.tasks.tagging.examples import SplitDocument, TagExamples, document_runs
 from cdlm_lab.tasks.tagging.systems import (
-    TAG_SYSTEMS,
     Tagger,
     Taggers,
     TaggerSettings,
     TagPredictions,
     TagSystem,
-    tag_own,
-    tagged_sentences,
-    tags_html,
 )
-from cdlm_lab.tasks.tagging.view import TaggedBrowser
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes
-from cdlm_lab.views import score_tables
-from cdlm_lab.views.ask import own_text_box
-from cdlm_lab.views.before_training import cost_facts, facts_table
-from cdlm_lab.views.figures import folder_of, keep_figure
-from cdlm_lab.views.html import warning
-from cdlm_lab.views.score_tables import comparison_cells
-from cdlm_lab.views.tables import ScoreTable, text_table
 
-__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train", "train_small"]
+__all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train", "train_small"]
 
 STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")
@@ -379,8 +360,7 @@ class TaggingRun(runs.SystemRun):
 
     def counts(self, predictions: TagPredictions) -> np.ndarray:
         """int64 (documents, 3): number of correct, predicted and gold spans."""
-        gold, predicted = predictions.gold(), predictions.predicted()
-        return span_counts(gold, predicted)
+        return span_counts(predictions.gold(), predictions.predicted())
 
     def predict_set(self, loaded: Tagger, name: str, bar: str) -> TagPredictions:
         """Predict the tags of a split."""
@@ -419,11 +399,6 @@ def prepare(given: Settings) -> TaggingRun:
 # ---- before training ----
 
 
-def preview(run: TaggingRun) -> HTML:
-    """The documents and what training will cost; encodes no more than one batch."""
-    return facts_table(corpus_facts(run) + cost_facts(run) + shortened_facts(run))
-
-
 def corpus_facts(run: TaggingRun) -> list[tuple[str, str]]:
     """Facts about the documents of each split, as (name, text)."""
     rows = []
@@ -442,15 +417,6 @@ def corpus_facts(run: TaggingRun) -> list[tuple[str, str]]:
             text += "; it was one document, so each sentence is read as one"
         rows.append((split, text))
     return [*rows, ("labels", ", ".join(run.corpus.labels))]
-
-
-def shortened_facts(run: TaggingRun) -> list[tuple[str, str]]:
-    """For each system that truncates long words, how many, as (name, text)."""
-    rows, room = [], run.settings.most_tokens - ENDS
-    for system in run.systems:
-        if cut := sum(shortened_words(run, run.examples(run.first(system))["train"]).values()):
-            rows.append((f"{system.label}: cut", f"of {cut:,} long words the first {room} pieces are read"))
-    return rows
 
 
 def shortened_words(run: TaggingRun, examples: TagExamples) -> dict[str, int]:
@@ -543,61 +509,9 @@ def _weights(run: TaggingRun, predictions: Predictions) -> list[dict[str, Any]]:
     return rows
 
 
-# ---- views ----
+# ---- the reader's own text ----
 
 
-def score_table(report: Report, split: str = "test") -> ScoreTable:
-    """Precision, recall and F1 of each system outside the sweep; on test beside the paper's scores."""
-    labels = {name: system.label for name, system in TAG_SYSTEMS.items()}
-    return score_tables.score_table(
-        report, labels=labels, split=split, caption=f"{_folder_name(report)}, {split}"
-    )
-
-
-def _folder_name(report: Report) -> str:
-    return Path(report.data["corpus"]).name
-
-
-def comparison_table(report: Report) -> ScoreTable:
-    """The significance tests of a report."""
-    rows = []
-    for row in report.tables["comparisons"]:
-        labels = [TAG_SYSTEMS[row[side]].label for side in ("a", "b")]
-        rows.append([*labels, *comparison_cells(row)[:2]])
-    return text_table(["system", "against", "difference of F1 [95%]", "p"], rows, texts=2)
-
-
-def top_table(report: Report) -> ScoreTable:
-    """The entities with the highest TF-IDF (Table 5)."""
-    rows = [[row["word"], ", ".join(row["labels"])] for row in report.tables["top"]]
-    return text_table(["word", "tagged as"], rows, texts=2)
-
-
-def figures(report: Report) -> list[go.Figure]:
-    """Figures 2 to 5, in this order; those for which the run has no numbers are left out."""
-    corpus = _folder_name(report)
-    shown = [tagged.shares_by_tf_idf_figure(corpus, report.tables["shares"])]
-    for (a, b), gains in _grouped(report, "gains", "a", "b"):
-        names = {"system": TAG_SYSTEMS[a].label, "other": TAG_SYSTEMS[b].label}
-        shown.append(tagged.gain_by_tf_idf_figure(gains, **names))
-    for (system,), weights in _grouped(report, "weights", "system"):
-        title = f"Attention weight of occurrences, by distance: {TAG_SYSTEMS[system].label}"
-        shown.append(tagged.weights_by_distance_figure(weights, buckets=BUCKETS, title=title))
-    if len({row["occurrences"] for row in report.tables["sweep"]}) > 1:
-        shown.append(tagged.sweep_figure(corpus, report.tables["sweep"]))
-    folder = folder_of(report)
-    return [keep_figure(folder, f"{n}-{one.layout.title.text}", one) for n, one in enumerate(shown, start=1)]
-
-
-def _grouped(report: Report, table: str, *by: str) -> Iterable[tuple[tuple[str, ...], list[dict[str, Any]]]]:
-    """The rows of a table grouped by the values of some columns."""
-    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for row in report.tables[table]:
-        groups.setdefault(tuple(row[name] for name in by), []).append(row)
-    return groups.items()
-
-
-ON_A_PAGE = 100
 # The text in the input box before the reader types.
 EXAMPLE_TEXT = """\
 The order to repair the exits went to Oskmere Works, a company founded in 1938. Fire chief Yessel Brandir \
@@ -608,47 +522,6 @@ were chained.
 """
 
 
-def tags_in_place(run: TaggingRun, predictions: Predictions) -> Widget:
-    """A browser of the dev sentences; the first ON_A_PAGE with a span also go to `tagged.html` in the run
-    folder, which opens without a kernel."""
-    of_dev = predictions[run.shown.key]["dev"]
-    reads, labels = tagged_sentences(of_dev), of_dev.labels
-    _write_page(run, "tagged", reads, title="Tagged sentences", labels=labels)
-    browser = TaggedBrowser(reads, labels=labels)
-    # The first sentence is a headline, mostly without a name.
-    browser.picker.value = next((n for n, read in enumerate(reads) if read.first_choice is not None), 0)
-    return browser
-
-
-def _write_page(
-    run: TaggingRun, name: str, reads: Sequence[tagged.ReadSentence], *, title: str, **form: Any
-) -> None:
-    shown = [read for read in reads if read.predicted or read.gold] or reads
-    page = tagged.tagged_page(shown[:ON_A_PAGE], title=title, **form)
-    write_page(run.folder / f"{name}.html", page)
-
-
-def own_text_in_place(run: TaggingRun) -> Widget:
-    """An input box for the reader's own text, tagged by the shown system; its initial text is tagged at once.
-    Raises ValueError if that cannot be read."""
-    text = own_text_of(run.settings)
-    return own_text_box(partial(tag_own_text, run), text=text, tagged=tag_own_text(run, text))
-
-
 def own_text_of(given: Settings) -> str:
     """The text of the file, or the built-in example. Raises DataError if the file cannot be read."""
     return read_text(given.own_text) if given.own_text else EXAMPLE_TEXT
-
-
-def tag_own_text(run: TaggingRun, text: str) -> str:
-    """HTML of the first sentences with a predicted span, by the shown system; all words with their tags go to
-    `own_text.tsv` in the run folder, a page to `own_text.html`. Raises ValueError if there are no words."""
-    document, predictions = tag_own(run.loaded(run.shown.system), text)
-    with replaced_file(run.folder / "own_text.tsv") as opened:
-        for sentence, tags in zip(document.sentences, predictions.predicted()[0], strict=True):
-            rows = zip(sentence.words, tags, strict=True)
-            opened.writelines([*(f"{word}\t{predicted}\n" for word, predicted in rows), "\n"])
-    reads = tagged_sentences(predictions, known=False)
-    form = {"labels": predictions.labels, "foreign": run.foreign([text])}
-    _write_page(run, "own_text", reads, title="Your text, tagged", **form)
-    return f"{warning(form['foreign'])}{tags_html(predictions)}"

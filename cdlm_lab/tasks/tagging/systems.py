@@ -33,16 +33,13 @@ from cdlm_lab.runs.runs import (
     write_arrays,
 )
 from cdlm_lab.tasks.tagging import model as models
-from cdlm_lab.tasks.tagging import view as tagged
 from cdlm_lab.tasks.tagging.examples import (
     SplitDocument,
-    TagExample,
     TagExamples,
     joined,
     split_long,
     words_read,
 )
-from cdlm_lab.views import html
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,61 +322,6 @@ class Taggers:
 
 
 # ---- views ----
-
-SHOWN_OF_OWN = 40  # most sentences shown below the input box
-
-
-def tagged_sentences(predictions: TagPredictions, *, known: bool = True) -> list[tagged.ReadSentence]:
-    """Each labelled sequence with its tags and the occurrences that were attended to; `known`: False = the
-    tags in the documents are not gold."""
-    examples, reads = predictions.examples, []
-    names = {
-        one.document.id: html.document_name(one.document.id, html.joined(one.document.sentences[0].words))
-        for one in examples.documents
-    }
-    for number, start in enumerate(predictions.starts[:-1].tolist()):
-        example, words = examples[number], []
-        document = examples.documents[example.document].document
-        for place, word in enumerate(example.words):
-            gold = examples.tags[example.labels[place]] if known else None
-            predicted = examples.tags[predictions.tags[start + place]]
-            occurrences = _occurrences(predictions, example, document, place, row=start + place)
-            words.append(tagged.ReadWord(word=word, gold=gold, predicted=predicted, occurrences=occurrences))
-        reads.append(
-            tagged.ReadSentence(document=names[document.id], number=example.sentence, words=tuple(words))
-        )
-    return reads
-
-
-def _occurrences(
-    predictions: TagPredictions, example: TagExample, document: TaggedDocument, place: int, *, row: int
-) -> tuple[tagged.ReadOccurrence, ...]:
-    if predictions.weights is None:
-        return ()
-    weights = zip(example.places[place].tolist(), predictions.weights[row], strict=True)
-    return tuple(
-        tagged.ReadOccurrence(
-            words=document.sentences[sentence].words,
-            place=at,
-            distance=abs(sentence - example.sentence),
-            weight=float(weight),
-            sentence=sentence,
-        )
-        for (sentence, at), weight in weights
-        if sentence >= 0
-    )
-
-
-def tags_html(predictions: TagPredictions) -> str:
-    """All sentences of a short text, otherwise the first ones with a predicted span; the tags in the
-    documents are not gold."""
-    reads = tagged_sentences(predictions, known=False)
-    labels, shown = predictions.labels, reads
-    if len(reads) > SHOWN_OF_OWN:
-        shown = ([read for read in reads if read.predicted] or reads)[:SHOWN_OF_OWN]
-    left = len(reads) - len(shown)
-    more = html.muted(f"{html.counted(left, 'sentence')} more, not shown here.") if left else ""
-    return tagged.tagged_sentences_html(shown, labels=labels) + more
 
 
 def tag_own(tagger: Tagger, text: str) -> tuple[TaggedDocument, TagPredictions]:

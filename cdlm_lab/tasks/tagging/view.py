@@ -7,23 +7,42 @@ and labelled. Every colour has a word beside it; all texts are untrusted.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import plotly.express as px
 import plotly.graph_objects as go
+from ipywidgets import HTML, Widget
 
+from cdlm_lab.data.files import replaced_file
+from cdlm_lab.data.records import TaggedDocument
 from cdlm_lab.data.tags import OUTSIDE, TagSpan, spans_of
-from cdlm_lab.tasks.tagging.tf_idf import QUANTILES
-from cdlm_lab.views import charts, html
+from cdlm_lab.encoders.frozen import ENDS
+from cdlm_lab.runs.report import Report
+from cdlm_lab.runs.runs import write_page
+from cdlm_lab.tasks.tagging.examples import BUCKETS, TagExample
+from cdlm_lab.tasks.tagging.experiment import (
+    Predictions,
+    TaggingRun,
+    corpus_facts,
+    own_text_of,
+    shortened_words,
+)
+from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS, TagPredictions, tag_own
+from cdlm_lab.views import charts, html, score_tables
+from cdlm_lab.views.ask import own_text_box
+from cdlm_lab.views.before_training import cost_facts, facts_table
 from cdlm_lab.views.browse import Leafing, choices, fill_list, has_value
-from cdlm_lab.views.charts import lay_out, marks, plain_text, small
-from cdlm_lab.views.html import HUES, SIGNS, SMALL, UNKNOWN, counted, escaped, joined, one_line, visible
+from cdlm_lab.views.charts import lay_out, plain_text, small
+from cdlm_lab.views.figures import folder_of, keep_figure
+from cdlm_lab.views.html import HUES, SIGNS, SMALL, UNKNOWN, counted, escaped, one_line, visible, warning
+from cdlm_lab.views.score_tables import comparison_cells
+from cdlm_lab.views.tables import ScoreTable, text_table
 
-_PART = 40  # characters of a word, or of a document's name, in their lists
-_SLACK = 1e-3  # tolerance for weights above 1, which half precision may produce
 _CHIP = "font-size:10.5px;font-weight:700;white-space:nowrap;letter-spacing:0.02em"
 _CHOSEN = "font-weight:700;border:1px solid;border-radius:3px;padding:0 2px"
 _MARK = "color:inherit;border-radius:3px;padding"
@@ -47,14 +66,6 @@ class ReadOccurrence:
     weight: float  # attention weight of the occurrence, in [0, 1]
     sentence: int  # index of that sentence in the document, from 0
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.place < len(self.words):
-            raise ValueError(f"an occurrence at word {self.place} of {len(self.words)}; count them from 0")
-        if self.distance < 0:
-            raise ValueError(f"the distance of an occurrence is {self.distance}; it must not be negative")
-        if not 0 <= self.weight <= 1 + _SLACK:
-            raise ValueError(f"the weight of an occurrence is {self.weight}; it must lie in [0, 1]")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadWord:
@@ -74,13 +85,6 @@ class ReadSentence:
     document: str
     number: int
     words: tuple[ReadWord, ...]
-
-    def __post_init__(self) -> None:
-        where = f"{self.document}, sentence {self.number}"
-        if not self.words:
-            raise ValueError(f"{where}: it has no words")
-        if len({word.gold is None for word in self.words}) > 1:
-            raise ValueError(f"{where}: some words have a gold tag and some have not; give all or none")
 
     @property
     def predicted(self) -> tuple[TagSpan, ...]:
@@ -290,126 +294,225 @@ def _occurrences(read: ReadSentence, number: int, colours: Mapping[str, str]) ->
 Rows = Sequence[Mapping[str, Any]]  # rows of a table, as in the report
 
 
-def _refuse_empty(rows: Rows, table: str) -> None:
-    if not rows:
-        raise ValueError(f"there is nothing to show: {table} is empty")
-
-
 def shares_by_tf_idf_figure(corpus: str, shares: Rows) -> go.Figure:
     """Plot the share of a corpus's words with an entity label by TF-IDF (Joerke et al. 2020, Figure 2)."""
-    _refuse_empty(shares, "shares")
-    ends = [(row["start"], row["stop"]) for row in shares]
-    figure = go.Figure()
-    figure.add_scatter(
-        x=[round((start + stop) / 2, 3) for start, stop in ends],
-        y=[round(100 * row["share"], 3) for row in shares],
-        text=[
-            f"percentiles {start:.0f} to {stop:.0f}, n = {row['words']:,} words"
-            for (start, stop), row in zip(ends, shares, strict=True)
-        ],
-        name=f"{charts.short_name(corpus)} (n = {sum(row['words'] for row in shares):,} words)",
-        hovertemplate=f"{plain_text(corpus)}<br>%{{text}}<br>%{{y:.1f}}% are entities<extra></extra>",
-        **charts.line_style(0),
-    )
+    table = pd.DataFrame(shares)
+    table["percentile"], table["entities"] = (table["start"] + table["stop"]) / 2, 100 * table["share"]
+    form = {"markers": True, "color_discrete_sequence": HUES, "hover_data": ["start", "stop", "words"]}
+    figure = px.line(table, x="percentile", y="entities", **form)
     figure.update_xaxes(range=[0, 100], tickvals=[0, 25, 50, 75, 100])
-    figure.update_yaxes(title_text="share of entities (%)", rangemode="tozero")
-    x = "TF-IDF of the word in its document (percentile)"
-    title = "Share of words that are entities, by TF-IDF"
-    return lay_out(figure, title=title, x=x, margin_t=88, showlegend=True)
+    figure.update_yaxes(rangemode="tozero")
+    axes = {"x": "TF-IDF of the word in its document (percentile)", "y": "share of entities (%)"}
+    n = f"{table['words'].sum():,} words of {corpus}"
+    return lay_out(figure, title=f"Share of words that are entities, by TF-IDF ({n})", **axes)
 
 
 def gain_by_tf_idf_figure(gains: Rows, *, system: str, other: str) -> go.Figure:
     """Plot word F1 of `system` minus that of `other`, over all words and over entities of high TF-IDF, with
     95% intervals (Joerke et al. 2020, Figure 3). Above zero `system` is better."""
-    _refuse_empty(gains, "gains")
-    places = list(range(len(gains)))
-    bounds = ("difference", "low", "high")
-    values, lows, highs = ([round(100 * row[bound], 3) for row in gains] for bound in bounds)
-    words, text, labels = [], [], []
-    for row in gains:
-        mean, low, high = (html.points_in_words(row[bound]) for bound in bounds)
-        name, n = plain_text(row["words"]), f"n = {row['occurrences']:,}"
-        words.append(f"{name}<br>{mean} points ({low} to {high}), {n} words")
-        text.append(mean)
-        labels.append(name + small(n))
-    style = charts.line_style(0)
-    bars = charts.interval(values, lows, highs, color=style["line"]["color"])
-    dots = marks(places, values, words, error_y=bars, mode="markers", marker={**style["marker"], "size": 11})
-    # Beside the dots, on the side that is away from the line at zero.
-    sides = ["top right" if value >= 0 else "bottom right" for value in values]
-    figure = go.Figure([dots, marks(places, values, text=text, mode="text", textposition=sides)])
-    figure.update_xaxes(charts.rows_of_an_axis(labels))
-    low, high = min(0.0, *lows), max(0.0, *highs)
-    room = max(high - low, 0.1) / 20
-    figure.update_yaxes(range=[low - room, high + 2 * room], zeroline=True)
+    table = 100 * pd.DataFrame(gains)[["difference", "low", "high"]]
+    table["words"] = [plain_text(row["words"]) + small(f"n = {row['occurrences']:,}") for row in gains]
+    table["above"], table["below"] = table["high"] - table["difference"], table["difference"] - table["low"]
+    form = {"error_y": "above", "error_y_minus": "below", "color_discrete_sequence": HUES}
+    text = [html.points_in_words(row["difference"]) for row in gains]
+    figure = px.scatter(table, x="words", y="difference", text=text, **form)
+    figure.update_traces(textposition="top right", marker_size=11)
+    figure.update_yaxes(zeroline=True)
     y = f"word F1: {charts.short_name(system)} \u2212 {charts.short_name(other)} (points)"
     title = f"Word F1 of {system} minus that of {other}, by TF-IDF"
-    return lay_out(figure, title=title, y=y, margin_t=60, showlegend=False)
+    return lay_out(figure, title=title, x=" ", y=y)
 
 
 def weights_by_distance_figure(weights: Rows, *, buckets: Sequence[str], title: str) -> go.Figure:
     """Plot attention weights by distance (Joerke et al. 2020, Figure 4). `buckets`: names of the ranges of
     distances that the rows index, such as "4-7". Boxes reach from the 25th to the 75th percentile with a line
-    at the median, whiskers from the 5th to the 95th; diamonds are means. Single weights are not drawn."""
-    _refuse_empty(weights, "weights")
-    places = [row["bucket"] for row in weights]
-    names = ("lowerfence", "q1", "median", "q3", "upperfence")
-    quantiles = zip(*(row["quantiles"] for row in weights), strict=True)
-    boxes = go.Box(
-        x=places,
-        **{name: [round(q, 5) for q in of] for name, of in zip(names, quantiles, strict=True)},
-        line={"color": html.GLOBAL, "width": 1.6},
-        fillcolor=charts.faded(html.GLOBAL, 0.3),
-        width=0.55,
-        name="median, middle 50% and middle 90% of the weights",
-        hoverinfo="skip",
-    )
-    words, counts = [], dict.fromkeys(range(len(buckets)), 0)
-    for row in weights:
-        counts[row["bucket"]] = row["count"]
-        below = ", ".join(f"{at:.0%}: {q:.3f}" for at, q in zip(QUANTILES, row["quantiles"], strict=True))
-        about = f"distance {plain_text(buckets[row['bucket']])}, n = {row['count']:,}"
-        words.append(f"{about}<br>mean {row['mean']:.3f}<br>{below}")
-    values = [round(row["mean"], 5) for row in weights]
-    diamonds = {"symbol": "diamond", "size": 9, "color": html.MASKED}
-    means = marks(places, values, words, mode="markers", marker=diamonds, name="mean")
-    figure = go.Figure([boxes, means])
-    labels = [plain_text(buckets[place]) + small(f"n = {count:,}") for place, count in counts.items()]
-    figure.update_xaxes(charts.rows_of_an_axis(labels, room=(0.6, 0.6)))
-    highest = max(max(row["mean"], row["quantiles"][-1]) for row in weights)
-    figure.update_yaxes(title_text="attention weight", range=[0, 1.04 * max(highest, 0.01)])
+    at the median, whiskers from the 5th to the 95th; dashed lines are means. No single weights are drawn."""
+    names = [plain_text(buckets[row["bucket"]]) + small(f"n = {row['count']:,}") for row in weights]
+    edges = zip(*(row["quantiles"] for row in weights), strict=True)
+    parts = dict(zip(("lowerfence", "q1", "median", "q3", "upperfence"), edges, strict=True))
+    box = go.Box(x=names, **parts, mean=[row["mean"] for row in weights], line_color=html.GLOBAL)
     x = "distance in sentences, and number of occurrences"
-    return lay_out(figure, title=title, x=x, margin_t=88, hovermode="x", showlegend=True)
+    return lay_out(go.Figure(box), title=title, x=x, y="attention weight", showlegend=False)
 
 
 def sweep_figure(name: str, sweep: Rows) -> go.Figure:
     """Plot the mean F1 over seeds of a corpus or system on development documents, by the number K of
-    occurrences that a word may attend to, with a band of one standard deviation on either side (Joerke et al.
-    2020, Figure 5). The best mean is labelled with its value."""
-    _refuse_empty(sweep, "sweep")
-    of_seeds = pd.DataFrame(sweep).groupby("occurrences")["f1"].agg(["mean", "std", "count"])
-    style, figure = charts.line_style(0), go.Figure()
-    known = of_seeds.dropna()
-    if len(known) > 1:
-        upper, lower = known["mean"] + known["std"], (known["mean"] - known["std"])[::-1]
-        xs, ys = [*upper.index, *lower.index], [round(100 * f1, 3) for f1 in (*upper, *lower)]
-        ground = {"fill": "toself", "fillcolor": charts.faded(style["line"]["color"], 0.18)}
-        figure.add_trace(marks(xs, ys, **ground, mode="lines", line={"width": 0}, showlegend=False))
-    words = []
-    for k, f1, deviation, seeds in of_seeds.itertuples():
-        spread = "" if math.isnan(deviation) else f" \u00b1 {100 * deviation:.1f}"
-        words.append(f"{plain_text(name)}<br>K = {k}: F1 {100 * f1:.1f}{spread}, {counted(seeds, 'seed')}")
-    widths, best = of_seeds.index.tolist(), of_seeds["mean"].idxmax()
-    numbers = [f"{100 * f1:.1f}" if k == best else "" for k, f1 in of_seeds["mean"].items()]
-    style |= {"mode": "lines+markers+text", "textposition": "top center", "text": numbers}
-    fewest, most = of_seeds["count"].min(), of_seeds["count"].max()
-    n = counted(most, "seed") if fewest == most else f"{fewest} to {most} seeds"
-    f1s = [round(100 * f1, 3) for f1 in of_seeds["mean"]]
-    figure.add_trace(marks(widths, f1s, words, name=f"{charts.short_name(name)} (n = {n})", **style))
-    figure.update_xaxes(tickvals=widths, showgrid=False)
-    x, y = "K: occurrences that a word may attend to", "F1 on development documents (%)"
-    title = "F1 by the number of occurrences attended to"
-    return lay_out(figure, title=title, x=x, y=y, margin_t=88, showlegend=True)
+    occurrences that a word may attend to, with bars of one standard deviation on either side (Joerke et al.
+    2020, Figure 5)."""
+    table = pd.DataFrame(sweep).groupby("occurrences")["f1"].agg(["mean", "std", "count"]).reset_index()
+    table[["mean", "std"]] *= 100
+    form = {"text": table["mean"].map("{:.1f}".format), "color_discrete_sequence": HUES}
+    figure = px.line(table, x="occurrences", y="mean", error_y="std", hover_data=["count"], **form)
+    figure.update_traces(mode="lines+markers+text", textposition="top center")
+    figure.update_xaxes(tickvals=table["occurrences"].tolist())
+    axes = {"x": "K: occurrences that a word may attend to", "y": "F1 on development documents (%)"}
+    return lay_out(figure, title=f"{name}: F1 by the number of occurrences attended to", **axes)
+
+
+SHOWN_OF_OWN = 40  # most sentences shown below the input box
+
+
+def tagged_sentences(predictions: TagPredictions, *, known: bool = True) -> list[ReadSentence]:
+    """Each labelled sequence with its tags and the occurrences that were attended to; `known`: False = the
+    tags in the documents are not gold."""
+    examples, reads = predictions.examples, []
+    names = {
+        one.document.id: html.document_name(one.document.id, html.joined(one.document.sentences[0].words))
+        for one in examples.documents
+    }
+    for number, start in enumerate(predictions.starts[:-1].tolist()):
+        example, words = examples[number], []
+        document = examples.documents[example.document].document
+        for place, word in enumerate(example.words):
+            gold = examples.tags[example.labels[place]] if known else None
+            predicted = examples.tags[predictions.tags[start + place]]
+            occurrences = _attended(predictions, example, document, place, row=start + place)
+            words.append(ReadWord(word=word, gold=gold, predicted=predicted, occurrences=occurrences))
+        reads.append(ReadSentence(document=names[document.id], number=example.sentence, words=tuple(words)))
+    return reads
+
+
+def _attended(
+    predictions: TagPredictions, example: TagExample, document: TaggedDocument, place: int, *, row: int
+) -> tuple[ReadOccurrence, ...]:
+    if predictions.weights is None:
+        return ()
+    weights = zip(example.places[place].tolist(), predictions.weights[row], strict=True)
+    return tuple(
+        ReadOccurrence(
+            words=document.sentences[sentence].words,
+            place=at,
+            distance=abs(sentence - example.sentence),
+            weight=float(weight),
+            sentence=sentence,
+        )
+        for (sentence, at), weight in weights
+        if sentence >= 0
+    )
+
+
+def tags_html(predictions: TagPredictions) -> str:
+    """All sentences of a short text, otherwise the first ones with a predicted span; the tags in the
+    documents are not gold."""
+    reads = tagged_sentences(predictions, known=False)
+    labels, shown = predictions.labels, reads
+    if len(reads) > SHOWN_OF_OWN:
+        shown = ([read for read in reads if read.predicted] or reads)[:SHOWN_OF_OWN]
+    left = len(reads) - len(shown)
+    more = html.muted(f"{html.counted(left, 'sentence')} more, not shown here.") if left else ""
+    return tagged_sentences_html(shown, labels=labels) + more
+
+
+def preview(run: TaggingRun) -> HTML:
+    """The documents and what training will cost; encodes no more than one batch."""
+    return facts_table(corpus_facts(run) + cost_facts(run) + shortened_facts(run))
+
+
+def shortened_facts(run: TaggingRun) -> list[tuple[str, str]]:
+    """For each system that truncates long words, how many, as (name, text)."""
+    rows, room = [], run.settings.most_tokens - ENDS
+    for system in run.systems:
+        if cut := sum(shortened_words(run, run.examples(run.first(system))["train"]).values()):
+            rows.append((f"{system.label}: cut", f"of {cut:,} long words the first {room} pieces are read"))
+    return rows
+
+
+def score_table(report: Report, split: str = "test") -> ScoreTable:
+    """Precision, recall and F1 of each system outside the sweep; on test beside the paper's scores."""
+    labels = {name: system.label for name, system in TAG_SYSTEMS.items()}
+    return score_tables.score_table(
+        report, labels=labels, split=split, caption=f"{_folder_name(report)}, {split}"
+    )
+
+
+def _folder_name(report: Report) -> str:
+    return Path(report.data["corpus"]).name
+
+
+def comparison_table(report: Report) -> ScoreTable:
+    """The significance tests of a report."""
+    rows = []
+    for row in report.tables["comparisons"]:
+        labels = [TAG_SYSTEMS[row[side]].label for side in ("a", "b")]
+        rows.append([*labels, *comparison_cells(row)[:2]])
+    return text_table(["system", "against", "difference of F1 [95%]", "p"], rows, texts=2)
+
+
+def top_table(report: Report) -> ScoreTable:
+    """The entities with the highest TF-IDF (Table 5)."""
+    rows = [[row["word"], ", ".join(row["labels"])] for row in report.tables["top"]]
+    return text_table(["word", "tagged as"], rows, texts=2)
+
+
+def figures(report: Report) -> list[go.Figure]:
+    """Figures 2 to 5, in this order; those for which the run has no numbers are left out."""
+    corpus = _folder_name(report)
+    shown = [shares_by_tf_idf_figure(corpus, report.tables["shares"])]
+    for (a, b), gains in _grouped(report, "gains", "a", "b"):
+        names = {"system": TAG_SYSTEMS[a].label, "other": TAG_SYSTEMS[b].label}
+        shown.append(gain_by_tf_idf_figure(gains, **names))
+    for (system,), weights in _grouped(report, "weights", "system"):
+        title = f"Attention weight of occurrences, by distance: {TAG_SYSTEMS[system].label}"
+        shown.append(weights_by_distance_figure(weights, buckets=BUCKETS, title=title))
+    if len({row["occurrences"] for row in report.tables["sweep"]}) > 1:
+        shown.append(sweep_figure(corpus, report.tables["sweep"]))
+    folder = folder_of(report)
+    return [keep_figure(folder, f"{n}-{one.layout.title.text}", one) for n, one in enumerate(shown, start=1)]
+
+
+def _grouped(report: Report, table: str, *by: str) -> Iterable[tuple[tuple[str, ...], list[dict[str, Any]]]]:
+    """The rows of a table grouped by the values of some columns."""
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in report.tables[table]:
+        groups.setdefault(tuple(row[name] for name in by), []).append(row)
+    return groups.items()
+
+
+ON_A_PAGE = 100
+
+
+def tags_in_place(run: TaggingRun, predictions: Predictions) -> Widget:
+    """A browser of the dev sentences; the first ON_A_PAGE with a span also go to `html` in the run
+    folder, which opens without a kernel."""
+    of_dev = predictions[run.shown.key]["dev"]
+    reads, labels = tagged_sentences(of_dev), of_dev.labels
+    _write_page(run, "tagged", reads, title="Tagged sentences", labels=labels)
+    browser = TaggedBrowser(reads, labels=labels)
+    # The first sentence is a headline, mostly without a name.
+    browser.picker.value = next((n for n, read in enumerate(reads) if read.first_choice is not None), 0)
+    return browser
+
+
+def _write_page(
+    run: TaggingRun, name: str, reads: Sequence[ReadSentence], *, title: str, **form: Any
+) -> None:
+    shown = [read for read in reads if read.predicted or read.gold] or reads
+    page = tagged_page(shown[:ON_A_PAGE], title=title, **form)
+    write_page(run.folder / f"{name}.html", page)
+
+
+def own_text_in_place(run: TaggingRun) -> Widget:
+    """An input box for the reader's own text, tagged by the shown system; its initial text is tagged at once.
+    Raises ValueError if that cannot be read."""
+    text = own_text_of(run.settings)
+    return own_text_box(partial(tag_own_text, run), text=text, tagged=tag_own_text(run, text))
+
+
+def tag_own_text(run: TaggingRun, text: str) -> str:
+    """HTML of the first sentences with a predicted span, by the shown system; all words with their tags go to
+    `own_text.tsv` in the run folder, a page to `own_text.html`. Raises ValueError if there are no words."""
+    document, predictions = tag_own(run.loaded(run.shown.system), text)
+    with replaced_file(run.folder / "own_text.tsv") as opened:
+        for sentence, tags in zip(document.sentences, predictions.predicted()[0], strict=True):
+            rows = zip(sentence.words, tags, strict=True)
+            opened.writelines([*(f"{word}\t{predicted}\n" for word, predicted in rows), "\n"])
+    reads = tagged_sentences(predictions, known=False)
+    form = {"labels": predictions.labels, "foreign": run.foreign([text])}
+    _write_page(run, "own_text", reads, title="Your text, tagged", **form)
+    return f"{warning(form['foreign'])}{tags_html(predictions)}"
+
+
+LONGEST_PART = 40  # characters of a word, or of a document's name, in their lists
 
 
 class TaggedBrowser(Leafing):
@@ -431,9 +534,11 @@ class TaggedBrowser(Leafing):
             filters={
                 "show": tagged | {"with entities": lambda read: bool(read.predicted or read.gold)},
                 # Numbered, so that names differ from each other and from "all".
-                "document": {f"{n}. {one_line(d, _PART)}": has_value("document", d) for n, d in documents},
+                "document": {
+                    f"{n}. {one_line(d, LONGEST_PART)}": has_value("document", d) for n, d in documents
+                },
             },
-            text=lambda read: joined(word.word for word in read.words),
+            text=lambda read: html.joined(word.word for word in read.words),
             right=lambda read: read.right,
             html=lambda read: tagged_sentence_html(read, chosen=self.words.value, labels=labels, every=True),
             wide={"document": ("min(420px, 100%)", "68px")},
@@ -448,7 +553,7 @@ class TaggedBrowser(Leafing):
         if item is not None and first is None:
             entries.append(("choose a word", None))
         for n, word in enumerate(words):
-            name = f"{n + 1}. {one_line(word.word, _PART)}"
+            name = f"{n + 1}. {one_line(word.word, LONGEST_PART)}"
             entries.append(
                 (f"{name} \u00b7 {visible(word.predicted)} \u00b7 {item.elsewhere(n):,} elsewhere", n)
             )

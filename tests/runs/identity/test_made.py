@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from ship import ship_run
-from cdlm_lab.runs import identity
-from cdlm_lab.tasks.multihop import experiment as multihop_qa
-from cdlm_lab.tasks.pretraining import experiment as pretraining
-from cdlm_lab.runs.made import began_with
-from cdlm_lab.runs.identity import fingerprint_of_model, lineage, read_made
 from cdlm_lab.encoders.model_folder import FOLDER
+from cdlm_lab.runs import identity
+from cdlm_lab.runs.identity import fingerprint_of_model, lineage, read_made
+from cdlm_lab.runs.made import began_with
 from cdlm_lab.runs.report import RunError
+from cdlm_lab.tasks.multihop import experiment as multihop_qa
+from cdlm_lab.tasks.multihop import view
+from cdlm_lab.tasks.pretraining import experiment as pretraining
 
 QUESTIONS = {"train_stories": 2, "held_out_stories": 2, "train_questions": 4, "epochs": 1, "warmup_steps": 0}
 QUESTIONS |= {
@@ -57,13 +58,13 @@ def test_what_made_a_model_through_three_runs(small, cache: Path, tmp_path: Path
     assert parent["made"] == first
     report = multihop_qa.prepare(run.settings).finished
     assert report.data["began_with"] == {"cdlm": {"base": "longformer", "after": []}}
-    assert "CDLM (from Longformer)" in multihop_qa.score_table(report).html()
+    assert "CDLM (from Longformer)" in view.score_table(report).html()
 
     again = answered(tmp_path / "twice", model)
     assert read_made(again.model_folder(again.trainings[0]))["parent"]["made"] == made
     report = multihop_qa.prepare(again.settings).finished
     assert report.data["began_with"] == {"cdlm": {"base": "longformer", "after": ["questions"]}}
-    assert "CDLM (from Longformer, after questions)" in multihop_qa.score_table(report).html()
+    assert "CDLM (from Longformer, after questions)" in view.score_table(report).html()
 
     ship_run(tmp_path / "once", "storyworld/new", folder=tmp_path / "shipped")
     assert read_made(tmp_path / "shipped" / "new" / "systems" / "cdlm-0" / "model") == made

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tagging_runs import by_name, finished_run, judged
+from tagging_runs import finished_run, judged
 
 from cdlm_lab.data.convert.candidates import checksum_of
 from cdlm_lab.data.files import DataError
@@ -18,21 +18,18 @@ from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.metrics.ranking import mean_average_precision
 from cdlm_lab.parameters import ParameterError, parameters_of
 from cdlm_lab.runs import runs
-from cdlm_lab.runs.report import read_report
 from cdlm_lab.runs.runs import Training
 from cdlm_lab.tasks.joint import answers as answer_selection
-from cdlm_lab.tasks.joint import ranking
+from cdlm_lab.tasks.joint import answers_view, ranking
 from cdlm_lab.tasks.joint.answers import (
     ANSWER_SYSTEMS,
     AnswerRun,
     AnswerSplit,
     Settings,
-    cluster_of,
     measured_latencies,
-    pretraining_facts,
-    question_facts,
     read_answers,
 )
+from cdlm_lab.tasks.joint.answers_view import pretraining_facts, question_facts
 from cdlm_lab.tasks.joint.examples import fixed_order, top_k
 from cdlm_lab.tasks.joint.model import JointHead, load_paragraph_model, save_paragraph_model, scores_of
 from cdlm_lab.tasks.joint.ranking import AnswerPredictions, Ranker, rerank_answers, score_answers
@@ -115,13 +112,6 @@ def test_some_questions_are_drawn_the_same_ones_each_time_in_their_order(tmp_pat
     assert drawn == read_answers(Settings(corpus=folder, train_on="all", train_questions=3))
     assert ids(drawn, "test") == ["Q0", "Q1", "Q3"]
     assert ids(read_answers(Settings(corpus=folder, train_questions=99)), "train") == ["Q0", "Q2", "Q4"]
-
-
-def test_storyworld_and_its_stories():
-    read = read_answers(Settings(train_stories=3, held_out_stories=2))
-    assert len({cluster_of(one) for one in read["train"].sets}) == 3
-    assert len({cluster_of(one) for one in read["dev"].sets}) == 2 < len(read["dev"].sets)
-    assert cluster_of(replace(read["dev"].sets[0], id="Q-c2")) == "Q-c2", "of files each is its own"
 
 
 def test_questions_that_were_left_out_and_candidates_that_are_cut():
@@ -344,17 +334,6 @@ def finished(settings: Settings) -> Finished:
     return finished_run(answer_selection, settings)
 
 
-@pytest.mark.parametrize(
-    ("dropout", "attention", "expected"), [(None, "checkpoint", (0.0, 0.0)), (0.25, 0.1, (0.25, 0.1))]
-)
-def test_dropout_is_that_of_the_encoder_or_as_given(settings: Settings, dropout, attention, expected):
-    given = replace(settings, dropout=dropout, attention_dropout=attention)
-    run = AnswerRun(settings=given, splits={})
-    for system in run.systems:
-        config = run.reader(system).model.config
-        assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == expected
-
-
 def test_each_system_ranks_every_candidate_and_joint_ones_the_best_of_pairwise_anew(finished: Finished):
     run, predictions = finished
     assert list(predictions) == [(name, seed) for name in NAMES for seed in (0, 1)]
@@ -394,19 +373,6 @@ def test_the_epoch_with_the_highest_map_on_dev_is_kept(finished: Finished):
         assert (len(epochs), kept) == (2, pytest.approx(max(epochs)))
 
 
-def test_an_epoch_is_over_pairs_or_groups(finished: Finished):
-    run, _ = finished
-    sizes = [len(one.candidates) for one in run.of_split("train")]
-    assert run.examples_of(PAIR) == sum(sizes)
-    assert run.examples_of(MSPP) == sum(-(-size // K) for size in sizes)
-    config = run.config(PAIR, 1)
-    assert config.steps == 2 * (sum(sizes) // 16)
-    assert (config.seed, config.weight_decay, config.evaluate_every) == (1, 0.01, sum(sizes) // 16)
-    longer = replace(run, settings=replace(run.settings, joint_epochs=4))
-    assert longer.config(PAIR, 1) == config
-    assert longer.config(MSPP).steps == 2 * run.config(MSPP).steps
-
-
 def test_what_is_finished_is_not_done_again(finished: Finished, monkeypatch: pytest.MonkeyPatch):
     run, predictions = finished
     monkeypatch.setattr(runs, "fine_tune", None)  # calling it would fail
@@ -427,19 +393,6 @@ def test_what_is_finished_is_not_done_again(finished: Finished, monkeypatch: pyt
     answer_selection.predict(run)  # no model is loaded
 
 
-def test_the_report_is_written_from_the_predictions(finished: Finished):
-    run, predictions = finished
-    report = read_report(run.folder)
-    of_seeds = [mean_average_precision(predictions["mspp-ie", seed]["test"].groups()) for seed in (0, 1)]
-    score = by_name(report)["mspp-ie/all/test/map"]
-    assert score.value == pytest.approx(np.mean(of_seeds))
-    assert score.deviation == pytest.approx(np.std(of_seeds, ddof=1))
-    assert report.data["questions"] == {split: len(run.of_split(split)) for split in run.splits}
-    diagnosed = {(row["system"], row["seed"]) for row in report.tables["diagnosis"]}
-    assert diagnosed == {("mspp-ie", 0), ("mspp-ie", 1)}
-    assert [row["system"] for row in report.tables["latency"]] == ["pairwise", "MSPP IE_k"]
-
-
 def test_what_a_person_reads_before_the_start(finished: Finished):
     run, _ = finished
     facts = dict([*question_facts(run), *pretraining_facts(run), *cost_facts(run)])
@@ -450,31 +403,18 @@ def test_what_a_person_reads_before_the_start(finished: Finished):
     assert "with 16 pairs, about" in facts["pairwise"]
     assert facts["MSPP IE_k"].endswith("times 2 seeds")
     assert facts["MSPP IE_k: pretrained with"] == "3 candidates of 16 tokens, strided positions, linear head"
-    assert facts["train"] in answer_selection.preview(run).data
+    assert facts["train"] in answers_view.preview(run).data
 
 
 def test_the_example_shows_a_group(finished: Finished):
     run, _ = finished
-    html, sets = answer_selection.example(run).data, run.of_split("train")
+    html, sets = answers_view.example(run).data, run.of_split("train")
     number, members = run.reader(MSPP).examples(sets, config=run.config(MSPP)).owner(0)
     assert sets[number].question[:20] in html
     assert html.count("<tr") == 2 + len(members)
     assert html.count(">right<") == sum(sets[number].correct[member] for member in members)
     assert "0&ndash;" in html
     assert f">{12 * len(members)}&ndash;" in html, "strided positions"
-
-
-def test_a_question_of_ones_own_is_ranked_by_every_system(finished: Finished, tmp_path: Path):
-    run, _ = finished
-    file = tmp_path / "question.txt"
-    file.write_text("Where is <b>?\nIn a town.\nHe <i> left.\nIn a town.\n")
-    own = replace(run, settings=replace(run.settings, own_question=str(file)))
-    html = answer_selection.own_question(own).answer.value
-    assert all(system.label in html for system in run.systems)
-    assert html.count("In a town.") == 2
-    assert "&lt;i&gt;" in html
-    assert "Where is &lt;b&gt;?" in (run.folder / "own_question.html").read_text()
-    assert answer_selection.rank_own(run, "Who?", ["One."]).count("100%") == 0
 
 
 def test_what_cannot_be_is_refused_before_anything_is_read(settings: Settings, tmp_path: Path):

@@ -24,17 +24,17 @@ from cdlm_lab.runs import runs
 from cdlm_lab.runs.report import Report, open_run, read_report
 from cdlm_lab.runs.runs import Training
 from cdlm_lab.tasks.joint import claims as fact_verification
-from cdlm_lab.tasks.joint import verifying
+from cdlm_lab.tasks.joint import claims_view, verifying
 from cdlm_lab.tasks.joint.claims import (
     CLAIM_SYSTEMS,
     Settings,
     VerificationRun,
-    claim_facts,
     label_counts,
     labels_of,
     majority_label,
     read_claim_sets,
 )
+from cdlm_lab.tasks.joint.claims_view import claim_facts
 from cdlm_lab.tasks.joint.model import JointHead, load_paragraph_model, save_paragraph_model
 from cdlm_lab.tasks.joint.verifying import ClaimPredictions, Verifier, evidence_shares
 from cdlm_lab.views.before_training import cost_facts
@@ -69,14 +69,6 @@ def folder(tmp_path: Path) -> Path:
     for split, labels in (("train", [*SOME, "REFUTES"]), ("dev", SOME), ("test", [None, None])):
         fever(tmp_path, split, labels, first=100 * len(split))
     return tmp_path
-
-
-def test_storyworld():
-    claims = read_claim_sets(Settings(train_stories=3, held_out_stories=2, evidence_sentences=4))
-    groups = {name: len({claim.group for claim in of_set}) for name, of_set in claims.items()}
-    assert groups == {"train": 3, "dev": 2, "test": 2}
-    assert labels_of(claims) == ("supported", "refuted", "not enough info")
-    assert {len(claim.evidence) for of_set in claims.values() for claim in of_set} == {4}
 
 
 def test_claims_that_no_evidence_decides_may_be_left_out():
@@ -391,7 +383,7 @@ def test_what_a_person_reads_before_the_start(finished: Finished):
     assert "of the sentences have more than 11 pieces of words" in facts["dev: cut"]
     assert "6 updates with 8 claims, about" in facts["MSPP AE_k + IE_1"]
     assert facts["pairwise, weighted sum"].endswith("times 2 seeds")
-    assert all(text in fact_verification.preview(run).data for text in (facts["train"], "claim only"))
+    assert all(text in claims_view.preview(run).data for text in (facts["train"], "claim only"))
     roomy = replace(run, settings=replace(run.settings, sentence_length=150))
     assert dict(claim_facts(roomy))["test: cut"] == "nothing"
     alone = replace(run, settings=replace(run.settings, systems="claim-only", seeds=1))
@@ -412,7 +404,7 @@ def test_the_example_shows_each_sentence_and_what_is_cut(finished: Finished):
     evidence = ("Nobody was hurt.", f"Yes & no: {'so ' * 20}.")
     claim = replace(run.claims["train"][0], text="The ferry sank.", evidence=evidence)
     system = CLAIM_SYSTEMS["mspp-ae-ie"]
-    rows = fact_verification.example_rows(replace(run, claims={**run.claims, "train": (claim,)}), system)
+    rows = claims_view.example_rows(replace(run, claims={**run.claims, "train": (claim,)}), system)
     assert [row[0] for row in rows] == ["claim", "evidence 1", "evidence 2"]
     assert rows[0][1] == '<small dir="ltr">&lt;s&gt;</small> The ferry sank.'
     assert rows[1][1].startswith('<small dir="ltr">&lt;/s&gt;</small> Nobody was')
@@ -420,9 +412,9 @@ def test_the_example_shows_each_sentence_and_what_is_cut(finished: Finished):
     pieces = run.reader(system).tokenizer.tokenize
     assert rows[2][2] == f"12, {len(pieces(' ' + evidence[1])) - 11} cut"
     assert rows[1][2].isdigit() == (len(pieces(" Nobody was hurt.")) <= 11)
-    alone = fact_verification.example_rows(run, CLAIM_SYSTEMS["claim-only"], index=3)
+    alone = claims_view.example_rows(run, CLAIM_SYSTEMS["claim-only"], index=3)
     assert [row[0] for row in alone] == ["claim"]
-    assert "evidence 2" in fact_verification.example(run).data
+    assert "evidence 2" in claims_view.example(run).data
 
 
 def test_what_is_missing_is_refused_before_anything_is_read(
@@ -443,56 +435,6 @@ def test_what_is_missing_is_refused_before_anything_is_read(
 
 
 # ---- claims one by one ----
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_claims_are_shown_with_what_the_model_predicted(finished: Finished, name: str):
-    run, predictions = finished
-    system, of_dev = CLAIM_SYSTEMS[name], predictions[name, 0]["dev"]
-    reads = fact_verification.read_verdicts(run, system, of_dev)
-    assert [read.gold for read in reads] == [claim.label for claim in run.claims["dev"]]
-    assert [read.predicted for read in reads] == of_dev.predicted
-    np.testing.assert_array_equal([read.right for read in reads], of_dev.right)
-    if name == "claim-only":
-        assert {read.shares for read in reads} == {None}
-    else:
-        assert {len(read.shares) for read in reads} == {2}
-        sums = [sum(read.shares) for read in reads]
-        assert all(total == pytest.approx(1, abs=1e-4) or total == 0 for total in sums)
-        assert (run.folder_of(Training(system, 0)) / "dev_shares.npy").is_file()
-
-
-def test_the_first_of_many_are_shown_and_fewer_are_written(
-    finished: Finished, monkeypatch: pytest.MonkeyPatch
-):
-    run, predictions = finished
-    monkeypatch.setattr(fact_verification, "MOST_SHOWN", 5)
-    monkeypatch.setattr(fact_verification, "ON_A_PAGE", 2)
-    shown = replace(run, settings=replace(run.settings, shown_system="claim-only"))
-    of_dev = predictions["claim-only", 0]["dev"]
-    assert len(fact_verification.read_verdicts(run, CLAIM_SYSTEMS["claim-only"], of_dev)) == 5
-    assert fact_verification.verdicts(shown, predictions).children
-    page = (run.folder / "verdicts.html").read_text(encoding="utf-8")
-    assert [claim.text in page for claim in run.claims["dev"][:3]] == [True, True, False]
-
-
-def test_a_claim_of_ones_own_is_judged_by_every_system(finished: Finished, tmp_path: Path):
-    run, _ = finished
-    file = tmp_path / "claim.txt"
-    file.write_text("The ferry <b>sank</b>.\nIt sank at night.\n\n  Nobody was hurt. \n", encoding="utf-8")
-    box = fact_verification.own_claim(replace(run, settings=replace(run.settings, own_claim=str(file))))
-    page = (run.folder / "own_claim.html").read_text(encoding="utf-8")
-    for system in run.systems:
-        for html in (page, box.answer.value):
-            assert html.count(f">{system.label}<") == 1
-            assert system.shares in html
-    assert "&lt;b&gt;sank" in page
-    assert "<b>sank" not in page
-    assert page.count("Nobody was hurt.") == 3
-    with pytest.raises(ValueError, match="there are 3 sentences; the systems read 2: delete some"):
-        fact_verification.judge_own(run, "A claim.", ["one", "two", "three"])
-    read = verifying.judged_own(loaded("pairwise-max"), "It sank.", ["So."], precision="float32")
-    assert (read.id, read.shares, read.gold) == ("pairwise, max", (1.0,), None)
 
 
 def test_texts_of_ones_own(tmp_path: Path):
@@ -582,7 +524,7 @@ def test_systems_are_compared_page_by_page(by_hand: Report):
     assert row["p_holm"] == row["p"] == 1, "of two pages one differs: either sign is as likely"
     assert [rows[pair]["p_holm"] for pair in alone] == [min(1, 2 * rows[pair]["p"]) for pair in alone]
     assert row["p_seeds"] is None, "neither differs from seed to seed"
-    header, *cells = table_cells(fact_verification.comparisons(by_hand).html())
+    header, *cells = table_cells(claims_view.comparisons(by_hand).html())
     assert header[0] == "on test"
     assert cells[2] == ["joint IE_1", "pairwise, weighted sum", "+25.0 [0.0, 50.0]", "1.000", "\u2013"]
 
@@ -593,7 +535,7 @@ def test_mistakes_are_counted_and_shared_out_over_the_seeds(by_hand: Report):
         for row in by_hand.tables["confusion"]
     }
     assert rows["pairwise-sum", 1, "test", "refuted"] == {"supported": 1, "refuted": 1}
-    html = fact_verification.mistakes(by_hand).html()
+    html = claims_view.mistakes(by_hand).html()
     _, *cells = table_cells(html)
     assert cells[2:4] == [
         ["pairwise, weighted sum", "supported", "2", "100.0", "0.0"],
@@ -603,7 +545,7 @@ def test_mistakes_are_counted_and_shared_out_over_the_seeds(by_hand: Report):
 
 
 def test_rows_of_the_tables(by_hand: Report):
-    test, dev = (table.html() for table in fact_verification.score_tables(by_hand))
+    test, dev = (table.html() for table in claims_view.score_tables(by_hand))
     rows = [row for row in test.split("<tr")[2:] if "<td" in row]
     labels = ("always \u201csupported\u201d", "claim only", "pairwise, weighted sum", "joint IE_1")
     for row, label, share in zip(rows, labels, ("50.0", "50.0", "75.0", "100.0"), strict=True):
@@ -623,17 +565,7 @@ def test_a_set_without_labels_is_not_scored_and_one_in_part_by_what_is_known(tmp
     assert report.data["claims"] == {"train": 4, "dev": 4, "test": 4, "symmetric": 4}
     assert {row.split for row in report.rows} == {"dev", "symmetric"}
     assert by_name(report)["pairwise-sum/symmetric/label_accuracy"].value == pytest.approx(2 / 3)
-    assert fact_verification.shown_set(report) == "dev"
-    first = fact_verification.score_tables(report)[0]
+    assert claims_view.shown_set(report) == "dev"
+    first = claims_view.score_tables(report)[0]
     assert first.caption.startswith("Claims verified: storyworld, FeverSymmetric")
     assert {row["split"] for row in report.tables["comparisons"]} == {"dev", "symmetric"}
-
-
-def test_files_are_named_by_their_checksums(folder: Path, by_hand: Report):
-    checksums = report_of(folder / "run", corpus=str(folder)).data["checksums"]
-    assert {split: len(checksum) for split, checksum in checksums.items()} == {
-        "train": 64,
-        "dev": 64,
-        "test": 64,
-    }
-    assert by_hand.data["checksums"] == {}

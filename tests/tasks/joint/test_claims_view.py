@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 
-import pytest
 from shown_reads import bars_of, cells_of, words_of
 
 from cdlm_lab.tasks.joint.claims_view import ReadClaim, verdict_html
@@ -79,24 +78,6 @@ def test_without_shares_or_evidence():
     assert "no evidence" not in html
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"probabilities": {}}, "there are no labels"),
-        ({"probabilities": {"refuted": 1.5}}, r"the probability of 'refuted' is 1\.5; it must lie"),
-        ({"probabilities": {"refuted": float("nan")}}, "the probability of 'refuted' is nan"),
-        ({"probabilities": {"refuted": 0.5, "b": 0.4}}, r"the probabilities sum to 0\.9; they must sum to 1"),
-        ({"gold": "SUPPORTS"}, "the gold label 'SUPPORTS' has no probability; there are supported, refuted"),
-        ({"shares": (0.5,)}, "1 shares for 3 sentences; give one for each"),
-        ({"shares": (0.5, -0.1, 0.6)}, r"the share of sentence 1 is -0\.1; it must lie"),
-        ({"shares": (0.5, 0.1, float("nan"))}, "the share of sentence 2 is nan"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(wrong, message):
-    with pytest.raises(ValueError, match=f"^claim 'c7': {message}"):
-        replace(READ, **wrong)
-
-
 def test_ends_and_sentences_that_were_not_read_are_struck_out():
     whole, second, third = map(len, READ.evidence)
     cut = "evidence: 1 of 3 sentences are not read; joint IE_1 reads the first 2"
@@ -108,5 +89,3 @@ def test_ends_and_sentences_that_were_not_read_are_struck_out():
     assert html.index(cut) < html.index("Light.")
     assert "<s " not in shown(replace(READ, read=(whole, second, third)))
     assert "<s " not in shown(READ)
-    with pytest.raises(ValueError, match="2 numbers of characters for 3 sentences; give one each"):
-        replace(READ, read=(1, 2))

@@ -68,15 +68,6 @@ def test_the_first_k_and_their_ties():
     assert top_k(np.array([0.0, -0.0]), np.array([1, 0]), k=1).tolist() == [1], "zeros are equal"
 
 
-@given(st.lists(st.integers(-2, 2), min_size=1, max_size=6), st.integers(1, 7))
-def test_the_first_k_are_none_worse_than_the_others(scores, k):
-    scores = np.array(scores, dtype=float)
-    chosen = top_k(scores, fixed_order([str(n) for n in range(len(scores))], key="q"), k=k)
-    assert len(set(chosen.tolist())) == min(k, len(scores))
-    assert (np.diff(scores[chosen]) <= 0).all()
-    assert np.delete(scores, chosen).max(initial=-np.inf) <= scores[chosen].min()
-
-
 def test_a_cascade_by_hand():
     pairwise = np.array([0.9, 0.8, 0.2, 0.2, 0.7, 0.1])
     result = cascade_scores(pairwise, np.array([-5.0, 3.0, NAN, NAN, -5.0, NAN]))
@@ -163,15 +154,6 @@ def test_a_sequence_by_hand():
     assert compact.position_ids.tolist() == [0, 1, 2, 3, 4, 5, 6]
     for name in ("input_ids", "token_type_ids", "starts", "cut"):
         assert getattr(strided, name).tolist() == getattr(compact, name).tolist()
-
-
-def test_the_layout_of_the_paper():
-    layout = JointLayout(sentences=6)
-    assert (layout.length, layout.candidates, layout.tokens, layout.positions) == (64, 5, 384, "strided")
-    full = joint_sequence([list(range(6, 100))] * 6, layout=layout, special=SPECIAL)
-    assert full.position_ids.tolist() == list(range(384))
-    assert full.starts.tolist() == [0, 64, 128, 192, 256, 320]
-    assert full.cut.tolist() == [94 - 63] * 6
 
 
 def padded_positions(pieces: list) -> list[int]:
@@ -319,26 +301,6 @@ def test_training_reads_each_candidate_once_in_each_pass_in_another_order(make):
     assert sorted(passes[0]) != sorted(passes[1]), "not only the groups move, their candidates do"
 
 
-def test_groups_of_one_candidate_are_a_cross_encoder(make, tokenizer):
-    pairwise = make(layout=JointLayout(sentences=2, length=4))
-    assert len(pairwise) == 9
-    assert in_words(pairwise[5]["input_ids"], tokenizer) == "[CLS] w1 w101 [SEP] w20"
-    assert pairwise[5]["labels"].tolist() == [1]
-    assert sizes(pairwise) == [1] * 9
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"sets": []}, "there are no examples to make"),
-        ({"sets": [SETS[0], question("w103")]}, "question w103 has no candidates; leave it out"),
-    ],
-)
-def test_messages_about_questions(make, settings, message):
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        make(**settings)
-
-
 def test_claims_by_hand(claims, tokenizer):
     result = [claims[index] for index in range(4)]
     assert [in_words(one["input_ids"], tokenizer) for one in result] == [
@@ -353,11 +315,6 @@ def test_claims_by_hand(claims, tokenizer):
     assert [one["starts"].tolist() for one in result] == starts
     batch = JointCollate(0)(result)
     assert (batch["labels"].tolist(), batch["starts"].tolist()) == (labels, starts)
-
-
-def test_claims_are_shuffled_and_their_evidence_is_not(claims):
-    shuffled = replace(claims, shuffle=True, size=8, seed=1)
-    assert all(same(shuffled[index], claims[shuffled.owner(index)]) for index in range(8))
 
 
 def test_a_batch_by_hand(make, tokenizer):
@@ -377,23 +334,6 @@ def test_a_batch_by_hand(make, tokenizer):
     batch = JointCollate(77)([one | {"mlm_labels": one["input_ids"]} for one in two])
     assert batch["input_ids"][0, 5:].tolist() == [77] * 4
     assert batch["mlm_labels"][0].tolist() == two[0]["input_ids"].tolist() + [-100] * 4
-
-
-def test_claims_in_pairs_by_hand(claims, tokenizer):
-    batch = PairedClaimCollate(tokenizer.pad_token_id, FOUR)([claims[index] for index in range(3)])
-    assert {tensor.dtype for tensor in batch.values()} == {torch.int64}
-    assert [in_words(row, tokenizer) for row in batch["input_ids"]] == [
-        "[CLS] w1 [SEP] w2 w3",
-        "[CLS] w1 [SEP] w4 [PAD]",
-        "[CLS] w5 [PAD] [PAD] [PAD]",
-        "[CLS] w6 w7 [SEP] w8",
-    ]
-    positions, types = batch["position_ids"].tolist(), batch["token_type_ids"].tolist()
-    assert positions == [[0, 1, 4, 5, 6], [0, 1, 4, 5, 0], [0, 1, 0, 0, 0], [0, 1, 2, 4, 5]]
-    assert types == [[0, 0, 1, 1, 1], [0, 0, 1, 1, 0], [0] * 5, [0, 0, 0, 1, 1]]
-    assert batch["starts"].tolist() == [[0, 2], [0, 2], [0, -1], [0, 3]]
-    assert batch["claim"].tolist() == [0, 0, 1, 2]
-    assert batch["labels"].tolist() == [1, 2, -100]
 
 
 @pytest.mark.parametrize("positions", ["strided", "compact"])

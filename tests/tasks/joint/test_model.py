@@ -10,16 +10,13 @@ import re
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from model_cases import (
     CLAIM,
-    JOINT_HEADS,
     LAYOUT,
     LENGTH,
     MASKED,
-    OF_SEQUENCE,
     PARAGRAPH_FORM,
     PARAGRAPH_HEADS,
     PIECES,
@@ -40,16 +37,13 @@ from transformers import AutoTokenizer, BertModel, LongformerConfig, LongformerF
 from cdlm_lab.encoders.checkpoint import CheckpointError, is_trained, own_randomness
 from cdlm_lab.encoders.encoder import load_encoder, load_language_model, widen_token_types
 from cdlm_lab.encoders.language_model import CrossDocumentLM
-from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.tasks.joint import model as joint
-from cdlm_lab.tasks.joint.examples import JointCollate, JointLayout, joint_sequence
 from cdlm_lab.tasks.joint.model import (
     HEAD_FILE,
     JointHead,
     JointHeadLayers,
     JointModel,
     ParagraphModel,
-    PooledHead,
     PooledPairs,
     load_joint_model,
     load_paragraph_model,
@@ -62,14 +56,6 @@ from cdlm_lab.tasks.joint.model import (
 def layers_of(seed: int, *, size: int = 12, **form: str | int) -> JointHeadLayers:
     with own_randomness(seed):
         return JointHeadLayers(JointHead(**form), LongformerConfig(hidden_size=size))
-
-
-def test_the_layout_is_that_of_the_sequences():
-    head = JointHead(kind="ie_k", sentences=4, length=10, positions="compact")
-    assert head.layout == JointLayout(sentences=4, length=10, positions="compact")
-    assert JointHead(kind="ae_1").layout.tokens == 384, "the paper's 64 * (5 + 1)"
-    of_candidates = {kind: JointHead(kind=kind).of_candidates for kind in ("ie_1", "ae_1", "ie_k", "ae_k")}
-    assert of_candidates == {"ie_1": False, "ae_1": False, "ie_k": True, "ae_k": True}
 
 
 @pytest.mark.parametrize(
@@ -182,13 +168,6 @@ def test_a_longformer_with_few_positions_sees_all(longformer: Path, attention: s
     narrow, _ = load_joint_model(longformer, head=HEAD, attention=attention, window=4)
     assert narrow.config.attention_window == [4, 4]
     assert changed(narrow.longformer, ids) == [False] * 35 + [True] * 5
-
-
-def test_a_trained_model_sees_all_again(longformer: Path, tmp_path: Path):
-    saved(tmp_path, *load_joint_model(longformer, head=HEAD))
-    for window, width in ((None, 80), (8, 8)):
-        again, _ = load_joint_model(tmp_path, window=window)
-        assert {layer.attention.self.window for layer in again.longformer.encoder.layer} == {width}
 
 
 def test_token_types_are_widened_with_copies_and_never_narrowed(bert: Path):
@@ -305,32 +284,11 @@ def test_an_absent_candidate_leaves_nothing(bert: Path, kind: str):
         model(**batch, labels=torch.tensor([[1, 0]]))
 
 
-def test_dropout_and_token_types_of_a_loaded_model(bert: Path):
-    model, _ = load_joint_model(bert, head=JOINT_HEADS["ie_k tanh"], dropout=0.25)
-    assert model.longformer.embeddings.dropout.p == 0.25
-    assert [layer.p for layer in model.head.layers if isinstance(layer, nn.Dropout)] == [0.25, 0.25]
-    encoder, _ = load_encoder(bert, max_length=48, window=48)
-    table, own = (one.embeddings.token_type_embeddings.weight for one in (encoder, model.longformer))
-    assert torch.equal(own, torch.stack([table[0], table[1], table[1]]))
-
-
 def test_other_sentences_than_the_head_reads_are_refused(bert: Path):
     model, tokenizer = load_joint_model(bert, head=JointHead(kind="ie_1", sentences=4, length=6))
     message = r"^the sequences have 3 sentences, the model reads 4; write them by"
     with pytest.raises(ValueError, match=message):
         model(**sequences(tokenizer))
-
-
-def test_scores_are_log_odds():
-    logits = torch.tensor([[[0.5, 2.0], [3.0, -1.0]], [[0.0, 40.0], [0.0, 41.0]]])
-    scores = joint.scores_of(logits.requires_grad_())
-    assert scores.dtype == np.float64
-    assert scores.tolist() == [[1.5, -4.0], [40.0, 41.0]]
-    probabilities = logits.double().softmax(-1)[..., 1].detach().numpy()
-    np.testing.assert_allclose(np.log(probabilities[0] / (1 - probabilities[0])), scores[0], rtol=1e-9)
-    assert probabilities[1, 0] == probabilities[1, 1] == 1, "which is why"
-    with pytest.raises(ValueError, match=r"^logits are of 3 labels; log-odds are of two$"):
-        joint.scores_of(torch.zeros(2, 3))
 
 
 # ---- pooled pairs
@@ -379,33 +337,6 @@ def test_pooling_equals_loops_over_pairs(model: PooledPairs, batch: Batch):
     torch.testing.assert_close(mixed.shares, out.shares[order], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("claim", "message"),
-    [
-        ([0, 0, 0, 2, 2], "of 3 claims 2 have pairs, numbered up to 2"),
-        ([0, 0, 1, 2, 3], "of 3 claims 4 have pairs, numbered up to 3"),
-    ],
-)
-@of_cases("pooled max")
-def test_each_claim_has_a_pair(model: PooledPairs, batch: Batch, claim: list[int], message: str):
-    with pytest.raises(ValueError, match=f"^{message}; number them from 0, and give one without evidence"):
-        model(**batch | {"claim": torch.tensor(claim)})
-
-
-def test_poolings_by_hand():
-    claim = torch.tensor([1, 0, 1])
-    read = torch.tensor([[1.0, 5.0, 2.0, -3.0], [7.0, 7.0, 7.0, 7.0], [4.0, 0.0, 2.0, -9.0]])
-    pooled, shares = joint.largest(read, claim, claims=2)
-    assert pooled.tolist() == [[7, 7, 7, 7], [4, 5, 2, -3]]
-    # the first has the second and the fourth dimension and half of the third
-    assert shares.tolist() == [2.5 / 4, 1, 1.5 / 4]
-    read = torch.tensor([[8.0, 4.0], [1.0, 1.0], [0.0, 2.0]])
-    scores = torch.tensor([100 + math.log(3), -1e4, 100.0])  # which would overflow as they are
-    pooled, weights = joint.weighted_sum(read, scores, claim, claims=2)
-    torch.testing.assert_close(weights, torch.tensor([3 / 4, 1, 1 / 4]))
-    torch.testing.assert_close(pooled, torch.tensor([[1.0, 1.0], [6.0, 3.5]]))
-
-
 def test_gradients_of_both_poolings_are_those_of_differences():
     generator = torch.Generator().manual_seed(0)
     read = torch.randn(5, 3, generator=generator, dtype=torch.float64, requires_grad=True)
@@ -413,16 +344,6 @@ def test_gradients_of_both_poolings_are_those_of_differences():
     claim = torch.tensor([1, 0, 1, 1, 0])
     assert torch.autograd.gradcheck(lambda x: joint.largest(x, claim, claims=2)[0], read)
     assert torch.autograd.gradcheck(lambda x, s: joint.weighted_sum(x, s, claim, claims=2), (read, scores))
-
-
-@of_cases("pooled")
-def test_a_pair_takes_the_place_of_a_group_of_one(loaded: Loaded):
-    """The same layout as joint reading with k = 1, so an encoder can serve both."""
-    layout, special = PooledHead(**loaded[0].config.joint).layout, from_tokenizer(loaded[1])
-    assert layout == JointLayout(sentences=2, length=8)
-    one = joint_sequence([[7, 8], [9]], layout=layout, special=special)
-    batch = JointCollate(special.pad)([{name: getattr(one, name) for name in OF_SEQUENCE}])
-    assert loaded[0](**batch, claim=torch.tensor([0])).logits.shape == (1, 3)
 
 
 # ---- pre-training with paragraphs
@@ -554,9 +475,3 @@ def test_an_encoder_alone_gets_a_language_model_head_with_a_warning(bert: Path, 
     with pytest.warns(UserWarning, match="a new one was drawn from seed 4"):
         model, _ = load_paragraph_model(tmp_path, head=PARAGRAPH_HEADS["ie_k"], seed=4)
     assert model.lm_head.decoder.weight is model.get_input_embeddings().weight
-
-
-def test_room_for_longer_texts_than_it_is_trained_with(bert: Path):
-    model, _ = load_paragraph_model(bert, head=PARAGRAPH_HEADS["ie_k"], max_length=100)
-    assert model.config.max_position_embeddings == 101
-    assert {layer.attention.self.window for layer in model.longformer.encoder.layer} == {48}

@@ -145,18 +145,6 @@ def test_no_place_among_the_candidates_is_preferred(tasks):
         assert shares.max() - shares.min() < 0.1
 
 
-def test_other_documents_are_drawn_alike_however_long(tasks):
-    made = tasks([(2, 2), (1,), (97,)], k=(1, 1, 1), size=600)
-    rows = Counter(s.row for n in range(600) for s in made.describe(n).sentences if s.kind == KINDS[2])
-    assert set(rows) == {1, 2}
-    assert 250 < rows[1] < 350
-    # and it goes on until it has other documents for all
-    made = tasks([(2, 1), (1,), (1,)], k=(1, 2, 1))
-    example = made.describe(0)
-    assert (made.counts.short_of_hard, example.replaced) == (1, 1)
-    assert sorted(s.document_id for s in example.sentences) == ["d0", "d0", "d0", "d1", "d2"]
-
-
 def negatives_of(example: paragraph_tasks.ParagraphExample, tokenizer) -> set[str]:
     return {tokenizer.decode(s.tokens) for s in example.sentences if s.kind != KINDS[0]}
 
@@ -207,12 +195,6 @@ def test_pinned(tasks, place):
     assert np.flatnonzero(example.mlm_labels != -100).tolist() == [2]
 
 
-def test_masks_do_not_change_what_is_drawn(tasks):
-    few, many = tasks(size=20), tasks(size=20, mask_probability=0.9)
-    for index in range(20):
-        assert np.array_equal(*(each.describe(index).sequence.input_ids for each in (few, many)))
-
-
 def test_an_example(tasks, special):
     made = tasks()
     example, given = made[1], made.describe(1)
@@ -256,13 +238,6 @@ def test_sources_in_parts_are_the_sources_at_once(tasks, monkeypatch):
     assert all(same(whole[index], parts[index]) for index in range(len(whole)))
 
 
-def test_a_selection_is_a_corpus(corpus_of, tasks, place):
-    made = tasks(corpus=corpus_of(documents(SIZES)).select([4, 2, 1]), size=40)
-    assert made.counts == TaskCounts(documents=3, source_documents=2, sources=3, short_of_hard=1)
-    drawn = [sentence for index in range(40) for sentence in made.describe(index).sentences]
-    assert {(sentence.row, place(sentence.tokens)[0]) for sentence in drawn} == {(0, 4), (1, 2), (2, 1)}
-
-
 def test_only_the_documents_drawn_from_are_read(tasks, monkeypatch):
     rows = []
     read = paragraph_tasks.read_document
@@ -303,7 +278,3 @@ COPIES = [document(name, ("w1", "w2"), ("w3", "w4")) for name in "ab"]
 def test_what_makes_no_examples(tasks, made, changes, message):
     with pytest.raises(ValueError, match=message):
         tasks(made, **changes)[0]
-
-
-def test_one_document_will_do_without_others(tasks):
-    assert tasks([(2, 3)], k=(1, 2, 0))[0]["labels"].sum() == 1

@@ -14,7 +14,7 @@ import pytest
 import torch
 from datasets import Dataset
 from ship import ship_run
-from tagging_runs import by_name, saved, table_cells
+from tagging_runs import by_name, saved
 from transformers import AutoTokenizer, LongformerForMaskedLM
 
 from cdlm_lab.data.records import Cluster, Document
@@ -25,8 +25,9 @@ from cdlm_lab.encoders.model_folder import MODEL_FOLDER
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.report import Report, read_report
-from cdlm_lab.runs.scores import Score, plain_name
+from cdlm_lab.runs.scores import plain_name
 from cdlm_lab.tasks.joint import paragraphs as experiment
+from cdlm_lab.tasks.joint import paragraphs_view
 from cdlm_lab.tasks.joint.model import JointHead, load_joint_model, paragraph_head
 from cdlm_lab.tasks.joint.paragraphs import (
     ParagraphAnswers,
@@ -34,11 +35,11 @@ from cdlm_lab.tasks.joint.paragraphs import (
     Settings,
     clusters_of,
     common_words,
-    facts,
     prepare,
     score_rows,
     train,
 )
+from cdlm_lab.tasks.joint.paragraphs_view import facts
 from cdlm_lab.training import fine_tuning
 from cdlm_lab.training.trained import folder_of_run, shipped_runs, trained_run
 from cdlm_lab.training.trainer import TrainingResult
@@ -107,16 +108,6 @@ def jsonl(file: Path, documents: int) -> dict:
     ]
     file.write_text("".join(json.dumps({"id": name, "documents": texts}) + "\n" for name in IDS.values()))
     return {"corpus": str(file), "train_clusters": 0, "held_out_clusters": 0}
-
-
-def test_any_text_with_paragraphs_will_do(cache: Path, small: Settings, tmp_path: Path):
-    run = prepare(replace(small, **jsonl(tmp_path / "houses.jsonl", 3), model="tiny"), cache=cache)
-    kept = {split: one.counts.documents_kept for split, one in run.splits.items()}
-    assert kept == dict.fromkeys(SPLITS, 3) | {"test": 6}
-    sources = {split: one.examples.counts.sources for split, one in run.splits.items()}
-    assert sources == dict.fromkeys(SPLITS, 6) | {"test": 12}
-    assert run.splits["test"].clusters == ["c11"] * 3 + ["c15"] * 3
-    assert copied_globals(run.model), "a model from scratch has copies"
 
 
 def test_every_token_may_start_with_the_global_projections_of_a_checkpoint(small: Settings):
@@ -196,7 +187,7 @@ def test_a_trained_model_is_opened_and_a_new_one_learns_beside_it(
         for row in report.rows:
             if row.metric.startswith(("mspp/above", "mlm")):
                 assert scores[row.metric] == pytest.approx(row.value, rel=0.02), row.metric
-        assert len(experiment.losses_figure(again).data) == 4
+        assert len(paragraphs_view.losses_figure(again).data) == 4
     assert not (tmp_path / "1" / "model").exists()
     seen: list[dict] = []
     experiment.train_small(run, on_log=seen.append)
@@ -221,7 +212,7 @@ def test_a_model_of_another_task_may_learn_paragraphs_alone(cache: Path, small: 
     result = train(run)
     report = experiment.report(run, experiment.evaluate(run, experiment.predict(run), result))
     assert "mlm/perplexity" not in {row.metric for row in report.rows}
-    assert "masked" not in experiment.score_table(report).html()
+    assert "masked" not in paragraphs_view.score_table(report).html()
     assert {row["loss_mlm"] for row in result.history if "loss_mlm" in row} == {0.0}
     shutil.rmtree(folder)
     opened = replace(given, trained=given.run_folder, run_folder=str(tmp_path / "opened"))
@@ -239,11 +230,6 @@ def test_what_cannot_be_opened_is_refused(finished: Finished, cache: Path, small
         prepare(replace(given, trained=str(tmp_path / "other")), cache=cache)
 
 
-def test_a_model_without_a_history_says_so(report: Report):
-    shown = experiment.losses_figure(replace(report, tables={"history": []}))
-    assert "without the history" in shown.data
-
-
 def test_each_split_has_documents_and_chance_of_its_own(finished: Finished):
     splits = finished[0].splits
     assert tuple(splits) == SPLITS
@@ -254,23 +240,6 @@ def test_each_split_has_documents_and_chance_of_its_own(finished: Finished):
     assert len(splits["train"].examples) == 16, "steps x batch size"
     for split in ("validation", "test"):
         assert len(splits[split].examples) == splits[split].examples.counts.sources
-
-
-def test_global_projections_stay_copies_and_own_ones_stay_as_they_were(
-    finished: Finished, untrained: ParagraphRun, cache: Path, small: Settings
-):
-    trained = finished[0].model
-    assert copied_globals(trained), "of the shipped Longformer, whose local ones have changed"
-    for name in ("head.layers.0", "lm_head.dense", "longformer.encoder.layer.0.output.dense"):
-        before, after = (model.get_parameter(f"{name}.weight").cpu() for model in (untrained.model, trained))
-        assert not before.equal(after), name
-    given = {"model": "storyworld/cdlm", "steps": 1, "batch_size": 2, "warmup_steps": 0}
-    run = prepare(replace(small, **given), cache=cache)
-    projection = run.model.longformer.encoder.layer[0].attention.self
-    own, local = projection.query_global.weight.clone(), projection.query.weight.clone()
-    train(run)
-    assert projection.query_global.weight.equal(own)
-    assert not projection.query.weight.equal(local)
 
 
 def without_times(result: TrainingResult) -> list[dict]:
@@ -323,45 +292,15 @@ def test_facts_say_what_is_read_and_what_is_lost(untrained: ParagraphRun, cache:
         f"{share:.0%} of the sentences are cut to 10 tokens, which takes {sum(cut) / (sum(cut) + read):.0%} "
         "of the text"
     )
-    assert text["training"].startswith("4 steps of 4 examples, each of about 6")
+    assert "4 updates with 4 examples" in text["training"]
     assert f"{16 / train.examples.counts.sources:.1f} times each paragraph" in text["training"]
-    assert text["test"] in experiment.preview(untrained).data
+    assert text["test"] in paragraphs_view.preview(untrained).data
     run = prepare(replace(small, same_document=30, paragraphs="as written"), cache=cache)
     counts = run.splits["train"].examples.counts
     text = dict(facts(run))["wrong candidates"]
     assert text.startswith(f"{counts.short_of_hard / counts.sources:.0%} of these paragraphs")
     assert counts.short_of_hard > 0
     assert "fewer than 30 sentences elsewhere" in text
-
-
-def test_documents_without_sentences_are_counted(small: Settings, tmp_path: Path):
-    texts = [
-        f"{name} roofs were sold today. {name} owners are content.\n{name} cellars stand empty. Nobody buys."
-        for name in "abc"
-    ]
-    for cluster in IDS.values():
-        (tmp_path / "houses" / cluster).mkdir(parents=True)
-        for number, text in enumerate([*texts, "Too short."]):
-            (tmp_path / "houses" / cluster / f"{number}.txt").write_text(text, encoding="utf-8")
-    (tmp_path / "houses" / "list.csv").write_text("a")
-    houses = {"corpus": str(tmp_path / "houses"), "train_clusters": 0, "held_out_clusters": 0}
-    text = dict(facts(prepare(replace(small, **houses), cache=tmp_path)))
-    assert text["for training"] == (
-        "3 documents with sentences (1 without): 6 paragraphs, 3 of them long enough to ask about, "
-        "9 sentences"
-    )
-    assert text["files passed over"] == "1: list.csv"
-
-
-def test_cost_grows_with_what_is_asked(untrained: ParagraphRun, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(experiment, "measured_rate", lambda precision: 1e9)
-    cost, splits = experiment.cost_of_training(untrained), untrained.splits
-    assert cost.tokens == pytest.approx(np.mean([len(one["input_ids"]) for one in splits["train"].examples]))
-    assert 15e6 < cost.memory_bytes < 1e8, "16 bytes for each of a million weights, and activations"
-    held_out = 2 * len(splits["validation"].examples) + len(splits["test"].examples)
-    forward = (cost.seconds - 4 * cost.step_seconds) / held_out
-    # a step reads four examples, forward and backward, which is three to three and a half forwards
-    assert 3 < cost.step_seconds / (4 * forward) < 3.6
 
 
 def test_the_report_has_scores_and_where_they_come_from(report: Report, finished: Finished):
@@ -377,34 +316,14 @@ def test_the_report_has_scores_and_where_they_come_from(report: Report, finished
     assert (report.data["right"], report.data["precision"]) == (0.2, precision_in_words("auto"))
     assert 0 < report.data["share_of_text_cut"] < 1
     assert {record["step"] for record in report.tables["history"]} == {1, 2, 3, 4}
-    assert experiment.score_table(report).html().count("<tr") == 1 + 9
+    assert paragraphs_view.score_table(report).html().count("<tr") == 1 + 9
     assert sum(row.metric.startswith(("mspp/", "mlm/")) for row in report.rows) == 9
 
 
-def test_rows_of_the_table_are_the_numbers_of_the_report(report: Report):
-    def score(metric: str, value: float, n: int, spread: float = 0.1, chance: float | None = None) -> Score:
-        return Score(metric=metric, value=value, low=value - spread, high=value + spread, n=n, chance=chance)
-
-    by_hand = [
-        score("mspp/called", 0.75, 1000, chance=0.8),
-        score("mspp/called/other document", 0.5, 400),
-        score("mspp/first", 0.3, 200, chance=0.2),
-        replace(score("mspp/first", 0.25, 200, chance=0.2), system="tf-idf"),
-        score("mlm/perplexity", 12.345, 5000, spread=1),
-    ]
-    assert table_cells(experiment.score_table(replace(report, rows=by_hand)).html())[1:] == [
-        ["candidates called as they are", "75.0% [65.0%, 85.0%]", "80%", "1,000"],
-        ["of other documents", "50.0% [40.0%, 60.0%]", "", "400"],
-        ["one of the same paragraph is ranked first", "30.0% [20.0%, 40.0%]", "20%", "200"],
-        ["by counting common words (TF-IDF)", "25.0% [15.0%, 35.0%]", "20%", "200"],
-        ["perplexity of masked tokens", "12.35 [11.35, 13.35]", "", "5,000"],
-    ]
-
-
 def test_the_figure_has_both_losses(report: Report):
-    figure = experiment.losses_figure(report)
-    training, validation, *_ = figure.data
-    assert (list(training.x), list(validation.x), len(figure.data)) == ([1, 2, 3, 4], [2, 4], 4)
+    figure = paragraphs_view.losses_figure(report)
+    steps = {trace.name: list(trace.x) for trace in figure.data}
+    assert (steps, len(figure.data)) == ({"training, smoothed": [1, 2, 3, 4], "validation": [2, 4]}, 4)
     first = next(one for one in report.tables["history"] if one["step"] == 2 and "eval_loss" in one)
     assert figure.data[3].y[0] == pytest.approx(first["eval_loss_mspp"], abs=1e-3)
     assert any("20%" in one.text for one in figure.layout.annotations), "what guessing gives"
@@ -414,7 +333,10 @@ def test_the_figure_has_both_losses(report: Report):
 
 
 def test_preview_is_the_example(untrained: ParagraphRun):
-    view, example = experiment.example(untrained, index=3), untrained.splits["train"].examples.describe(3)
+    view, example = (
+        paragraphs_view.example(untrained, index=3),
+        untrained.splits["train"].examples.describe(3),
+    )
     assert view.sentences[0].source == "this paragraph"
     kinds = Counter(sentence.source for sentence in view.sentences[1:])
     assert kinds == {"same paragraph": 1, "same document": 2, "other document": 2}
@@ -426,38 +348,7 @@ def test_preview_is_the_example(untrained: ParagraphRun):
     assert all((one.source == "same paragraph") == (one.label == 1) for one in view.sentences)
     assert view.title == "Example 4 of train"
     with pytest.raises(IndexError, match="there are 16"):
-        experiment.example(untrained, index=16)
-
-
-def test_masked_words_are_shown_as_they_were_with_what_is_read_instead(untrained: ParagraphRun):
-    view, example = experiment.example(untrained), untrained.splits["train"].examples.describe(0)
-    marked, tokenizer = view.marked, untrained.tokenizer
-    masked = np.flatnonzero(example.mlm_labels != -100)
-    np.testing.assert_array_equal(np.flatnonzero(marked.masked), masked)
-    names = {number: name for name, number in tokenizer.get_vocab().items()}
-    for place in masked:
-        assert marked.tokens[place] == names[int(example.mlm_labels[place])].removeprefix("\u0120")
-        if example.input_ids[place] == tokenizer.mask_token_id:
-            assert marked.replacement[place] == "<mask>"
-    assert [marked.tokens[start] for start in example.sequence.starts] == ["<s>", *["</s>"] * 5]
-    np.testing.assert_array_equal(np.flatnonzero(marked.special), example.sequence.starts)
-    assert "Example 1 of train" in view._repr_html_()
-
-
-def test_what_a_model_says_stands_beside_each_candidate(untrained: ParagraphRun):
-    count = len(untrained.splits["test"].examples)
-    scores = np.zeros((count, 5))
-    scores[1] = [0.0, np.log(3), -np.log(3), 50.0, -50.0]
-    answers = ParagraphAnswers(
-        documents=np.arange(count),
-        kinds=np.full(scores.shape, "other document"),
-        scores=scores,
-        losses=np.ones(count),
-        masked=np.ones(count, dtype=np.int64),
-    )
-    first, *others = experiment.example(untrained, split="test", index=1, answers=answers).sentences
-    assert first.probability is None
-    assert [one.probability for one in others] == pytest.approx([0.5, 0.75, 0.25, 1.0, 0.0])
+        paragraphs_view.example(untrained, index=16)
 
 
 # ---- scores by hand ----

@@ -110,27 +110,6 @@ def test_the_best_span_is_the_best_that_may_be_an_answer(sequence, start, end, e
     assert best(sequence, start, end)[0] == expected
 
 
-def test_spans_are_sorted_and_lack_what_may_be_no_answer(sequence: QuestionSequence):
-    start, end = {FIRE: 3, LUND: 2, LUND_BODY: 1}, {OUT: 1, LUND: 2, CITY: 1.5}
-    # Not from FIRE or LUND to CITY, another paragraph; not from LUND back to OUT.
-    expected = [(FIRE, LUND, 5.0), (FIRE, OUT, 4.0), (LUND, LUND, 4.0), (LUND_BODY, CITY, 2.5)]
-    assert best(sequence, start, end, count=3) == expected
-    assert sequence.sentence[FIRE] == sequence.sentence[STOP]
-    for most, last in ((30, STOP), (STOP - FIRE + 1, STOP), (STOP - FIRE, LUND), (1, FIRE)):
-        end = {STOP: 4, LUND: 3, FIRE: 2}
-        assert best(sequence, {FIRE: 9}, end, most_tokens=most)[0][:2] == (FIRE, last)
-
-
-def test_only_the_best_starts_and_ends_are_tried(sequence: QuestionSequence):
-    start, end = {FIRE: 5, OUT: 4, LUND: 3}, {THE: 5, FIRE: 2, OUT: 4}
-    assert best(sequence, start, end, count=2) == [(FIRE, OUT, 9.0), (OUT, OUT, 8.0)]
-    # of FIRE and THE alone no span can be made
-    assert best(sequence, start, end, count=1) == [(OUT, OUT, 8.0)]
-    # then the best token, which need be neither among the best starts nor among the best ends
-    start, end = {CITY: 9, OUT: 5, 0: 9}, {THE: 9, OUT: 5, 0: 9}
-    assert best(sequence, start, end, count=1) == [(OUT, OUT, 10.0)]
-
-
 def test_ties_go_to_the_first(sequence: QuestionSequence):
     start, end = {FIRE: 1, LUND: 1, TWO: 1}, {LUND: 1, TWO: 1}
     spans = [(first, last) for first, last, score in best(sequence, start, end) if score == 2]
@@ -204,17 +183,6 @@ def test_an_answer_has_its_place(sequence: QuestionSequence):
         assert answer.n_best[0].text == "died"
         assert answer.probability == pytest.approx(0.5)
         assert answer.type_probabilities == pytest.approx(dict.fromkeys(QUESTION_TYPES, 0.25) | {kind: 0.5})
-
-
-def test_probabilities_have_names(sequence: QuestionSequence):
-    logits = logits_of(sentence={0: np.log(3), 1: 0, 2: -np.log(3), 3: 0}, paragraph={1: np.log(4)})
-    for name in ("sentence_logits", "paragraph_logits"):
-        logits[name] = np.append(logits[name], -np.inf)  # filling of its batch
-    answer = decode(QUESTION, sequence, logits)
-    expected = {(0, 0): 0.75, (0, 1): 0.5, (1, 0): 0.25, (2, 0): 0.5}
-    assert answer.sentence_probabilities == pytest.approx(expected)
-    low = 1 / (1 + np.exp(9))
-    assert answer.paragraph_probabilities == pytest.approx((low, 0.8, low))
 
 
 # logits of the four sentences and of the three paragraphs, support by threshold and in two paragraphs

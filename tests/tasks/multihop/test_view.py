@@ -184,27 +184,3 @@ def test_the_probability_of_the_answer_stands_beside_it():
     assert head(yes)[1] == ["answer", "yes\u200250.0%"]
     assert "of its type, span, yes or nostruck out" in legend_of(yes)
     assert "of its type" not in legend_of(question_html(OWN))
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"paragraph_probabilities": (0.5,)}, "1 probabilities for 3 paragraphs; give one for each"),
-        ({"paragraph_probabilities": (0.5, 2, 0.5)}, "the probability of paragraph 1 is 2; it must lie"),
-        ({"sentence_probabilities": {(0, 0): -0.1}}, r"the probability of sentence \(0, 0\) is -0\.1"),
-        ({"sentence_probabilities": {(0, 2): 0.1}}, "there is no sentence 2 in paragraph 0"),
-        ({"supporting": frozenset({(3, 0)})}, "there is no sentence 0 in paragraph 3"),
-        ({"gold_supporting": frozenset({(1, -1)})}, "there is no sentence -1 in paragraph 1"),
-        ({"answer_f1": float("nan")}, "answer_f1 is nan"),
-        ({"support_f1": 80.0}, r"support_f1 is 80\.0"),
-        ({"answer_probability": 1.5}, r"answer_probability is 1\.5; it must lie in"),
-        ({"support": "most"}, "support is 'most'; choose one of threshold, two_paragraphs"),
-        ({"place": (3, "body", 0, 1)}, r"\(3, 'body', 0, 1\) is no place; name a paragraph"),
-        ({"place": (0, "head", 0, 1)}, ".* is no place; name a paragraph, title or body, start and end"),
-        ({"place": (1, "title", 0, 5)}, r".* is no place; start and end must lie in that title"),
-        ({"place": (1, "body", 3, 2)}, r".* is no place; start and end must lie in that body, in order"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(wrong, message):
-    with pytest.raises(ValueError, match=f"^question '5a8c': {message}"):
-        replace(READ, **wrong)

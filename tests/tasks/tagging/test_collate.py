@@ -1,7 +1,6 @@
 """Batches of the two taggers: what is where, each context once; and with them the taggers themselves, from
 documents to a training."""
 
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -96,27 +95,6 @@ def test_a_static_batch(encodings: WordEncodings, every: list[TagExample]):
     assert not batch["targets"][~batch["attention_mask"]].any()
 
 
-def test_whole_sentences_have_the_same_words_at_the_places(encodings: WordEncodings, every: list[TagExample]):
-    single = StaticCollate(encodings, TAGGED)(every)
-    whole = StaticCollate(encodings, TAGGED, whole_sentences=True)(every)
-    assert whole["context_lengths"].tolist() == [4, 3, 5, 2]  # nobody attends to "w1" itself
-    assert whole["context"].shape == (14, 64)
-    present = single["places"] >= 0
-    assert torch.equal(whole["places"] >= 0, present)
-    actual, expected = (batch["context"][batch["places"][present]] for batch in (whole, single))
-    assert torch.equal(actual, expected)
-    assert np.array_equal(whole["context"][:4].numpy(), encodings.rows(("w1", "w2", "w3", "w4")))
-    assert torch.equal(whole["buckets"], single["buckets"])
-
-
-def test_collate_functions_may_be_pickled(encodings: WordEncodings, tokenizer, every: list[TagExample]):
-    for collate in (StaticCollate(encodings, TAGGED), DynamicCollate(tokenizer, TAGGED)):
-        expected = collate(every)
-        batch = pickle.loads(pickle.dumps(collate))(every)  # noqa: S301
-        assert batch.keys() == expected.keys()
-        assert all(torch.equal(values, expected[name]) for name, values in batch.items())
-
-
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("most", [0, 2])
 def test_a_batch_that_attends_to_nothing(encodings: WordEncodings, most: int, whole: bool):
@@ -160,17 +138,6 @@ def test_a_dynamic_batch(tokenizer: PreTrainedTokenizerFast, every: list[TagExam
     expected = [[[[row[at], word] for at, word in one] for one in PLACES[number]] for number in order]
     assert batch["places"].tolist() == expected
     assert {values.dtype for name, values in batch.items() if name != "word_mask"} == {torch.int64}
-
-
-def test_pieces_are_of_their_words(every: list[TagExample]):
-    """With a tokenizer that cuts words, as all real ones do."""
-    tagger, tokenizer = load_dynamic_tagger("tiny", head=HEAD, max_length=32, window=8)
-    batch = DynamicCollate(tokenizer, TAGGED)(every)
-    numbers = [number for number in batch["words"][1].tolist() if number >= 0]
-    assert sorted(numbers) == numbers
-    assert set(numbers) == {0, 1}
-    assert numbers.count(1) > 1, "strange is of several pieces"
-    tagger(**batch).loss.backward()
 
 
 def test_a_sequence_too_long_for_the_model_is_named(bert: Path):

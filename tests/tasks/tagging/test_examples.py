@@ -1,6 +1,5 @@
 """Tagged documents: long sentences, occurrences of words, and the data set."""
 
-import pickle
 import re
 from itertools import pairwise
 
@@ -69,14 +68,6 @@ def test_long_sentences_are_cut_and_their_tags_joined():
     assert tags == [["O", "O", "B-LOC", "I-LOC", "O", "O", "O"], ["B-PER", "O", "O", "O"]]
     for most, parts in ((17, 1), (16, 2)):  # RAIN has 2 + 5 + 3 + 2 + 5 = 17 letters
         assert len(cut(document(RAIN), most=most).origin) == parts
-
-
-def test_a_span_may_be_cut():
-    split = cut(DOCUMENT, most=5)
-    assert [part.tags for part in parts_of(split, 2)] == [("B-PER", "I-PER"), ("O", "B-PER")]
-    tight = cut(document(KINGS), most=3)
-    assert words_of(tight) == "Ann | I | and | II"
-    assert tight.document.sentences[1].tags == ("I-PER",), "as in the original"
 
 
 SIZES = st.lists(st.integers(0, 6), min_size=1, max_size=12)
@@ -241,29 +232,6 @@ def book(words: int, *, labelled: int, seed: int = 0) -> TaggedDocument:
     )
 
 
-def test_a_document_of_several_blocks():
-    """More labelled words than are processed at once; the ends and a sample of the rest are checked."""
-    source = book(18_000, labelled=10_000)
-    result = nearest_occurrences(source, most=5)
-    assert result.starts[-1] == 18_000
-    places = {}
-    for s, each in enumerate(source.sentences):
-        for w, text in enumerate(each.words):
-            places.setdefault(text, []).append((s, w))
-    found = rows(result)
-    number = np.repeat(np.arange(len(source.sentences)), np.diff(result.starts))
-    for row in [0, 1, 8191, 8192, 8193, 16383, 16384, 17_999]:
-        s = int(number[row])
-        same = places[source.sentences[s].words[row - result.starts[s]]]
-        assert found[row] == sorted((abs(present - s), present, other) for present, other in same)[:5]
-
-
-def test_a_whole_book():
-    """Work quadratic in the most frequent word alone would be 25,000 x 25,000, and take far too long."""
-    result = nearest_occurrences(book(150_000, labelled=100_000), most=25)
-    assert result.places.shape == (150_000, 25, 2)
-
-
 def test_buckets():
     distances = np.array([[0, 1, 2, 3, 4, 7, 8], [15, 16, 31, 32, 63, 64, 10**6]], dtype=np.int32)
     result = tagging.distance_bucket(distances)
@@ -324,12 +292,6 @@ def test_examples_by_hand(examples):
     assert context_of([none]) == []
 
 
-def test_far_occurrences_are_in_far_buckets():
-    middle = [sentence("x")] * 40, sentence("Ann"), [sentence("y")] * 30
-    far = split("far", sentence("Ann", "O"), *middle[0], middle[1], *middle[2], sentence("Ann"))
-    assert TagExamples([far], TAGS, most=4)[0].buckets.tolist() == [[0, 7, 8, 0]]
-
-
 def test_a_document_is_searched_once_and_only_when_read(monkeypatch):
     searched = []
     search = tagging.nearest_occurrences
@@ -344,15 +306,6 @@ def test_a_document_is_searched_once_and_only_when_read(monkeypatch):
     assert [one.document for one in examples.in_order([2, 1, 0, 2])] == [2, 0, 0, 2]
     assert [one.document for one in examples] == [0, 0, 2]
     assert searched == ["paper", "novel"]
-
-
-def test_only_occurrences_of_labelled_words_are_kept():
-    """Memory is 9 bytes for each of K and little more; 20,000 words of context would be 160 kB in int64."""
-    labelled = [sentence("Ann saw Ann", "O O O")] * 100
-    context = [sentence(" ".join(["Ann"] * 50))] * 400
-    examples = TagExamples([split("long", *labelled, *context)], TAGS, most=20)
-    examples[0]
-    assert 300 * 20 * 9 <= len(pickle.dumps(examples._kept)) < 300 * 20 * 9 + 3000
 
 
 def test_context_and_words_read(examples):

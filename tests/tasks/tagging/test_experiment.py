@@ -6,20 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tagging_runs import finished_run, score_of, tagged, tagging_run
+from tagging_runs import finished_run, tagged, tagging_run
 
-from cdlm_lab.apply.loading import load
 from cdlm_lab.data.records import TaggedDocument
-from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.metrics.counts import f1_of, span_counts
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs import runs
-from cdlm_lab.runs.report import read_report
 from cdlm_lab.tasks.tagging import experiment as document_tagging
 from cdlm_lab.tasks.tagging import systems as tagging
+from cdlm_lab.tasks.tagging import view
 from cdlm_lab.tasks.tagging.experiment import Settings, TaggedCorpus, TaggingRun, TagTraining, read_tagged
-from cdlm_lab.tasks.tagging.model import new_static_tagger
 from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS, TagPredictions
 from cdlm_lab.views.before_training import cost_facts
 
@@ -61,18 +58,6 @@ def test_every_labelled_sentence_is_tagged_by_each_system(finished: Finished) ->
             assert present.any(axis=1).all()  # the word itself at least
             assert not one.weights[~present].any()
             np.testing.assert_allclose(one.weights.astype(np.float64).sum(axis=1), 1, atol=2e-3)
-
-
-def test_the_example_of_the_notebook_is_tagged_as_its_prose_says() -> None:
-    """The notebook shows a name that context solves, and one that both systems get wrong."""
-    second = document_tagging.EXAMPLE_TEXT.index("\n\n")
-    for system, solved in (("doc-arc", True), ("bert-lstm", False)):
-        spans = load("storyworld/tagging", system=system).tag(document_tagging.EXAMPLE_TEXT).parts
-        assert ("Brandir", "PER") in {
-            (one.text, one.label) for one in spans if one.start > second
-        } or not solved
-        assert solved == any(one.text == "Brandir" for one in spans)
-        assert not any(one.text == "Oskmere Works" for one in spans)
 
 
 def test_what_is_finished_is_not_trained_again(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,15 +146,6 @@ def test_splits_share_documents_and_no_sentence(finished: Finished) -> None:
     assert predictions[training.key]["dev"].examples is not examples["train"]
 
 
-@pytest.mark.parametrize(("hidden_size", "apart"), [(64, 0.02), (256, 0.005)])
-def test_the_baseline_is_as_large_as_doc_arc(finished: Finished, hidden_size: int, apart: float) -> None:
-    run, _ = finished
-    taggers = replace(run.taggers, settings=replace(run.settings, hidden_size=hidden_size))
-    configs = (taggers.static_config(TAG_SYSTEMS[name]) for name in ("bert-lstm", "doc-arc"))
-    baseline, own = (new_static_tagger(config).num_parameters() for config in configs)
-    assert baseline == pytest.approx(own, rel=apart)
-
-
 def test_an_epoch_reads_each_sentence_once_but_for_what_fills_no_batch(finished: Finished) -> None:
     run, _ = finished
     training = training_of(run, "bert-lstm-0")
@@ -220,19 +196,6 @@ def test_what_chooses_the_best_epoch(finished: Finished) -> None:
         assert bool(expected) is (tag != "O")
 
 
-def test_the_report_of_a_run(finished: Finished) -> None:
-    run, predictions = finished
-    written = read_report(run.folder)
-    for (name, _), of_split in predictions.items():
-        for split, one in of_split.items():
-            counts = span_counts(one.gold(), one.predicted()).sum(axis=0)
-            assert score_of(written, name, split, "f1").value == pytest.approx(float(f1_of(counts)))
-    assert {row["occurrences"] for row in written.tables["sweep"]} == {2, 4}
-    assert len(document_tagging.figures(written)) == 4
-    for split in ("dev", "test"):
-        assert "Doc-ARC" in document_tagging.score_table(written, split).html()
-
-
 def test_what_a_person_reads_before_the_start(finished: Finished, tmp_path: Path) -> None:
     run, _ = finished
     facts = dict([*document_tagging.corpus_facts(run), *cost_facts(run)])
@@ -243,50 +206,9 @@ def test_what_a_person_reads_before_the_start(finished: Finished, tmp_path: Path
     assert "times" not in facts["BERT + LSTM"]
     assert facts["Doc-ARC"].endswith("; times 2 seeds")
     fresh = TaggingRun.read(replace(run.settings, run_folder=str(tmp_path)))
-    assert "6 documents of " in document_tagging.preview(fresh).data
+    assert "6 documents of " in view.preview(fresh).data
     batch, every = (one.examples(one.trainings[0])["train"] for one in (fresh, run))
     assert len(fresh.taggers.encodings) < len(every) == len(batch), "one batch of each is encoded"
-
-
-def test_tags_are_read_in_place_and_a_text_of_ones_own(finished: Finished) -> None:
-    run, predictions = finished
-    assert document_tagging.tags_in_place(run, predictions).children
-    headline = " ".join(run.corpus.documents["dev"][0].sentences[0].words[:3])
-    assert headline in (run.folder / "tagged.html").read_text(), "documents are named by their headlines"
-    assert document_tagging.own_text_in_place(run).children
-    rows = (run.folder / "own_text.tsv").read_text().split("\n")
-    assert [row.split("\t")[0] for row in rows[:3]] == ["The", "order", "to"]
-
-
-@pytest.mark.parametrize(
-    ("given", "names"),
-    [
-        ({"systems": "doc-arc bert-lstm", "seeds": 2}, "bert-lstm-0 bert-lstm-1 doc-arc-10-0 doc-arc-10-1"),
-        # each K once, in order, and not again that of the run
-        (
-            {"systems": "doc-arc", "sweep": "25 2 10 2", "seeds": 2},
-            "doc-arc-10-0 doc-arc-10-1 doc-arc-2-0 doc-arc-2-1 doc-arc-25-0 doc-arc-25-1",
-        ),
-        ({"systems": "bert-lstm dynamic-doc-arc", "sweep": "2 5"}, "bert-lstm-0 dynamic-doc-arc-10-0"),
-    ],
-)
-def test_trainings(given: dict, names: str) -> None:
-    run = tagging_run(TaggedCorpus(documents={}), occurrences=10, hidden_size=4, **given)
-    assert [training.name for training in run.trainings] == names.split()
-
-
-@pytest.mark.parametrize(
-    ("systems", "shown"),
-    [
-        ("bert-lstm doc-arc", "doc-arc-10-0"),
-        ("doc-arc bert", "doc-arc-10-0"),
-        ("doc-arc dynamic-doc-arc", "dynamic-doc-arc-10-0"),
-        ("bert bert-lstm", "bert-0"),
-    ],
-)
-def test_what_is_shown_attends_to_the_document_if_anything_does(systems: str, shown: str) -> None:
-    run = tagging_run(TaggedCorpus(documents={}), systems=systems, seeds=2, sweep="25")
-    assert run.shown.name == shown
 
 
 def test_systems_whose_encoder_is_trained(tmp_path: Path) -> None:
@@ -327,7 +249,7 @@ def test_a_word_without_room_in_test_does_not_end_a_run(tmp_path: Path) -> None:
     once = {"epochs": 1, "encoder_epochs": 1, "batch_size": 2, "systems": "doc-arc dynamic-bert"}
     run = tagging_run(TaggedCorpus(documents=splits), run_folder=str(tmp_path), **small, **once)
     text = "of 2 long words the first 14 pieces are read"
-    facts = dict(document_tagging.shortened_facts(run))
+    facts = dict(view.shortened_facts(run))
     assert facts == {"Doc-ARC: cut": text, "small BERT, fine-tuned: cut": text}
     document_tagging.train(run)
     predictions = document_tagging.predict(run)
@@ -383,15 +305,6 @@ def sizes_of(read: TaggedCorpus) -> dict[str, int]:
     return {split: len(documents) for split, documents in read.documents.items()}
 
 
-def test_documents_of_storyworld_are_its_stories() -> None:
-    read = read_tagged(Settings(train_documents=3, held_out_documents=2))
-    for split, count in (("train", 3), ("dev", 2), ("test", 2)):
-        assert read.documents[split] == tuple(read_storyworld_tags(split, count))
-    assert read.mended == dict.fromkeys(SPLITS, 0)
-    assert "PER" in read.labels
-    assert set(read.labels) <= {"DATE", "FAC", "LOC", "MISC", "NUM", "ORG", "PER"}
-
-
 def test_a_folder_in_doc_arcs_format(folder: Path) -> None:
     write(folder, "test", LABELLED, "Dram\tB-LOC\n")
     write(folder, "dev", LABELLED, "slept\tO\n\nVale\tI-LOC\nOrn\tI-PER\n")
@@ -430,17 +343,6 @@ def test_context_is_kept_where_it_is_near_to_a_label(folder: Path, most: int, ke
     sentences = ["".join(sentence.words) for sentence in read.documents["dev"][0].sentences]
     assert " ".join(sentences).replace("Ornslept", "*") == kept
     assert [len(document.sentences) for document in read.documents["test"]] == [2] * 6
-
-
-def test_a_file_that_is_one_document_is_read_by_sentences(tmp_path: Path) -> None:
-    for split in SPLITS:
-        (tmp_path / f"{split}.conll").write_text("Orn B-PER\nslept O\n\nDram B-LOC\n\nHe O\n")
-    read = read_tagged(Settings(corpus=str(tmp_path), held_out_documents=2))
-    assert sizes_of(read) == {"train": 3, "dev": 2, "test": 2}
-    assert read.divided == dict.fromkeys(SPLITS, 3)
-    facts = dict(document_tagging.corpus_facts(tagging_run(replace(read, divided={"train": 3}))))
-    assert facts["train"].endswith("; it was one document, so each sentence is read as one")
-    assert facts["dev"].endswith(" spans")
 
 
 def test_folders_that_cannot_be_used(folder: Path) -> None:

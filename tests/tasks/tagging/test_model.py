@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from pathlib import Path
 
 import model_cases as cases
 import pytest
 import torch
-from model_cases import DYNAMIC_HEADS, SIZE, STATIC_FORM, STATIC_KINDS, TAGS, Batch, encoded_words, of_cases
-from torch import nn
+from model_cases import DYNAMIC_HEADS, SIZE, TAGS, Batch, encoded_words, of_cases
 
-from cdlm_lab.encoders.checkpoint import CheckpointError, own_randomness
+from cdlm_lab.encoders.checkpoint import CheckpointError
 from cdlm_lab.tasks.tagging import model as tagging
 from cdlm_lab.tasks.tagging.model import (
     DynamicTagger,
@@ -102,68 +100,6 @@ def test_a_bucket_that_is_nowhere_is_not_learnt(model: StaticTagger, batch: Batc
     assert {n for n in range(9) if model.attention.distances.weight.grad[n].any()} == used
 
 
-@torch.no_grad()
-def test_words_that_are_nobodys_occurrence_change_nothing():
-    """Equation 5 reads occurrences of the words of the sentence, not the words around these occurrences."""
-    batch = encoded_words("bilstm")
-    batch["context"] = nn.functional.pad(batch["context"], (0, 0, 0, 3))
-    changed = batch | {"context": batch["context"].clone()}
-    changed["context"][-3:] += 3
-    for kind, same in (("bilstm", True), ("linear", True), ("sentence", False)):
-        tagger = cases.static_tagger(kind)[0]
-        lengths = {} if same else {"context_lengths": torch.tensor([len(batch["context"])])}
-        expected, actual = tagger(**batch, **lengths), tagger(**changed, **lengths)
-        assert torch.equal(actual.logits, expected.logits) is same, kind
-        assert torch.equal(actual.weights, expected.weights) is same, kind
-
-
-@torch.no_grad()
-def test_the_other_words_of_the_sentence_are_read_with_a_words_occurrence():
-    """Equation 5 does not treat each word separately: the occurrence in place of x_1 affects c(x_2)."""
-    batch = encoded_words("bilstm")
-    places = torch.full_like(batch["places"], -1)
-    places[0, :2, 0] = torch.tensor([4, 7])
-    one = batch | {"places": places}
-    changed = one | {"context": one["context"].clone()}
-    changed["context"][4] += 3
-    for kind, moves in (("bilstm", True), ("linear", False)):
-        tagger, given = cases.static_tagger(kind)[0], []
-        tagger.attention.register_forward_hook(lambda _, __, out, given=given: given.append(out[0]))
-        tagger(**one), tagger(**changed)
-        first, second = (vectors[0, 1] for vectors in given)  # c of the second word
-        assert torch.equal(first, second) is not moves, kind
-
-
-def test_k_rows_of_the_length_of_the_sentence_are_computed():
-    """One row for each k for which any word has an occurrence, none for the others."""
-    tagger, batch, sizes = cases.static_tagger("bilstm")[0], encoded_words("bilstm"), []
-    tagger.context_encoder.register_forward_hook(lambda _, given, __: sizes.append(len(given[0][0])))
-    tagger(**batch)
-    present = (batch["places"] >= 0).any(1)  # (batch, k)
-    assert not present.all()
-    lengths = batch["attention_mask"].sum(1)
-    assert sizes == [lengths.sum(), (lengths * present.sum(1)).sum()]
-
-
-@of_cases("static tagger bilstm", "static tagger linear")
-def test_a_word_of_the_context_is_as_if_there_were_one_for_each_occurrence(model, batch: Batch):
-    """Compared with a separate copy for each occurrence of each word, as in the released code."""
-    present = batch["places"] >= 0
-    row = batch["places"][present]
-    copies = batch["places"].masked_scatter(present, torch.arange(len(row)))
-    assert_alike(model, batch, batch | {"context": batch["context"][row], "places": copies})
-
-
-def assert_alike(model: torch.nn.Module, once: Batch, often: Batch) -> None:
-    """Check that both batches give the same logits and gradients."""
-    twin = copy.deepcopy(model)
-    outputs = model(**once), twin(**often)
-    torch.testing.assert_close(outputs[0].logits, outputs[1].logits, rtol=1e-4, atol=1e-5)
-    for output in outputs:
-        output.loss.backward()
-    cases.assert_same_gradients(model, twin, rtol=1e-3, atol=1e-5)
-
-
 @of_cases("static tagger bilstm", "static tagger sentence", "static tagger linear", "dynamic tagger context")
 @pytest.mark.parametrize("empty", ["no context", "no places", "no occurrences"])
 def test_words_without_any_occurrence(empty: str, model: StaticTagger | DynamicTagger, batch: Batch):
@@ -182,24 +118,6 @@ def test_words_without_any_occurrence(empty: str, model: StaticTagger | DynamicT
         assert weight.grad is None or weight.grad.isfinite().all(), name
     if isinstance(model, StaticTagger):
         assert model.sequence_encoder.weight_ih_l0.grad.any()
-
-
-def test_context_tells_apart_what_a_sentence_does_not():
-    """The same sentence twice with different tags, which only other occurrences of the word determine."""
-    one = torch.randn(1, 3, SIZE, generator=torch.Generator().manual_seed(0))
-    labels = torch.tensor([[0, 1, 0], [0, 2, 0]])
-    batch = {"targets": one.expand(2, 3, SIZE), "attention_mask": labels >= 0, "labels": labels}
-    context = {
-        "context": torch.randn(2, SIZE, generator=torch.Generator().manual_seed(1)),
-        "places": torch.tensor([[[0]] * 3, [[1]] * 3]),
-        "buckets": torch.ones(2, 3, 1, dtype=torch.int64),
-    }
-    losses = {}
-    for kind, given in (("bilstm", batch | context), ("baseline", batch)):
-        tagger = tagging.new_static_tagger(StaticTaggerConfig(**STATIC_KINDS[kind]))
-        losses[kind] = cases.learn(tagger, given, steps=60, rate=0.05).loss.item()
-    assert losses["bilstm"] < 0.02
-    assert losses["baseline"] > math.log(2) / 3 - 1e-3, "one word of three is a toss of a coin"
 
 
 def test_context_must_be_given_to_a_tagger_with_it_alone(bert: Path):
@@ -232,20 +150,6 @@ def test_the_form_of_a_tagger_is_saved(model: StaticTagger, tmp_path: Path):
     assert again.config.context_order == ("sentence" if model.config.whole_sentences else "target")
 
 
-def test_weights_are_drawn_from_the_seed_as_pytorch_does():
-    before, config = torch.get_rng_state(), StaticTaggerConfig(**STATIC_FORM)
-    first, same, other = (tagging.new_static_tagger(config, seed=seed).state_dict() for seed in (0, 0, 1))
-    tagging.equal_hidden_size(config)
-    assert torch.equal(torch.get_rng_state(), before), "the global generator was moved"
-    for name, weight in first.items():
-        assert torch.equal(weight, same[name])
-        assert not torch.equal(weight, other[name]), name
-    wide = tagging.new_static_tagger(StaticTaggerConfig(size=100, tags=TAGS, hidden_size=64))
-    lstm = wide.context_encoder.weight_ih_l0
-    assert lstm.abs().max().item() == pytest.approx(1 / math.sqrt(64), rel=0.01)
-    assert wide.attention.distances.weight.std().item() == pytest.approx(1, rel=0.15)
-
-
 def parameters(**form: object) -> int:
     return StaticTagger(StaticTaggerConfig(**form)).num_parameters()
 
@@ -257,14 +161,6 @@ def test_table_6_is_an_lstm_of_256_in_each_direction_over_four_layers():
     assert parameters(**of_bert, context=False) == 8_402_443
     assert tagging.equal_hidden_size(StaticTaggerConfig(**of_bert)) == 282
     assert parameters(**of_bert, context=False, hidden_size=282) == 9_490_439
-
-
-@pytest.mark.parametrize("kind", ["bilstm", "linear"])
-def test_no_baseline_is_nearer_than_that_of_the_equal_size(kind: str):
-    wanted = parameters(**STATIC_KINDS[kind])
-    sizes = range(1, 30)
-    gaps = [abs(parameters(**STATIC_FORM | {"context": False, "hidden_size": n}) - wanted) for n in sizes]
-    assert sizes[gaps.index(min(gaps))] == tagging.equal_hidden_size(StaticTaggerConfig(**STATIC_KINDS[kind]))
 
 
 @pytest.mark.parametrize(("wanted", "size"), [(0, 1), (1, 1), (4, 2), (6, 2), (7, 3), (100, 10), (111, 11)])
@@ -350,33 +246,6 @@ def test_the_encoder_learns_from_the_context_too(model: DynamicTagger, batch: Ba
     assert others
     gradient = model.longformer.get_input_embeddings().weight.grad
     assert all(gradient[batch["input_ids"][row, 1]].any() for row in others)
-
-
-@of_context
-def test_a_sequence_once_is_a_sequence_for_each_word(model: DynamicTagger, batch: Batch):
-    """Compared with duplicated sequences, as in the paper."""
-    present = batch["places"][..., 0] >= 0
-    row, word = batch["places"][present].T
-    every = torch.cat([batch["target_rows"], row])
-    places = batch["places"].clone()
-    places[present] = torch.stack([4 + torch.arange(len(row)), word], -1)
-    names = ("input_ids", "attention_mask", "words")
-    each = batch | {name: batch[name][every] for name in names}
-    assert_alike(model, batch, each | {"places": places, "target_rows": torch.arange(4)})
-
-
-@of_context
-def test_the_dynamic_head_is_drawn_as_pytorch_does(model: DynamicTagger):
-    before, head = torch.get_rng_state(), DYNAMIC_HEADS["context"]
-    tagging.equal_head(head, size=32)
-    assert torch.equal(torch.get_rng_state(), before), "the global generator was moved"
-    with own_randomness(0):
-        drawn = HeadLayers(head, size=32)
-    for name, weight in drawn.state_dict().items():
-        assert torch.equal(weight, model.head.state_dict()[name]), name
-    fresh = DynamicTagger(model.config)  # as its class makes it: the head is left as PyTorch draws it
-    assert fresh.head.attention.distances.weight.std() > 0.6
-    assert fresh.longformer.embeddings.word_embeddings.weight.std() < 0.3
 
 
 def size_of(head: TaggerHead, size: int) -> int:

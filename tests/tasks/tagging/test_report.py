@@ -17,25 +17,21 @@ from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.metrics.counts import span_counts
 from cdlm_lab.runs.report import Report, open_run, read_report
 from cdlm_lab.tasks.tagging import experiment as document_tagging
+from cdlm_lab.tasks.tagging import view
 from cdlm_lab.tasks.tagging.examples import SplitDocument, TagExamples
 from cdlm_lab.tasks.tagging.experiment import (
-    EXAMPLE_TEXT,
     Settings,
     TaggedCorpus,
     TaggingRun,
     TagTraining,
+)
+from cdlm_lab.tasks.tagging.systems import Tagger, Taggers, TagPredictions, own_document
+from cdlm_lab.tasks.tagging.view import (
     figures,
     own_text_in_place,
-    own_text_of,
     tag_own_text,
-    tags_in_place,
-)
-from cdlm_lab.tasks.tagging.systems import (
-    Tagger,
-    Taggers,
-    TagPredictions,
-    own_document,
     tagged_sentences,
+    tags_in_place,
 )
 
 Predictions = dict[tuple[str, int], dict[str, TagPredictions]]
@@ -150,11 +146,11 @@ def test_comparisons_are_of_the_runs_own_k_on_test(written) -> None:
     assert row["p_holm"] == row["p"]  # one test needs no correction
     score = score_of(by_hand, "doc-arc", "test", "f1")
     assert (score.p, score.against) == (row["p_holm"], "bert-lstm")
-    table = document_tagging.comparison_table(by_hand).html()
+    table = view.comparison_table(by_hand).html()
     assert "+25.0 [" in table
     assert f"{row['p_holm']:.3f}" in table
     tiny = replace(by_hand, tables={"comparisons": [row | {"p_holm": 0.0002}]})
-    assert "&lt; 0.001" in document_tagging.comparison_table(tiny).html()
+    assert "&lt; 0.001" in view.comparison_table(tiny).html()
 
 
 def test_the_sweep_has_every_k_and_seed_on_dev(written) -> None:
@@ -166,12 +162,12 @@ def test_the_sweep_has_every_k_and_seed_on_dev(written) -> None:
 
 def test_rows_of_the_tables(written) -> None:
     _, by_hand = written
-    table = document_tagging.score_table(by_hand)
+    table = view.score_table(by_hand)
     assert [row[0].text for row in table.rows][:2] == ["BERT + LSTM", "Doc-ARC"]
     assert "Doc-ARC-2" not in table.text(), "the sweep has a figure"
     assert score_of(by_hand, "doc-arc", "dev", "f1").value == pytest.approx((1 + 2 / 3) / 2)
     top = [{"word": "<b>", "labels": ["<i>", "PER"]}]
-    hostile = document_tagging.top_table(replace(by_hand, tables=by_hand.tables | {"top": top})).html()
+    hostile = view.top_table(replace(by_hand, tables=by_hand.tables | {"top": top})).html()
     assert "&lt;b&gt;" in hostile
     assert "&lt;i&gt;, PER" in hostile
 
@@ -286,8 +282,13 @@ def test_figures_in_the_papers_order_and_those_without_numbers_left_out() -> Non
     found = drawn(weights=[*TABLES["weights"], weights("dynamic-doc-arc", 0, 0.5)])
     assert len(found) == len(every) + 1
     assert "Doc-ARC, dynamic" in found[3].layout.title.text
-    assert [list(figure.data[-1].y) for figure in found[2:4]] == [[0.6, 0.2], [0.5]]
-    assert found[2].layout.xaxis.ticktext[4].startswith("4-7<")
+    assert [list(figure.data[0].mean) for figure in found[2:4]] == [[0.6, 0.2], [0.5]]
+    assert [name.partition("<")[0] for name in found[2].data[0].x] == ["0", "4-7"]
+    shares, gains, _, _, sweep = found
+    assert (list(shares.data[0].x), list(shares.data[0].y)) == ([25, 75], [12.5, 75])
+    assert list(gains.data[0].y) == pytest.approx([2, 5])
+    assert list(gains.data[0].error_y.array) == pytest.approx([10, 10])
+    assert (list(sweep.data[0].x), list(sweep.data[0].y)) == ([2, 10], [56.25, 50])
 
 
 # ---- sentences as they were tagged
@@ -351,15 +352,6 @@ def test_sentences_are_read_with_their_occurrences() -> None:
     assert seen(1, 1) == [(2, 1, 0, 1)]
 
 
-def test_without_context_no_occurrences_and_without_gold_no_verdict() -> None:
-    predictions = predictions_of(DOCUMENT, [1, 0, 0, 1, 1])
-    reads, unknown = tagged_sentences(predictions), tagged_sentences(predictions, known=False)
-    assert [word.occurrences for read in reads for word in read.words] == [()] * 5
-    assert reads[0].right is False
-    assert {word.gold for read in unknown for word in read.words} == {None}
-    assert unknown[0].right is None
-
-
 def test_the_page_has_sentences_with_spans_and_no_scripts(tmp_path: Path) -> None:
     plain, run = (f"Silence {HOSTILE}", "O O"), untrained(tmp_path, "doc-arc")
 
@@ -420,12 +412,3 @@ def test_a_sentence_without_end_is_cut_and_no_word_lost(tmp_path: Path) -> None:
     tag_own_text(untrained(tmp_path, "doc-arc"), " ".join(words))
     rows = (tmp_path / "own_text.tsv").read_text().splitlines()
     assert [row.split("\t")[0] for row in rows] == [*words, ""]  # one sentence in the file
-
-
-def test_the_text_of_a_file_or_the_example(tmp_path: Path) -> None:
-    (tmp_path / "book.txt").write_text("Orn slept.")
-    for file, text in (("", EXAMPLE_TEXT), (str(tmp_path / "book.txt"), "Orn slept.")):
-        assert own_text_of(SimpleNamespace(own_text=file)) == text
-    with pytest.raises((ValueError, OSError), match=r"nowhere\.txt"):
-        own_text_of(SimpleNamespace(own_text=str(tmp_path / "nowhere.txt")))
-    assert len(own_document(EXAMPLE_TEXT).sentences) > 4

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from tagging_runs import tagged
 
 from cdlm_lab.data.records import TaggedDocument
@@ -93,21 +92,6 @@ def test_a_saved_tagger_says_the_same_when_it_is_loaded(name: str, cache: Path, 
             made(name, cache, trained=tmp_path / "model", encoder="storyworld/cdlm")
 
 
-def test_weights_are_drawn_from_the_seed(cache: Path) -> None:
-    first, same, other = (made("doc-arc", cache, seed=seed).model.classifier.weight for seed in (1, 1, 2))
-    assert (first == same).all()
-    assert (first != other).any()
-
-
-def test_a_linear_context_encoder(cache: Path) -> None:
-    tagger = made("doc-arc", cache, context_encoder="linear", most_tokens=64)
-    examples = tagger.read(BURNED)
-    batch = tagger.collate_of(examples)([examples[0]])
-    assert isinstance(tagger.model.context_encoder, torch.nn.Linear)
-    assert tagger.model(**batch).logits.shape[1] == len(examples[0].words)
-    assert made("bert-lstm", cache, context_encoder="linear").model.config.context_encoder == "bilstm"
-
-
 @pytest.mark.parametrize(
     ("name", "given", "message"),
     [
@@ -168,12 +152,6 @@ def test_the_gold_is_that_of_the_source(room: int) -> None:
     labelled = [[one for one in document.sentences if one.tags] for document in DOCUMENTS]
     assert found.gold() == [[list(one.tags) for one in sentences] for sentences in labelled]
     assert found.predicted() == [[["O"] * 6, ["O"] * 2], [["O"] * 2]]
-
-
-def test_predictions_of_some_documents_are_of_these_alone() -> None:
-    found = predicted([PLACE, NOTHING], order=[4])
-    assert found.documents == [1]
-    assert found.predicted() == found.gold() == [[["B-LOC", "O"]]]
 
 
 def test_buckets_say_how_far_occurrences_are() -> None:

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from cdlm_lab.data.records import TaggedDocument, TaggedSentence
-from cdlm_lab.metrics.counts import word_counts
 from cdlm_lab.tasks.tagging.tf_idf import (
-    QUANTILES,
     BucketWeights,
     LabelledWord,
     labelled_words,
@@ -129,34 +127,6 @@ def test_worked_strata():
     assert everything.chosen[1] == ((True, False), (False, True))
 
 
-def test_strata_choose_the_words_that_are_scored():
-    gold = [[text.tags for text in one.sentences if text.tags is not None] for one in TEST_SET]
-    predicted = [[["B-PER", "O", "B-GPE"], ["O", "B-GPE"]], [["O", "O"], ["B-PER", "B-GPE"]]]
-    (half,) = strata(TEST_SET, labelled_words(TEST_SET, SCORES), percentiles=[50])
-    # of Mary, Rome | rome, mary: one right; predicted three (Rome wrongly, mary as GPE); gold two
-    assert word_counts(gold, predicted, chosen=half.chosen).tolist() == [[1, 3, 2], [0, 0, 0]]
-    assert word_counts(gold, predicted).tolist() == [[1, 3, 2], [1, 2, 1]]
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: labelled_words([A, B], tf_idf([A])), "there are 2 documents, but scores of 1"),
-        (lambda: labelled_words([B], tf_idf([A])), "document 'b' has no score of 'old'"),
-        (lambda: shares_by_quantile([], quantiles=3), "no words"),
-        (lambda: shares_by_quantile([word("a", 1)], quantiles=0), "is 0"),
-        (lambda: strata([C], [word("a", 1.0)]), "no word of the labelled sentences is in a span"),
-        (
-            lambda: strata(TEST_SET, labelled_words(TEST_SET, SCORES), percentiles=[900]),
-            "a percentile is 900; it",
-        ),
-    ],
-)
-def test_what_is_refused(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
 def test_top_entities():
     words = [word("saw", 9), word("rome", 2, "GPE"), word("mary", 3, "PER")]
     words += [word("rome", 5, "GPE", "ORG", of=1), word("bath", 3, "GPE", of=1)]
@@ -184,36 +154,3 @@ def test_worked_distribution():
     assert far.quantiles == pytest.approx((0.21, 0.25, 0.3, 0.6, 0.84))
     (rounded,) = weights_by_distance(np.array([[1.0005]]), np.array([[0]]))  # as half precision may
     assert rounded.count == 1
-
-
-def test_every_occurrence_is_in_its_bucket():
-    rng = np.random.default_rng(5)
-    weights, buckets = rng.random((300, 7), dtype=np.float32), rng.integers(-1, 9, size=(300, 7))
-    result = weights_by_distance(weights, buckets)
-    assert [one.bucket for one in result] == list(range(9))
-    for one in result:
-        mine = sorted(weights[buckets == one.bucket].astype(float))
-        assert one.count == len(mine)
-        assert one.mean == pytest.approx(sum(mine) / len(mine))
-        for share, quantile in zip(QUANTILES, one.quantiles, strict=True):
-            assert sum(weight < quantile for weight in mine) <= share * len(mine) + 1
-            assert sum(weight > quantile for weight in mine) <= (1 - share) * len(mine) + 1
-
-
-@pytest.mark.parametrize(
-    ("weights", "buckets", "message"),
-    [
-        (np.ones((2, 3)), np.zeros((3, 2), int), r"\(2, 3\) and buckets \(3, 2\)"),
-        (np.ones(2), np.zeros(2, int), r"both must be \(words, K\)"),
-        (np.ones((1, 1)), np.zeros((1, 1)), "whole numbers"),
-        (np.ones((1, 1)), np.array([[-2]]), "or -1 where there is no occurrence"),
-        (np.ones((1, 2)), np.array([[-1, -1]]), "no word has an occurrence"),
-        (np.ones((0, 2)), np.zeros((0, 2), int), "no word has an occurrence"),
-        (np.array([[0.5, 1.5]]), np.array([[0, 1]]), r"weights\[0, 1\] is 1.5"),
-        (np.array([[0.5], [np.nan]]), np.array([[0], [1]]), r"weights\[1, 0\] is nan"),
-        (np.array([[-0.1]]), np.array([[0]]), "lies in"),
-    ],
-)
-def test_weights_that_make_no_sense_are_refused(weights, buckets, message):
-    with pytest.raises(ValueError, match=message):
-        weights_by_distance(weights, buckets)

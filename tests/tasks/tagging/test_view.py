@@ -1,11 +1,10 @@
 """A tagged sentence with its spans, the occurrences of a word, and the figures of tagging."""
 
-import math
 import re
 from dataclasses import replace
 
 import pytest
-from shown_reads import legend_of, plain, words_of
+from shown_reads import legend_of, plain
 
 from cdlm_lab.data.tags import TagSpan
 from cdlm_lab.tasks.tagging import view as tagged
@@ -210,132 +209,3 @@ def test_other_words_with_occurrences_elsewhere_show_them_when_clicked():
     assert "div.cdlm-tagged:has(.cdlm-w1:checked) .cdlm-o1{display:block}" in first
     every = tagged.tagged_sentence_html(many, labels=["GPE", "PER"], every=True)
     assert re.findall(r'class="cdlm-w(\d)"', every) == ["1", "3"], "words that are no entity, too"
-
-
-# Rows of the tables of a report.
-NEAR = {"bucket": 0, "quantiles": [0.1, 0.2, 0.4, 0.6, 0.9], "mean": 0.45, "count": 1200}
-FAR = {"bucket": 2, "quantiles": [0.0, 0.01, 0.02, 0.05, 0.3], "mean": 0.5, "count": 7}
-ALL = {"words": "all words", "difference": 0.0312, "low": 0.01, "high": 0.05, "occurrences": 5321}
-TOP = {"words": "top 1%", "difference": -0.2, "low": -0.3, "high": 0.1, "occurrences": 71}
-
-
-def swept(k, *f1s):
-    return [{"occurrences": k, "seed": seed, "f1": f1} for seed, f1 in enumerate(f1s)]
-
-
-@pytest.mark.parametrize(
-    ("record", "wrong", "message"),
-    [
-        (occurrence(), {"place": 5}, "an occurrence at word 5 of 5"),
-        (occurrence(), {"place": -1}, "an occurrence at word -1 of 5"),
-        (occurrence(), {"distance": -2}, "the distance of an occurrence is -2"),
-        (occurrence(), {"weight": -0.1}, r"the weight of an occurrence is -0\.1; it must lie in \[0, 1\]"),
-        (occurrence(), {"weight": 1.01}, r"the weight of an occurrence is 1\.01"),
-        (occurrence(), {"weight": float("nan")}, "the weight of an occurrence is nan"),
-        (MISTAGGED, {"words": ()}, "novel, sentence 12: it has no words"),
-        (MISTAGGED, {"words": MISTAGGED.words + OWN.words}, "novel, sentence 12: some words have a gold tag"),
-    ],
-)
-def test_records_that_make_no_sense_are_refused(record, wrong, message):
-    with pytest.raises(ValueError, match=f"^{message}"):
-        replace(record, **wrong)
-    assert occurrence(weight=1.0005).weight == 1.0005, "half precision may give more than 1"
-
-
-def axes(figure):
-    return figure.layout.xaxis.title.text, figure.layout.yaxis.title.text
-
-
-def test_shares_stand_in_the_middle_of_their_percentiles():
-    parts = [
-        {"start": start, "stop": stop, "share": share, "words": words}
-        for start, stop, share, words in ((0, 40, 0.0125, 400), (40, 100, 0.5, 1600))
-    ]
-    figure = tagged.shares_by_tf_idf_figure("JNLPBA", parts)
-    (line,) = figure.data
-    assert (line.x, line.y) == ((20, 70), (1.25, 50))
-    assert line.name == "JNLPBA (n = 2,000 words)"
-    assert line.text == ("percentiles 0 to 40, n = 400 words", "percentiles 40 to 100, n = 1,600 words")
-    assert line.hovertemplate == "JNLPBA<br>%{text}<br>%{y:.1f}% are entities<extra></extra>"
-    assert axes(figure) == ("TF-IDF of the word in its document (percentile)", "share of entities (%)")
-    assert figure.layout.xaxis.range == (0, 100)
-    assert figure.layout.title.text == "Share of words that are entities, by TF-IDF"
-
-
-def test_gains_with_their_intervals_and_zero_in_sight():
-    figure = tagged.gain_by_tf_idf_figure([ALL, TOP], system="Doc-ARC", other="BERT")
-    dots, numbers = figure.data
-    assert (dots.x, dots.y) == ((0, 1), (3.12, -20))
-    assert dots.error_y.array == pytest.approx((5 - 3.12, 10 + 20))
-    assert dots.error_y.arrayminus == (2.12, 10)
-    assert dots.hovertext == (
-        "all words<br>+3.1 points (+1.0 to +5.0), n = 5,321 words",
-        "top 1%<br>\u221220.0 points (\u221230.0 to +10.0), n = 71 words",
-    )
-    assert (numbers.text, numbers.y) == (("+3.1", "\u221220.0"), dots.y)
-    assert numbers.textposition == ("top right", "bottom right"), "beside the dots, away from the zero line"
-    labels = [words_of(text) for text in figure.layout.xaxis.ticktext]
-    assert labels == ["all words n = 5,321", "top 1% n = 71"]
-    assert axes(figure)[1] == "word F1: Doc-ARC \u2212 BERT (points)"
-    assert figure.layout.title.text == "Word F1 of Doc-ARC minus that of BERT, by TF-IDF"
-    assert figure.layout.showlegend is False
-    low, high = figure.layout.yaxis.range
-    assert low < -30 < 10 < high
-    above = tagged.gain_by_tf_idf_figure([ALL | {"low": 0.02}], system="A", other="B")
-    assert above.layout.yaxis.range[0] < 0
-    assert above.layout.yaxis.zeroline is True
-
-
-def test_weights_are_boxes_without_points():
-    buckets = ("0", "1", "4-7")
-    figure = tagged.weights_by_distance_figure([NEAR, FAR], buckets=buckets, title="Weights")
-    boxes, means = figure.data
-    assert boxes.x == means.x == (0, 2)
-    drawn = (boxes.lowerfence, boxes.q1, boxes.median, boxes.q3, boxes.upperfence)
-    assert list(zip(*drawn, strict=True)) == [tuple(NEAR["quantiles"]), tuple(FAR["quantiles"])]
-    assert boxes.y is None
-    assert means.y == (0.45, 0.5)
-    below = "5%: 0.100, 25%: 0.200, 50%: 0.400, 75%: 0.600, 95%: 0.900"
-    assert means.hovertext[0] == f"distance 0, n = 1,200<br>mean 0.450<br>{below}"
-    labels = [words_of(text) for text in figure.layout.xaxis.ticktext]
-    assert labels == ["0 n = 1,200", "1 n = 0", "4-7 n = 7"]
-    assert figure.layout.yaxis.range[0] == 0
-    assert figure.layout.yaxis.range[1] > 0.9
-    assert axes(figure) == ("distance in sentences, and number of occurrences", "attention weight")
-    mean_on_top = tagged.weights_by_distance_figure([FAR], buckets=buckets, title="")
-    assert mean_on_top.layout.yaxis.range[1] > 0.5, "above all quantiles"
-
-
-def test_a_sweep_is_a_line_with_a_band_and_its_best_point():
-    spread = math.sqrt(0.5)  # of two seeds the deviation is their distance from the mean times the root of 2
-    seeds = [*swept(10, 0.72 - 0.02 * spread, 0.72 + 0.02 * spread), *swept(25, 0.71)]
-    figure = tagged.sweep_figure("LitBank", [*seeds, *swept(2, 0.7 - 0.01 * spread, 0.7 + 0.01 * spread)])
-    band, line = figure.data
-    assert (line.x, line.y) == ((2, 10, 25), (70, 72, 71))
-    assert line.text == ("", "72.0", "")
-    assert line.name == "LitBank (n = 1 to 2 seeds)"
-    assert line.hovertext == (
-        "LitBank<br>K = 2: F1 70.0 \u00b1 1.0, 2 seeds",
-        "LitBank<br>K = 10: F1 72.0 \u00b1 2.0, 2 seeds",
-        "LitBank<br>K = 25: F1 71.0, 1 seed",
-    )
-    assert (band.x, band.y, band.fill) == ((2, 10, 10, 2), (71, 74, 70, 69), "toself")
-    assert figure.layout.xaxis.tickvals == (2, 10, 25)
-    assert axes(figure) == ("K: occurrences that a word may attend to", "F1 on development documents (%)")
-    assert figure.layout.title.text == "F1 by the number of occurrences attended to"
-    (alone,) = tagged.sweep_figure("a", [*swept(2, 0.5), *swept(5, 0.6)]).data
-    assert alone.name == "a (n = 1 seed)", "no band without a deviation"
-
-
-DRAWN = {
-    "shares": lambda rows: tagged.shares_by_tf_idf_figure("a", rows),
-    "gains": lambda rows: tagged.gain_by_tf_idf_figure(rows, system="", other=""),
-    "weights": lambda rows: tagged.weights_by_distance_figure(rows, buckets=(), title=""),
-    "sweep": lambda rows: tagged.sweep_figure("a", rows),
-}
-
-
-@pytest.mark.parametrize("table", DRAWN)
-def test_nothing_is_not_drawn(table):
-    with pytest.raises(ValueError, match=f"there is nothing to show: {table} is empty"):
-        DRAWN[table]([])
