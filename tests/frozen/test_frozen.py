@@ -1,8 +1,7 @@
 """What a redesign must not move, measured once and kept in frozen.json: stories and task sets of storyworld,
 logits of the shipped checkpoints, numbers of the READMEs' tables of recorded runs, scores of the small grid.
 
-New entries may be added; existing ones must stay. After an intended change, write the file anew and say why
-in the commit:
+New entries may come, existing ones must stay. To write the file anew after an intended change:
 
     python tests/frozen/test_frozen.py             # all but the small grid
     python tests/frozen/test_frozen.py runs/small  # the small grid, after it has run
@@ -49,7 +48,6 @@ TASK_SETS: dict[str, tuple[Callable[..., Iterator[Any]], int, dict[str, Any]]] =
     "tags": (task_sets.read_storyworld_tags, 6, {}),
 }
 PLACES, WORDS = 4, 6  # how many positions of a text, and words at each, logits are kept of
-ATOL, RTOL = 2e-3, 2e-4  # float32 sums of other kernels differ by some 1e-5
 NUMBER = re.compile(r"(?<![\w.])[-−]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+|(?<=\d))(?!\w)")
 TABLE = re.compile(r"<!-- table ([\w-]+) begin -->(.*?)<!-- table \1 end -->", re.DOTALL)
 
@@ -102,9 +100,8 @@ def shipped_logits() -> dict[str, list[list[float]]]:
         attended[:, ::16] = 1  # global
         with torch.inference_mode():
             logits = model.eval()(ids, global_attention_mask=attended).logits[0]
-        places = torch.arange(PLACES) * (logits.shape[0] // PLACES)
-        words = torch.arange(WORDS) * (logits.shape[1] // WORDS)
-        found[name] = [[round(value, 4) for value in row] for row in logits[places][:, words].tolist()]
+        kept = logits[:: logits.shape[0] // PLACES][:PLACES, :: logits.shape[1] // WORDS][:, :WORDS]
+        found[name] = [[round(value, 4) for value in row] for row in kept.tolist()]
     return found
 
 
@@ -138,14 +135,14 @@ def processor() -> str:
 def assert_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Fail with a line for each name that is missing or has another value; new names are allowed."""
     found = [f"{name} is lost" for name in before if name not in now]
-    other = [name for name, value in before.items() if now.get(name, value) != value]
-    found += [f"{name} was {before[name]!r}, is {now[name]!r}" for name in other]
+    found += [
+        f"{name} was {was!r}, is {now[name]!r}" for name, was in before.items() if now.get(name, was) != was
+    ]
     assert not found, "\n".join([*found[:20], f"{len(found)} in all; if meant, write {FROZEN.name} anew"])
 
 
 @pytest.fixture(scope="module")
 def frozen() -> dict[str, Any]:
-    """The measurements recorded in frozen.json."""
     return json.loads(FROZEN.read_text(encoding="utf-8"))
 
 
@@ -160,7 +157,9 @@ def test_all_is_as_it_was(part: str, frozen: dict):
 def test_shipped_checkpoints_give_the_same_logits(frozen: dict):
     now = shipped_logits()
     for name, before in frozen["logits"].items():
-        assert torch.allclose(torch.tensor(now[name]), torch.tensor(before), atol=ATOL, rtol=RTOL), name
+        assert torch.allclose(torch.tensor(now[name]), torch.tensor(before), atol=2e-3, rtol=2e-4), (
+            name
+        )  # other kernels: 1e-5
 
 
 @pytest.mark.slow  # half an hour
@@ -180,20 +179,23 @@ def test_a_change_is_seen():
     assert_same({"a": 1}, {"a": 1, "c": 3})
     with pytest.raises(AssertionError, match="b is lost"):
         assert_same({"a": 1, "b": 1}, {"a": 2})
-    row = "| B³, MSPP IE_3 of 2 | 1,024 | *84.2* | 3.03 [-2.95, .31] | 5x | 10% |"
-    assert NUMBER.findall(row) == ["2", "1,024", "84.2", "3.03", "-2.95", ".31", "10"]
-    first, second = stories(seed=0, split="train", stop=2)
-    assert digest([first]) != digest([second])
+    assert NUMBER.findall("| B³, IE_3 | 1,024 | *84.2* [-2.95, .31] | 5x |") == [
+        "1,024",
+        "84.2",
+        "-2.95",
+        ".31",
+    ]
+    assert digest([{"a": 1}]) != digest([{"a": 2}])
     assert digest([{"b": 1, "a": (2, {3})}]) == digest([{"a": [2, [3]], "b": 1}])
 
 
 def main(arguments: list[str]) -> None:
     """Write frozen.json anew: its grid from a folder of runs, or else all but the grid."""
-    kept = json.loads(FROZEN.read_text(encoding="utf-8"))
     if arguments:
-        kept["grid"] = {"processor": processor(), "runs": grid_scores(Path(arguments[0]))}
+        new = {"grid": {"processor": processor(), "runs": grid_scores(Path(arguments[0]))}}
     else:
-        kept |= {part: measure() for part, measure in MEASURED.items()} | {"logits": shipped_logits()}
+        new = {part: measure() for part, measure in MEASURED.items()} | {"logits": shipped_logits()}
+    kept = json.loads(FROZEN.read_text(encoding="utf-8")) | new
     text = json.dumps(kept, indent=1, ensure_ascii=False)
     # the rows of logits on one line each
     text = re.sub(r"\[\s+([-\d.,\s]+?)\s+\]", lambda row: f"[{' '.join(row[1].split())}]", text)
