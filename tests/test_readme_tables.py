@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.apply.results import ForeignText
 from cdlm_lab.results.readme import marked_tables, stale_tables
 from cdlm_lab.results.readme_tables import TABLES
+from cdlm_lab.views.answers import ForeignText
 
 ROOT = Path(__file__).resolve().parents[1]
 READMES = (ROOT / "README.md", ROOT / "data" / "results" / "README.md")

@@ -18,17 +18,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from cdlm_lab.apply.results import (
-    Attended,
-    AttendedWord,
-    EncodedText,
-    Encodings,
-    Filled,
-    FilledBlank,
-    foreign_to,
-    texts_of,
-    warn_of_cut,
-)
+from cdlm_lab.apply.results import Attended, AttendedWord, EncodedText, Encodings, Filled, FilledBlank
 from cdlm_lab.attention.global_tokens import global_tokens
 from cdlm_lab.data.marked import marked_texts
 from cdlm_lab.data.records import CoreferenceDocument
@@ -42,6 +32,7 @@ from cdlm_lab.examples.tokens import SpecialTokens, from_tokenizer, tokenise
 from cdlm_lab.explorer.hidden_words import WordPieces, fill_blank
 from cdlm_lab.explorer.reading import Place, Selection, panel_of, read_documents
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.views.answers import foreign_to, texts_of, warn_of_cut
 from cdlm_lab.views.html import cut_in_words
 
 MASK = "[MASK]"

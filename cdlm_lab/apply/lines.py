@@ -24,10 +24,8 @@ from typing import IO, Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from cdlm_lab.apply import tasks
 from cdlm_lab.apply.language import LanguageModel
 from cdlm_lab.apply.loading import kind_of_name, load, made_of
-from cdlm_lab.apply.results import Result, TextCut
 from cdlm_lab.data.files import (
     FROM_LIST,
     FieldFault,
@@ -44,6 +42,12 @@ from cdlm_lab.progress import Progress, bars_after
 from cdlm_lab.runs.identity import Identity, Inputs, changed_inputs
 from cdlm_lab.runs.report import Report, RunError, open_run, write_json
 from cdlm_lab.runs.scores import Score
+from cdlm_lab.tasks.coreference.ask import CoreferenceModel
+from cdlm_lab.tasks.joint.ask import AnswerModel, ClaimModel
+from cdlm_lab.tasks.matching.ask import MatchingModel
+from cdlm_lab.tasks.multihop.ask import QuestionModel
+from cdlm_lab.tasks.tagging.ask import TaggingModel
+from cdlm_lab.views.answers import Result, TextCut
 
 Some = Annotated[list[FilledText], Field(min_length=1)]
 Named = Annotated[dict[Text, FilledText], Field(min_length=1)]
@@ -112,14 +116,12 @@ class Form:
 
 FORMS: dict[type[Any], Form] = {
     LanguageModel: Form(_Texts, _of_texts),
-    tasks.CoreferenceModel: Form(
-        _Documents, lambda m, one: m.clusters(one.documents, threshold=one.threshold)
-    ),
-    tasks.MatchingModel: Form(_Pair, lambda m, one: m.align(one.first, one.second)),
-    tasks.QuestionModel: Form(_Question, lambda m, one: m.answer(one.question, one.documents)),
-    tasks.TaggingModel: Form(_Text, lambda m, one: m.tag(one.text)),
-    tasks.AnswerModel: Form(_Candidates, lambda m, one: m.rank(one.question, one.candidates)),
-    tasks.ClaimModel: Form(_Claim, lambda m, one: m.verify(one.claim, one.evidence)),
+    CoreferenceModel: Form(_Documents, lambda m, one: m.clusters(one.documents, threshold=one.threshold)),
+    MatchingModel: Form(_Pair, lambda m, one: m.align(one.first, one.second)),
+    QuestionModel: Form(_Question, lambda m, one: m.answer(one.question, one.documents)),
+    TaggingModel: Form(_Text, lambda m, one: m.tag(one.text)),
+    AnswerModel: Form(_Candidates, lambda m, one: m.rank(one.question, one.candidates)),
+    ClaimModel: Form(_Claim, lambda m, one: m.verify(one.claim, one.evidence)),
 }
 
 

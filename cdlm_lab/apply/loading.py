@@ -9,16 +9,11 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
-from math import inf
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cdlm_lab.apply import tasks
 from cdlm_lab.apply.language import LanguageModel
-from cdlm_lab.data.records import CLAIM_LABELS as LABELS
 from cdlm_lab.data.text_profile import TextProfile
 from cdlm_lab.encoders import checkpoint
 from cdlm_lab.encoders.checkpoint import PREFIX, CheckpointError, default_device, read_config, shipped_names
@@ -30,38 +25,29 @@ from cdlm_lab.parameters import (
     RUN_FILE,
     ParameterError,
     local_path,
-    settings_of,
 )
-from cdlm_lab.runs.runs import SystemRun, Training, shown_system
-from cdlm_lab.tasks.coreference import experiment as coreference
-from cdlm_lab.tasks.joint import answers as answer_selection
-from cdlm_lab.tasks.joint import claims as fact_verification
+from cdlm_lab.runs.opened import model_of_run
+from cdlm_lab.tasks.coreference.ask import CoreferenceModel, load_coreference
 from cdlm_lab.tasks.joint.answers import AnswerRun
+from cdlm_lab.tasks.joint.ask import AnswerModel, ClaimModel, load_answers, load_claims
 from cdlm_lab.tasks.joint.claims import VerificationRun
-from cdlm_lab.tasks.joint.systems import labels_of_head
-from cdlm_lab.tasks.matching import alignment as sentence_alignment
-from cdlm_lab.tasks.matching import experiment as document_matching
+from cdlm_lab.tasks.matching.alignment import AlignmentRun
+from cdlm_lab.tasks.matching.ask import MatchingModel, load_alignment, load_matching
 from cdlm_lab.tasks.matching.experiment import MatchingRun
-from cdlm_lab.tasks.multihop import experiment as multihop_qa
+from cdlm_lab.tasks.multihop.ask import QuestionModel, load_questions
 from cdlm_lab.tasks.multihop.experiment import MultihopRun
-from cdlm_lab.tasks.tagging import experiment as document_tagging
-from cdlm_lab.tasks.tagging.experiment import TaggedCorpus, TaggingRun
-from cdlm_lab.tasks.tagging.systems import Taggers, labels_of_tagger
-from cdlm_lab.training.checkpoints import TRAINING_FOLDER
-from cdlm_lab.training.history import HISTORY_FILE, read_history
+from cdlm_lab.tasks.tagging.ask import TaggingModel, load_tagging
+from cdlm_lab.tasks.tagging.experiment import TaggingRun
 from cdlm_lab.training.trained import (
     run_name,
     shipped_runs,
-    trained_model,
     trained_parameters,
     trained_run,
-    trained_threshold,
 )
-from cdlm_lab.training.validation import JUDGED
 
 PRETRAINING, MADE_FILE = "pretraining", "made.json"
 LONGEST, WINDOW = 512, 512  # of an encoder that is converted to a Longformer, unless it is shorter
-Model = Any  # one of the classes of `language` and `tasks`
+Model = Any  # `LanguageModel`, or the model of a task
 
 
 def load(
@@ -96,7 +82,7 @@ def load(
                 warnings.warn(f"{given} has learned no words, only paragraphs", stacklevel=2)
             # sentences of paragraphs are read without global tokens
             known = variant or made.get("variant", "")
-            return _language_model(str(_model_of(run)), given, known, **form)
+            return _language_model(str(model_of_run(run)), given, known, **form)
         if kind not in TASK_RUNS:
             known = ", ".join(sorted({*LANGUAGE_RUNS, *TASK_RUNS}))
             raise ParameterError(
@@ -233,126 +219,16 @@ def _language_model(
     )
 
 
-def _model_of(run: str) -> Path:
-    try:
-        return trained_model(run)
-    except ParameterError:
-        raise ParameterError(
-            f"{run}: the run is not finished; run its notebook with the same parameters"
-        ) from None
-
-
-# ---- runs of tasks ----
-
-
-def _settings(kind: type[Any], run: str, **values: Any) -> Any:
-    """The settings of a run, with `trained` naming the run itself, or the run whose models it opened."""
-    parameters = trained_parameters(run)
-    own = {"trained": parameters.get("trained") or run, "run_folder": "", **values}
-    return settings_of(kind, {**parameters, **own})
-
-
-def _coreference(name: str, run: str, system: str) -> tasks.CoreferenceModel:
-    if system:
-        raise ParameterError(f"system is {system!r}, but this run has one model only; leave it out")
-    settings = _settings(coreference.Settings, run)
-    scorer = coreference.load_scorer(settings)
-    threshold = trained_threshold(run)
-    form = {"kind": settings.kind, "threshold": threshold, "profile": TextProfile.load(_model_of(run))}
-    return tasks.CoreferenceModel(name=name, scorer=scorer, **form)
-
-
-def _tagging(name: str, run: str, system: str) -> tasks.TaggingModel:
-    settings = _settings(document_tagging.Settings, run)
-    if system:
-        settings = replace(settings, systems=_one(system, settings.chosen).name)
-    corpus, form = TaggedCorpus(documents={}), {"settings": settings, "cache": None}
-    unlabelled = TaggingRun(settings=settings, corpus=corpus, taggers=Taggers(**form, labels=()))
-    labels = labels_of_tagger(unlabelled.model_folder(unlabelled.shown))
-    tagging = replace(unlabelled, taggers=Taggers(**form, labels=labels))
-    tagger = tagging.load(tagging.shown)
-    profile = _profile(tagging, tagging.shown)
-    return tasks.TaggingModel(name=name, system=tagger.system.name, tagger=tagger, profile=profile)
-
-
-def _matching(name: str, run: str, system: str) -> tasks.MatchingModel:
-    settings = _settings(document_matching.Settings, run)
-    return _matcher(name, settings, system, sentence_alignment.Settings().source)
-
-
-def _alignment(name: str, run: str, system: str) -> tasks.MatchingModel:
-    given = settings_of(sentence_alignment.Settings, {**trained_parameters(run), "run_folder": run})
-    settings = sentence_alignment.matched_settings(given)
-    if settings.trained:
-        settings = replace(settings, run_folder="")
-    return _matcher(name, settings, system, given.source)
-
-
-def _matcher(
-    name: str, settings: document_matching.Settings, system: str, source: str
-) -> tasks.MatchingModel:
-    learned = [one for one in settings.chosen if one.is_model]  # a threshold is fitted to a corpus
-    if not learned:
-        raise ParameterError(f"{name}: none of its systems is a model; a threshold is fitted to a corpus")
-    run = MatchingRun(settings=settings, pairs={})
-    chosen = _one(system, sorted(learned, key=partial(_on_dev, run)))
-    training = Training(chosen, 0)
-    form = {"run": run, "matcher": run.load(training), "profile": _profile(run, training)}
-    return tasks.MatchingModel(name=name, system=chosen.name, source=source, **form)
-
-
-def _questions(name: str, run: str, system: str) -> tasks.QuestionModel:
-    settings = _settings(multihop_qa.Settings, run, own_question="", own_documents="")
-    chosen = _one(system, settings.chosen) if system else settings.shown
-    opened = MultihopRun(settings=settings, questions={})
-    training = Training(chosen, 0)
-    form = {"run": opened, "answerer": opened.load(training), "profile": _profile(opened, training)}
-    return tasks.QuestionModel(name=name, system=chosen.name, **form)
-
-
-def _answers(name: str, run: str, system: str) -> tasks.AnswerModel:
-    settings = _settings(answer_selection.Settings, run)
-    opened = AnswerRun(settings=settings, splits={})
-    chosen = _one(system, sorted(settings.chosen, key=partial(_on_dev, opened)))
-    training = Training(chosen, 0)
-    form = {"label": chosen.label, "reading": settings.predicting, "profile": _profile(opened, training)}
-    return tasks.AnswerModel(name=name, system=chosen.name, ranker=opened.load(training), **form)
-
-
-def _on_dev(run: AnswerRun | MatchingRun, system: Any) -> float:
-    """The dev score of a system, by what selected its checkpoint; -inf if no history is kept."""
-    records = read_history(run.model_folder(Training(system, 0)).parent / TRAINING_FOLDER / HISTORY_FILE)
-    values = (record.get(JUDGED, -record.get("eval_loss", inf)) for record in records)
-    return max(values, default=-inf)
-
-
-def _claims(name: str, run: str, system: str) -> tasks.ClaimModel:
-    settings = _settings(fact_verification.Settings, run)
-    training = Training(_one(system, settings.chosen) if system else settings.shown, 0)
-    unlabelled = VerificationRun(settings=settings, claims={})
-    labels = LABELS[: labels_of_head(unlabelled.model_folder(training))]
-    verifier = replace(unlabelled, trained_labels=labels).load(training)
-    form = {"precision": settings.precision, "profile": _profile(unlabelled, training)}
-    return tasks.ClaimModel(name=name, system=training.system.name, verifier=verifier, **form)
-
-
-def _profile(run: SystemRun, training: Training) -> TextProfile | None:
-    return TextProfile.load(run.model_folder(training))
-
-
-def _one(system: str, systems: Sequence[Any]) -> Any:
-    return shown_system(system, systems, parameter="system")
-
-
 LANGUAGE_RUNS = (PRETRAINING, "paragraph pretraining")
+# Name of a run -> the class of what `load` returns for it, and its loader.
 TASK_RUNS: dict[str, tuple[type[Any], Callable[[str, str, str], Model]]] = {
-    "coreference": (tasks.CoreferenceModel, _coreference),
-    MatchingRun.NAME: (tasks.MatchingModel, _matching),
-    sentence_alignment.AlignmentRun.NAME: (tasks.MatchingModel, _alignment),
-    MultihopRun.NAME: (tasks.QuestionModel, _questions),
-    TaggingRun.NAME: (tasks.TaggingModel, _tagging),
-    AnswerRun.NAME: (tasks.AnswerModel, _answers),
-    VerificationRun.NAME: (tasks.ClaimModel, _claims),
+    "coreference": (CoreferenceModel, load_coreference),
+    MatchingRun.NAME: (MatchingModel, load_matching),
+    AlignmentRun.NAME: (MatchingModel, load_alignment),
+    MultihopRun.NAME: (QuestionModel, load_questions),
+    TaggingRun.NAME: (TaggingModel, load_tagging),
+    AnswerRun.NAME: (AnswerModel, load_answers),
+    VerificationRun.NAME: (ClaimModel, load_claims),
 }
 TASK_CLASSES = {
     *("PairScorer", "DynamicTagger", "StaticTagger", "QuestionAnswerer", "JointModel", "PooledPairs"),

@@ -4,7 +4,8 @@ import pytest
 
 from cdlm_lab.apply.language import LanguageModel
 from cdlm_lab.apply.loading import load
-from cdlm_lab.apply.tasks import CoreferenceModel, TaggingModel
+from cdlm_lab.tasks.coreference.ask import CoreferenceModel
+from cdlm_lab.tasks.tagging.ask import TaggingModel
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pytest
 
 from cdlm_lab.apply.loading import load
-from cdlm_lab.apply.results import ForeignText
 from cdlm_lab.data.marked import lines_of, pasted_documents
 from cdlm_lab.data.text_profile import PROFILE_FILE, foreign_to_a_model
 from cdlm_lab.encoders.checkpoint import FOLDER
@@ -16,6 +15,7 @@ from cdlm_lab.tasks.joint import claims as fact_verification
 from cdlm_lab.tasks.matching import ask as matching
 from cdlm_lab.tasks.multihop import experiment as multihop_qa
 from cdlm_lab.tasks.tagging import experiment as document_tagging
+from cdlm_lab.views.answers import ForeignText
 
 TEACHER = "Klivaholt University"
 QUESTIONS = (

@@ -11,10 +11,10 @@ import pytest
 
 from cdlm_lab.apply.lines import apply_lines
 from cdlm_lab.apply.loading import load
-from cdlm_lab.apply.results import ForeignText, Result
 from cdlm_lab.batch.command import main
 from cdlm_lab.data.storyworld.stories import story
 from cdlm_lab.encoders.checkpoint import FOLDER
+from cdlm_lab.views.answers import ForeignText, Result
 
 QUAKE = "A strong earthquake struck off the coast of Sumatra early on Sunday, the US Geological Survey said."
 OTHER = "Indonesian officials lifted a tsunami warning two hours after the tremor shook hotels in Padang."

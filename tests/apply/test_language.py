@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from cdlm_lab.apply.language import LanguageModel
-from cdlm_lab.apply.results import ForeignText, TextCut
 from cdlm_lab.encoders.source_attention import attend_to_source
 from cdlm_lab.examples.packing import pack_documents
 from cdlm_lab.examples.tokens import from_tokenizer, tokenise
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.views.answers import ForeignText, TextCut
 
 TEXTS = ["The recount began on Monday in Telk.", "Votes were counted again. The count ended <b>late</b>."]
 HOSTILE = "<script>alert(1)</script>"

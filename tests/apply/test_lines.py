@@ -18,11 +18,11 @@ from safetensors.numpy import save_file
 from cdlm_lab.apply import lines
 from cdlm_lab.apply.lines import FORMS, Applied, apply_lines
 from cdlm_lab.apply.loading import TASK_RUNS, made_of
-from cdlm_lab.apply.tasks import TaggingModel
 from cdlm_lab.batch.command import main
 from cdlm_lab.data.files import DataError
 from cdlm_lab.encoders.model_folder import FOLDER
 from cdlm_lab.runs.report import RunError
+from cdlm_lab.tasks.tagging.ask import TaggingModel
 
 TEXT = "Yessel Brandir, 54, left Telk on Monday. The mayor of Telk spoke. Brandir did not."
 

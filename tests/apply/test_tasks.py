@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from cdlm_lab.apply.loading import load
-from cdlm_lab.apply.results import TextCut
-from cdlm_lab.apply.tasks import CoreferenceModel, TaggingModel
 from cdlm_lab.data.files import DataError
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.tasks.coreference.ask import CoreferenceModel
 from cdlm_lab.tasks.coreference.experiment import CoreferenceRun
 from cdlm_lab.tasks.coreference.view import own_clusters
+from cdlm_lab.tasks.tagging.ask import TaggingModel
 from cdlm_lab.tasks.tagging.experiment import EXAMPLE_TEXT
 from cdlm_lab.tasks.tagging.systems import tag_own
+from cdlm_lab.views.answers import TextCut
 
 DOCUMENTS = {
     "police": "A <m>fire</m> broke out in the old mill on Monday. One man was <m>arrested</m>.",

@@ -8,7 +8,8 @@ import pytest
 
 from cdlm_lab.apply.language import LanguageModel
 from cdlm_lab.apply.loading import load
-from cdlm_lab.apply.tasks import CoreferenceModel, TaggingModel
+from cdlm_lab.tasks.coreference.ask import CoreferenceModel
+from cdlm_lab.tasks.tagging.ask import TaggingModel
 
 THREADS, ROUNDS = 8, 2
 PLACES = ("Telk", "Oskmere", "Brill", "Ansby", "Varn", "Holm", "Quist", "Dorn")

@@ -11,7 +11,6 @@ import pytest
 from ship import ship_run
 
 from cdlm_lab.apply.loading import load
-from cdlm_lab.apply.results import TextCut
 from cdlm_lab.data.records import CLAIM_LABELS as LABELS
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_pairs
 from cdlm_lab.parameters import ParameterError
@@ -29,6 +28,7 @@ from cdlm_lab.tasks.multihop import experiment as multihop_qa
 from cdlm_lab.tasks.multihop.experiment import MultihopRun
 from cdlm_lab.tasks.multihop.view import answer_own
 from cdlm_lab.training.checkpoints import save_model
+from cdlm_lab.views.answers import TextCut
 
 FIRST, SECOND = ask.EXAMPLE
 DOCUMENTS = {

@@ -1,0 +1,52 @@
+"""What opening a trained run as a model needs, whatever its task."""
+
+from __future__ import annotations
+
+from typing import Any
+from pathlib import Path
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.training.trained import trained_model
+from cdlm_lab.training.history import HISTORY_FILE, read_history
+from cdlm_lab.training.validation import JUDGED
+from collections.abc import Sequence
+from cdlm_lab.runs.runs import SystemRun, Training, shown_system
+from cdlm_lab.training.checkpoints import TRAINING_FOLDER
+from cdlm_lab.data.text_profile import TextProfile
+from math import inf
+from cdlm_lab.parameters import settings_of
+from cdlm_lab.training.trained import trained_parameters
+
+
+
+def settings_of_run(kind: type[Any], run: str, **values: Any) -> Any:
+    """The settings of a run, with `trained` naming the run itself, or the run whose models it opened."""
+    parameters = trained_parameters(run)
+    own = {"trained": parameters.get("trained") or run, "run_folder": "", **values}
+    return settings_of(kind, {**parameters, **own})
+
+
+def score_on_dev(run: SystemRun, system: Any) -> float:
+    """The dev score of a system, by what selected its checkpoint; -inf if no history is kept."""
+    records = read_history(run.model_folder(Training(system, 0)).parent / TRAINING_FOLDER / HISTORY_FILE)
+    values = (record.get(JUDGED, -record.get("eval_loss", inf)) for record in records)
+    return max(values, default=-inf)
+
+
+def profile_of(run: SystemRun, training: Training) -> TextProfile | None:
+    """What texts a trained model knows; None = nothing says it."""
+    return TextProfile.load(run.model_folder(training))
+
+
+def system_named(system: str, systems: Sequence[Any]) -> Any:
+    """The system of that name, by default the last one. Raises ParameterError for an unknown name."""
+    return shown_system(system, systems, parameter="system")
+
+
+def model_of_run(run: str) -> Path:
+    """The folder of the model that a run made. Raises ParameterError if the run is not finished."""
+    try:
+        return trained_model(run)
+    except ParameterError:
+        raise ParameterError(
+            f"{run}: the run is not finished; run its notebook with the same parameters"
+        ) from None

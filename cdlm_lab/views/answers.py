@@ -1,0 +1,134 @@
+"""Answers of models: small typed objects, each with a data frame and a picture for notebooks; and the lines
+that warn of a text that was not read whole, or is foreign to the model."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import pandas as pd
+
+from cdlm_lab.data.text_profile import TextProfile
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.views import html
+
+PACKAGE = Path(__file__).resolve().parents[1]
+Part = TypeVar("Part")
+PATIENCE = 2.0  # seconds before a progress bar appears
+
+
+class TextCut(UserWarning):
+    """Warning that a model did not read all of a text."""
+
+
+class ForeignText(UserWarning):
+    """Warning that a text is unlike all that a model was trained on, so that its answer means little."""
+
+
+def warn_of_cut(cut: str) -> str:
+    """Warn of what is not read, if anything, and return it; the warning points at the caller's line outside
+    the package."""
+    if cut:
+        _warn(cut, TextCut)
+    return cut
+
+
+def foreign_to(profile: TextProfile | None, name: str, texts: Iterable[str]) -> str:
+    """Warn, in one line, if texts that are read together are foreign to the model of that name, and return
+    the line, which belongs to the result; "" if they are not, or the model has no profile."""
+    message = profile.foreign(texts) if profile else ""
+    if message:
+        _warn(f"{name}: {message}", ForeignText)
+    return message
+
+
+def _warn(message: str, category: type[Warning]) -> None:
+    files = (frame.filename for frame in inspect.stack(context=0)[1:])
+    level = 2 + sum(1 for _ in takewhile(lambda file: Path(file).is_relative_to(PACKAGE), files))
+    warnings.warn(message, category, stacklevel=level)
+
+
+def texts_of(texts: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    """Texts by name; unnamed ones are called "text 0", "text 1". Raises ParameterError if there is none, or
+    one is not a string or is empty."""
+    if isinstance(texts, str):
+        texts = [texts]
+    named = texts if isinstance(texts, Mapping) else {f"text {n}": text for n, text in enumerate(texts)}
+    if not named:
+        raise ParameterError("there is no text; give at least one")
+    for name, text in named.items():
+        if not isinstance(text, str) or not isinstance(name, str):
+            raise ParameterError(f"{name} is {type(text).__name__}; names and texts must be text")
+        if not text.strip():
+            raise ParameterError(f"{name} is empty; write some text, or leave it out")
+    return dict(named)
+
+
+def list_of(texts: Sequence[str], *, name: str) -> list[str]:
+    """Several texts as a list. Raises ParameterError for one text, whose letters would be taken for texts."""
+    if isinstance(texts, str | bytes | Mapping):
+        raise ParameterError(f"{name} is one {type(texts).__name__}; give a list of texts")
+    return list(texts)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Result:
+    """Base class of all results."""
+
+    foreign: str = ""  # a line that says so if the text is foreign to the model, as `ForeignText` does
+    cut: str = ""  # a line on what of the text the model has not read, as `TextCut` has it
+
+    def picture_html(self) -> str:
+        """The picture of the result for notebooks, without the lines above it."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return f"{html.warning(self.foreign)}{html.warning(self.cut)}{self.picture_html()}"
+
+    def rows(self) -> Iterable[Mapping[str, Any]]:
+        """The rows of the data frame."""
+        raise NotImplementedError
+
+    def to_frame(self) -> pd.DataFrame:
+        """The result as a data frame."""
+        return pd.DataFrame(list(self.rows()))
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as plain values that JSON can hold."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Parts(Result, Sequence, Generic[Part]):
+    """A result that is a sequence of parts, each one row of the data frame."""
+
+    parts: tuple[Part, ...]
+
+    def rows(self) -> Iterable[Mapping[str, Any]]:
+        """The fields of each part, as one row."""
+        return map(asdict, self.parts)
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.parts[number]
+
+    def __iter__(self) -> Iterator[Part]:
+        return iter(self.parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pictured(Parts[Part]):
+    """A sequence result with the picture that the notebook of its task shows."""
+
+    picture: Callable[[], str] = field(repr=False, compare=False)  # HTML
+
+    def picture_html(self) -> str:
+        """The picture that the notebook of the task shows."""
+        return self.picture()
