@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cdlm_lab.results import recorded
 from cdlm_lab.results.answer import answer
 from cdlm_lab.results.recorded import recorded_answer, recorded_table
 from cdlm_lab.runs.report import Report, read_report
@@ -92,12 +93,7 @@ def test_no_test_and_no_system_are_said_to_be_missing(report: Report):
 @pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
 def test_every_recorded_result_that_a_notebook_shows_is_there(path: Path):
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    named = {
-        "recorded_table": recorded_table,
-        "recorded_answer": recorded_answer,
-        "print": str,
-        "display": str,
-    }
+    named = {"recorded": recorded, "print": str, "display": str}
     for cell in cells:
         source = "".join(cell["source"])
         if cell["cell_type"] == "code" and "recorded_" in source and "import" not in source:
