@@ -19,7 +19,7 @@ import zlib
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cache
 from itertools import chain
 from math import isfinite
@@ -323,6 +323,7 @@ _WANTED = {
     "string_type": ("a text", "put it in quotes"),
     "list_type": ("a list", "write it as [...]"),
     "tuple_type": ("a list", "write it as [...]"),
+    "dataclass_type": ("an object", "write it as {...}"),
     "dict_type": ("an object", "write it as {...}"),
     "model_type": ("an object", "write it as {...}"),
     "int_type": ("a whole number", "write it as 3"),
@@ -427,8 +428,8 @@ class JsonRecord(Generic[Kind]):
 
 @cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
-    is_model = isinstance(kind, type) and issubclass(kind, BaseModel)
-    return TypeAdapter(kind, config=None if is_model else ConfigDict(strict=True))
+    has_own = isinstance(kind, type) and (issubclass(kind, BaseModel) or is_dataclass(kind))
+    return TypeAdapter(kind, config=None if has_own else ConfigDict(strict=True))
 
 
 def _fault(error: Any) -> tuple[str, str, str]:
@@ -445,13 +446,14 @@ def _fault(error: Any) -> tuple[str, str, str]:
         what = f"a list of {len(value)}, too short" if value else "an empty list"
         remedy = "add what is missing, or delete the record"
     elif kind == "value_error":
-        what, remedy = error["ctx"]["error"].what, error["ctx"]["error"].remedy
+        what, _, remedy = str(error["ctx"]["error"]).partition("; ")
+        remedy = remedy or "correct the record, or leave it out"
     elif kind == "string_unicode":  # of a Literal; Text says the same
         what, remedy = "half a surrogate pair", _LONE_REMEDY
     elif kind == "literal_error":
         what, remedy = f"{value!r} is unknown", f"write {error['ctx']['expected']}".replace("'", "")
     else:
-        wanted, remedy = _WANTED[kind]
+        wanted, remedy = _WANTED.get(kind, (error["msg"].lower(), "correct the record, or leave it out"))
         what = f"{kind_of(value)} where {wanted} belongs"
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
     return path.removeprefix("."), what, remedy

@@ -270,6 +270,17 @@ class PassedOver:
         count, first = self.counts.get(reason, (0, place))
         self.counts[reason] = (count + 1, first)
 
+    def count(self, reason: str) -> int:
+        """The number of cases of a reason."""
+        return self.counts.get(reason, (0, ""))[0]
+
+    def include(self, other: PassedOver) -> None:
+        """Count also what another one has counted."""
+        for reason, (count, first) in other.counts.items():
+            known, place = self.counts.get(reason, (0, first))
+            self.counts[reason] = (known + count, place)
+        self.notes += [note for note in other.notes if note not in self.notes]
+
     def lines(self) -> list[str]:
         """One line for each reason, with its count and the first place."""
         return [f"{reason}: {count:,} (first: {first})" for reason, (count, first) in self.counts.items()]

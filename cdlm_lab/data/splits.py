@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import accumulate, chain, islice
 from math import isclose
 from random import Random
 from typing import Literal, TypeVar, get_args
@@ -19,8 +20,9 @@ SPLITS: tuple[Split, ...] = get_args(Split)
 
 
 SPLIT_NAMES: dict[str, Split] = {name: name for name in SPLITS} | dict.fromkeys(
-    ("valid", "val", "dev", "development"), "validation"
+    ("valid", "val", "dev", "devel", "development", "testa"), "validation"
 )
+SPLIT_NAMES["testb"] = "test"  # as in CoNLL-2003, eng.testa and eng.testb
 
 
 _TRAIN, _VALIDATION = 0.90, 0.95  # cumulative shares: 90% train, 5% validation, 5% test
@@ -33,11 +35,32 @@ def split_named(name: str) -> Split:
     return SPLIT_NAMES[name]
 
 
+def dealt(names: Iterable[str], shares: Mapping[str, float], *, salt: str = "") -> dict[str, str]:
+    """Name of a group -> its split, by a hash of the name, so that adding or reordering groups moves no other
+    one. `shares`: of each split, in the order in which hashes are given to them. Where that leaves a split
+    empty, as in small corpora, groups are dealt by the rank of their hash: each split has its share, and at
+    least one if there are enough."""
+    drawn = {name: _share(salt + name) for name in names}
+    borders = list(accumulate(shares.values()))
+    splits = list(shares)
+    by_hash = {name: splits[min(bisect_right(borders, at), len(splits) - 1)] for name, at in drawn.items()}
+    if len(set(by_hash.values())) == len(splits) or len(drawn) < len(splits):
+        return by_hash
+    counts = {split: max(1, round(share * len(drawn))) for split, share in shares.items()}
+    largest = max(counts, key=counts.__getitem__)
+    counts[largest] = len(drawn) - sum(count for split, count in counts.items() if split != largest)
+    ranked = iter(sorted(drawn, key=drawn.__getitem__))
+    return {name: split for split, count in counts.items() for name in islice(ranked, count)}
+
+
+def _share(name: str) -> float:
+    return int.from_bytes(hashlib.sha256(name.encode("utf-8")).digest()[:8], "big") / 2**64
+
+
 def hashed_split(cluster_id: str) -> Split:
     """The split of a cluster by a hash of its id (90/5/5), for corpora that define no splits: adding or
     reordering clusters moves no other cluster to another split."""
-    digest = hashlib.sha256(cluster_id.encode("utf-8")).digest()
-    share = int.from_bytes(digest[:8], "big") / 2**64
+    share = _share(cluster_id)
     return "train" if share < _TRAIN else "validation" if share < _VALIDATION else "test"
 
 

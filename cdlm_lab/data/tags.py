@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, pairwise
 
 from cdlm_lab.data.records import Span, TaggedDocument, TaggedSentence
-from cdlm_lab.data.words import token_spans
+from cdlm_lab.data.words import sentence_starts, token_spans
 
 OUTSIDE = "O"
 
@@ -73,6 +73,16 @@ def tagged_sentence(text: str, place: Span, names: Iterable[TagSpan]) -> TaggedS
     )
     texts = tuple(text[first:stop] for first, stop in words)
     return TaggedSentence(words=texts, tags=tags_of(spans, len(texts)))
+
+
+def tagged_text(name: str, text: str, names: Sequence[TagSpan]) -> TaggedDocument:
+    """A text as a tagged document: sentences as `sentence_starts` says, but none ends within a name; of
+    nested names the outermost is kept. Raises ValueError if names cross."""
+    kept = outermost(names)
+    starts = sentence_starts(text)
+    starts = [at for at in starts if not any(one.first < at < one.stop for one in kept)]
+    spans = pairwise([*starts, len(text)])
+    return TaggedDocument(id=name, sentences=tuple(tagged_sentence(text, span, kept) for span in spans))
 
 
 def labels_of(documents: Iterable[TaggedDocument]) -> tuple[str, ...]:

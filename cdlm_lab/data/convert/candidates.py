@@ -8,30 +8,22 @@ questions, TREC-QA to 65 and 68.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, groupby, zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cdlm_lab.data import files
 from cdlm_lab.data.files import DataError, read_lines
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.data.splits import split_named
+from cdlm_lab.data.splits import SPLIT_NAMES
 
-# Part of every checksum; raise it when a reader makes other sets of the same files.
-READERS_VERSION = {"wikiqa": "1", "trecqa": "1", "asnq": "2"}
 TOKEN_FILES = {"question": "a.toks", "candidate": "b.toks", "label": "sim.txt", "id": "id.txt"}
-_FORMATS = {  # searched in this order
-    "wikiqa": "WikiQA-train.tsv, WikiQA-dev.tsv, WikiQA-test.tsv",
-    "trecqa": "train, clean-dev, clean-test (folders with a.toks) or TRAIN.xml, DEV.xml, TEST.xml",
-    "asnq": "train.tsv, dev.tsv, test.tsv",
-}
 _SPLITS = ("train", "dev", "test")
 _LABELS = {"0": False, "1": True}
 _ASNQ_LABELS = {"1": False, "2": False, "3": False, "4": True}
 
-Parts = dict[str, tuple[Path, ...]]  # split (train, dev, test) that a folder has -> arguments of the reader
 _Row = tuple[int, str, str, str, str]  # line number; id, question, candidate and label, not yet checked
 
 
@@ -44,51 +36,14 @@ class _Question(NamedTuple):
     candidates: list[tuple[int, str, str]]
 
 
-def read_candidate_sets(folder: str | Path, split: str) -> list[CandidateSet]:
-    """Read the questions of a split (train, dev or test) in a folder, in order; not only the clean ones."""
-    form, parts = _parts(folder, split)
-    return list(_READERS[form][1](*parts))
+def is_table(fields: Mapping[str, Any]) -> bool:
+    """Whether a row is a question with one candidate and its label."""
+    texts, labels = {"candidate", "sentence", "answer", "text"}, {"label", "correct"}
+    names = {name.lower() for name in fields}
+    return "question" in names and bool(texts & names) and bool(labels & names)
 
 
-def format_of(folder: str | Path) -> str:
-    """The name of the data set in a folder: "wikiqa", "trecqa" or "asnq"; raises DataError if none."""
-    return _format_and_parts(folder)[0]
-
-
-def checksum_of(folder: str | Path, split: str) -> str:
-    """SHA-256 (hexadecimal) that identifies what `read_candidate_sets` returns: over the names and bytes of
-    the split's files, wherever the folder lies."""
-    form, parts = _parts(folder, split)
-    values = [form, READERS_VERSION[form], split_named(split)]
-    for part in parts:
-        for file in [part / name for name in TOKEN_FILES.values()] if part.is_dir() else [part]:
-            name = file.relative_to(files.home_path(folder)).as_posix()
-            values += [name, files.sha256_of_file(file)]
-    return files.sha256_of_parts(values)
-
-
-def _parts(folder: str | Path, split: str) -> tuple[str, tuple[Path, ...]]:
-    """The format of a folder, and the arguments of its reader for a split."""
-    wanted = split_named(split).replace("validation", "dev")
-    form, parts = _format_and_parts(folder)
-    if wanted not in parts:
-        what, remedy = f"it has no {wanted} set of {form}, only {', '.join(parts)}", _FORMATS[form]
-        raise DataError(files.home_path(folder), what, f"put the file there ({remedy})", field="folder")
-    return form, parts[wanted]
-
-
-def _format_and_parts(folder: str | Path) -> tuple[str, Parts]:
-    path = files.home_path(folder)
-    if not path.is_dir():
-        raise DataError(path, "there is no such folder", "give the folder of the files", field="folder")
-    for form, (parts_of, _) in _READERS.items():
-        if parts := parts_of(path):
-            return form, parts
-    what = f"none of these is in it: {'; '.join(f'{names} ({form})' for form, names in _FORMATS.items())}"
-    raise DataError(path, what, "give the folder of one of these data sets", field="folder")
-
-
-def read_wikiqa(path: str | Path) -> Iterator[CandidateSet]:
+def read_wikiqa(path: Path, **_: Any) -> Iterator[CandidateSet]:
     """Yield the questions of an official WikiQA file (Yang, Yih and Meek 2015); `id` is the QuestionID.
 
         QuestionID  Question        DocumentID  DocumentTitle  SentenceID  Sentence                Label
@@ -99,15 +54,15 @@ def read_wikiqa(path: str | Path) -> Iterator[CandidateSet]:
     header = ["QuestionID", "Question", "DocumentID", "DocumentTitle", "SentenceID", "Sentence", "Label"]
     table = files.read_table(path, columns=7, row="seven columns, tabs between", header=header)
     rows = ((line, name, question, *others[-2:]) for line, (name, question, *others) in table)
-    return _checked(_neighbours(rows), places=Path(path))
+    return _checked(_neighbours(rows), places=path)
 
 
-def wikiqa_files(folder: Path) -> Parts:
+def wikiqa_files(folder: Path) -> dict[str, Path]:
     """Split -> the file `WikiQA-{split}.tsv`, for the splits that a folder has."""
     return _present({split: files.present_file(folder, f"WikiQA-{split}.tsv") for split in _SPLITS})
 
 
-def read_asnq(path: str | Path, listed: str | Path | None = None) -> Iterator[CandidateSet]:
+def read_asnq(found: Sequence[Path], **_: Any) -> Iterator[CandidateSet]:
     """Yield the questions of an ASNQ file (Garg, Vu and Moschitti 2020); a line is question, sentence, label.
 
         who wrote the iron heel     The Iron Heel is a novel by Jack London.     4
@@ -117,10 +72,10 @@ def read_asnq(path: str | Path, listed: str | Path | None = None) -> Iterator[Ca
     question, also those that stand apart, are a set with the id "{file}:{number}"; runs of lines with equal
     questions are counted from 0, listed or not. All of the file is read before the first set is yielded.
 
-    `listed`: a file with a question on each line; other questions are neither read nor checked.
+    `found`: the file and, perhaps, a list with a question on each line; others are neither read nor checked.
     """
-    path = Path(path)
-    wanted = None if listed is None else {text.strip() for _, text in read_lines(listed)}
+    path, *listed = found
+    wanted = {text.strip() for _, text in read_lines(listed[0])} if listed else None
     parts: dict[str, list[CandidateSet]] = {}
     for one in _checked(_neighbours(_asnq_rows(path, wanted)), places=path, labels=_ASNQ_LABELS):
         parts.setdefault(one.question, []).append(one)
@@ -145,15 +100,22 @@ def _asnq_rows(path: Path, wanted: set[str] | None) -> Iterator[_Row]:
         raise DataError(path, "none of the listed questions is in it", "give the list of this file")
 
 
-def asnq_files(folder: Path) -> Parts:
+def asnq_files(folder: Path) -> dict[str, tuple[Path, ...]]:
     """Split -> `train.tsv`, `dev.tsv`, `test.tsv` of a folder. The release has no test.tsv: there,
     `unique.dev` and `unique.test` list the questions of dev.tsv for dev and test (Soldaini and Moschitti
     2020; MSPP paper)."""
-    parts = _present({split: files.present_file(folder, f"{split}.tsv") for split in _SPLITS})
+    files_of = {split: files.present_file(folder, f"{split}.tsv") for split in _SPLITS}
+    parts = {split: (file,) for split, file in _present(files_of).items() if _has_labels(file)}
     lists = _present({split: files.present_file(folder, f"unique.{split}") for split in ("dev", "test")})
-    if "test" not in parts and "dev" in parts and len(lists) == 2:
-        parts |= {split: (*parts["dev"], *listed) for split, listed in lists.items()}
+    if "test" not in parts and "validation" in parts and len(lists) == 2:
+        parts |= {split: (*parts["validation"], listed) for split, listed in lists.items()}
     return parts
+
+
+def _has_labels(file: Path) -> bool:
+    """Whether the last of three columns is a label of ASNQ: a table with a header is another format."""
+    first = next((text for _, text in read_lines(file, allow_empty=True) if text.strip()), "")
+    return first.count("\t") == 2 and first.rpartition("\t")[2].strip() in _ASNQ_LABELS
 
 
 _TAGS = {"positive": "1", "negative": "0"}
@@ -169,7 +131,7 @@ _FOLDERS = {
 _FILES = {"train": ("TRAIN-ALL.xml", "TRAIN.xml"), "dev": ("DEV.xml",), "test": ("TEST.xml",)}
 
 
-def read_trecqa(path: str | Path) -> Iterator[CandidateSet]:
+def read_trecqa(path: Path, **_: Any) -> Iterator[CandidateSet]:
     """Yield questions of TREC-QA (Wang, Smith and Mitamura 2007, as prepared by Yao et al. 2013).
 
     `path`: a folder of parallel token files, in lower case, or an XML file with the same pairs in their
@@ -184,14 +146,13 @@ def read_trecqa(path: str | Path) -> Iterator[CandidateSet]:
     Tokens are joined by spaces and not changed ("-lrb-" stays for a bracket). Questions without candidates,
     of which the XML files have 1, 1 and 5, are left out.
     """
-    path = Path(path)
     if not path.is_dir():
         return _checked(_xml_questions(path), places=path)
     places = {field: path / name for field, name in TOKEN_FILES.items()}
     return _checked(_neighbours(_token_rows(places)), places=places)
 
 
-def trecqa_files(folder: Path) -> Parts:
+def trecqa_files(folder: Path) -> dict[str, Path]:
     """Split -> folder of token files, or XML file if there are no such folders at all. The XML files hold the
     raw questions, of which the same 65 and 68 are clean."""
     tokens = {
@@ -264,8 +225,8 @@ def _outside(path: Path, tag: str, line: int) -> DataError:
     return DataError(path, "it stands outside a question", remedy, line=line, field=tag)
 
 
-def _present(paths: Mapping[str, Path | None]) -> Parts:
-    return {split: (path,) for split, path in paths.items() if path is not None}
+def _present(paths: Mapping[str, Path | None]) -> dict[str, Path]:
+    return {SPLIT_NAMES[split]: path for split, path in paths.items() if path is not None}
 
 
 def _neighbours(rows: Iterable[_Row]) -> Iterator[_Question]:
@@ -308,10 +269,3 @@ def _checked(
         )
     if not lines:
         raise DataError(file_of["question"], "no questions", "add some, or leave the file out")
-
-
-_READERS: dict[str, tuple[Callable[[Path], Parts], Callable[..., Iterator[CandidateSet]]]] = {
-    "wikiqa": (wikiqa_files, read_wikiqa),
-    "trecqa": (trecqa_files, read_trecqa),
-    "asnq": (asnq_files, read_asnq),
-}

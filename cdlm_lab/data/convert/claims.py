@@ -1,55 +1,71 @@
-"""Readers of claims with evidence for fact verification: FEVER and relatives (MSPP paper, section 3.1).
+"""Claims with evidence for fact verification: FEVER and relatives (MSPP paper, section 3.1), as rows.
 
 A folder may hold, compressed or not (a plain file is preferred to a compressed one of the same name):
 
 - FEVER with KGAT's evidence: `bert_dev.json`, `bert_test.json` and, if it is there, `bert_train.json`;
-- or else FM2: `fm2_dev.jsonl`, `fm2_test.jsonl` and `fm2_train.jsonl`, or the same without `fm2_`;
+- or else FM2: `fm2_dev.jsonl`, `fm2_test.jsonl` and `fm2_train.jsonl`; or one's own `dev.jsonl`, ...;
 - FeverSymmetric, which is a test set of its own, "symmetric": `fever_symmetric_test.jsonl` (version 0.2) or,
   without that, `fever_symmetric_full.jsonl` (version 0.1), both also with `v0.2_` or `v0.1_` before it.
-
-Without a training file, the claims of a fifth of the pages of the dev file are dev and the others train. A
-single file of FEVER or FM2, recognised by its first record, is divided into train, dev and test, with a fifth
-of the pages for each of the last two; a single file of FeverSymmetric is "symmetric".
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from cdlm_lab.data import files
-from cdlm_lab.data.files import DataError, Fields, FilledText, Name, Text, read_json_lines
-from cdlm_lab.data.records import CLAIM_LABELS as LABELS
-from cdlm_lab.data.records import EvidencedClaim
-from cdlm_lab.errors import check_choice, check_least
+from cdlm_lab.data.files import Fields, FilledText, JsonRecord, Name, Text
+from cdlm_lab.data.records import CLAIM_LABELS, EvidencedClaim
+from cdlm_lab.data.rows import rows_by_split, rows_of
+from cdlm_lab.data.splits import SPLIT_NAMES
 
 FeverLabel = Literal["SUPPORTS", "REFUTES", "NOT ENOUGH INFO"]
 Evidence = Literal["retrieved", "gold"]
-SETS = ("train", "dev", "test", "symmetric")
-HELD_OUT = 0.2  # share of the pages for each split but the first, where a file is divided into splits
-READERS_VERSION = "1"  # part of every checksum; raise it when a reader makes other claims of the same files
+SYMMETRIC = "symmetric"
+Rows = Iterator[JsonRecord[Any]]
 
-_LABELS = dict(zip(get_args(FeverLabel), LABELS, strict=True))
+_LABELS = dict(zip(get_args(FeverLabel), CLAIM_LABELS, strict=True))
 _LABEL = Field(None, description=f"write one of {', '.join(_LABELS)}, or leave it out")
 _MARKS = {"LRB": "(", "RRB": ")", "LSB": "[", "RSB": "]"}
 _ESCAPES = [(re.compile(rf"-{name}-|\b{name}\b"), plain) for name, plain in _MARKS.items()]
 _COLON = re.compile(r"-COLON-|\bCOLON\b")
 _ADDED = re.compile(r"000000[2-4]$")
-_NAMES = (("bert_{}.json", "fever"), ("fm2_{}.jsonl", "fm2"), ("{}.jsonl", "fm2"))
+_NAMES = ("bert_{}.json", "fm2_{}.jsonl", "{}.jsonl")
 _SYMMETRIC = [
     f"{version}fever_symmetric_{part}.jsonl"
     for part, versions in (("test", ("v0.2_", "")), ("full", ("v0.1_", "")))
     for version in versions
 ]
-_LOOKED_FOR = (
-    "give a folder with bert_dev.json and bert_test.json (FEVER), fm2_dev.jsonl and fm2_test.jsonl (FM2) or "
-    "fever_symmetric_test.jsonl, or one such file"
-)
+
+
+def files_by_set(folder: str | Path) -> dict[str, Callable[[], Rows]]:
+    """Set (train, validation, test, symmetric) -> its rows, by the names of the files of a folder."""
+    sets: dict[str, Callable[[], Rows]] = {}
+    for pattern in _NAMES:
+        names = {split: pattern.format(split) for split in ("train", "dev", "test")}
+        found = {split: files.present_file(folder, name) for split, name in names.items()}
+        if found["dev"] and found["test"]:
+            sets = {SPLIT_NAMES[split]: partial(rows_of, file) for split, file in found.items() if file}
+            break
+    if symmetric := files.present_file(folder, *_SYMMETRIC):
+        sets[SYMMETRIC] = partial(rows_of, symmetric)
+    return sets or rows_by_split(folder)
+
+
+def is_symmetric(fields: Mapping[str, Any]) -> bool:
+    """Whether a row is of FeverSymmetric, whose evidence is one sentence."""
+    return "claim" in fields and ("evidence_sentence" in fields or isinstance(fields.get("evidence"), str))
+
+
+def is_fever(fields: Mapping[str, Any]) -> bool:
+    """Whether a row is of FEVER with KGAT's evidence, which is lists of page, number, sentence and score."""
+    evidence = fields.get("evidence")
+    return "claim" in fields and isinstance(evidence, list) and all(isinstance(one, list) for one in evidence)
 
 
 _FIRST_THREE = BeforeValidator(lambda row: row[:3] if isinstance(row, list) else row)
@@ -90,7 +106,27 @@ class _Symmetric(_Labelled):
     sentence: FilledText = Field(validation_alias=AliasChoices("evidence", "evidence_sentence"))
 
 
-def read_fever(path: str | Path, *, most_evidence: int = 5) -> Iterator[EvidencedClaim]:
+def _unique(rows: Rows, kind: type[Any]) -> Iterator[Any]:
+    """The fields of rows, checked; ids differ."""
+    lines: dict[str, int] = {}
+    for row in rows:
+        record = row.checked(kind)
+        if (first := lines.setdefault(record.fields.id, record.line)) != record.line:
+            what = f"{record.fields.id!r} stands in line {first} already"
+            raise record.error("id", what, "give each record its own id")
+        yield record.fields
+
+
+def refuse_fever(rows: Rows, **_: Any) -> Iterator[EvidencedClaim]:
+    """Raise DataError for FEVER's own file, whose evidence is numbers of sentences in a copy of Wikipedia."""
+    what = "FEVER's own file: it names evidence by page and number, and has no sentences"
+    remedy = "give the files with KGAT's evidence, bert_dev.json and bert_test.json"
+    raise next(rows).error("evidence", what, remedy)
+
+
+def read_fever(
+    rows: Rows, *, most_evidence: int = 5, evidence: Evidence = "retrieved"
+) -> Iterator[EvidencedClaim]:
     """Yield claims of FEVER (Thorne et al. 2018) with KGAT's evidence (Liu et al. 2020), one at a time.
 
         {"id": 91198, "claim": "Ann Lee wrote Blue Mill.", "label": "SUPPORTS",
@@ -101,16 +137,18 @@ def read_fever(path: str | Path, *, most_evidence: int = 5) -> Iterator[Evidence
     first in train and dev, but not in test, which makes dev easier (the MSPP paper's Table 3: 81.2 for dev,
     74.4 for test). The group of a claim is the page of its first evidence, or its id if it has none.
     """
-    for record in read_json_lines(path, _Fever, unique="id"):
-        fields = record.fields
-        rows = [(plain_title(title), plain_text(sentence)) for title, _, sentence in fields.evidence]
-        rows = [row for row in rows if row[1].strip()][:most_evidence]
-        group = rows[0][0] if rows else fields.id
-        yield fields.claim_of(plain_text(fields.claim), [". ".join(row) for row in rows], group)
+    if evidence != "retrieved":
+        what, remedy = f"FEVER in KGAT's form has no {evidence} evidence", 'read with evidence="retrieved"'
+        raise next(rows).error("evidence", what, remedy)
+    for fields in _unique(rows, _Fever):
+        some = [(plain_title(title), plain_text(sentence)) for title, _, sentence in fields.evidence]
+        some = [row for row in some if row[1].strip()][:most_evidence]
+        group = some[0][0] if some else fields.id
+        yield fields.claim_of(plain_text(fields.claim), [". ".join(row) for row in some], group)
 
 
 def read_fm2(
-    path: str | Path, *, evidence: Evidence = "retrieved", most_evidence: int = 5
+    rows: Rows, *, evidence: Evidence = "retrieved", most_evidence: int = 5
 ) -> Iterator[EvidencedClaim]:
     """Yield claims of FM2 (Eisenschlos et al. 2021), which players wrote to mislead each other.
 
@@ -123,13 +161,13 @@ def read_fm2(
     retrieved sentences include all gold ones for 42% and one of them for 52%, the first ten for 59% and 69%.
     The first `most_evidence` non-empty sentences are used. The group of a claim is its page.
     """
-    for record in read_json_lines(path, _Retrieved if evidence == "retrieved" else _Gold, unique="id"):
-        page = record.fields.wikipedia_page
-        filled = [f"{page}. {one.text}" for one in record.fields.evidence if one.text.strip()]
-        yield record.fields.claim_of(record.fields.text, filled[:most_evidence], page)
+    for fields in _unique(rows, _Retrieved if evidence == "retrieved" else _Gold):
+        page = fields.wikipedia_page
+        filled = [f"{page}. {one.text}" for one in fields.evidence if one.text.strip()]
+        yield fields.claim_of(fields.text, filled[:most_evidence], page)
 
 
-def read_fever_symmetric(path: str | Path) -> Iterator[EvidencedClaim]:
+def read_symmetric(rows: Rows, **_: Any) -> Iterator[EvidencedClaim]:
     """Yield claims of FeverSymmetric (Schuster et al. 2019), each with its one evidence sentence.
 
         {"id": "111897", "claim": "...", "evidence_sentence": "...", "label": "REFUTES"}
@@ -138,8 +176,7 @@ def read_fever_symmetric(path: str | Path) -> Iterator[EvidencedClaim]:
     does not predict the label. Version 0.2 names the sentence `evidence`. The id of an added pair is that of
     the original pair followed by 0000002, 0000003 or 0000004; the group of a claim is the original's id.
     """
-    for record in read_json_lines(path, _Symmetric, unique="id"):
-        fields = record.fields
+    for fields in _unique(rows, _Symmetric):
         evidence = [plain_text(fields.sentence)]
         yield fields.claim_of(plain_text(fields.claim), evidence, _ADDED.sub("", fields.id))
 
@@ -154,103 +191,3 @@ def plain_text(text: str) -> str:
 def plain_title(title: str) -> str:
     """Readable title of a Wikipedia page: "Soul_Food_-LRB-film-RRB-" is "Soul Food (film)"."""
     return _COLON.sub(":", plain_text(title.replace("_", " ")))
-
-
-def split_claims(claims: Iterable[EvidencedClaim], into: Sequence[str]) -> dict[str, list[EvidencedClaim]]:
-    """Divide claims of a source without splits into the splits `into`. Each but the first gets about the
-    share HELD_OUT of the groups, by a hash of their names, so that adding or reordering claims moves no
-    others."""
-    splits: dict[str, list[EvidencedClaim]] = {name: [] for name in into}
-    for claim in claims:
-        digest = hashlib.sha256(f"claims/0/{claim.group}".encode()).digest()
-        share = int.from_bytes(digest[:8], "big") / 2**64  # below HELD_OUT: the last split, and so on
-        splits[into[-1 - min(int(share / HELD_OUT), len(into) - 1)]].append(claim)
-    return splits
-
-
-class _Part(NamedTuple):
-    """The file of a set, and its format. `into`: splits that the file is divided into; () = it is not."""
-
-    path: Path
-    format: str
-    into: tuple[str, ...] = ()
-
-
-def read_claims(
-    path: str | Path, split: str, *, evidence: Evidence = "retrieved", most_evidence: int = 5
-) -> list[EvidencedClaim]:
-    """Read the claims of one of SETS from a folder or file, in its order. `evidence` matters for FM2: FEVER
-    has no gold evidence (a DataError), and FeverSymmetric one sentence, which serves as both."""
-    check_choice("evidence", evidence, get_args(Evidence))
-    check_least(most_evidence=most_evidence)
-    file, form, into = _part(Path(path), split)
-    if form == "fever" and evidence != "retrieved":
-        what, remedy = f"FEVER in KGAT's form has no {evidence} evidence", 'read with evidence="retrieved"'
-        raise DataError(file, what, remedy)
-    if form == "fever":
-        claims = read_fever(file, most_evidence=most_evidence)
-    elif form == "fm2":
-        claims = read_fm2(file, evidence=evidence, most_evidence=most_evidence)
-    else:
-        claims = read_fever_symmetric(file)
-    if not into:
-        return list(claims)
-    if chosen := split_claims(claims, into)[split]:
-        return chosen
-    what = f"divided into {', '.join(into)} by pages, it leaves none for {split}"
-    raise DataError(file, what, "give a file with more claims")
-
-
-def claim_sets(path: str | Path) -> tuple[str, ...]:
-    """The names of SETS that a folder or file has. Raises DataError if it has none."""
-    return tuple(name for name in SETS if name in _parts(Path(path)))
-
-
-def checksum_of(path: str | Path, split: str) -> str:
-    """SHA-256 (hexadecimal) that identifies the claims of a set: over the name and bytes of its file,
-    wherever the folder lies, and the rule by which the file is divided."""
-    file, form, into = _part(Path(path), split)
-    rule = [*into, str(HELD_OUT)] if into else []
-    words = [READERS_VERSION, form, split, *rule, file.name, files.sha256_of_file(file)]
-    return hashlib.sha256("\n".join(words).encode()).hexdigest()
-
-
-def _part(path: Path, split: str) -> _Part:
-    check_choice("split", split, SETS)
-    parts = _parts(path)
-    if split not in parts:
-        what = f"no claims for {split} here, but for {', '.join(parts)}"
-        raise DataError(path, what, _LOOKED_FOR, field="claims")
-    return parts[split]
-
-
-def _parts(path: Path) -> dict[str, _Part]:
-    """Set -> its file, for all sets that are there. Raises DataError if there is none."""
-    if not path.exists():
-        raise DataError(path, "no such file or folder", _LOOKED_FOR, field="claims")
-    parts = _parts_of_folder(path) if path.is_dir() else _parts_of_file(path)
-    if not parts:
-        raise DataError(path, "no claims that can be read", _LOOKED_FOR, field="claims")
-    return parts
-
-
-def _parts_of_folder(folder: Path) -> dict[str, _Part]:
-    parts: dict[str, _Part] = {}
-    for pattern, form in _NAMES:
-        of_split = {split: files.present_file(folder, pattern.format(split)) for split in SETS[:3]}
-        if not parts and of_split["dev"] and of_split["test"]:
-            parts = {split: _Part(file, form) for split, file in of_split.items() if file}
-            if "train" not in parts:
-                divided = _Part(of_split["dev"], form, into=("train", "dev"))
-                parts = {"train": divided, **parts, "dev": divided}
-    if symmetric := files.present_file(folder, *_SYMMETRIC):
-        parts["symmetric"] = _Part(symmetric, "fever_symmetric")
-    return parts
-
-
-def _parts_of_file(file: Path) -> dict[str, _Part]:
-    fields = next(read_json_lines(file)).fields
-    if "evidence_sentence" in fields or isinstance(fields.get("evidence"), str):
-        return {"symmetric": _Part(file, "fever_symmetric")}
-    form = "fm2" if "wikipedia_page" in fields else "fever" if "evidence" in fields else ""
-    return {split: _Part(file, form, into=SETS[:3]) for split in SETS[:3] if form}

@@ -9,29 +9,27 @@ HotpotQA (Yang et al. 2018) in its official files:
 A supporting fact is the title of a paragraph and the number of a sentence in it, from 0. `answer`, `type`,
 `level` and `supporting_facts` may be missing or null, as in a test set. Also read are the form of the Hugging
 Face hub, with `id` for `_id` and columns for pairs, `"supporting_facts": {"title": [...], "sent_id": [...]}`
-and `"context": {"title": [...], "sentences": [[...], ...]}`, and `.jsonl` files with one record per line.
+and `"context": {"title": [...], "sentences": [[...], ...]}`, and 2WikiMultihopQA (Ho et al. 2020), whose four
+types become the two of HotpotQA. Paragraphs without text are left out; one whose title is there already gets
+a number, "Mill (2)".
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from cdlm_lab.data import files
-from cdlm_lab.data.files import FROM_LIST, DataError, FieldFault, Fields, Text
-from cdlm_lab.data.questions import check_question, has_gold
-from cdlm_lab.data.records import QUESTION_KINDS, MultihopQuestion, Paragraph, QuestionKind, SupportingFact
-from cdlm_lab.parameters import ParameterError
-
-SPLITS = ("train", "dev", "test")
+from cdlm_lab.data.files import FROM_LIST, DataError, FieldFault, Fields, JsonRecord, Text
+from cdlm_lab.data.questions import check_question
+from cdlm_lab.data.records import QUESTION_KINDS, MultihopQuestion, Paragraph, SupportingFact
 
 
 def _rows(second: str, value: object) -> object:
@@ -57,11 +55,16 @@ _Context = Annotated[
 ]
 
 
+# The kinds of 2WikiMultihopQA in HotpotQA's words: two hops in a row, or two things compared.
+_KINDS = {"compositional": "bridge", "inference": "bridge", "bridge_comparison": "comparison"}
+_TYPES = (*QUESTION_KINDS, *_KINDS, "")
+
+
 class _Question(Fields):
     id: Text = Field(validation_alias=AliasChoices("_id", "id"))
     question: Text
     answer: Text | None = None
-    type: Literal[QuestionKind, ""] | None = Field(
+    type: Literal[_TYPES] | None = Field(
         None, description=f"write {' or '.join(QUESTION_KINDS)}, or leave it out"
     )
     level: Text | None = None
@@ -69,26 +72,23 @@ class _Question(Fields):
     context: _Context = Field(description='write each as ["title", ["sentence", ...]]')
 
 
-def read_hotpotqa(path: str | Path) -> list[MultihopQuestion]:
-    """Read the questions of a file, plain or compressed, in order. Repeated supporting facts are kept once,
-    as the official scorer counts them; those that refer to no sentence are in `unknown_supporting`."""
-    path, questions, numbers = Path(path), [], {}
-    in_lines = files.plain_name(path).endswith(".jsonl")
-    for number, raw in enumerate(files.read_json_lines(path) if in_lines else files.read_json_list(path)):
-        name = raw.fields.get("_id", raw.fields.get("id")) if isinstance(raw.fields, dict) else None
+def read_rows(rows: Iterator[JsonRecord[Any]]) -> Iterator[MultihopQuestion]:
+    """Yield questions in order. Repeated supporting facts are kept once, as the official scorer counts them;
+    those that refer to no sentence are in `unknown_supporting`. Raises DataError for a repeated id."""
+    numbers: dict[str, int] = {}
+    for number, raw in enumerate(rows):
+        name = raw.fields.get("_id", raw.fields.get("id"))
         within = f"[{number}] {name!r}." if isinstance(name, str) else f"[{number}]."
         record = replace(raw, within=within).checked(_Question)
         if (first := numbers.setdefault(record.fields.id, number)) != number:
             raise record.error("_id", f"[{first}] has this id too", "give each question its own")
-        questions.append(_made(record.fields))
+        question = _made(record.fields)
         try:
-            check_question(questions[-1], where=f"[{number}]")
+            check_question(question, where=f"[{number}]")
         except ValueError as error:
             remedy = "correct the question, or leave it out"
-            raise DataError(path, str(error), remedy, line=record.line, field="question") from None
-    if not questions:
-        raise DataError(path, "no questions", "add some, or leave the file out")
-    return questions
+            raise DataError(raw.path, str(error), remedy, line=record.line, field="question") from None
+        yield question
 
 
 def _label(fields: _Question, paragraphs: Sequence[Paragraph]) -> str | None:
@@ -105,18 +105,24 @@ def _label(fields: _Question, paragraphs: Sequence[Paragraph]) -> str | None:
 
 
 def _made(fields: _Question) -> MultihopQuestion:
-    paragraphs = tuple(Paragraph(title=title, sentences=tuple(texts)) for title, texts in fields.context)
+    titles: Counter[str] = Counter()
+    paragraphs = []
+    for title, texts in fields.context:
+        if any(text.strip() for text in texts):  # a paragraph without text is left out
+            titles[title] += 1
+            name = f"{title} ({titles[title]})" if titles[title] > 1 else title
+            paragraphs.append(Paragraph(title=name, sentences=tuple(texts)))
     sizes = {paragraph.title: len(paragraph.sentences) for paragraph in paragraphs}
     facts = dict.fromkeys(fields.supporting_facts or ())
     known = tuple(fact for fact in facts if 0 <= fact[1] < sizes.get(fact[0], 0))
     return MultihopQuestion(
         id=fields.id,
         text=fields.question,
-        paragraphs=paragraphs,
+        paragraphs=tuple(paragraphs),
         answer=_label(fields, paragraphs),
         supporting=known,
         unknown_supporting=tuple(fact for fact in facts if fact not in known),
-        kind=fields.type or "",
+        kind=_KINDS.get(fields.type or "", fields.type or ""),
         level=fields.level or "",
     )
 
@@ -145,48 +151,3 @@ def write_predictions(
     with files.replaced_file(path) as file:
         json.dump({"answer": dict(answers), "sp": facts}, file)
         file.write("\n")
-
-
-def read_question_folder(
-    folder: str | Path, *, dev_from_train: int = 0, seed: int = 0
-) -> dict[str, list[MultihopQuestion]]:
-    """Read the questions of `train.json`, `dev.json` and `test.json` by split. `dev_from_train`: number of
-    train questions, drawn with `seed`, that are used as dev and not for train; 0 = read `dev.json`. Raises
-    ParameterError if a file is missing, a question has no gold, or two splits share a question."""
-    paths = {split: _split_file(folder, split) for split in SPLITS if split != "dev" or not dev_from_train}
-    read = {split: _with_gold(path) for split, path in paths.items()}
-    if dev_from_train:
-        train = read["train"]
-        if dev_from_train >= len(train):
-            what = f"dev_from_train is {dev_from_train}; train has {len(train):,} questions in all"
-            raise ParameterError(what)
-        order = np.random.default_rng([seed, len(SPLITS)]).permutation(len(train))
-        for split, numbers in (("dev", order[:dev_from_train]), ("train", order[dev_from_train:])):
-            read[split] = [train[number] for number in sorted(numbers)]
-    for one, other in combinations(SPLITS, 2):
-        if shared := {question.id for question in read[one]} & {question.id for question in read[other]}:
-            raise ParameterError(
-                f"corpus is {str(folder)!r}, where {one} and {other} share {len(shared):,} questions, as "
-                f"{min(shared)}: what is learned or chosen on a question cannot be tested on it; take other "
-                "questions, or as dev some of train with dev_from_train"
-            )
-    return {split: read[split] for split in SPLITS}
-
-
-def _split_file(folder: str | Path, split: str) -> Path:
-    if file := files.present_file(folder, f"{split}.json", f"{split}.jsonl"):
-        return file
-    also = "; or take dev from train with dev_from_train" if split == "dev" else ""
-    raise ParameterError(
-        f"corpus is {str(folder)!r}, where there is no {split}.json; write storyworld, or a folder with "
-        f"train.json, dev.json and test.json in HotpotQA's format{also}"
-    )
-
-
-def _with_gold(file: Path) -> list[MultihopQuestion]:
-    questions = read_hotpotqa(file)
-    for question in questions:
-        if not has_gold(question):
-            what = f"question {question.id} has no answer or no supporting facts"
-            raise ParameterError(f"{file}: {what}, which training and scores need; leave it out")
-    return questions

@@ -20,27 +20,20 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from cdlm_lab.data.files import COMPRESSED, DataError, entries, plain_name, plain_stem, read_lines, read_text
-from cdlm_lab.data.records import Cluster, Document, Span, TaggedDocument, TaggedSentence
+from cdlm_lab.data.records import Cluster, Document, PassedOver, Span, TaggedDocument, TaggedSentence
+from cdlm_lab.data.rows import split_of
 from cdlm_lab.data.splits import SPLIT_NAMES, split_named
 from cdlm_lab.data.tags import OUTSIDE, TagSpan, outermost, spans_of, tagged_sentence, tags_of
 from cdlm_lab.data.words import split_sentences
 
-
-@dataclass(slots=True, kw_only=True)
-class TagReading:
-    """Counts of what readers changed; several readers may share one object."""
-
-    mended: int = 0  # number of tags `I-` that follow no span of their label, read as `B-` so far
-    divided: int = 0  # number of sentences made documents so far, where a split was a single document
-
-
+STRAY = "I- that follows no span of its label, read as B-"
+DIVIDED = "sentence of a lone document, made a document"
 _SPACES = re.compile(r"[ \t]+")
 
 
@@ -75,24 +68,29 @@ class Line(NamedTuple):
 Block = list[Line]  # lines of a sentence
 
 
+_PREFIXES = {"E": "I", "L": "I", "S": "B", "U": "B"}  # of BIOES and BILOU: last or unit
+
+
 def iob2_tags(
-    column: Iterable[tuple[Line, str]], reading: TagReading, *, labels: Sequence[str] | None = None
+    column: Iterable[tuple[Line, str]], lost: PassedOver, *, labels: Sequence[str] | None = None
 ) -> tuple[str, ...]:
-    """Convert the tags of a sentence to IOB2. Raises DataError for a tag that is invalid, or has none of
-    `labels` (if given)."""
+    """Convert the tags of a sentence, in IOB1, IOB2, BIOES or BILOU, to IOB2; a stray `I-` is counted. Raises
+    DataError for a tag that is invalid or has none of `labels` (if given)."""
     tags: list[str] = []
     before = ""  # label of the span that the next tag may continue
     for line, tag in column:
         prefix, _, label = tag.partition("-")
+        ends = prefix in ("E", "L", "S", "U")
+        prefix = _PREFIXES.get(prefix, prefix)
         if tag != OUTSIDE and (prefix not in ("B", "I") or not label):
             raise line.error("tag", f"{tag[:40]!r} is not a tag", "write O, or B- or I- and a label")
         if label and labels is not None and label not in labels:
             raise line.error("tag", f"{tag[:40]!r} is not a known tag", f"the labels are {', '.join(labels)}")
         if prefix == "I" and label != before:
-            reading.mended += 1
-            tag = f"B-{label}"
-        tags.append(tag)
-        before = label
+            lost.add(STRAY, f"{line.path}:{line.number}")
+            prefix = "B"
+        tags.append(f"{prefix}-{label}" if label else OUTSIDE)
+        before = "" if ends else label
     return tuple(tags)
 
 
@@ -138,7 +136,7 @@ def _words(rows: Iterable[tuple[Line, Sequence[str]]]) -> tuple[str, ...]:
 
 
 def _labelled(
-    block: Block, reading: TagReading, *, count: int | None = None, numbered: bool = False
+    block: Block, lost: PassedOver, *, count: int | None = None, numbered: bool = False
 ) -> TaggedSentence:
     """A sentence whose first column is the word and the last its tag; `numbered`: the number of the token
     stands before the word."""
@@ -148,18 +146,15 @@ def _labelled(
         if alone := next((line for line, row in rows if len(row) < 2 or not row[0].strip()), None):
             raise alone.error("row", "no word behind the number", "write number, word and tag")
     column = [(line, row[-1]) for line, row in rows]
-    return TaggedSentence(words=_words(rows), tags=iob2_tags(column, reading))
+    return TaggedSentence(words=_words(rows), tags=iob2_tags(column, lost))
 
 
 CONTEXT = "NULL"  # the tag of words that nobody labelled, in Doc-ARC's files
-Chosen = Callable[[int], Iterable[int]]
 _SUFFIXES = tuple(f".tsv{suffix}" for suffix in ("", *COMPRESSED))
 
 
-def read_docarc_split(
-    folder: str | Path, split: str, *, reading: TagReading | None = None, chosen: Chosen | None = None
-) -> Iterator[TaggedDocument]:
-    """Yield the documents of a split (train, dev or test) in Doc-ARC's format, one per file, sorted by name.
+def read_docarc(files: Sequence[Path], lost: PassedOver) -> Iterator[TaggedDocument]:
+    """Yield the documents of a split in Doc-ARC's format, one per file.
 
         Sir<tab>B-PER
         Walter<tab>I-PER
@@ -167,14 +162,14 @@ def read_docarc_split(
         He<tab>NULL
 
     A blank line ends a sentence. `NULL` is the tag of context: sentences that nobody labelled. A word may
-    hold white space ("4 1/2", ". . ."), as in the released books. If the folder has a list of tags
-    (`*.tagset`), other labels raise DataError. `chosen`: gets the number of documents and returns the indices
-    of those to read; None = all.
+    hold white space ("4 1/2", ". . ."), as in the released books. If the folder above has a list of tags
+    (`*.tagset`), other labels raise DataError.
     """
-    files, labels = docarc_files(folder, split), docarc_labels(folder)
-    reading = reading or TagReading()
-    numbers = range(len(files)) if chosen is None else chosen(len(files))
-    return (_docarc_document(files[number], reading, labels) for number in numbers)
+    labels, seen = docarc_labels(files[0].parent.parent), {}
+    for file in files:
+        if (other := seen.setdefault(docarc_id(file), file)) is not file:
+            raise DataError(file, f"{other.name} is the same document", "leave one of them")
+    return (_docarc_document(file, lost, labels) for file in files)
 
 
 def docarc_files(folder: str | Path, split: str | None = None) -> list[Path]:
@@ -207,7 +202,7 @@ def docarc_labels(folder: str | Path) -> tuple[str, ...] | None:
         return None
     lines = chain.from_iterable(line_blocks(lists[0]))
     # this is not a sentence: an I- may stand anywhere
-    tags = iob2_tags(((line, line.text.partition("\t")[0].strip()) for line in lines), TagReading())
+    tags = iob2_tags(((line, line.text.partition("\t")[0].strip()) for line in lines), PassedOver())
     return tuple(dict.fromkeys(tag.partition("-")[2] for tag in tags if tag != OUTSIDE))
 
 
@@ -216,7 +211,7 @@ def docarc_id(path: Path) -> str:
     return plain_name(path).removesuffix(".tsv")
 
 
-def _docarc_document(path: Path, reading: TagReading, labels: Sequence[str] | None) -> TaggedDocument:
+def _docarc_document(path: Path, lost: PassedOver, labels: Sequence[str] | None) -> TaggedDocument:
     sentences = []
     for block in line_blocks(path):
         rows = _rows(block, 2)
@@ -225,7 +220,7 @@ def _docarc_document(path: Path, reading: TagReading, labels: Sequence[str] | No
         if any(context) and not all(context):
             what, remedy = f"{CONTEXT} and other tags in one sentence", "label all of its words or none"
             raise block[context.index(not context[0])].error("tag", what, remedy)
-        tags = None if context[0] else iob2_tags(column, reading, labels=labels)
+        tags = None if context[0] else iob2_tags(column, lost, labels=labels)
         sentences.append(TaggedSentence(words=_words(rows), tags=tags))
     if all(sentence.tags is None for sentence in sentences):
         what = f"no sentence has labels, all tags are {CONTEXT}"
@@ -237,7 +232,7 @@ MARK = "###MEDLINE:"
 DOCUMENT_START = "-DOCSTART-"
 
 
-def read_jnlpba_iob2(path: Path, reading: TagReading) -> Iterator[TaggedDocument]:
+def read_jnlpba_iob2(path: Path, lost: PassedOver) -> Iterator[TaggedDocument]:
     """Yield the abstracts of a JNLPBA file (Collier and Kim 2004) in the IOB2 format of the shared task.
 
         ###MEDLINE:90092414
@@ -254,11 +249,11 @@ def read_jnlpba_iob2(path: Path, reading: TagReading) -> Iterator[TaggedDocument
         if not name:
             raise head.error("document", "no name of the abstract", f"write it after {MARK}")
         seen[name] = seen.get(name, 0) + 1
-        sentences = tuple(_labelled(block, reading, count=2) for block in blocks)
+        sentences = tuple(_labelled(block, lost, count=2) for block in blocks)
         yield TaggedDocument(id=name if seen[name] == 1 else f"{name}-{seen[name]}", sentences=sentences)
 
 
-def read_ner_conll(path: Path, reading: TagReading) -> Iterator[TaggedDocument]:
+def read_ner_conll(path: Path, lost: PassedOver) -> Iterator[TaggedDocument]:
     """Yield the documents of a file in columns; ids are the file's name and a number ("eng.train:0").
 
         -DOCSTART- -X- -X- O
@@ -272,7 +267,7 @@ def read_ner_conll(path: Path, reading: TagReading) -> Iterator[TaggedDocument]:
     """
     numbered = _is_numbered(path)
     for number, (_, blocks) in enumerate(marked_parts(path, mark=DOCUMENT_START)):
-        sentences = tuple(_labelled(block, reading, numbered=numbered) for block in blocks)
+        sentences = tuple(_labelled(block, lost, numbered=numbered) for block in blocks)
         yield TaggedDocument(id=f"{plain_name(path)}:{number}", sentences=sentences)
 
 
@@ -287,7 +282,7 @@ def _is_numbered(path: Path) -> bool:
     return steps[True] > steps[False]
 
 
-def read_litbank(path: Path, reading: TagReading) -> TaggedDocument:
+def read_litbank(path: Path, lost: PassedOver) -> TaggedDocument:
     """Read the document of a file in LitBank's own form, `entities/tsv` (Bamman et al. 2019; nested spans).
 
         the<tab>O<tab>B-PER<tab>O<tab>O<tab>
@@ -308,7 +303,7 @@ def read_litbank(path: Path, reading: TagReading) -> TaggedDocument:
                 raise line.error("row", what, "write O where a word is in no span")
         spans: list[TagSpan] = []
         for layer in range(1, count):
-            spans += spans_of(iob2_tags([(line, row[layer]) for line, row in rows], reading))
+            spans += spans_of(iob2_tags([(line, row[layer]) for line, row in rows], lost))
         try:
             tags = tags_of(outermost(spans), len(rows))
         except ValueError as error:
@@ -318,12 +313,12 @@ def read_litbank(path: Path, reading: TagReading) -> TaggedDocument:
 
 
 _CROSSING = "put the one inside the other, or leave one of them"
-_NAME = re.compile(r"T\S*\t(\S+) ([0-9]{1,9}) ([0-9]{1,9})\t(.+)")
+_NAME = re.compile(r"T\S*\t(\S+) ([0-9]{1,9})((?: [0-9]{1,9};[0-9]{1,9})*) ([0-9]{1,9})\t(.+)")
 _OTHER = re.compile(r"(?:[REAMN]\d+|#\d*|\*)\t.*")  # relations, events, attributes, notes, equivalences
 _SPACE = re.compile(r"\s")
 
 
-def read_jnlpba_standoff(folder: Path) -> Iterator[TaggedDocument]:
+def read_jnlpba_standoff(folder: Path, lost: PassedOver) -> Iterator[TaggedDocument]:
     """Yield the abstracts of a folder with JNLPBA in brat's standoff format, in the order of their names.
 
         90092414.txt      Number of glucocorticoid receptors in lymphocytes ...
@@ -340,12 +335,12 @@ def read_jnlpba_standoff(folder: Path) -> Iterator[TaggedDocument]:
     for file in entries(folder):
         if file.suffix == ".ann" and file.with_suffix(".txt") not in texts:
             raise DataError(file, f"there is no {file.stem}.txt beside it", remedy)
-    return map(_standoff, texts)
+    return (_standoff(text, lost) for text in texts)
 
 
-def _standoff(path: Path) -> TaggedDocument:
+def _standoff(path: Path, lost: PassedOver) -> TaggedDocument:
     text, annotations = read_text(path), path.with_suffix(".ann")
-    names = outermost(_names(annotations, text))
+    names = outermost(_names(annotations, text, lost))
     sentences = []
     for place in _sentence_spans(text, names):
         try:
@@ -355,7 +350,7 @@ def _standoff(path: Path) -> TaggedDocument:
     return TaggedDocument(id=path.stem, sentences=tuple(sentences))
 
 
-def _names(path: Path, text: str) -> list[TagSpan]:
+def _names(path: Path, text: str, lost: PassedOver) -> list[TagSpan]:
     """The names of an .ann file, in characters of `text`; relations, events and notes are skipped."""
     names = []
     for line in (Line(path, *numbered) for numbered in read_lines(path, allow_empty=True)):
@@ -363,9 +358,11 @@ def _names(path: Path, text: str) -> list[TagSpan]:
             continue
         if not (match := _NAME.fullmatch(line.text)):
             remedy = "write T1, a tab, label, first character and end, a tab, and the text"
-            raise line.error("T", f"{line.text[:60]!r} is not a name in one piece", remedy)
-        label, first, stop, name = match[1], int(match[2]), int(match[3]), match[4]
-        if _SPACE.sub(" ", text[first:stop]) != _SPACE.sub(" ", name) or not name.strip():
+            raise line.error("T", f"{line.text[:60]!r} is not a name", remedy)
+        label, first, stop, name = match[1], int(match[2]), int(match[4]), match[5]
+        if match[3] and first < stop <= len(text):  # in several pieces, as where a line ends
+            lost.add("name in pieces, read from its first to its last word", f"{path}:{line.number}")
+        elif _SPACE.sub(" ", text[first:stop]) != _SPACE.sub(" ", name) or not name.strip():
             what = f"{name[:60]!r} is not what stands at {first} to {stop}"
             raise line.error("T", what, "count characters from 0, line ends as one")
         names.append(TagSpan(label=label, first=first, stop=stop))
@@ -388,45 +385,51 @@ def _sentence_spans(text: str, names: tuple[TagSpan, ...]) -> list[Span]:
 _FORMS = (".tsv", ".conll", ".iob2", ".ann")
 
 
-def read_tagged_split(
-    folder: str | Path, split: str, *, reading: TagReading | None = None, chosen: Chosen | None = None
-) -> Iterator[TaggedDocument]:
-    """Yield the documents of a split (train, dev or test), one at a time, from any of the forms of a folder.
+def tagged_files(folder: Path) -> dict[str, list[Path]]:
+    """Split -> its files, sorted: one ending each of _FORMS, in a folder named for the split ("train", "val",
+    "devel") or beginning with its name ("dev.conll", "eng.testa"); {} unless there is a train. Raises
+    DataError for a split in two forms."""
+    found: dict[str, dict[str, list[Path]]] = {}
+    for entry in entries(folder) if folder.is_dir() else ():
+        named = SPLIT_NAMES.get(entry.name.lower()) if entry.is_dir() else split_of(entry, folder)
+        for file in entries(entry) if entry.is_dir() and named else [entry] if named else []:
+            ending = next((form for form in _FORMS if plain_name(file).endswith(form)), "")
+            if plain_name(file).endswith((".testa", ".testb", ".train")):
+                ending = ".conll"
+            is_table = entry is file and ending == ".tsv" and _is_table(file)
+            if file.is_file() and ending and not is_table:
+                found.setdefault(str(named), {}).setdefault(ending, []).append(file)
+    for split, forms in found.items():
+        if len(forms) > 1:
+            what = f"{split} is there in the forms {' and '.join(forms)}"
+            remedy = f"give one of {split}/*.tsv, {split}.conll, {split}.iob2, or {split}/*.ann with *.txt"
+            raise DataError(folder, what, remedy, field=split)
+    return {split: next(iter(forms.values())) for split, forms in found.items()}
 
-    If a split in columns is a single document, as of tweets without `-DOCSTART-`, each sentence becomes a
-    document. `chosen`: gets the number of documents and returns the indices of those to yield; None = all.
-    `reading` counts stray tags of the documents yielded; in forms other than Doc-ARC's, also of those not
-    chosen.
-    """
-    form, files = _form_of(Path(folder), split)
-    reading = reading or TagReading()
-    if form == ".tsv" and not _has_several_tags(files[0]):
-        return read_docarc_split(folder, split, reading=reading, chosen=chosen)
-    if form == ".tsv":
-        documents: Iterator[TaggedDocument] = (read_litbank(file, reading) for file in files)
-    elif form == ".ann":
-        documents = read_jnlpba_standoff(files[0].parent)
+
+def _is_table(file: Path) -> bool:
+    """Whether the first line of a file is a header and not a word with its tag."""
+    first = next((text for _, text in read_lines(file, allow_empty=True) if text.strip()), "")
+    tag = first.rpartition("\t")[2].strip()
+    return bool(tag) and tag not in (OUTSIDE, CONTEXT) and not re.match(r"[BIESLU]-", tag)
+
+
+def read_files(files: Sequence[Path], *, passed_over: PassedOver) -> Iterator[TaggedDocument]:
+    """Yield the documents of a split. If a split in columns is a single document, as of tweets without
+    `-DOCSTART-`, each sentence becomes a document, which is counted, as are stray tags."""
+    name, lost = plain_name(files[0]), passed_over
+    if name.endswith(".ann"):
+        yield from read_jnlpba_standoff(files[0].parent, lost)
+    elif name.endswith(".iob2"):
+        each = chain.from_iterable(read_jnlpba_iob2(file, lost) for file in files)
+        yield from _divided(each, lost)
+    elif name.endswith(".tsv") and files[0].parent.name.lower() in SPLIT_NAMES:
+        if _has_several_tags(files[0]):
+            yield from (read_litbank(file, lost) for file in files)
+        else:
+            yield from read_docarc(files, lost)
     else:
-        read = read_ner_conll if form == ".conll" else read_jnlpba_iob2
-        documents = _divided(chain.from_iterable(read(file, reading) for file in files), reading)
-    if chosen is None:
-        return documents
-    every = list(documents)
-    return (every[number] for number in chosen(len(every)))
-
-
-def _form_of(folder: Path, split: str) -> tuple[str, list[Path]]:
-    """The ending of the files of a split, and these, sorted. Raises DataError unless they have one ending."""
-    inner = folder / split
-    present = [file for file in entries(folder) if file.name.startswith(f"{split}.")]
-    present += entries(inner) if inner.is_dir() else []
-    forms = {form: [file for file in present if plain_name(file).endswith(form)] for form in _FORMS}
-    forms = {form: files for form, files in forms.items() if files}
-    if len(forms) == 1:
-        return next(iter(forms.items()))
-    what = f"{split} is there in the forms {' and '.join(forms)}" if forms else f"there is no {split} in it"
-    remedy = f"give one of {split}/*.tsv, {split}.conll, {split}.iob2, or {split}/*.ann with *.txt"
-    raise DataError(folder, what, remedy, field=split)
+        yield from _divided(chain.from_iterable(read_ner_conll(file, lost) for file in files), lost)
 
 
 def _has_several_tags(file: Path) -> bool:
@@ -435,14 +438,14 @@ def _has_several_tags(file: Path) -> bool:
     return len(first.rstrip("\t").split("\t")) > 2
 
 
-def _divided(documents: Iterator[TaggedDocument], reading: TagReading) -> Iterator[TaggedDocument]:
-    """Yield the documents; if there is only one, its sentences as documents, counted in `reading`."""
+def _divided(documents: Iterator[TaggedDocument], lost: PassedOver) -> Iterator[TaggedDocument]:
+    """Yield the documents; if there is only one, its sentences as documents, which are counted."""
     first = list(islice(documents, 2))
     if len(first) != 1 or len(first[0].sentences) == 1:
         yield from chain(first, documents)
         return
     for number, sentence in enumerate(first[0].sentences):
-        reading.divided += 1
+        lost.add(DIVIDED, first[0].id)
         yield TaggedDocument(id=f"{first[0].id}:{number}", sentences=(sentence,))
 
 

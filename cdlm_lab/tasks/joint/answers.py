@@ -24,9 +24,9 @@ import numpy as np
 from pydantic import Field
 
 from cdlm_lab.data import records
-from cdlm_lab.data.convert import candidates as corpora
 from cdlm_lab.data.files import read_text
 from cdlm_lab.data.marked import filled_lines, first_and_others
+from cdlm_lab.data.reading import open_records, read_records
 from cdlm_lab.data.records import CandidateCounts, CandidateSet
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_candidates
 from cdlm_lab.encoders.checkpoint import default_device
@@ -123,8 +123,7 @@ class AnswerSplit:
 
     sets: tuple[CandidateSet, ...]  # the questions that are used, in order
     read: CandidateCounts  # counts of all questions in the files, including those that are left out
-    corpus: str  # `storyworld`, `wikiqa`, `trecqa` or `asnq`
-    checksum: str  # of the files; "" for storyworld, which is generated
+    corpus: str  # `storyworld`, or the name of its format, such as `wikiqa`
 
 
 def read_answers(settings: Settings) -> dict[str, AnswerSplit]:
@@ -138,10 +137,10 @@ def _split(settings: Settings, split: str) -> AnswerSplit:
     source = settings.source_of(split)
     if source == STORYWORLD:
         stories = settings.train_stories if split == "train" else settings.held_out_stories
-        sets, corpus, checksum = list(read_storyworld_candidates(split, stories)), STORYWORLD, ""
+        sets, corpus = list(read_storyworld_candidates(split, stories)), STORYWORLD
     else:
-        sets = corpora.read_candidate_sets(source, split)
-        corpus, checksum = corpora.format_of(source), corpora.checksum_of(source, split)
+        sets = list(read_records("candidates", source, split))
+        corpus = open_records("candidates", source).format
     used = sets if split == "train" and settings.train_on == "all" else records.clean_sets(sets)
     if len(used) < 2:
         raise ParameterError(
@@ -149,7 +148,7 @@ def _split(settings: Settings, split: str) -> AnswerSplit:
             "no right or no wrong candidate; give at least two"
         )
     used = runs.drawn(used, settings.train_questions if split == "train" else 0, seed=0)
-    return AnswerSplit(sets=used, read=records.counts_of(sets), corpus=corpus, checksum=checksum)
+    return AnswerSplit(sets=used, read=records.counts_of(sets), corpus=corpus)
 
 
 def cluster_of(one: CandidateSet) -> str:
@@ -192,7 +191,6 @@ class AnswerRun(JointRun):
             "precision": precision_in_words(self.settings.precision),
             "corpus": {split: self.settings.source_of(split.partition("_")[0]) for split in splits},
             "format": {split: one.corpus for split, one in splits.items()},
-            "checksums": {split: one.checksum for split, one in splits.items()},
             "questions": {split: len(one.sets) for split, one in splits.items()},
             "candidates": {s: sum(len(each.candidates) for each in one.sets) for s, one in splits.items()},
             "questions_read": {split: one.read.questions for split, one in splits.items()},

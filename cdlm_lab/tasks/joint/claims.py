@@ -18,9 +18,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from cdlm_lab.data.convert.claims import SETS, Evidence, checksum_of, claim_sets, read_claims
+from cdlm_lab.data.convert.claims import SYMMETRIC, Evidence
 from cdlm_lab.data.files import DataError, read_text
 from cdlm_lab.data.marked import filled_lines, first_and_others
+from cdlm_lab.data.reading import read_records, splits_of
 from cdlm_lab.data.records import CLAIM_LABELS as LABELS
 from cdlm_lab.data.records import EvidencedClaim
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_claims
@@ -42,6 +43,8 @@ from cdlm_lab.tasks.joint.verifying import (
     predict_verdicts,
 )
 from cdlm_lab.training.config import TrainingConfig
+
+SETS = ("train", "dev", "test", SYMMETRIC)
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train", "train_small"]
 __all__ += ["CLAIM_SYSTEMS"]
@@ -97,7 +100,8 @@ def read_claim_sets(settings: Settings) -> Claims:
     """Claims of train, dev and test, and of FeverSymmetric if there. Raises ParameterError: a claim of train
     or dev has no label, all of train have one label, or all of another set are of one group."""
     path = settings.corpus
-    names = SETS[:3] if path == STORYWORLD else dict.fromkeys((*SETS[:3], *claim_sets(path)))
+    known = splits_of("claims", path) if path != STORYWORLD else ()
+    names = SETS if SYMMETRIC in known else SETS[:3]
     claims = {name: _read_set(name, settings) for name in names}
     for name in ("train", "dev"):
         if missing := [claim.id for claim in claims[name] if claim.label is None]:
@@ -124,7 +128,7 @@ def _read_set(name: str, settings: Settings) -> tuple[EvidencedClaim, ...]:
         claims = list(read_storyworld_claims(name, stories, evidence=evidence))
     else:
         form = {"evidence": settings.evidence, "most_evidence": evidence}
-        claims = list(read_claims(settings.corpus, name, **form))
+        claims = list(read_records("claims", settings.corpus, name, **form))
     if settings.labels != "all":
         claims = [claim for claim in claims if claim.label != LABELS[-1]]
     most = settings.train_claims if is_train else settings.held_out_claims
@@ -185,12 +189,11 @@ class VerificationRun(JointRun):
 
     @property
     def data(self) -> dict[str, Any]:
-        """Facts about the claims, stored in the report; storyworld is generated and has no checksums."""
-        corpus, made = self.settings.corpus, self.settings.corpus == STORYWORLD
+        """Facts about the claims, stored in the report."""
+        corpus = self.settings.corpus
         return {
             "corpus": corpus,
             "precision": precision_in_words(self.settings.precision),
-            "checksums": {} if made else {name: checksum_of(corpus, name) for name in self.claims},
             "claims": {name: len(claims) for name, claims in self.claims.items()},
             "labels": {name: label_counts(claims, self.labels) for name, claims in self.claims.items()},
         }

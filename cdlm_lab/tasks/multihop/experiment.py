@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from cdlm_lab.data.convert.hotpotqa import read_question_folder, write_predictions
+from cdlm_lab.data.convert.hotpotqa import write_predictions
 from cdlm_lab.data.files import read_text
-from cdlm_lab.data.questions import asked_by_its_clue
+from cdlm_lab.data.questions import asked_by_its_clue, has_gold
+from cdlm_lab.data.reading import read_records
 from cdlm_lab.data.records import MultihopQuestion
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_questions
 from cdlm_lab.encoders.conversion import reset_globals
@@ -135,7 +137,7 @@ def read_questions(given: Settings) -> Questions:
         form |= {"withheld": given.seen == "one document"}
         read = {split: list(read_storyworld_questions(split, n, **form)) for split, n in stories.items()}
     else:
-        read = read_question_folder(given.corpus, dev_from_train=given.dev_from_train, seed=0)
+        read = _of_files(given)
     most = dict.fromkeys(SPLITS, given.held_out_questions) | {"train": given.train_questions}
     seeds = {split: [0, number] for number, split in enumerate(SPLITS)}
     if given.corpus == STORYWORLD and given.seen == "both documents":
@@ -150,6 +152,34 @@ def read_questions(given: Settings) -> Questions:
     if given.clue_questions:
         questions["train"] += tuple(filter(None, map(asked_by_its_clue, questions["train"])))
     return questions
+
+
+def _of_files(given: Settings) -> dict[str, list[MultihopQuestion]]:
+    """Questions by split. `dev_from_train` questions of train, drawn at random, are used as dev and
+    not for train; 0 = the dev of the corpus. Raises ParameterError if a question has no gold, or two splits
+    share a question."""
+    drawn, corpus = given.dev_from_train, given.corpus
+    splits = [split for split in SPLITS if split != "dev" or not drawn]
+    read = {split: list(read_records("questions", corpus, split)) for split in splits}
+    for question in chain.from_iterable(read.values()):
+        if not has_gold(question):
+            what = f"question {question.id} has no answer or no supporting facts"
+            raise ParameterError(f"{corpus}: {what}, which training and scores need; leave it out")
+    if drawn:
+        train = read["train"]
+        if drawn >= len(train):
+            raise ParameterError(f"dev_from_train is {drawn}; train has {len(train):,} questions in all")
+        order = np.random.default_rng([0, len(SPLITS)]).permutation(len(train))
+        for split, numbers in (("dev", order[:drawn]), ("train", order[drawn:])):
+            read[split] = [train[number] for number in sorted(numbers)]
+    for one, other in combinations(SPLITS, 2):
+        if shared := {question.id for question in read[one]} & {question.id for question in read[other]}:
+            raise ParameterError(
+                f"corpus is {corpus!r}, where {one} and {other} share {len(shared):,} questions, as "
+                f"{min(shared)}: what is learned or chosen on a question cannot be tested on it; take other "
+                "questions, or as dev some of train with dev_from_train"
+            )
+    return {split: read[split] for split in SPLITS}
 
 
 def cluster_of(question: MultihopQuestion) -> str:

@@ -12,7 +12,7 @@ after `patience` epochs without improvement, in the released code one epoch late
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -22,9 +22,10 @@ import numpy as np
 from pydantic import Field
 from torch import nn
 
-from cdlm_lab.data.convert.tagged import TagReading, read_tagged_split
+from cdlm_lab.data.convert.tagged import DIVIDED, STRAY
 from cdlm_lab.data.files import read_text
-from cdlm_lab.data.records import TaggedDocument
+from cdlm_lab.data.reading import read_records
+from cdlm_lab.data.records import PassedOver, TaggedDocument
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
 from cdlm_lab.data.tags import labels_of, spans_of
 from cdlm_lab.encoders.model_folder import is_model
@@ -32,7 +33,7 @@ from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.metrics.counts import f1_of, precision_of, recall_of, span_counts, word_counts
 from cdlm_lab.metrics.significance import compare_counts
 from cdlm_lab.parameters import ParameterError, names_in, settings
-from cdlm_lab.progress import Progress, tracked
+from cdlm_lab.progress import tracked
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.runs import once, predict, report, train, train_small
 from cdlm_lab.runs.scoring import Counts, count_rows, count_tests
@@ -126,8 +127,8 @@ def read_tagged(given: Settings) -> TaggedCorpus:
     fewer than two documents or without any span. Raises DataError for a file that cannot be read."""
     documents, mended, divided = {}, {}, {}
     for split in SPLITS:
-        reading = TagReading()
-        some = tuple(_near_labels(one, given.most_context) for one in _documents(given, split, reading))
+        lost = PassedOver()
+        some = tuple(_near_labels(one, given.most_context) for one in _documents(given, split, lost))
         if len(some) < 2:
             raise ParameterError(
                 f"corpus is {given.corpus!r}, whose {split} has one document to read; it needs two: give "
@@ -138,33 +139,21 @@ def read_tagged(given: Settings) -> TaggedCorpus:
             raise ParameterError(
                 f"corpus is {given.corpus!r}, whose {split} has no span; all labelled words have the tag O"
             )
-        documents[split], mended[split], divided[split] = some, reading.mended, reading.divided
+        documents[split], mended[split] = some, lost.count(STRAY)
+        divided[split] = lost.count(DIVIDED)
     return TaggedCorpus(documents=documents, mended=mended, divided=divided)
 
 
-def _documents(given: Settings, split: str, reading: TagReading) -> Iterator[TaggedDocument]:
+def _documents(given: Settings, split: str, lost: PassedOver) -> Iterator[TaggedDocument]:
     most = given.train_documents if split == "train" else given.held_out_documents
     if given.corpus == STORYWORLD:
         yield from read_storyworld_tags(split, most or STORIES[split])
         return
-    folder = Path(given.corpus)
-    if not folder.is_dir():
-        raise ParameterError(
-            f"corpus is {given.corpus!r}, which is no folder; write storyworld, or a folder with train, "
-            "dev and test"
-        )
-    with Progress(desc=f"reading {split}", unit=" documents") as bar:
-        for document in read_tagged_split(folder, split, reading=reading, chosen=_drawn(split, most)):
-            bar.update(1)
-            yield document
-
-
-def _drawn(split: str, most: int) -> Callable[[int], list[int]] | None:
-    """A function from a number of documents to the sorted indices to use; None = use all."""
-    if not most:
-        return None
-    rng = np.random.default_rng([DRAW, SPLITS.index(split)])
-    return lambda count: sorted(rng.permutation(count)[:most].tolist())
+    every = list(read_records("tagging", given.corpus, split, passed_over=lost))
+    if most:
+        rng = np.random.default_rng([DRAW, SPLITS.index(split)])
+        every = [every[number] for number in sorted(rng.permutation(len(every))[:most].tolist())]
+    yield from every
 
 
 def _near_labels(document: TaggedDocument, most: int) -> TaggedDocument:

@@ -1,15 +1,15 @@
 """WikiQA, TREC-QA and ASNQ: rows by hand, every message, folders, and the published counts."""
 
 import gzip
-import shutil
 import tarfile
 
 import pytest
 
 from cdlm_lab.data import records
 from cdlm_lab.data.convert import candidates
-from cdlm_lab.data.convert.candidates import checksum_of, format_of, read_candidate_sets
+from cdlm_lab.data.reading import open_records, read_records
 from cdlm_lab.data.records import CandidateSet, clean_sets, counts_of
+from cdlm_lab.data.splits import SPLIT_NAMES as NAMES
 
 COLUMNS = ["QuestionID", "Question", "DocumentID", "DocumentTitle", "SentenceID", "Sentence", "Label"]
 WIKIQA = "\t".join(COLUMNS) + (
@@ -99,11 +99,11 @@ def tokens(write, tmp_path):
 
 @pytest.mark.parametrize(("read", "name", "text", "sets"), [
     (candidates.read_wikiqa, "a.tsv", WIKIQA, WIKIQA_SETS),
-    (candidates.read_asnq, "dev.tsv", ASNQ, ASNQ_SETS),
+    (lambda path: candidates.read_asnq([path]), "dev.tsv", ASNQ, ASNQ_SETS),
     (candidates.read_trecqa, "TEST.xml", XML, TREC_SETS),
 ])  # fmt: skip
 def test_files(write, read, name, text, sets):
-    assert list(read(str(write(name, text)))) == sets
+    assert list(read(write(name, text))) == sets
     again = text.replace("\nQ2", "\n\nQ2").replace("who runs", "\nwho runs")  # blank lines say nothing
     assert list(read(write(name, again.rstrip("\n")))) == sets
 
@@ -197,12 +197,13 @@ def test_refused_token_files(tokens, refused, name, text, file, message):
 
 def test_listed_questions_of_asnq(write, refused):
     path = write("dev.tsv", ASNQ.replace("Lee swims.\t4", "Lee swims.\t1").replace("runs\t", "runs \t"))
-    assert list(candidates.read_asnq(path, write("unique.test", "who flies\n who runs \n"))) == ASNQ_SETS[1:2]
-    (only,) = candidates.read_asnq(path, str(write("unique.dev", "who swims")))
+    listed = write("unique.test", "who flies\n who runs \n")
+    assert list(candidates.read_asnq([path, listed])) == ASNQ_SETS[1:2]
+    (only,) = candidates.read_asnq([path, write("unique.dev", "who swims")])
     assert (only.id, only.correct) == ("dev:0", (True, False, False, False, False))
     listed = write("unique.test", "who\n")  # half a question is none of the list
     with refused(path, "1: file: none of the listed questions is in it; give the list of this file"):
-        list(candidates.read_asnq(path, listed))
+        list(candidates.read_asnq([path, listed]))
 
 
 def test_clean_sets_and_counts():
@@ -218,17 +219,17 @@ def test_files_of_wikiqa_and_asnq(write, tmp_path):
     assert candidates.wikiqa_files(tmp_path) == candidates.asnq_files(tmp_path) == {}
     write("WikiQA.tsv", WIKIQA)
     test, train = write("WikiQA-test.tsv.gz", b""), write("WikiQA-train.tsv", WIKIQA)
-    assert candidates.wikiqa_files(tmp_path) == {"train": (train,), "test": (test,)}
-    train, dev = write("train.tsv.gz", b""), write("dev.tsv", ASNQ)
+    assert candidates.wikiqa_files(tmp_path) == {"train": train, "test": test}
+    train, dev = write("train.tsv.gz", ASNQ), write("dev.tsv", ASNQ)
     lists = [write(f"unique.{split}", "who runs") for split in ("dev", "test")]
     for path in lists:  # one list says nothing of the other
         path.rename(tmp_path / "away")
-        assert candidates.asnq_files(tmp_path) == {"train": (train,), "dev": (dev,)}
+        assert candidates.asnq_files(tmp_path) == {"train": (train,), "validation": (dev,)}
         (tmp_path / "away").rename(path)
-    listed = {"dev": (dev, lists[0]), "test": (dev, lists[1])}
+    listed = {"validation": (dev, lists[0]), "test": (dev, lists[1])}
     assert candidates.asnq_files(tmp_path) == {"train": (train,), **listed}
     test = write("test.tsv", ASNQ)
-    assert candidates.asnq_files(tmp_path) == {"train": (train,), "dev": (dev,), "test": (test,)}
+    assert candidates.asnq_files(tmp_path) == {"train": (train,), "validation": (dev,), "test": (test,)}
     for path in (dev, test):
         path.unlink()
     assert candidates.asnq_files(tmp_path) == {"train": (train,)}
@@ -237,13 +238,14 @@ def test_files_of_wikiqa_and_asnq(write, tmp_path):
 def test_files_of_trecqa(write, tokens, tmp_path):
     (tmp_path / "train").mkdir()
     assert candidates.trecqa_files(tmp_path) == {}  # any folder may be called so
-    paths = {split: (write(f"{split.upper()}.xml", XML),) for split in ("train", "dev")}
+    paths = {NAMES[split]: write(f"{split.upper()}.xml", XML) for split in ("train", "dev")}
     assert candidates.trecqa_files(tmp_path) == paths
-    paths["train"] = (write("TRAIN-ALL.xml.gz", b""),)
+    paths["train"] = write("TRAIN-ALL.xml.gz", b"")
     assert candidates.trecqa_files(tmp_path) == paths
     paths = {}  # the forms are not mixed
     for name in ("raw-test", "clean-test", "raw-dev", "train", "clean-dev", "train-all"):
-        paths[name.removeprefix("raw-").removeprefix("clean-").removesuffix("-all")] = (tokens(name),)
+        split = name.removeprefix("raw-").removeprefix("clean-").removesuffix("-all")
+        paths[NAMES[split]] = tokens(name)
         assert candidates.trecqa_files(tmp_path) == paths
 
 
@@ -263,48 +265,14 @@ def folders(write, tmp_path, tokens):
 
 def test_every_format(folders):
     def first_ids(name, *splits):
-        return [read_candidate_sets(folders[name], split)[0].id for split in splits]
+        return [next(read_records("candidates", folders[name], split)).id for split in splits]
 
-    assert [format_of(folders[name]) for name in "wxta"] == ["wikiqa", "trecqa", "trecqa", "asnq"]
+    forms = [open_records("candidates", folders[name]).format for name in "wxta"]
+    assert forms == ["wikiqa", "trecqa", "trecqa", "asnq"]
     assert first_ids("w", "train", "dev", "test") == ["trainQ1", "devQ1", "testQ1"]
     assert first_ids("x", "train", "validation", "val", "test") == ["train.1", "dev.1", "dev.1", "test.1"]
     assert first_ids("t", "dev") == ["clean-dev"]
     assert first_ids("a", "dev", "test") == ["dev:0", "dev:1"]
-
-
-def test_refused_folders(folders, tmp_path, write, refused):
-    with pytest.raises(ValueError, match=r"^split is 'all'; choose one of train, dev, test$"):
-        read_candidate_sets(folders["w"], "all")
-    with refused(tmp_path / "no", "1: folder: there is no such folder; give the folder of the files"):
-        format_of(tmp_path / "no")
-    trec = "train, clean-dev, clean-test (folders with a.toks) or TRAIN.xml, DEV.xml, TEST.xml"
-    message = f"1: folder: it has no test set of trecqa, only dev; put the file there ({trec})"
-    with refused(folders["t"], message):
-        checksum_of(folders["t"], "test")
-    write("other/train.txt", "x")
-    wikiqa, asnq = "WikiQA-train.tsv, WikiQA-dev.tsv, WikiQA-test.tsv", "train.tsv, dev.tsv, test.tsv"
-    what = f"none of these is in it: {wikiqa} (wikiqa); {trec} (trecqa); {asnq} (asnq)"
-    with refused(tmp_path / "other", f"1: folder: {what}; give the folder of one of these data sets"):
-        read_candidate_sets(tmp_path / "other", "train")
-
-
-def test_checksums(folders, tmp_path, write, monkeypatch):
-    present = [(name, split) for name in "wxta" for split in ("dev", "test") if name + split != "ttest"]
-    before = {one: checksum_of(folders[one[0]], one[1]) for one in present}
-    assert len(set(before.values())) == len(before)
-    assert checksum_of(str(folders["w"]), "validation") == before["w", "dev"]
-    # Where the folder lies does not matter, and neither do files that are not read.
-    shutil.copytree(folders["t"], tmp_path / "moved")
-    write("moved/raw-dev/id.txt", "changed")
-    assert checksum_of(tmp_path / "moved", "dev") == before["t", "dev"]
-    for file in ("clean-dev/sim.txt", "clean-dev/a.toks", "unique.dev", "dev.tsv", "WikiQA-dev.tsv"):
-        folder = folders["t" if "/" in file else "w" if "W" in file else "a"]
-        now = checksum_of(folder, "dev")
-        write(f"{folder.name}/{file}", "changed")
-        assert checksum_of(folder, "dev") != now
-    assert checksum_of(folders["w"], "test") == before["w", "test"]
-    monkeypatch.setattr(candidates, "READERS_VERSION", dict.fromkeys(candidates.READERS_VERSION, "3"))
-    assert checksum_of(folders["w"], "test") != before["w", "test"]
 
 
 KINDS = ("questions", "candidates", "right candidates")
@@ -318,7 +286,7 @@ def numbers(sets):
 @pytest.mark.parametrize("split", ["train", "dev", "test"])
 def test_the_real_wikiqa_is_that_of_the_card(real_data, card, tmp_path, split):
     wikiqa = card("wikiqa")
-    (path,) = candidates.wikiqa_files(real_data("wikiqa"))[split]
+    path = candidates.wikiqa_files(real_data("wikiqa"))[NAMES[split]]
     every = list(candidates.read_wikiqa(path))
     for kind, sets in (("", every), ("clean ", clean_sets(every))):
         assert numbers(sets) == [wikiqa.counts[f"{kind}{split} {what}"] for what in KINDS]
@@ -335,11 +303,11 @@ def test_the_real_trecqa_is_that_of_the_card(real_data, card, tmp_path):
     trecqa = card("trecqa")
     checked = [name for folder in (tokens, xml) for name in trecqa.present(folder)]
     assert sorted(checked) == sorted(trecqa.checksums)
-    for split, (path,) in candidates.trecqa_files(tokens).items():
+    for split, path in candidates.trecqa_files(tokens).items():
         kind, pairs = "train" if split == "train" else f"clean {split}", list(candidates.read_trecqa(path))
         assert numbers(pairs) == [trecqa.counts[f"{kind} {what}"] for what in KINDS]
         if split != "train":  # the clean questions of the XML are those of the token files, pair by pair
-            clean = clean_sets(candidates.read_trecqa(*candidates.trecqa_files(xml)[split]))
+            clean = clean_sets(candidates.read_trecqa(candidates.trecqa_files(xml)[split]))
             assert lower(clean) == lower(pairs)
             assert [one.candidates for one in clean] != [one.candidates for one in pairs]
 

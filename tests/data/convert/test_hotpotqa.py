@@ -1,10 +1,12 @@
 """Multi-hop questions: records, HotpotQA's files and predictions, and where an answer stands."""
 
+
 import gzip
 import json
 import re
 import unicodedata
 from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.convert.hotpotqa import hotpot_record, read_hotpotqa, write_predictions
+from cdlm_lab.data.convert.hotpotqa import hotpot_record, read_rows, write_predictions
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.questions import answer_occurrences, asked_by_its_clue, check_question
 from cdlm_lab.data.records import MultihopQuestion, Paragraph
+from cdlm_lab.data.rows import rows_of
 from cdlm_lab.tasks.multihop.metrics import hotpotqa, scores_by_question
+
+
+def read_hotpotqa(path: str | Path) -> list[MultihopQuestion]:
+    return list(read_rows(rows_of(Path(path))))
+
 
 BRIDGE: dict[str, Any] = {
     "_id": "q1",

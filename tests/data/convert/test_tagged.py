@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from cdlm_lab.data.clusters import corpus_checksum, open_corpus
 from cdlm_lab.data.convert import tagged
-from cdlm_lab.data.convert.tagged import Line, TagReading, read_docarc_split
+from cdlm_lab.data.convert.tagged import STRAY, Line
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.records import TaggedDocument, TaggedSentence
+from cdlm_lab.data.reading import read_records
+from cdlm_lab.data.records import PassedOver, TaggedDocument, TaggedSentence
 from cdlm_lab.data.tags import TagSpan, labels_of, outermost, spans_of, tag_set, tags_of
 
 
@@ -66,7 +67,9 @@ def test_outermost_by_definition(spans):
 
     places = [(one.first, one.stop) for one in spans]
     outer = sorted({one for one in places if not any(within(one, other) for other in places)})
-    assert outermost(spans) == tuple(spans[places.index(one)] for one in outer)  # of equal ones the first
+    assert outermost(spans) == tuple(
+        spans[places.index(one)] for one in outer
+    )  # of equal ones the first
 
 
 def test_labels_and_labelled_sentences():
@@ -81,7 +84,7 @@ def test_labels_and_labelled_sentences():
 PATH = Path("x.tsv")
 
 
-def iob2(tags: str, reading: TagReading, labels: tuple[str, ...] | None = None) -> str:
+def iob2(tags: str, reading: PassedOver, labels: tuple[str, ...] | None = None) -> str:
     column = [(Line(PATH, number, ""), tag) for number, tag in enumerate(tags.split(), start=7)]
     return " ".join(tagged.iob2_tags(column, reading, labels=labels))
 
@@ -92,22 +95,24 @@ def iob2(tags: str, reading: TagReading, labels: tuple[str, ...] | None = None) 
     ("I-X B-X I-X", "B-X B-X I-X", 1),
     ("B-X I-Y I-X", "B-X B-Y B-X", 2),
     ("B-a-b I-a-b", "B-a-b I-a-b", 0),
+    ("S-X B-X I-X E-X E-X O", "B-X B-X I-X I-X B-X O", 1),  # BIOES
+    ("U-X U-X B-Y L-Y I-Y", "B-X B-X B-Y I-Y B-Y", 1),  # BILOU; the last one ends nothing
 ])  # fmt: skip
 def test_every_span_starts_with_b(tags, expected, mended):
-    reading = TagReading()
+    reading = PassedOver()
     assert iob2(tags, reading) == iob2(tags, reading, ("X", "Y", "a-b")) == expected
-    assert reading.mended == 2 * mended
+    assert reading.count(STRAY) == 2 * mended
 
 
 @given(st.lists(st.sampled_from(["O", "B-X", "I-X", "B-Y", "I-Y"])))
 def test_spans_stay_and_nothing_is_left_to_mend(tags):
-    once = iob2(" ".join(tags), TagReading())
+    once = iob2(" ".join(tags), PassedOver())
     assert spans_of(tags) == spans_of(once.split())
-    assert iob2(once, reading := TagReading()) == once
-    assert reading.mended == 0
+    assert iob2(once, lost := PassedOver()) == once
+    assert not lost.counts
 
 
-NO_TAGS = ("X", "B", "B-", "I-", "E-X", "o", "b-X", "NULL", "O-X")
+NO_TAGS = ("X", "B", "B-", "I-", "E-", "o", "b-X", "NULL", "O-X")
 NO_TAG = "is not a tag; write O, or B- or I- and a label"
 
 
@@ -118,8 +123,10 @@ NO_TAG = "is not a tag; write O, or B- or I- and a label"
     ("B-Z", (), "7: tag: 'B-Z' is not a known tag; the labels are "),
 ])  # fmt: skip
 def test_faulty_tags(refused, tags, labels, message):
+    reading = PassedOver()
     with refused(PATH, message):
-        iob2(tags, TagReading(), labels)
+        iob2(tags, reading, labels)
+    assert reading.count(STRAY) == 0
 
 
 def numbered(block: list[Line]) -> list[tuple[int, str]]:
@@ -165,18 +172,15 @@ SENTENCES = (
 )
 
 
-def test_a_document(write, tmp_path, refused):
-    reading = TagReading()
+def test_a_document(write):
+    reading = PassedOver()
     # No line end or an end and a blank line: the last sentence is there.
     for end in ("", "\n", "\n\n", "\r\n \n\n"):
         path = write("train/1_ann.v2.tsv", TEXT + end)
-        (document,) = read_docarc_split(tmp_path, "train", reading=reading)
+        (document,) = tagged.read_docarc([path], reading)
         assert document == TaggedDocument(id="1_ann.v2", sentences=SENTENCES)
-    assert reading.mended == 4
+    assert reading.count(STRAY) == 4
     assert document.labelled == (0, 2)
-    path.write_text("some word\tO\n\nsome word\tNULL\n")
-    ((first, second),) = (one.sentences for one in read_docarc_split(tmp_path, "train"))
-    assert first.words[0] is second.words[0]  # words are kept once
 
 
 TWO = "write the word, a tab and its tag"
@@ -195,10 +199,10 @@ MIXED = "tag: NULL and other tags in one sentence; label all of its words or non
      "1: tag: no sentence has labels, all tags are NULL; label a sentence (O is a label), or take the "
      "file out"),
 ])  # fmt: skip
-def test_complaints(write, tmp_path, refused, text, message):
+def test_complaints(write, refused, text, message):
     path = write("train/a.tsv", text)
     with refused(path, message):
-        list(read_docarc_split(tmp_path, "train"))
+        list(tagged.read_docarc([path], PassedOver()))
 
 
 @pytest.fixture
@@ -209,50 +213,19 @@ def corpus(write, tmp_path):
     return tmp_path
 
 
-def test_splits(corpus, write):
-    def names(split: str, **options: object) -> str:
-        return "".join(document.id for document in read_docarc_split(str(corpus), split, **options))
-
-    reading = TagReading()
-    assert names("train", reading=reading) == "abd"
-    assert reading.mended == 3
-    assert names("dev") == names("validation") == "c"
-    assert names("train", chosen=lambda number: [number - 1, 0]) == "da"
-    documents = read_docarc_split(corpus, "train")
-    write("train/b.tsv", "no tab")
-    assert next(documents).id == "a"  # read one at a time
-    with pytest.raises(ValueError, match=r"b.tsv:1: field row: one column"):
-        next(documents)
-
-
 def test_labels_of_the_list(corpus, write, refused):
     assert tagged.docarc_labels(corpus) is None
     tags = write("x.tagset", "O\t0\nI-Y\t1\nB-Y\t2\n\nB-Z\t3\n")
     assert tagged.docarc_labels(corpus) == ("Y", "Z")
     with refused(corpus / "train" / "a.tsv", "1: tag: 'I-X' is not a known tag; the labels are Y, Z"):
-        next(read_docarc_split(corpus, "train"))
+        next(tagged.read_docarc([corpus / "train" / "a.tsv"], PassedOver()))
     write("x.tagset", "O\t0\nperson\t1\n")
     with refused(tags, f"2: tag: 'person' {NO_TAG}"):
         tagged.docarc_labels(corpus)
     write("y.tagset", "O\t0\n")
     remedy = "leave the one that fits the files"
     with refused(corpus, f"1: folder: several lists of tags (x.tagset, y.tagset); {remedy}"):
-        read_docarc_split(corpus, "train")
-
-
-def test_faulty_folders(corpus, write, refused):
-    with pytest.raises(ValueError, match="split is 'all'; choose one of train, dev, test"):
-        read_docarc_split(corpus, "all")
-    remedy = "give the folder around train, dev and test"
-    with refused(corpus, f"1: folder: there is no folder test in it; {remedy}"):
-        read_docarc_split(corpus, "test")
-    (corpus / "test").mkdir()
-    remedy = "put a file for each document there"
-    with refused(corpus / "test", f"1: folder: no .tsv files in it; {remedy}"):
-        read_docarc_split(corpus, "test")
-    second = write("train/a.tsv.gz", b"")
-    with refused(second, "1: file: a.tsv is the same document; leave one of them"):
-        read_docarc_split(corpus, "train")
+        next(tagged.read_docarc([corpus / "train" / "a.tsv"], PassedOver()))
 
 
 START = "-DOCSTART- -X- -X- O\n\n"
@@ -260,6 +233,24 @@ CONLL = f"{START}Orn NNP I-NP I-PER\nslept VBD I-VP O\n\n{START}Dram NNP I-NP B-
 IOB2 = "###MEDLINE:91\n\nOrn\tB-PER\nslept\tO\n\n###MEDLINE:92\n\nDram\tB-LOC\n"
 DOCARC = "Orn\tB-PER\nslept\tO\n\nHe\tNULL\n"
 LITBANK = "Orn\tB-PER\tO\tO\t\nof\tI-PER\tO\tO\t\nDram\tI-PER\tB-GPE\tO\t\n"
+
+
+def test_splits(corpus, write, refused):
+    def names(split: str) -> str:
+        return "".join(one.id for one in read_records("tagging", corpus, split, passed_over=lost))
+
+    lost = PassedOver()
+    assert (names("train"), lost.count(STRAY)) == ("abd", 3)
+    assert names("dev") == names("validation") == "c"
+    with refused(write("train/a.tsv.gz", b""), "1: file: a.tsv is the same document; leave one of them"):
+        names("train")
+
+
+@pytest.mark.parametrize("name", ["val/a.conll", "devel.conll", "eng.testa", "valid.iob2", "dev.tsv"])
+def test_names_of_split_files(write, tmp_path, name):
+    write("train.conll", "Orn B-PER\n")
+    write(name, "Dram\tB-LOC\n")
+    assert [one.sentences[0].words for one in read_records("tagging", tmp_path, "dev")] == [("Dram",)]
 
 
 @pytest.fixture
@@ -276,7 +267,7 @@ def folder(write, tmp_path):
 
 def read(folder: Path, **options: object) -> dict[str, list[tuple[str, ...]]]:
     """Read the tags of each training document, sentence by sentence."""
-    documents = tagged.read_tagged_split(folder, "train", **options)
+    documents = read_records("tagging", folder, "train", **options)
     return {one.id: [sentence.tags for sentence in one.sentences if sentence.tags] for one in documents}
 
 
@@ -291,27 +282,13 @@ def read(folder: Path, **options: object) -> dict[str, list[tuple[str, ...]]]:
     ({"train/91.txt": "Orn slept", "train/91.ann": "T1\tPER 0 3\tOrn\n"}, {"91": [("B-PER", "O")]}),
 ])  # fmt: skip
 def test_forms(folder, files, expected):
-    reading = TagReading()
+    reading = PassedOver()
     path = folder({**files, "dev/c.tsv": DOCARC})
-    documents = read(path, reading=reading)
+    documents = read(path, passed_over=reading)
     assert documents == expected
     assert list(documents) == list(expected)
-    assert reading.divided == 0
-    assert reading.mended == ("train.conll" in files)
-    last = list(expected)[-1]
-    assert read(path, chosen=lambda number: [number - 1]) == {last: expected[last]}
-
-
-def test_a_split_of_one_document_is_read_sentence_by_sentence(folder):
-    """Tweets are published like this: no line marks where a document begins."""
-    path, reading = folder({"train.conll": "Orn B-PER\nslept O\n\nDram B-LOC\n\nHe O\n"}), TagReading()
-    tags = [("B-PER", "O")], [("B-LOC",)], [("O",)]
-    assert read(path, reading=reading) == {f"train.conll:0:{n}": one for n, one in enumerate(tags)}
-    assert reading.divided == 3
-    assert list(read(path, chosen=lambda number: [number - 1])) == ["train.conll:0:2"]
-    reading = TagReading()
-    read(folder({"train.conll": "Orn B-PER\n"}), reading=reading)
-    assert reading.divided == 0
+    assert reading.count(tagged.DIVIDED) == 0
+    assert reading.count(STRAY) == ("train.conll" in files)
 
 
 def test_none_or_two_forms(folder):
@@ -381,3 +358,11 @@ def test_it_is_a_corpus(write, tmp_path, refused):
     remedy = "give the folder around train, dev and test"
     with refused(tmp_path, f"1: folder: there is no folder test in it; {remedy}"):
         list(open_corpus(corpus, split="test"))
+
+
+def test_a_split_of_one_document_is_read_sentence_by_sentence(folder):
+    """Tweets are published like this: no line marks where a document begins."""
+    path, lost = folder({"train.conll": "Orn B-PER\nslept O\n\nDram B-LOC\n\nHe O\n"}), PassedOver()
+    tags = [("B-PER", "O")], [("B-LOC",)], [("O",)]
+    assert read(path, passed_over=lost) == {f"train.conll:0:{n}": one for n, one in enumerate(tags)}
+    assert lost.count(tagged.DIVIDED) == 3

@@ -3,8 +3,8 @@
 import pytest
 
 from cdlm_lab.data.convert import tagged
-from cdlm_lab.data.convert.tagged import TagReading
-from cdlm_lab.data.records import TaggedDocument, TaggedSentence
+from cdlm_lab.data.convert.tagged import STRAY
+from cdlm_lab.data.records import PassedOver, TaggedDocument, TaggedSentence
 from cdlm_lab.data.tags import spans_of
 
 
@@ -37,7 +37,7 @@ OUTERMOST = (
 def test_outermost_spans(write):
     # A document has as many columns as it needs, and the tabs at the end of a line are more or fewer.
     for text in (NESTED, NESTED.replace("\t\n", "\tO\tO\t\t\n"), NESTED.replace("\t\n", "\n")):
-        document = tagged.read_litbank(write("1_maids_brat.tsv", text), TagReading())
+        document = tagged.read_litbank(write("1_maids_brat.tsv", text), PassedOver())
         assert document == TaggedDocument(id="1_maids_brat", sentences=OUTERMOST)
 
 
@@ -50,10 +50,10 @@ def test_outermost_spans(write):
     ("a\tO\tI-X\t\nb\tI-Y\tI-X\t\nc\tB-Y\tO\t\n", "B-X I-X B-Y", 2),
 ])  # fmt: skip
 def test_one_sentence_of_litbank(write, text, tags, mended):
-    reading = TagReading()
+    reading = PassedOver()
     (only,) = tagged.read_litbank(write("a.tsv", text), reading).sentences
     assert only.tags == tuple(tags.split())
-    assert reading.mended == mended
+    assert reading.count(STRAY) == mended
 
 
 # Words with white space and signs that are no columns of their own; some are numbers.
@@ -71,7 +71,7 @@ SPACED = (
 def test_only_the_white_space_of_the_format_parts_columns(write, name, form):
     """Words keep other white space; the number of a token in front of a word is none."""
     rows = "".join(form.format(w=word, t="B-LOC", n=n) for n, word in enumerate(SPACED, start=1))
-    path, reading = write(name, f"{rows}\n{form.format(w='Telk', t='O', n=1)}"), TagReading()
+    path, reading = write(name, f"{rows}\n{form.format(w='Telk', t='O', n=1)}"), PassedOver()
     if name == "a.tsv":
         document = tagged.read_litbank(path, reading)
     else:
@@ -92,7 +92,7 @@ IOB2 = IOB1.replace("Ann NNP I-NP I-PER", "Ann NNP I-NP B-PER").replace("I-LOC",
 
 @pytest.mark.parametrize(("text", "mended"), [(IOB1, 2), (IOB2, 0), (IOB2.replace(" ", "\t"), 0)])
 def test_columns(write, text, mended):
-    reading = TagReading()
+    reading = PassedOver()
     first, second = tagged.read_ner_conll(write("eng.testa", text), reading)
     assert (first.id, second.id) == ("eng.testa:0", "eng.testa:1")
     assert first.sentences == (
@@ -100,12 +100,12 @@ def test_columns(write, text, mended):
         sentence("Ghent", "B-LOC"),
     )
     assert second.sentences == (sentence("At|home", "O O"),)
-    assert reading.mended == mended
+    assert reading.count(STRAY) == mended
 
 
 def test_ontonotes_is_one_document(write):
     text = "The\tDT\t(NP*\tB-WORK_OF_ART\n4 1/2\tCD\t*)\tI-WORK_OF_ART\n\nsaid\tVBD\t*\tO\n"
-    (document,) = tagged.read_ner_conll(write("onto.train.ner", text), TagReading())
+    (document,) = tagged.read_ner_conll(write("onto.train.ner", text), PassedOver())
     assert document.id == "onto.train.ner:0"
     assert document.sentences == (sentence("The|4 1/2", "B-WORK_OF_ART I-WORK_OF_ART"), sentence("said", "O"))
 
@@ -121,14 +121,14 @@ LEVELS = (
 
 
 def abstracts(path, reading=None):
-    return [(one.id, one.sentences) for one in tagged.read_jnlpba_iob2(path, reading or TagReading())]
+    return [(one.id, one.sentences) for one in tagged.read_jnlpba_iob2(path, reading or PassedOver())]
 
 
 def test_iob2(write):
-    reading = TagReading()
+    reading = PassedOver()
     path = write("a.iob2", ABSTRACTS)
     assert abstracts(path, reading) == [("91", LEVELS), ("92", (sentence("CD4", "B-DNA"),))]
-    assert reading.mended == 1
+    assert reading.count(STRAY) == 1
     path.write_text(ABSTRACTS.partition("\n\n")[2].partition("#")[0])  # without marks
     assert abstracts(path) == [("a", LEVELS)]
     path.write_text("a\tO\n###MEDLINE: 91 \nb\tO\n")
@@ -162,12 +162,12 @@ WORD = "one column instead of a word and its tag; write the word,"
 def test_complaints(write, refused, read, text, message):
     path = write("a.tsv", text)
     with refused(path, message):
-        list(read(path, TagReading()))
+        list(read(path, PassedOver()))
 
 
 def test_one_document_at_a_time(write):
     path = write("a.txt", "-DOCSTART- O\n\na O\n\n-DOCSTART- O\n\nb\n")
-    documents = tagged.read_ner_conll(path, TagReading())
+    documents = tagged.read_ner_conll(path, PassedOver())
     assert next(documents).sentences[0].words == ("a",)
     with pytest.raises(ValueError, match=r"a.txt:7: field row: one column"):
         next(documents)
@@ -191,20 +191,20 @@ def abstract(write, tmp_path):
 def test_standoff(abstract):
     names = "T1\tprotein 10 24\tIL-2 receptors\n"
     folder = abstract(f"{TITLE}\nWe saw none.\n", names)
-    assert list(tagged.read_jnlpba_standoff(folder)) == [
+    assert list(tagged.read_jnlpba_standoff(folder, PassedOver())) == [
         TaggedDocument(id="91", sentences=LEVELS)
     ]  # both forms agree
     # What else brat writes is passed over.
     rows = ("R1\tA Arg1:T1 Arg2:T2\t", "E1\tB:T1", "A1\tC T1", "M1\tD T1", "N1\tE T1 x\tf", "#1\tNote T1\tg")
     other = "\n".join([*rows, "*\tSame T1 T2", "\n"])
-    assert next(tagged.read_jnlpba_standoff(abstract(TITLE, other + names + other))).sentences == LEVELS[:1]
+    assert next(tagged.read_jnlpba_standoff(abstract(TITLE, other + names + other), PassedOver())).sentences == LEVELS[:1]
     # Words are cut at names.
     abstract("pre-IL2a, IL3.", "T1\tDNA 4 7\tIL2\nT2\tRNA 4 5\tI\nT3\tRNA 10 13\tIL3\n")
-    (only,) = next(tagged.read_jnlpba_standoff(folder)).sentences
+    (only,) = next(tagged.read_jnlpba_standoff(folder, PassedOver())).sentences
     assert only == sentence("pre-|IL2|a|,|IL3|.", "O B-DNA O O B-RNA O")
     abstract("b", "", name="b")
     abstract("a\n\n\u2003a \u00a0 b\n", "\n", name="a")
-    last = list(tagged.read_jnlpba_standoff(folder))[1:]
+    last = list(tagged.read_jnlpba_standoff(folder, PassedOver()))[1:]
     assert [(one.id, one.sentences) for one in last] == [
         ("a", (sentence("a", "O"), sentence("a|b", "O O"))),
         ("b", (sentence("b", "O"),)),
@@ -213,14 +213,16 @@ def test_standoff(abstract):
 
 def test_no_sentence_ends_in_a_name(abstract):
     text = "We grew it. It lived. It died.\nThe end."
-    cut = [one.words[-2:] for one in next(tagged.read_jnlpba_standoff(abstract(text, ""))).sentences]
+    cut = [one.words[-2:] for one in next(tagged.read_jnlpba_standoff(abstract(text, ""), PassedOver())).sentences]
     assert cut == [("it", "."), ("lived", "."), ("died", "."), ("end", ".")]
     # A name from the first sentence into the second, and one across the line end.
     names = "T1\tX 8 14\tit. It\nT2\tY 25 34\tdied. The\n"
-    first, second = next(tagged.read_jnlpba_standoff(abstract(text, names))).sentences
+    first, second = next(tagged.read_jnlpba_standoff(abstract(text, names), PassedOver())).sentences
     assert " ".join(first.words) == "We grew it . It lived ."
     assert " ".join(second.words) == "It died . The end ."
-    places = [(one.label, one.first, one.stop) for part in (first, second) for one in spans_of(part.tags)]
+    places = [
+        (one.label, one.first, one.stop) for part in (first, second) for one in spans_of(part.tags)
+    ]
     assert places == [("X", 2, 5), ("Y", 1, 4)]
 
 
@@ -240,14 +242,14 @@ STANDS = "count characters from 0, line ends as one"
 def test_complaints_of_standoff(abstract, refused, annotation, message):
     folder = abstract(TITLE, f"T0\tDNA 0 6\tLevels\n{annotation}\n")
     with refused(folder / "91.ann", message):
-        list(tagged.read_jnlpba_standoff(folder))
+        list(tagged.read_jnlpba_standoff(folder, PassedOver()))
 
 
 def test_standoff_that_is_not_whole(abstract, refused, write, tmp_path):
     remedy = "give the folder that has a .txt and an .ann for each abstract"
     with refused(tmp_path, f"1: folder: no .txt files in it; {remedy}"):
-        tagged.read_jnlpba_standoff(tmp_path)
+        tagged.read_jnlpba_standoff(tmp_path, PassedOver())
     abstract(TITLE, "")
     path = write("92.ann", "")
     with refused(path, f"1: file: there is no 92.txt beside it; {remedy}"):
-        tagged.read_jnlpba_standoff(tmp_path)
+        tagged.read_jnlpba_standoff(tmp_path, PassedOver())

@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cdlm_lab.data.clusters import open_corpus, passed_over
-from cdlm_lab.data.convert.candidates import read_candidate_sets
-from cdlm_lab.data.convert.claims import claim_sets, read_claims
 from cdlm_lab.data.convert.coreference_files import read_conll_corpus, read_coreference_json
 from cdlm_lab.data.convert.ecb_plus import read_ecb_plus, read_ecb_plus_topics
-from cdlm_lab.data.convert.hotpotqa import read_hotpotqa
+from cdlm_lab.data.convert.hotpotqa import read_rows
 from cdlm_lab.data.convert.pair_csv import read_pair_csv
 from cdlm_lab.data.convert.scisumm import read_scisumm
-from cdlm_lab.data.convert.tagged import TagReading, read_tagged_split
 from cdlm_lab.data.files import DataError, open_bytes, read_word_vectors
 from cdlm_lab.data.marked import pasted_documents, read_marked_documents
 from cdlm_lab.data.pairs import read_linked_collection
+from cdlm_lab.data.reading import read_records, splits_of
 from cdlm_lab.data.records import PassedOver
+from cdlm_lab.data.rows import rows_of
 from cdlm_lab.tasks.coreference.clustering import read_predicted_topics
 
 Files = dict[str, bytes]
@@ -165,9 +164,18 @@ def ecb_plus(rng: Chance) -> Files:
     return {"ECBplus_coreference_sentences.csv": lines(*rows), **files}
 
 
-def _tags(folder: Path) -> tuple[object, int]:
-    reading = TagReading()
-    return list(read_tagged_split(folder, "train", reading=reading)), reading.mended
+def _records(task: str, split: str) -> Read:
+    """Read a split as a run does."""
+
+    def _read(folder: Path) -> tuple[object, int]:
+        counted = PassedOver()
+        read = list(read_records(task, folder, split, passed_over=counted))
+        return read, sum(count for count, _ in counted.counts.values())
+
+    return _read
+
+
+_tags = _records("tagging", "train")
 
 
 @of("docarc", _tags)
@@ -247,7 +255,9 @@ def pasted(rng: Chance) -> Files:
 
 
 def _questions(path: Path) -> tuple[object, int]:
-    questions = read_hotpotqa(path)
+    questions = list(read_rows(rows_of(path)))
+    if not questions:
+        raise DataError(path, "no questions", "add some")
     return questions, sum(len(question.unknown_supporting) for question in questions)
 
 
@@ -273,7 +283,7 @@ def hotpotqa_of_the_hub(rng: Chance) -> Files:
     return {"dev.jsonl": json_lines(*questions)}
 
 
-ANSWERS = plain(lambda folder: read_candidate_sets(folder, "train"))
+ANSWERS = _records("candidates", "train")
 
 
 @of("wikiqa", ANSWERS)
@@ -308,7 +318,12 @@ def asnq(rng: Chance) -> Files:
     return {"train.tsv": lines(*(f"who wrote {n // 2}\t{words(rng)}\t{n % 4 + 1}" for n in range(8)))}
 
 
-CLAIMS = plain(lambda path: [read_claims(path, split) for split in claim_sets(path) if split != "train"])
+def _claims(path: Path) -> object:
+    sets = splits_of("claims", path)
+    return [list(read_records("claims", path, one)) for one in sets if one not in ("train", "validation")]
+
+
+CLAIMS = plain(_claims)
 
 
 @of("fever", CLAIMS)

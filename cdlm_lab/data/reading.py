@@ -1,0 +1,253 @@
+"""Read the records of a task: one's own data in the native form, or a published format, by one table.
+
+Formats of rows (JSON lines, CSV, parquet, what `datasets` opens) are recognised by the fields of the first
+row and read as they lie; formats of several files are recognised by the names of these, and converted once
+into JSON lines of records in the user's cache, under the fingerprint of their bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from filelock import FileLock
+from pydantic import TypeAdapter
+
+from cdlm_lab.data import files, native, records
+from cdlm_lab.data.cache import CACHE_VARIABLE, cache_folder
+from cdlm_lab.data.convert import candidates, claims, hotpotqa, tagged
+from cdlm_lab.data.files import DataError
+from cdlm_lab.data.records import PassedOver
+from cdlm_lab.data.rows import rows_by_split
+from cdlm_lab.data.splits import SPLIT_NAMES, dealt
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.progress import tracked
+
+VERSION = 1  # part of every key of the cache; raise it when a converter makes other records of the same files
+KIND: dict[str, type] = {
+    "coreference": records.CoreferenceDocument,
+    "pairs": records.DocumentPair,
+    "questions": records.MultihopQuestion,
+    "tagging": records.TaggedDocument,
+    "candidates": records.CandidateSet,
+    "claims": records.EvidencedClaim,
+}
+GROUP: dict[str, Callable[[Any], str]] = {  # what must not be divided between splits
+    "coreference": lambda document: document.topic,
+    "pairs": lambda pair: pair.cluster,
+    "claims": lambda claim: claim.group,
+}
+HELD_OUT = 0.2  # share of the groups for dev and for test, where a corpus does not divide them
+
+
+class Format(NamedTuple):
+    """A published format. Of rows: `read(rows, **options)`, recognised by `known(fields of the first row)`.
+    Of files: `read(found, passed_over=, **options)`, where `files(path)` says what it finds, by split."""
+
+    name: str
+    task: str
+    read: Callable[..., Iterable[Any]]
+    known: Callable[[Mapping[str, Any]], bool] | None = None
+    files: Callable[[Path], dict[str, Any]] | None = None
+
+
+def _has(*names: str) -> Callable[[Mapping[str, Any]], bool]:
+    return lambda fields: set(names) <= set(fields)
+
+
+FORMATS = (
+    Format("hotpotqa", "questions", hotpotqa.read_rows, known=_has("question", "context")),
+    Format("fever_wiki", "claims", claims.refuse_fever, known=_has("claim", "verifiable")),
+    Format("fever_symmetric", "claims", claims.read_symmetric, known=claims.is_symmetric),
+    Format("fever", "claims", claims.read_fever, known=claims.is_fever),
+    Format("fm2", "claims", claims.read_fm2, known=_has("wikipedia_page", "text")),
+    Format("wikiqa", "candidates", candidates.read_wikiqa, files=candidates.wikiqa_files),
+    Format("trecqa", "candidates", candidates.read_trecqa, files=candidates.trecqa_files),
+    Format("asnq", "candidates", candidates.read_asnq, files=candidates.asnq_files),
+    Format("table", "candidates", native.read_candidate_table, known=candidates.is_table),
+    Format("tagged", "tagging", tagged.read_files, files=tagged.tagged_files),
+)
+_FOLDERS = {"claims": claims.files_by_set}  # how files of rows are named, where it differs from other tasks
+
+
+class Corpus(NamedTuple):
+    """What is at a path: its format ("native" for one's own), and by split what `read` takes."""
+
+    format: str
+    splits: dict[str, Callable[[], Iterator[Any]]]
+    passed_over: Mapping[str, PassedOver]
+
+
+def open_records(task: str, corpus: str | Path, **options: Any) -> Corpus:
+    """Recognise a corpus and find its splits; nothing of rows is read yet but the first one. `options` are
+    those of its converter. Raises DataError if there is nothing that can be read."""
+    path = Path(str(corpus))
+    if not str(corpus).startswith("hub:"):
+        path = files.home_path(corpus)
+        if not path.exists():
+            raise DataError(path, "no such file or folder", _remedy(task), field="corpus")
+        for form in (one for one in FORMATS if one.task == task and one.files):
+            if found := form.files(path):
+                return Corpus(form.name, *_converted(form, path, found, options))
+    find = _FOLDERS.get(task, rows_by_split) if path.is_dir() else rows_by_split
+    rows = find(corpus)
+    if not rows:
+        raise DataError(path, f"no {task} that can be read", _remedy(task), field="corpus")
+    first = next(next(iter(rows.values()))(), None)
+    known = (one for one in FORMATS if one.task == task and one.known and first and one.known(first.fields))
+    name = form.name if (form := next(known, None)) else "native"
+
+    if name == "fever_symmetric" and "" in rows:
+        rows = {claims.SYMMETRIC: rows[""]}  # one file of it is a test set of its own
+
+    def reader(each: Callable[[], Iterator[Any]]) -> Callable[[], Iterator[Any]]:
+        return lambda: _read_rows(task, each(), options)
+
+    return Corpus(name, {split: reader(each) for split, each in rows.items()}, {})
+
+
+def _read_rows(task: str, rows: Iterator[Any], options: Mapping[str, Any]) -> Iterator[Any]:
+    """The records of rows, all of the format of the first one."""
+    first = next(rows, None)
+    if first is None:
+        return iter(())
+    known = (one for one in FORMATS if one.task == task and one.known and one.known(first.fields))
+    form = next(known, None)
+    read = form.read if form else native.READ[task]
+    return iter(read(chain([first], rows), **options))
+
+
+def _remedy(task: str) -> str:
+    names = [form.name for form in FORMATS if form.task == task]
+    return f"give a folder with train.jsonl, dev.jsonl and test.jsonl, or one of {', '.join(names)}"
+
+
+def splits_of(task: str, corpus: str | Path, **options: Any) -> tuple[str, ...]:
+    """The splits that can be read: those of the corpus and, as `read_records` divides it, train, validation
+    and test where they are missing."""
+    found = open_records(task, corpus, **options).splits
+    if "" in found:
+        return ("train", "validation", "test")
+    return tuple(dict.fromkeys([*(["train"] if "validation" in found else []), *found]))
+
+
+def read_records(
+    task: str, corpus: str | Path, split: str, *, passed_over: PassedOver | None = None, **options: Any
+) -> Iterator[Any]:
+    """The records of a split, one at a time, in the order of the corpus.
+
+    A corpus without splits is divided by groups (topics, pages, clusters; else records), a fifth for dev and
+    a fifth for test; one without train has a fifth of its dev groups as dev and the others as train. Groups
+    are dealt by a hash of their names (`dealt`). `passed_over`: what was skipped is counted there. Raises
+    DataError if the corpus has no such split, or nothing in it.
+    """
+    wanted, opened = SPLIT_NAMES.get(split, split), open_records(task, corpus, **options)
+    found, shares = opened.splits, {"validation": HELD_OUT, "train": 1 - HELD_OUT}
+    if wanted in found and not ("train" not in found and wanted == "validation"):
+        some = found[wanted]()
+    elif "" in found and wanted in SPLIT_NAMES:
+        some = _dealt(task, found[""], wanted, {"test": HELD_OUT, **shares, "train": 1 - 2 * HELD_OUT})
+    elif "validation" in found and wanted in shares:
+        some = _dealt(task, found["validation"], wanted, shares)
+    else:
+        names = ", ".join(sorted(found)).replace("validation", "dev")
+        raise DataError(str(corpus), f"it has no split {split}, but {names}", _remedy(task), field="split")
+    source = wanted if wanted in found else "" if "" in found else "validation"
+    if passed_over is not None and source in opened.passed_over:
+        passed_over.include(opened.passed_over[source])
+    return _filled(some, corpus, split)
+
+
+def _dealt(
+    task: str, read: Callable[[], Iterator[Any]], wanted: str, shares: Mapping[str, float]
+) -> Iterator[Any]:
+    group = GROUP.get(task, lambda record: record.id)
+    split_of = dealt(dict.fromkeys(map(group, read())), shares, salt=f"{task}/0/")
+    return (record for record in read() if split_of[group(record)] == wanted)
+
+
+def _filled(some: Iterator[Any], corpus: str | Path, split: str) -> Iterator[Any]:
+    empty = True
+    for record in some:
+        empty = False
+        yield record
+    if empty:
+        what, remedy = f"nothing in it for {split}", "give more groups, or files for each split"
+        raise DataError(str(corpus), what, remedy, field="split")
+
+
+# ---- the cache of converted corpora ----
+
+
+@cache
+def adapter(kind: type) -> TypeAdapter[Any]:
+    """What writes and reads a record of this kind as JSON."""
+    return TypeAdapter(kind)
+
+
+def write_records(path: Path, some: Iterable[Any]) -> int:
+    """Write records as JSON lines, a file that `read_records` reads; return how many."""
+    count = 0
+    with files.replaced_file(path) as file:
+        for record in some:
+            file.write(adapter(type(record)).dump_json(record).decode() + "\n")
+            count += 1
+    return count
+
+
+def _converted(
+    form: Format, path: Path, found: Mapping[str, Any], options: Mapping[str, Any]
+) -> tuple[dict[str, Callable[[], Iterator[Any]]], dict[str, PassedOver]]:
+    """By split, a function that yields the records of a corpus in files, which are converted if the cache
+    does not have them yet; and what was passed over. Raises ParameterError if the cache cannot be written."""
+    parts = [form.name, str(VERSION), json.dumps(dict(options), sort_keys=True, default=str)]
+    for file in sorted(set(_paths(found))):
+        if file.is_file():
+            parts += [file.relative_to(path).as_posix(), files.sha256_of_file(file)]
+    folder = cache_folder() / "converted" / files.sha256_of_parts(parts)[:32]
+    try:
+        if not folder.is_dir():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(folder.with_name(f".{folder.name}.lock")):
+                if not folder.is_dir():
+                    with files.replaced_folder(folder) as new:
+                        _convert(form, found, new, options)
+    except OSError as error:
+        what = f"{folder.parent}: the cache cannot be written ({os.strerror(error.errno or 0)})"
+        raise ParameterError(f"{what}; set {CACHE_VARIABLE} to a folder with free space") from error
+    kind, lost = KIND[form.task], json.loads((folder / "passed_over.json").read_text(encoding="utf-8"))
+
+    def reader(split: str) -> Callable[[], Iterator[Any]]:
+        def read() -> Iterator[Any]:
+            with (folder / f"{split or 'all'}.jsonl").open(encoding="utf-8") as lines:
+                yield from map(adapter(kind).validate_json, lines)
+
+        return read
+
+    counted = {split: adapter(PassedOver).validate_python(each) for split, each in lost.items()}
+    return {split: reader(split) for split in found}, counted
+
+
+def _convert(form: Format, found: Mapping[str, Any], folder: Path, options: Mapping[str, Any]) -> None:
+    lost = {split: PassedOver() for split in found}
+    for split, some in found.items():
+        made = form.read(some, passed_over=lost[split], **options)
+        shown = tracked(made, desc=f"converting {split or 'all'}", unit="record")
+        write_records(folder / f"{split or 'all'}.jsonl", shown)
+    text = json.dumps({split: {"counts": one.counts, "notes": one.notes} for split, one in lost.items()})
+    (folder / "passed_over.json").write_text(text, encoding="utf-8")
+
+
+def _paths(found: Any) -> Iterator[Path]:
+    """All files in what a format found; of folders, all below them."""
+    if isinstance(found, Path):
+        yield from found.rglob("*") if found.is_dir() else [found]
+    elif isinstance(found, Mapping):
+        yield from chain.from_iterable(map(_paths, found.values()))
+    elif isinstance(found, list | tuple):
+        yield from chain.from_iterable(map(_paths, found))
