@@ -19,6 +19,7 @@ from cdlm_lab.batch.engine import LOCAL, Place
 from cdlm_lab.batch.grid import GridError
 from cdlm_lab.batch.plan import Choice
 from cdlm_lab.batch.session import WRONG, Session
+from cdlm_lab.data.convert.command import add_convert
 from cdlm_lab.data.files import DataError, replaced_file
 from cdlm_lab.errors import print_any_sign
 from cdlm_lab.parameters import ParameterError, local_path
@@ -157,6 +158,7 @@ def _parser() -> argparse.ArgumentParser:
     apply.add_argument("output", metavar="OUT.jsonl", help="one answer on each line, in the same order")
     apply.add_argument("--system", default="", help="of a run with several systems")
     _add_mine(commands)
+    add_convert(commands)
     return parser
 
 

@@ -236,16 +236,18 @@ class _MentionText(Fields):
         return self
 
 
-def read_coreference(rows: Rows) -> Iterator[records.CoreferenceDocument]:
+def read_coreference(rows: Rows, *, kind: Kind | None = None) -> Iterator[records.CoreferenceDocument]:
     """{"id": "a", "topic": "fire", "text": "A fire broke out.", "mentions": [{"start": 2, "end": 6,
     "cluster": "fire", "kind": "event"}]}, a document a row; kinds are event (the default) and entity. Words
-    are those of `token_spans`, also split where a mention begins or ends."""
+    are those of `token_spans`, also split where a mention begins or ends. `kind`: only these mentions."""
     for number, row in enumerate(rows):
         fields = _renamed(row.fields, number)
         if "tokens" in fields:
-            yield checked(row, records.CoreferenceDocument, fields)
+            one = checked(row, records.CoreferenceDocument, fields)
         else:
-            yield _marked_text(replace(row, fields=fields).checked(_MentionText).fields)
+            one = _marked_text(replace(row, fields=fields).checked(_MentionText).fields)
+        kept = tuple(mention for mention in one.mentions if kind in (None, mention.kind))
+        yield replace(one, mentions=kept)
 
 
 def _marked_text(given: _MentionText) -> records.CoreferenceDocument:

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 
 from cdlm_lab.data import files, native, records
 from cdlm_lab.data.cache import CACHE_VARIABLE, cache_folder
-from cdlm_lab.data.convert import candidates, claims, hotpotqa, tagged
+from cdlm_lab.data.convert import candidates, claims, coreference_rows, hotpotqa, tagged
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import PassedOver
 from cdlm_lab.data.rows import rows_by_split
@@ -61,6 +61,8 @@ def _has(*names: str) -> Callable[[Mapping[str, Any]], bool]:
 
 
 FORMATS = (
+    Format("ucdcr", "coreference", coreference_rows.read_ucdcr, files=coreference_rows.ucdcr_files),
+    Format("jsonlines", "coreference", coreference_rows.read_jsonlines, known=coreference_rows.is_jsonlines),
     Format("hotpotqa", "questions", hotpotqa.read_rows, known=_has("question", "context")),
     Format("fever_wiki", "claims", claims.refuse_fever, known=_has("claim", "verifiable")),
     Format("fever_symmetric", "claims", claims.read_symmetric, known=claims.is_symmetric),
@@ -91,7 +93,7 @@ def open_records(task: str, corpus: str | Path, **options: Any) -> Corpus:
         path = files.home_path(corpus)
         if not path.exists():
             raise DataError(path, "no such file or folder", _remedy(task), field="corpus")
-        for form in (one for one in FORMATS if one.task == task and one.files):
+        for form in (one for one in FORMATS if one.task == task and one.files and path.is_dir()):
             if found := form.files(path):
                 return Corpus(form.name, *_converted(form, path, found, options))
     find = _FOLDERS.get(task, rows_by_split) if path.is_dir() else rows_by_split
@@ -133,7 +135,8 @@ def splits_of(task: str, corpus: str | Path, **options: Any) -> tuple[str, ...]:
     found = open_records(task, corpus, **options).splits
     if "" in found:
         return ("train", "validation", "test")
-    return tuple(dict.fromkeys([*(["train"] if "validation" in found else []), *found]))
+    from_dev = task == "claims" and "validation" in found
+    return tuple(dict.fromkeys([*(["train"] if from_dev else []), *found]))
 
 
 def read_records(
@@ -142,17 +145,18 @@ def read_records(
     """The records of a split, one at a time, in the order of the corpus.
 
     A corpus without splits is divided by groups (topics, pages, clusters; else records), a fifth for dev and
-    a fifth for test; one without train has a fifth of its dev groups as dev and the others as train. Groups
-    are dealt by a hash of their names (`dealt`). `passed_over`: what was skipped is counted there. Raises
-    DataError if the corpus has no such split, or nothing in it.
+    a fifth for test; claims without train have a fifth of their dev groups as dev and the others as train.
+    Groups are dealt by a hash of their names (`dealt`). `passed_over`: what was skipped is counted there.
+    Raises DataError if the corpus has no such split, or nothing in it.
     """
     wanted, opened = SPLIT_NAMES.get(split, split), open_records(task, corpus, **options)
     found, shares = opened.splits, {"validation": HELD_OUT, "train": 1 - HELD_OUT}
-    if wanted in found and not ("train" not in found and wanted == "validation"):
+    from_dev = task == "claims" and "train" not in found and "validation" in found
+    if wanted in found and not (from_dev and wanted == "validation"):
         some = found[wanted]()
     elif "" in found and wanted in SPLIT_NAMES:
         some = _dealt(task, found[""], wanted, {"test": HELD_OUT, **shares, "train": 1 - 2 * HELD_OUT})
-    elif "validation" in found and wanted in shares:
+    elif from_dev and wanted in shares:
         some = _dealt(task, found["validation"], wanted, shares)
     else:
         names = ", ".join(sorted(found)).replace("validation", "dev")

@@ -105,7 +105,7 @@ PLACES = {
 
 def answer_report(folder: Path, *, corpus: str = "wikiqa") -> Report:
     """Write a report of notebook 09: `PLACES` among all candidates, and with only the best two reranked."""
-    split = AnswerSplit(sets=SETS, read=counts_of(SETS), corpus=corpus, checksum="")
+    split = AnswerSplit(sets=SETS, read=counts_of(SETS), corpus=corpus)
     settings = answer_selection.Settings(
         run_folder=str(folder), systems="pairwise joint-ie mspp-ie", candidates=2, mspp="given", seeds=2
     )

@@ -177,7 +177,7 @@ def test_refused_files(write, refused, read, old, new, message):
     assert old in text
     path = write("TEST.xml", text.replace(old, new, 1))
     with refused(path, message):
-        list(getattr(candidates, f"read_{read}")(path))
+        list(getattr(candidates, f"read_{read}")([path] if read == "asnq" else path))
 
 
 @pytest.mark.parametrize(("name", "text", "file", "message"), [
@@ -304,7 +304,8 @@ def test_the_real_trecqa_is_that_of_the_card(real_data, card, tmp_path):
     checked = [name for folder in (tokens, xml) for name in trecqa.present(folder)]
     assert sorted(checked) == sorted(trecqa.checksums)
     for split, path in candidates.trecqa_files(tokens).items():
-        kind, pairs = "train" if split == "train" else f"clean {split}", list(candidates.read_trecqa(path))
+        kind = {"train": "train", "validation": "clean dev", "test": "clean test"}[split]
+        pairs = list(candidates.read_trecqa(path))
         assert numbers(pairs) == [trecqa.counts[f"{kind} {what}"] for what in KINDS]
         if split != "train":  # the clean questions of the XML are those of the token files, pair by pair
             clean = clean_sets(candidates.read_trecqa(candidates.trecqa_files(xml)[split]))

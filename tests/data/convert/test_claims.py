@@ -154,16 +154,6 @@ def test_refused_records(write, refused, form, fields, message):
         list(read(path))
 
 
-@pytest.mark.parametrize(("split", "options", "message"), [
-    ("all", {}, "split is 'all'; choose one of train, dev, test, symmetric"),
-    ("symmetric", {"evidence": "some"}, "evidence is 'some'; choose one of retrieved, gold"),
-    ("symmetric", {"most_evidence": 0}, "most_evidence is 0; it must be at least 1"),
-])  # fmt: skip
-def test_unknown_options(write, split, options, message):
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        read_claims(write("a.jsonl", [symmetric()]), split, **options)
-
-
 @pytest.mark.parametrize(("text", "plain"), [
     ("Ann -LRB- -LSB- an -RSB- -RRB- wrote `` it '' .", 'Ann ( [ an ] ) wrote " it " .'),
     ("Ann LRB LSB an RSB ; born 1950 RRB", "Ann ( [ an ] ; born 1950 )"),

@@ -293,7 +293,7 @@ def test_forms(folder, files, expected):
 
 def test_none_or_two_forms(folder):
     path = folder({"dev.conll": CONLL})
-    with pytest.raises(DataError, match=r"there is no train in it; give one of train/\*\.tsv, train\.conll"):
+    with pytest.raises(DataError, match=r"it has no split train, but dev; give a folder with train\.jsonl"):
         read(path)
     folder({"train.conll": CONLL, "train/a.tsv": DOCARC})
     with pytest.raises(DataError, match=r"train is there in the forms \.tsv and \.conll"):
@@ -356,7 +356,7 @@ def test_it_is_a_corpus(write, tmp_path, refused):
     file.write_text(sentences(80, 2))
     assert corpus_checksum(corpus, split="train") != first
     remedy = "give the folder around train, dev and test"
-    with refused(tmp_path, f"1: folder: there is no folder test in it; {remedy}"):
+    with refused(tmp_path, f"1: folder: there is no folder test or testb in it; {remedy}"):
         list(open_corpus(corpus, split="test"))
 
 

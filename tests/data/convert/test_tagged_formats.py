@@ -197,7 +197,8 @@ def test_standoff(abstract):
     # What else brat writes is passed over.
     rows = ("R1\tA Arg1:T1 Arg2:T2\t", "E1\tB:T1", "A1\tC T1", "M1\tD T1", "N1\tE T1 x\tf", "#1\tNote T1\tg")
     other = "\n".join([*rows, "*\tSame T1 T2", "\n"])
-    assert next(tagged.read_jnlpba_standoff(abstract(TITLE, other + names + other), PassedOver())).sentences == LEVELS[:1]
+    again = tagged.read_jnlpba_standoff(abstract(TITLE, other + names + other), PassedOver())
+    assert next(again).sentences == LEVELS[:1]
     # Words are cut at names.
     abstract("pre-IL2a, IL3.", "T1\tDNA 4 7\tIL2\nT2\tRNA 4 5\tI\nT3\tRNA 10 13\tIL3\n")
     (only,) = next(tagged.read_jnlpba_standoff(folder, PassedOver())).sentences
@@ -213,7 +214,8 @@ def test_standoff(abstract):
 
 def test_no_sentence_ends_in_a_name(abstract):
     text = "We grew it. It lived. It died.\nThe end."
-    cut = [one.words[-2:] for one in next(tagged.read_jnlpba_standoff(abstract(text, ""), PassedOver())).sentences]
+    document = next(tagged.read_jnlpba_standoff(abstract(text, ""), PassedOver()))
+    cut = [one.words[-2:] for one in document.sentences]
     assert cut == [("it", "."), ("lived", "."), ("died", "."), ("end", ".")]
     # A name from the first sentence into the second, and one across the line end.
     names = "T1\tX 8 14\tit. It\nT2\tY 25 34\tdied. The\n"
@@ -226,12 +228,11 @@ def test_no_sentence_ends_in_a_name(abstract):
     assert places == [("X", 2, 5), ("Y", 1, 4)]
 
 
-PIECE = "is not a name in one piece; write T1, a tab, label, first character and end, a tab, and the text"
+PIECE = "is not a name; write T1, a tab, label, first character and end, a tab, and the text"
 STANDS = "count characters from 0, line ends as one"
 
 
 @pytest.mark.parametrize(("annotation", "message"), [
-    ("T1\tprotein 10 14;15 24\tIL-2 receptors", f"2: T: 'T1\\tprotein 10 14;15 24\\tIL-2 receptors' {PIECE}"),
     ("T1 protein 10 14 IL-2", f"2: T: 'T1 protein 10 14 IL-2' {PIECE}"),
     ("T1\tprotein 11 15\tIL-2", f"2: T: 'IL-2' is not what stands at 11 to 15; {STANDS}"),
     ("T1\tprotein 9 10\t ", f"2: T: ' ' is not what stands at 9 to 10; {STANDS}"),
@@ -253,3 +254,12 @@ def test_standoff_that_is_not_whole(abstract, refused, write, tmp_path):
     path = write("92.ann", "")
     with refused(path, f"1: file: there is no 92.txt beside it; {remedy}"):
         tagged.read_jnlpba_standoff(tmp_path, PassedOver())
+
+
+def test_a_name_in_pieces_is_its_first_to_its_last_word(abstract):
+    """brat writes so what a line break, or other words, divide."""
+    lost = PassedOver()
+    folder = abstract(TITLE, "T1\tprotein 0 6;15 24\tLevels receptors\n")
+    (only,) = next(tagged.read_jnlpba_standoff(folder, lost)).sentences
+    assert only.tags == ("B-protein", *["I-protein"] * (len(only.words) - 1))
+    assert lost.count("name in pieces, read from its first to its last word") == 1

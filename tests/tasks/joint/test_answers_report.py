@@ -61,7 +61,7 @@ def scored(*scores) -> AnswerPredictions:
 
 def run_and_predictions(folder: Path, *, seeds: int = 2):
     """Make a run of these questions and rankings; on dev all systems rank the right candidate second."""
-    split = AnswerSplit(sets=SETS, read=counts_of(SETS), corpus="storyworld", checksum="")
+    split = AnswerSplit(sets=SETS, read=counts_of(SETS), corpus="storyworld")
     systems = "pairwise joint-ie mspp-ie"
     settings = Settings(run_folder=str(folder), systems=systems, candidates=2, mspp="given", seeds=seeds)
     opened = open_run(folder, name=AnswerRun.NAME, parameters=asdict(settings))

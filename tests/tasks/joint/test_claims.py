@@ -93,7 +93,7 @@ def test_files_with_the_symmetric_set_beside_them(folder: Path):
     assert (majority_label(claims), labels_of(claims)) == ("refuted", ("supported", "refuted"))
     for split in ("train", "dev", "test"):
         (folder / f"bert_{split}.json").unlink()
-    with pytest.raises(DataError, match="no claims for train here, but for symmetric"):
+    with pytest.raises(DataError, match="it has no split train, but symmetric"):
         read_claim_sets(Settings(corpus=str(folder)))
 
 
@@ -569,3 +569,5 @@ def test_a_set_without_labels_is_not_scored_and_one_in_part_by_what_is_known(tmp
     first = claims_view.score_tables(report)[0]
     assert first.caption.startswith("Claims verified: storyworld, FeverSymmetric")
     assert {row["split"] for row in report.tables["comparisons"]} == {"dev", "symmetric"}
+
+

@@ -8,6 +8,7 @@ import pytest
 import torch
 from tagging_runs import finished_run, tagged, tagging_run
 
+from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import TaggedDocument
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.metrics.counts import f1_of, span_counts
@@ -357,4 +358,5 @@ def test_folders_that_cannot_be_used(folder: Path) -> None:
     write(folder, "test", LABELLED)
     refused("whose test has one document to read; it needs two: ")
     refused("and 0 or at least 2 as train_documents", train_documents=1)
-    refused("which is no folder; write storyworld, or a folder with", folder / "nowhere")
+    with pytest.raises(DataError, match="no such file or folder"):
+        read_tagged(Settings(corpus=str(folder / "nowhere")))

@@ -1,0 +1,45 @@
+"""`cdlm-lab convert TASK IN OUT`: write a corpus of any known format in the native form."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from cdlm_lab.data.reading import FORMATS, KIND, Corpus, open_records, read_records, splits_of, write_records
+from cdlm_lab.data.records import PassedOver
+
+
+def add_convert(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to those of `cdlm-lab`."""
+    known = "; ".join(f"{task}: {', '.join(_formats(task))}" for task in KIND)
+    convert = commands.add_parser(
+        "convert", help="write a corpus in the native form of a task", epilog=f"Formats: {known}."
+    )
+    convert.add_argument("form", metavar="FORMAT", choices=[*KIND, *(one.name for one in FORMATS)])
+    convert.add_argument("source", metavar="IN", help="a file, a folder, or hub:owner/name@revision")
+    convert.add_argument("made", metavar="OUT", help="the folder of train.jsonl, dev.jsonl, test.jsonl")
+    convert.set_defaults(do=convert_corpus)
+
+
+def _formats(task: str) -> list[str]:
+    return [form.name for form in FORMATS if form.task == task] or ["one's own"]
+
+
+def convert_corpus(chosen: argparse.Namespace) -> int:
+    """Write each split of a corpus as JSON lines of records; print how many, and what was passed over. The
+    format is a task, whose formats are tried, or the name of one. Raises DataError if it is another."""
+    task = next((one.task for one in FORMATS if one.name == chosen.form), chosen.form)
+    opened: Corpus = open_records(task, chosen.source)
+    if chosen.form not in (task, opened.format):
+        print(f"{chosen.source} is not {chosen.form}, but {opened.format}", file=sys.stderr)
+        return 1
+    out, lost = Path(chosen.made), PassedOver()
+    out.mkdir(parents=True, exist_ok=True)
+    for split in splits_of(task, chosen.source):
+        file = out / f"{split.replace('validation', 'dev')}.jsonl"
+        count = write_records(file, read_records(task, chosen.source, split, passed_over=lost))
+        print(f"{file}: {count:,} records")
+    for line in [*lost.lines(), *lost.notes]:
+        print(line, file=sys.stderr)
+    return 0

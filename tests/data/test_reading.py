@@ -1,0 +1,122 @@
+"""One's own data of every task, as notebooks/README.md shows them; splits; the cache of converted corpora."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import datasets
+import pandas as pd
+import pytest
+
+from cdlm_lab.batch.command import main
+from cdlm_lab.data import reading
+from cdlm_lab.data.convert import tagged
+from cdlm_lab.data.files import DataError
+from cdlm_lab.data.reading import KIND, open_records, read_records
+from cdlm_lab.data.records import PassedOver
+from cdlm_lab.data.splits import dealt
+
+README = Path(__file__).resolve().parents[2] / "notebooks" / "README.md"
+BLOCKS = [
+    (task, lines)
+    for task, lines in re.findall(r"```(\w+)\n(\{.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    if task in KIND
+]
+TASKS = pytest.mark.parametrize(("task", "lines"), BLOCKS, ids=[task for task, _ in BLOCKS])
+
+
+def every(task: str, corpus: Path, split: str = "test") -> list:
+    return list(read_records(task, corpus, split))
+
+
+@TASKS
+def test_rows_of_the_readme_are_read_and_come_back_from_what_is_written(task, lines, tmp_path, capsys):
+    (tmp_path / "test.jsonl").write_text(lines, encoding="utf-8")
+    some = every(task, tmp_path)
+    assert len(some) == (2 if '"candidate"' in lines else 3)
+    assert all(isinstance(one, KIND[task]) for one in some)
+    assert main(["convert", task, str(tmp_path), str(tmp_path / "out")]) == 0
+    assert "3 records" in capsys.readouterr().out or len(some) == 2
+    assert every(task, tmp_path / "out") == some
+
+
+@TASKS
+def test_other_containers_hold_the_same(task, lines, tmp_path):
+    rows = list(map(json.loads, lines.splitlines()))
+    folders = {name: tmp_path / name for name in ("jsonl", "json", "parquet")}
+    for folder in folders.values():
+        folder.mkdir()
+    (folders["jsonl"] / "test.jsonl").write_text(lines, encoding="utf-8")
+    (folders["json"] / "test.json").write_text(json.dumps(rows), encoding="utf-8")
+    expected = every(task, folders["jsonl"])
+    assert every(task, folders["json"]) == expected
+    if task in ("candidates", "claims"):  # their values are of one type each
+        table = datasets.Dataset.from_list(rows)
+        table.to_parquet(folders["parquet"] / "test.parquet")
+        assert every(task, folders["parquet"]) == expected
+        datasets.DatasetDict(test=table).save_to_disk(tmp_path / "saved")
+        assert every(task, tmp_path / "saved") == expected
+
+
+def test_a_table_of_candidates_as_csv(tmp_path):
+    rows = {"question": ["a?", "a?", "b?"], "candidate": ['x "y", z', "n", "m"], "label": [1, 0, 1]}
+    pd.DataFrame(rows).to_csv(tmp_path / "dev.csv", index=False)
+    first, second = every("candidates", tmp_path, "dev")
+    assert (first.candidates, first.correct, second.id) == (('x "y", z', "n"), (True, False), "1")
+
+
+FAULTS = {
+    "pairs": [{"first": "a.", "second": "b."}, {"first": 3, "second": "b", "related": True}],
+    "questions": [{"question": "a"}, {"question": "a", "paragraphs": {"t": "x"}, "supporting": [["u", 0]]}],
+    "tagging": [
+        {"text": "abc", "names": [{"start": 2, "end": 9, "label": "X"}]},
+        {"sentences": [{"words": 1}]},
+    ],
+    "candidates": [{"question": "a", "candidates": ["b"], "correct": []}, {"question": "a", "candidates": 1}],
+    "claims": [{"claim": "a", "label": "maybe"}, {"claim": ""}],
+    "coreference": [{"text": "ab", "mentions": [{"start": 0, "end": 5, "cluster": 1}]}, {"text": ""}],
+}
+
+
+@pytest.mark.parametrize(("task", "row"), [(task, row) for task, rows in FAULTS.items() for row in rows])
+def test_a_faulty_row_is_named_by_its_line(task, row, tmp_path):
+    path = tmp_path / "test.jsonl"
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match=rf"^{re.escape(str(path))}:1: field .*; "):
+        every(task, tmp_path)
+
+
+def test_small_corpora_are_dealt_by_rank_and_large_ones_by_hash():
+    shares = {"train": 0.9, "validation": 0.05, "test": 0.05}
+    for count in (3, 10, 40):
+        split_of = dealt([f"c{n}" for n in range(count)], shares)
+        assert set(split_of.values()) == set(shares)
+    many = dealt([f"c{n}" for n in range(3000)], shares)
+    assert all(many[name] == split for name, split in dealt([f"c{n}" for n in range(1000)], shares).items())
+
+
+def test_a_corpus_is_converted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "train.conll").write_text("Orn B-PER\nDram I-LOC\n")
+    read: Callable[..., object] = tagged.read_files
+    calls: list[object] = []
+    form = next(one for one in reading.FORMATS if one.name == "tagged")
+    counting = form._replace(read=lambda *given, **more: calls.append(given) or read(*given, **more))
+    monkeypatch.setattr(reading, "FORMATS", (counting,))
+    for _ in range(2):
+        lost = PassedOver()
+        (one,) = read_records("tagging", tmp_path, "train", passed_over=lost)
+        assert one.id == "train.conll:0"
+        assert lost.count(tagged.STRAY) == 1
+    assert len(calls) == 1
+    (tmp_path / "train.conll").write_text("Orn B-PER\n")
+    assert len(every("tagging", tmp_path, "train")) == 1
+    assert len(calls) == 2
+
+
+def test_the_real_ucdcr(real_data):
+    folder = real_data("ucdcr")
+    assert open_records("coreference", folder).format == "ucdcr"
+    documents = every("coreference", folder)
+    kinds = [mention.kind for document in documents for mention in document.mentions]
+    assert (len(documents), kinds.count("event"), kinds.count("entity")) == (210, 1777, 1952)
