@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -386,9 +386,9 @@ _FORMS = (".tsv", ".conll", ".iob2", ".ann")
 
 
 def tagged_files(folder: Path) -> dict[str, list[Path]]:
-    """Split -> its files, sorted: one ending each of _FORMS, in a folder named for the split ("train", "val",
-    "devel") or beginning with its name ("dev.conll", "eng.testa"); {} unless there is a train. Raises
-    DataError for a split in two forms."""
+    """Split -> its files, sorted, and what belongs to them (texts, list of tags): of one ending of _FORMS,
+    in a folder named for the split ("train", "val", "devel") or beginning with its name ("dev.conll",
+    "eng.testa"). Raises DataError for a split in two forms."""
     found: dict[str, dict[str, list[Path]]] = {}
     for entry in entries(folder) if folder.is_dir() else ():
         named = SPLIT_NAMES.get(entry.name.lower()) if entry.is_dir() else split_of(entry, folder)
@@ -404,7 +404,14 @@ def tagged_files(folder: Path) -> dict[str, list[Path]]:
             what = f"{split} is there in the forms {' and '.join(forms)}"
             remedy = f"give one of {split}/*.tsv, {split}.conll, {split}.iob2, or {split}/*.ann with *.txt"
             raise DataError(folder, what, remedy, field=split)
-    return {split: next(iter(forms.values())) for split, forms in found.items()}
+    lists = [entry for entry in entries(folder) if entry.suffix == ".tagset"] if found else []
+    return {split: [*next(iter(forms.values())), *_beside(forms), *lists] for split, forms in found.items()}
+
+
+def _beside(forms: Mapping[str, Sequence[Path]]) -> list[Path]:
+    """The texts of files in brat's standoff format."""
+    folders = {file.parent for file in forms.get(".ann", ())}
+    return [file for folder in sorted(folders) for file in entries(folder) if file.suffix == ".txt"]
 
 
 def _is_table(file: Path) -> bool:
@@ -418,6 +425,7 @@ def read_files(files: Sequence[Path], *, passed_over: PassedOver) -> Iterator[Ta
     """Yield the documents of a split. If a split in columns is a single document, as of tweets without
     `-DOCSTART-`, each sentence becomes a document, which is counted, as are stray tags."""
     name, lost = plain_name(files[0]), passed_over
+    files = [file for file in files if file.suffix not in (".txt", ".tagset")]
     if name.endswith(".ann"):
         yield from read_jnlpba_standoff(files[0].parent, lost)
     elif name.endswith(".iob2"):
