@@ -50,7 +50,7 @@ from cdlm_lab.tasks.joint.ranking import (
     score_answers,
 )
 from cdlm_lab.tasks.joint.view import ends_cut, sentence_rows
-from cdlm_lab.views import html, score_tables
+from cdlm_lab.views import charts, html, score_tables
 from cdlm_lab.views.ask import own_candidates_box
 from cdlm_lab.views.before_training import cost_facts, facts_table
 from cdlm_lab.views.browse import Filters, Leafing, choices
@@ -268,15 +268,16 @@ def score_spread_figure(spreads: Mapping[str, Sequence[float]]) -> go.Figure:
     """Plot the spread of each system's scores within groups of candidates, as a box per system. With a spread
     near 0, a system gives all candidates of a group the same score.
 
-    `spreads`: name of a system -> standard deviation of the log-odds in each group; rows from top to bottom.
+    `spreads`: name of a system -> standard deviation of the log-odds in each group. Boxes reach from the 25th
+    to the 75th percentile with a line at the median, whiskers from the 5th to the 95th.
     """
-    table = pd.concat(
-        [pd.DataFrame({"system": short_name(name), "spread": each}) for name, each in spreads.items()]
-    )
-    form = {"color": "system", "color_discrete_sequence": HUES, "points": False}
-    figure = px.box(table, x="spread", y="system", **form)
-    title, x = "How far scores lie apart within a group", "standard deviation of log-odds within a group"
-    return lay_out(figure, title=title, x=x, y=" ", height=150 + 84 * len(spreads), showlegend=False)
+    edges = np.array([np.quantile(list(each), (0.05, 0.25, 0.5, 0.75, 0.95)) for each in spreads.values()])
+    names = ("lowerfence", "q1", "median", "q3", "upperfence")
+    parts = dict(zip(names, edges.T.tolist(), strict=True))
+    figure = go.Figure(go.Box(x=list(range(len(spreads))), **parts, line_color=GLOBAL))
+    figure.update_xaxes(charts.rows_of_an_axis([short_name(name) for name in spreads]))
+    title, y = "How far scores lie apart within a group", "standard deviation of log-odds within a group"
+    return lay_out(figure, title=title, y=y, showlegend=False)
 
 
 def latency_figure(latencies: Sequence[Latency], *, against: str) -> go.Figure:
@@ -290,9 +291,10 @@ def latency_figure(latencies: Sequence[Latency], *, against: str) -> go.Figure:
     )
     times = table["seconds"] / table["seconds"][against]
     text = [f"{ms:,.1f} ms, {ratio:.2f} \u00d7" for ms, ratio in zip(table["ms"], times, strict=True)]
-    table.index = map(short_name, table.index)
-    form = {"color": table.index, "color_discrete_sequence": HUES, "text": text}
-    figure = px.bar(table, x="ms", y=table.index, error_x="more", error_x_minus="less", **form)
+    places, form = list(range(len(table))), {"color_discrete_sequence": HUES, "text": text}
+    whiskers = {"error_x": "more", "error_x_minus": "less", "orientation": "h"}
+    figure = px.bar(table, x="ms", y=places, **whiskers, **form)
+    figure.update_yaxes(charts.rows_of_an_axis([short_name(name) for name in table.index]))
     title, x = "Time for one question", f"milliseconds for one question; \u00d7: times {plain_text(against)}"
     return lay_out(figure, title=title, x=x, y=" ", height=150 + 52 * len(table), showlegend=False)
 

@@ -330,9 +330,11 @@ def weights_by_distance_figure(weights: Rows, *, buckets: Sequence[str], title: 
     names = [plain_text(buckets[row["bucket"]]) + small(f"n = {row['count']:,}") for row in weights]
     edges = zip(*(row["quantiles"] for row in weights), strict=True)
     parts = dict(zip(("lowerfence", "q1", "median", "q3", "upperfence"), edges, strict=True))
-    box = go.Box(x=names, **parts, mean=[row["mean"] for row in weights], line_color=html.GLOBAL)
+    means, places = [row["mean"] for row in weights], list(range(len(names)))
+    figure = go.Figure(go.Box(x=places, **parts, mean=means, line_color=html.GLOBAL))
+    figure.update_xaxes(charts.rows_of_an_axis(names))
     x = "distance in sentences, and number of occurrences"
-    return lay_out(go.Figure(box), title=title, x=x, y="attention weight", showlegend=False)
+    return lay_out(figure, title=title, x=x, y="attention weight", showlegend=False)
 
 
 def sweep_figure(name: str, sweep: Rows) -> go.Figure:

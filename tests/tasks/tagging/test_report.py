@@ -283,7 +283,7 @@ def test_figures_in_the_papers_order_and_those_without_numbers_left_out() -> Non
     assert len(found) == len(every) + 1
     assert "Doc-ARC, dynamic" in found[3].layout.title.text
     assert [list(figure.data[0].mean) for figure in found[2:4]] == [[0.6, 0.2], [0.5]]
-    assert [name.partition("<")[0] for name in found[2].data[0].x] == ["0", "4-7"]
+    assert [name.partition("<")[0] for name in found[2].layout.xaxis.ticktext] == ["0", "4-7"]
     shares, gains, _, _, sweep = found
     assert (list(shares.data[0].x), list(shares.data[0].y)) == ([25, 75], [12.5, 75])
     assert list(gains.data[0].y) == pytest.approx([2, 5])
