@@ -65,8 +65,9 @@ bench: $(STAMP)  ## measure training against Hugging Face's Longformer, some 15 
 	@$(BIN)/python -m cdlm_lab.benchmarks.training --json data/results/training_benchmark.json $(ARGS)
 	@$(BIN)/python -m cdlm_lab.results.readme README.md data/results/README.md
 
-lint: $(STAMP)  ## check the style of code and notebooks
+lint: $(STAMP)  ## check the style of code and notebooks, and that imports follow the plan of the house
 	@$(BIN)/ruff check .
+	@$(BIN)/lint-imports --no-cache
 
 strip: $(STAMP)  ## take the outputs out of the notebooks, before a commit
 	@$(BIN)/nbstripout --keep-id --extra-keys metadata.language_info.version notebooks/*.ipynb
