@@ -9,7 +9,15 @@ from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
 
-from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Kind, PassedOver, TokenSpan, Topic
+from cdlm_lab.data.files import DataError
+from cdlm_lab.data.records import (
+    CoreferenceDocument,
+    CoreferenceMention,
+    Kind,
+    PassedOver,
+    TokenSpan,
+    Topic,
+)
 
 
 def document_of_spans(
@@ -60,6 +68,22 @@ def topics_by_name(documents: Collection[str], *, otherwise: str) -> dict[str, s
     two documents share one; else `otherwise` for all."""
     starts = {name: name.partition("_")[0] for name in documents}
     return starts if len(set(starts.values())) < len(starts) else dict.fromkeys(starts, otherwise)
+
+
+def topics_of(documents: Iterable[CoreferenceDocument], corpus: str) -> list[Topic]:
+    """Documents as topics, in order of their first documents. Raises DataError about `corpus` if there is no
+    mention at all, or documents or mentions do not fit together."""
+    members: dict[str, list[CoreferenceDocument]] = {}
+    for document in documents:
+        members.setdefault(document.topic, []).append(document)
+    try:
+        topics = [Topic(id=topic, documents=tuple(its)) for topic, its in members.items()]
+    except ValueError as error:
+        also = "where events and entities share numbers, read one kind of mentions"
+        raise DataError(corpus, str(error), f"correct the mention; {also}", field="mentions") from None
+    if not any(document.mentions for topic in topics for document in topic.documents):
+        raise DataError(corpus, "no mention in it", "annotate some, or take the split out", field="mentions")
+    return topics
 
 
 def without_repeats(topics: Iterable[Topic], passed_over: PassedOver) -> list[Topic]:

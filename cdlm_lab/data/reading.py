@@ -20,7 +20,16 @@ from pydantic import TypeAdapter
 
 from cdlm_lab.data import files, native, records
 from cdlm_lab.data.cache import CACHE_VARIABLE, cache_folder
-from cdlm_lab.data.convert import candidates, claims, coreference_rows, hotpotqa, tagged
+from cdlm_lab.data.convert import (
+    candidates,
+    claims,
+    conll,
+    coreference_json,
+    coreference_rows,
+    ecb_plus,
+    hotpotqa,
+    tagged,
+)
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import PassedOver
 from cdlm_lab.data.rows import rows_by_split
@@ -61,6 +70,9 @@ def _has(*names: str) -> Callable[[Mapping[str, Any]], bool]:
 
 
 FORMATS = (
+    Format("ecb_plus", "coreference", ecb_plus.read_ecb_plus, files=ecb_plus.coreference_files),
+    Format("cattan", "coreference", coreference_json.read_json, files=coreference_json.json_files),
+    Format("conll", "coreference", conll.read_conll, files=conll.conll_files),
     Format("ucdcr", "coreference", coreference_rows.read_ucdcr, files=coreference_rows.ucdcr_files),
     Format("jsonlines", "coreference", coreference_rows.read_jsonlines, known=coreference_rows.is_jsonlines),
     Format("hotpotqa", "questions", hotpotqa.read_rows, known=_has("question", "context")),
@@ -93,9 +105,9 @@ def open_records(task: str, corpus: str | Path, **options: Any) -> Corpus:
         path = files.home_path(corpus)
         if not path.exists():
             raise DataError(path, "no such file or folder", _remedy(task), field="corpus")
-        for form in (one for one in FORMATS if one.task == task and one.files and path.is_dir()):
-            if found := form.files(path):
-                return Corpus(form.name, *_converted(form, path, found, options))
+        form, found = _in_files(task, path)
+        if form:
+            return Corpus(form.name, *_converted(form, path, found, options))
     find = _FOLDERS.get(task, rows_by_split) if path.is_dir() else rows_by_split
     rows = find(corpus)
     if not rows:
@@ -111,6 +123,20 @@ def open_records(task: str, corpus: str | Path, **options: Any) -> Corpus:
         return lambda: _read_rows(task, each(), options)
 
     return Corpus(name, {split: reader(each) for split, each in rows.items()}, {})
+
+
+def _in_files(task: str, path: Path) -> tuple[Format | None, dict[str, Any]]:
+    """The format of several files that a path has, and what that finds; None if it has none."""
+    for form in (one for one in FORMATS if one.task == task and one.files):
+        if (path.is_dir() or form.name == "conll") and (found := form.files(path)):
+            return form, found
+    return None, {}
+
+
+def format_of(task: str, corpus: str | Path) -> str:
+    """The name of a format of several files, which `read_records` would convert; "" for anything else."""
+    form, _ = _in_files(task, files.home_path(corpus))
+    return form.name if form else ""
 
 
 def _read_rows(task: str, rows: Iterator[Any], options: Mapping[str, Any]) -> Iterator[Any]:
@@ -212,7 +238,10 @@ def _converted(
     parts = [form.name, str(VERSION), json.dumps(dict(options), sort_keys=True, default=str)]
     for file in sorted(set(_paths(found))):
         if file.is_file():
-            parts += [file.relative_to(path).as_posix(), files.sha256_of_file(file)]
+            parts += [
+                file.relative_to(path).as_posix() if path.is_dir() else file.name,
+                files.sha256_of_file(file),
+            ]
     folder = cache_folder() / "converted" / files.sha256_of_parts(parts)[:32]
     try:
         if not folder.is_dir():

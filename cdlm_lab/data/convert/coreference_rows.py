@@ -26,11 +26,11 @@ class _Document(Fields):
 
 
 def read_jsonlines(
-    rows: Iterator[JsonRecord[Any]], *, kind: Kind = "entity", **_: Any
+    rows: Iterator[JsonRecord[Any]], *, kind: Kind | None = None, **_: Any
 ) -> Iterator[CoreferenceDocument]:
     """{"doc_key": "a", "sentences": [["Ann", "left", "."]], "clusters": [[[0, 0], [2, 2]]]}, as most systems
     for single documents write it: first and last word of each mention, counted through the document. Each
-    document is a topic of its own, since clusters end with it; `kind`: of all mentions."""
+    document is a topic of its own, since clusters end with it; `kind`: of all mentions, None = entity."""
     for row in rows:
         given = row.checked(_Document).fields
         tokens = [word for sentence in given.sentences for word in sentence]
@@ -42,7 +42,7 @@ def read_jsonlines(
                     what = f"{span} is no mention in {len(tokens)} words"
                     raise row.error(f"clusters[{number}][{place}]", what, "write [first, last], from 0")
                 name = f"{given.doc_key}:{number}:{place}"
-                mentions.append((name, (span[0], span[1] + 1), kind, f"{given.doc_key}:{number}"))
+                mentions.append((name, (span[0], span[1] + 1), kind or "entity", f"{given.doc_key}:{number}"))
         yield _document(row.path, row.line, mentions, given.doc_key, given.doc_key, tokens, ends)
 
 

@@ -19,9 +19,9 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from cdlm_lab.data import coreference, records, splits
+from cdlm_lab.data import coreference, records
 from cdlm_lab.data.files import DataError, entries, read_table, read_text
-from cdlm_lab.data.records import Cluster, CoreferenceDocument, Kind, TokenSpan, Topic
+from cdlm_lab.data.records import Cluster, CoreferenceDocument, Kind, PassedOver, TokenSpan
 from cdlm_lab.data.splits import Split
 
 TOPICS: dict[Split, frozenset[int]] = {
@@ -32,15 +32,11 @@ TOPICS: dict[Split, frozenset[int]] = {
 CSV_NAME = "ECBplus_coreference_sentences.csv"
 _FILE_NAME = re.compile(r"(\d+)_(\d+)(ecb|ecbplus)\.xml")
 _SENTENCE_NUMBER = re.compile(r"[0-9]{1,9}")
-# Columns of the list of validated sentences: name, pattern that the cells must match, and an example.
-_COLUMNS = (
-    ("Topic", re.compile(r"[0-9]{1,2}"), "36"),
-    ("File", re.compile(r"[0-9]+(ecb|ecbplus)"), "1ecbplus"),
-    ("Sentence Number", _SENTENCE_NUMBER, "3"),
-)
+_LISTED = re.compile(r"[0-9]{1,2},[0-9]+(ecb|ecbplus),[0-9]{1,9}")  # a row of validated sentences
+LAST_TOPIC = 45
+Found = tuple[Split, Path, list[Path]]  # the split, its list of validated sentences, its XML files
 _RELEASE = "copy the file again from the official release"
 _NAME_REMEDY = "keep the official names, <topic>/<topic>_<number>ecb.xml or ...ecbplus.xml, topics 1 to 45"
-_ROOT_REMEDY = f"give the folder that holds ECB+ and {CSV_NAME}"
 _TOKEN_REMEDY = "name tokens of the document by their t_id"
 
 
@@ -155,11 +151,26 @@ def _plain_document(file: Path) -> records.Document:
     return records.Document(id=file.stem, text="\n".join(lines), sentences=spans)
 
 
-# ---- topics with coreference ----
+# ---- coreference ----
 
 
-def read_ecb_plus(root: str | Path, split: str) -> Iterator[Topic]:
-    """Yield the topics of a split (train, dev or test), in order, one at a time.
+def coreference_files(folder: Path) -> dict[str, Found]:
+    """Split -> its name, the list of validated sentences and its XML files; {} if `folder`, or ECB+_LREC2014
+    in it, has no folder ECB+."""
+    root = next((path for path in (folder, folder / "ECB+_LREC2014") if (path / "ECB+").is_dir()), None)
+    if root is None:
+        return {}
+    if not (root / CSV_NAME).is_file():
+        what = f"{CSV_NAME} is missing, which names the sentences that were annotated"
+        raise DataError(root, what, "copy it from the official release", field="folder")
+    by_split = {split: ecb_plus_files(root, split=split) for split in TOPICS}
+    return {split: (split, root / CSV_NAME, paths) for split, paths in by_split.items() if paths}
+
+
+def read_ecb_plus(
+    found: Found, *, passed_over: PassedOver, kind: Kind | None = None
+) -> Iterator[CoreferenceDocument]:
+    """Yield the documents of a split, in order of topic, half and number.
 
     As in the literature, only documents with validated sentences are read, and of these only the mentions in
     validated sentences. Markables whose tag starts with ACTION or NEG_ACTION are events, all others entities.
@@ -169,62 +180,28 @@ def read_ecb_plus(root: str | Path, split: str) -> Iterator[Topic]:
     A cross-document cluster is named by its instance id ("HUM17642391151298735"). Seven instances occur in
     two topics; each stays one cluster (`gold_clusters` can divide it). A cluster within a document is named
     by its relation and the kind of its mentions, as four such relations link an event to an entity; a mention
-    without relations is a cluster of its own.
-
-    `root`: the folder that holds `ECB+` and the list of validated sentences, or its parent folder.
+    without relations is a cluster of its own. Nothing is passed over, and both kinds are read, whatever
+    `kind` is.
     """
-    name = splits.split_named(split)
-    folder = _corpus_folder(Path(root))
-    files = {file.stem: file for file in ecb_plus_files(folder, split=name)}
-    if not files:
-        what = f"no ECB+ files for the split {name}"
-        raise DataError(folder, what, "copy the folders of its topics", field="folder")
-    validated = _read_validated(folder / CSV_NAME, files, topics=TOPICS[name])
-    for topic, members in groupby(files.values(), key=lambda file: file.parent):
-        documents = tuple(
-            _annotated_document(file, validated[file.stem], folder / CSV_NAME)
-            for file in members
-            if file.stem in validated
-        )
-        if not any(document.mentions for document in documents):
-            remedy = f"annotate some, or list the sentences in {CSV_NAME}"
-            raise DataError(topic, "no mention in a validated sentence", remedy, field="folder")
-        try:
-            yield Topic(id=topic.name, documents=documents)
-        except ValueError as error:
-            remedy = "correct the instance_id that one of its relations leads to"
-            raise DataError(topic, str(error), remedy, field="instance_id") from None
+    split, csv, paths = found
+    validated = _read_validated(csv, {path.stem for path in paths}, split)
+    for path in paths:
+        if path.stem in validated:
+            yield _annotated_document(path, validated[path.stem], csv)
 
 
-def _corpus_folder(root: Path) -> Path:
-    if not root.is_dir():
-        raise DataError(root, "there is no such folder", _ROOT_REMEDY, field="folder")
-    folder = next((path for path in (root, root / "ECB+_LREC2014") if (path / "ECB+").is_dir()), None)
-    if folder is None:
-        raise DataError(root, "there is no folder ECB+ in it", _ROOT_REMEDY, field="folder")
-    if not (folder / CSV_NAME).is_file():
-        what = f"{CSV_NAME} is missing, which names the sentences that were annotated"
-        raise DataError(folder, what, "copy it from the official release", field="folder")
-    return folder
-
-
-def _read_validated(
-    csv: Path, files: Mapping[str, Path], *, topics: frozenset[int]
-) -> dict[str, dict[int, int]]:
-    """Document -> {number of a validated sentence: line that lists it}, for the documents of `topics`."""
+def _read_validated(csv: Path, documents: Collection[str], split: Split) -> dict[str, dict[int, int]]:
+    """Document -> {number of a validated sentence: line that lists it}, for the documents of a split."""
     validated: dict[str, dict[int, int]] = {}
-    header = [column for column, _, _ in _COLUMNS]
+    header = ["Topic", "File", "Sentence Number"]
     for line, cells in read_table(csv, columns=3, row="it as 36,1ecbplus,3", header=header, separator=","):
-        for cell, (column, form, example) in zip(cells, _COLUMNS, strict=True):
-            if not form.fullmatch(cell):
-                raise DataError(csv, f"{cell!r} is none", f"write it as {example}", line=line, field=column)
+        if not _LISTED.fullmatch(row := ",".join(cells)) or not 1 <= int(cells[0]) <= LAST_TOPIC:
+            remedy = f"write topic (1 to {LAST_TOPIC}), file and sentence as 36,1ecbplus,3"
+            raise DataError(csv, f"{row!r} names no sentence", remedy, line=line, field="row")
         topic, file, sentence = cells
-        if not any(int(topic) in known for known in TOPICS.values()):
-            what = f"{topic} is not a topic of ECB+"
-            raise DataError(csv, what, "the topics are 1 to 45", line=line, field="Topic")
-        if int(topic) in topics:
+        if int(topic) in TOPICS[split]:
             document = f"{topic}_{file}"
-            if document not in files:
+            if document not in documents:
                 remedy = "copy the whole of the official release, or delete the line"
                 raise DataError(csv, f"there is no {topic}/{document}.xml", remedy, line=line, field="File")
             validated.setdefault(document, {}).setdefault(int(sentence), line)

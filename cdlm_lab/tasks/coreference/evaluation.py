@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cdlm_lab.data.convert.coreference_files import write_conll
+from cdlm_lab.data.convert.conll import write_conll
 from cdlm_lab.data.files import read_text
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic
 from cdlm_lab.metrics.significance import compare, percentile_interval, resampled_sums

@@ -28,7 +28,7 @@ import numpy as np
 from pydantic import Field
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.data.convert.coreference_files import Chains
+from cdlm_lab.data.convert.conll import Chains
 from cdlm_lab.data.records import Kind, PassedOver, Topic, gold_clusters, mentions_of
 from cdlm_lab.encoders.encoder import AttentionDropout
 from cdlm_lab.encoders.precision import Precision, precision_in_words

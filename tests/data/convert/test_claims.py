@@ -173,9 +173,7 @@ def test_the_real_fm2_has_the_evidence_of_the_docstring(real_data):
     for name in ("fm2_dev.jsonl.gz", "fm2_test.jsonl.gz"):
         path = real_data("fever_related") / name
         retrieved = read_fm2(path, most_evidence=99)
-        for gold, one in zip(
-            read_fm2(path, evidence="gold", most_evidence=99), retrieved, strict=True
-        ):
+        for gold, one in zip(read_fm2(path, evidence="gold", most_evidence=99), retrieved, strict=True):
             chosen, listed, total = set(gold.evidence), one.evidence, total + 1
             assert chosen <= set(listed)
             assert set(listed[10:]) <= chosen  # put behind what was retrieved

@@ -1,6 +1,5 @@
 """Multi-hop questions: records, HotpotQA's files and predictions, and where an answer stands."""
 
-
 import gzip
 import json
 import re

@@ -67,9 +67,7 @@ def test_outermost_by_definition(spans):
 
     places = [(one.first, one.stop) for one in spans]
     outer = sorted({one for one in places if not any(within(one, other) for other in places)})
-    assert outermost(spans) == tuple(
-        spans[places.index(one)] for one in outer
-    )  # of equal ones the first
+    assert outermost(spans) == tuple(spans[places.index(one)] for one in outer)  # of equal ones the first
 
 
 def test_labels_and_labelled_sentences():

@@ -222,9 +222,7 @@ def test_no_sentence_ends_in_a_name(abstract):
     first, second = next(tagged.read_jnlpba_standoff(abstract(text, names), PassedOver())).sentences
     assert " ".join(first.words) == "We grew it . It lived ."
     assert " ".join(second.words) == "It died . The end ."
-    places = [
-        (one.label, one.first, one.stop) for part in (first, second) for one in spans_of(part.tags)
-    ]
+    places = [(one.label, one.first, one.stop) for part in (first, second) for one in spans_of(part.tags)]
     assert places == [("X", 2, 5), ("Y", 1, 4)]
 
 

@@ -346,7 +346,7 @@ def test_other_errors_fail_with_the_seed(tmp_path: Path, read: Callable[[Path], 
 SPACES = """
 import sys
 from pathlib import Path
-from cdlm_lab.data.convert.coreference_files import read_conll_corpus
+from cdlm_lab.data.convert.conll import read_conll
 from cdlm_lab.data.files import parse_json
 from cdlm_lab.data.clusters import read_multi_news
 from cdlm_lab.data.records import PassedOver
@@ -364,9 +364,9 @@ for cell in ("(12)" * 100_000 + "!", "(" + "1" * 1_000_000 + "!", "1" * 1_000_00
     with open(file, "w") as opened:
         opened.write(f"#begin document (a); part 000\\na\\t0\\t0\\tword\\t{cell}\\n#end document\\n")
     try:
-        read_conll_corpus([file], kind="event", name="a", passed_over=PassedOver())
+        list(read_conll(("a", [file]), passed_over=PassedOver()))
     except ValueError as error:
-        assert "no mention in 1 documents" in str(error)
+        assert "are no mentions" in str(error)
 try:
     parse_json('{"a": "' + '\\\\"' * 1_000_000 + '", "b"' + spaces + ': 1, "a"' + spaces + ': 2}', "x")
 except ValueError as error:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cdlm_lab.data.clusters import open_corpus, passed_over
-from cdlm_lab.data.convert.coreference_files import read_conll_corpus, read_coreference_json
-from cdlm_lab.data.convert.ecb_plus import read_ecb_plus, read_ecb_plus_topics
+from cdlm_lab.data.convert.ecb_plus import read_ecb_plus_topics
 from cdlm_lab.data.convert.hotpotqa import read_rows
 from cdlm_lab.data.convert.pair_csv import read_pair_csv
 from cdlm_lab.data.convert.scisumm import read_scisumm
@@ -61,16 +60,6 @@ def plain(read: Callable[[Path], Any], name: str = "") -> Read:
     return _read
 
 
-def counting(read: Callable[[Path, PassedOver], object]) -> Read:
-    """Wrap a reader that counts its losses."""
-
-    def _read(folder: Path) -> tuple[object, int]:
-        counted = PassedOver()
-        return read(folder, counted), sum(count for count, _ in counted.counts.values())
-
-    return _read
-
-
 def folder_of(path: Path, files: Files) -> Path:
     """Write files into a folder and return it."""
     for name, data in files.items():
@@ -103,6 +92,17 @@ def _every_split(path: Path) -> tuple[object, int]:
     if not clusters:
         raise DataError(path, "no cluster of any split", "add some")
     return clusters, len(passed_over(str(path)))
+
+
+def _records(task: str, split: str) -> Read:
+    """Read a split as a run does."""
+
+    def _read(folder: Path) -> tuple[object, int]:
+        counted = PassedOver()
+        read = list(read_records(task, folder, split, passed_over=counted))
+        return read, sum(count for count, _ in counted.counts.values())
+
+    return _read
 
 
 @of("cluster_folder", _every_split, gold=False)
@@ -143,7 +143,7 @@ def neus(rng: Chance) -> Files:
 
 
 @of("ecb_plus_topics", plain(read_ecb_plus_topics))
-@of("ecb_plus", plain(lambda folder: read_ecb_plus(folder, "test")))
+@of("ecb_plus", _records("coreference", "test"))
 def ecb_plus(rng: Chance) -> Files:
     tokens = [
         f'<token t_id="{1 + 4 * sentence + place}" sentence="{sentence}" number="{place}">{word}</token>'
@@ -162,17 +162,6 @@ def ecb_plus(rng: Chance) -> Files:
     rows = ("Topic,File,Sentence Number", "36,1ecb,1", "36,1ecbplus,1")
     files = {f"ECB+/36/{name}.xml": document for name in ("36_1ecb", "36_1ecbplus")}
     return {"ECBplus_coreference_sentences.csv": lines(*rows), **files}
-
-
-def _records(task: str, split: str) -> Read:
-    """Read a split as a run does."""
-
-    def _read(folder: Path) -> tuple[object, int]:
-        counted = PassedOver()
-        read = list(read_records(task, folder, split, passed_over=counted))
-        return read, sum(count for count, _ in counted.counts.values())
-
-    return _read
 
 
 _tags = _records("tagging", "train")
@@ -211,9 +200,7 @@ def standoff(rng: Chance) -> Files:
     return files | {f"train/{name}.ann": names for name in ("91", "92")}
 
 
-@of("coreference_json", plain(lambda path: read_coreference_json(path, "dev")))
-@of("coreference_json_of_others",
-    counting(lambda folder, lost: list(read_coreference_json(folder, "dev", passed_over=lost))))  # fmt: skip
+@of("coreference_json", _records("coreference", "dev"))
 def coreference_json(rng: Chance) -> Files:
     names = ("36_1ecb.xml", "36_2ecb.xml")
     tokens = [[place // 3, place + 1, word, True] for place, word in enumerate(words(rng, 6).split())]
@@ -227,15 +214,11 @@ def coreference_json(rng: Chance) -> Files:
     }
 
 
-def _conll(folder: Path, counted: PassedOver) -> object:
-    return read_conll_corpus([folder / "key.conll"], kind="event", name="all", passed_over=counted)
-
-
-@of("conll", counting(_conll))
+@of("conll", _records("coreference", "test"))
 def conll(rng: Chance) -> Files:
     rows = ("36_1\t36\t0\tPolice\t(1)", "36_1\t36\t1\tmade\t(2", "36_1\t36\t2\tarrests\t(3)|2)")
     topic = ("#begin document (36); part 000", *rows, "", *rows, "", "#end document")
-    return {"key.conll": lines(*topic, *(row.replace("36", "37") for row in topic))}
+    return {"test.conll": lines(*topic, *(row.replace("36", "37") for row in topic))}
 
 
 @of("marked_documents", plain(lambda path: read_marked_documents(path, kind="event")), gold=False)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.data.convert.coreference_files import read_conll_corpus
+from cdlm_lab.data.convert.conll import read_conll
+from cdlm_lab.data.coreference import topics_of
 from cdlm_lab.data.records import PassedOver, gold_clusters
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
 from cdlm_lab.encoders.precision import precision_in_words
@@ -110,9 +111,10 @@ def test_the_model_judged_best_is_kept(
 def test_the_report_holds_the_metric_of_the_clusters_that_were_written(
     started: CoreferenceRun, predictions: Predictions, finished: Report
 ):
-    form = {"kind": "event", "name": "", "passed_over": PassedOver()}
+    form = {"kind": "event", "passed_over": PassedOver()}
     files = (started.opened.folder / f"{name}-test.conll" for name in ("key", "response"))
-    clusters = [gold_clusters(read_conll_corpus([file], **form)).values() for file in files]
+    read = [topics_of(read_conll(("", [file]), **form), "") for file in files]
+    clusters = [gold_clusters(topics).values() for topics in read]
     response = scoring.response_at(predictions.test, predictions.threshold)
     wanted = scoring.key_of(started.topics["test"], "event"), response
     assert [sorted(map(len, side)) for side in clusters] == [sorted(map(len, side)) for side in wanted]

@@ -569,5 +569,3 @@ def test_a_set_without_labels_is_not_scored_and_one_in_part_by_what_is_known(tmp
     first = claims_view.score_tables(report)[0]
     assert first.caption.startswith("Claims verified: storyworld, FeverSymmetric")
     assert {row["split"] for row in report.tables["comparisons"]} == {"dev", "symmetric"}
-
-

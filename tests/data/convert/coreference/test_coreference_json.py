@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from cdlm_lab.data.convert.coreference_files import read_coreference_json
+from cdlm_lab.data.convert.coreference_json import json_files, read_json
+from cdlm_lab.data.coreference import topics_of
 from cdlm_lab.data.records import PassedOver, gold_clusters, mentions_of
 
 DOCUMENTS: dict[str, Any] = {
@@ -45,8 +46,9 @@ def split(write, tmp_path):
     return _split
 
 
-def read(folder, kinds=("event", "entity"), **options):
-    return list(read_coreference_json(folder, "dev", kinds=kinds, **options))
+def read(folder, kind=None, passed_over=None):
+    found = json_files(folder)["validation"]
+    return topics_of(read_json(found, passed_over=passed_over or PassedOver(), kind=kind), folder)
 
 
 def test_topics(split):
@@ -68,17 +70,12 @@ def test_topics(split):
 
 def test_kinds_and_files_that_are_missing(split, refused):
     folder = split()
-    with refused(folder / "test.json", "1: file: there is no such file; check the spelling of the path"):
-        read_coreference_json(folder, "test")
     (folder / "dev_entities.json").unlink()
-    mentions = list(mentions_of(read(str(folder), kinds=("event", "event"))))
-    assert [mention.kind for mention in mentions] == ["event"] * 3
-    remedy = "copy it there, or leave its kind out of kinds, which is ('event', 'entity')"
-    with refused(folder / "dev_entities.json", f"1: file: there is no such file; {remedy}"):
-        read(folder)
-    for kinds, shown in (((), r"\(\)"), (("events",), r"\('events',\)")):
-        with pytest.raises(ValueError, match=f"^kinds is {shown}; choose from event, entity$"):
-            read(folder, kinds=kinds)
+    for kind in ("event", None):
+        assert [mention.kind for mention in mentions_of(read(folder, kind))] == ["event"] * 3
+    what = "no file of entity mentions beside it; add it, or set kind to 'event'"
+    with refused(folder / "dev.json", f"1: file: {what}"):
+        read(folder, "entity")
 
 
 def changed(place: int, **fields: object) -> list[Any]:
@@ -87,67 +84,40 @@ def changed(place: int, **fields: object) -> list[Any]:
     return [*EVENTS[:place], item, *EVENTS[place + 1 :]]
 
 
-LONE = "half a surrogate pair at character 1; remove the lone \\ud... escape"
-SENTENCE = "name tokens of one sentence"
-BY_ID = "name tokens of the document by their id"
+TEXT = '19: [1].{0}: {1} where a text belongs; write it as "{0}": 7'
+ROW = 'write it as [sentence, token id, "text", true]'
 
 
 @pytest.mark.parametrize(("events", "message"), [
     ("{}", "1: file: an object where a list belongs; write it as [{...}, ...]"),
     ("[\n\n  {}]", '3: [0].doc_id: missing; add "doc_id" to the record'),
     (changed(1, doc_id=7), "19: [1].doc_id: a number where a text belongs; put it in quotes"),
-    (changed(1, doc_id="36_9ecb.xml"),
-     "19: [1].doc_id: there is no document 36_9ecb; name one of the documents of the split"),
-    (changed(1, m_id=[]), '19: [1].m_id: a list where a text belongs; write it as "m_id": 7'),
-    (changed(1, cluster_id="x\ud83d"), f"19: [1].cluster_id: {LONE}"),
-    (changed(1, cluster_id=""), "19: [1].cluster_id: it is empty; fill it in"),
+    (changed(1, m_id=[]), TEXT.format("m_id", "a list")),
     (changed(1, cluster_id=...), '19: [1].cluster_id: missing; add "cluster_id" to the record'),
-    (changed(1, cluster_id=None),
-     '19: [1].cluster_id: null where a text belongs; write it as "cluster_id": 7'),
-    (changed(1, tokens_ids=...), f"19: [1].tokens_ids: no tokens; {SENTENCE}"),
-    (changed(1, tokens_ids=[]), f"19: [1].tokens_ids: no tokens; {SENTENCE}"),
-    (changed(1, tokens_ids=6), "19: [1].tokens_ids: a number where a list belongs; write it as [...]"),
+    (changed(1, cluster_id=None), TEXT.format("cluster_id", "null")),
     (changed(1, tokens_ids=[6, -1]),
      "19: [1].tokens_ids[1]: -1 is not a whole number from 0; write it as 3"),
-    (changed(1, tokens_ids=[99]),
-     f"19: [1].tokens_ids[0]: the document 36_1ecb has no token 99 with text; {BY_ID}"),
-    (changed(1, tokens_ids=[4, 5]),
-     f"19: [1].tokens_ids[1]: the document 36_1ecb has no token 5 with text; {BY_ID}"),
-    (changed(1, tokens_ids=[1, 7]), f"19: [1].tokens_ids: tokens of three sentences or more; {SENTENCE}"),
-    (changed(1, topic=[]), '19: [1].topic: a list where a text belongs; write it as "topic": 7'),
-    ([*EVENTS, {**ENTITIES[0], "topic": "37"}],
-     "37: [3].topic: 37, but 36 in another mention of 36_1ecb; give all mentions of a document one "
+    (changed(1, topic=[]), TEXT.format("topic", "a list")),
+    ([*EVENTS[:2], {**EVENTS[1], "topic": "37"}],
+     "28: [2].topic: 37, but 36 in another mention of 36_1ecb.xml; give all mentions of a document one "
      "topic"),
 ])  # fmt: skip
 def test_malformed_mentions(split, refused, events, message):
     folder = split(events=events)
     with refused(folder / "dev_events.json", message):
-        read(folder)
-
-
-ROW = 'write it as [sentence, token id, "text", true]'
+        read(folder, "event")
 
 
 @pytest.mark.parametrize(("documents", "message"), [
-    ("[]", "1: file: a list where an object belongs; write it as {document: [tokens]}"),
-    ("{}", "1: file: no documents; add some, or take the split out"),
-    ('{"a": [[0, 0, "x", true]],\n"b": 7}', "2: b: a number where a list belongs; write it as [...]"),
-    ('{\n"a": [[0, 0, "Fire", true]],\n"Müller": [[0, 0, 1, true]]}',
-     "3: Müller[0][2]: a number where a text belongs; put it in quotes"),
-    ('{\n"a": []}', "2: a: the document has no text; leave it out"),
-    ({"a": [[0, 1, " ", True]]}, "2: a: the document has no text; leave it out"),
-    ({"a": [[0, 1, "x"]]}, f"2: a[0]: a list of 3, too short; {ROW}"),
-    ({"a": ["x"]}, f"2: a[0]: a text where a list belongs; {ROW}"),
-    ({"a": [[0, 1, "x", 1]]},
-     "2: a[0][3]: a number where true or false belongs; write it without quotes"),
-    ({"a": [["x", 1, "x", True]]}, "2: a[0][0]: 'x' is not a whole number from 0; write it as 3"),
-    ({"a": [[0, True, "x", True]]}, "2: a[0][1]: True is not a whole number from 0; write it as 3"),
-    ({"a": [[0, 1, "x", True], [0, "1", "y", True]]},
-     "2: a[1]: a second token 1; number the tokens of a document apart"),
-    ({"a": [[4, 1, "x", True], [3, 2, "y", True]]},
-     "2: a[1]: sentence 3 after 4; put the tokens in order"),
-    ('{"a": [[0, 0, "x", true]],\n\n"a.xml": [[0, 0, "x", true]]}',
-     "3: a.xml: two documents of this name; name them apart, without .xml"),
+    ("[]", "1: file: no documents; write it as {document: [[sentence, token, text, true]]}"),
+    ({"a": [[0, 0, 1, True]]}, "1: a[0][2]: a number where a text belongs; put it in quotes"),
+    ({"a": [[0, 1, " ", True]]}, "1: a: the document has no text; leave it out"),
+    ({"a": [[0, 1, "x"]]}, f"1: a[0]: a list of 3, too short; {ROW}"),
+    ({"a": [["x", 1, "x", True]]}, "1: a[0][0]: 'x' is not a whole number from 0; write it as 3"),
+    ({"a": [[0, 1, "x", True], [0, "1", "y", True]]}, "1: a[1]: a second token 1; number the tokens apart"),
+    ({"a": [[4, 1, "x", True], [3, 2, "y", True]]}, "1: a[1]: sentence 3 after 4; put the tokens in order"),
+    ({"a": [[0, 0, "x", True]], "a.xml": [[0, 0, "x", True]]},
+     "1: a.xml: two documents of this name; name them apart, without .xml"),
 ])  # fmt: skip
 def test_malformed_documents(split, refused, documents, message):
     folder = split(documents=documents)
@@ -156,18 +126,15 @@ def test_malformed_documents(split, refused, documents, message):
 
 
 def test_no_mentions_and_a_cluster_of_both_kinds(split, refused):
-    folder = split(events=[])
-    for entities, kinds in ((ENTITIES, ("event",)), ([], ("event", "entity"))):
-        what = f"1: mentions: no mention of kind {' or '.join(kinds)}; annotate some, or take the split out"
-        with refused(split(events=[], entities=entities) / "dev.json", what):
-            read(folder, kinds=kinds)
+    with refused(split(events=[]), "1: mentions: no mention in it; annotate some, or take the split out"):
+        read(split(events=[]), "event")
     folder = split(entities=[{**ENTITIES[0], "cluster_id": 7}])
     one, two = "mention 36_1ecb:4 of document 36_1ecb", "mention 36_1ecb:3 of document 36_1ecb"
     what = f"cluster 7 is of both kinds: {one} is an entity, {two} an event; split the cluster"
-    apart = 'where events and entities share numbers, read one kind: kinds=("event",)'
-    with refused(folder / "dev.json", f"1: mentions: {what}; correct the mention; {apart}"):
+    apart = "where events and entities share numbers, read one kind of mentions"
+    with refused(folder, f"1: mentions: {what}; correct the mention; {apart}"):
         read(folder)
-    assert len(read(folder, kinds=("entity",))) == 2
+    assert len(read(folder, "entity")) == 2
 
 
 LENIENT: list[Any] = [
@@ -177,7 +144,6 @@ LENIENT: list[Any] = [
     {"doc_id": "0_news_1", "m_id": 1, "tokens_ids": [4], "cluster_id": 9, "topic": 0},
     {"doc_id": "0_news_1", "tokens_ids": [0, 4], "cluster_id": 7, "topic": 0},  # over three sentences
     {"doc_id": "0_news_1", "tokens_ids": [77], "cluster_id": 7, "topic": 0},
-    {"doc_id": "0_news_1", "tokens_ids": [1], "topic": 0},
     {"doc_id": "0_news_9", "tokens_ids": [1], "cluster_id": 7, "topic": 0},
 ]
 
@@ -190,7 +156,7 @@ def test_what_corpora_of_others_hold(split):
     ]  # fmt: skip
     documents = {"0_news_1": words, "0_news_2": words[:1], "1_news_3": words[:1]}
     folder, passed_over = split(documents, LENIENT, []), PassedOver()
-    topics = read(folder, kinds=("event",), passed_over=passed_over)
+    topics = read(folder, "event", passed_over)
     assert [(topic.id, [document.id for document in topic.documents]) for topic in topics] == [
         ("0", ["0_news_1", "0_news_2"]),
         ("dev", ["1_news_3"]),
@@ -205,9 +171,9 @@ def test_what_corpora_of_others_hold(split):
     ]
     assert {reason: count for reason, (count, _) in passed_over.counts.items()} == {
         "mention across two sentences, which were joined": 1,
-        "event mention whose tokens_ids means nothing": 2,
-        "event mention whose cluster_id means nothing": 1,
-        "event mention whose doc_id means nothing": 1,
+        "event mention across three sentences or more": 1,
+        "event mention of tokens that are not there": 1,
+        "event mention of a document that is not there": 1,
     }
 
 

@@ -9,11 +9,14 @@ import pytest
 from cdlm_lab.data.convert.ecb_plus import (
     CSV_NAME,
     TOPICS,
+    coreference_files,
     ecb_plus_files,
     read_ecb_plus,
     read_ecb_plus_topics,
 )
-from cdlm_lab.data.records import gold_clusters, mentions_of
+from cdlm_lab.data.coreference import topics_of
+from cdlm_lab.data.records import PassedOver, gold_clusters, mentions_of
+from cdlm_lab.data.splits import SPLIT_NAMES
 
 RELEASE = "copy the file again from the official release"
 HEADER = "Topic,File,Sentence Number\n"
@@ -82,7 +85,8 @@ def corpus(write: Callable[..., Path], tmp_path: Path) -> Path:
 
 
 def read(corpus: Path, split: str = "test") -> list:
-    return list(read_ecb_plus(corpus, split))
+    found = coreference_files(corpus)[SPLIT_NAMES[split]]
+    return topics_of(read_ecb_plus(found, passed_over=PassedOver()), corpus)
 
 
 def test_topics_and_mentions(corpus):
@@ -111,19 +115,12 @@ def test_topics_and_mentions(corpus):
     assert [m.cluster for m in mentions_of([second])] == ["37_3ecb:1"]
     assert [m.id for m in gold_clusters([first])["ACT7"]] == ["36_1ecb:1", "36_1ecbplus:1", "36_1ecbplus:2"]
     assert [topic.id for topic in read(corpus, "train")] == ["1"]
-    with pytest.raises(ValueError, match=r"^split is 'tset'; choose one of train, dev, test$"):
-        read(corpus, "tset")
 
 
 def test_folders(corpus, tmp_path, refused):
     """The parent folder of the corpus may be given, too."""
-    root = f"give the folder that holds ECB+ and {CSV_NAME}"
-    with refused(corpus / "no", f"1: folder: there is no such folder; {root}"):
-        read(corpus / "no")
-    with refused(corpus / "ECB+", f"1: folder: there is no folder ECB+ in it; {root}"):
-        read(corpus / "ECB+")
-    with refused(corpus, "1: folder: no ECB+ files for the split validation; copy the folders of its topics"):
-        read(corpus, "dev")
+    assert coreference_files(corpus / "ECB+") == {}
+    assert list(coreference_files(corpus)) == ["train", "test"]
     inner = tmp_path / "around" / "ECB+_LREC2014"
     inner.mkdir(parents=True)
     (corpus / "ECB+").rename(inner / "ECB+")
@@ -131,21 +128,19 @@ def test_folders(corpus, tmp_path, refused):
     with refused(inner, f"1: folder: {what}; copy it from the official release"):
         read(inner.parent)
     (corpus / CSV_NAME).rename(inner / CSV_NAME)
-    assert [topic.id for topic in read_ecb_plus(str(inner.parent), "test")] == ["36", "37"]
+    assert [topic.id for topic in read(inner.parent)] == ["36", "37"]
 
 
 NO_TEXT = "with text; correct the number, or delete the line"
 HOLE = "copy the whole of the official release, or delete the line"
+LISTED = "write topic (1 to 45), file and sentence as 36,1ecbplus,3"
 COLUMNS = "Topic, File, Sentence Number, commas between"
 
 
 @pytest.mark.parametrize(("rows", "message"), [
     (HEADER + "36,1ecb,1\n36,1ecb\n", "3: row: 2 columns instead of 3; write it as 36,1ecbplus,3"),
-    (HEADER + "x,1ecb,1\n", "2: Topic: 'x' is none; write it as 36"),
-    (HEADER + "46,1ecb,1\n", "2: Topic: 46 is not a topic of ECB+; the topics are 1 to 45"),
-    (HEADER + "36,1ecb.xml,1\n", "2: File: '1ecb.xml' is none; write it as 1ecbplus"),
-    (HEADER + "36,1ecb,-1\n", "2: Sentence Number: '-1' is none; write it as 3"),
-    (HEADER + "36,1ecb,\n", "2: Sentence Number: '' is none; write it as 3"),
+    *((f"{HEADER}{row}\n", f"2: row: '{row}' names no sentence; {LISTED}")
+      for row in ("x,1ecb,1", "46,1ecb,1", "36,1ecb.xml,1", "36,1ecb,-1", "36,1ecb,")),
     (HEADER + "36,1ecb,1\n\n36,1ecb,3\n", f"4: Sentence Number: 36_1ecb has no sentence 3 {NO_TEXT}"),
     (HEADER + "36,1ecbplus,0\n36,1ecb,1\n",
      f"2: Sentence Number: 36_1ecbplus has no sentence 0 {NO_TEXT}"),
@@ -163,24 +158,14 @@ def test_documents_of_other_splits_may_be_missing(corpus, write):
 
 
 def test_annotation_that_does_not_fit_together(corpus, write, refused):
-    """A topic without mentions, a document without text, or a cluster of both kinds is refused."""
-    write("ECB+/37/37_3ecb.xml", xml("Rain"))
-    none = f"no mention in a validated sentence; annotate some, or list the sentences in {CSV_NAME}"
-    with refused(corpus / "ECB+" / "37", f"1: folder: {none}"):
-        read(corpus)
+    """A document without text, or a cluster of both kinds is refused."""
     for name, text in (("36_1ecbplus.xml", "http : x"), ("36_1ecb.xml", " \ufffd")):  # the address alone
         path = write(f"ECB+/36/{name}", xml(text))
         with refused(path, f"1: token: no token has any text; {RELEASE}"):
             read(corpus)
     write("ECB+/36/36_1ecb.xml", PLAIN)
     write("ECB+/36/36_1ecbplus.xml", WITH_ADDRESS.replace("ACTION_OCCURRENCE", "LOC_GEO"))
-    one, two = "mention 36_1ecb:1 of document 36_1ecb", "mention 36_1ecbplus:1 of document 36_1ecbplus"
-    what = f"cluster ACT7 is of both kinds: {one} is an event, {two} an entity; split the cluster"
-    remedy = "correct the instance_id that one of its relations leads to"
-    with refused(corpus / "ECB+" / "36", f"1: instance_id: {what}; {remedy}"):
-        read(corpus)
-    write(CSV_NAME, HEADER + "37,3ecb,0\n")
-    with refused(corpus / "ECB+" / "36", f"1: folder: {none}"):
+    with pytest.raises(ValueError, match=r"cluster ACT7 is of both kinds: mention 36_1ecb:1 of .*; correct"):
         read(corpus)
 
 
@@ -343,7 +328,7 @@ def test_counts_of_the_real_corpus(ecb_plus, split):
 
 
 def test_documents_of_the_real_corpus(ecb_plus):
-    first = next(read_ecb_plus(ecb_plus, "test"))
+    first = read(ecb_plus)[0]
     names = [document.id for document in first.documents]
     assert (first.id, names[0], names[9], names[-1]) == ("36", "36_1ecb", "36_1ecbplus", "36_11ecbplus")
     document = next(document for document in first.documents if document.id == "36_1ecbplus")

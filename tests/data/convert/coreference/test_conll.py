@@ -1,4 +1,4 @@
-"""CoNLL files: written files are read unchanged, files of other sources, and what is counted."""
+"""CoNLL files: written files are read unchanged, files of others, how far chains reach, what is lost."""
 
 import os
 import re
@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.convert.coreference_files import find_conll, read_conll_corpus, write_conll
+from cdlm_lab.data.convert.conll import conll_files, read_conll, write_conll
+from cdlm_lab.data.coreference import topics_of
+from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, PassedOver, Topic, gold_clusters
 
 WORDS = ("Police", "made", "two", "arrests", ".", "They", "left")
@@ -49,10 +51,13 @@ def places(topics: list[Topic]) -> dict[str, set[tuple[str, int, int]]]:
     return {name: {mention.place for mention in members} for name, members in gold_clusters(topics).items()}
 
 
-def of_corpus(*files: Path, kind: str = "entity") -> tuple[list[Topic], dict[str, int]]:
+def of_corpus(
+    *files: Path, kind: str = "entity", chains: str = "auto", notes: list[str] | None = None
+) -> tuple[list[Topic], dict[str, int]]:
     """Read a corpus; return its topics, and how often each kind of thing was ignored."""
-    passed_over = PassedOver()
-    corpus = read_conll_corpus(files, kind=kind, name="train", passed_over=passed_over)
+    passed_over = PassedOver(notes=[] if notes is None else notes)
+    documents = read_conll(("train", list(files)), passed_over=passed_over, kind=kind, chains=chains)
+    corpus = topics_of(documents, "x")
     return corpus, {reason: count for reason, (count, _) in passed_over.counts.items()}
 
 
@@ -188,8 +193,6 @@ def test_the_file_is_there_whole_or_not_at_all(tmp_path, monkeypatch, refused):
 SHARED_TASK = "{name} 0 {token} {word} NN * - - - - {mentions}\n"
 EIGHT = "{topic}\t{topic}_0\t{name}\t{sentence}\t{token}\t{word}\tTrue\t{mentions}\n"
 PARTS = rows("bc/x/01", "I/(0) saw her/(12|(3) car/12)", "She/(3)|(0 left/0)", form=SHARED_TASK)
-UNMARKED = "rows without #begin document, which are one document"
-NO_WORD = 'row without a word, which is read as "_"'
 JOINED = "mention across two sentences, which were joined"
 
 
@@ -204,10 +207,18 @@ def eight(topic: int, name: str, *sentences: str) -> str:
      {f"bc/x/01{n}": ("bc/x/01" + n, "bc/x/01" + n, ((0, 4), (4, 6))) for n in ("", "/1")},
      {f"bc/x/01{n}:{chain}": {(f"bc/x/01{n}", *span) for span in spans} for n in ("", "/1")
       for chain, spans in {"0": [(0, 1), (4, 6)], "3": [(2, 3), (4, 5)], "12": [(2, 4)]}.items()}, {}),
-    # two columns: no words
-    ("#begin document (all); part 000\nall\t(1)\nall\t_\n\nall\t(2\nall\t2)\n#end document",
-     {"all": ("train", "train", ((0, 2), (2, 4)))},
-     {"train:1": {("all", 0, 1)}, "train:2": {("all", 2, 4)}}, {NO_WORD: 4}),
+    # GUM: a number that runs through the document, mentions without bars between
+    ("# begin document G\n1\tThe\t(2\n2\tport\t(3)2)\n3\t10\t(4(3)\n4\tsaw\t4)\n\n5\tIt\t(2)\n"
+     "# end document\n",
+     {"G": ("train", "train", ((0, 4), (4, 5)))},
+     {"train:2": {("G", 0, 2), ("G", 4, 5)}, "train:3": {("G", 1, 2), ("G", 2, 3)}, "train:4": {("G", 2, 4)}},
+     {}),
+    # SemEval-2010: the number begins again in each sentence, also without a blank line
+    ("#begin document 118_c\n" + "".join(
+        f"{n}\t{word}\t{word}\t_\tn\t_\tg\t_\t0\t_\t{last}\n"
+        for n, word, last in ((1, "Ella", "(1)"), (2, "hi", "_"), (1, "Viu", "(1)"))) + "#end document\n",
+     {"118_c": ("118_c", "118_c", ((0, 2), (2, 3)))},
+     {"118_c:1": {("118_c", 0, 1), ("118_c", 2, 3)}}, {}),
     # eight columns of another sort
     ("#begin document x\nd 0 0 Fire NN - A (1)\nd 0 1 rages VB - B -\n#end document",
      {"d": ("x", "x", ((0, 2),))}, {"x:1": {("d", 0, 1)}}, {}),
@@ -218,7 +229,7 @@ def eight(topic: int, name: str, *sentences: str) -> str:
       "1_news_3": ("1", "1_0", ((0, 1),))},
      {"test_entities:7":
       {("0_news_1", 1, 2), ("0_news_1", 4, 5), ("0_science_2", 0, 1), ("1_news_3", 0, 1)},
-      "test_entities:8": {("0_news_1", 2, 4)}}, {JOINED: 1, "section without #end document": 1}),
+      "test_entities:8": {("0_news_1", 2, 4)}}, {JOINED: 1}),
     # as NewsWCL50 and MEANTIME: a section for each document, the topic in its name, chains with dashes
     # that go through the topic, a blank behind the bar, a tab at the end of the line
     ("".join(section(name, rows(name, one).replace("|_", "| ").replace("\n", "\t\n")) for name, one in (
@@ -231,7 +242,7 @@ def eight(topic: int, name: str, *sentences: str) -> str:
      {"chain in two topics, which was taken apart; chains = corpus keeps it": 1}),
     # no sections: one document, named as the file
     (rows("d1", "It/(1)", "She/(1)"), {"d1": ("given", "given", ((0, 1), (1, 2)))},
-     {"given:1": {("d1", 0, 1), ("d1", 1, 2)}}, {UNMARKED: 1}),
+     {"given:1": {("d1", 0, 1), ("d1", 1, 2)}}, {}),
     # names up to the first "_" are topics if they put documents together, else all are of one
     ("".join(section(name, rows(name, f"It/({name[:2]})")) for name in ("36_a", "36_b", "37_c")),
      {name: (name[:2], name[:2], ((0, 1),)) for name in ("36_a", "36_b", "37_c")},
@@ -251,47 +262,22 @@ def test_files_of_other_makers(write, text, documents, clusters, counted):
     assert passed_over == counted
 
 
-def test_words_of_other_makers(write):
-    """Words of CoNLL-2012 and of the paper's code; files without words give "_"."""
-    shared = f"#begin document x\n{PARTS}#end document"
-    own = "#begin document x\n3\t3_0\ta\t3\t41\tFire\tTrue\t(7)\n3\t3_0\ta\t3\t42\tbroke out\tFalse\t-\n"
-    for text, words in (
-        (shared, ("I", "saw", "her", "car", "She", "left")),
-        (own, ("Fire", "broke out")),
-        ("#begin document all\nall\t(1)\nall\t_\n", ("_", "_")),
-    ):
-        (topic,), _ = of_corpus(write("x.conll", text))
-        assert topic.documents[0].tokens == words
-
-
 def test_what_cannot_be_used_is_counted(write):
     text = "# a comment\n#end document\n#begin document (air/1); part 000\n" + rows(
         "air/1",
         "Airbus/(1|(1 parent EADS/1)|1)|(2)",  # the same mention twice
-        "It/(3 rose/4) fell/(5)|7 and/(1) on/()|",  # 3 does not end, 4 does not start, two are no mentions
+        "It/(3 rose/4) fell/(5 on",  # 3 does not end, 4 does not start
         "so",
         "far/3)",
         "and/(9 away",
     )
-    text += "air/1\nair/1\t0\t0\t \t-\n# a comment\n#end document\n"
-    text += "#begin document (air/2); part 000\n\n#end document\n"
-    text += "#begin document (air/3); part 000\nair/3\t(1)\n#begin document (air/4); part 000\nair/4\t-\n"
-    path = write("x.conll", text)
+    path = write("x.conll", text + "#end document\n#begin document (air/2); part 000\n\n#end document\n")
     corpus, passed_over = of_corpus(path)
-    assert places(corpus) == {
-        "air:1": {("air/1", 0, 3), ("air/1", 6, 7)},
-        "air:2": {("air/1", 2, 3)},
-    }
+    assert places(corpus) == {"air:1": {("air/1", 0, 3)}, "air:2": {("air/1", 2, 3)}}
     assert passed_over == {
         "mention that is there already, in the same chain": 1, "end of a mention that does not start": 1,
-        "last column that holds no mentions": 2, "mention across three sentences or more": 1,
-        "row of one column": 1, "row with an empty cell": 1, "line that starts with #": 1,
-        "mention that does not end": 1, "section without tokens": 3, "section without #end document": 2,
-        "row of 2 columns, where most have 5": 2,
+        "mention across three sentences or more": 1, "mention that does not end": 2,
     }  # fmt: skip
-    counted = PassedOver()
-    read_conll_corpus([path], kind="entity", name="x", passed_over=counted)
-    assert counted.counts["end of a mention that does not start"] == (1, f"{path}:9")
 
 
 def test_files_of_one_topic_each_have_numbers_of_their_own(tmp_path):
@@ -315,49 +301,82 @@ def test_files_of_one_topic_each_have_numbers_of_their_own(tmp_path):
 
 BEGIN, END = "#begin document (x); part 000\n", "#end document\n"
 TWICE = "document: a comes a second time; keep the lines of a document together"
+ROW = "write document, part, number, word and mentions, or number, word and mentions"
 NONE = 'write them in the last column, as (1), (1 and 1); "-" is none'
+A, B = "a\t0\t0\tIt\t-\n", "b\t0\t0\tIt\t-\n"
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("John B-PER\nsmiled O\n\n",
-     f"1: file: no mention in 1 documents ({UNMARKED} at {{path}}:1); {NONE}"),
-    ("#begin document x\nx\t-\n#end document",
-     f"1: file: no mention in 1 documents ({NO_WORD} at {{path}}:2); {NONE}"),
-    ("#begin document x\nx\t0\t0\tIt\t-\n#end document", f"1: file: no mention in 1 documents; {NONE}"),
+    ("John B-PER\nsmiled O\n\n", f"1: row: a row of 2 columns; {ROW}"),
+    (BEGIN + "a\t0\t0\t \t-\n", f"2: row: a row with an empty cell; {ROW}"),
+    (BEGIN + A + "a\t0\t1\tIt\tx\n",
+     "3: last column: 'x' are no mentions; write (1), (1, 1) or -, with bars between them"),
+    (BEGIN + A, f"1: file: no mention in 1 documents; {NONE}"),
     ("#begin document\n", "1: #begin: a document without a name; write #begin document (name); part 000"),
-    (BEGIN + 2 * "a\t-\n" + 2 * "b\t-\n" + 2 * "a\t-\n" + END, f"6: {TWICE}"),
-    (BEGIN + "a\t-\n" + END + BEGIN + "a\t-\n" + END, f"5: {TWICE}"),
+    (BEGIN + A + B + A + END, f"4: {TWICE}"),
+    (BEGIN + A + END + BEGIN + A + END, f"5: {TWICE}"),
 ])  # fmt: skip
 def test_files_that_are_refused(write, refused, text, message):
     path = write("given.conll", text)
-    with refused(path, message.format(path=path)):
+    with refused(path, message):
         of_corpus(path)
-    with pytest.raises(ValueError, match=r"^kind is 'entities'; choose one of event, entity$"):
-        of_corpus(path, kind="entities")
+
+
+def documents(*chains: str, rows: str = "{d}\t0\t{n}\tword{n}\t({c})\n") -> str:
+    """A document for each argument, d_0 to ..., with a mention of each of its chains."""
+    text = ""
+    for number, names in enumerate(chains):
+        name = f"d_{number}"
+        body = "".join(rows.format(d=name, n=n, c=chain) for n, chain in enumerate(names.split()))
+        text += f"#begin document ({name}); part 000\n{body}\n#end document\n"
+    return text
+
+
+def test_chains_that_may_be_numbered_in_each_document_are_asked_about(write):
+    path = write("a.conll", documents("1 2 2", "1 3"))
+    asked = r"a\.conll:7: field chains: .*1 is in d_0 and in d_1.*chains.*document, topic or corpus"
+    with pytest.raises(DataError, match=asked):
+        of_corpus(path)
+    sizes = {}
+    for way in ("document", "topic", "corpus"):
+        corpus, _ = of_corpus(path, chains=way, notes=(notes := []))
+        sizes[way] = sorted(len(members) for members in gold_clusters(corpus).values())
+        assert way in notes[0]
+        assert len(corpus) == (2 if way == "document" else 1)
+    assert sizes == {"document": [1, 1, 1, 2], "topic": [1, 2, 2], "corpus": [1, 2, 2]}
+    with pytest.raises(ValueError, match=r"^chains is 'all'; choose one of auto, document, topic, corpus$"):
+        of_corpus(path, chains="all")
+
+
+@pytest.mark.parametrize(("text", "expected", "said"), [
+    (documents("1 2", "3 4"), [1, 1, 1, 1], "no chain is in two"),
+    (documents("HUM17642391151298735 ORG-a", "HUM17642391151298735"), [1, 2], "topic"),
+    (documents("9001 1", "9001 2"), [1, 1, 2], "topic"),  # no document of two words has so many chains
+    (documents("1 2", "1", rows="{d} 0 {n} w{n} NN * - - - - ({c})\n"), [1, 1, 1], "document"),  # CoNLL-2012
+    (documents("1", "1").replace("000", "001"), [1, 1], "document"),  # parts
+])  # fmt: skip
+def test_how_far_chains_reach_is_decided_where_it_is_safe(write, text, expected, said):
+    corpus, lost = of_corpus(write("a.conll", text), notes=(notes := []))
+    assert sorted(len(members) for members in gold_clusters(corpus).values()) == expected
+    assert (lost, len(notes)) == ({}, 1)
+    assert said in notes[0]
 
 
 def test_files_of_a_corpus(write, tmp_path):
     for name in (
-        "train.conll", "dev_events_topic_level.conll", "dev_entities_topic_level.conll",
+        "train.conll", "dev_events_topic_level.conll", "dev_entities_topic_level.conll", "._dev.conll",
         "test/a/1.v4_gold_conll", "test/b/2_conll", "notes.conll.txt", "other.conll", "test/conll.csv",
     ):  # fmt: skip
-        write(name, "")
-    files = find_conll(tmp_path, "event")
-    assert {split: [file.name for file in of_split] for split, of_split in files.items()} == {
-        "train": ["train.conll"],
-        "dev": ["dev_events_topic_level.conll"],
-        "test": ["1.v4_gold_conll", "2_conll"],
-        "": ["other.conll"],
+        write(name, documents(name[4]).replace("d_0", name))
+    found = conll_files(tmp_path)
+    assert {split: (name, [file.name for file in files]) for split, (name, files) in found.items()} == {
+        "validation": ("dev", ["dev_entities_topic_level.conll", "dev_events_topic_level.conll"]),
+        "": ("all", ["other.conll"]),
+        "test": ("test", ["1.v4_gold_conll", "2_conll"]),
+        "train": ("train", ["train.conll"]),
     }
-    assert find_conll(tmp_path, "entity")["dev"][0].name == "dev_entities_topic_level.conll"
-    assert find_conll(tmp_path / "other.conll", "event") == {"": [tmp_path / "other.conll"]}
-    assert find_conll(tmp_path / "no", "event") == {}
-
-
-# Gold of Barhom et al. (2019), one token a mention: clusters and mentions of the test split.
-@pytest.mark.parametrize(("kind", "sizes"), [("event", (805, 1780)), ("entity", (608, 2055))])
-def test_counts_of_a_real_file(unpacked, kind, sizes):
-    (path,) = unpacked("ecbplus/barhom2019_mentions.tar.gz").rglob(f"CD_test_{kind}_mention_based.key_conll")
-    corpus, _ = of_corpus(path, kind=kind)
-    clusters = gold_clusters(corpus)
-    assert (len(clusters), sum(map(len, clusters.values()))) == sizes
+    for kind, name in (("event", "events"), ("entity", "entities"), (None, "events")):
+        (document,) = read_conll(found["validation"], passed_over=PassedOver(), kind=kind)
+        assert document.id == f"dev_{name}_topic_level.conll"
+    assert conll_files(tmp_path / "other.conll") == {"": ("all", [tmp_path / "other.conll"])}
+    assert conll_files(tmp_path / "no") == {}
