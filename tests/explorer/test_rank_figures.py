@@ -9,7 +9,6 @@ from cdlm_lab.views.html import TEXT, VARIANT_COLOURS
 from cdlm_lab.views.score_tables import RANK_CELLS
 
 NAMES = ["Longformer", "Local CDLM", "Rand CDLM", "Prefix CDLM", "CDLM"]
-LONG = "a model with a name that goes on and on"
 
 
 def ranks(pairs=1000, variants=VARIANTS):
@@ -138,12 +137,3 @@ def test_differences_in_words():
 def test_maps_that_cannot_be_shown_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         head_maps(given)
-
-
-def test_long_names_are_shortened_and_figures_are_small():
-    figure = rank_distributions(ranks(30, (LONG,)))
-    assert figure.layout.xaxis.ticktext[0] == "a model with a name …"
-    assert figure.data[1].hovertext.startswith(LONG)
-    assert head_maps(maps((LONG,))).layout.annotations[0].text == "a model with a name …"
-    assert len(rank_distributions(ranks(20_000)).to_json()) < 40_000
-    assert len(head_maps(maps()).to_json()) < 20_000

@@ -98,15 +98,6 @@ def test_one_tree_gives_the_clusters_of_every_threshold(square, thresholds):
         assert partition(labels_at(tree, threshold)) == by_scikit_learn(square, threshold)
 
 
-@given(square=score_matrices(ties=False), threshold=THRESHOLD, random=st.randoms(use_true_random=False))
-def test_the_order_of_mentions_is_inert_without_ties(square, threshold, random):
-    order = list(range(len(square)))
-    random.shuffle(order)
-    shuffled = labels_of(square[np.ix_(order, order)], threshold)
-    back = {frozenset(order[i] for i in cluster) for cluster in partition(shuffled)}
-    assert back == partition(labels_of(square, threshold))
-
-
 @given(square=score_matrices(), threshold=THRESHOLD)
 def test_labels_are_numbered_by_first_mention(square, threshold):
     labels = labels_at(merge_tree(square), threshold)
@@ -118,13 +109,6 @@ def test_ties_go_by_the_order_of_mentions():
     assert labels_of(matrix(3, {(0, 1): 0.8, (1, 2): 0.8}), 0.5) == [0, 0, 1]  # all three average 0.4
     ring = matrix(4, {(0, 1): 0.8, (1, 2): 0.8, (2, 3): 0.8, (0, 3): 0.8})
     assert labels_of(ring, 0.5) == [0, 0, 1, 1]
-
-
-def test_a_score_equal_to_the_threshold_joins_nothing():
-    for score in (0.0, 0.3, 0.5, 0.7, 1.0):
-        square = matrix(2, {(0, 1): score})
-        assert labels_of(square, score) == [0, 1]
-        assert not score or labels_of(square, score - 1e-12) == [0, 0]
 
 
 def test_one_mention_is_a_cluster_and_the_diagonal_is_ignored():
