@@ -32,7 +32,7 @@ SHAPES = (
     "a folder of folders of .txt (one sub-folder = one cluster)",
     'a .jsonl of clusters ({"id": ..., "documents": [...]}; also .jsonl.gz, .jsonl.xz)',
     "Multi-News (a folder of train/val/test.txt.src, or one .src file)",
-    "a folder or file of news clusters (allsides_*.jsonl, neus_*.source)",
+    "a folder or file of news clusters (allsides_*.jsonl)",
     "the ECB+ folder",
     "a folder in Doc-ARC's format (train, dev and test with a .tsv for each document)",
     "a folder with CL-SciSumm or ScisummNet (cl_scisumm_2018.tar.xz, scisummnet_2019.tar.xz, or unpacked)",
@@ -117,8 +117,6 @@ def detect_format(corpus: str | Path) -> CorpusFormat:
 
 
 def _file_format(path: Path) -> CorpusFormat | None:
-    if _is_neus(path):
-        return CorpusFormat("news_clusters", read_neus)
     if _is_multi_news(path):
         return CorpusFormat("multi_news", read_multi_news)
     if not plain_name(path).endswith(".jsonl"):
@@ -311,58 +309,15 @@ def _headed(title: str | None, body: str) -> str:
 
 
 def read_news_clusters(folder: Path, split: Split) -> Iterator[Cluster]:
-    """Yield the clusters of all files of a folder, in order: AllSides (`allsides_*.jsonl`) or NeuS."""
-    for file in news_files(folder, split=split):
-        yield from (read_neus if _is_neus(file) else read_allsides)(file, split)
+    """Yield the clusters of all files of AllSides in a folder (`allsides_*.jsonl`), in order."""
+    for file in news_files(folder):
+        yield from read_allsides(file, split)
 
 
 def news_files(folder: Path, split: Split | None = None) -> list[Path]:
-    """The files of a folder that may hold clusters of `split` (None = of any), sorted. If it has files of
-    both corpora, only those of AllSides, since NeuS consists of parts of the same texts."""
-    present = [path for path in entries(folder) if path.is_file()]
-    if full_texts := [path for path in present if re.match(r"allsides_.*\.jsonl$", plain_name(path))]:
-        return full_texts
-    return [path for path in present if _is_neus(path) and split in (None, _split_of_name(path))]
-
-
-def _is_neus(path: Path) -> bool:
-    return plain_name(path).endswith(".source")
-
-
-def read_neus(path: Path, split: Split) -> Iterator[Cluster]:
-    """Yield openings of news articles (Lee et al. 2022, "NeuS") of `neus_<split>.source`, one event per line.
-
-        TITLE=> Title ARTICLE=> Text. [SEP] TITLE=> Title ARTICLE=> Text.
-
-    Events are numbered from 0 as in the AllSides files: "neus-train-0" is the same event in both.
-    """
-    own_split = _split_of_name(path)
-    if own_split is None:
-        remedy = "name it neus_train.source, neus_val.source or neus_test.source"
-        raise DataError(path, "the name does not say the split", remedy, field="file name")
-    if own_split != split:
-        return
-    for number, line in read_lines(path):
-        cluster_id = f"{files.plain_stem(path).replace('_', '-')}-{number - 1}"
-        documents = []
-        for index, piece in enumerate(line.split("[SEP]")):
-            head, title_mark, rest = piece.partition("TITLE=>")
-            title, body_mark, body = (part.strip() for part in rest.partition("ARTICLE=>"))
-            if head.strip() or not title_mark or not body_mark:
-                mark = "ARTICLE=>" if title_mark and not head.strip() else "TITLE=>"
-                remedy = "write TITLE=> title ARTICLE=> text, with [SEP] between documents"
-                what, field = f"no {mark} where one belongs", f"document {index + 1}"
-                raise DataError(path, what, remedy, line=number, field=field)
-            document = Document(id=f"{cluster_id}-{index}", text=_headed(title, body), title=title)
-            documents.append(document)
-        if not any(document.text for document in documents):
-            remedy = "fill one in, or delete the line"
-            raise DataError(path, "no document has any text", remedy, line=number, field="line")
-        yield Cluster(id=cluster_id, documents=tuple(documents))
-
-
-def _split_of_name(path: Path) -> Split | None:
-    return SPLIT_NAMES.get(files.plain_stem(path).rpartition("_")[2])
+    """The files of AllSides in a folder, sorted; each may hold clusters of any split."""
+    present = (path for path in entries(folder) if path.is_file())
+    return [path for path in present if re.match(r"allsides_.*\.jsonl$", plain_name(path))]
 
 
 _SEPARATOR = re.compile(r"\|{5}|story_separator_special_tag")

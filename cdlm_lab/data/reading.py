@@ -28,6 +28,7 @@ from cdlm_lab.data.convert import (
     coreference_rows,
     ecb_plus,
     hotpotqa,
+    pair_csv,
     tagged,
 )
 from cdlm_lab.data.files import DataError
@@ -75,6 +76,7 @@ FORMATS = (
     Format("conll", "coreference", conll.read_conll, files=conll.conll_files),
     Format("ucdcr", "coreference", coreference_rows.read_ucdcr, files=coreference_rows.ucdcr_files),
     Format("jsonlines", "coreference", coreference_rows.read_jsonlines, known=coreference_rows.is_jsonlines),
+    Format("benchmark", "pairs", pair_csv.read_benchmark, files=pair_csv.csv_files),
     Format("hotpotqa", "questions", hotpotqa.read_rows, known=_has("question", "context")),
     Format("fever_wiki", "claims", claims.refuse_fever, known=_has("claim", "verifiable")),
     Format("fever_symmetric", "claims", claims.read_symmetric, known=claims.is_symmetric),

@@ -23,17 +23,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import platformdirs
 from datasets import Dataset, Features, List, Value
 from datasets.arrow_writer import ArrowWriter
 from filelock import FileLock
 
+from cdlm_lab.data.cache import CACHE_VARIABLE
 from cdlm_lab.data.clusters import LEAST_CHARACTERS
 from cdlm_lab.data.files import replaced_folder
 from cdlm_lab.data.records import Cluster, Document, Fact, Paragraphed
 from cdlm_lab.errors import check_least
 from cdlm_lab.examples.tokens import encode_pieces, tokenise
-from cdlm_lab.parameters import ParameterError, local_path
+from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import shared_out, tracked
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ PARAGRAPH_COLUMNS = Features(
     }
 )
 NO_FACT = -1
-CACHE_VARIABLE = "CDLM_LAB_CACHE"  # of the environment
 # What the system says of a folder in which nothing can be written.
 _NOT_WRITTEN = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR}
 _NOT_WRITTEN |= {errno.EEXIST}  # a file has its place
@@ -82,14 +81,6 @@ def _check_fast(tokenizer: PreTrainedTokenizerBase) -> None:
             f"{type(tokenizer).__name__} is a slow tokenizer, which does not say where in the text a token "
             "stands; load the fast one (a folder with tokenizer.json)"
         )
-
-
-def cache_folder(given: str | Path = "") -> Path:
-    """The folder of tokenised corpora: `given`, else that of the environment's CDLM_LAB_CACHE, else
-    `cdlm_lab` in the user's cache folder. Processes and machines may share it; it may be deleted."""
-    if named := str(given) or os.environ.get(CACHE_VARIABLE):
-        return Path(local_path(named, CACHE_VARIABLE))
-    return platformdirs.user_cache_path("cdlm_lab")
 
 
 def _folder(cache_dir: Path, fingerprint: str) -> Path:

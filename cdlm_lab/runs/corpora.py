@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
+from cdlm_lab.data.cache import cache_folder
 from cdlm_lab.data.clusters import corpus_checksum, open_corpus, passed_over
 from cdlm_lab.data.files import named
 from cdlm_lab.encoders.variants import Variant
 from cdlm_lab.examples.cached_corpus import (
     CorpusCounts,
-    cache_folder,
     corpus_fingerprint,
     read_counts,
     tokenise_clusters,

@@ -19,7 +19,6 @@ from cdlm_lab.data.records import Cluster, Document
 from cdlm_lab.data.splits import SPLITS, hashed_split
 from cdlm_lab.data.storyworld import stories
 
-NEUS = "TITLE=> A. ARTICLE=> b\n"
 XML = '<Document><token t_id="1" sentence="0" number="0">x</token></Document>'
 EVENT = '{"cluster_id": "a", "docs": [{"id": "1", "text": "t"}]}'
 ACCEPTED = "give " + " | ".join(clusters.SHAPES)
@@ -51,8 +50,6 @@ def jsonl(count: int) -> str:
     ("x/y.jsonl", jsonl(1), False, "cluster_jsonl"),
     ("x/y.jsonl", EVENT, False, "news_clusters"),
     ("x/allsides_a.jsonl", EVENT, True, "news_clusters"),
-    ("x/neus_train.source", NEUS, True, "news_clusters"),
-    ("x/neus_train.source", NEUS, False, "news_clusters"),
     ("x/train.txt.src", "a|||||b\n", True, "multi_news"),
     ("x/train.src.cleaned.gz", "a|||||b\n" * 40, False, "multi_news"),
     ("x/ECB+/1/1_1ecb.xml", XML, True, "ecb_plus"),
@@ -333,53 +330,8 @@ def test_allsides_records(write):
     assert list(clusters.read_allsides(path, "test")) == []
 
 
-EVENTS = (
-    "TITLE=> One. ARTICLE=> First text. [SEP] TITLE=> Two. ARTICLE=> Second\u2028text. "
-    "[SEP] TITLE=> Three. ARTICLE=>\n"
-    "TITLE=>  ARTICLE=> Only text.\n"
-)
-
-
-def test_neus_records(write):
-    path = write("neus_val.source.gz", gzip.compress(EVENTS.encode()))
-    first, second = clusters.read_neus(path, "validation")
-    assert (first.id, second.id) == ("neus-val-0", "neus-val-1")
-    texts = ["One.\nFirst text.", "Two.\nSecond\u2028text.", "Three."]
-    assert {d.id: d.text for d in first.documents} == {
-        f"neus-val-0-{n}": text for n, text in enumerate(texts)
-    }
-    assert (second.documents[0].text, second.documents[0].title) == ("Only text.", "")
-    assert list(clusters.read_neus(path, "train")) == []
-
-
-@pytest.mark.parametrize(("line", "document", "mark"), [
-    ("TITLE=> a ARTICLE=> b [SEP] TITLE=> c", 2, "ARTICLE=>"),
-    ("a ARTICLE=> b", 1, "TITLE=>"),
-    ("x TITLE=> a ARTICLE=> b", 1, "TITLE=>"),
-    ("TITLE=> a ARTICLE=> b [SEP]", 2, "TITLE=>"),
-    ("", 1, "TITLE=>"),
-    ("TITLE=>  ARTICLE=> [SEP] TITLE=> ARTICLE=>", 0, ""),
-])  # fmt: skip
-def test_malformed_neus(write, refused, line, document, mark):
-    path = write("neus_train.source", EVENTS + line + "\n")
-    remedy = "write TITLE=> title ARTICLE=> text, with [SEP] between documents"
-    message = f"document {document}: no {mark} where one belongs; {remedy}" if mark else f"line: {NO_TEXT}"
-    with refused(path, f"3: {message}"):
-        list(clusters.read_neus(path, "train"))
-    path, remedy = (
-        path.rename(path.with_name("neus.source")),
-        "neus_train.source, neus_val.source or neus_test.source",
-    )
-    with refused(path, f"1: file name: the name does not say the split; name it {remedy}"):
-        list(clusters.read_neus(path, "train"))
-
-
-def test_a_folder_is_read_as_its_full_texts_or_else_as_its_openings(write, tmp_path):
-    for name in ("neus_val.source", "neus_train.source", "neus_val.target"):
-        write(name, EVENTS)
-    assert [path.name for path in clusters.news_files(tmp_path, split="train")] == ["neus_train.source"]
-    ids = [cluster.id for cluster in every(clusters.read_news_clusters, tmp_path)]
-    assert ids == ["neus-train-0", "neus-train-1", "neus-val-0", "neus-val-1"]
+def test_a_folder_of_news(write, tmp_path):
+    write("neus_val.source", "TITLE=> One. ARTICLE=> First text.")  # is not read
     write("allsides_b.jsonl", EVENT.replace('"a"', '"b"'))
     write("allsides_a.jsonl", EVENT.replace('"docs"', '"split": "test", "docs"'))
     ids = [[cluster.id for cluster in clusters.read_news_clusters(tmp_path, split)] for split in SPLITS]
@@ -446,9 +398,6 @@ REAL = [
     ("allsides_fulltext_clusters.jsonl.xz", "test", {2: 104, 3: 50}),
     ("allsides_weak_clusters.jsonl.xz", "train", {2: 1086, 3: 353, 4: 125}),
     ("allsides_weak_clusters.jsonl.xz", "test", {}),
-    ("neus_train.source.gz", "train", {3: 2452}),
-    ("neus_val.source.gz", "validation", {3: 307}),
-    ("neus_test.source.gz", "test", {3: 307}),
 ]
 
 
@@ -468,10 +417,3 @@ def test_records_of_the_real_files(real_data):
     assert (full[0].id, first.id) == ("neus-train-0", "3Pna4x6u4Ksz9Upf")
     assert first.text.startswith("Trump slams John Kerry for 'shadow diplomacy' on Iran deal\nPresident")
     assert len({document.id for cluster in full for document in cluster.documents}) == 3442
-    openings = [
-        c for n in ("train", "val", "test") for c in every(clusters.read_neus, folder / f"neus_{n}.source.gz")
-    ]
-    # The same event in both files, by its number.
-    assert first.title in openings[0].documents[0].title
-    empty = [one for cluster in openings for one in cluster.documents if one.text == one.title]
-    assert len(empty) == 22  # documents without a body

@@ -14,7 +14,6 @@ from pydantic import Field
 
 from cdlm_lab.data import files
 from cdlm_lab.data.clusters import open_corpus
-from cdlm_lab.data.convert.claims import read_claims
 from cdlm_lab.data.files import (
     DataError,
     Fields,
@@ -23,6 +22,7 @@ from cdlm_lab.data.files import (
     read_json_list,
     read_word_vectors,
 )
+from cdlm_lab.data.reading import read_records
 
 PACKED = pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
 EMPTY = "the file is empty; fill it, or take it out of the corpus"
@@ -403,7 +403,9 @@ def test_the_card_of_the_news_clusters_has_the_real_checksums_and_counts(real_da
 def test_the_card_of_the_claims_has_the_real_checksums_and_counts(real_data, card):
     folder, claims = real_data("fever_related"), card("fever_related")
     assert claims.present(folder) == list(claims.checksums)
-    splits = {split: read_claims(folder, split) for split in ("train", "dev", "test", "symmetric")}
+    splits = {
+        split: list(read_records("claims", folder, split)) for split in ("train", "dev", "test", "symmetric")
+    }
     names = {split: f"fm2 {split} claims" for split in splits} | {"symmetric": "symmetric claims"}
     assert claims.counts == {names[split]: len(of_split) for split, of_split in splits.items()}
     assert claims.counts["fm2 train claims"] + claims.counts["fm2 dev claims"] == 1169  # as released

@@ -19,12 +19,12 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import BertTokenizerFast, PreTrainedTokenizerFast, PythonBackend
 
+from cdlm_lab.data.cache import cache_folder
 from cdlm_lab.data.records import Cluster, Document, Fact, Paragraphed
 from cdlm_lab.examples.cached_corpus import (
     FORMAT_VERSION,
     CorpusCounts,
     ParagraphCounts,
-    cache_folder,
     corpus_fingerprint,
     encode_cluster,
     paragraph_fingerprint,

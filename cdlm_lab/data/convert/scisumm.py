@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, chain
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import Any
 
 from cdlm_lab.data.files import (
     DataError,
@@ -133,9 +133,6 @@ def file_stem(name: str) -> str:
     return re.sub(r"\.(?:xml|txt)$", "", name.strip().rpartition("/")[2], flags=re.IGNORECASE)
 
 
-_MAX_FILE = 1 << 26  # bytes; the longest paper has 0.6 MB
-_MAX_TOTAL = 1 << 31
-_MAX_MEMBERS = 200_000
 _AGAIN = "copy or download it again"
 _PAPERS = ("Reference_XML", "Citance_XML")
 _FORMS = tuple(  # collection, pattern of the paths of files in it, and their kind
@@ -172,40 +169,17 @@ def read_collection(root: Path, collection: str) -> Iterator[Member] | None:
 def _from_archive(archive: Path, collection: str) -> Iterator[Member]:
     try:
         # If tarfile opens the stream itself, it takes a truncated archive for a complete one.
-        with open_bytes(archive) as packed:
-            stream = _Bounded(packed, archive)
-            with tarfile.open(fileobj=stream, mode="r|") as members:  # type: ignore[call-overload]
-                for number, member in enumerate(members):
-                    name = _name_in(archive, member.name, collection)
-                    if member.size > _MAX_FILE or number >= _MAX_MEMBERS:
-                        what = f"{member.name!r} is too large ({member.size} bytes), or member {number + 1:,}"
-                        raise DataError(archive, what, _AGAIN, field="archive")
-                    stream.since_last = 0
-                    if role := _role(collection, name):
-                        is_file = member.isreg() and not is_hidden(Path(name), Path())
-                        file = members.extractfile(member) if is_file else None
-                        yield name, *role, file and file.read()
-            while stream.read(_MAX_FILE):
+        with open_bytes(archive) as stream, tarfile.open(fileobj=stream, mode="r|") as members:
+            for member in members:
+                name = _name_in(archive, member.name, collection)
+                if role := _role(collection, name):
+                    is_file = member.isreg() and not is_hidden(Path(name), Path())
+                    file = members.extractfile(member) if is_file else None
+                    yield name, *role, file and file.read()
+            while stream.read(1 << 20):
                 pass
     except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as error:
         raise DataError(archive, f"the archive is damaged ({error})", _AGAIN, field="archive") from None
-
-
-class _Bounded:
-    """A stream that limits the bytes read from an archive, as a name of gigabytes would fill the memory."""
-
-    def __init__(self, stream: IO[bytes], archive: Path) -> None:
-        self.stream, self.archive = stream, archive
-        self.total = self.since_last = 0
-
-    def read(self, size: int) -> bytes:
-        """Read up to `size` bytes. Raises DataError if too many were read since the last file, or in all."""
-        data = self.stream.read(size)
-        self.total, self.since_last = self.total + len(data), self.since_last + len(data)
-        if self.total > _MAX_TOTAL or self.since_last > 2 * _MAX_FILE:
-            what = f"more than {2 * _MAX_FILE:,} bytes between two files, or {_MAX_TOTAL:,} in all"
-            raise DataError(self.archive, what, _AGAIN, field="archive")
-        return data
 
 
 def _name_in(archive: Path, name: str, collection: str) -> str:
@@ -225,9 +199,7 @@ def _from_folder(folder: Path) -> Iterator[Member]:
         content = None
         if path.is_file() and not path.is_symlink() and not is_hidden(path, folder):
             with open_bytes(path) as stream:
-                content = stream.read(_MAX_FILE + 1)
-            if len(content) > _MAX_FILE:
-                raise DataError(path, f"the file is too large (over {_MAX_FILE:,} bytes)", _AGAIN)
+                content = stream.read()
         yield name, *role, content
 
 

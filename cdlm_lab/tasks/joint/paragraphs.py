@@ -27,6 +27,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from cdlm_lab.data.cache import cache_folder
 from cdlm_lab.data.clusters import corpus_checksum, open_corpus, paragraph_documents, passed_over
 from cdlm_lab.data.files import named
 from cdlm_lab.data.records import Cluster, Paragraphed
@@ -238,7 +239,7 @@ class ParagraphRun(ModelRun):
         """Load the model and build the examples."""
         model, tokenizer = cls.load(settings)
         splits = {
-            split: read_split(settings, split, tokenizer=tokenizer, cache=cached_corpus.cache_folder(cache))
+            split: read_split(settings, split, tokenizer=tokenizer, cache=cache_folder(cache))
             for split in SPLITS
         }
         test = splits["test"]

@@ -22,10 +22,10 @@ from pydantic import Field
 
 from cdlm_lab.data import pairs as links_of
 from cdlm_lab.data import splits
-from cdlm_lab.data.convert import pair_csv
 from cdlm_lab.data.convert.scisumm import NET, TASK, SciSumm, read_scisumm
 from cdlm_lab.data.files import named
 from cdlm_lab.data.pairs import Hardness
+from cdlm_lab.data.reading import format_of, read_records
 from cdlm_lab.data.records import DocumentLink, DocumentPair, PairDocument
 from cdlm_lab.data.storyworld.task_sets import Unrelated, read_storyworld_pairs
 from cdlm_lab.encoders.encoder import check_lengths
@@ -68,7 +68,8 @@ class Settings(matching.MatcherSettings):
     run_folder: str = "runs/document_matching"
     trained: str = ""  # a run whose models are opened; "" = they are trained
     seeds: int = Field(default=1, ge=1)
-    # `storyworld`; the folder of SciSumm; a folder of `documents.jsonl` and `links.jsonl`; or a folder of
+    # `storyworld`; the folder of SciSumm; a folder of `documents.jsonl` and `links.jsonl`; one's own pairs,
+    # as the notebooks' README shows them; or a folder of
     # `train.csv`, `dev.csv` and `test.csv` as the benchmark has them (and `test_positions.csv`, as of PAN,
     # where there are such files).
     corpus: str = STORYWORLD
@@ -137,28 +138,20 @@ class Settings(matching.MatcherSettings):
 
 SHARES = {"train": 0.6, "dev": 0.15, "test": 0.25}  # fractions of the links
 SAME_TEXT = "documents with the text of another one, which count as it"
-_SUFFIXES = (".csv", ".csv.gz", ".csv.xz")
 
 
 def read_pairs(given: Settings) -> tuple[Pairs, dict[str, list[str]]]:
     """Pairs of train, dev and test, and what could not be used: kind of loss -> files, lines or documents.
 
     No document is in two splits, except in the benchmark's CSV files, which were split by pairs:
-    `shared_documents` measures that overlap. Raises ParameterError if the corpus is none of the four kinds.
+    `shared_documents` measures that overlap. Corpora other than storyworld, linked collections and SciSumm
+    are those that `read_records` reads.
     """
     folder, lost, by_pairs = Path(given.corpus), {}, False
     if given.corpus == STORYWORLD:
         stories = dict.fromkeys(SPLITS, given.held_out_stories) | {"train": given.train_stories}
         form = {"unrelated": given.drawn}
         pairs = {split: tuple(read_storyworld_pairs(split, n, **form)) for split, n in stories.items()}
-    elif files := _csv_files(folder):
-        by_pairs, positions = True, {split: _positions_of(file) for split, file in files.items()}
-        # if one split has gold positions, all splits must be cut into sentences as these count them
-        cut = pair_csv.nltk_sentences if any(positions.values()) else None
-        pairs = {
-            split: tuple(pair_csv.read_pair_csv(file, positions=positions[split], split=cut))
-            for split, file in files.items()
-        }
     elif links_of.is_linked_collection(folder):
         pairs, lost = linked_pairs(*links_of.read_linked_collection(folder), given)
     elif any((folder / name).is_dir() or (folder / f"{name}.tar.xz").is_file() for name in (TASK, NET)):
@@ -166,28 +159,11 @@ def read_pairs(given: Settings) -> tuple[Pairs, dict[str, list[str]]]:
         pairs, lost = linked_pairs(scisumm.papers, scisumm.links, given)
         lost = _lost_of(scisumm, folder) | lost
     else:
-        raise ParameterError(
-            f"corpus is {given.corpus!r}; write storyworld, the folder of SciSumm, a folder with "
-            "documents.jsonl and links.jsonl, or one with train.csv, dev.csv and test.csv"
-        )
+        by_pairs = format_of("pairs", folder) == "benchmark"
+        pairs = {split: tuple(read_records("pairs", folder, split)) for split in SPLITS}
     for apart in [{split: of_split} for split, of_split in pairs.items()] if by_pairs else [pairs]:
         splits.check_splits(apart)
     return pairs | {"train": runs.drawn(pairs["train"], given.train_pairs, seed=given.data_seed)}, lost
-
-
-def _csv_files(folder: Path) -> dict[str, Path]:
-    """Split -> CSV file, or {} if there are none. Raises ParameterError if only some exist."""
-    every = ((split, folder / f"{split}{suffix}") for split in SPLITS for suffix in _SUFFIXES)
-    files = {split: file for split, file in every if file.is_file()}
-    if files and (missing := [split for split in SPLITS if split not in files]):
-        raise ParameterError(f"{folder}: there is no {missing[0]}.csv; a run needs train, dev and test")
-    return files
-
-
-def _positions_of(file: Path) -> Path | None:
-    plain = file.name.partition(".csv")[0]
-    candidates = (file.with_name(f"{plain}_positions{suffix}") for suffix in _SUFFIXES)
-    return next(filter(Path.is_file, candidates), None)
 
 
 def _lost_of(scisumm: SciSumm, folder: Path) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ from cdlm_lab.data.files import DataError
 
 # Known by their names, plain or compressed; the others are given by their path, or are read as they lie.
 COMPRESSED = (
-    "cluster_folder", "multi_news", "allsides", "neus", "docarc", "docarc_passages", "litbank", "ner_conll",
+    "cluster_folder", "multi_news", "allsides", "docarc", "docarc_passages", "litbank", "ner_conll",
     "jnlpba_iob2", "wikiqa", "trecqa_xml", "asnq", "fever", "fm2", "fever_symmetric", "linked_collection",
 )  # fmt: skip
 CONTENTS = {"empty": b"", "binary": b"a\0b", "page": PAGE, "pointer": POINTER}

@@ -136,12 +136,6 @@ def allsides(rng: Chance) -> Files:
     return {"allsides_clusters.jsonl": json_lines(*records)}
 
 
-@of("neus", _every_split)
-def neus(rng: Chance) -> Files:
-    document = f"TITLE=> {words(rng, 2)} ARTICLE=> {words(rng)}"
-    return {"neus_train.source": lines(f"{document} [SEP] {document}", document)}
-
-
 @of("ecb_plus_topics", plain(read_ecb_plus_topics))
 @of("ecb_plus", _records("coreference", "test"))
 def ecb_plus(rng: Chance) -> Files:

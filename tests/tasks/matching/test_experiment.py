@@ -10,10 +10,10 @@ import pytest
 from tagging_runs import score_of
 
 from cdlm_lab.data.convert.scisumm import NET, SciSumm
+from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import DocumentLink, PairDocument
 from cdlm_lab.data.splits import check_splits
 from cdlm_lab.encoders.precision import precision_in_words
-from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.report import read_report
 from cdlm_lab.tasks.matching import experiment, view
@@ -252,14 +252,23 @@ def test_sentences_of_all_splits_are_counted_as_those_of_the_file_of_positions(t
 
 
 def test_what_is_no_corpus(tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="write storyworld, the folder of SciSumm, a folder with"):
+    with pytest.raises(DataError, match=r"no pairs that can be read; give a folder with train\.jsonl"):
         read_pairs(Settings(corpus=str(tmp_path)))
     settings = write_csv(tmp_path, "1,One \x01.,Two.")
     with pytest.raises(ValueError, match="all pairs of train are related"):
         read_pairs(settings)
     (tmp_path / "test.csv").unlink()
-    with pytest.raises(ParameterError, match=r"there is no test\.csv"):
+    with pytest.raises(DataError, match="it has no split test, but train, dev"):
         read_pairs(settings)
+
+
+def test_own_pairs(tmp_path: Path) -> None:
+    for split in ("train", "dev", "test"):
+        rows = [{"first": f"One {split}.", "second": f"Two {n} {split}.", "related": bool(n)} for n in (0, 1)]
+        (tmp_path / f"{split}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    pairs, lost = read_pairs(Settings(corpus=str(tmp_path)))
+    assert [[pair.related for pair in some] for some in pairs.values()] == [[False, True]] * 3
+    assert lost == {}
 
 
 def test_what_is_lost_of_scisumm_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
