@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic
-from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 from cdlm_lab.tasks.coreference.examples import (
     MENTION_END,
@@ -134,12 +133,6 @@ def test_all_pairs(count):
 def positive_pairs(groups):
     pairs = pairs_within(groups)
     return pairs[corefer(groups, pairs)]
-
-
-def test_positive_pairs_by_hand():
-    """P is one cluster of the corpus in both groups, but no pair crosses groups."""
-    groups = [group("PQPPQ", "1"), group("P", "2"), group("PSS", "3")]
-    assert positive_pairs(groups).tolist() == [[0, 2], [0, 3], [1, 4], [2, 3], [7, 8]]
 
 
 GROUPS = [group("PQPPQR", "1"), group("PSSTTTU", "2")]  # 4 + 4 positive, 11 + 17 negative pairs
@@ -268,23 +261,6 @@ def test_an_example(made, topics):
     assert sorted(made(topics)[0]) == ["global_attention_mask", "input_ids", "mention_mask"]
 
 
-@pytest.mark.parametrize("context", ["documents", "sentences"])
-@pytest.mark.parametrize("max_length", [40, 90, 4096])
-def test_sizes_are_those_of_the_sequences(made, context, max_length):
-    """With real annotation: nested mentions, several in one sentence, documents that fit and that do not."""
-    topics = list(read_storyworld_topics("dev", 2, stories_per_topic=2))
-    examples = made(topics, context=context, max_length=max_length)
-    chosen = np.linspace(0, len(examples) - 1, 60, dtype=int)
-    losses = 0
-    for index in chosen:
-        example, sequence = examples[index], examples.describe(index)
-        assert examples.length_of(index) == len(example["input_ids"]) <= max_length
-        assert examples.size_of(index).global_count == example["global_attention_mask"].sum()
-        assert examples.size_of(index).lost_tokens == sum(sequence.lost_tokens)
-        losses += sum(sequence.lost_tokens)
-    assert (losses > 0) == (max_length == 40 or (max_length == 90 and context == "documents"))
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -301,10 +277,3 @@ def test_sizes_are_those_of_the_sequences(made, context, max_length):
 def test_bad_data_sets(made, topics, changes, message):
     with pytest.raises(ValueError, match=message):
         made(topics, **changes)
-
-
-def test_pairs_that_do_not_fit_are_named(made, topics):
-    examples = made(topics, max_length=11)  # two documents with a mention of one word each need 12
-    for read in (examples.__getitem__, examples.size_of):
-        with pytest.raises(ValueError, match=r"mention a:0 of document a \(length 1\) and mention b:0 of"):
-            read(1)

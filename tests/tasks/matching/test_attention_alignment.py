@@ -137,20 +137,6 @@ def test_swapped_documents_swap_their_scores_where_positions_say_nothing():
         assert_close(all_ways(model, straight, side), all_ways(model, swapped, 1 - side))
 
 
-def test_a_copied_sentence_comes_first_by_encodings_where_nothing_is_contextualised():
-    """Without attention a state is its word's: the sentence of the other's words has the cosine 1."""
-    model = model_of()
-    with torch.no_grad():
-        model.embeddings.position_embeddings.weight.zero_()
-        for layer in model.encoder.layer:
-            layer.attention.output.dense.weight.zero_()
-    copied = EncodedSentences(input_ids=A.input_ids[4:10], sentence=np.zeros(6, np.int32), sentence_count=1)
-    result = by_encodings(model, sequence_of(A, copied), document=0)
-    assert result.argmax() == 1
-    assert result[1] == pytest.approx(1, abs=1e-6)
-    assert np.sort(result)[-2] < 0.95
-
-
 def test_padding_changes_nothing(model):
     sequence = sequence_of()
     fill = {"input_ids": PAD, "global_attention_mask": 0, "side": -1, "sentence": -1}
