@@ -357,14 +357,14 @@ class EncodingStore:
 
     def _write(self, content: Sequence[tuple[bytes, bytes]]) -> None:
         """Store rows by key, all or none of them. A key that another process has stored meanwhile stays."""
-        with self._faults_named(), self._base() as base:
+        with self._faults_named(), self._database() as base:
             base.executemany("INSERT OR IGNORE INTO encodings VALUES (?, ?)", content)
 
     def _run(self, command: str, values: Sequence[Any] = ()) -> list[Any]:
         with self._faults_named():
-            return self._base().execute(command, values).fetchall()
+            return self._database().execute(command, values).fetchall()
 
-    def _base(self) -> sqlite3.Connection:
+    def _database(self) -> sqlite3.Connection:
         """The connection of this thread; a forked process makes its own."""
         bases = self._here.__dict__
         if (process := str(os.getpid())) not in bases:

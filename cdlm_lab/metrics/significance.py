@@ -25,7 +25,6 @@ from cdlm_lab.errors import check_least
 Statistic = Callable[[np.ndarray], np.ndarray]  # (..., columns) of summed counts -> (...) scores
 RESAMPLES = 10_000
 INTERVAL = (0.025, 0.975)  # quantiles: the middle 95%
-SURE = 0.05  # corrected p below which a difference counts as significant
 _NUMBERS_AT_ONCE = 1 << 20  # draws held in memory at once, for any number of clusters or resamples
 _ROUNDING = 1e-12  # relative: sums of equal numbers in another order count as ties
 
@@ -292,32 +291,3 @@ def _scores(statistic: Statistic, sums: np.ndarray) -> np.ndarray:
             "or define the statistic where its denominator is 0"
         )
     return scores
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values adjusted for multiple tests (Holm 1979), in the given order: if those below the level are
-    rejected, the probability of any false rejection is at most the level."""
-    for index, p in enumerate(p_values):
-        if not 0 <= p <= 1:
-            raise ValueError(f"p_values[{index}] is {p}; a p-value lies in [0, 1]")
-    adjusted = [0.0] * len(p_values)
-    largest = 0.0
-    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * float(p_values[index])))
-        adjusted[index] = largest
-    return adjusted
-
-
-def t_test_of_seeds(a: Sequence[float], b: Sequence[float]) -> float | None:
-    """Two-sided p of Welch's t-test on two systems' scores with several seeds: would other seeds, on the same
-    items, separate them as well? None where it says nothing: a single seed, or no variation in either system.
-
-    The seeds of two systems have nothing in common (other initial weights, other batches), so they are
-    independent samples; which form of the test the MSPP paper used it does not say.
-    """
-    if min(len(a), len(b)) < 2 or max(np.ptp(a), np.ptp(b)) < 1e-12:
-        return None
-    described = [value for one in (a, b) for value in (np.mean(one), np.std(one, ddof=1), len(one))]
-    from scipy.stats import ttest_ind_from_stats  # imported here, since it takes a second to load
-
-    return float(ttest_ind_from_stats(*described, equal_var=False).pvalue)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cdlm_lab.metrics.significance import SURE
+from cdlm_lab.metrics.paired import SURE
 from cdlm_lab.results.reports import EXPERIMENTS
 from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.scores import Score, split_in_words

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cdlm_lab.metrics.significance import SURE
+from cdlm_lab.metrics.paired import SURE
 from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PARAGRAPHS, PERPLEXITY, size_of
 from cdlm_lab.runs.report import Report, read_report
 from cdlm_lab.runs.scores import Score

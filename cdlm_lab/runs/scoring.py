@@ -10,14 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cdlm_lab.metrics.significance import (
-    compare_counts,
-    compare_means,
-    count_scores,
-    holm,
-    mean_score,
-    t_test_of_seeds,
-)
+from cdlm_lab.metrics.paired import holm, t_test_of_seeds
+from cdlm_lab.metrics.significance import compare_counts, compare_means, count_scores, mean_score
 from cdlm_lab.runs.scores import Score
 
 

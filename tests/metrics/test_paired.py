@@ -5,6 +5,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from cdlm_lab.metrics.paired import (
@@ -149,8 +151,26 @@ def test_what_cannot_be_compared_is_refused(a, b, message):
         compare(a, b, ratio)
 
 
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_holm_is_the_step_down_procedure(p_values):
+    """At each level, reject from the smallest on while p <= level / (tests left)."""
+    adjusted = holm(p_values)
+    for level in (0.01, 0.05, 0.3, 0.9):
+        rejected: set[int] = set()
+        for rank, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+            if (len(p_values) - rank) * p_values[index] > level:
+                break
+            rejected.add(index)
+        assert {index for index, p in enumerate(adjusted) if p <= level} == rejected
+    assert all(p <= q <= 1 for p, q in zip(p_values, adjusted, strict=True))
+
+
 def test_holm_worked():
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    # 3 * 0.01, 2 * 0.02 and 1 * 0.03, which may not fall below the one before it.
+    assert holm([0.02, 0.03, 0.01]) == pytest.approx([0.04, 0.04, 0.03])
+    assert holm([0.5, 0.6]) == [1.0, 1.0]
+    assert holm([0.01, 0.01]) == pytest.approx([0.02, 0.02])
+    assert holm([]) == []
     with pytest.raises(ValueError, match=r"p_values\[1\]"):
         holm([0.1, 1.2])
 

@@ -13,20 +13,19 @@ from sklearn.metrics import f1_score
 
 from cdlm_lab.metrics import significance
 from cdlm_lab.metrics.counts import DECISION_SCORES, f1_of, match_counts
+from cdlm_lab.metrics.paired import holm, t_test_of_seeds
 from cdlm_lab.metrics.significance import (
     compare,
     compare_counts,
     compare_means,
     compare_perplexities,
     count_scores,
-    holm,
     mean_score,
     perplexity,
     ratio_score,
     resampled_sums,
     row_blocks,
     score_of_seeds,
-    t_test_of_seeds,
 )
 
 # mean loss of a, mean loss of b, tokens
@@ -370,28 +369,6 @@ def test_what_a_perplexity_depends_on(clusters, empty, place, more, random):
         assert after[name] == pytest.approx(measured[name] * math.exp(more))
     shuffled = random.sample(clusters, len(clusters))
     assert perplexity_of(shuffled)["value"] == pytest.approx(measured["value"])
-
-
-@given(st.lists(st.floats(0, 1), max_size=8))
-def test_holm_is_the_step_down_procedure(p_values):
-    """At each level, reject from the smallest on while p <= level / (tests left)."""
-    adjusted = holm(p_values)
-    for level in (0.01, 0.05, 0.3, 0.9):
-        rejected: set[int] = set()
-        for rank, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
-            if (len(p_values) - rank) * p_values[index] > level:
-                break
-            rejected.add(index)
-        assert {index for index, p in enumerate(adjusted) if p <= level} == rejected
-    assert all(p <= q <= 1 for p, q in zip(p_values, adjusted, strict=True))
-
-
-def test_holm_worked():
-    # 3 * 0.01, 2 * 0.02 and 1 * 0.03, which may not fall below the one before it.
-    assert holm([0.02, 0.03, 0.01]) == pytest.approx([0.04, 0.04, 0.03])
-    assert holm([0.5, 0.6]) == [1.0, 1.0]
-    assert holm([0.01, 0.01]) == pytest.approx([0.02, 0.02])
-    assert holm([]) == []
 
 
 NO_TOKEN = "no cluster has a predicted token; perplexity needs at least one"

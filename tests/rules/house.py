@@ -15,6 +15,7 @@ UNSAFE_SWITCHES = ("trust_remote_code", "allow_pickle")
 VAGUE = {"util", "utils", "utility", "utilities", "helper", "helpers", "manager", "managers", "handler"}
 # Vague as first word only: `peak_memory_of_process` is specific, `process_batch` and `BaseModel` are not.
 VAGUE_FIRST = {"process", "handle", "manage", "base"}
+DICTATED = {"LogHandler"}  # by Snakemake
 AT_IMPORT = r"manual_seed$|random\.seed$|cuda\.is_available$|^os\.environ$|^os\.getenv$"
 DEFINITION = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 IMPORT = re.compile(r"^[ ]*(?:from [\w.]+ )?import (?:\([^)]*\)|[^(\n]*)$", re.MULTILINE)
@@ -140,7 +141,7 @@ def vague_names(module: Module) -> Iterator[str]:
         if _says_little(part):
             yield f"1: module name {part} does not say what it is for"
     for node in module.nodes:
-        if isinstance(node, DEFINITION) and _says_little(node.name):
+        if isinstance(node, DEFINITION) and _says_little(node.name) and node.name not in DICTATED:
             yield f"{node.lineno}: {node.name} does not say what it is for"
 
 

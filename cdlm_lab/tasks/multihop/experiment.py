@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field
 
 from cdlm_lab.data.convert.hotpotqa import write_predictions
-from cdlm_lab.data.files import read_text
+from cdlm_lab.data.files import DataError, read_text
 from cdlm_lab.data.questions import asked_by_its_clue, has_gold
 from cdlm_lab.data.reading import read_records
 from cdlm_lab.data.records import MultihopQuestion
@@ -160,7 +160,12 @@ def _of_files(given: Settings) -> dict[str, list[MultihopQuestion]]:
     share a question."""
     drawn, corpus = given.dev_from_train, given.corpus
     splits = [split for split in SPLITS if split != "dev" or not drawn]
-    read = {split: list(read_records("questions", corpus, split)) for split in splits}
+    try:
+        read = {split: list(read_records("questions", corpus, split)) for split in splits}
+    except DataError as error:
+        if drawn or error.field != "split":
+            raise
+        raise ParameterError(f"{error}; or take dev from train with dev_from_train") from None
     for question in chain.from_iterable(read.values()):
         if not has_gold(question):
             what = f"question {question.id} has no answer or no supporting facts"

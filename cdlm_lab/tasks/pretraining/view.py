@@ -19,7 +19,7 @@ from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.encoders.variants import variant_name
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.tokens import token_texts
-from cdlm_lab.metrics.significance import SURE
+from cdlm_lab.metrics.paired import SURE
 from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import write_page
 from cdlm_lab.runs.scores import Score

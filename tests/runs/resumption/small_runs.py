@@ -22,7 +22,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
         | {"window": 16, "dropout": 0.1, "steps": 6, "batch_size": 2, "micro_batch_size": 1, **_OFTEN},
     ),
     "coreference": (
-        "coreference",
+        "coreference.experiment",
         {"model": "storyworld/local-cdlm", "train_stories": 3, "held_out_stories": 2, "max_length": 96}
         | {"window": 8, "train_pairs": 12, "epochs": 2, "batch_size": 4, "micro_batch_size": 2}
         | {"context": "sentences", "topic_level": "subtopic", "attention_dropout": 0.1},

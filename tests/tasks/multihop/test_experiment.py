@@ -196,7 +196,7 @@ def test_dev_is_drawn_from_train_by_question_and_seed(finished, folder: Path) ->
 
 def test_a_pass_is_never_chosen_on_what_is_reported(finished, folder: Path) -> None:
     questions, settings = finished[0].questions, Settings(corpus=str(folder))
-    with pytest.raises(ParameterError, match=r"no dev\.json.*; or take dev from train with dev_from_train$"):
+    with pytest.raises(ParameterError, match=r"no split dev.*; or take dev from train with dev_from_train$"):
         read_questions(settings)
     write_questions(folder / "dev.json", questions["test"])
     count, first = len(questions["test"]), min(one.id for one in questions["test"])
