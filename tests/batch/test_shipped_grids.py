@@ -156,7 +156,7 @@ BEFORE = {
     "attention_dropout": "checkpoint",
     "word_vector_size": 0.6,
     "reset_globals": False,
-    "precision": "float32",
+    "precision": "auto",
 }
 OF_STORYWORLD = {"train_stories", "held_out_stories", "stories", "paragraphs", "seen"}
 
