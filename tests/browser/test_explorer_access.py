@@ -127,15 +127,6 @@ def test_every_word_is_reached_by_keyboard_alone(opened: Any):
     opened.check_quiet()
 
 
-def test_the_keyboard_stays_at_the_word_that_it_rewrote(opened: Any):
-    page = opened.page
-    page.locator('.cdlm-x-word[tabindex="0"]').nth(2).focus()
-    page.keyboard.press("e")
-    page.locator(".cdlm-x-editor").fill("A")
-    page.keyboard.press("Enter")
-    assert focused(page) == "A"
-
-
 def test_lines_are_walked_up_and_down(new_page: Any, tmp_path: Path):
     words = tuple(f"word{n}" for n in range(100))
     shown = [ShownDocument(name=name, words=words, sentences=((0, 50), (50, 100))) for name in "ab"]

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,28 +49,8 @@ def shades(page: Any, panel: int) -> list[str]:
     return words.evaluate_all("nodes => nodes.map(node => node.style.backgroundColor)")
 
 
-def changed(page: Any, panel: int, act: Callable[[], None]) -> list[str]:
-    """The shades after an act that makes the model read anew."""
-    before = shades(page, panel)
-    act()
-    page.wait_for_function(
-        "([panel, before]) => JSON.stringify([...document.querySelectorAll('.cdlm-x-panel')[panel]"
-        ".querySelectorAll('[data-doc]')].map(node => node.style.backgroundColor)) !== before",
-        arg=[panel, json.dumps(before, separators=(",", ":"))],
-    )
-    return shades(page, panel)
-
-
 def verdicts(page: Any) -> list[str]:
     return page.locator(".cdlm-x-verdict").all_inner_texts()
-
-
-def wait_for_other_verdicts(page: Any, before: list[str]) -> list[str]:
-    page.wait_for_function(
-        "before => [...document.querySelectorAll('.cdlm-x-verdict')].map(n => n.innerText).join() !== before",
-        arg=",".join(before),
-    )
-    return verdicts(page)
 
 
 def test_it_opens_on_a_pair_with_its_rank_under_two_models(lab: Any, pictures: Path):
@@ -79,28 +59,6 @@ def test_it_opens_on_a_pair_with_its_rank_under_two_models(lab: Any, pictures: P
     assert all(re.fullmatch(r"stronger than \d+(\.\d)?% of its document", text) for text in verdicts(lab))
     assert len(verdicts(lab)) == 2
     lab.screenshot(path=pictures / "jupyter_opened.png")
-
-
-def test_a_click_reads_from_another_word_and_shades_every_document(lab: Any, pictures: Path):
-    after = changed(lab, 1, lambda: word(lab, 1, 0, 4).click())
-    assert sum(shade != "" for shade in after) > 10
-    for doc in (0, 1):
-        words = lab.locator(".cdlm-x-panel").nth(1).locator(f'[data-doc="{doc}"]')
-        assert any(words.evaluate_all("nodes => nodes.map(node => node.style.backgroundColor)"))
-    assert lab.locator(".cdlm-x-arc").count() >= 8
-    lab.screenshot(path=pictures / "jupyter_clicked.png")
-
-
-def test_a_compared_word_gets_a_rank_that_depends_on_layer_and_direction(lab: Any):
-    before = verdicts(lab)
-    word(lab, 0, 1, 6).click(modifiers=["Shift"])
-    first = wait_for_other_verdicts(lab, before)
-    lab.get_by_label("layer").select_option("0")
-    second = wait_for_other_verdicts(lab, first)
-    lab.get_by_label("direction").select_option("from")
-    wait_for_other_verdicts(lab, second)
-    lab.get_by_label("direction").select_option("both")
-    lab.get_by_label("layer").select_option(label="last (3)")
 
 
 def test_what_if_a_word_is_hidden_and_the_chosen_ones_see_everything_or_not(lab: Any, pictures: Path):

@@ -139,28 +139,6 @@ def test_resting_on_a_word_tells_its_rank(opened: Any):
     assert "mention of blast" in tip.inner_text()
 
 
-def test_words_out_of_reach_say_so(opened: Any):
-    page = opened.page
-    page.get_by_label("chosen words see everything").uncheck()
-    word(page, 0, 1, 10).click(modifiers=["Shift"])
-    verdict = page.locator(".cdlm-x-verdict").first
-    assert verdict.inner_text() == "no direct weight: too far apart, and neither sees everything"
-    assert shade(word(page, 0, 1, 10)) == ""
-    assert page.locator(".cdlm-x-arcs .cdlm-x-arc").count() == 0
-
-
-def test_words_that_did_not_fit_say_so(opened: Any):
-    page = opened.page
-    head = page.locator(".cdlm-x-panel-head").first.inner_text()
-    assert head.endswith("1 grey word is more than it can read")
-    last = len(HOSTILE) - 1
-    page.get_by_label("chosen words see everything").uncheck()
-    word(page, 0, 2, last).hover()
-    assert "longer than what the model takes" in page.locator(".cdlm-x-tip").inner_text()
-    word(page, 0, 2, last).click(modifiers=["Shift"])
-    assert page.locator(".cdlm-x-verdict").first.inner_text().startswith("not read")
-
-
 def test_what_if_a_word_is_hidden_and_others_see_everything(opened: Any):
     page = opened.page
     page.get_by_role("radio", name="hides").click()
@@ -293,28 +271,6 @@ def test_documents_are_text_whatever_they_say(opened: Any):
     assert column.evaluate("node => node.scrollWidth <= node.clientWidth + 1")
     assert "<i>odd</i>" in column.inner_text()
     opened.check_quiet()
-
-
-def test_a_picture_is_saved_by_the_page(opened: Any, tmp_path: Path):
-    with opened.page.expect_download() as download:
-        opened.page.get_by_role("button", name="save as picture").click()
-    download.value.save_as(tmp_path / "page.png")
-    content = (tmp_path / "page.png").read_bytes()
-    assert content.startswith(b"\x89PNG")
-    assert len(content) > 20_000, "an empty picture is smaller"
-    opened.check_quiet()
-
-
-def test_in_the_dark(opened: Any, explorer: Explorer, new_page: Any, tmp_path: Path, pictures: Path):
-    watched = new_page(color_scheme="dark")
-    watched.page.goto(explorer.save_html(tmp_path / "d.html").as_uri())
-    watched.page.screenshot(path=pictures / "explorer_dark.png")
-    ground, text = watched.page.evaluate(
-        "[document.body, document.querySelector('.cdlm-x-text')].map((n, i) => "
-        "getComputedStyle(n)[i ? 'color' : 'backgroundColor'])"
-    )
-    assert ground == "rgb(17, 17, 17)"
-    assert text == "rgb(227, 227, 227)"
 
 
 def test_ten_documents_of_four_thousand_words_are_drawn_at_once(new_page: Any, tmp_path: Path):

@@ -168,23 +168,3 @@ def test_ranks_by_a_second_definition(case):
     assert ranks[4, RANDOM_SPAN] == pytest.approx(random)
     words = attention_analysis.target_ranks(model, pairs, documents, **settings | {"candidates": "words"})
     assert (words[:, PAPER] != ranks[:, PAPER]).any(), "punctuation can be left out"
-
-
-def test_a_stopped_run_goes_on(case, tmp_path, monkeypatch):
-    model, pairs, documents, settings = case
-    whole = attention_analysis.target_ranks(model, pairs, documents, **settings)
-    real, seen = attention_analysis.attend_to_source, []
-
-    def dies_in_the_third(*arguments, **named):
-        seen.append(1)
-        if len(seen) == 3:
-            raise KeyboardInterrupt
-        return real(*arguments, **named)
-
-    monkeypatch.setattr(attention_analysis, "attend_to_source", dies_in_the_third)
-    form = settings | {"file": tmp_path / "m.npy"}
-    with pytest.raises(KeyboardInterrupt):
-        attention_analysis.target_ranks(model, pairs, documents, **form)
-    again = attention_analysis.target_ranks(model, pairs, documents, **form)
-    np.testing.assert_array_equal(again, whole)
-    assert len(seen) == 3 + 4, "what was there is not run again"

@@ -35,12 +35,6 @@ class Stage:
         return [Panel(name="m", scores=scores, ranks=scores, reach=every, read=every)]
 
 
-def test_it_asks_only_for_what_is_chosen():
-    assert Stage().asked == []
-    chosen = Stage(selection=Selection(source=(0, 0, 1), layer=1))
-    assert len(chosen.asked) == 1
-
-
 def test_a_choice_in_the_browser_is_answered_and_remembered():
     stage = Stage()
     first = Selection(source=(0, 1, 2), layer=1)
