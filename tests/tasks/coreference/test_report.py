@@ -80,20 +80,6 @@ def test_baselines_and_their_scores(topics: list[Topic]):
     assert scores["singletons", "conll/f1"].p is None
 
 
-def test_without_singletons_they_are_dropped_first():
-    key = [[("1a", 1, 2), ("1b", 3, 4)], [("1a", 4, 5)]]
-
-    def b_cubed(response: list, **options: bool) -> tuple[float, float]:
-        rows, _ = coreference_scores(key, {"x": response}, topic_of={"1a": "1", "1b": "1"}, **options)
-        value = {row.metric: row.value for row in rows}
-        return value["b_cubed/precision"], value["b_cubed/recall"]
-
-    assert b_cubed(key) == (1.0, 1.0)
-    # the response's one cluster of three holds both mentions of the key: (2/3 + 2/3 + 0) / 3 of its mentions
-    worse = [[("1a", 1, 2), ("1b", 3, 4), ("1a", 4, 5)]]
-    assert b_cubed(worse, singletons=False) == (pytest.approx((2 / 3 + 2 / 3) / 3), 1.0)
-
-
 def places(clusters: list[list[tuple]]) -> set[tuple]:
     return {place for one in clusters for place in one}
 
@@ -204,18 +190,6 @@ def test_own_clusters_by_threshold_are_shown_and_written(prepared: CoreferenceRu
     markup = own_clusters(prepared, "A <m>fire <script>alert(1)</script></m> and a <m>blaze</m>.")(0.0)
     assert "<script" not in markup
     assert "&lt;" in markup
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("A <m>fire</m>.", r"x\.txt:1: field marks: there is one mention only"),
-        ("A fire.", "no mention in any document"),
-    ],
-)
-def test_texts_with_too_few_mentions(prepared: CoreferenceRun, text: str, message: str):
-    with pytest.raises(DataError, match=message):
-        own_clusters(prepared, text, source="x.txt")
 
 
 @pytest.mark.parametrize("kind", KINDS)

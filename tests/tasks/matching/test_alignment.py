@@ -195,24 +195,6 @@ def test_every_system_ranks_the_sentences_of_every_pair_with_true_ones(finished)
     assert read_report(run.folder).data["reading_of_p_at_n"] == "hit"
 
 
-def test_joint_and_released_scores_count_decisions(finished) -> None:
-    """Joint scores are over the detected pairs only; released ones count the unrelated pairs too."""
-    run, aligned, written = finished
-    oracle, joint = values(written, "oracle"), values(written, "joint")
-    for way, row in joint.items():
-        detected = [one for (system, _), one in aligned.detected.items() if system == way[0]]
-        if all(one.all() for one in detected):
-            assert row["mrr"].value == pytest.approx(oracle[way]["mrr"].value)
-        if not any(one.any() for one in detected):
-            assert row["mrr"].value == 0
-        assert row["mrr"].value <= oracle[way]["mrr"].value + 1e-12
-    assert aligned.unrelated == [pair for pair in run.matching.pairs["test"] if not pair.related]
-    pairs = len(aligned.pairs) + len(aligned.unrelated)
-    of_joint = joint["tf-idf", "cosine"]["at_1"].value * len(aligned.pairs)
-    released = values(written, "released")["tf-idf", "cosine"]["at_1"].value
-    assert released == pytest.approx((of_joint + aligned.rejected["tf-idf", 0].sum()) / pairs)
-
-
 def test_alignments_of_the_longformers_are_kept(finished, monkeypatch: pytest.MonkeyPatch) -> None:
     run, aligned, _ = finished
     monkeypatch.setattr(MatchingRun, "load", None)  # loading a model would fail
@@ -280,12 +262,3 @@ def test_scores_without_a_scale_become_shares(scores: list[float], shares: list[
     assert [share for share in made if share is not None] == pytest.approx(
         [share for share in shares if share is not None]
     )
-
-
-def test_the_example_of_the_notebook_is_called_related_by_all_that_come_with_the_project(tmp_path: Path):
-    given = Settings(trained="storyworld/matching", run_folder=str(tmp_path))
-    matching = experiment.matched_run(given)
-    pair = ask.own_pair(*ask.EXAMPLE)
-    for system in matching.systems:
-        (decision,) = matching.predict_pairs(matching.loaded(system), [pair]).decisions
-        assert decision, system.label

@@ -13,7 +13,6 @@ from cdlm_lab.data.convert.scisumm import NET, SciSumm
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import DocumentLink, PairDocument
 from cdlm_lab.data.splits import check_splits
-from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.report import read_report
 from cdlm_lab.tasks.matching import experiment, view
@@ -75,19 +74,6 @@ def test_what_is_finished_is_not_trained_again(matched: MatchingRun, monkeypatch
         experiment.train(matched)
     for path, place in aside:
         place.rename(path)
-
-
-def test_what_a_person_reads_before_the_start(matched: MatchingRun) -> None:
-    facts = dict(view.facts(matched))
-    assert facts["precision of training"] == precision_in_words("auto")
-    assert facts["train"].startswith("12 pairs, 50% related")
-    assert "6 updates with 4 pairs, about" in facts["GRU-HAN"]
-    assert "times 2 seeds" in facts["CDLM"]
-    assert "TF-IDF cosine" not in facts
-    assert "12 pairs" in view.preview(matched).data
-    lost = replace(matched, lost={"not read": ["a.xml: no sentences", "b.xml: a link, or no file"]})
-    listed = "2: a.xml: no sentences, b.xml: a link, or no file"
-    assert dict(view.facts(lost))["not read"] == listed
 
 
 def test_before_the_start_frozen_encoders_read_one_batch(small_matching: Settings, tmp_path: Path) -> None:

@@ -187,18 +187,6 @@ every_matcher = pytest.mark.parametrize(("encoder", "cda"), MATCHERS)
 
 
 @every_matcher
-def test_swapped_documents_swap_their_vectors_and_alignments(encoder: str, cda: str):
-    model, batch = cases.matcher_of(encoder, cda), cases.document_pairs(encoder)
-    inputs, mask = batch["inputs"], batch["sentence_mask"]
-    given, swapped = model.encoder(inputs, mask), model.encoder(inputs.flip(1), mask.flip(1))
-    torch.testing.assert_close(swapped.documents, given.documents.flip(1))
-    torch.testing.assert_close(swapped.sentences, given.sentences.flip(1))
-    out, other = model(inputs, mask), model(inputs.flip(1), mask.flip(1))
-    torch.testing.assert_close(other.attention, out.attention.flip(1))
-    torch.testing.assert_close(other.cosine, out.cosine.flip(1))
-
-
-@every_matcher
 def test_only_cross_document_attention_sees_the_other_document(encoder: str, cda: str):
     model, (inputs, mask) = encoder_of(encoder, cda), batch_of(encoder)
     other = inputs.clone()

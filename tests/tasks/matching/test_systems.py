@@ -23,24 +23,11 @@ from cdlm_lab.tasks.matching.systems import (
     MatchPredictions,
     predict_pairs,
 )
-from cdlm_lab.tasks.matching.view import systems_table
 from cdlm_lab.training.checkpoints import save_model
 from cdlm_lab.views.tables import published_numbers
 
 SMALL = MatcherSettings(hidden_size=6, most_sentences=5, most_words=12, max_length=192, window=32)
 LEARNED = [name for name, system in SYSTEMS.items() if system.is_model]
-
-
-def test_names_say_what_a_system_is_and_systems_come_in_order_each_once() -> None:
-    deep, tuned = SYSTEMS["gru-han-deep"], SYSTEMS["bert-han-finetuned-shallow"]
-    assert (deep.label, deep.encoder, deep.cda, deep.finetuned) == ("GRU-HAN + DEEP", "gru", "deep", False)
-    assert (tuned.encoder, tuned.cda, tuned.finetuned) == ("vectors", "shallow", True)
-    assert tuned.label == "BERT-HAN + SHALLOW, fine-tuned"
-    assert SYSTEMS["prefix-cdlm"].label == "Prefix CDLM"
-    assert {one.cda for one in SYSTEMS.values() if one.encoder not in ("gru", "vectors")} == {"none"}
-    assert all(f"<code>{name}</code>" in systems_table().data for name in SYSTEMS)
-    chosen = MatcherSettings(systems="cdlm gru-han tf-idf  cdlm").chosen
-    assert [one.name for one in chosen] == ["tf-idf", "gru-han", "cdlm"]
 
 
 def test_all_published_systems_are_tested_against_one_of_them() -> None:
