@@ -1,13 +1,12 @@
 """Models for tasks answer as the boxes of the notebooks do."""
 
 import json
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
+from work import calls_of
 
 from cdlm_lab.apply.loading import load
 from cdlm_lab.data.files import DataError
@@ -104,27 +103,13 @@ def test_a_system_of_a_run_is_chosen_by_name(tagging: TaggingModel) -> None:
         load("storyworld/tagging", system="x")
 
 
-def calls_of(function: Callable[[], object]) -> int:
-    """The number of calls of Python functions that a call makes: its work, whatever else the machine does."""
-    counted = 0
-
-    def count(frame: object, event: str, argument: object) -> None:
-        nonlocal counted
-        counted += event == "call"
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        function()
-    finally:
-        sys.setprofile(before)
-    return counted
-
-
 def test_the_work_of_tagging_grows_with_the_text_and_not_with_its_square(tagging: TaggingModel) -> None:
     sentences = [f"Yessel Brandir saw {number} men at mill {number % 7}." for number in range(400)]
     for _ in range(2):  # the first also loads and compiles
-        short, long = (calls_of(partial(tagging.tag, " ".join(sentences[:number]))) for number in (100, 400))
+        short, long = (
+            calls_of(partial(tagging.tag, " ".join(sentences[:number])), events=("call",))
+            for number in (100, 400)
+        )
     assert short * 3 < long < short * 5
 
 

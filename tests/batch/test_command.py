@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -72,54 +71,6 @@ def test_that_snakemake_fails_is_no_run_s_fault(tmp_path: Path):
     assert code == 1, printed
     assert "unrecognized arguments: --no-such-option" in printed
     assert "not all is done (exit code 2 of Snakemake). To go on: cdlm-lab run grid.yaml" in printed
-
-
-@pytest.mark.slow
-def test_what_changed_is_run_again_and_the_old_run_is_kept(tmp_path: Path):
-    (tmp_path / "corpus").mkdir()
-    (tmp_path / "corpus" / "a.txt").write_text("one")
-    tasks = {
-        "plain": {"parameters": {"rate": 0.25}},
-        "reader": {"parameters": {"reads": "{plain}"}},
-        "other": {"needs": {"corpus": "corpus"}},
-    }
-    body = tiny_grid.BODY.replace("seed=seed)", "seed=seed, compare_with=compare_with)")
-    parameters = f'{tiny_grid.PARAMETERS}\ncompare_with = ""'
-    write_notebook(tmp_path / "tiny.ipynb", parameters=parameters, body=body)
-    write_grid(tmp_path, tasks)
-    assert run_grid(tmp_path)[0] == 0
-    tasks["plain"]["parameters"]["rate"] = 1.0
-    write_grid(tmp_path, tasks)
-    code, printed = run_grid(tmp_path)
-    assert code == 0, printed
-    assert "plain: will run again: rate is 1.0, in the run 0.25" in printed
-    assert "reader: will run again: plain, which it reads, is made first" in printed
-    assert "1 of 3 runs are finished" in printed
-    assert value(tmp_path, "reader") == 3.0
-    old = sorted(path.name for path in (tmp_path / "runs").glob("*.old-*"))
-    assert [name.partition(".old-")[0] for name in old] == ["plain", "reader"]
-    assert [value(tmp_path, name) for name in old] == [0.5, 1.5]
-    assert report(tmp_path, old[0])["parameters"]["rate"] == 0.25
-    tasks["other"]["parameters"] = {"compare_with": "{plain}"}
-    write_grid(tmp_path, tasks)
-    code, printed = run_grid(tmp_path)
-    assert code == 0, printed
-    assert "other: will go on: compare_with is 'runs/plain', in the run ''" in printed
-    assert "resumed" in (tmp_path / "runs" / "other" / "run.log").read_text()
-    assert report(tmp_path, "other")["parameters"]["compare_with"] == "runs/plain"
-
-
-@pytest.mark.slow
-def test_one_run_after_the_other_and_the_one_with_the_longest_chain_first(tmp_path: Path):
-    minutes = {"alone": 50, "short": 20, "begun": 45, "goes_on": 10}
-    tasks = {name: {"resources": {"minutes": each}} for name, each in minutes.items()}
-    write_grid(tmp_path, tasks | {"goes_on": tasks["goes_on"] | {"parameters": {"reads": "{begun}"}}})
-    code, printed = run_grid(tmp_path, "--jobs", "1")
-    assert code == 0, printed
-    reports = {name: report(tmp_path, name) for name in minutes}
-    order = sorted(minutes, key=lambda name: reports[name]["started"])
-    assert order == ["begun", "alone", "short", "goes_on"]
-    assert all(reports[a]["finished"] < reports[b]["started"] for a, b in pairwise(order))
 
 
 @pytest.mark.slow

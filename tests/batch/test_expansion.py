@@ -2,12 +2,11 @@
 
 import json
 import re
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tiny_grid import PARAMETERS, jobs_of, plan_of, write_grid, write_notebook
+from work import calls_of
 
 from cdlm_lab.batch.grid import GridError
 
@@ -83,23 +82,6 @@ def test_more_runs_than_anybody_means():
     }
     with pytest.raises(GridError, match="task a: 125000 runs, at most 100000: shorten an axis"):
         jobs_of(write_grid(Path.cwd(), {"a": {"axes": axes}}))
-
-
-def calls_of(function: Callable[[], object]) -> int:
-    """How many calls it takes, of functions in Python and in C."""
-    count = 0
-
-    def note(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        function()
-    finally:
-        sys.setprofile(before)
-    return count
 
 
 def test_twice_the_seeds_are_twice_the_work(tmp_path: Path):

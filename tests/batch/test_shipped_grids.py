@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from tiny_grid import jobs_of, plan_of
 
-from cdlm_lab.batch.command import main
 from cdlm_lab.batch.expansion import Job
 from cdlm_lab.batch.grid import read_grid
 from cdlm_lab.batch.plan import HUB
@@ -53,10 +52,6 @@ def texts(value: Any) -> Iterator[str]:
 def waits_for(jobs: Mapping[str, Job], name: str) -> set[str]:
     """All runs that are made before a run."""
     return {one for other in jobs[name].after for one in {other, *waits_for(jobs, other)}}
-
-
-def test_the_four_papers_have_grids():
-    assert set(PAPERS) <= set(GRIDS)
 
 
 @pytest.mark.parametrize("name", GRIDS)
@@ -126,16 +121,6 @@ def test_data_may_lie_elsewhere(name: str):
     given = [text for task in grid.tasks.values() for text in texts(task.needs)]
     assert grid.variables["data"] == "else/where"
     assert all(text.startswith((HUB, "{data}/", str(grid.runs), "{runs}")) for text in given)
-
-
-@pytest.mark.parametrize("name", WITH_DATA)
-def test_a_dry_run_says_what_is_missing(name: str, nowhere: Path, capsys: pytest.CaptureFixture):
-    assert main(["run", str(path_of(name)), "--dry-run"]) == 2
-    printed = capsys.readouterr().out
-    count = len(jobs_of(path_of(name)))
-    assert "missing in all:\n" in printed
-    assert f"{count} of {count} runs to make " in printed.splitlines()[-1]
-    assert not (nowhere / "runs").exists()
 
 
 # ---- the recorded runs that data/results/README.md says real_small.yaml makes again ----
