@@ -4,6 +4,7 @@
 views, nothing that unpickles, public docstrings.
 """
 
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -78,6 +79,15 @@ def test_every_folder_has_tests():
         Path(one.path).parent.relative_to("tests") for one in TESTS if Path(one.path).name.startswith("test_")
     }
     assert folders - {Path()} - tested == set()
+
+
+def test_the_contract_of_views_names_every_module_of_a_task():
+    """What ends on view or ask may show something; nothing else in a task's folder may."""
+    contracts = tomllib.loads((house.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "importlinter"
+    ]["contracts"]
+    (named,) = [one["source_modules"] for one in contracts if one["id"] == "views"]
+    assert {name.split(".")[3] for name in experiments()} <= {name.rpartition(".")[2] for name in named}
 
 
 @pytest.mark.parametrize("rule", house.RULES, ids=lambda rule: rule.__name__)
