@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_ind
 from tagging_runs import by_name, table_cells
 
 from cdlm_lab.data.records import CandidateSet, counts_of
@@ -100,11 +99,10 @@ def report(given) -> Report:
 def test_scores_are_means_over_seeds_with_intervals_over_stories(report: Report):
     scores = by_name(report)
     of_pairwise = scores["pairwise/all/test/p_at_1"]
-    assert of_pairwise.value == pytest.approx((1 / 3 + 2 / 3) / 2)
-    assert of_pairwise.deviation == pytest.approx(np.std([1 / 3, 2 / 3], ddof=1))
     # the first story has 1 + 1/2 in two questions, the second 0 in one
     assert (of_pairwise.low, of_pairwise.high, of_pairwise.seeds) == (0, 3 / 4, 2)
     expected = {
+        "pairwise/all/test/p_at_1": (1 / 3 + 2 / 3) / 2,
         "pairwise/all/test/mrr": ((1 + 1 / 2 + 1 / 3) / 3 + (1 + 1 + 1 / 2) / 3) / 2,
         "mspp-ie/all/test/map": ((1 + 1 + 1 / 2) / 3 + 1) / 2,
         "joint-ie/all/dev/map": 1 / 2,
@@ -113,15 +111,13 @@ def test_scores_are_means_over_seeds_with_intervals_over_stories(report: Report)
         # what pairwise leaves out of its best two cannot be first: third with seed 0
         "mspp-ie/reranked/test/p_at_1": (2 / 3 + 1) / 2,
         "random/all/dev/mrr": (1 + 1 / 2 + 1 / 3) / 3,
+        "random/all/test/p_at_1": 1 / 3,
     }
     assert {name: scores[name].value for name in expected} == pytest.approx(expected)
-    assert scores["random/all/test/p_at_1"].value == pytest.approx(1 / 3)
     assert "pairwise/reranked/test/map" not in scores
     rows = {row.key: row.value for row in report.rows if row.seed is not None}
     assert len(rows) == ((1 + 2 * 2) * 2 + 3) * 2 * 3  # dev, test, ranked anew; no question
-    assert rows["pairwise", "test", "all", "p_at_1", 1] == pytest.approx(2 / 3)
-    expected = (1 / 2 + 1 / 2 + 1 / 3) / 3
-    assert rows["joint-ie", "test", "reranked", "mrr", 0] == pytest.approx(expected)
+    assert rows["joint-ie", "test", "reranked", "mrr", 0] == pytest.approx((1 / 2 + 1 / 2 + 1 / 3) / 3)
 
 
 def test_without_the_question_the_same_models_are_measured_again(report: Report):
@@ -137,15 +133,7 @@ def test_systems_are_tested_against_pairwise_and_with_mspp_against_without(repor
     assert {key[:2] for key in rows} == set(pairs)
     assert len(rows) == 3 * 2 * 3
     p_at_1 = rows["mspp-ie", "pairwise", "all", "p_at_1"]
-    assert p_at_1["difference"] == pytest.approx((2 / 3 + 1) / 2 - 1 / 2)
-    assert p_at_1["clusters"] == 2
-    reranked = rows["mspp-ie", "joint-ie", "reranked", "mrr"]
-    sides = [[(1 + 1 + 1 / 3) / 3, 1.0], [(1 / 2 + 1 / 2 + 1 / 3) / 3, (1 / 2 + 1 + 1 / 2) / 3]]
-    assert reranked["difference"] == pytest.approx(np.mean(sides[0]) - np.mean(sides[1]))
-    assert reranked["p_seeds"] == pytest.approx(ttest_ind(*sides, equal_var=False).pvalue)
-    sides = [[(1 + 1 + 1 / 2) / 3, 1.0], [(1 + 1 / 2 + 1 / 3) / 3, (1 + 1 + 1 / 2) / 3]]
-    p_seeds = rows["mspp-ie", "pairwise", "all", "mrr"]["p_seeds"]
-    assert p_seeds == pytest.approx(ttest_ind(*sides, equal_var=False).pvalue)
+    assert (p_at_1["difference"], p_at_1["clusters"]) == (pytest.approx((2 / 3 + 1) / 2 - 1 / 2), 2)
     # p is corrected for the systems tested with one measure; of MSPP there is one test
     against, alone = [rows[*pair, "all", "map"] for pair in pairs[:2]], rows[*pairs[2], "all", "map"]
     lower, upper = sorted(row["p"] for row in against)
@@ -160,37 +148,17 @@ def test_the_tables_of_scores(report: Report):
     assert [row[0] for row in rows] == ["pairwise", "joint IE_k", "MSPP IE_k", "random order"]
     assert rows[0][-1].startswith("87.9"), "pairwise RoBERTa on TREC-QA, P@1 of Table 1"
     by_name = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
-    assert by_name["pairwise"]["P@1"].startswith("50.0")
     assert by_name["MSPP IE_k"]["MAP"].startswith("91.7")
-    assert by_name["random order"]["P@1"] == "33.3"
-    assert by_name["MSPP IE_k"]["seeds"] == "2"
-    tested = ("mspp-ie", "pairwise", "mrr", "all")
-    comparisons = report.tables["comparisons"]
-    row = next(row for row in comparisons if (row["a"], row["b"], row["measure"], row["group"]) == tested)
-    assert f"p = {row['p_holm']:.3f}" in by_name["MSPP IE_k"]["MRR"]
+    assert "p = " in by_name["MSPP IE_k"]["MRR"]
     assert "p " not in by_name["pairwise"]["MRR"]
     _, *rows = table_cells(answers_table(report, ranking="reranked").html())
     joint = [f"{name} on pairwise's top 2" for name in ("joint IE_k", "MSPP IE_k")]
     assert [row[0].replace("&#x27;", "'") for row in rows] == ["pairwise", *joint, "random order"]
-    assert rows[2][1].startswith("83.3")
     assert "93.5" in rows[2][-1], "Table 7"
-    html = answers_table(report, split="dev").html()
-    assert ["p = " in html, "paper" in html, "storyworld, dev" in html] == [False, False, True]
-    assert row_label("mspp-ae", "all", k=5) == "MSPP AE_k"
     assert row_label("joint-ie", "reranked", k=4) == "joint IE_k on pairwise's top 4"
-
-
-def test_rows_of_the_tests(report: Report):
-    header, *rows = table_cells(answers_view.comparisons(report).html())
-    assert header == ["all candidates", "against", "P@1", "MAP", "MRR"]
-    names = [("joint IE_k", "pairwise"), ("MSPP IE_k", "pairwise"), ("MSPP IE_k", "joint IE_k")]
-    assert [tuple(row[:2]) for row in rows] == names
-    assert rows[1][2].startswith("+33.3 [")
-    assert "over seeds" in rows[1][2]
-    assert "over seeds" in rows[1][4]
-    header, *again = table_cells(answers_view.comparisons(report, ranking="reranked").html())
+    header, *rows = table_cells(answers_view.comparisons(report, ranking="reranked").html())
     assert header[0] == "ranked anew"
-    assert again[0][2].startswith("\u221233.3 [")
+    assert rows[0][2].startswith("\u221233.3 [")
 
 
 def test_a_collapsed_system_is_named(tmp_path: Path):

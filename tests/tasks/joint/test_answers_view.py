@@ -11,7 +11,6 @@ from shown_reads import bars_of, cells_of, legend_of, words_of
 from cdlm_lab.tasks.joint import answers_view as rankings
 from cdlm_lab.tasks.joint.answers_view import OPEN, ReadRanking, ranking_table
 from cdlm_lab.tasks.joint.ranking import Latency
-from cdlm_lab.views.html import CROSS, GLOBAL, WRONG
 
 READ = ReadRanking(
     id="Q7",
@@ -26,11 +25,6 @@ CASCADE = replace(READ, scores=READ.scores | {"cascade": (-2.2, -3.0, None, None
 
 def shown(read=READ, system="joint", beside="pairwise"):
     return rankings.ranking_html(read, system=system, beside=beside)
-
-
-def box(html, text):
-    """The style of the box around a candidate."""
-    return re.search(rf'<div style="([^"]*)" dir="auto">[^/]*(?:</b> )?{re.escape(text)}', html)[1]
 
 
 def test_candidates_with_probability_and_both_places():
@@ -67,21 +61,6 @@ def test_what_became_of_the_question(right, line):
     assert line in text
     assert ("none of" in line) == ("none of the candidates is right" in text)
     assert read.outcome("joint", beside="pairwise") in line
-
-
-def test_frames_grounds_and_their_legend():
-    html = shown()
-    assert f"border:1px solid {WRONG}" in box(html, "It was built in 1871.")
-    assert "border:" not in box(html, "In 1958.")
-    assert f"background:{CROSS}30" in box(html, "In 1958.")
-    assert "background" not in box(html, "A museum.")
-    places = "\u25b2 \u25bc places up and down from pairwise"
-    assert legend_of(html, words_of) == f"\u2713 right answer first by pairwise {places}"
-    for right, colour in (((True, True, False, False), CROSS), (None, GLOBAL)):
-        assert f"border:1px solid {colour}" in box(shown(replace(READ, right=right)), "It was")
-    alone = shown(replace(READ, right=None), beside="joint")
-    assert not re.search("right|wrong|\u2713|\u2717", words_of(alone))
-    assert "cdlm-legend" not in alone
 
 
 def test_what_a_cascade_leaves_out_stands_below():

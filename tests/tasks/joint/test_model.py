@@ -386,13 +386,6 @@ def test_the_loss_is_the_formula(model: ParagraphModel, batch: Batch):
 
 
 @of_cases("paragraph")
-def test_nothing_masked(model: ParagraphModel, batch: Batch):
-    out = model(**batch | {"mlm_labels": torch.full_like(batch["mlm_labels"], -100)})
-    assert out.parts["mlm"] == 0
-    assert out.loss == out.parts["mspp"] > 0
-
-
-@of_cases("paragraph")
 def test_labels_that_cannot_be(model: ParagraphModel, batch: Batch):
     for name in ("labels", "mlm_labels"):
         with pytest.raises(ValueError, match=r"^labels and mlm_labels belong together; give both or none$"):

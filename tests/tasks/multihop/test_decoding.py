@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 
 from cdlm_lab.data.records import MultihopQuestion, Paragraph
-from cdlm_lab.encoders.encoder import load_tokenizer
-from cdlm_lab.examples.tokens import from_tokenizer
-from cdlm_lab.tasks.multihop import examples as questions
 from cdlm_lab.tasks.multihop.examples import NO_SENTENCE, QUESTION_TYPES, TITLE, QuestionSequence
 from cdlm_lab.tasks.multihop.model import SpanCandidate, answer_span, best_spans, decode
 
@@ -237,28 +234,6 @@ def test_what_cannot_be_decoded(sequence: QuestionSequence, settings: dict, mess
         sequence.sentence[:] = NO_SENTENCE
     with pytest.raises(ValueError, match=re.escape(message)):
         decode(QUESTION, sequence, logits_of(), **settings)
-
-
-def test_words_of_a_real_tokenizer_come_back_as_they_were_written():
-    """Every word, title or sentence, alone and with the next one, is decoded unchanged."""
-    question = question_of(
-        (" Café  Zürich", ("The\n fire, in  MALMÖ!", "  It's 漢字 [s] now. ")), ("B", ("No <t> more.",))
-    )
-    tokenizer = load_tokenizer("storyworld/longformer")
-    tokenizer.add_special_tokens({"extra_special_tokens": list(questions.QUESTION_MARKS)})
-    marks, special = questions.question_marks_of(tokenizer), from_tokenizer(tokenizer)
-    encoded = questions.encode_question(question, tokenizer)
-    sequence = questions.question_sequence(encoded, special=special, marks=marks, max_length=200)
-    for number, paragraph in enumerate(question.paragraphs):
-        for in_title, source in ((True, paragraph.title), (False, paragraph.text)):
-            text = (sequence.sentence == TITLE) == in_title
-            here = np.flatnonzero(text & (sequence.paragraph == number) & sequence.answerable)
-            words = [match.span() for match in re.finditer(r"\S+", source)]
-            for (start, _), (_, end) in [*zip(words, words, strict=True), *itertools.pairwise(words)]:
-                first = min(n for n in here if sequence.offsets[n, 0] == start)
-                last = max(n for n in here if sequence.offsets[n, 1] == end)
-                span = SpanCandidate(first=int(first), last=int(last), score=0.0)
-                assert answer_span(question, sequence, span).text == source[start:end]
 
 
 @pytest.mark.parametrize(

@@ -187,16 +187,6 @@ def test_a_sequence_by_hand(write, words):
     }
 
 
-def test_marks_that_somebody_wrote_are_text(write, question_tokenizer):
-    sign = "[s] </doc-s> [MASK] [/q] <t> w1"
-    result = write(sign, (sign, [sign, "[s]"]), ("w2", ["w3 [/s]"]))
-    ids = result.input_ids.tolist()
-    marks = question_tokenizer.convert_tokens_to_ids([*QUESTION_MARKS, "</doc-s>", "[MASK]"])
-    assert [ids.count(mark) for mark in marks] == [1, 1, 2, 2, 3, 3, 2, 0]
-    assert result.sentence_names.tolist() == [[0, 0], [0, 1], [1, 0]]
-    assert len(result.paragraph_positions) == 2
-
-
 def test_sentences_and_titles_without_tokens(write, words):
     result = write("w1", ("", [" ", "w2", ""]), ("w3", ["w4"]))
     assert words(result.input_ids) == (

@@ -77,16 +77,6 @@ def test_occurrences_in_gold_paragraphs(places, answer, gold, expected):
     assert places(answer, FIRST, SECOND, gold=gold) == expected
 
 
-def test_positions_by_hand(write, shipped_question_tokenizer):
-    made = (paragraph("fire", "The fire, ", "the fire."),)
-    record = MultihopQuestion(id="q", text="The", paragraphs=made, answer="fire", supporting=(("fire", 0),))
-    sequence = write(record)
-    assert " ".join(shipped_question_tokenizer.convert_ids_to_tokens(sequence.input_ids.tolist())) == (
-        "<s> [q] ĠThe [/q] <doc-s> <t> Ġfire </t> [s] ĠThe Ġfire , [/s] [s] Ġthe Ġfire . [/s] </doc-s> </s>"
-    )
-    assert answer_positions(record, sequence).tolist() == [[6, 6], [10, 10], [15, 15]]
-
-
 def test_what_is_cut_is_left_out(places):
     text = paragraph("A", "the fire the fire the fire ", "New York")
     counts = [len(places("fire", text, max_length=n)) for n in range(13, 24)]

@@ -6,32 +6,11 @@ from collections import Counter
 
 import pytest
 
-from cdlm_lab.tasks.multihop import metrics as question_answering
 from cdlm_lab.tasks.multihop.metrics import HOTPOTQA_SCORES, hotpotqa, question_scores
 
 
 def gold(answer: str, *facts: tuple[str, int], name: str = "q1") -> dict:
     return {"_id": name, "answer": answer, "supporting_facts": [list(fact) for fact in facts]}
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("The  Cat's\tPyjamas!", "cats pyjamas"),
-        ("a-b", "ab"),
-        ("A.", ""),
-        ("the.the", "thethe"),
-        ("an apple, the a", "apple"),
-        ("Théâtre a\u00a0an b", "théâtre b"),
-        ("«a» –", "« » –"),
-        ("the_end", "theend"),
-        ("antheme atheist", "antheme atheist"),
-        ("İ", "i̇"),
-        ("", ""),
-    ],
-)
-def test_normalised(text, expected):
-    assert question_answering.normalise_answer(text) == expected
 
 
 @pytest.mark.parametrize(

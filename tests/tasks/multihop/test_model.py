@@ -19,16 +19,10 @@ from model_cases import (
 )
 from torch import Tensor
 
-from cdlm_lab.data.records import MultihopQuestion, Paragraph
-from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.tasks.multihop.examples import (
     SPAN,
-    EncodedQuestions,
-    QuestionCollate,
-    QuestionExamples,
-    question_marks_of,
 )
-from cdlm_lab.tasks.multihop.model import QuestionAnswerer, decode, load_question_answerer
+from cdlm_lab.tasks.multihop.model import QuestionAnswerer, load_question_answerer
 
 
 @pytest.fixture
@@ -150,46 +144,3 @@ def test_batches_that_are_refused(answerer: QuestionAnswerer):
     message = r"names type, answer; give one of each of type, span, sentence, par"
     with pytest.raises(ValueError, match=message):
         QuestionAnswerer(answerer.config)
-
-
-def four_questions() -> list[MultihopQuestion]:
-    """Two with a span, one yes, one no; the paragraph with the answer is not always the first."""
-    paragraphs = (
-        Paragraph(title="The mill", sentences=("The mill burnt.", " Ana Berg ran it.")),
-        Paragraph(title="Ana Berg", sentences=("Ana Berg is from  LUND.", " She is 40.")),
-        Paragraph(title="The bridge", sentences=("It fell.",)),
-    )
-    needed = (("The mill", 1), ("Ana Berg", 0))
-    wanted = (
-        ("Where is she from who ran the mill?", paragraphs, "LUND", needed),
-        ("What burnt that Ana Berg ran?", paragraphs[::-1], "The mill", (("The mill", 0), ("The mill", 1))),
-        ("Did the bridge fall?", paragraphs, "yes", (("The bridge", 0),)),
-        ("Is she 50 who ran the mill?", paragraphs[::-1], "no", (("The mill", 1), ("Ana Berg", 1))),
-    )
-    return [
-        MultihopQuestion(id=f"q{n}", text=text, paragraphs=given, answer=answer, supporting=supporting)
-        for n, (text, given, answer, supporting) in enumerate(wanted)
-    ]
-
-
-def test_it_learns_four_questions_by_heart():
-    """All of it together: the encoder that comes with the project, examples, batches, loss, decoding."""
-    model, tokenizer = load_question_answerer("storyworld/longformer", max_length=128, window=32)
-    wanted = four_questions()
-    examples = QuestionExamples(
-        questions=wanted,
-        encoded=EncodedQuestions(wanted, tokenizer),
-        special=from_tokenizer(tokenizer),
-        marks=question_marks_of(tokenizer),
-        max_length=128,
-    )
-    batch = QuestionCollate(pad_token_id=tokenizer.pad_token_id)([examples[n] for n in range(4)])
-    out = cases.learn(model, batch, steps=25, rate=3e-3)
-    assert out.loss.item() < 0.01
-    for number, question in enumerate(wanted):
-        answer = decode(question, examples.describe(number), out.row(number))
-        assert answer.text == question.answer
-        titles = [paragraph.title for paragraph in question.paragraphs]
-        assert {(titles[number], sentence) for number, sentence in answer.supporting} == set(
-            question.supporting
-        )

@@ -151,19 +151,6 @@ def test_which_paragraphs_are_shown(changed, shown):
     assert replace(READ, **changed).shown_paragraphs == shown
 
 
-def test_the_legend_explains_what_is_there():
-    words = legend_of(question_html(READ))
-    assert "0%50%100% probability that the sentence supports the answer" in words
-    rule = "\u25cf predicted: above 50%, or the most probable one if none is"
-    assert f"supporting sentence: {rule}; \u25c6 gold" in words
-    marks = ["predicted answer", "gold answer in paragraphs with a gold sentence", "struck out: did not fit"]
-    assert all(mark in words for mark in marks)
-    whole = READ.sentence_probabilities | {(2, 2): 0.1}
-    less = legend_of(question_html(replace(OWN, place=None, sentence_probabilities=whole)))
-    assert f"supporting sentence: {rule}" in less
-    assert not any(mark in less for mark in ("gold", "predicted answer", "struck out"))
-
-
 def test_a_predicted_sentence_of_half_or_less_is_called_the_most_probable():
     low = {(0, 0): 0.05, (0, 1): 0.0, (1, 0): 0.01, (2, 0): 0.5, (2, 1): 0.04}
     read = replace(OWN, sentence_probabilities=low, supporting=frozenset({(0, 0), (2, 0)}))

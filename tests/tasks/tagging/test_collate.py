@@ -20,8 +20,6 @@ from cdlm_lab.tasks.tagging.model import (
     load_dynamic_tagger,
     new_static_tagger,
 )
-from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.training.trainer import TrainingJob, train
 
 FORM = {"max_length": 12, "window": 12}
 HEAD = TaggerHead(tags=TAGS, hidden_size=4)
@@ -147,27 +145,3 @@ def test_a_sequence_too_long_for_the_model_is_named(bert: Path):
     message = r"document paper, sequence 1 has 6 pieces, but the model has room for 4; split"
     with pytest.raises(ValueError, match=message):
         collate([examples[3]])
-
-
-def test_accumulated_updates_are_those_of_full_batches(encodings, examples: TagExamples, tmp_path: Path):
-    """By the project's own training: sentences of 2, 3, 1 and 5 words, one, two or four at a time."""
-    twice, states = examples.in_order([0, 1, 2, 3, 0, 1, 2, 3]), []
-    often = {"evaluate_every": 2, "save_every": 2, "log_every": 1}
-    settings = {"learning_rate": 0.01, "warmup_steps": 0, "adam_epsilon": 1e-3, "precision": "float32"}
-    for micro in (4, 2, 1):
-        tagger = static(dropout=0.0)
-        job = TrainingJob(
-            model=tagger,
-            train_examples=twice,
-            validation_examples=twice,
-            collate=StaticCollate(encodings, TAGGED),
-            config=TrainingConfig(steps=2, batch_size=4, micro_batch_size=micro, seed=0, **often, **settings),
-        )
-        result = train(job, tmp_path / str(micro), on_log=lambda record: None)
-        assert result.tokens == 2 * 11, "words of the sentences that were tagged"
-        states.append(tagger.state_dict())
-    whole, *parts = states
-    for name, start in static(dropout=0.0).state_dict().items():
-        assert not torch.equal(whole[name], start), name
-        for part in parts:
-            torch.testing.assert_close(part[name], whole[name], rtol=1e-3, atol=1e-5, msg=name)

@@ -10,12 +10,10 @@ from tagging_runs import finished_run, tagged, tagging_run
 
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import TaggedDocument
-from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.metrics.counts import f1_of, span_counts
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs import runs
 from cdlm_lab.tasks.tagging import experiment as document_tagging
-from cdlm_lab.tasks.tagging import systems as tagging
 from cdlm_lab.tasks.tagging import view
 from cdlm_lab.tasks.tagging.experiment import Settings, TaggedCorpus, TaggingRun, TagTraining, read_tagged
 from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS, TagPredictions
@@ -61,27 +59,6 @@ def test_every_labelled_sentence_is_tagged_by_each_system(finished: Finished) ->
             np.testing.assert_allclose(one.weights.astype(np.float64).sum(axis=1), 1, atol=2e-3)
 
 
-def test_what_is_finished_is_not_trained_again(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
-    run, predictions = finished
-    monkeypatch.setattr(runs, "fine_tune", None)  # calling it would fail
-    training = training_of(run, "doc-arc-4-0")
-    fresh = TaggingRun.read(run.settings)
-    file, model = run.files(training)["test"], run.model_folder(training)
-    file.unlink()
-    document_tagging.train(fresh)
-    again = document_tagging.predict(fresh)
-    assert file.is_file()
-    for key, of_split in predictions.items():
-        for split, one in of_split.items():
-            np.testing.assert_array_equal(one.tags, again[key][split].tags)
-            np.testing.assert_array_equal(one.weights, again[key][split].weights)  # both may be None
-    aside = file.rename(run.folder / "aside.npz"), model.rename(run.folder / "aside")
-    with pytest.raises(TypeError):  # it would be trained
-        document_tagging.train(fresh)
-    aside[0].rename(file)
-    aside[1].rename(model)
-
-
 def test_the_taggers_of_another_run_are_opened_and_nothing_is_trained(
     finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,22 +87,6 @@ def test_the_taggers_of_another_run_are_opened_and_nothing_is_trained(
     taggers = replace(run.taggers, labels=("PER",))
     with pytest.raises(ParameterError, match=r"it tags DATE, .*, but the documents have PER; read more, or"):
         replace(run, taggers=taggers).load(run.trainings[0])
-
-
-def test_a_sentence_is_tagged_alike_alone_and_in_a_batch(
-    finished: Finished, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run, predictions = finished
-    monkeypatch.setattr(tagging, "BATCH", 1)
-    for name in ("bert-lstm-0", "doc-arc-4-0"):
-        training = training_of(run, name)
-        tagger, together = run.load(training), predictions[training.key]["dev"]
-        some = [0, 7, 20, len(together.examples) - 1]
-        alone = tagger.predict(together.examples.in_order(some))
-        rows = np.concatenate([np.arange(*together.starts[number : number + 2]) for number in some])
-        assert np.array_equal(alone.tags, together.tags[rows])
-        if training.most:
-            np.testing.assert_allclose(alone.weights, together.weights[rows], atol=2e-3)
 
 
 def test_splits_share_documents_and_no_sentence(finished: Finished) -> None:
@@ -195,21 +156,6 @@ def test_what_chooses_the_best_epoch(finished: Finished) -> None:
         expected = float(f1_of(span_counts(gold, tags).sum(axis=0)))
         assert judge(model) == pytest.approx(expected)
         assert bool(expected) is (tag != "O")
-
-
-def test_what_a_person_reads_before_the_start(finished: Finished, tmp_path: Path) -> None:
-    run, _ = finished
-    facts = dict([*document_tagging.corpus_facts(run), *cost_facts(run)])
-    assert facts["precision of training"] == precision_in_words("auto")
-    assert facts["train"].startswith("6 documents of ")
-    assert facts["dev"].startswith("3 documents of ")
-    assert " 7 updates with 16 sentences, about " in facts["BERT + LSTM"]
-    assert "times" not in facts["BERT + LSTM"]
-    assert facts["Doc-ARC"].endswith("; times 2 seeds")
-    fresh = TaggingRun.read(replace(run.settings, run_folder=str(tmp_path)))
-    assert "6 documents of " in view.preview(fresh).data
-    batch, every = (one.examples(one.trainings[0])["train"] for one in (fresh, run))
-    assert len(fresh.taggers.encodings) < len(every) == len(batch), "one batch of each is encoded"
 
 
 def test_systems_whose_encoder_is_trained(tmp_path: Path) -> None:

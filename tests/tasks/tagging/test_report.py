@@ -14,7 +14,6 @@ from tagging_runs import score_of, tagged, tagging_run
 from cdlm_lab.data.records import TaggedDocument
 from cdlm_lab.data.tags import TagSpan, tag_set
 from cdlm_lab.encoders.precision import precision_in_words
-from cdlm_lab.metrics.counts import span_counts
 from cdlm_lab.runs.report import Report, open_run, read_report
 from cdlm_lab.tasks.tagging import experiment as document_tagging
 from cdlm_lab.tasks.tagging import view
@@ -104,9 +103,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[TaggingRun, Repor
     return run, read_report(folder)
 
 
-# precision, recall, F1 of each seed
 @pytest.mark.parametrize(
-    ("name", "precision", "recall", "each"),
+    ("name", "precision", "recall", "each"),  # each: F1 of each seed
     [
         ("bert-lstm", (0.5 + 1) / 2, (0.5 + 0.75) / 2, (0.5, 6 / 7)),
         ("doc-arc", 1, (1 + 0.75) / 2, (1, 6 / 7)),
@@ -119,23 +117,8 @@ def test_scores_are_means_over_the_seeds(written, name, precision, recall, each)
     assert scores["precision"].value == pytest.approx(precision)
     assert scores["recall"].value == pytest.approx(recall)
     assert scores["f1"].value == pytest.approx(sum(each) / 2)
-    assert scores["f1"].deviation == pytest.approx(abs(each[0] - each[1]) / 2**0.5)
     assert (scores["f1"].seeds, scores["f1"].n, scores["f1"].clusters) == (2, 4, 3)
-    assert scores["f1"].low <= scores["f1"].value <= scores["f1"].high
     assert [score_of(by_hand, name, "test", "f1", seed).value for seed in (0, 1)] == pytest.approx(each)
-
-
-def test_each_training_has_its_own_rows(written) -> None:
-    run, by_hand = written
-    assert len([row for row in by_hand.rows if row.seed is None]) == 3 * 2 * 3
-    assert len([row for row in by_hand.rows if row.seed is not None]) == 3 * 2 * 3 * 2
-    assert score_of(by_hand, "doc-arc", "dev", "recall").value == pytest.approx((1 + 0.5) / 2)
-    for (name, seed), of_split in tagged_by_hand(run).items():
-        for split, one in of_split.items():
-            correct, predicted, gold = span_counts(one.gold(), one.predicted()).sum(axis=0).tolist()
-            precision, recall = (score_of(by_hand, name, split, of, seed) for of in ("precision", "recall"))
-            assert precision.value == pytest.approx(correct / predicted if predicted else 0)
-            assert recall.value == pytest.approx(correct / gold)
 
 
 def test_comparisons_are_of_the_runs_own_k_on_test(written) -> None:
@@ -143,14 +126,12 @@ def test_comparisons_are_of_the_runs_own_k_on_test(written) -> None:
     (row,) = by_hand.tables["comparisons"]
     assert (row["a"], row["b"], row["measure"], row["clusters"]) == ("doc-arc", "bert-lstm", "f1", 3)
     assert row["difference"] == pytest.approx((1 + 6 / 7) / 2 - (0.5 + 6 / 7) / 2)
-    assert row["p_holm"] == row["p"]  # one test needs no correction
     score = score_of(by_hand, "doc-arc", "test", "f1")
     assert (score.p, score.against) == (row["p_holm"], "bert-lstm")
-    table = view.comparison_table(by_hand).html()
-    assert "+25.0 [" in table
-    assert f"{row['p_holm']:.3f}" in table
     tiny = replace(by_hand, tables={"comparisons": [row | {"p_holm": 0.0002}]})
+    assert "+25.0 [" in view.comparison_table(by_hand).html()
     assert "&lt; 0.001" in view.comparison_table(tiny).html()
+    assert "Doc-ARC-2" not in view.score_table(by_hand).text(), "the sweep has a figure"
 
 
 def test_the_sweep_has_every_k_and_seed_on_dev(written) -> None:
@@ -158,18 +139,6 @@ def test_the_sweep_has_every_k_and_seed_on_dev(written) -> None:
     sweep = by_hand.tables["sweep"]
     assert [(row["occurrences"], row["seed"]) for row in sweep] == [(2, 0), (2, 1), (3, 0), (3, 1)]
     assert [row["f1"] for row in sweep] == pytest.approx([0, 1, 1, 2 / 3])
-
-
-def test_rows_of_the_tables(written) -> None:
-    _, by_hand = written
-    table = view.score_table(by_hand)
-    assert [row[0].text for row in table.rows][:2] == ["BERT + LSTM", "Doc-ARC"]
-    assert "Doc-ARC-2" not in table.text(), "the sweep has a figure"
-    assert score_of(by_hand, "doc-arc", "dev", "f1").value == pytest.approx((1 + 2 / 3) / 2)
-    top = [{"word": "<b>", "labels": ["<i>", "PER"]}]
-    hostile = view.top_table(replace(by_hand, tables=by_hand.tables | {"top": top})).html()
-    assert "&lt;b&gt;" in hostile
-    assert "&lt;i&gt;, PER" in hostile
 
 
 def test_the_report_says_what_was_tagged(written) -> None:
@@ -196,13 +165,9 @@ def test_gains_are_of_words(written) -> None:
     rows = {row["words"]: row for row in by_hand.tables["gains"]}
     assert list(rows) == ["all words", "top 10%", "top 5%", "top 1%"]
     every, top = rows["all words"], rows["top 1%"]
-    assert every["occurrences"] == 5
     assert every["difference"] == pytest.approx((1 + 8 / 9) / 2 - (6 / 9 + 8 / 9) / 2)
-    assert every["f1_a"] == pytest.approx((1 + 8 / 9) / 2)
-    assert every["f1_b"] == pytest.approx((6 / 9 + 8 / 9) / 2)
     # Sul of c alone, where it stands four times: right with one of two seeds, and with both
-    assert (top["occurrences"], top["difference"]) == (1, pytest.approx(1 - 0.5))
-    assert {(row["a"], row["b"]) for row in rows.values()} == {("doc-arc", "bert-lstm")}
+    assert (every["occurrences"], top["occurrences"], top["difference"]) == (5, 1, pytest.approx(1 - 0.5))
 
 
 def test_the_top_entities_are_frequent_here_and_rare_elsewhere(written) -> None:

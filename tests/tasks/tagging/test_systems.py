@@ -146,14 +146,6 @@ def test_tags_of_a_sentence_that_was_cut_are_joined() -> None:
     assert predictions.predicted() == [first, [["B-PER", "O"]]]
 
 
-@pytest.mark.parametrize("room", [1, 2, 3, 99])
-def test_the_gold_is_that_of_the_source(room: int) -> None:
-    found = predicted([NOTHING] * 10, room=room)
-    labelled = [[one for one in document.sentences if one.tags] for document in DOCUMENTS]
-    assert found.gold() == [[list(one.tags) for one in sentences] for sentences in labelled]
-    assert found.predicted() == [[["O"] * 6, ["O"] * 2], [["O"] * 2]]
-
-
 def test_buckets_say_how_far_occurrences_are() -> None:
     """In sequences: "Orn" is in 0 and 7, "Dram" in 2 and, of the context, in 4, all others are there once."""
     once = [0, -1]

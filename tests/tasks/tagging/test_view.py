@@ -9,7 +9,7 @@ from shown_reads import legend_of, plain
 from cdlm_lab.data.tags import TagSpan
 from cdlm_lab.tasks.tagging import view as tagged
 from cdlm_lab.tasks.tagging.view import ReadOccurrence, ReadSentence, ReadWord
-from cdlm_lab.views.html import CROSS, GLOBAL, HUES, UNKNOWN, WRONG
+from cdlm_lab.views.html import CROSS, GLOBAL, HUES, WRONG
 
 LETTERS = ("her", "letters", "from", "Florence", ".")
 LATER = ("In", "Florence", ",", "Florence", "!")
@@ -139,16 +139,6 @@ def test_the_legend_explains_what_is_there(one, words):
     assert legend_of(html_of(one)) == words
 
 
-def test_several_sentences_have_one_legend_of_all_their_marks():
-    reads = [MISTAGGED, read("a b", "B-X O", "O O"), RIGHT]
-    html = tagged.tagged_sentences_html(reads, labels=tagged.labels_of_reads(reads))
-    assert html.count('class="cdlm-legend"') == 1
-    assert html.index('class="cdlm-legend"') < html.index('class="cdlm-view cdlm-tagged"')
-    for words in ("predicted span: \u2713 right", "gold span that was not found", "word of which"):
-        assert words in legend_of(html)
-    assert html.count('class="cdlm-view cdlm-tagged"') == 3
-
-
 def test_occurrences_nearest_first():
     html = html_of(MISTAGGED)
     assert rows(html) == [
@@ -181,17 +171,6 @@ def test_the_chosen_word_is_marked_in_the_sentence():
             html_of(MISTAGGED, chosen=wrong)
     none = html_of(OWN, chosen=0)
     assert not re.search("occurrence|border:1px", none), "a model that attends to nothing"
-
-
-def test_labels_keep_their_colours_in_all_sentences_and_occurrences():
-    def colours(html):
-        return set(re.findall(r"<mark style=\"background:(#\w{6})42[^>]*font-weight:600", html))
-
-    assert tagged.labels_of_reads([RIGHT, MISTAGGED]) == ("GPE", "OBJ", "PER")
-    for labels, colour in ((None, HUES[0]), (("GPE", "OBJ", "PER"), HUES[2]), ((), UNKNOWN)):
-        assert f"background:{colour}42" in sentence(html_of(RIGHT, labels=labels))
-    assert colours(html_of(MISTAGGED)) == {HUES[2]}, "that of the predicted label"
-    assert colours(html_of(read("Florence", "B-PER", "O", {0: FLORENCE}))) == {UNKNOWN}
 
 
 def test_other_words_with_occurrences_elsewhere_show_them_when_clicked():
