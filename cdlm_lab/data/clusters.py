@@ -1,7 +1,8 @@
 """Readers of clusters of related documents for pre-training: the embedded corpus by name, others by path.
 
 The format of a path is recognised by file names, folder entries or the first record; SHAPES lists all. Where
-a corpus has no splits, a hash of each cluster's id decides (90/5/5). Clusters keep the order of the files.
+a corpus has no splits, a hash of each cluster's id decides (90/5/5); few clusters are dealt so that each
+split has one. Clusters keep the order of the files.
 Clusters of one document and empty documents are yielded; tokenising the corpus drops and counts them.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -22,7 +23,8 @@ from cdlm_lab.data.convert.scisumm import read_scisumm_corpus, scisumm_files
 from cdlm_lab.data.convert.tagged import docarc_files, read_docarc_passages
 from cdlm_lab.data.files import DataError, FieldFault, Fields, Text, entries, plain_name, read_lines
 from cdlm_lab.data.records import Cluster, Document, Paragraphed
-from cdlm_lab.data.splits import SPLIT_NAMES, SPLITS, Split, hashed_split
+from cdlm_lab.data.rows import HUB, rows_by_split
+from cdlm_lab.data.splits import SPLIT_NAMES, SPLITS, Split, dealt, hashed_split
 from cdlm_lab.data.words import split_sentences
 from cdlm_lab.errors import check_choice
 
@@ -31,7 +33,8 @@ SHAPES = (
     "storyworld (the embedded corpus)",
     "a folder of folders of .txt (one sub-folder = one cluster)",
     'a .jsonl of clusters ({"id": ..., "documents": [...]}; also .jsonl.gz, .jsonl.xz)',
-    "Multi-News (a folder of train/val/test.txt.src, or one .src file)",
+    'Multi-News (a folder of train/val/test.txt.src, or one .src file; or rows of {"document": ...}, '
+    "hub:owner/name or a folder of parquet, JSON lines or save_to_disk)",
     "a folder or file of news clusters (allsides_*.jsonl)",
     "the ECB+ folder",
     "a folder in Doc-ARC's format (train, dev and test with a .tsv for each document)",
@@ -39,6 +42,8 @@ SHAPES = (
 )
 READERS_VERSION = "1"  # part of every checksum; raise it when a reader makes other texts of the same files
 LEAST_CHARACTERS = 20  # minimum length of a sentence in a paragraph
+_SHARES_OF = {"train": 0.90, "validation": 0.05, "test": 0.05}
+_FEW = 50  # clusters of a file; up to so many, each split has at least one of them
 _SHARES = "where a corpus has no splits, 1 cluster in 20 is for validation and 1 in 20 for test"
 
 
@@ -88,6 +93,7 @@ def corpus_checksum(
         return files.sha256_of_parts([*parts, *(["by topic"] if by_topic else [])])
     path, form = _path(corpus), detect_format(corpus)
     parts = [form.name, READERS_VERSION, split, str(size)]
+    parts += [corpus] if corpus.startswith(HUB) else []  # its revision is part of the name
     for file in form.files(path, split=split):
         name = file.relative_to(path).as_posix() if path.is_dir() else file.name
         parts += [name, files.sha256_of_file(file)]
@@ -105,6 +111,8 @@ def passed_over(corpus: str) -> list[str]:
 def detect_format(corpus: str | Path) -> CorpusFormat:
     """The format of a path. Raises DataError if the path does not exist or has none of SHAPES."""
     path = _path(corpus)
+    if str(corpus).startswith(HUB):
+        return _ROWS
     if not path.exists():
         raise DataError(path, "no such file or folder", f"give {' | '.join(SHAPES)}", field="corpus")
     of_folder = (form for form in _OF_FOLDERS if any(form.files(path)))
@@ -129,7 +137,7 @@ def _file_format(path: Path) -> CorpusFormat | None:
 def _path(corpus: str | Path) -> Path:
     if not str(corpus).strip():
         raise ValueError(f"corpus is {str(corpus)!r}; give {' | '.join(SHAPES)}")
-    return files.home_path(corpus)
+    return Path(corpus) if str(corpus).startswith(HUB) else files.home_path(corpus)
 
 
 def _check(corpus: str, split: str, size: int) -> None:
@@ -160,7 +168,7 @@ def read_cluster_folder(path: Path, split: Split) -> Iterator[Cluster]:
         my_corpus/harbour_strike/a.txt, b.txt
 
     Files end in `.txt` or `.TXT`, plain or compressed; an empty one beside others is an empty document.
-    Clusters are split by a hash of their names, unless they lie in folders `train`, `validation` and `test`.
+    Clusters are dealt by their names, unless they lie in folders `train`, `validation` and `test`.
     """
     seen: dict[str, Path] = {}
     for own_split, folder in _cluster_folders(path):
@@ -212,11 +220,15 @@ def _read_cluster(folder: Path) -> Cluster:
 
 def _cluster_folders(path: Path) -> Iterator[tuple[Split, Path]]:
     """Yield (split, folder) of every cluster, in the order of the names."""
-    for folder in filter(Path.is_dir, entries(path)):
-        split = SPLIT_NAMES.get(files.checked_path(folder).name)
-        if split is None or _texts(folder):  # a cluster may be called "test"
-            yield hashed_split(folder.name), folder
+    folders = list(filter(Path.is_dir, entries(path)))
+    named = {one: SPLIT_NAMES.get(files.checked_path(one).name) for one in folders}
+    loose = [one for one in folders if named[one] is None or _texts(one)]  # a cluster may be called "test"
+    split_of = dealt([one.name for one in loose], _SHARES_OF)
+    for folder in folders:
+        if folder in loose:
+            yield split_of[folder.name], folder  # type: ignore[misc]
         else:
+            split = named[folder]
             yield from ((split, cluster) for cluster in entries(folder) if cluster.is_dir())
 
 
@@ -272,7 +284,16 @@ def read_cluster_jsonl(path: Path, split: Split) -> Iterator[Cluster]:
     A title becomes the first line of what the model reads. Documents without an id are numbered from 0.
     Without "split", a hash of the id decides.
     """
-    return _read_records(path, split, _Cluster, otherwise=hashed_split)
+    return _read_records(path, split, _Cluster, otherwise=_split_of_few(path))
+
+
+def _split_of_few(path: Path) -> Callable[[str], Split]:
+    """How a file's clusters are split: by a hash, which `dealt` corrects if there are few of them."""
+    try:
+        ids = [str(record.fields.get("id")) for record in islice(files.read_json_lines(path), _FEW + 1)]
+    except DataError:  # is raised when the record is read
+        return hashed_split
+    return dealt(ids, _SHARES_OF).__getitem__ if len(ids) <= _FEW else hashed_split  # type: ignore[return-value]
 
 
 def read_allsides(path: Path, split: Split) -> Iterator[Cluster]:
@@ -374,6 +395,34 @@ def _read_file(path: Path) -> Iterator[Cluster]:
         raise DataError(path, "no line has more than one document", remedy, field="separator")
 
 
+def read_multi_news_rows(path: Path, split: Split) -> Iterator[Cluster]:
+    """Multi-News as the hub has it, rows of {"document": "One. ||||| Two.", "summary": ...}, from anything
+    that `rows_by_split` opens. Ids are the split and the number of the row, from 0."""
+    rows = rows_by_split(str(path))
+    if split not in rows:
+        raise DataError(path, f"no rows of the split {split}", "add its file, or read another", field="split")
+    for number, row in enumerate(rows[split]()):
+        text = row.fields.get("document")
+        if not isinstance(text, str):
+            what, remedy = "no text", 'write {"document": "One text. ||||| Another one."}'
+            raise row.error("document", what, remedy)
+        texts = [one.strip() for one in _SEPARATOR.split(text.replace("NEWLINE_CHAR", "\n"))]
+        while texts and not texts[-1]:
+            texts.pop()
+        name = f"{split}-{number}"
+        documents = tuple(Document(id=f"{name}-{n}", text=one) for n, one in enumerate(texts))
+        yield Cluster(id=name, documents=documents)
+
+
+def row_files(path: Path, split: Split | None = None) -> list[Path]:
+    """All files of a folder whose rows have a `document`; [] if it has no such rows."""
+    rows = {} if str(path).startswith(HUB) else rows_by_split(path)
+    first = next(chain.from_iterable(each() for each in rows.values()), None)
+    if first is None or not isinstance(first.fields.get("document"), str):
+        return []
+    return sorted(file for file in path.rglob("*") if file.is_file() and not files.is_hidden(file, path))
+
+
 def paragraph_documents(
     corpus: str, split: Split, *, size: int = 0, seed: int = 0, by_topic: bool = False
 ) -> Iterator[Paragraphed]:
@@ -411,6 +460,7 @@ def paragraphed(document: Document) -> Paragraphed:
     return Paragraphed(id=document.id, paragraphs=tuple(filter(None, paragraphs)))
 
 
+_ROWS = CorpusFormat("multi_news_rows", read_multi_news_rows, row_files)
 _OF_FOLDERS = (
     CorpusFormat("news_clusters", read_news_clusters, news_files),
     CorpusFormat("multi_news", read_multi_news, multi_news_files),
@@ -418,4 +468,5 @@ _OF_FOLDERS = (
     CorpusFormat("scisumm", read_scisumm_corpus, scisumm_files),
     CorpusFormat("cluster_folder", read_cluster_folder, cluster_files, other_files),
     CorpusFormat("docarc", read_docarc_passages, docarc_files),
+    _ROWS,
 )

@@ -10,6 +10,7 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path
 
+import datasets
 import pytest
 
 from cdlm_lab.data import clusters
@@ -371,6 +372,38 @@ class TestMultiNews:
         remedy = "separate the documents of a line with ||||| or story_separator_special_tag"
         with refused(path, f"1: separator: no line has more than one document; {remedy}"):
             list(clusters.read_multi_news(path, "train"))
+
+
+def test_multi_news_as_the_hub_has_it(write, tmp_path):
+    rows = [{"document": f"One {n}. ||||| Two. |||||", "summary": "s"} for n in range(3)]
+    write("x/train.jsonl", rows)
+    datasets.DatasetDict(train=datasets.Dataset.from_list(rows)).save_to_disk(tmp_path / "saved")
+    for folder in (tmp_path / "x", tmp_path / "saved"):
+        assert detect_format(folder).name == "multi_news_rows"
+        some = list(open_corpus(str(folder), split="train"))
+        assert [[one.text for one in cluster.documents] for cluster in some] == [
+            [f"One {n}.", "Two."] for n in range(3)
+        ]
+        assert (some[2].id, some[2].documents[1].id) == ("train-2", "train-2-1")
+        assert len(corpus_checksum(str(folder), split="train")) == 64
+        with pytest.raises(DataError, match="no rows of the split test"):
+            list(open_corpus(str(folder), split="test"))
+    name = "hub:alexfabbri/multi_news"
+    assert corpus_checksum(name, split="train") != corpus_checksum(f"{name}@1", split="train")
+    write("x/train.jsonl", [*rows, {"document": 7}])
+    with pytest.raises(DataError, match=r"train\.jsonl:4: field document: no text"):
+        list(open_corpus(str(tmp_path / "x"), split="train"))
+
+
+@pytest.mark.parametrize("count", [3, 9, 50])
+def test_of_few_clusters_each_split_has_one(write, tmp_path, count):
+    for number in range(count):
+        write(f"folder/c{number}/a.txt", "t")
+    path = write("x.jsonl", [{"id": f"c{number}", "documents": ["t"]} for number in range(count)])
+    for corpus in (tmp_path / "folder", path):
+        ids = [[one.id for one in open_corpus(str(corpus), split=split)] for split in SPLITS]
+        assert all(ids)
+        assert sorted(name for its in ids for name in its) == sorted(f"c{number}" for number in range(count))
 
 
 # Counts of the description that comes with the data: clusters of 2, 3 and 4 documents.
