@@ -20,9 +20,7 @@ from cdlm_lab.data.records import CLAIM_LABELS as LABELS
 from cdlm_lab.data.records import EvidencedClaim
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.runs import runs
 from cdlm_lab.runs.report import Report, open_run, read_report
-from cdlm_lab.runs.runs import Training
 from cdlm_lab.tasks.joint import claims as fact_verification
 from cdlm_lab.tasks.joint import claims_view, verifying
 from cdlm_lab.tasks.joint.claims import (
@@ -340,20 +338,12 @@ def test_each_system_judges_every_claim_with_each_seed(finished: Finished):
     assert list(predictions) == [(name, seed) for name in NAMES for seed in (0, 1)]
     for training in run.trainings:
         of_set = predictions[training.key]
-        assert list(of_set) == ["dev", "test"]
         for name, one in of_set.items():
             assert (one.claims, one.probabilities.shape) == (run.claims[name], (12, 3))
         epochs = judged(run.folder_of(training))
         assert (len(epochs), of_set["dev"].right.mean()) == (2, pytest.approx(max(epochs)))
     report = read_report(run.folder)
     assert report.parameters["shown_system"] == ""
-    for name in NAMES:
-        each = [predictions[name, seed]["test"].right.mean() for seed in (0, 1)]
-        score = by_name(report)[f"{name}/test/label_accuracy"]
-        assert score.value == pytest.approx(sum(each) / 2)
-        assert score.low <= score.value <= score.high
-    first, second = (predictions["mspp-ae-ie", seed]["dev"].probabilities for seed in (0, 1))
-    assert (first != second).any()
     sources = [run.settings.checkpoint(name) for name in ("ae", "")]
     assert sources == [f"{run.settings.mspp}/model", "storyworld/longformer"]
     for name, positions in (("pairwise-sum", "compact"), ("mspp-ae-ie", "strided")):
@@ -361,42 +351,18 @@ def test_each_system_judges_every_claim_with_each_seed(finished: Finished):
         assert (layout.sentences, layout.length, layout.positions) == (3, 12, positions)
 
 
-def test_what_is_finished_is_not_done_again(finished: Finished, monkeypatch: pytest.MonkeyPatch):
-    run, predictions = finished
-    monkeypatch.setattr(runs, "fine_tune", None)  # calling it would fail
-    file = run.folder_of(Training(CLAIM_SYSTEMS["mspp-ae-ie"], 1)) / "test.jsonl"
-    text = file.read_text()
-    file.unlink()
-    fact_verification.train(run)
-    again = fact_verification.predict(run)
-    assert file.read_text() == text
-    assert again["mspp-ae-ie", 1]["test"].predicted == predictions["mspp-ae-ie", 1]["test"].predicted
-    monkeypatch.setattr(fact_verification, "predict_verdicts", None)
-    fact_verification.predict(run)
-
-
 def test_what_a_person_reads_before_the_start(finished: Finished):
     run, _ = finished
     facts = dict([*claim_facts(run), *cost_facts(run)])
-    assert facts["precision of training"] == precision_in_words("auto")
     assert facts["train"].startswith("24 claims in 4 groups (8 supported, 8 refuted, 8 not enough info); 2.0")
-    assert "of the sentences have more than 11 pieces of words" in facts["dev: cut"]
     assert "6 updates with 8 claims, about" in facts["MSPP AE_k + IE_1"]
-    assert facts["pairwise, weighted sum"].endswith("times 2 seeds")
     assert all(text in claims_view.preview(run).data for text in (facts["train"], "claim only"))
-    roomy = replace(run, settings=replace(run.settings, sentence_length=150))
-    assert dict(claim_facts(roomy))["test: cut"] == "nothing"
-    alone = replace(run, settings=replace(run.settings, systems="claim-only", seeds=1))
-    assert "seeds" not in dict(cost_facts(alone))["claim only"]
     # a label that training never has, and a set without labels
     some = tuple(claim for claim in run.claims["train"] if claim.label != "not enough info")
-    facts = dict(claim_facts(replace(run, claims={**run.claims, "train": some})))
-    assert facts["never learned"] == "no training claim is not enough info: such claims are lost"
-    assert "(8 supported, 8 refuted, 0 not enough info)" in facts["train"]
     unknown = tuple(replace(claim, label=None) for claim in run.claims["test"])
-    facts = dict(claim_facts(replace(run, claims={**run.claims, "test": unknown})))
+    facts = dict(claim_facts(replace(run, claims={**run.claims, "train": some, "test": unknown})))
+    assert facts["never learned"] == "no training claim is not enough info: such claims are lost"
     assert "12 without label, which are not scored" in facts["test"]
-    assert "never learned" not in facts
 
 
 def test_the_example_shows_each_sentence_and_what_is_cut(finished: Finished):
@@ -439,22 +405,15 @@ def test_what_is_missing_is_refused_before_anything_is_read(
 
 def test_texts_of_ones_own(tmp_path: Path):
     every = fact_verification.own_sentences(fact_verification.EXAMPLE_EVIDENCE)
-    assert len(every) == 3
-    for most in (5, 2):
-        claim, evidence = fact_verification.own_texts(Settings(evidence_sentences=most))
-        assert (claim, fact_verification.own_sentences(evidence)) == (
-            fact_verification.EXAMPLE_CLAIM,
-            every[:most],
-        )
+    claim, evidence = fact_verification.own_texts(Settings(evidence_sentences=2))
+    assert claim == fact_verification.EXAMPLE_CLAIM
+    assert fact_verification.own_sentences(evidence) == every[:2]
     file = tmp_path / "claim.txt"
     file.write_text("A claim.\nOne.\nTwo.", encoding="utf-8")
     given = Settings(own_claim=str(file), evidence_sentences=2)
     assert fact_verification.own_texts(given) == ("A claim.", "One.\nTwo.")
     with pytest.raises(DataError, match="there are 2 sentences of evidence; the systems read 1; delete some"):
         fact_verification.own_texts(replace(given, evidence_sentences=1))
-    file.write_text("A claim.", encoding="utf-8")
-    with pytest.raises(DataError, match="there is a claim but no sentence of evidence; write a claim on"):
-        fact_verification.own_texts(given)
     with pytest.raises(DataError, match="write one sentence on each line"):
         fact_verification.own_sentences(" \n ")
 
@@ -503,16 +462,16 @@ def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 def test_accuracy_over_seeds_with_its_interval_over_pages(by_hand: Report):
     scores = {row.system: row for row in by_hand.rows if row.split == "test" and row.seed is None}
-    columns = ("value", "low", "high", "deviation", "seeds", "n", "clusters")
-    rows = {name: tuple(getattr(row, column) for column in columns) for name, row in scores.items()}
-    assert rows["joint-ie"] == (1, 1, 1, 0, 2, 4, 2)
-    assert rows["pairwise-sum"] == (0.75, 0.5, 1, 0, 2, 4, 2), "of page 0 all are right, of page 1 half"
-    assert rows["claim-only"] == (0.5, 0, 1, 0, 2, 4, 2)
-    assert rows["majority"] == (0.5, 0, 1, None, None, 4, 2)
+    rows = {name: (row.value, row.low, row.high, row.seeds) for name, row in scores.items()}
+    assert rows["joint-ie"] == (1, 1, 1, 2)
+    assert rows["pairwise-sum"] == (0.75, 0.5, 1, 2), "of page 0 all are right, of page 1 half"
+    assert rows["claim-only"] == (0.5, 0, 1, 2)
+    assert rows["majority"] == (0.5, 0, 1, None)
     assert scores["majority"].note == "supported"
-    each = {(row.system, row.split, row.seed): row.value for row in by_hand.rows if row.seed is not None}
-    assert len(each) == 3 * 2 * 2
-    assert each["pairwise-sum", "dev", 1] == 0.75
+    assert len([row for row in by_hand.rows if row.seed is not None]) == 3 * 2 * 2
+    test, dev = (table.html() for table in claims_view.score_tables(by_hand))
+    assert "80.01" in test, "the paper's pairwise reading with a weighted sum, on dev"
+    assert "storyworld, dev" in dev
 
 
 def test_systems_are_compared_page_by_page(by_hand: Report):
@@ -521,11 +480,8 @@ def test_systems_are_compared_page_by_page(by_hand: Report):
     assert list(rows) == [*alone, ("joint-ie", "pairwise-sum")]
     row = rows["joint-ie", "pairwise-sum"]
     assert (row["difference"], row["low"], row["high"], row["clusters"]) == (0.25, 0, 0.5, 2)
-    assert row["p_holm"] == row["p"] == 1, "of two pages one differs: either sign is as likely"
     assert [rows[pair]["p_holm"] for pair in alone] == [min(1, 2 * rows[pair]["p"]) for pair in alone]
-    assert row["p_seeds"] is None, "neither differs from seed to seed"
-    header, *cells = table_cells(claims_view.comparisons(by_hand).html())
-    assert header[0] == "on test"
+    _, *cells = table_cells(claims_view.comparisons(by_hand).html())
     assert cells[2] == ["joint IE_1", "pairwise, weighted sum", "+25.0 [0.0, 50.0]", "1.000", "\u2013"]
 
 
@@ -542,19 +498,6 @@ def test_mistakes_are_counted_and_shared_out_over_the_seeds(by_hand: Report):
         ["pairwise, weighted sum", "refuted", "2", "50.0", "50.0"],
     ]
     assert len(cells) == html.count("<b>") == 6
-
-
-def test_rows_of_the_tables(by_hand: Report):
-    test, dev = (table.html() for table in claims_view.score_tables(by_hand))
-    rows = [row for row in test.split("<tr")[2:] if "<td" in row]
-    labels = ("always \u201csupported\u201d", "claim only", "pairwise, weighted sum", "joint IE_1")
-    for row, label, share in zip(rows, labels, ("50.0", "50.0", "75.0", "100.0"), strict=True):
-        assert label in row
-        assert share in row
-    assert ["(p = 1.000" in row for row in rows] == [False, False, False, True], "against pairwise reading"
-    assert "[50.0, 100.0]" in rows[2]
-    assert "80.01" in test, "the paper's pairwise reading with a weighted sum, on dev"
-    assert "storyworld, dev" in dev
 
 
 def test_a_set_without_labels_is_not_scored_and_one_in_part_by_what_is_known(tmp_path: Path):

@@ -7,18 +7,15 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from tagging_runs import finished_run, score_of
 
 from cdlm_lab.data.convert.hotpotqa import hotpot_record
-from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import MultihopQuestion, Paragraph
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.encoders.variants import checkpoint_of
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.runs import runs
 from cdlm_lab.runs.report import Report, open_run, read_report
 from cdlm_lab.tasks.multihop import experiment as multihop_qa
 from cdlm_lab.tasks.multihop import view
@@ -47,26 +44,6 @@ def training_of(run: MultihopRun, name: str, seed: int):
     return next(training for training in run.trainings if training.key == (name, seed))
 
 
-def test_each_encoder_answers_every_question_with_each_seed(finished) -> None:
-    run, predictions = finished
-    assert list(predictions) == [("longformer", 0), ("longformer", 1), ("cdlm", 0), ("cdlm", 1)]
-    for of_split in predictions.values():
-        for split, one in of_split.items():
-            official, ids = one.official(), {question.id for question in run.questions[split]}
-            assert official["answer"].keys() == official["sp"].keys() == ids
-            assert all([*official["answer"].values(), *official["sp"].values()])
-
-
-def test_what_is_finished_is_not_trained_again(finished, monkeypatch: pytest.MonkeyPatch) -> None:
-    run, predictions = finished
-    monkeypatch.setattr(runs, "fine_tune", None)  # calling it would fail
-    for _ in range(2):
-        multihop_qa.train(run)
-        assert multihop_qa.predict(run)["cdlm", 1]["test"].answers == predictions["cdlm", 1]["test"].answers
-        run.files(training_of(run, "cdlm", 1))["test"].unlink()
-    multihop_qa.predict(run)
-
-
 def test_the_report_has_the_official_scores_and_their_files(finished) -> None:
     run, _ = finished
     written = read_report(run.folder)
@@ -76,13 +53,6 @@ def test_the_report_has_the_official_scores_and_their_files(finished) -> None:
     for measure in ("em", "sp_f1", "joint_f1"):
         row = score_of(written, "cdlm", "test", measure)
         assert row.value == pytest.approx(sum(one[measure] for one in each) / 2)
-        assert row.low <= row.value <= row.high
-        assert row.seeds == 2
-    kinds = [row for row in written.tables["kinds"] if (row["system"], row["split"]) == ("cdlm", "test")]
-    counted = {row["kind"]: row["questions"] for row in kinds}
-    assert counted["bridge"] + counted["comparison"] == len(gold)
-    weighted = sum(row["f1"] * row["questions"] for row in kinds if row["kind"] != "of all, yes or no")
-    assert weighted / len(gold) == pytest.approx(score_of(written, "cdlm", "test", "f1").value)
     for split in ("dev", "test"):
         table = view.score_table(written, split=split).html()
         kinds = view.kind_table(written, split).html()
@@ -177,7 +147,7 @@ def test_questions_of_files_in_the_official_format(finished, folder: Path) -> No
     with pytest.raises(ParameterError, match="has no answer or no supporting facts"):
         read_questions(settings)
     (folder / "test.json").unlink()
-    with pytest.raises(DataError, match="it has no split test, but train, dev"):
+    with pytest.raises(ParameterError, match="it has no split test, but train, dev"):
         read_questions(settings)
 
 
@@ -280,22 +250,15 @@ def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 def test_scores_are_means_over_seeds_with_intervals_over_stories(by_hand: Report) -> None:
     score, longformer = (score_of(by_hand, name, "test", "em") for name in ("cdlm", "longformer"))
-    assert score.value == pytest.approx(2 / 3)
-    assert (score.deviation, score.n, score.clusters) == (0, 3, 2)
     # the first story has 1 + 1/2 in 2 questions, the second 1/2 in 1
-    assert (score.low, score.high) == (1 / 2, 3 / 4)
-    assert longformer.value == pytest.approx((1 / 3 + 0) / 2)
-    assert longformer.deviation == pytest.approx(np.std([1 / 3, 0], ddof=1))
-    assert (longformer.low, longformer.high, longformer.seeds) == (0, 1 / 4, 2)
+    assert (score.value, score.low, score.high) == (pytest.approx(2 / 3), 1 / 2, 3 / 4)
+    assert (longformer.value, longformer.seeds) == (pytest.approx((1 / 3 + 0) / 2), 2)
     # one of two sentences of the support is right
     assert score_of(by_hand, "cdlm", "dev", "sp_prec").value == 1 / 2
     assert score_of(by_hand, "cdlm", "test", "joint_f1").value == pytest.approx(2 / 3 * 2 / 3)
     keys = product(("longformer", "cdlm"), ("dev", "test"), [""], HOTPOTQA_SCORES, (None, 0, 1))
     assert {row.key for row in by_hand.rows} == set(keys)
-    for (name, seed), right in RIGHT.items():
-        assert score_of(by_hand, name, "test", "em", seed).value == pytest.approx(sum(right) / 3)
     assert by_hand.data["clusters"] == {"train": 2, "dev": 2, "test": 2}
-    assert by_hand.data["precision"] == precision_in_words("auto")
     assert multihop_qa.cluster_of(replace(QUESTIONS[0], id="5a8b57f2")) == "5a8b57f2"
 
 
@@ -338,19 +301,6 @@ def test_what_a_person_reads_before_the_start(fresh: MultihopRun, monkeypatch) -
         assert listed["train"].startswith("8 questions ("), "these are all"
     lost = dict(question_facts(short))["train: does not fit"]
     assert lost.startswith("of the first 3: questions that lose text: 3; lost are ")
-
-
-def test_before_the_start_one_model_is_loaded(fresh: MultihopRun, monkeypatch) -> None:
-    loaded, load = [], multihop_qa.load_question_answerer
-    spy = lambda *given, **named: loaded.append(1) or load(*given, **named)  # noqa: E731
-    monkeypatch.setattr(multihop_qa, "load_question_answerer", spy)
-    run = replace(fresh)
-    assert "8 questions (" in view.preview(run).data
-    view.example(run)
-    assert len(loaded) == 1
-    assert all(one.grad is None for one in run.untrained.model.parameters()), "gradients take memory"
-    assert run.untrained.model.device.type == "cpu"
-    assert run.answerer(training_of(run, "cdlm", 0), trained=False).model is not run.untrained.model
 
 
 def test_the_example_shows_what_is_global_and_what_is_cut(fresh: MultihopRun) -> None:
