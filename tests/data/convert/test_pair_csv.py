@@ -34,12 +34,6 @@ def pair(first: str, second: str, *, related: bool = True) -> DocumentPair:
     return DocumentPair(id=name, first=one, second=other, related=related, aligned=None, cluster=first)
 
 
-def test_sound_records():
-    assert document("a", "One.", "Two.", "Three.").text_of() == "One. Two. Three."
-    assert replace(pair("a", "b"), aligned=(0, 1)).documents == ("a", "b")
-    assert replace(pair("a", "b"), related=False, aligned=()).aligned == ()
-
-
 @pytest.mark.parametrize(("name", "sentences", "complaint"), [
     ("", ("A.",), "a document without id; name it"),
     ("a", (), "document a has no sentences; leave it out"),

@@ -65,14 +65,11 @@ def topic(name: str, *documents: CoreferenceDocument) -> Topic:
     (partial(mention, "m", cluster=""),
      f"{M}: no cluster; give it one of its own if it corefers with no other"),
     (partial(mention, "m", (2, 2)), f"{M}: (2, 2) is no span of tokens; write (first, last + 1)"),
-    (partial(mention, "m", (-1, 2)), f"{M}: (-1, 2) is no span of tokens; write (first, last + 1)"),
     (partial(document, tokens=(), sentences=()), "document d has no text; leave it out"),
     (partial(document, tokens=("Rain", "\t", ".", "It", "")),
      "document d: token 1 is empty; leave it out"),
     (partial(document, sentences=((0, 3), (4, 5))),
      f"document d: sentence 1 is (4, 5) after 3 tokens; {GAPS}"),
-    (partial(document, sentences=((0, 3), (3, 3), (3, 5))),
-     f"document d: sentence 1 is (3, 3) after 3 tokens; {GAPS}"),
     *((partial(document, sentences=((0, end),)),
        f"document d: the sentences end at {end} of 5 tokens; sentences hold all of them")
       for end in (3, 6)),
@@ -98,9 +95,7 @@ def test_records_that_cannot_be(make, message):
         (mention("m", document="e"), "mention m of document e stands in the list of document d"),
         (mention("m", (4, 6), sentence=1), f"{M}: its tokens (4, 6) lie outside: the document has 5"),
         (mention("m", sentence=2), f"{M}: sentence 2 is not one of its 2; {ZERO}"),
-        (mention("m", sentence=-1), f"{M}: sentence -1 is not one of its 2; {ZERO}"),
         (mention("m", (2, 4)), f"{M}: its tokens (2, 4) lie outside sentence 0, (0, 3)"),
-        (mention("m", (2, 4), sentence=1), f"{M}: its tokens (2, 4) lie outside sentence 1, (3, 5)"),
     ],
 )
 def test_mention_that_does_not_fit(made, message):

@@ -312,28 +312,6 @@ def test_counts_of_the_real_corpus(ecb_plus, split):
     assert not any("\ufffd" in token for document in documents for token in document.tokens)
 
 
-def test_documents_of_the_real_corpus(ecb_plus):
-    first = read(ecb_plus)[0]
-    names = [document.id for document in first.documents]
-    assert (first.id, names[0], names[9], names[-1]) == ("36", "36_1ecb", "36_1ecbplus", "36_11ecbplus")
-    document = next(document for document in first.documents if document.id == "36_1ecbplus")
-    assert (document.subtopic, len(document.mentions)) == ("36_ecbplus", 22)
-    assert document.tokens[0] != "http"
-
-
-def test_white_space_of_the_real_corpus_is_no_token(ecb_plus):
-    """Three documents lack exactly the token that is white space, and all lack the URL of the page."""
-    lost = {}
-    for document in (document for topic in read(ecb_plus, "train") for document in topic.documents):
-        path = ecb_plus / "ECB+_LREC2014" / "ECB+" / document.topic / f"{document.id}.xml"
-        text = path.read_text(encoding="utf-8")
-        tokens = text.count("<token t_id=")
-        tokens -= text.count('sentence="0"') if document.id.endswith("plus") else 0
-        if tokens != len(document.tokens):
-            lost[document.id] = tokens - len(document.tokens)
-    assert lost == {"31_10ecbplus": 1, "9_3ecbplus": 1, "9_4ecbplus": 1}
-
-
 # Topics and documents of the description that comes with the data.
 @pytest.mark.parametrize(
     ("split", "topics", "documents"), [("train", 25, 575), ("validation", 8, 197), ("test", 10, 210)]
