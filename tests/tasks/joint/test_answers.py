@@ -13,13 +13,12 @@ from tagging_runs import finished_run, judged
 
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import CandidateSet, clean_sets, counts_of
-from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.metrics.ranking import mean_average_precision
 from cdlm_lab.parameters import ParameterError, parameters_of
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.runs import Training
 from cdlm_lab.tasks.joint import answers as answer_selection
-from cdlm_lab.tasks.joint import answers_view, ranking
+from cdlm_lab.tasks.joint import ranking
 from cdlm_lab.tasks.joint.answers import (
     ANSWER_SYSTEMS,
     AnswerRun,
@@ -372,45 +371,16 @@ def test_the_epoch_with_the_highest_map_on_dev_is_kept(finished: Finished):
 def test_what_is_finished_is_not_done_again(finished: Finished, monkeypatch: pytest.MonkeyPatch):
     run, predictions = finished
     monkeypatch.setattr(runs, "fine_tune", None)  # calling it would fail
-    for file in ("test.jsonl", "test_reranked.jsonl"):
-        kept = run.folder_of(Training(MSPP, 1)) / file
-        kept.unlink()
-        answer_selection.train(run)
-        again = answer_selection.predict(run)
-        assert kept.is_file()
-    for key, of_set in predictions.items():
-        for name, one in of_set.items():
-            assert_same(again[key][name], list(one.scores))
+    (run.folder_of(Training(MSPP, 1)) / "test_reranked.jsonl").unlink()
+    answer_selection.train(run)
+    again = answer_selection.predict(run)["mspp-ie", 1]["test_reranked"]
+    assert_same(again, list(predictions["mspp-ie", 1]["test_reranked"].scores))
     measured = measured_latencies(run)
     assert all(one.runs == ranking.RUNS for one in measured)
     monkeypatch.setattr(ranking, "measured_in_turns", None)
     assert measured_latencies(run) == measured
     monkeypatch.setattr(answer_selection, "load_joint_model", None)
     answer_selection.predict(run)  # no model is loaded
-
-
-def test_what_a_person_reads_before_the_start(finished: Finished):
-    run, _ = finished
-    facts = dict([*question_facts(run), *pretraining_facts(run), *cost_facts(run)])
-    assert facts["precision of training"] == precision_in_words("auto")
-    assert facts["train"].startswith(f"{len(run.of_split('train'))} questions with ")
-    assert facts["an epoch, pairwise"].startswith(f"{run.examples_of(PAIR)} pairs of about ")
-    assert facts["an epoch, joint"].startswith(f"{run.examples_of(MSPP)} groups of about ")
-    assert "with 16 pairs, about" in facts["pairwise"]
-    assert facts["MSPP IE_k"].endswith("times 2 seeds")
-    assert facts["MSPP IE_k: pretrained with"] == "3 candidates of 16 tokens, strided positions, linear head"
-    assert facts["train"] in answers_view.preview(run).data
-
-
-def test_the_example_shows_a_group(finished: Finished):
-    run, _ = finished
-    html, sets = answers_view.example(run).data, run.of_split("train")
-    number, members = run.reader(MSPP).examples(sets, config=run.config(MSPP)).owner(0)
-    assert sets[number].question[:20] in html
-    assert html.count("<tr") == 2 + len(members)
-    assert html.count(">right<") == sum(sets[number].correct[member] for member in members)
-    assert "0&ndash;" in html
-    assert f">{12 * len(members)}&ndash;" in html, "strided positions"
 
 
 def test_what_cannot_be_is_refused_before_anything_is_read(settings: Settings, tmp_path: Path):
