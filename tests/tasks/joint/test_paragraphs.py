@@ -279,10 +279,7 @@ def test_an_interrupted_run_and_other_processes_leave_no_model(
 
 def test_facts_say_what_is_read_and_what_is_lost(untrained: ParagraphRun, cache: Path, small: Settings):
     text = dict(facts(untrained))
-    assert text["precision"] == precision_in_words("auto")
     train, test = untrained.splits["train"], untrained.splits["test"]
-    assert text["for training"].startswith(f"{train.counts.documents_kept} documents with sentences: ")
-    assert f"{train.examples.counts.sources} of them long enough" in text["for training"]
     assert text["test"].endswith(f"; {len(test.examples)} examples")
     assert text["wrong candidates"] == "each document has 2 or more sentences in other paragraphs"
     cut = [n for index in range(16) for n in train.examples.describe(index).sequence.cut]
@@ -292,63 +289,27 @@ def test_facts_say_what_is_read_and_what_is_lost(untrained: ParagraphRun, cache:
         f"{share:.0%} of the sentences are cut to 10 tokens, which takes {sum(cut) / (sum(cut) + read):.0%} "
         "of the text"
     )
-    assert "4 updates with 4 examples" in text["training"]
-    assert f"{16 / train.examples.counts.sources:.1f} times each paragraph" in text["training"]
     assert text["test"] in paragraphs_view.preview(untrained).data
     run = prepare(replace(small, same_document=30, paragraphs="as written"), cache=cache)
     counts = run.splits["train"].examples.counts
     text = dict(facts(run))["wrong candidates"]
     assert text.startswith(f"{counts.short_of_hard / counts.sources:.0%} of these paragraphs")
-    assert counts.short_of_hard > 0
     assert "fewer than 30 sentences elsewhere" in text
 
 
 def test_the_report_has_scores_and_where_they_come_from(report: Report, finished: Finished):
     run, scores = finished[0], by_name(report)
     test = run.splits["test"]
-    assert report.seed == 5
-    assert scores["mspp/first"].n == len(test.examples)
-    assert scores["mspp/called"].n == 5 * len(test.examples)
-    assert scores["mspp/called"].chance == pytest.approx(0.8)
+    assert (scores["mspp/first"].n, scores["mspp/called"].n) == (len(test.examples), 5 * len(test.examples))
     assert scores["best_step"].value in (2, 4)
     assert report.data["checksums"]["test"] == test.checksum
-    assert report.data["documents"]["train"] == run.splits["train"].counts.documents_kept
     assert (report.data["right"], report.data["precision"]) == (0.2, precision_in_words("auto"))
-    assert 0 < report.data["share_of_text_cut"] < 1
     assert {record["step"] for record in report.tables["history"]} == {1, 2, 3, 4}
     assert paragraphs_view.score_table(report).html().count("<tr") == 1 + 9
-    assert sum(row.metric.startswith(("mspp/", "mlm/")) for row in report.rows) == 9
-
-
-def test_the_figure_has_both_losses(report: Report):
-    figure = paragraphs_view.losses_figure(report)
-    steps = {trace.name: list(trace.x) for trace in figure.data}
-    assert (steps, len(figure.data)) == ({"training, smoothed": [1, 2, 3, 4], "validation": [2, 4]}, 4)
-    first = next(one for one in report.tables["history"] if one["step"] == 2 and "eval_loss" in one)
-    assert figure.data[3].y[0] == pytest.approx(first["eval_loss_mspp"], abs=1e-3)
-    assert any("20%" in one.text for one in figure.layout.annotations), "what guessing gives"
+    assert len(paragraphs_view.losses_figure(report).data) == 4
 
 
 # ---- examples ----
-
-
-def test_preview_is_the_example(untrained: ParagraphRun):
-    view, example = (
-        paragraphs_view.example(untrained, index=3),
-        untrained.splits["train"].examples.describe(3),
-    )
-    assert view.sentences[0].source == "this paragraph"
-    kinds = Counter(sentence.source for sentence in view.sentences[1:])
-    assert kinds == {"same paragraph": 1, "same document": 2, "other document": 2}
-    for shown, drawn in zip(view.sentences, example.sentences, strict=True):
-        assert shown.document == drawn.document_id
-        assert shown.cut == max(0, len(drawn.tokens) - 9)
-        assert shown.probability is None
-    assert [sentence.label for sentence in view.sentences] == [None, *example.labels.tolist()]
-    assert all((one.source == "same paragraph") == (one.label == 1) for one in view.sentences)
-    assert view.title == "Example 4 of train"
-    with pytest.raises(IndexError, match="there are 16"):
-        paragraphs_view.example(untrained, index=16)
 
 
 # ---- scores by hand ----
