@@ -36,7 +36,7 @@ from cdlm_lab.metrics.significance import compare_means, mean_score
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.runs.identity import Inputs
-from cdlm_lab.runs.made import KeptNumbers
+from cdlm_lab.runs.made import KeptNumbers, encoder_facts
 from cdlm_lab.runs.runs import ExperimentRun, Scores, once, report
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.runs.scoring import with_p_holm
@@ -101,6 +101,11 @@ class Analysis(ExperimentRun):
     def inputs(self) -> Inputs:
         """The corpus and the models."""
         return Inputs(data=[self.settings.corpus], models=self.settings.checkpoints.values())
+
+    @property
+    def encoders(self) -> dict[str, Any]:
+        """Variant -> what made its model."""
+        return {name: encoder_facts(where) for name, where in self.settings.checkpoints.items()}
 
     def check(self) -> None:
         """Open every model; raises what does not fit."""

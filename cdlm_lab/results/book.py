@@ -13,7 +13,7 @@ from cdlm_lab.parameters import settings
 from cdlm_lab.results import tables
 from cdlm_lab.results.readme import write_readme
 from cdlm_lab.results.reports import LeftAside, ReportFolder, find_reports, malformed
-from cdlm_lab.results.series import KnownRuns, TakenRow, check_chosen
+from cdlm_lab.results.series import TakenRow, check_chosen, misnamed, rows_of_reports
 from cdlm_lab.runs.report import Report, Run, kept, plain
 from cdlm_lab.runs.scores import Score, json_of
 from cdlm_lab.views.html import escaped
@@ -60,22 +60,21 @@ def open_book(
     """
     reports = find_reports(results, leave_out=leave_out, own=own)
     reports = _without(reports, _damaged(reports))
-    runs = KnownRuns(reports)
-    misnamed = {one.name: why for one in reports.reports if (why := runs.misnamed(one))}
-    reports = _without(reports, [LeftAside(name=name, why=why) for name, why in misnamed.items()])
+    wrong = {one.name: why for one in reports.reports if (why := misnamed(one))}
+    reports = _without(reports, [LeftAside(name=name, why=why) for name, why in wrong.items()])
     check_chosen(reports, choose)
     book = _filled(reports, choose=choose)
     return replace(book, reports=_without(reports, _in_no_table(book)))
 
 
 def _filled(reports: ReportFolder, *, choose: str = "") -> Book:
-    runs = KnownRuns(reports)
-    of_papers = [tables.fill_table(paper, runs, choose=choose) for paper in tables.PAPER_TABLES]
+    frame = rows_of_reports(reports.reports)
+    of_papers = [tables.fill_table(paper, frame, choose=choose) for paper in tables.PAPER_TABLES]
     return Book(
         reports=reports,
         tables=[filled for every in of_papers for filled in every],
-        words=tables.top_words(runs),
-        columns=tables.task_columns(runs, choose=choose),
+        words=tables.top_words(reports.reports),
+        columns=tables.task_columns(frame, choose=choose),
     )
 
 
@@ -92,19 +91,12 @@ def _in_no_table(book: Book) -> list[LeftAside]:
 def _damaged(reports: ReportFolder) -> list[LeftAside]:
     """Reports from which alone no book can be made; a single one would make the whole book fail."""
     damaged = []
-    for one in (*reports.reports, *reports.others):
-        fills = bool(one.rows)
-        alone = replace(reports, reports=[one] * fills, others=[one] * (not fills), aside=[])
+    for one in reports.reports:
         try:
-            runs = KnownRuns(alone)
-            runs.misnamed(one)
-            runs.comparable(one.name)
-            runs.encoder_of(one.name)
-            runs.by_head  # noqa: B018
-            if fills:
-                book = _filled(alone)
-                written = [report_table(book).data, book_markdown(book), json_of(_scores(book))]
-                plain(written, one.name)
+            misnamed(one)
+            book = _filled(replace(reports, reports=[one], others=[], aside=[]))
+            written = [report_table(book).data, book_markdown(book), json_of(_scores(book))]
+            plain(written, one.name)
         except Exception as error:
             damaged.append(malformed(one.name, error))
     return damaged

@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as checked
 
 from cdlm_lab.data.files import is_hidden
 from cdlm_lab.encoders.variants import VARIANTS, variant_name
@@ -23,7 +25,7 @@ from cdlm_lab.tasks.joint.claims import CLAIM_SYSTEMS, MAJORITY, SHOWN_ORDER
 from cdlm_lab.tasks.matching.systems import SYSTEMS
 from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS
 from cdlm_lab.training.history import HISTORY_FILE
-from cdlm_lab.views.score_tables import LAYOUTS, origin, origin_in_words
+from cdlm_lab.views.score_tables import LAYOUTS, origin
 from cdlm_lab.views.tables import SystemRow, system_rows
 
 PERPLEXITY, COREFERENCE = "cross-document perplexity", "coreference"
@@ -40,38 +42,10 @@ ANSWERS, CLAIMS, ATTENTION = "answer selection", "fact verification", "attention
 class Experiment:
     """What the results book needs to know about an experiment whose reports fill tables."""
 
-    # Function from system and parameters to the pretrained encoder of the system; "" = none.
-    checkpoint: Callable[[str, Mapping[str, Any]], str]
     rows: tuple[str, ...]  # parameters that distinguish rows, so they may differ within one table
     test: tuple[str, ...]  # parameters that determine the test data
     # Function from a report to system -> label, in the order of the rows.
     labels: Callable[[Report], Mapping[str, str]]
-
-
-def _of_variant(system: str, parameters: Mapping[str, Any]) -> str:
-    return str(parameters[system.replace("-", "_")])
-
-
-def _of_folder(system: str, parameters: Mapping[str, Any]) -> str:
-    return f"{parameters['encoders'].rstrip('/')}/{system}"
-
-
-def _of_matcher(system: str, parameters: Mapping[str, Any]) -> str:
-    if system in VARIANTS:
-        return _of_folder(system, parameters)
-    # word vectors are not an encoder
-    return "" if SYSTEMS[system].encoder in ("gru", "words") else parameters["sentence_encoder"]
-
-
-def _of_joint(pretrained: str, parameters: Mapping[str, Any]) -> str:
-    """The encoder; `pretrained`: head of the MSPP pretraining, `ie` or `ae`; "" = the plain encoder."""
-    return f"{parameters['mspp']}/mspp-{pretrained}" if pretrained else parameters["encoder"]
-
-
-def _of_ranker(system: str, parameters: Mapping[str, Any]) -> str:
-    if system == RANDOM_ORDER:
-        return ""
-    return _of_joint(ANSWER_SYSTEMS[system].head[:2] if ANSWER_SYSTEMS[system].pretrained else "", parameters)
 
 
 def _labels_by(label: Callable[[str], str]) -> Callable[[Report], dict[str, str]]:
@@ -102,7 +76,7 @@ def _matcher_labels(report: Report) -> dict[str, str]:
     labels = {}
     for system in (row.system for row in report.rows if row.system):
         name, _, by = system.partition("/")
-        label = SYSTEMS[name].label if name in SYSTEMS else "Random (exact)"
+        label = "Random (exact)" if name == "random" else SYSTEMS[name].label
         if fitted_to_train(report, system):
             label += " fitted to train"
         labels[system] = f"{label}, {by}" if by else label
@@ -123,62 +97,81 @@ _RANKER_LABELS = {name: system.label for name, system in ANSWER_SYSTEMS.items()}
 _RANKER_LABELS |= {RANDOM_ORDER: "random order"}
 EXPERIMENTS: Mapping[str, Experiment] = {
     PERPLEXITY: Experiment(
-        checkpoint=_of_variant,
         rows=(*_MODELS, "batch_size"),
         test=(*_PERPLEXITY_TEST, "max_length", "mask_probability"),
         labels=_labels_by(variant_name),
     ),
     COREFERENCE: Experiment(
-        checkpoint=lambda system, parameters: str(parameters["model"]) if system == SYSTEM else "",
         rows=("model", "context", "max_length", "window", "compare_with"),
         test=(*_STORIES, "kind", "topic_level", "predicted_topics", "test_topics", "singletons"),
         labels=_labels_by(str),
     ),
     MATCHING: Experiment(
-        checkpoint=_of_matcher,
         rows=("systems",),
         test=(*_STORIES, "unrelated", "negatives_per_positive", "passage_sentences", "data_seed"),
         labels=_matcher_labels,
     ),
     ALIGNMENT: Experiment(
-        checkpoint=lambda *_: "",  # the checkpoint is in the report of the run of notebook 04
         rows=("systems",),
         test=("matching_run", "reading"),
         labels=_matcher_labels,
     ),
     QUESTIONS: Experiment(
-        checkpoint=_of_folder,
         rows=("variants",),
         test=(*_STORIES, "passage_sentences", "paragraphs", "seen", "held_out_questions", "data_seed"),
         labels=_labels_by(variant_name),
     ),
     TAGGING: Experiment(
-        checkpoint=lambda system, given: given["small_encoder" if TAG_SYSTEMS[system].small else "encoder"],
         rows=("systems", "sweep"),
         test=(*_STORIES, "held_out_documents", "most_context"),
         labels=lambda _: _TAGGER_LABELS,
     ),
     ANSWERS: Experiment(
-        checkpoint=_of_ranker,
         rows=("systems",),
         test=(*_STORIES, "test_corpus"),
         labels=lambda _: _RANKER_LABELS,
     ),
     CLAIMS: Experiment(
-        checkpoint=lambda system, parameters: (
-            "" if system == MAJORITY else _of_joint(CLAIM_SYSTEMS[system].pretrained, parameters)
-        ),
         rows=("systems",),
         test=(*_STORIES, "held_out_claims", "labels", "evidence", "evidence_sentences"),
         labels=_claim_labels,
     ),
     ATTENTION: Experiment(
-        checkpoint=_of_variant,
         rows=_MODELS,
         test=("corpus", "split", "stories", "pairs", "candidates", "max_length"),
         labels=_labels_by(variant_name),
     ),
 }
+
+
+@checked(frozen=True)
+class Encoder:
+    """What made the encoder of a system, as `facts_of` tells it."""
+
+    model: str = ""  # as the run names it
+    name: str = ""  # of the language model that it comes from
+    variant: str = ""  # "" = not known
+    head: str = ""  # of a model of paragraphs, such as `ie_k`
+    corpus: str = ""  # "" = not known
+    root: str = ""  # what the language model began with
+    steps: int = 0
+    tasks: tuple[str, ...] = ()  # what it has learned since
+    seed: int | None = None
+    recipe: str = ""  # the same for models that differ in their seed or variant alone; "" = not known
+
+
+_ENCODERS = TypeAdapter(dict[str, Encoder])
+
+
+def encoders_of(report: Report) -> dict[str, Encoder]:
+    """System -> the encoder that it reads with or began with. Raises ValueError for other values than
+    `facts_of` writes."""
+    try:
+        return _ENCODERS.validate_python(report.identity.get("encoders", {}))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, ("encoders", *first["loc"])))
+        raise ValueError(f"{place}: {first['msg']}") from None
 
 
 def report_rows(report: Report) -> list[SystemRow]:
@@ -195,14 +188,17 @@ def report_rows(report: Report) -> list[SystemRow]:
     parts = [(split, group) for group in dict.fromkeys(row.group for row in report.rows if row.system)]
     if report.name == CLAIMS:
         parts = [(name, "") for name in SHOWN_ORDER if any(row.split == name for row in report.rows)]
-    rows = []
+    encoders, rows = encoders_of(report), []
     for part, group in parts:
         for row in system_rows(report.rows, split=part, group=group, labels=labels):
-            checkpoint = experiment.checkpoint(row.system, report.parameters)
-            if origin(report, row.system):
-                checkpoint = origin_in_words(report.data["began_with"][row.system.partition("/")[0]])
+            checkpoint = encoders.get(_of_system(row.system), Encoder()).model
             rows.append(replace(row, group=part if report.name == CLAIMS else group, checkpoint=checkpoint))
     return rows
+
+
+def _of_system(system: str) -> str:
+    """The name under which a report has the encoder of a row: `cdlm` for `cdlm/attention`."""
+    return system.partition("/")[0]
 
 
 def size_of(report: Report, group: str) -> tuple[int, str]:
@@ -248,6 +244,15 @@ class NamedReport:
     def rows(self) -> list[SystemRow]:
         """Its rows; [] if it fills no table."""
         return report_rows(self.report) if self.report.name in EXPERIMENTS else []
+
+    @cached_property
+    def encoders(self) -> dict[str, Encoder]:
+        """`encoders_of` the report."""
+        return encoders_of(self.report)
+
+    def encoder_of(self, system: str) -> Encoder:
+        """The encoder of a row; one without a name if it has none."""
+        return self.encoders.get(_of_system(system), Encoder())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

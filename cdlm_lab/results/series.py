@@ -1,55 +1,44 @@
 """Which reports share a table, which of several is used for a row, and how several seeds are combined.
 
-Reports share a table if their parameters agree in everything except what its rows are about, such as models
-and systems. If several reports have a row, the newest is used; runs of the same model that differ only in
-their seed become one row, with mean and standard deviation. Such a row has no interval, because the runs'
-intervals say how each score varies with the test items, not with the seed; its p is the largest of the runs'.
+All rows of all reports are one frame, and a table is made of a group of it: reports share a table if their
+parameters agree in everything except what its rows are about, such as models and systems. If several reports
+have a row, the newest is used; runs of the same model that differ only in their seed become one row, with
+mean and standard deviation. Such a row has no interval, because the runs' intervals say how each score varies
+with the test items, not with the seed; its p is the largest of the runs'.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from statistics import fmean, stdev
 from typing import Any
 
+import pandas as pd
+
+from cdlm_lab.encoders.model_folder import PREFIX
 from cdlm_lab.encoders.variants import VARIANTS, variant_name
-from cdlm_lab.parameters import BY_HOW_MANY, SHOWN, ParameterError, names_in
+from cdlm_lab.parameters import ParameterError, names_in
 from cdlm_lab.results.reports import (
     ALIGNMENT,
     ANSWERS,
     COREFERENCE,
     EXPERIMENTS,
-    PARAGRAPHS,
+    Encoder,
     NamedReport,
     ReportFolder,
 )
-from cdlm_lab.runs.identity import TASKS
+from cdlm_lab.runs.identity import FREE, STORYWORLD
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.tasks.coreference.experiment import SYSTEM
 from cdlm_lab.views.tables import SystemRow
 
 CONTEXTS = {"documents": "whole documents", "sentences": "sentences only"}
-
-# ---- comparing the parameters of reports ----
-
-
-_PRETRAININGS = ("pretraining", PARAGRAPHS)
-# Parameters that change no score, or only how many scores are averaged.
-_FREE = (
-    *("run_folder", "seed", "seeds", "attention", "precision", *BY_HOW_MANY, *SHOWN),
-    *("micro_batch_size", "encoder_micro_batch_size", "gradient_checkpointing"),
-)
 # Parameters that have no effect on other corpora than storyworld.
 _OF_STORYWORLD = ("train_stories", "held_out_stories", "stories", "paragraphs", "seen")
-# Folders inside a run folder that may end the path of a checkpoint.
-_WITHIN = ("model", "training")
-# The recorded runs, in data/results, that produced the models shipped with the project.
-_RECORDED = "storyworld_tiny/pretraining_{}.json"
-_DEEPEST = 8  # limit for chains of runs made from runs, which could be circular
 _CORPORA = {
     "storyworld": "storyworld",
     "news_clusters": "news",
@@ -67,148 +56,112 @@ _CORPORA = {
     "fm2": "FM2",
     "fever_related": "FM2",
 }
-Setting = tuple[tuple[str, str], ...]  # (name, value) of parameters
+
+# ---- columns: what reports are grouped by ----
 
 
-@dataclass(frozen=True)
-class KnownRuns:
-    """The runs of a folder, used to interpret paths in the parameters of others: a checkpoint of a run is the
-    same model whatever its folder is called, and with another seed the same except for the seed."""
+def rows_of_reports(reports: Iterable[NamedReport]) -> pd.DataFrame:
+    """All rows of the reports, oldest first, with what they are grouped by: `experiment`, `group`, `setting`
+    (the parameters in which the reports of a table agree, as JSON), `system`, `encoder` (its display name, ""
+    = none), `model` (the same for models that differ in their seed alone), `seed` and `model_seed`; the
+    report's `finished` and `name`; and the `report` and the `row` itself."""
+    rows = []
+    for one in sorted(reports, key=age):
+        setting = setting_of(one)
+        for row in one.rows:
+            encoder = one.encoder_of(row.system)
+            named = _named(one, row)
+            rows.append(
+                {
+                    "experiment": one.report.name,
+                    "group": row.group,
+                    "setting": setting,
+                    "system": named.system,
+                    "encoder": encoder_name(encoder),
+                    "model": [encoder.variant, encoder.head, encoder.recipe or encoder.model],
+                    "seed": one.report.seed or 0,
+                    "model_seed": encoder.seed or 0,
+                    "finished": one.report.finished,
+                    "name": one.name,
+                    "report": one,
+                    "row": named,
+                }
+            )
+    names = ("experiment", "group", "setting", "system", "encoder", "model", "seed", "model_seed")
+    frame = pd.DataFrame(rows, columns=[*names, "finished", "name", "report", "row"])
+    return frame.assign(model=frame.model.map(repr))
 
-    reports: ReportFolder
 
-    @cached_property
-    def by_folder(self) -> dict[PurePosixPath, NamedReport]:
-        """Run folder, both as in its parameters and as found here -> the run."""
-        folders: dict[PurePosixPath, NamedReport] = {}
-        for one in (*self.reports.reports, *self.reports.others):
-            if given := one.report.parameters.get("run_folder"):
-                folders[_path(str(given))] = one
-            folders[_path((self.reports.folder / one.name).as_posix())] = one
-        return folders
+def encoder_name(encoder: Encoder) -> str:
+    """The display name of an encoder, the same for all seeds; "" = none."""
+    name = encoder.name
+    if encoder.corpus and not name.startswith(PREFIX):
+        head = encoder.head.removesuffix("_k").upper()
+        made = f"MSPP {head}_k" if head else variant_name(encoder.variant)
+        name = f"{made} of {corpus_name(encoder.corpus)}, from {encoder.root}, {encoder.steps:,} steps"
+    return f"{name}, after {', '.join(encoder.tasks)}" if encoder.tasks else name
 
-    @cached_property
-    def by_head(self) -> dict[PurePosixPath, NamedReport]:
-        """Runs of notebook 08 as others refer to them, by parent folder and head: `runs/mspp/mspp-ie`,
-        whatever the run in `runs/mspp` is called; without runs that another one continues from."""
-        runs = {f: one for f, one in self.by_folder.items() if one.report.name == PARAGRAPHS}
-        begun_with = {_run_folder(str(one.report.parameters.get("model"))) for one in runs.values()}
+
+def setting_of(one: NamedReport) -> str:
+    """The parameters in which the reports of one table agree, as JSON."""
+    rows = EXPERIMENTS[one.report.name].rows
+    return _as_text(one, {name for name in one.report.parameters if name not in (*FREE, *rows)})
+
+
+def test_of(one: NamedReport) -> str:
+    """The parameters that determine the test data, as JSON."""
+    return _as_text(one, {*EXPERIMENTS[one.report.name].test})
+
+
+def _as_text(one: NamedReport, names: set[str]) -> str:
+    """The parameters of these names that are not empty, as JSON in a form that can be compared."""
+
+    def comparable(parameters: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+        invented = parameters.get("corpus", STORYWORLD) == STORYWORLD
+        given = {name: parameters[name] for name in sorted(names) if parameters.get(name) not in ("", None)}
         return {
-            folder.parent / f"mspp-{_head(one)}": one
-            for folder, one in runs.items()
-            if str(folder) not in begun_with
-        }
-
-    def run_at(self, path: str) -> NamedReport | None:
-        """The run in whose folder a path lies; None if it is in no known run."""
-        place = _path(path)
-        for folder in (place, *place.parents):
-            one = self.by_folder.get(folder) or self.by_head.get(folder)
-            if one and str(folder) != ".":
-                return one
-        return None
-
-    def comparable(self, value: Any, *, deep: int = 0) -> Any:
-        """A parameter's value in a form that can be compared between runs: a path into a run is replaced by
-        the parameters with which that run was made."""
-        if not isinstance(value, str) or not value or deep > _DEEPEST:
-            return value
-        if run := self.run_at(value):
-            return (run.report.name, self.parameters_of(run, without=_FREE, deep=deep + 1))
-        place = _path(value)
-        # Of a grid's folder only the pretrained models: the other runs in it refer to that folder themselves.
-        within = {
-            folder.name: self.parameters_of(one, without=_FREE, deep=deep + 1)
-            for folder, one in self.by_folder.items()
-            if folder.parent == place and str(place) != "." and one.report.name in _PRETRAININGS
-        }
-        return tuple(sorted(within.items())) if within else value
-
-    def parameters_of(self, one: NamedReport, *, without: Sequence[str], deep: int = 0) -> Setting:
-        """The parameters in comparable form, except for empty ones and those named in `without`."""
-        values = parameters = one.report.parameters
-        invented = parameters.get("corpus", "storyworld") == "storyworld"
-        comparable = {
-            name: _corpus_folder(value) if "corpus" in name else self.comparable(value, deep=deep)
-            for name, value in values.items()
-            if name not in without and value not in ("", None)
+            name: _corpus_folder(value) if "corpus" in name else value_of(name, value)
+            for name, value in given.items()
             if invented or name not in _OF_STORYWORLD
         }
-        return tuple(sorted((name, repr(value)) for name, value in comparable.items()))
 
-    def setting_of(self, one: NamedReport) -> Setting:
-        """The parameters in which the reports of one table agree."""
-        return self.parameters_of(one, without=(*_FREE, *EXPERIMENTS[one.report.name].rows))
+    def value_of(name: str, value: Any) -> Any:
+        if name == "matching_run":
+            matching = one.report.data["matching"]
+            return comparable(matching, matching.keys() - {*FREE})
+        return _recipes(one, value) or value
 
-    def test_of(self, one: NamedReport) -> Setting:
-        """The parameters that determine the test data."""
-        wanted = EXPERIMENTS[one.report.name].test
-        return self.parameters_of(one, without=[name for name in one.report.parameters if name not in wanted])
+    return json.dumps(comparable(one.report.parameters, names))
 
-    def encoder_of(self, checkpoint: str, *, deep: int = 0) -> str:
-        """The display name of a checkpoint, the same for all seeds; "" = none."""
-        if not checkpoint or checkpoint.startswith("storyworld/"):
-            return checkpoint
-        run = self.run_at(checkpoint)
-        if run is None or deep > _DEEPEST:
-            return _run_folder(checkpoint)
-        parameters = run.report.parameters
-        variant = parameters.get("variant")
-        if variant and run.name == _RECORDED.format(variant):
-            return f"storyworld/{variant}"
-        if variant or run.report.name == PARAGRAPHS:
-            made = variant_name(variant) if variant else f"MSPP {_head(run).upper()}_k"
-            corpus = corpus_name(str(parameters.get("corpus", "")))
-            return f"{made} of {corpus}, from {self._root(run)}, {parameters.get('steps', 0):,} steps"
-        started = str(parameters.get("model") or parameters.get("encoder") or "")
-        if not started:
-            return run.name
-        before, mark, task = self.encoder_of(started, deep=deep + 1), ", after ", TASKS[run.report.name]
-        learned = before.partition(mark)[2].split(", ")
-        return before if learned[-1] == task else f"{before}{', ' if learned[0] else mark}{task}"
 
-    def _root(self, run: NamedReport) -> str:
-        """The checkpoint from which the first run in the chain that made a model started."""
-        for _ in range(_DEEPEST):
-            start = str(run.report.parameters.get("model", ""))
-            before = self.run_at(start)
-            if before is None or before is run:
-                return _run_folder(start)
-            run = before
-        return run.name
+def _recipes(one: NamedReport, value: Any) -> list[str]:
+    """Where a parameter names an encoder of the report, or a folder of some: how they were made, seed and
+    variant aside."""
+    if not isinstance(value, str) or f"{value}/".startswith(PREFIX):
+        return []
+    within = (value, *(f"{value.rstrip('/')}{mark}" for mark in "/-_"))
+    named = (
+        made for made in one.encoders.values() if made.model == value or made.model.startswith(within[1:])
+    )
+    return sorted({made.recipe for made in named if made.recipe})
 
-    def variant_of(self, checkpoint: str, *, deep: int = 0) -> str:
-        """The variant of a checkpoint, from the run that made it or else from its path; "" = unknown."""
-        run = self.run_at(checkpoint)
-        if run and (variant := run.report.parameters.get("variant")):
-            return str(variant)
-        if run and run.report.parameters.get("model") and deep < _DEEPEST:
-            return self.variant_of(str(run.report.parameters["model"]), deep=deep + 1)
-        parts = [part for part in _path(checkpoint).parts if part in VARIANTS]
-        return parts[-1] if parts else ""
 
-    def misnamed(self, one: NamedReport) -> str:
-        """A message if a report uses one variant's model under another's name, as a trial may; "" if not."""
-        for row in one.rows:
-            made = self.variant_of(row.checkpoint) if row.system in VARIANTS else ""
-            if made not in ("", row.system):
-                return f"has a model of {made} for {row.system}"
-        return ""
+def misnamed(one: NamedReport) -> str:
+    """A message if a report uses one variant's model under another's name, as a trial may; "" if not."""
+    for system, made in one.encoders.items():
+        if system in VARIANTS and made.variant not in ("", system):
+            return f"has a model of {made.variant} for {system}"
+    return ""
 
-    def corpus_of(self, one: NamedReport) -> str:
-        """The display name of the corpus of a report; a subset of the labels is named as such."""
-        parameters = one.report.parameters
-        if one.report.name == ALIGNMENT:
-            given = str(parameters.get("matching_run", ""))
-            matching = self.run_at(given)
-            if matching is None or matching is one:
-                return f"documents of {_run_folder(given)}" if given else "storyworld"
-            return self.corpus_of(matching)
-        if one.report.name == ANSWERS:
-            return corpus_name(str(one.report.data["format"]["test"]))
-        name = corpus_name(str(parameters.get("corpus", "")))
-        labels = parameters.get("labels", "all")
-        return name if labels == "all" else f"{name}, {' and '.join(str(labels).split())} alone"
+
+def corpus_of(one: NamedReport) -> str:
+    """The display name of the corpus of a report; a subset of the labels is named as such."""
+    report = one.report
+    if report.name == ANSWERS:
+        return corpus_name(str(report.data["format"]["test"]))
+    parameters = report.data["matching"] if report.name == ALIGNMENT else report.parameters
+    name, labels = corpus_name(str(parameters.get("corpus", ""))), parameters.get("labels", "all")
+    return name if labels == "all" else f"{name}, {' and '.join(str(labels).split())} alone"
 
 
 def corpus_name(corpus: str) -> str:
@@ -217,33 +170,12 @@ def corpus_name(corpus: str) -> str:
     return _CORPORA.get(name, name)
 
 
-def _path(path: str) -> PurePosixPath:
-    """A path without `..`: relative paths start where the runs were started, which is unknown."""
-    return PurePosixPath(*(part for part in PurePosixPath(Path(path).as_posix()).parts if part != ".."))
-
-
-def _head(one: NamedReport) -> str:
-    """The head, `ie` or `ae`, of a run of notebook 08."""
-    return str(one.report.parameters["head"]).removesuffix("_k")
-
-
-def _run_folder(checkpoint: str) -> str:
-    """The run folder of a checkpoint path: `runs/news/cdlm/model` -> `runs/news/cdlm`."""
-    path = _path(checkpoint)
-    while path.name in _WITHIN or path.name.startswith("checkpoint-"):
-        path = path.parent
-    return str(path)
-
-
 def _corpus_folder(corpus: Any) -> Any:
     """The last part of a corpus path: a corpus is the same wherever its folder lies."""
     return PurePosixPath(corpus.rstrip("/")).name if isinstance(corpus, str) else corpus
 
 
 # ---- reports of one setting, and their rows ----
-
-
-_Candidate = tuple[NamedReport, SystemRow]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,37 +194,29 @@ class Series:
 
     newest: NamedReport
     reports: Sequence[NamedReport]
-    setting: Setting  # the parameters in which they agree
+    setting: Mapping[str, Any]  # the parameters in which they agree
     rows: Mapping[str, TakenRow]  # by system
     others: Sequence[TakenRow]  # of systems with several encoders, the rows of the others
 
 
-def series_of(runs: KnownRuns, *, experiment: str, group: str, choose: str = "") -> list[Series]:
+def series_of(frame: pd.DataFrame, *, experiment: str, group: str, choose: str = "") -> list[Series]:
     """The series for a group of rows, oldest first. `choose`: names of reports, separated by spaces, with `*`
     as a wildcard, that are preferred over newer ones."""
-    by_setting: dict[Setting, list[NamedReport]] = {}
-    for one in sorted(runs.reports.reports, key=age):
-        if one.report.name == experiment and any(row.group == group for row in one.rows):
-            by_setting.setdefault(runs.setting_of(one), []).append(one)
+    chosen = names_in(choose, "choose")
+    frame = frame.assign(chosen=[any(fnmatchcase(name, one) for one in chosen) for name in frame.name])
+    frame = frame[(frame.experiment == experiment) & (frame.group == group)]
     series = []
-    for setting, reports in by_setting.items():
-        candidates: dict[str, list[_Candidate]] = {}
-        by_encoder: dict[tuple[str, str], list[_Candidate]] = {}
-        for one in reports:
-            for row in one.rows:
-                if row.group == group:
-                    named = _named(one, row, runs)
-                    candidates.setdefault(named.system, []).append((one, named))
-                    encoder = runs.encoder_of(named.checkpoint)
-                    by_encoder.setdefault((named.system, encoder), []).append((one, named))
-        taken = {system: _take(rows, runs, names_in(choose, "choose")) for system, rows in candidates.items()}
-        rows = {system: _with_sound_tests(one, taken) for system, one in taken.items()}
+    for setting, rows in frame.groupby("setting", sort=False):
+        taken = {system: _take(same) for system, same in rows.groupby("system", sort=False)}
         others = [
-            _with_sound_tests(_take(same, runs, names_in(choose, "choose")), taken)
-            for (system, encoder), same in by_encoder.items()
+            _with_sound_tests(_take(same), taken)
+            for (system, encoder), same in rows.groupby(["system", "encoder"], sort=False)
             if encoder not in ("", taken[system].encoder)
         ]
-        series.append(Series(newest=reports[-1], reports=reports, setting=setting, rows=rows, others=others))
+        reports = [*rows.drop_duplicates("name").report]
+        sound = {system: _with_sound_tests(one, taken) for system, one in taken.items()}
+        parts = {"setting": json.loads(setting), "rows": sound, "others": others}
+        series.append(Series(newest=reports[-1], reports=reports, **parts))
     return series
 
 
@@ -308,13 +232,12 @@ def check_chosen(reports: ReportFolder, choose: str) -> None:
             raise ParameterError(f"choose names {pattern!r}, which no report in {reports.folder} is called")
 
 
-def _named(one: NamedReport, row: SystemRow, runs: KnownRuns) -> SystemRow:
+def _named(one: NamedReport, row: SystemRow) -> SystemRow:
     """For coreference, whose reports say `this run` for their one model: the row as tables name it."""
     if one.report.name != COREFERENCE:
         return row
-    parameters = one.report.parameters
-    model, context = str(parameters["model"]), str(parameters["context"])
-    model = runs.variant_of(model) or runs.encoder_of(model)
+    encoder, context = one.encoder_of(SYSTEM), str(one.report.parameters["context"])
+    model = encoder.variant or encoder_name(encoder)
     system = f"{model}/{context}"
     if row.system == SYSTEM:
         return replace(row, system=system, label=f"{variant_name(model)}, {CONTEXTS.get(context, context)}")
@@ -325,36 +248,22 @@ def _named(one: NamedReport, row: SystemRow, runs: KnownRuns) -> SystemRow:
     return replace(row, scores=scores)
 
 
-def _take(candidates: Sequence[_Candidate], runs: KnownRuns, chosen: Sequence[str]) -> TakenRow:
+def _take(candidates: pd.DataFrame) -> TakenRow:
     """The newest candidate, or the newest chosen one, averaged with runs of its model with other seeds."""
-
-    def rank(candidate: _Candidate) -> tuple[bool, str, str]:
-        return any(fnmatchcase(candidate[0].name, name) for name in chosen), *age(candidate[0])
-
-    ordered = sorted(candidates, key=rank)
-    newest = ordered[-1][1]
-    model = runs.comparable(newest.checkpoint)
-    of_seed: dict[tuple[int, int], _Candidate] = {}
-    for one, row in ordered:  # the newest of each seed remains
-        if runs.comparable(row.checkpoint) == model:
-            made_by = runs.run_at(row.checkpoint)
-            of_seed[one.report.seed or 0, (made_by and made_by.report.seed) or 0] = one, row
-    alike = [of_seed[seeds] for seeds in sorted(of_seed)]
-    values = [{name: score.value for name, score in row.scores.items()} for _, row in alike]
-    if not newest.checkpoint and len(set(map(repr, values))) == 1:
-        alike = [ordered[-1]]  # nothing was trained, so seeds change nothing
-    sources, rows = tuple(one for one, _ in alike), [row for _, row in alike]
-    row = rows[0]
-    if len(rows) > 1:
-        metrics = [metric for metric in row.scores if all(metric in one.scores for one in rows)]
-        means = {metric: _of_seeds([one.scores[metric] for one in rows]) for metric in metrics}
+    ordered = candidates.sort_values(["chosen", "finished", "name"])
+    newest = ordered.iloc[-1]
+    alike = ordered[ordered.model == newest.model].drop_duplicates(["seed", "model_seed"], keep="last")
+    alike = alike.sort_values(["seed", "model_seed"])
+    values = [repr({name: score.value for name, score in row.scores.items()}) for row in alike.row]
+    if not newest.row.checkpoint and len(set(values)) == 1:
+        alike = ordered.tail(1)  # nothing was trained, so seeds change nothing
+    sources, (row, *more) = tuple(alike.report), alike.row
+    if more:
+        metrics = [metric for metric in row.scores if all(metric in one.scores for one in more)]
+        means = {metric: _of_seeds([one.scores[metric] for one in alike.row]) for metric in metrics}
         row = replace(row, scores=means)
-    return TakenRow(
-        row=row,
-        encoder=runs.encoder_of(newest.checkpoint),
-        sources=sources,
-        passed_over=tuple(one for one, _ in ordered if one not in sources),
-    )
+    passed_over = tuple(ordered[~ordered.name.isin(alike.name)].report)
+    return TakenRow(row=row, encoder=newest.encoder, sources=sources, passed_over=passed_over)
 
 
 def _of_seeds(scores: Sequence[Score]) -> Score:

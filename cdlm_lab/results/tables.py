@@ -9,14 +9,16 @@ encoder was used in several systems or settings, its score is that of the one th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+import pandas as pd
 
 from cdlm_lab.encoders.variants import VARIANT_NAMES
 from cdlm_lab.results import reports
 from cdlm_lab.results.reports import NamedReport
-from cdlm_lab.results.series import CONTEXTS, KnownRuns, Series, TakenRow, age, series_of
+from cdlm_lab.results.series import CONTEXTS, Series, TakenRow, age, corpus_of, series_of, test_of
 from cdlm_lab.tasks.joint.answers import ANSWER_SYSTEMS
 from cdlm_lab.tasks.joint.claims import CLAIM_SYSTEMS
 from cdlm_lab.tasks.matching.systems import SYSTEMS
@@ -68,22 +70,24 @@ class FilledTable:
     rows: Mapping[str, TakenRow]  # system -> the row that was used; {} = nothing was measured
 
 
-def fill_table(paper: PaperTable, runs: KnownRuns, *, choose: str = "") -> list[FilledTable]:
+def fill_table(paper: PaperTable, frame: pd.DataFrame, *, choose: str = "") -> list[FilledTable]:
     """The table in each setting, newest last; if nothing was measured, one with only the paper's scores.
-    `choose`: names of reports, separated by spaces, that are preferred over newer ones."""
+    `frame`: of `rows_of_reports`; `choose`: names of reports, separated by spaces, that are preferred over
+    newer ones."""
     filling = []
-    for series in series_of(runs, experiment=paper.experiment, group=paper.group, choose=choose):
+    for series in series_of(frame, experiment=paper.experiment, group=paper.group, choose=choose):
         # At least one row must be the table's own, not only a further row such as a baseline.
-        other = paper.others is True and any(one.encoder for one in series.rows.values())
+        models = (one for system, one in series.rows.items() if not reports.is_cosine(system))
+        other = paper.others is True and any(one.encoder for one in models)
         if other or paper.systems.keys() & series.rows.keys():
             filling.append(series)
     if not filling and paper.is_published:
         table = tables.table_of(_paper_rows(paper, {}), paper.shown, caption=f"{paper.title}: not run yet")
         return [FilledTable(table=table, name=paper.name, corpus="", rows={})]
-    settings = [dict(series.setting) for series in filling]
+    settings = [series.setting for series in filling]
     names = dict.fromkeys(name for setting in settings for name in setting if name != "corpus")
-    differing = [name for name in names if len({setting.get(name) for setting in settings}) > 1]
-    return [_filled(paper, series, runs, differing=differing) for series in filling]
+    differing = [name for name in names if len({repr(setting.get(name)) for setting in settings}) > 1]
+    return [_filled(paper, series, differing=differing) for series in filling]
 
 
 def _paper_rows(paper: PaperTable, taken: Mapping[str, TakenRow]) -> list[SystemRow]:
@@ -97,11 +101,11 @@ def _paper_rows(paper: PaperTable, taken: Mapping[str, TakenRow]) -> list[System
     return [*rows, *paper.papers]
 
 
-def _filled(paper: PaperTable, series: Series, runs: KnownRuns, *, differing: Sequence[str]) -> FilledTable:
+def _filled(paper: PaperTable, series: Series, *, differing: Sequence[str]) -> FilledTable:
     rows = _paper_rows(paper, series.rows)
     shown = {row.system: series.rows[row.system] for row in rows if row.system in series.rows}
-    newest, corpus = series.newest.report, runs.corpus_of(series.newest)
-    known = [name for name in differing if name in dict(series.setting)]
+    newest, corpus = series.newest.report, corpus_of(series.newest)
+    known = [name for name in differing if name in series.setting]
     parameters = ", ".join(f"{name} {_short(newest.parameters[name])}" for name in known)
     table = tables.table_of(
         rows,
@@ -145,12 +149,12 @@ def _short(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{cut_at(text, _LONGEST - 3)}..."
 
 
-def top_words(runs: KnownRuns) -> ScoreTable:
+def top_words(found: Iterable[NamedReport]) -> ScoreTable:
     """Doc-ARC's Table 5: the words with the highest TF-IDF that are always tagged as entities."""
     ours: dict[str, NamedReport] = {}
-    for one in sorted(runs.reports.reports, key=age):
+    for one in sorted(found, key=age):
         if one.report.name == reports.TAGGING and one.report.tables.get("top"):
-            ours[runs.corpus_of(one)] = one  # the newest for each corpus remains
+            ours[corpus_of(one)] = one  # the newest for each corpus remains
     rows = []
     for corpus, one in ours.items():
         words = [f"{row['word']} ({'/'.join(row['labels'])})" for row in one.report.tables["top"]]
@@ -334,17 +338,17 @@ class TaskColumn:
         return len(self.taken), self.size[0], max(finished, default="")
 
 
-def task_columns(runs: KnownRuns, *, choose: str = "") -> list[TaskColumn]:
+def task_columns(frame: pd.DataFrame, *, choose: str = "") -> list[TaskColumn]:
     """The columns, in the order of the papers; `choose`: reports that are preferred over newer ones."""
     columns = []
     for task in TASKS:
         by_test: dict[tuple, list[Series]] = {}
-        for series in series_of(runs, experiment=task.experiment, group=task.group, choose=choose):
-            test = runs.corpus_of(series.newest), runs.test_of(series.newest)
+        for series in series_of(frame, experiment=task.experiment, group=task.group, choose=choose):
+            test = corpus_of(series.newest), test_of(series.newest)
             by_test.setdefault(test, []).append(series)
         by_corpus: dict[str, list[TaskColumn]] = {}
         for (corpus, _), every in by_test.items():
-            taken = _by_encoder(task, every, runs)
+            taken = _by_encoder(task, every)
             size = reports.size_of(every[-1].newest.report, task.group)
             column = TaskColumn(task=task, corpus=corpus, size=size, taken=taken)
             by_corpus.setdefault(corpus, []).append(column)
@@ -382,32 +386,20 @@ def encoder_table(columns: Sequence[TaskColumn]) -> ScoreTable | None:
     )
 
 
-def _by_encoder(task: Task, every: Sequence[Series], runs: KnownRuns) -> dict[str, TakenRow]:
+def _by_encoder(task: Task, every: Sequence[Series]) -> dict[str, TakenRow]:
     """Encoder -> its row: of its systems and settings the best on dev; if there are no dev scores, the first
     of the newest report, as in the paper."""
     dev = f"{tables.DEV}{task.metric}"
     of_encoder: dict[str, list[TakenRow]] = {}
     for series in reversed(every):  # the newest first
         for one in (*series.rows.values(), *series.others):
-            encoder = one.encoder or _encoder_of_match(one, runs)
-            if encoder and task.metric in one.row.scores:
-                of_encoder.setdefault(encoder, []).append(one)
+            if one.encoder and task.metric in one.row.scores:
+                of_encoder.setdefault(one.encoder, []).append(one)
 
     def on_dev(one: TakenRow) -> float:
         return one.row.scores[dev].value if dev in one.row.scores else -math.inf
 
     return {encoder: max(rows, key=on_dev) for encoder, rows in of_encoder.items()}
-
-
-def _encoder_of_match(one: TakenRow, runs: KnownRuns) -> str:
-    """For an alignment, the encoder of the run of notebook 04."""
-    source = one.sources[-1].report
-    given = str(source.parameters.get("matching_run", ""))
-    matching = runs.run_at(given) if source.name == reports.ALIGNMENT else None
-    if matching is None or matching.report.name != reports.MATCHING:
-        return ""
-    system = one.row.system.partition("/")[0]
-    return next((runs.encoder_of(row.checkpoint) for row in matching.rows if row.system == system), "")
 
 
 def _cell(column: TaskColumn, one: TakenRow | None) -> Cell:

@@ -54,6 +54,11 @@ TASKS = {  # what a model has learned in a run of each experiment
     "answer selection": "answers",
     "fact verification": "claims",
 }
+# Parameters that change no score, or only how many scores are averaged.
+FREE = (
+    *("run_folder", "seed", "seeds", "attention", "precision", *BY_HOW_MANY, *SHOWN),
+    *("micro_batch_size", "encoder_micro_batch_size", "gradient_checkpointing"),
+)
 STORYWORLD, HUB = "storyworld", "hub:"
 MADE_FILE = "made.json"  # beside the weights of a model: what made them
 _NO_PART = (
@@ -278,3 +283,28 @@ def lineage(made: Mapping[str, Any] | None, name: str) -> tuple[str, tuple[str, 
     known = (of_base[0] if of_base else languages - 1) + 1
     tasks = [TASKS[experiment] for experiment, _ in steps[known:]]
     return (steps[known - 1][1] if known else name), tuple(task for task, _ in groupby(tasks))
+
+
+def facts_of(made: Mapping[str, Any] | None, name: str) -> dict[str, Any]:
+    """What made a model, as columns by which tables group: `model`, its name; `name` of the language model
+    that it comes from, the `variant` or paragraph `head` of that, its `corpus`, `root` and `steps`; the `tasks`
+    learned since; `seed`; and `recipe`, equal for models that differ in their seed or variant alone. `made`: as
+    `read_made` returns it; None = not known, which leaves the names alone."""
+    if made is None:
+        return {"model": name, "name": name}
+    parameters, parent = made["parameters"], made["parent"] or {"name": "", "made": None}
+    before = facts_of(parent["made"], parent["name"])
+    task = TASKS[made["experiment"]]
+    if kind := next((kind for kind in ("variant", "head") if kind in parameters), ""):
+        root = before.get("root") or parent["name"] or parameters["model"]
+        of_base = {"variant": before["variant"]} if "variant" in before else {}
+        own = {**of_base, "name": name, kind: parameters[kind], "corpus": parameters["corpus"]}
+        own |= {"root": root, "steps": made["steps"]}
+    else:
+        tasks = before.get("tasks", [])
+        own = before | {"tasks": tasks if tasks[-1:] == [task] else [*tasks, task]}
+    began = before.get("recipe", parent["name"])
+    free = {*FREE, "variant", *(one for one, value in parameters.items() if value == parent["name"])}
+    decisive = {one: value for one, value in parameters.items() if one not in free}
+    recipe = hashlib.sha256(json.dumps([made["experiment"], decisive, began], sort_keys=True).encode())
+    return own | {"model": name, "seed": made["seed"], "recipe": recipe.hexdigest()[:16]}

@@ -10,7 +10,15 @@ from typing import Any, Self
 import numpy as np
 
 from cdlm_lab.data.files import replaced_file
-from cdlm_lab.runs.identity import MADE_FILE, Identity, lineage, made_record, read_made
+from cdlm_lab.runs.identity import (
+    MADE_FILE,
+    Identity,
+    facts_of,
+    lineage,
+    made_record,
+    name_of_model,
+    read_made,
+)
 from cdlm_lab.runs.report import git_commit, write_json
 from cdlm_lab.training.checkpoints import write_model
 from cdlm_lab.training.fine_tuning import TrainingJob
@@ -41,6 +49,19 @@ def began_with(model: Path) -> dict[str, Any] | None:
         return None
     base, tasks = lineage(parent["made"], parent["name"])
     return {"base": base, "after": list(tasks)}
+
+
+def encoder_facts(name: str, *, trained: str | Path = "") -> dict[str, Any]:
+    """What made the encoder of a system, for its report (`facts_of`); {} if it has none.
+
+    Args:
+        name: the encoder that the system reads with or begins with; "" = none.
+        trained: the folder of a model that was opened in its place, whose own beginning counts; "" = none.
+    """
+    if trained:
+        parent = (read_made(trained) or {}).get("parent")
+        return facts_of(parent["made"], parent["name"]) if parent else {}
+    return facts_of(read_made(name), name_of_model(name)) if name else {}
 
 
 # ---- numbers, kept while they are computed ----

@@ -140,7 +140,8 @@ class Report:
     git_commit: str | None  # of cdlm_lab, with "-dirty" if it was changed since; None where there is none
     started: str  # started, finished: UTC, ISO 8601
     finished: str
-    # Fingerprints of data and models, and versions (`Identity.as_json`); {} = not known.
+    # Fingerprints of data and models, and versions (`Identity.as_json`), which are not known of recorded runs;
+    # and in "encoders" what made the encoder of each system (`facts_of`).
     identity: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -298,6 +299,7 @@ class Run:
         scores: Sequence[Score],
         data: Mapping[str, Any] = _EMPTY,
         tables: Mapping[str, Sequence[Mapping[str, Any]]] = _EMPTY,
+        encoders: Mapping[str, Mapping[str, Any]] = _EMPTY,
     ) -> Report:
         """Finish the run: write `report.json` atomically and unlock the folder. If the run was finished
         before, its report is kept and returned.
@@ -306,6 +308,7 @@ class Run:
             scores: rows of the score table, one for each number.
             data: name -> checksum, or another JSON value that identifies the data.
             tables: name -> rows of a further table, each a mapping of column to value.
+            encoders: system -> what made the encoder that it reads with or began with (`encoder_facts`).
 
         Raises RunError if two scores have the same key, a value has no JSON type, data or models changed
         while the run was going on, or the folder holds a finished run of another identity.
@@ -329,7 +332,7 @@ class Run:
             "git_commit": git_commit(),
             "started": [*before, last][0]["started"],
             "finished": now,
-            "identity": self.identity.as_json,
+            "identity": self.identity.as_json | {"encoders": plain(encoders, "encoders")},
         }
         try:
             rows = checked_rows(values["scores"])
@@ -453,14 +456,15 @@ def _finished(folder: Path, now: Identity) -> Report | None:
     if not (folder / REPORT_FILE).exists():
         return None
     made, otherwise = _finished_with(folder, now.name, now.parameters)
-    if not made.identity and not otherwise:
+    known = made.identity if "data" in made.identity else {}
+    if not known and not otherwise:
         print(f"{folder}: this run does not say what its data and models were; they may have changed")
         return made
-    if changed := changed_inputs(made.identity or now.as_json, now.as_json, _INPUTS):
+    if changed := changed_inputs(known or now.as_json, now.as_json, _INPUTS):
         raise _other_inputs(folder, "was finished", changed)
-    if otherwise or changed_inputs(made.identity, now.as_json, ("compared",)):
+    if otherwise or changed_inputs(known, now.as_json, ("compared",)):
         return None
-    if changed := changed_inputs(made.identity, now.as_json, ("versions",)):
+    if changed := changed_inputs(known, now.as_json, ("versions",)):
         print(f"{folder}: {'; '.join(changed)}: a new run may have other numbers")
     return made
 

@@ -49,7 +49,7 @@ from cdlm_lab.examples.collate import batches_by_length
 from cdlm_lab.parameters import ParameterError, names_in, parameters_of, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.runs.identity import Identity, Inputs
-from cdlm_lab.runs.made import began_with, noting
+from cdlm_lab.runs.made import began_with, encoder_facts, noting
 from cdlm_lab.runs.report import Report, Run, open_run, plain, refuse_taken
 from cdlm_lab.runs.scores import Score, split_in_words
 from cdlm_lab.training import trainer
@@ -146,6 +146,8 @@ class ExperimentRun:
     NAME: ClassVar[str]  # name of the experiment in reports
     SHAPES: ClassVar[tuple[str, ...]] = ()  # settings that shape a model; () = no trained one can be opened
     origins: ClassVar[Mapping[str, Any]] = {}  # system -> what its model began with, as far as that is known
+    # System -> what made the encoder that it reads with or began with; {} = none.
+    encoders: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     settings: Any  # has `run_folder`, and `trained` and `parallel` if anything is trained
     opened: Run | None = None  # the folder as locked by this process; None = another process holds it
@@ -329,9 +331,24 @@ class SystemRun(ExperimentRun):
         return {name: origin for name, origin in origins.items() if origin}
 
     @property
-    def frozen(self) -> Sequence[str]:
+    def encoders(self) -> dict[str, Any]:
+        """System -> what made the encoder that it reads with or began with; {} = none."""
+        return {one.name: self._encoder(one) for one in self.systems}
+
+    def _encoder(self, system: Any) -> dict[str, Any]:
+        first, frozen = self.first(system), self.reads(system)
+        if self.settings.trained and system.is_model and not frozen:
+            return encoder_facts("", trained=self.model_folder(first))
+        return encoder_facts(frozen or (self.begins_with(first) if system.is_model else ""))
+
+    @property
+    def frozen(self) -> list[str]:
         """The encoders whose vectors are read, and that are not trained."""
-        return ()
+        return [*dict.fromkeys(filter(None, map(self.reads, self.systems)))]
+
+    def reads(self, system: Any) -> str:
+        """The encoder whose vectors a system reads and does not train; "" = none."""
+        return ""
 
     def begins_with(self, training: Any) -> str:
         """The checkpoint that a training begins with; "" = none."""
@@ -538,7 +555,9 @@ def report(run: ExperimentRun, scores: Scores) -> Report:
     if run.finished:
         return run.finished
     data = {**run.data, **scores.data} | ({"began_with": run.origins} if run.origins else {})
-    return run.opened.write_report(scores=scores.rows, tables=scores.tables, data=data)
+    encoders = {system: facts for system, facts in run.encoders.items() if facts}
+    form = {"scores": scores.rows, "tables": scores.tables, "data": data}
+    return run.opened.write_report(**form, encoders=encoders)
 
 
 # ---- predictions: what a folder holds is of the data and models that its run was begun with ----

@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from cdlm_lab.tasks.joint.verifying import ClaimPredictions
 from cdlm_lab.tasks.pretraining.perplexity import ClusterLosses, score_rows
 
 RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
+MADE: Mapping[str, object] = {}
 SHIPPED = {variant: f"storyworld/{variant}" for variant in ("longformer", "local-cdlm", "cdlm")}
 
 
@@ -29,11 +31,13 @@ def perplexity_report(
     losses: Mapping[str, float],
     *,
     checkpoints: Mapping[str, str] = SHIPPED,
+    made: Mapping[str, object] = MADE,
     seed: int = 0,
     max_length: int = 512,
     corpus: str = "storyworld",
 ) -> Report:
-    """Write a report of notebook 02; `losses`: mean loss of each variant, around which four clusters lie."""
+    """Write a report of notebook 02; `losses`: mean loss of each variant, around which four clusters lie;
+    `made`: what made each checkpoint."""
     spread = np.array([-0.1, 0.1, -0.05, 0.05])
     measured = {
         variant: ClusterLosses(
@@ -51,18 +55,17 @@ def perplexity_report(
     )
     scores, comparisons = score_rows(measured, seed=seed)
     data = {"checksum": "0" * 64, "clusters": 4, "clusters_dropped": 0}
-    return run.write_report(scores=scores, data=data, tables={"comparisons": comparisons})
-
-
-def pretraining_report(folder: Path, *, variant: str, model: str = "tiny", seed: int = 0) -> Report:
-    """Write a report of notebook 01."""
-    parameters = {"run_folder": str(folder), "variant": variant, "model": model, "corpus": "storyworld"}
-    run = open_run(folder, name="pretraining", parameters=parameters | {"steps": 5000, "seed": seed})
-    return run.write_report(scores=[Score(system=variant, metric="perplexity", value=3.0)])
+    encoders = {name: {"model": where, "name": where, **made} for name, where in checkpoints.items()}
+    return run.write_report(scores=scores, data=data, tables={"comparisons": comparisons}, encoders=encoders)
 
 
 def matching_report(
-    folder: Path, systems: Mapping[str, tuple[float, float]], *, encoders: str = "storyworld", **more: int
+    folder: Path,
+    systems: Mapping[str, tuple[float, float]],
+    *,
+    encoders: str = "storyworld",
+    made: Mapping[str, object] = MADE,
+    **more: int,
 ) -> Report:
     """Write a report of notebook 04 with two seeds; `systems`: accuracy on ten pairs of dev and of test."""
 
@@ -72,6 +75,9 @@ def matching_report(
 
     parameters = more | {"run_folder": str(folder), "corpus": "storyworld", "systems": " ".join(systems)}
     parameters |= {"sentence_encoder": "minilm", "encoders": encoders}
+    models = {
+        one: "minilm" if one.startswith("bert") else f"{encoders}/{one}" for one in systems if one != "tf-idf"
+    }
     run = open_run(folder, name="document matching", parameters=parameters)
     return run.write_report(
         scores=[
@@ -82,6 +88,7 @@ def matching_report(
         ],
         data={"pairs": {"test": 10}, "clusters": {"test": 10}},
         tables={"comparisons": [], "runs": []},
+        encoders={system: {"model": name, "name": name, **made} for system, name in models.items()},
     )
 
 
@@ -103,13 +110,32 @@ PLACES = {
 }
 
 
+def known(**models: str) -> dict[str, dict[str, str]]:
+    """Encoders of systems, of which only the names are known; `_` stands for `-`."""
+    return {system.replace("_", "-"): {"model": name, "name": name} for system, name in models.items()}
+
+
+class Answers(AnswerRun):
+    """A run of notebook 09 whose models are nowhere."""
+
+    encoders: ClassVar = known(
+        pairwise="storyworld/longformer", joint_ie="storyworld/longformer", mspp_ie="given/mspp-ie"
+    )
+
+
+class Claims(VerificationRun):
+    """A run of notebook 10 whose models are nowhere."""
+
+    encoders: ClassVar = known(claim_only="minilm", pairwise_sum="minilm", joint_ie="minilm")
+
+
 def answer_report(folder: Path, *, corpus: str = "wikiqa") -> Report:
     """Write a report of notebook 09: `PLACES` among all candidates, and with only the best two reranked."""
     split = AnswerSplit(sets=SETS, read=counts_of(SETS), corpus=corpus)
     settings = answer_selection.Settings(
         run_folder=str(folder), systems="pairwise joint-ie mspp-ie", candidates=2, mspp="given", seeds=2
     )
-    run = AnswerRun(
+    run = Answers(
         settings=settings,
         splits=dict.fromkeys(("train", "dev", "test"), split),
         opened=open_run(folder, name=AnswerRun.NAME, parameters=asdict(settings)),
@@ -136,7 +162,7 @@ SAID = {"claim-only": "++++", "pairwise-sum": "++-+", "joint-ie": "++--"}
 def claim_report(folder: Path, **more: str) -> Report:
     """Write a report of notebook 10 with the predictions `SAID` and one seed."""
     parameters = {"corpus": "fm2", "encoder": "minilm", "mspp": "", "systems": " ".join(SAID)} | more
-    run = VerificationRun(
+    run = Claims(
         settings=fact_verification.Settings(systems=" ".join(SAID)),
         claims=dict.fromkeys(("train", "dev", "test"), CLAIMS),
         opened=open_run(folder, name=VerificationRun.NAME, parameters=parameters),

@@ -1,13 +1,12 @@
 """Recorded runs say what made them: from a clean commit, and what their models began with."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from cdlm_lab.results.reports import NamedReport, ReportFolder
-from cdlm_lab.results.series import KnownRuns
+from cdlm_lab.results.reports import NamedReport
+from cdlm_lab.results.series import encoder_name
 from cdlm_lab.runs.report import read_report
 
 RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
@@ -61,24 +60,9 @@ def test_rows_and_encoders_say_what_a_model_began_with(name: str, system: str, l
     one = recorded(name)
     row = next(row for row in one.rows if row.system == system)
     assert row.label.removesuffix(one.report.mark).strip() == label
-    runs = KnownRuns(ReportFolder(folder=RESULTS, reports=[one], others=[], aside=[]))
-    assert runs.encoder_of(row.checkpoint) == encoder
+    assert encoder_name(one.encoder_of(system)) == encoder
 
 
 def test_an_alignment_is_of_the_model_of_its_matching() -> None:
     labels = {row.label for row in recorded("alignment").rows}
     assert any("(after language modelling, claims)" in label for label in labels)
-
-
-def test_an_encoder_that_learned_a_task_first_is_named_with_it() -> None:
-    """As the recorded runs of HotpotQA, whose encoders had learned storyworld's questions."""
-    report = recorded("claims_decided").report
-
-    def began(name: str, encoder: str) -> NamedReport:
-        given = report.parameters | {"run_folder": f"runs/{name}", "encoder": encoder}
-        return NamedReport(name=name, report=replace(report, parameters=given, data={}))
-
-    both = [began("a", "storyworld/cdlm"), began("b", "runs/a/systems/joint-ie-0/model")]
-    runs = KnownRuns(ReportFolder(folder=Path("runs"), reports=both, others=[], aside=[]))
-    assert runs.encoder_of("runs/a/systems/joint-ie-0/model") == "storyworld/cdlm, after claims"
-    assert runs.encoder_of("runs/b/systems/joint-ie-0/model") == "storyworld/cdlm, after claims"

@@ -54,7 +54,7 @@ def test_a_stale_table_is_told_with_the_command_and_mended(readme: Path, capsys:
 def test_a_report_that_is_not_there_or_not_whole(readme: Path, capsys: pytest.CaptureFixture):
     file = readme.parent / "data" / "results" / "storyworld_tiny" / "perplexity.json"
     values = json.loads(file.read_text())
-    del values["parameters"]["cdlm"]
+    values["identity"]["encoders"]["cdlm"] = 3
     file.write_text(json.dumps(values))
     with pytest.raises(RunError, match=r"perplexity\.json: not as its notebook writes it .*cdlm"):
         write_readme(readme)

@@ -35,6 +35,7 @@ from cdlm_lab.encoders.precision import Precision, precision_in_words
 from cdlm_lab.examples.collate import Collate, like_lengths_together
 from cdlm_lab.parameters import ParameterError, names_in, parameters_of, settings
 from cdlm_lab.runs.identity import Identity, Inputs
+from cdlm_lab.runs.made import encoder_facts
 from cdlm_lab.runs.report import changed_since, read_run_file, write_json
 from cdlm_lab.runs.runs import ModelRun, Scores, once, report, train_small
 from cdlm_lab.runs.runs import train_model as train
@@ -204,6 +205,13 @@ class CoreferenceRun(ModelRun, Scorer):
             places = {mention.place for group in self.groups[split] for mention in group.mentions}
             for other in names_in(self.settings.compare_with):
                 read_clusters(Path(other), split, among=places)
+
+    @property
+    def encoders(self) -> dict[str, Any]:
+        """What made the model that the scorer begins with."""
+        given = self.settings
+        trained = trained_model(given.trained) if given.trained else ""
+        return {SYSTEM: encoder_facts(given.model, trained=trained)}
 
     @property
     def inputs(self) -> Inputs:

@@ -110,9 +110,14 @@ class AlignmentRun(SystemRun):
         return self.matching.origins
 
     @property
+    def encoders(self) -> dict[str, Any]:
+        """Those of the run of notebook 04."""
+        return self.matching.encoders
+
+    @property
     def data(self) -> dict[str, Any]:
-        """How P@N is computed, stored in the report."""
-        return {"reading_of_p_at_n": self.settings.reading}
+        """How P@N is computed, and the parameters of the run of notebook 04, stored in the report."""
+        return {"reading_of_p_at_n": self.settings.reading, "matching": asdict(self.matching.settings)}
 
 
 def prepare(given: Settings) -> AlignmentRun:

@@ -313,11 +313,10 @@ class MatchingRun(SystemRun):
             return replace(inputs, data=[*inputs.data, words])
         return replace(inputs, models=[*inputs.models, words])
 
-    @property
-    def frozen(self) -> list[str]:
-        """The encoder of sentences, if a system reads its vectors."""
-        reads = (one.encoder in (*_OF_VECTORS, "means") and not one.finetuned for one in self.systems)
-        return [self.settings.sentence_encoder] if any(reads) else []
+    def reads(self, system: MatchSystem) -> str:
+        """The encoder of sentences, if the system reads its vectors."""
+        frozen = system.encoder in (*_OF_VECTORS, "means") and not system.finetuned
+        return self.settings.sentence_encoder if frozen else ""
 
     def begins_with(self, training: Training) -> str:
         """The encoder that is trained along, if any."""

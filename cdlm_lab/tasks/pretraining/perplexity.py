@@ -40,6 +40,7 @@ from cdlm_lab.runs.corpora import (
     tokenised_split,
 )
 from cdlm_lab.runs.identity import Inputs
+from cdlm_lab.runs.made import encoder_facts
 from cdlm_lab.runs.runs import ExperimentRun, Scores, once, read_arrays, report, write_arrays
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.runs.scoring import with_p_holm
@@ -112,6 +113,11 @@ class PerplexityRun(ExperimentRun):
     def inputs(self) -> Inputs:
         """The corpus and the models."""
         return Inputs(data=[self.settings.corpus], models=self.settings.checkpoints.values())
+
+    @property
+    def encoders(self) -> dict[str, Any]:
+        """Variant -> what made its model."""
+        return {name: encoder_facts(where) for name, where in self.settings.checkpoints.items()}
 
     def check(self) -> None:
         """Open every model and tokenise the clusters; raises what does not fit."""

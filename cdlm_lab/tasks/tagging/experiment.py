@@ -262,10 +262,9 @@ class TaggingRun(runs.SystemRun):
             "labels": list(self.corpus.labels),
         }
 
-    @property
-    def frozen(self) -> list[str]:
-        """The encoder, if a system reads its vectors."""
-        return [self.settings.encoder] if any(not one.trains_encoder for one in self.systems) else []
+    def reads(self, system: TagSystem) -> str:
+        """The encoder, if the system reads its vectors."""
+        return "" if system.trains_encoder else self.settings.encoder
 
     def begins_with(self, training: TagTraining) -> str:
         """The encoder that is trained along, if any."""

@@ -10,7 +10,7 @@ import pytest
 from ship import ship_run
 from cdlm_lab.encoders.model_folder import FOLDER
 from cdlm_lab.runs import identity
-from cdlm_lab.runs.identity import fingerprint_of_model, lineage, read_made
+from cdlm_lab.runs.identity import facts_of, fingerprint_of_model, lineage, read_made
 from cdlm_lab.runs.made import began_with
 from cdlm_lab.runs.report import RunError
 from cdlm_lab.tasks.multihop import experiment as multihop_qa
@@ -59,17 +59,31 @@ def test_what_made_a_model_through_three_runs(small, cache: Path, tmp_path: Path
     report = multihop_qa.prepare(run.settings).finished
     assert report.data["began_with"] == {"cdlm": {"base": "longformer", "after": []}}
     assert "CDLM (from Longformer)" in view.score_table(report).html()
+    base = str(tmp_path / "base" / "model")
+    of_base = {"name": base, "variant": "longformer", "corpus": "storyworld", "root": "tiny", "steps": 4}
+    facts = report.identity["encoders"]["cdlm"]
+    recipe = facts["recipe"]
+    assert facts == of_base | {"model": base, "seed": 0, "recipe": recipe}
 
     again = answered(tmp_path / "twice", model)
     assert read_made(again.model_folder(again.trainings[0]))["parent"]["made"] == made
     report = multihop_qa.prepare(again.settings).finished
     assert report.data["began_with"] == {"cdlm": {"base": "longformer", "after": ["questions"]}}
     assert "CDLM (from Longformer, after questions)" in view.score_table(report).html()
+    facts = report.identity["encoders"]["cdlm"]
+    assert facts == of_base | {
+        "model": str(model),
+        "tasks": ["questions"],
+        "seed": 0,
+        "recipe": facts["recipe"],
+    }
+    assert facts["recipe"] != recipe
 
     ship_run(tmp_path / "once", "storyworld/new", folder=tmp_path / "shipped")
     assert read_made(tmp_path / "shipped" / "new" / "systems" / "cdlm-0" / "model") == made
     opened = replace(run.settings, trained=str(tmp_path / "once"), run_folder=str(tmp_path / "opened"))
     assert multihop_qa.prepare(opened).origins == {"cdlm": {"base": "longformer", "after": []}}
+    assert multihop_qa.prepare(opened).encoders["cdlm"]["model"] == base, "as before it was trained"
 
     shutil.rmtree(tmp_path / "once" / "systems" / "cdlm-0" / "model")
     shutil.copytree(model.parents[2] / ".." / "twice" / "systems" / "cdlm-0" / "model", model)
@@ -115,6 +129,23 @@ def test_shipped_models_say_what_made_them(name: str) -> None:
 
 def step(experiment: str, system: str, parent: dict | None, name: str = "x") -> dict:
     return {"experiment": experiment, "system": system, "parent": parent and {"name": name, "made": parent}}
+
+
+def test_recipes_are_equal_for_other_seeds_and_variants_alone() -> None:
+    def recipe(parent: str = "", **parameters: object) -> str:
+        given = {
+            "variant": "cdlm",
+            "corpus": "c",
+            "model": parent or "tiny",
+            "seed": 0,
+            "steps": 4,
+        } | parameters
+        made = {"experiment": "pretraining", "parameters": given, "seed": given["seed"], "steps": 4}
+        before = {"name": parent, "made": None} if parent else None
+        return facts_of(made | {"parent": before}, "m")["recipe"]
+
+    assert recipe() == recipe(seed=1, run_folder="x", precision="float32") == recipe(variant="longformer")
+    assert len({recipe(), recipe(steps=5), recipe(parent="minilm"), recipe(parent="other")}) == 4
 
 
 def test_a_lineage_is_a_language_model_and_what_it_learned_since() -> None:
