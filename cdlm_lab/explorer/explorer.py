@@ -16,7 +16,7 @@ from cdlm_lab.data.text_profile import foreign_to_a_model
 from cdlm_lab.encoders.checkpoint import CheckpointError, shipped_folder
 from cdlm_lab.encoders.encoder import load_encoder, load_language_model
 from cdlm_lab.encoders.variants import variant_name
-from cdlm_lab.explorer.bertviz_box import ChosenSentences
+from cdlm_lab.explorer.bertviz_box import ChosenSentences, sentences_in_bertviz
 from cdlm_lab.explorer.opening import (
     NamedModel,
     Source,
@@ -27,7 +27,6 @@ from cdlm_lab.explorer.opening import (
 )
 from cdlm_lab.explorer.ranks import Analysis
 from cdlm_lab.explorer.reading import Reader, Selection, panel_of, read_documents
-from cdlm_lab.explorer.sentences import sentences_in_bertviz
 from cdlm_lab.explorer.widget.content import OWN, Content, Opened, ShownDocument
 from cdlm_lab.explorer.widget.widget import Explorer
 from cdlm_lab.parameters import ParameterError, names_in

@@ -1,26 +1,28 @@
-"""Text boxes for the user's own texts, and a button that passes them to a model, whose answer appears below.
+"""A box for the user's own texts: fields, a button that passes them to a model, and the answer below.
 
-Boxes, buttons and sliders need a running kernel. If a model cannot read a text, a one-line message replaces
-the previous answer, which was for another text."""
+Boxes, buttons and sliders need a running kernel; the answer stays in the notebook. If a model cannot read a
+text, a one-line message replaces the previous answer, which was for another text."""
 
 from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
-import ipywidgets
 from IPython.display import display
-from ipywidgets import HTML, Button, HBox, Layout, VBox
+from ipywidgets import HTML, Button, FloatSlider, HBox, Layout, Text, Textarea, VBox, Widget
 
-from cdlm_lab.data.marked import lines_of, pasted_documents
+from cdlm_lab.data.marked import filled_lines, pasted_documents
 from cdlm_lab.views.html import escaped
 from cdlm_lab.views.live_curve import ReplacedOutput
 from cdlm_lab.views.rerun import close_whole, close_with_cell
 
-Show = Callable[[str], None]  # takes the HTML of an answer
-HINT = "One document below the other, each under a line <code>== its {} ==</code>"
+LONGEST_LINE = 200  # characters of an example that is typed in one line
+ROWS = 12  # of a field of several lines
+HEADINGS = "one below the other, each under a line <code>== its title ==</code>"
+# Each paragraph that is typed runs in the direction of its script.
+_DIRECTION = "<style>.cdlm-own textarea,.cdlm-own input{unicode-bidi:plaintext;text-align:start}</style>"
 
 
 class _LastLine(io.TextIOBase):
@@ -50,247 +52,119 @@ def printed_in(message: HTML) -> Iterator[None]:
         message.value = ""
 
 
-@contextlib.contextmanager
-def asking(button: Button, message: HTML, *, clear: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Context in which the button is disabled and `message` shows the last printed line. On ValueError, which
-    is not passed on, `message` then shows the error, and `clear` is called to remove the previous answer."""
-    button.disabled, problem = True, ""
-    try:
-        with printed_in(message):
-            yield
-    except ValueError as error:
-        clear()
-        problem = f'<span style="color:#d64545">{escaped(" ".join(str(error).split()))}</span>'
-    finally:
-        button.disabled, message.value = False, problem
+class _Field:
+    """A value of a question: the widget that it is typed into, and how it is read there."""
+
+    def __init__(self, name: str, example: Any, hint: str) -> None:
+        self.name, self.kind = name.replace("_", " "), type(example)
+        text, hints = example, {list: "one on each line", dict: HEADINGS}
+        if isinstance(example, list):
+            text = "\n".join(example)
+        elif isinstance(example, dict):
+            titled = ((f"== {title} ==\n" if title else "") + body for title, body in example.items())
+            text = "\n\n".join(titled)
+        if isinstance(example, Widget):
+            self.widget: Widget = example
+        elif isinstance(example, float):
+            form = {"min": 0.02, "max": 0.98, "step": 0.02, "continuous_update": False, "tooltip": hint}
+            self.widget = FloatSlider(value=example, description=self.name, **form)
+        elif isinstance(example, str) and len(example) <= LONGEST_LINE and "\n" not in example:
+            self.widget = Text(value=text, placeholder=f"your {self.name}", layout=Layout(width="auto"))
+        else:
+            self.widget = Textarea(value=text, rows=ROWS, layout=Layout(width="auto"))
+        self.is_long = isinstance(self.widget, Textarea)
+        said = hint or hints.get(self.kind, "")
+        self.label = HTML(f"{escaped(self.name)}{': ' if said else ''}{said}")
+        if isinstance(self.widget, Text | Textarea):
+            self.widget.add_class("cdlm-own")
+
+    def read(self) -> Any:
+        """The value that is in the widget now. Raises ValueError for an empty text, or one without form."""
+        value = self.widget.value
+        if self.kind is dict:
+            return dict(pasted_documents(value, source=self.name))
+        if self.kind is list:
+            return filled_lines(value, source=self.name, remedy="write one on each line")
+        if self.kind is str and not value.strip():
+            raise ValueError(f"the {self.name} is empty; write or paste one")
+        return value.strip() if isinstance(self.widget, Text) else value
 
 
-# Each paragraph that is typed runs in the direction of its script.
-_DIRECTION = "<style>.cdlm-own textarea,.cdlm-own input{unicode-bidi:plaintext;text-align:start}</style>"
+class AskBox:
+    """Fields for the values of a question, a button, and below them the answer. See `ask_box`."""
 
-
-def _style() -> HTML:
-    return HTML(_DIRECTION, layout=Layout(display="none"))
-
-
-def primary_button(description: str, icon: str = "search", **layout: str) -> Button:
-    """The button of a box, with the icon of this name; `layout`: CSS."""
-    return Button(description=description, button_style="primary", icon=icon, layout=Layout(**layout))
-
-
-def _text_box(text: str, rows: int, *, width: str = "960px", **options: object) -> ipywidgets.Textarea:
-    if "layout" not in options:
-        options["layout"] = Layout(width="auto", max_width=width)
-    box = ipywidgets.Textarea(value=text, rows=rows, **options)
-    box.add_class("cdlm-own-documents")
-    box.add_class("cdlm-own")
-    return box
-
-
-def _line_box(text: str, noun: str) -> ipywidgets.Text:
-    layout = Layout(width="auto", max_width="960px")
-    box = ipywidgets.Text(value=text, placeholder=f"your {noun}", layout=layout)
-    box.add_class("cdlm-own")
-    return box
-
-
-class AnswerOnClick(VBox):
-    """Widget of input boxes with hints, a button, and below them the answer. The model is asked on a click
-    only, and not again while the boxes are unchanged.
-
-    `answer` takes the values of the boxes and returns HTML; it may raise ValueError, whose one-line message
-    is shown to the user. `answered`: the answer to the initial values of the boxes; "" = not known yet.
-    """
+    keeps = False  # True = the answer stays visible when the next question cannot be answered
 
     def __init__(
         self,
-        boxes: Sequence[ipywidgets.Widget],
+        method: Callable[..., Any],
+        example: Mapping[str, Any],
         *,
-        answer: Callable[..., str],
-        description: str,
-        answered: str,
+        button: str = "Ask",
+        hints: Mapping[str, str] | None = None,
+        show: Callable[[str], None] | None = None,
     ) -> None:
-        self.boxes = [box for box in boxes if not isinstance(box, HTML)]
-        self.button, self.message, self.answer = primary_button(description), HTML(), HTML(value=answered)
-        self._answer_to = answer
-        self._answered = self._values() if answered else None  # the values that the shown answer is for
-        super().__init__([*boxes, self.button, self.message, self.answer, _style()])
-        close_with_cell(lambda: close_whole(self))
-        self.button.on_click(lambda button: self._on_click())
-
-    def _values(self) -> list[str]:
-        return [box.value for box in self.boxes]
-
-    def _on_click(self) -> None:
-        values = self._values()
-        if self.button.disabled or values == self._answered:  # such as the second of two clicks
-            return
-        with asking(self.button, self.message, clear=self._clear):
-            self.answer.value = self._answer_to(*values)
-            self._answered = values
-
-    def _clear(self) -> None:
-        self.answer.value, self._answered = "", None
-
-
-def _filled(text: str, what: str, verb: str = "write one") -> str:
-    if not text.strip():
-        raise ValueError(f"the {what} is empty; {verb}")
-    return text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnWords:
-    """Names of the text in the first box and of each line in the second, and the label of the button."""
-
-    query: str
-    candidate: str
-    description: str
-
-
-ANSWERS = OwnWords(query="question", candidate="candidate answer", description="Rank")
-EVIDENCE = OwnWords(query="claim", candidate="sentence of evidence", description="Judge")
-
-
-def own_candidates_box(
-    answer: Callable[[str, Sequence[str]], str],
-    *,
-    query: str,
-    candidates: str,
-    words: OwnWords = ANSWERS,
-    answered: str = "",
-) -> AnswerOnClick:
-    """A line for a question or claim, and a box for its candidates, one per line; empty lines are skipped."""
-
-    def find(query: str, candidates: str) -> str:
-        query = _filled(query, words.query).strip()
-        remedy = f"write one {words.candidate} on each line"
-        lines = lines_of(candidates, source=words.candidate, remedy=remedy)
-        return answer(query, [line.strip() for _, line in lines if line.strip()])
-
-    hint = HTML(f"One {words.candidate} on each line.")
-    boxes = (_line_box(query, words.query), hint, _text_box(candidates, rows=8))
-    return AnswerOnClick(boxes, answer=find, description=words.description, answered=answered)
-
-
-def own_question_box(
-    answer: Callable[[str, Sequence[tuple[str, str]]], str],
-    *,
-    question: str,
-    documents: str,
-    answered: str = "",
-) -> AnswerOnClick:
-    """Return a line for a question and a box for documents, each below a line with its title. `answer` takes
-    the question and a (title, text) pair for each document, and returns HTML."""
-
-    def find(question: str, documents: str) -> str:
-        return answer(_filled(question, "question"), pasted_documents(documents))
-
-    hint = HTML(f"{HINT.format('title')}.")
-    boxes = (_line_box(question, "question"), hint, _text_box(documents, rows=14))
-    return AnswerOnClick(boxes, answer=find, description="Answer", answered=answered)
-
-
-def own_text_box(tag: Callable[[str], str], *, text: str, tagged: str = "") -> AnswerOnClick:
-    """A box for a text, such as a chapter, and its HTML by `tag`; `tagged`: HTML of the initial `text`."""
-
-    def find(text: str) -> str:
-        return tag(_filled(text, "text", "write or paste one"))
-
-    hint = "One document, the longer the better: how a word is used elsewhere in it helps to tag it."
-    boxes = (HTML(hint), _text_box(text, rows=14))
-    return AnswerOnClick(boxes, answer=find, description="Tag", answered=tagged)
-
-
-class ShownBelow:
-    """Controls with a button, and the answer, as output below them that stays in the notebook or in `show`.
-    `answer` may raise ValueError, whose one-line message is shown to the user."""
-
-    keeps = False  # True = the previous answer stays visible when the next one fails
-
-    def __init__(
-        self,
-        answer: Callable[[], str],
-        rows: Sequence[ipywidgets.Widget],
-        *,
-        button: Button,
-        show: Show | None,
-    ) -> None:
-        self._answer, self._show = answer, show or ReplacedOutput()
-        self.button, self.message = button, HTML()
-        self.box = VBox([*rows, self.message, _style()])
+        each = {name: _Field(name, value, (hints or {}).get(name, "")) for name, value in example.items()}
+        self._method, self._read, self._show = method, each, show or ReplacedOutput()
+        self._answered: list[Any] | None = None  # the values that the shown answer is for
+        self.fields = {name: field.widget for name, field in each.items()}
+        self.button = Button(description=button, button_style="primary", icon="search")
+        self.button.layout = Layout(width="auto", min_width="150px", flex="0 0 auto")  # its words are not cut
+        self.message, column = HTML(), Layout(flex="1 1 380px", width="auto")
+        texts = [VBox([one.label, one.widget], layout=column) for one in each.values() if one.is_long]
+        lines = [one.widget for one in each.values() if isinstance(one.widget, Text)]
+        others = [one.widget for one in each.values() if not isinstance(one.widget, Text | Textarea)]
+        beside, wide = (Layout(flex_flow="row wrap"), Layout(width="100%", max_width="1180px"))
+        rows = [*lines, HBox(texts, layout=beside), HBox([self.button, *others], layout=beside), self.message]
+        style = HTML(_DIRECTION, layout=Layout(display="none"))
+        self.box = VBox([*rows, style], layout=wide)
         close_with_cell(lambda: close_whole(self.box))
-        button.on_click(lambda button: self._on_click())
+        self.button.on_click(lambda button: self._on_click())
+        for widget in self.fields.values():
+            if isinstance(widget, FloatSlider):
+                widget.observe(lambda change: self._on_click(), names="value")
+
+    def ask(self) -> None:
+        """Answer what is in the fields, and show the answer. Raises ValueError if it cannot be read."""
+        with printed_in(self.message):
+            answer = self._method(**{name: field.read() for name, field in self._read.items()})
+        self._show(answer if isinstance(answer, str) else answer._repr_html_())
+        self._answered = None if self.keeps else self._values()
 
     def show(self) -> None:
-        """Display the controls and, below them, the answer for their initial values. Its ValueError is
-        raised, so that an unattended run stops."""
+        """Display the fields and, below them, the answer to the example. Its ValueError is raised, so that
+        an unattended run stops."""
         display(self.box)
-        with printed_in(self.message):
-            answer = self._answer()
-        self._show(answer)
+        self.ask()
+
+    def _values(self) -> list[Any]:
+        return [widget.value for widget in self.fields.values()]
 
     def _on_click(self) -> None:
-        clear = (lambda: None) if self.keeps else (lambda: self._show(""))
-        with asking(self.button, self.message, clear=clear):
-            self._show(self._answer())
+        if self.button.disabled or self._values() == self._answered:  # such as the second of two clicks
+            return
+        self.button.disabled, problem = True, ""
+        try:
+            self.ask()
+        except ValueError as error:
+            problem = f'<span style="color:#d64545">{escaped(" ".join(str(error).split()))}</span>'
+            if not self.keeps:
+                self._show("")
+                self._answered = None
+        finally:
+            self.button.disabled, self.message.value = False, problem
 
 
-class OwnDocuments(ShownBelow):
-    """A box for documents with marked mentions, and the predicted coreference clusters; a slider sets the
-    clustering threshold for the same mentions. `find` takes the text and returns a function from a threshold,
-    in (0, 1), to the HTML of the clusters."""
+def ask_box(method: Callable[..., Any], example: Mapping[str, Any], **form: Any) -> AskBox:
+    """Return a box that asks a method, such as `ask_box(model.rank, {"question": ..., "candidates": [...]})`;
+    `show` displays it with the answer to the example. The method is asked on a click only, and not again
+    while the fields are unchanged.
 
-    def __init__(
-        self,
-        text: str,
-        *,
-        find: Callable[[str], Callable[[float], str]],
-        threshold: float,
-        show: Show | None = None,
-    ) -> None:
-        self._find = find
-        self._clusters_at: Callable[[float], str] | None = None
-        self.text, button = _text_box(text, rows=14, width="1180px"), primary_button("Find clusters")
-        self.threshold = ipywidgets.FloatSlider(
-            value=threshold,
-            min=0.02,
-            max=0.98,
-            step=0.02,
-            description="threshold",
-            continuous_update=False,
-            tooltip="the higher, the fewer mentions are put together",
-            layout=Layout(width="380px"),
-        )
-        marks = "<code>&lt;m&gt;</code> and <code>&lt;/m&gt;</code>"
-        hint = HTML(f"{HINT.format('name')}; mentions stand between {marks}.")
-        rows = (hint, self.text, HBox([button, self.threshold]))
-        super().__init__(self._clusters, rows, button=button, show=show)
-        self.threshold.observe(lambda change: self._draw(), names="value")
-
-    def _clusters(self) -> str:
-        self._clusters_at = None  # so that the slider draws no previous text's clusters
-        self._clusters_at = self._find(self.text.value)
-        return self._clusters_at(self.threshold.value)
-
-    def _draw(self) -> None:
-        if self._clusters_at is not None:
-            self._show(self._clusters_at(self.threshold.value))
-
-
-class OwnPair(ShownBelow):
-    """Boxes for two documents, side by side where there is room; `compare` returns the HTML of the result."""
-
-    def __init__(
-        self, first: str, second: str, *, compare: Callable[[str, str], str], show: Show | None = None
-    ) -> None:
-        layout = {"flex": "1 1 380px", "width": "auto", "flex_flow": "column", "align_items": "stretch"}
-        style = {"description_width": "fit-content"}  # in a wider label the text would be on the right
-        self.first, self.second = (
-            _text_box(text, rows=10, description=name, layout=Layout(**layout), style=style)
-            for text, name in ((first, "first document"), (second, "second document"))
-        )
-        button = primary_button("Compare", "exchange")
-        beside = Layout(flex_flow="row wrap", width="100%", max_width="1180px")
-        rows = (HBox([self.first, self.second], layout=beside), button)
-        super().__init__(lambda: compare(self.first.value, self.second.value), rows, button=button, show=show)
+    Args:
+        method: takes the fields by name; returns HTML, or what shows itself. Its ValueError becomes a line.
+        example: name of a parameter -> its value at first, whose type makes the field: a short text is one
+            line, a longer one a box; a list has one entry on each line, a dict of texts one document under
+            each title; a float in (0, 1) is a slider, which asks when it is moved; a widget stays as it is.
+        form: `button`, its word; `hints`, name of a field -> HTML that says how to fill it.
+    """
+    return AskBox(method, example, **form)

@@ -101,7 +101,7 @@ def test_questions_are_answered_as_in_the_box(questions: MultihopRun) -> None:
     model = load(questions.folder)
     answer = model.answer("Where does Truldei teach?", DOCUMENTS)
     assert model.system == questions.settings.shown.name == "cdlm"
-    assert answer._repr_html_() == answer_own(questions, "Where does Truldei teach?", [*DOCUMENTS.items()])
+    assert answer._repr_html_() == answer_own(questions, "Where does Truldei teach?", DOCUMENTS)
     assert [one.title for one in answer] == ["Warning", "Warning", "Soup"]
     assert answer.as_json()["answer"] == answer.text
     assert 0 < answer.as_json()["probability"] == answer.probability < 1

@@ -46,7 +46,7 @@ def test_a_first_line_and_others():
     text = "\ufeff\n Who? \r\n\n  One.\r\nTwo: x = y \n"
     assert filled_lines(text, source="box", remedy="write") == ["Who?", "One.", "Two: x = y"]
     words = {"source": "q.txt", "first": "a question", "other": "candidate"}
-    assert first_and_others(text, **words) == ("Who?", "One.\nTwo: x = y")
+    assert first_and_others(text, **words) == ("Who?", ["One.", "Two: x = y"])
     remedy = "write a question on the first line and one candidate on each line below"
     for text, what in (("\nWho?\n", "there is a question but no candidate"), (" \n", "the text is empty")):
         with pytest.raises(DataError, match=rf"q\.txt.*{what}; {remedy}"):

@@ -36,7 +36,7 @@ def test_it_opens_with_a_pair_that_corefers_in_different_words(explored: Explore
     assert not words[0] & words[1]
     assert len(clusters) == 1
     assert [reader.name for reader in explored.readers] == ["Longformer", "CDLM"]
-    assert explored.chosen_sentences().model.options == ("Longformer", "CDLM")
+    assert explored.chosen_sentences().fields["model"].options == ("Longformer", "CDLM")
     assert [panel["name"] for panel in explored.view.answer["panels"]] == ["Longformer", "CDLM"]
 
 
@@ -191,7 +191,7 @@ def test_models_of_runs_are_listed_and_opened(analysis: Analysis):
     buttons = explored.chosen_sentences()
     assert switched(explored, models=["cdlm", listed["run mine"]]) == ""
     assert [reader.name for reader in explored.readers] == ["CDLM", "run mine"]
-    assert buttons.model.options == ("CDLM", "run mine")
+    assert buttons.fields["model"].options == ("CDLM", "run mine")
     assert explored.view.options["predicts"]
     assert switched(explored, models=["storyworld/cdlm"]) == ""  # made for 512 tokens, window 32
     assert switched(explored, models=["longformer"]) == ""

@@ -13,7 +13,8 @@ def test_what_is_chosen_in_the_explorer_is_drawn_by_a_click():
 
     own = ChosenSentences(draw, models=["Longformer", "CDLM"], show=shown.append)
     own.show()
-    own.model.value, own.view.value, own.direction.value = "Longformer", "model", "to"
+    for name, value in {"model": "Longformer", "view": "model", "direction": "to"}.items():
+        own.fields[name].value = value
     assert shown == ["CDLM, head, from: fire"], "nothing is drawn unasked"
     own.button.click()
     assert (shown[1:], own.message.value) == (["Longformer, model, to: fire"], "")
@@ -24,4 +25,4 @@ def test_what_is_chosen_in_the_explorer_is_drawn_by_a_click():
     own.show()
     assert "choose words &lt;first&gt;" in shown[2], "a run without a person goes on"
     assert own.button.layout.flex == "0 0 auto", "its words are not cut where room is short"
-    assert own.box.children[0].layout.flex_flow == "row wrap"
+    assert own.box.children[1].layout.flex_flow == "row wrap"

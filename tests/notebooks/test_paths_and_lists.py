@@ -126,7 +126,7 @@ def test_own_question_is_a_file_in_notebook_09_alone(tmp_path: Path, monkeypatch
 
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "mine.txt").write_text("Who?\nThe miners.\nA ticket.\n")
-    assert own_texts("~/mine.txt")[0] == "Who?"
+    assert own_texts("~/mine.txt")["question"] == "Who?"
     with pytest.raises(ParameterError, match="own_question is 's3://x', an address"):
         own_texts("s3://x")
     (six,) = FOLDER.glob("06_*.ipynb")

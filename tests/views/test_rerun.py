@@ -10,7 +10,7 @@ import pytest
 from jupyter_client.manager import start_new_kernel
 
 from cdlm_lab.views import rerun
-from cdlm_lab.views.ask import AnswerOnClick, OwnPair
+from cdlm_lab.views.ask import ask_box
 from cdlm_lab.views.browse import Leafing
 
 
@@ -36,10 +36,7 @@ def leafing(model: Model) -> Leafing:
 
 
 BOXES = {
-    "a box": lambda model: AnswerOnClick(
-        [ipywidgets.Text("a")], answer=model, description="Ask", answered=""
-    ),
-    "an answer below": lambda model: OwnPair("a", "b", compare=model),
+    "a box": lambda model: ask_box(model, {"text": "a", "texts": ["b"], "threshold": 0.5}),
     "a list to leaf through": leafing,
 }
 
@@ -65,20 +62,20 @@ def test_two_widgets_of_one_run_and_widgets_of_other_cells_stay(runs: list):
     made = [BOXES["a box"](Model()) for _ in range(2)]
     runs[0] = ("other", "0")
     made.append(BOXES["a box"](Model()))
-    assert all(box.comm is not None for box in made)
+    assert all(box.box.comm is not None for box in made)
     runs[0] = ("cell", "1")
     BOXES["a box"](Model())
-    assert [box.comm is not None for box in made] == [False, False, True]
+    assert [box.box.comm is not None for box in made] == [False, False, True]
 
 
 def test_where_no_front_end_names_cells_nothing_is_closed(runs: list):
     first, _ = BOXES["a box"](Model()), BOXES["a box"](Model())
-    assert first.comm is not None
+    assert first.box.comm is not None
     assert rerun.running_cell() is None
 
 
-CELL = """import gc, weakref, ipywidgets
-from cdlm_lab.views.ask import AnswerOnClick
+CELL = """import gc, weakref
+from cdlm_lab.views.ask import ask_box
 class Model:
     def __call__(self, text):
         return "answer"
@@ -87,7 +84,7 @@ try:
     models.append(weakref.ref(model))
 except NameError:
     models = [weakref.ref(model)]
-box = AnswerOnClick([ipywidgets.Text("a")], answer=model, description="Ask", answered="")
+box = ask_box(model, {"text": "a"})
 gc.collect()
 print([one() is not None for one in models])
 """

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,7 +44,7 @@ from cdlm_lab.tasks.coreference.scoring import (
     probabilities,
 )
 from cdlm_lab.views import charts, html
-from cdlm_lab.views.ask import OwnDocuments
+from cdlm_lab.views.ask import HEADINGS, AskBox, ask_box
 from cdlm_lab.views.before_training import cost_in_words, facts_table, time_taken
 from cdlm_lab.views.charts import marks, plain_text
 from cdlm_lab.views.figures import keep_figure
@@ -603,14 +603,21 @@ def example_of(kind: str) -> Path:
     return Path(__file__).parent / "own_texts" / f"{kind}.txt"
 
 
-def own_documents(prepared: CoreferenceRun, predictions: Predictions) -> OwnDocuments:
-    """An input box for documents with marked mentions, at first those of the parameter `own_documents` or an
-    example; their clusters are also written to `own_clusters.json`."""
+def own_documents(prepared: CoreferenceRun, predictions: Predictions) -> AskBox:
+    """A box for documents with marked mentions, at first those of the parameter `own_documents` or an
+    example, and a threshold, for which the pairs are not scored anew; the clusters are also written to
+    `own_clusters.json`."""
     settings = prepared.settings
     text = read_text(settings.own_documents or example_of(settings.kind))
-    source = settings.own_documents or "text"
-    find = partial(own_clusters, prepared, source=source)
-    return OwnDocuments(text, find=find, threshold=predictions.threshold)
+    scored = lru_cache(1)(partial(own_clusters, prepared, source=settings.own_documents or "text"))
+    marks = "mentions stand between <code>&lt;m&gt;</code> and <code>&lt;/m&gt;</code>"
+    more = "the higher, the fewer mentions are put together"
+    return ask_box(
+        lambda documents, threshold: scored(documents)(threshold),
+        {"documents": text, "threshold": predictions.threshold},
+        button="Find clusters",
+        hints={"documents": f"{HEADINGS}; {marks}", "threshold": more},
+    )
 
 
 def own_clusters(prepared: CoreferenceRun, text: str, *, source: str = "text") -> Callable[[float], str]:

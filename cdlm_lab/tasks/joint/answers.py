@@ -25,7 +25,7 @@ from pydantic import Field
 
 from cdlm_lab.data import records
 from cdlm_lab.data.files import read_text
-from cdlm_lab.data.marked import filled_lines, first_and_others
+from cdlm_lab.data.marked import first_and_others
 from cdlm_lab.data.reading import open_records, read_records
 from cdlm_lab.data.records import CandidateCounts, CandidateSet
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_candidates
@@ -356,24 +356,21 @@ def diagnoses(run: AnswerRun, predictions: Predictions) -> dict[tuple[str, int],
 
 # The text in the input boxes before the reader types.
 EXAMPLE_QUESTION = "How many miners were killed?"
-EXAMPLE_CANDIDATES = """\
-The mine was opened in 1974.
-Some 287 miners were rescued, blinking in the light.
-The blast killed 75 miners at once.
-The market, with its 294 stalls, opened late.
-At the Bortiofara school, 973 pupils spent the day drawing.
-"Everybody stood there and looked," he recalled.
-"""
+EXAMPLE_CANDIDATES = (
+    "The mine was opened in 1974.",
+    "Some 287 miners were rescued, blinking in the light.",
+    "The blast killed 75 miners at once.",
+    "The market, with its 294 stalls, opened late.",
+    "At the Bortiofara school, 973 pupils spent the day drawing.",
+    '"Everybody stood there and looked," he recalled.',
+)
 
 
-def own_texts(file: str) -> tuple[str, str]:
+def own_texts(file: str) -> dict[str, Any]:
     """The question and the candidates, one a line, from a text file; "" gives the built-in example."""
-    if not file:
-        return EXAMPLE_QUESTION, EXAMPLE_CANDIDATES
-    file = local_path(file, "own_question")  # in other notebooks this parameter is a question
-    return first_and_others(read_text(file), source=file, first="a question", other="candidate")
-
-
-def candidate_lines(text: str) -> list[str]:
-    """The non-empty lines of a text, one candidate each. Raises DataError if there are none."""
-    return filled_lines(text, source="candidates", remedy="write one candidate on each line")
+    question, candidates = EXAMPLE_QUESTION, [*EXAMPLE_CANDIDATES]
+    if file:
+        file = local_path(file, "own_question")  # in other notebooks this parameter is a question
+        form = {"first": "a question", "other": "candidate"}
+        question, candidates = first_and_others(read_text(file), source=file, **form)
+    return {"question": question, "candidates": candidates}

@@ -33,7 +33,6 @@ from cdlm_lab.tasks.joint.answers import (
     AnswerRun,
     AnswerSplit,
     Predictions,
-    candidate_lines,
     diagnoses,
     own_texts,
 )
@@ -51,7 +50,7 @@ from cdlm_lab.tasks.joint.ranking import (
 )
 from cdlm_lab.tasks.joint.view import ends_cut, sentence_rows
 from cdlm_lab.views import charts, html, score_tables
-from cdlm_lab.views.ask import own_candidates_box
+from cdlm_lab.views.ask import AskBox, ask_box
 from cdlm_lab.views.before_training import cost_facts, facts_table
 from cdlm_lab.views.browse import Filters, Leafing, choices
 from cdlm_lab.views.charts import lay_out, plain_text, short_name
@@ -524,12 +523,9 @@ def rankings(run: AnswerRun, predictions: Predictions) -> Widget:
     return RankingBrowser(reads, beside=PAIRWISE)
 
 
-def own_question(run: AnswerRun) -> Widget:
-    """Input boxes for the reader's own question and candidates, and how every system ranks them."""
-    question, candidates = own_texts(run.settings.own_question)
-    ask = partial(rank_own, run)
-    answered = ask(question, candidate_lines(candidates))
-    return own_candidates_box(ask, query=question, candidates=candidates, answered=answered)
+def own_question(run: AnswerRun) -> AskBox:
+    """A box for the reader's own question and candidates, and how every system ranks them."""
+    return ask_box(partial(rank_own, run), own_texts(run.settings.own_question), button="Rank")
 
 
 def rank_own(run: AnswerRun, question: str, candidates: Sequence[str]) -> str:

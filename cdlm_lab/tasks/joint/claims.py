@@ -20,7 +20,7 @@ from pydantic import Field
 
 from cdlm_lab.data.convert.claims import SYMMETRIC, Evidence
 from cdlm_lab.data.files import DataError, read_text
-from cdlm_lab.data.marked import filled_lines, first_and_others
+from cdlm_lab.data.marked import first_and_others
 from cdlm_lab.data.reading import read_records, splits_of
 from cdlm_lab.data.records import CLAIM_LABELS as LABELS
 from cdlm_lab.data.records import EvidencedClaim
@@ -319,26 +319,22 @@ SHOWN_ORDER = ("test", "symmetric", "dev")
 
 # The text in the input boxes before the reader types.
 EXAMPLE_CLAIM = "The police had 699 officers on duty."
-EXAMPLE_EVIDENCE = """\
-The museum said the police had 699 officers out through the night.
-A camera across the street shows the theft: 448 seconds.
-By evening 357 tips had come in.
-"""
+EXAMPLE_EVIDENCE = (
+    "The museum said the police had 699 officers out through the night.",
+    "A camera across the street shows the theft: 448 seconds.",
+    "By evening 357 tips had come in.",
+)
 
 
-def own_texts(settings: Settings) -> tuple[str, str]:
-    """A claim and evidence, one sentence a line, from the text file `own_claim`, or the built-in example."""
+def own_texts(settings: Settings) -> dict[str, Any]:
+    """A claim and sentences of evidence, one a line, from the text file `own_claim`, or the built-in example.
+    Raises DataError if there are more sentences than the systems read."""
     most, file = settings.evidence_sentences, settings.own_claim
-    if not file:
-        return EXAMPLE_CLAIM, "\n".join(own_sentences(EXAMPLE_EVIDENCE)[:most])
-    form = {"source": file, "first": "a claim", "other": "sentence of evidence"}
-    claim, evidence = first_and_others(read_text(file), **form)
-    if (count := len(own_sentences(evidence))) > most:
-        what = f"there are {count} sentences of evidence; the systems read {most}"
+    claim, evidence = EXAMPLE_CLAIM, [*EXAMPLE_EVIDENCE[:most]]
+    if file:
+        form = {"source": file, "first": "a claim", "other": "sentence of evidence"}
+        claim, evidence = first_and_others(read_text(file), **form)
+    if len(evidence) > most:
+        what = f"there are {len(evidence)} sentences of evidence; the systems read {most}"
         raise DataError(file, what, "delete some, or raise evidence_sentences", field="evidence")
-    return claim, evidence
-
-
-def own_sentences(text: str) -> list[str]:
-    """The non-empty lines of a text. Raises DataError if there are none."""
-    return filled_lines(text, source="evidence", remedy="write one sentence on each line")
+    return {"claim": claim, "evidence": evidence}

@@ -27,7 +27,6 @@ from cdlm_lab.tasks.joint.claims import (
     Predictions,
     VerificationRun,
     label_counts,
-    own_sentences,
     own_texts,
 )
 from cdlm_lab.tasks.joint.examples import EncodedClaims
@@ -41,7 +40,7 @@ from cdlm_lab.tasks.joint.verifying import (
 )
 from cdlm_lab.tasks.joint.view import ends_cut, sentence_rows
 from cdlm_lab.views import html
-from cdlm_lab.views.ask import EVIDENCE, own_candidates_box
+from cdlm_lab.views.ask import AskBox, ask_box
 from cdlm_lab.views.before_training import cost_facts, facts_table
 from cdlm_lab.views.browse import Leafing, has_value, right_or_wrong
 from cdlm_lab.views.html import (
@@ -310,27 +309,24 @@ def read_verdicts(
     return shown_claims(some, shares)
 
 
-def own_claim(run: VerificationRun) -> Widget:
-    """Input boxes for the reader's own claim and evidence, and the verdict of every system."""
-    claim, evidence = own_texts(run.settings)
-    texts = {"query": claim, "candidates": evidence, "words": EVIDENCE}
-    answered = judge_own(run, claim, own_sentences(evidence))
-    return own_candidates_box(partial(judge_own, run), **texts, answered=answered)
+def own_claim(run: VerificationRun) -> AskBox:
+    """A box for the reader's own claim and evidence, and the verdict of every system."""
+    return ask_box(partial(judge_own, run), own_texts(run.settings), button="Judge")
 
 
-def judge_own(run: VerificationRun, text: str, sentences: Sequence[str]) -> str:
+def judge_own(run: VerificationRun, claim: str, evidence: Sequence[str]) -> str:
     """HTML of the verdict of every system with seed 0 on a claim; also written to `own_claim.html`. Raises
     ValueError for more sentences than the systems read."""
     most, precision = run.settings.evidence_sentences, run.settings.precision
-    if len(sentences) > most:
-        raise ValueError(f"there are {len(sentences)} sentences; the systems read {most}: delete some")
+    if len(evidence) > most:
+        raise ValueError(f"there are {len(evidence)} sentences; the systems read {most}: delete some")
     verifiers = map(run.loaded, run.systems)
-    html = warning(run.foreign([text, *sentences])) + "".join(
-        verdict_html(judged_own(one, text, sentences, precision=precision), shares=one.system.shares)
+    html = warning(run.foreign([claim, *evidence])) + "".join(
+        verdict_html(judged_own(one, claim, evidence, precision=precision), shares=one.system.shares)
         for one in verifiers
     )
     note = f"as judged by {', '.join(system.label for system in run.systems)}"
-    page = still_page(html, title=text, note=note, style="div.cdlm-claim{padding:0 0 22px}")
+    page = still_page(html, title=claim, note=note, style="div.cdlm-claim{padding:0 0 22px}")
     runs.write_page(run.folder / "own_claim.html", page)
     return html
 

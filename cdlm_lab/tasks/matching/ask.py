@@ -26,7 +26,7 @@ from cdlm_lab.tasks.matching.view import AlignedColumn, column_of, pair_html
 from cdlm_lab.training.trained import trained_parameters
 from cdlm_lab.views import html
 from cdlm_lab.views.answers import PATIENCE, Pictured, Result, foreign_to, texts_of, warn_of_cut
-from cdlm_lab.views.ask import OwnPair
+from cdlm_lab.views.ask import AskBox, ask_box
 from cdlm_lab.views.html import cut_in_words, escaped, warning
 
 # The text in the input boxes before the reader types.
@@ -48,26 +48,26 @@ the police chief, said 74 people had been killed. The bridge dates from 1997; 57
 )
 
 
-def own_texts(given: Settings) -> tuple[str, str]:
+def own_texts(given: Settings) -> dict[str, str]:
     """The contents of the two files, or the built-in example. Raises DataError if one cannot be read."""
-    if not given.first_document:
-        return EXAMPLE
-    return read_text(given.first_document), read_text(given.second_document)
+    files = (given.first_document, given.second_document)
+    texts = map(read_text, files) if given.first_document else EXAMPLE
+    return dict(zip(("first_document", "second_document"), texts, strict=True))
 
 
-def own_pair_box(run: AlignmentRun) -> OwnPair:
-    """Input boxes for two documents of the reader's own, and how the systems align them."""
-    return OwnPair(*own_texts(run.settings), compare=partial(compare_own, run))
+def own_pair_box(run: AlignmentRun) -> AskBox:
+    """A box for two documents of the reader's own, and how the systems align them."""
+    return ask_box(partial(compare_own, run), own_texts(run.settings), button="Compare")
 
 
-def compare_own(run: AlignmentRun, first: str, second: str) -> str:
+def compare_own(run: AlignmentRun, first_document: str, second_document: str) -> str:
     """HTML: whether each system with seed 0 predicts that two texts belong together, and how it weighs the
     sentences; also written to `own_pair.html`. Raises ParameterError for a text without sentences."""
-    pair, columns = own_pair(first, second), []
+    pair, columns = own_pair(first_document, second_document), []
     for system in run.matching.systems:
         loaded = run.matching.loaded(system)
         columns.append(compared_own(run.matching, loaded, pair, system.label, source=run.settings.source))
-    foreign = run.matching.foreign([first, second])
+    foreign = run.matching.foreign([first_document, second_document])
     html = f"{warning(foreign)}{pair_html(pair, columns)}"
     runs.write_page(run.folder / "own_pair.html", f"<!doctype html><meta charset=utf-8>{html}")
     return html

@@ -18,6 +18,7 @@ from pydantic import Field
 
 from cdlm_lab.data.convert.hotpotqa import write_predictions
 from cdlm_lab.data.files import DataError, read_text
+from cdlm_lab.data.marked import pasted_documents
 from cdlm_lab.data.questions import asked_by_its_clue, has_gold
 from cdlm_lab.data.reading import read_records
 from cdlm_lab.data.records import MultihopQuestion
@@ -405,8 +406,10 @@ asked for patience. A motion tabled by the deputy mayor passed by 68 votes to 11
 """
 
 
-def own_texts(given: Settings) -> tuple[str, str]:
-    """The question and documents from the settings, or the built-in example."""
-    if not given.own_question:
-        return EXAMPLE_QUESTION, EXAMPLE_DOCUMENTS
-    return given.own_question, read_text(given.own_documents)
+def own_texts(given: Settings) -> dict[str, Any]:
+    """The question and documents, by title, from the settings, or the built-in example. Raises DataError if
+    they cannot be read."""
+    question, text = EXAMPLE_QUESTION, EXAMPLE_DOCUMENTS
+    if given.own_question:
+        question, text = given.own_question, read_text(given.own_documents)
+    return {"question": question, "documents": dict(pasted_documents(text))}

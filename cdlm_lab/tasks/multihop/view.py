@@ -16,7 +16,6 @@ import numpy as np
 from ipywidgets import Widget
 
 from cdlm_lab.data.convert.hotpotqa import hotpot_record
-from cdlm_lab.data.marked import pasted_documents
 from cdlm_lab.data.questions import Place, answer_occurrences, has_gold
 from cdlm_lab.data.records import QUESTION_KINDS, MultihopQuestion, Paragraph
 from cdlm_lab.data.text_profile import texts_of_record
@@ -39,7 +38,7 @@ from cdlm_lab.tasks.multihop.metrics import question_scores
 from cdlm_lab.tasks.multihop.model import DecodedAnswer
 from cdlm_lab.tasks.multihop.systems import QuestionPredictions, question_on, supporting_facts
 from cdlm_lab.views import html, score_tables
-from cdlm_lab.views.ask import own_question_box
+from cdlm_lab.views.ask import AskBox, ask_box
 from cdlm_lab.views.before_training import cost_facts, cost_in_words, facts_table, time_taken
 from cdlm_lab.views.browse import Leafing, has_value, right_or_wrong
 from cdlm_lab.views.html import GOLD, PREDICTED, SMALL, div, escaped, name_html, span, warning
@@ -373,22 +372,19 @@ def answers_in_place(run: MultihopRun, predictions: Predictions) -> Widget:
     return question_browser(reads)
 
 
-def own_question_in_place(run: MultihopRun) -> Widget:
-    """Input boxes for the reader's own question and documents, and the answer of the shown encoder."""
-    question, documents = own_texts(run.settings)
-    ask = partial(answer_own, run)
-    answered = ask(question, pasted_documents(documents))
-    return own_question_box(ask, question=question, documents=documents, answered=answered)
+def own_question_in_place(run: MultihopRun) -> AskBox:
+    """A box for the reader's own question and documents, and the answer of the shown encoder."""
+    return ask_box(partial(answer_own, run), own_texts(run.settings), button="Answer")
 
 
-def answer_own(run: MultihopRun, text: str, documents: Sequence[tuple[str, str]]) -> str:
-    """HTML of the shown encoder's answer to a question about documents, given as (title, text); also written
-    to `own_question.html`. Raises ValueError if they cannot be read."""
-    question = question_on(text, documents)
-    answers = run.answers(run.loaded(run.settings.shown), [question])
+def answer_own(run: MultihopRun, question: str, documents: Mapping[str, str]) -> str:
+    """HTML of the shown encoder's answer to a question about documents, given by title; also written to
+    `own_question.html`. Raises ValueError if they cannot be read."""
+    asked = question_on(question, [*documents.items()])
+    answers = run.answers(run.loaded(run.settings.shown), [asked])
     (read,) = answered_questions(answers, support=run.settings.support)
-    foreign = run.foreign(texts_of_record(question))
-    page = questions_page([read], title=text, foreign=foreign)
+    foreign = run.foreign(texts_of_record(asked))
+    page = questions_page([read], title=question, foreign=foreign)
     runs.write_page(run.folder / "own_question.html", page)
     return f"{warning(foreign)}{question_html(read)}"
 

@@ -34,7 +34,7 @@ from cdlm_lab.tasks.tagging.experiment import (
 )
 from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS, TagPredictions, tag_own
 from cdlm_lab.views import charts, html, score_tables
-from cdlm_lab.views.ask import own_text_box
+from cdlm_lab.views.ask import AskBox, ask_box
 from cdlm_lab.views.before_training import cost_facts, facts_table
 from cdlm_lab.views.browse import Leafing, choices, fill_list, has_value
 from cdlm_lab.views.charts import lay_out, plain_text, small
@@ -493,11 +493,11 @@ def _write_page(
     write_page(run.folder / f"{name}.html", page)
 
 
-def own_text_in_place(run: TaggingRun) -> Widget:
-    """An input box for the reader's own text, tagged by the shown system; its initial text is tagged at once.
-    Raises ValueError if that cannot be read."""
-    text = own_text_of(run.settings)
-    return own_text_box(partial(tag_own_text, run), text=text, tagged=tag_own_text(run, text))
+def own_text_in_place(run: TaggingRun) -> AskBox:
+    """A box for the reader's own text, tagged by the shown system."""
+    hint = "the longer the better: how a word is used elsewhere in it helps to tag it"
+    text = {"text": own_text_of(run.settings)}
+    return ask_box(partial(tag_own_text, run), text, button="Tag", hints={"text": hint})
 
 
 def tag_own_text(run: TaggingRun, text: str) -> str:

@@ -169,7 +169,7 @@ def test_views_show_what_the_clusters_say(prepared: CoreferenceRun):
     assert view.tree_view(prepared, predictions).data
     assert "cluster" in view.clusters_view(prepared, predictions).data
     assert view.errors_view(prepared, predictions).data
-    assert view.own_documents(prepared, predictions).threshold.value == 0.5
+    assert view.own_documents(prepared, predictions).fields["threshold"].value == 0.5
 
 
 def test_own_clusters_by_threshold_are_shown_and_written(prepared: CoreferenceRun):
@@ -211,7 +211,8 @@ def test_a_file_is_read(prepared: CoreferenceRun, tmp_path: Path):
     def box(file: str) -> str:
         given = replace(prepared.settings, own_documents=str(tmp_path / file))
         predictions = Predictions(dev=[], test=[], choice=choice)
-        return view.own_documents(replace(prepared, settings=given), predictions).text.value
+        box = view.own_documents(replace(prepared, settings=given), predictions)
+        return box.fields["documents"].value
 
     assert box("own.txt") == "A <m>fire</m>."
     with pytest.raises(DataError, match=r"gone\.txt"):

@@ -399,16 +399,11 @@ def test_what_cannot_be_is_refused_before_anything_is_read(settings: Settings, t
 
 
 def test_texts_of_ones_own(tmp_path: Path):
-    assert answer_selection.own_texts("") == (
-        answer_selection.EXAMPLE_QUESTION,
-        answer_selection.EXAMPLE_CANDIDATES,
-    )
-    assert answer_selection.candidate_lines("  One. \n\nTwo.\n") == ["One.", "Two."]
-    with pytest.raises(DataError, match="the text is empty; write one candidate on each line"):
-        answer_selection.candidate_lines("\n \n")
+    example = answer_selection.own_texts("")
+    assert example["candidates"] == [*answer_selection.EXAMPLE_CANDIDATES]
     file = tmp_path / "question.txt"
     file.write_text("Who?\n\n  One. \n\nTwo.\n")
-    assert answer_selection.own_texts(str(file)) == ("Who?", "One.\nTwo.")
+    assert answer_selection.own_texts(str(file)) == {"question": "Who?", "candidates": ["One.", "Two."]}
     file.write_text("Who?\n")
     with pytest.raises(DataError, match="there is a question but no candidate; write a question"):
         answer_selection.own_texts(str(file))

@@ -404,18 +404,15 @@ def test_what_is_missing_is_refused_before_anything_is_read(
 
 
 def test_texts_of_ones_own(tmp_path: Path):
-    every = fact_verification.own_sentences(fact_verification.EXAMPLE_EVIDENCE)
-    claim, evidence = fact_verification.own_texts(Settings(evidence_sentences=2))
-    assert claim == fact_verification.EXAMPLE_CLAIM
-    assert fact_verification.own_sentences(evidence) == every[:2]
+    example = fact_verification.own_texts(Settings(evidence_sentences=2))
+    assert example["claim"] == fact_verification.EXAMPLE_CLAIM
+    assert example["evidence"] == [*fact_verification.EXAMPLE_EVIDENCE[:2]]
     file = tmp_path / "claim.txt"
     file.write_text("A claim.\nOne.\nTwo.", encoding="utf-8")
     given = Settings(own_claim=str(file), evidence_sentences=2)
-    assert fact_verification.own_texts(given) == ("A claim.", "One.\nTwo.")
+    assert fact_verification.own_texts(given) == {"claim": "A claim.", "evidence": ["One.", "Two."]}
     with pytest.raises(DataError, match="there are 2 sentences of evidence; the systems read 1; delete some"):
         fact_verification.own_texts(replace(given, evidence_sentences=1))
-    with pytest.raises(DataError, match="write one sentence on each line"):
-        fact_verification.own_sentences(" \n ")
 
 
 # ---- the report by hand ----

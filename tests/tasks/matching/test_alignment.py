@@ -224,13 +224,13 @@ def test_two_documents_of_ones_own(finished, tmp_path: Path) -> None:
     assert html.count("related: ") == len(run.matching.systems)
     assert "At least 74 people were killed" in html
     assert html in (run.folder / "own_pair.html").read_text(encoding="utf-8")
-    assert ask.own_pair_box(run).first.value == ask.EXAMPLE[0]
+    assert ask.own_pair_box(run).fields["first_document"].value == ask.EXAMPLE[0]
     assert "<script>" not in ask.compare_own(run, "<script>alert(1)</script> fell.", "It fell.")
     with pytest.raises(ParameterError, match="the second document is empty"):
         ask.compare_own(run, "One.", " \n")
     (tmp_path / "a.txt").write_text("One.")
     files = dict.fromkeys(("first_document", "second_document"), str(tmp_path / "a.txt"))
-    assert ask.own_texts(Settings(**files)) == ("One.", "One.")
+    assert ask.own_texts(Settings(**files)) == dict.fromkeys(files, "One.")
     with pytest.raises(DataError, match=r"a\.txt"):
         experiment.prepare(Settings(**files | {"second_document": str(tmp_path / "not" / "a.txt")}))
 

@@ -93,20 +93,15 @@ def test_models_are_opened_though_their_encoders_are_gone(finished, tmp_path: Pa
 
 def test_a_question_of_ones_own(finished, tmp_path: Path) -> None:
     run, _ = finished
-    assert multihop_qa.own_texts(run.settings) == (
-        multihop_qa.EXAMPLE_QUESTION,
-        multihop_qa.EXAMPLE_DOCUMENTS,
-    )
-    assert view.own_question_in_place(run).children
+    assert multihop_qa.own_texts(run.settings)["question"] == multihop_qa.EXAMPLE_QUESTION
+    view.own_question_in_place(run).show()
     assert "Rungerens Doendyholt" in (run.folder / "own_question.html").read_text()
-    html = view.answer_own(run, "Where?", [("<b>", "A town."), ("Other", "A place.")])
+    html = view.answer_own(run, "Where?", {"<b>": "A town.", "Other": "A place."})
     assert "&lt;b&gt;" in html
-    with pytest.raises(ValueError, match="two paragraphs are called 'One'"):
-        view.answer_own(run, "Where?", [("One", "A town."), ("One", "A place.")])
     file = tmp_path / "documents.txt"
     file.write_text("== One ==\nA town.")
     own = replace(run.settings, own_question="Where?", own_documents=str(file))
-    assert multihop_qa.own_texts(own) == ("Where?", "== One ==\nA town.")
+    assert multihop_qa.own_texts(own) == {"question": "Where?", "documents": {"One": "A town."}}
 
 
 # ---- questions of files
