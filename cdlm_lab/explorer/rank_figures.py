@@ -4,7 +4,7 @@ coreferring words."""
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,12 @@ from cdlm_lab.views.charts import (
     variant_label,
 )
 from cdlm_lab.views.html import TEXT, paper_order, variant_colours
-from cdlm_lab.views.score_tables import RANK_CELLS, pairs_in_words
 from cdlm_lab.views.still_figure import ticks
+from cdlm_lab.views.tables import NONE
+
+COREFERRING = {"positive/event": "events that corefer", "positive/entity": "entities that corefer"}
+OTHERS = {"negative/event": "other events", "negative/entity": "other entities"}
+RANK_CELLS = COREFERRING | OTHERS
 
 KIND_NAMES = {"event": "events", "entity": "entities"}
 PANELS_A_ROW = 3
@@ -187,3 +191,12 @@ def _numbers(count: int) -> list[int]:
     """Choose ticks for layers or heads, with the first and, if possible, the last: 12 -> 1, 3, 6, 9, 12."""
     step = 1 if count <= 6 else math.ceil(count / 4)
     return sorted({1, *range(step, count + 1, step)})
+
+
+def pairs_in_words(counts: Iterable[int]) -> str:
+    """[1000, 1000] -> `1,000 pairs`, [990, 1000] -> `990\u20131,000 pairs`, [1] -> `1 pair`."""
+    ordered = [f"{count:,}" for count in sorted(set(counts))]
+    if not ordered:
+        return "no pairs"
+    ends = ordered if len(ordered) == 1 else [ordered[0], ordered[-1]]
+    return f"{NONE.join(ends)} {'pair' if ordered == ['1'] else 'pairs'}"

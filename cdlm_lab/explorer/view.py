@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import plotly.graph_objects as go
 from IPython.display import HTML
 
 from cdlm_lab.encoders.variants import variant_name
-from cdlm_lab.explorer.rank_figures import head_maps, rank_distributions
+from cdlm_lab.explorer.rank_figures import (
+    COREFERRING,
+    OTHERS,
+    RANK_CELLS,
+    head_maps,
+    pairs_in_words,
+    rank_distributions,
+)
 from cdlm_lab.explorer.ranks import (
     BASE,
     PAPER,
@@ -22,8 +31,33 @@ from cdlm_lab.runs.scores import Score
 from cdlm_lab.views.before_training import facts_table, time_taken
 from cdlm_lab.views.figures import keep_figure
 from cdlm_lab.views.html import seconds_in_words
-from cdlm_lab.views.score_tables import score_table
-from cdlm_lab.views.tables import Cell, ScoreTable, SystemRow, p_text, text_table
+from cdlm_lab.views.score_tables import Layout, each, score_table
+from cdlm_lab.views.tables import POINTS, Cell, ScoreTable, SystemRow, p_text, published, seeds, text_table
+
+RANK_GAPS = {"gap/event": "gap, events", "gap/entity": "gap, entities"}
+
+
+def _size(report: Report, *_: str) -> tuple[int, str]:
+    counts = [row.n for row in report.rows if row.n and not row.metric.startswith("gap/")]
+    topics = len(report.data["topics"])
+    return sum(counts), f"{pairs_in_words(counts)} of each sort and kind, {topics:,} topics"
+
+
+LAYOUT = Layout(
+    shown=[
+        *each(COREFERRING, POINTS),
+        *(replace(one, value=None) for one in each(OTHERS, POINTS)),  # none is bold
+        *each(RANK_GAPS, POINTS),
+        seeds(),
+        published("ECB+", ("cdlm", "6"), columns=tuple(RANK_CELLS), below="paper: the first four"),
+    ],
+    size=_size,
+    note="Rank of the second mention among the tokens of its document, by the attention between it and "
+    "the first mention: 0 lowest, 100 highest; mean over pairs.",
+    test="p: paired test against the next row.",
+    split="",
+    first="variant",
+)
 
 
 def preview(analysis: Analysis) -> HTML:
@@ -51,7 +85,8 @@ def table_view(report: Report) -> ScoreTable:
         if row.chance is not None:
             chances.setdefault(row.metric, []).append(row.chance)
     random = {metric: Score(metric=metric, value=float(np.mean(of))) for metric, of in chances.items()}
-    return score_table(report, others=[SystemRow(system="random span", label="random span", scores=random)])
+    other = SystemRow(system="random span", label="random span", scores=random)
+    return score_table(report, LAYOUT, others=[other])
 
 
 def gap_view(report: Report) -> ScoreTable:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cdlm_lab.metrics.paired import SURE
+from cdlm_lab.results.layouts import LAYOUTS
 from cdlm_lab.results.reports import EXPERIMENTS
 from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.scores import Score, split_in_words
-from cdlm_lab.views.score_tables import LAYOUTS
 from cdlm_lab.views.tables import PER_CENT, number_cell, p_text
 
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from cdlm_lab.metrics.paired import SURE
+from cdlm_lab.results.layouts import LAYOUTS
 from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PARAGRAPHS, PERPLEXITY, size_of
 from cdlm_lab.runs.report import Report, read_report
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.views import tables
-from cdlm_lab.views.score_tables import LAYOUTS
 
 CLAIMS_FILE = Path(__file__).with_name("claims.csv")
 SHIPPED_FILE = Path(__file__).with_name("shipped.csv")

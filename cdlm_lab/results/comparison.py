@@ -19,6 +19,7 @@ from ipywidgets import HTML, Output, VBox, Widget
 
 from cdlm_lab.parameters import ParameterError, names_in
 from cdlm_lab.results.examples import examples_of, has_examples
+from cdlm_lab.results.layouts import LAYOUTS
 from cdlm_lab.results.reports import (
     CLAIMS,
     EXPERIMENTS,
@@ -36,7 +37,6 @@ from cdlm_lab.views.figures import CONFIG, keep_figure
 from cdlm_lab.views.html import div, escaped, muted, table_html
 from cdlm_lab.views.live_curve import thinned
 from cdlm_lab.views.rerun import close_whole, close_with_cell
-from cdlm_lab.views.score_tables import LAYOUTS
 from cdlm_lab.views.still_figure import figure_image
 from cdlm_lab.views.tables import ScoreTable, SystemRow, table_of
 

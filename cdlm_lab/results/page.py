@@ -19,6 +19,7 @@ from typing import Any
 from cdlm_lab.data.files import is_hidden, replaced_file
 from cdlm_lab.errors import print_any_sign
 from cdlm_lab.parameters import path_argument
+from cdlm_lab.results.layouts import LAYOUTS
 from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PERPLEXITY, training_name, trainings_in
 from cdlm_lab.runs.card import run_card
 from cdlm_lab.runs.report import REPORT_FILE, Report, RunError, kept, read_report
@@ -26,7 +27,7 @@ from cdlm_lab.training.history import read_history
 from cdlm_lab.views.figures import figure_html, figure_scripts, kept_figures, write_figures
 from cdlm_lab.views.html import STILL_POLICY, counted, div, escaped, fold, still_page
 from cdlm_lab.views.live_curve import LiveCurve
-from cdlm_lab.views.score_tables import LAYOUTS, score_table
+from cdlm_lab.views.score_tables import score_table
 from cdlm_lab.views.tables import ScoreTable, text_table
 from cdlm_lab.views.text import file_name
 
@@ -48,8 +49,8 @@ def score_tables_of(report: Report) -> dict[str, ScoreTable]:
     tables_shown = {}
     for split, group in sorted(places, key=lambda place: place[0] != LAYOUTS[name].split):
         title = ", ".join(filter(None, ("scores", split, group)))
-        parts = {"labels": labels, "group": group, "split": split, "caption": title, "experiment": name}
-        tables_shown[title] = score_table(report, **parts)
+        parts = {"labels": labels, "group": group, "split": split, "caption": title}
+        tables_shown[title] = score_table(report, LAYOUTS[name], **parts)
     return tables_shown or {"scores": _all_scores(report)}
 
 

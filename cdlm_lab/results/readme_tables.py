@@ -15,10 +15,15 @@ from typing import Any
 from cdlm_lab.benchmarks import attention, mining, training
 from cdlm_lab.benchmarks.timing import TIMES_FASTER
 from cdlm_lab.encoders.variants import VARIANT_NAMES
+from cdlm_lab.explorer.rank_figures import RANK_CELLS
+from cdlm_lab.explorer.view import RANK_GAPS
 from cdlm_lab.results.claims import SCORERS, claims_table, shipped_table
 from cdlm_lab.results.reports import is_cosine, report_rows
 from cdlm_lab.runs.report import RunError, read_report
-from cdlm_lab.views import score_tables, tables
+from cdlm_lab.tasks.coreference import view as coreference
+from cdlm_lab.tasks.joint import answers_view
+from cdlm_lab.tasks.multihop import view as multihop
+from cdlm_lab.views import tables
 from cdlm_lab.views.tables import (
     DEV,
     PER_CENT,
@@ -118,7 +123,7 @@ def _coreference(
     ours = [
         replace(rows[system], label=f"{label}{mark}") for system, label in labels.items() if system in rows
     ]
-    measures = score_tables.COREFERENCE_MEASURES.items()
+    measures = coreference.MEASURES.items()
     columns = [
         *(measured(heading, f"{metric}/f1", bare=True) for metric, heading in measures),
         measured("CoNLL F1", "conll/f1"),
@@ -217,8 +222,8 @@ def _tagging_paper(corpus: str) -> Column:
 def _ranks(results: Path, *, file: str) -> ScoreTable:
     """Table 6 of CDLM, whose scores are on ECB+, with the ranks of random spans."""
     rows = rows_of(results / file)
-    cells = score_tables.RANK_CELLS | score_tables.RANK_GAPS
-    paper = published("paper", ("cdlm", "6"), dataset="ECB+", columns=tuple(score_tables.RANK_CELLS))
+    cells = RANK_CELLS | RANK_GAPS
+    paper = published("paper", ("cdlm", "6"), dataset="ECB+", columns=tuple(RANK_CELLS))
     columns = [measured(heading, cell, tables.POINTS) for cell, heading in cells.items()]
     table = table_of(rows, [*columns, paper], first="model")
     chances = [rows[0].scores[cell].chance for cell in cells]
@@ -232,7 +237,7 @@ def _answers(
 ) -> ScoreTable:
     """Table 1 of MSPP, or Tables 2 and 7."""
     of_paper = [("mspp", "1")] if group == "all" else [("mspp", "2"), ("mspp", "7")]
-    measures = score_tables.ANSWER_MEASURES
+    measures = answers_view.MEASURES
     form = {"columns": tuple(measures), "below": " / ".join(measures.values())}
     paper = published("paper", *of_paper, dataset=corpus, **form)
     shown = [*(measured(heading, metric) for metric, heading in measures.items()), p_of("map"), paper]
@@ -249,7 +254,7 @@ def _claims(results: Path, *, group: str) -> ScoreTable:
 
 
 _CROSSING = measured("on cross-document tokens", "cross_document_perplexity", tables.PERPLEXITY)
-_QUESTIONS = [measured(heading, metric) for metric, heading in score_tables.QUESTION_MEASURES.items()]
+_QUESTIONS = [measured(heading, metric) for metric, heading in multihop.MEASURES.items()]
 RUN_TABLES: Mapping[str, Made] = {
     "news-perplexity": _perplexity("news_clusters_minilm_512/perplexity.json", _CROSSING),
     "news-perplexity-again": _perplexity("news_clusters_minilm_512/perplexity_seed_1.json", _CROSSING),

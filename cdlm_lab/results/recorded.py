@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from cdlm_lab.results.answer import answer
+from cdlm_lab.results.layouts import LAYOUTS
 from cdlm_lab.results.reports import EXPERIMENTS
 from cdlm_lab.results.series import corpus_name
 from cdlm_lab.runs.report import UNCLEAN, Report, read_report
 from cdlm_lab.runs.scores import split_in_words
-from cdlm_lab.views.score_tables import LAYOUTS, score_table
+from cdlm_lab.views.score_tables import score_table
 from cdlm_lab.views.tables import ScoreTable, Shown
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "results"
@@ -49,7 +50,8 @@ def recorded_table(
     facts = [f"{one} = {json.dumps(report.parameters[one])}" for one in shown]
     what = f"recorded: {_corpus(report)}, {split_in_words(split)}"
     caption = ", ".join([what, *facts])
-    table = score_table(report, labels=labels, group=group, split=split, caption=caption)
+    form = {"labels": labels, "group": group, "split": split, "caption": caption}
+    table = score_table(report, LAYOUTS[report.name], **form)
     kept = [number for number, column in enumerate(table.columns) if not column.published]
     marked = f" {UNCLEAN}: made by a program with uncommitted changes." if report.mark else ""
     return replace(

@@ -17,6 +17,7 @@ from pydantic.dataclasses import dataclass as checked
 from cdlm_lab.data.files import is_hidden
 from cdlm_lab.encoders.variants import VARIANTS, variant_name
 from cdlm_lab.parameters import ParameterError, names_in
+from cdlm_lab.results.layouts import LAYOUTS
 from cdlm_lab.runs.report import ASIDE, REPORT_FILE, RUN_FILE, Report, RunError, read_report
 from cdlm_lab.tasks.coreference.experiment import SYSTEM
 from cdlm_lab.tasks.joint.answers import ANSWER_SYSTEMS
@@ -25,7 +26,7 @@ from cdlm_lab.tasks.joint.claims import CLAIM_SYSTEMS, MAJORITY, SHOWN_ORDER
 from cdlm_lab.tasks.matching.systems import SYSTEMS
 from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS
 from cdlm_lab.training.history import HISTORY_FILE
-from cdlm_lab.views.score_tables import LAYOUTS, origin
+from cdlm_lab.views.score_tables import origin
 from cdlm_lab.views.tables import SystemRow, system_rows
 
 PERPLEXITY, COREFERENCE = "cross-document perplexity", "coreference"

@@ -17,6 +17,7 @@ import pandas as pd
 
 from cdlm_lab.encoders.variants import VARIANT_NAMES
 from cdlm_lab.results import reports
+from cdlm_lab.results.layouts import LAYOUTS
 from cdlm_lab.results.reports import NamedReport
 from cdlm_lab.results.series import CONTEXTS, Series, TakenRow, age, corpus_of, series_of, test_of
 from cdlm_lab.tasks.joint.answers import ANSWER_SYSTEMS
@@ -25,7 +26,6 @@ from cdlm_lab.tasks.matching.systems import SYSTEMS
 from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS
 from cdlm_lab.views import tables
 from cdlm_lab.views.html import cut_at
-from cdlm_lab.views.score_tables import LAYOUTS
 from cdlm_lab.views.tables import Cell, Column, Form, Heading, ScoreTable, SystemRow
 
 NOTE = (

@@ -74,7 +74,7 @@ class _Field:
             self.widget = Textarea(value=text, rows=ROWS, layout=Layout(width="auto"))
         self.is_long = isinstance(self.widget, Textarea)
         said = hint or hints.get(self.kind, "")
-        self.label = HTML(f"{escaped(self.name)}{': ' if said else ''}{said}")
+        self.said = f"{escaped(self.name)}{': ' if said else ''}{said}"
         if isinstance(self.widget, Text | Textarea):
             self.widget.add_class("cdlm-own")
 
@@ -108,10 +108,10 @@ class AskBox:
         self._method, self._read, self._show = method, each, show or ReplacedOutput()
         self._answered: list[Any] | None = None  # the values that the shown answer is for
         self.fields = {name: field.widget for name, field in each.items()}
-        self.button = Button(description=button, button_style="primary", icon="search")
-        self.button.layout = Layout(width="auto", min_width="150px", flex="0 0 auto")  # its words are not cut
+        layout = Layout(width="auto", min_width="150px", flex="0 0 auto")  # its words are not cut
+        self.button = Button(description=button, button_style="primary", icon="search", layout=layout)
         self.message, column = HTML(), Layout(flex="1 1 380px", width="auto")
-        texts = [VBox([one.label, one.widget], layout=column) for one in each.values() if one.is_long]
+        texts = [VBox([HTML(one.said), one.widget], layout=column) for one in each.values() if one.is_long]
         lines = [one.widget for one in each.values() if isinstance(one.widget, Text)]
         others = [one.widget for one in each.values() if not isinstance(one.widget, Text | Textarea)]
         beside, wide = (Layout(flex_flow="row wrap"), Layout(width="100%", max_width="1180px"))

@@ -263,6 +263,21 @@ def swatches() -> str:
     )
 
 
+# Attributes of tables and their parts: without rules and all aligned left, or with rules, words and numbers.
+_TABLE = 'class="cdlm-table" style="border-collapse:collapse;'
+BARE = f'{_TABLE}font-size:13.5px;margin:2px 0"'
+CELL = 'style="text-align:left;white-space:normal;padding:2px 8px 2px 0;vertical-align:baseline"'
+TOP = CELL.replace("baseline", "top")
+LIGHT = f'{CELL[:-1]};font-weight:400;{SMALL}"'  # of headings
+RULED = f'{_TABLE}font-size:13px;margin:4px 0"'
+ROW = f'style="border-top:1px solid {RULE}"'
+_PADDING = "padding:5px 18px 5px 0"
+WORD = f'style="text-align:left;white-space:normal;vertical-align:top;{_PADDING}"'
+NUMBER = f'style="text-align:right;white-space:nowrap;vertical-align:top;{_PADDING}"'
+HEAD = f'style="text-align:left;font-weight:600;vertical-align:bottom;{_PADDING}"'
+RIGHT = HEAD.replace("left", "right", 1)
+
+
 def table_html(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: Sequence[int] = (0,)
 ) -> str:
@@ -271,35 +286,22 @@ def table_html(
     if wrong := [i for i, row in enumerate(rows) if len(row) != len(columns)]:
         counts = f"{len(rows[wrong[0]])} cells, but there are {len(columns)} columns"
         raise ValueError(f"row {wrong[0]} has {counts}")
-    looks = [("left", "normal") if i in text_columns else ("right", "nowrap") for i in range(len(columns))]
-    padding = "padding:5px 18px 5px 0"
-    head = "".join(
-        f'<th style="text-align:{side};font-weight:600;vertical-align:bottom;{padding}">{column}</th>'
-        for (side, _), column in zip(looks, columns, strict=True)
-    )
+    looks = [WORD if i in text_columns else NUMBER for i in range(len(columns))]
+    sides = [HEAD if look is WORD else RIGHT for look in looks]
+    head = "".join(f"<th {side}>{name}</th>" for side, name in zip(sides, columns, strict=True))
     lines = (
-        "".join(
-            f'<td style="text-align:{side};white-space:{space};vertical-align:top;{padding}">{cell}</td>'
-            for (side, space), cell in zip(looks, row, strict=True)
-        )
-        for row in rows
+        "".join(f"<td {look}>{cell}</td>" for look, cell in zip(looks, row, strict=True)) for row in rows
     )
-    body = "".join(f'<tr style="border-top:1px solid {RULE}">{line}</tr>' for line in lines)
-    return _table(head, body, "font-size:13px;margin:4px 0")
-
-
-def bare_table(rows: Iterable[Sequence[str]], *, head: Sequence[str] = (), align: str = "baseline") -> str:
-    """Return a table without rules from cells that are HTML, all aligned left."""
-    look = f"text-align:left;white-space:normal;padding:2px 8px 2px 0;vertical-align:{align}"
-    heads = "".join(f'<th style="{look};font-weight:400;{SMALL}">{name}</th>' for name in head)
-    lines = ("".join(f'<td style="{look}">{cell}</td>' for cell in row) for row in rows)
-    return _table(heads, "".join(f"<tr>{line}</tr>" for line in lines), "font-size:13.5px;margin:2px 0")
-
-
-def _table(head: str, body: str, style: str) -> str:
+    body = "".join(f"<tr {ROW}>{line}</tr>" for line in lines)
     head = f"<thead><tr>{head}</tr></thead>" if head else ""
-    look = f'class="cdlm-table" style="border-collapse:collapse;{style}"'
-    return f"<table {look}>{head}<tbody>{body}</tbody></table>"
+    return f"<table {RULED}>{head}<tbody>{body}</tbody></table>"
+
+
+def bare_table(rows: Iterable[Sequence[str]], *, align: str = "baseline") -> str:
+    """Return a table without rules and headings from cells that are HTML, all aligned left."""
+    look = CELL.replace("baseline", align)
+    lines = ("".join(f"<td {look}>{cell}</td>" for cell in row) for row in rows)
+    return f"<table {BARE}><tbody>{''.join(f'<tr>{line}</tr>' for line in lines)}</tbody></table>"
 
 
 LONGEST_CONTEXT = 160  # characters on either side of a mention

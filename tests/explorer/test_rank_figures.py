@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from cdlm_lab.encoders.variants import VARIANTS
-from cdlm_lab.explorer.rank_figures import head_maps, rank_distributions
+from cdlm_lab.explorer.rank_figures import RANK_CELLS, head_maps, rank_distributions
 from cdlm_lab.views.html import TEXT, VARIANT_COLOURS
-from cdlm_lab.views.score_tables import RANK_CELLS
 
 NAMES = ["Longformer", "Local CDLM", "Rand CDLM", "Prefix CDLM", "CDLM"]
 

@@ -14,9 +14,9 @@ from small_reports import (
 )
 
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.results.layouts import LAYOUTS
 from cdlm_lab.results.reports import EXPERIMENTS, find_reports, report_rows
 from cdlm_lab.runs.report import open_run, read_report
-from cdlm_lab.views.score_tables import LAYOUTS
 from cdlm_lab.views.tables import DEV, SystemRow
 
 ODD = [{"system": "knitting", "split": "test", "metric": "f1", "value": 1}]

@@ -93,9 +93,9 @@ def test_a_click_asks_once_and_a_mistake_is_one_line_of_text_that_takes_the_answ
     [
         ({"question": " "}, "the question is empty; write or paste one"),
         ({"other_text": " \n"}, "the other text is empty; write or paste one"),
-        ({"candidates": " \n"}, "candidates: field text: the text is empty; write one on each line"),
+        ({"candidates": " \n"}, "candidates:1: field text: the text is empty; write one on each line"),
         ({"candidates": "a\nb\ud83d"}, "candidates:2: field text: half a character"),
-        ({"documents": ""}, "documents: field text: the text is empty"),
+        ({"documents": ""}, "documents:1: field text: the text is empty"),
         ({"documents": "One.\n== b ==\nTwo."}, "documents:1: field text: text before the first"),
         ({"documents": "== <i> ==\n"}, "the document &lt;i&gt; has no text"),
     ],

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from cdlm_lab.explorer.rank_figures import pairs_in_words
+from cdlm_lab.results.layouts import LAYOUTS
 from cdlm_lab.runs.report import read_report
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.views import tables
-from cdlm_lab.views.score_tables import LAYOUTS, pairs_in_words, score_table
+from cdlm_lab.views.score_tables import score_table
 from cdlm_lab.views.tables import PER_CENT, PERPLEXITY, Cell, Heading, SystemRow, measured, table_of
 
 PAPER = Heading(name="S2ORC", below="paper: F1", published=True)
@@ -283,7 +285,8 @@ def test_every_layout_is_tried():
 @pytest.mark.parametrize("shown", SHOWN, ids=lambda shown: shown[0])
 def test_ours_stand_beside_theirs(shown: list[str]):
     file, group, system, heading, text, caption = shown
-    table = score_table(read_report(RESULTS / f"{file}.json"), group=group, caption="Mine")
+    report = read_report(RESULTS / f"{file}.json")
+    table = score_table(report, LAYOUTS[report.name], group=group, caption="Mine")
     column = [one.name for one in table.columns].index(heading)
     (row,) = (row for row in table.rows if row[0].text == system)
     assert row[column].text == text
@@ -295,12 +298,14 @@ def test_ours_stand_beside_theirs(shown: list[str]):
 
 def test_systems_have_labels_and_an_order():
     report = read_report(RESULTS / "scisumm_minilm" / "matching.json")
-    table = score_table(report, labels={"gru-han": "GRU", "bert-han": "BERT", "mine": "not measured"})
+    layout = LAYOUTS[report.name]
+    table = score_table(report, layout, labels={"gru-han": "GRU", "bert-han": "BERT", "mine": "not measured"})
     assert [row[0] for row in table.rows] == [Cell(text="GRU"), Cell(text="BERT")]
     assert table.caption.startswith("n = 766 pairs")
     with pytest.raises(ValueError, match="there is no row to show"):
-        score_table(report, group="else")
-    table = score_table(read_report(RESULTS / "fm2_minilm" / "verification.json"), split="dev")
+        score_table(report, layout, group="else")
+    report = read_report(RESULTS / "fm2_minilm" / "verification.json")
+    table = score_table(report, LAYOUTS[report.name], split="dev")
     headings = ["system", "label accuracy", "seeds"]
     assert [column.name for column in table.columns] == headings, "no numbers of papers beside dev"
     assert table.caption == "n = 205 claims in 41 groups"

@@ -50,26 +50,39 @@ from cdlm_lab.views.charts import marks, plain_text
 from cdlm_lab.views.figures import keep_figure
 from cdlm_lab.views.html import (
     GLOBAL,
-    MUTED,
     UNKNOWN,
     ShownMention,
     counted,
     cut_in_words,
-    div,
     document_name,
-    escaped,
-    gold_chip,
     joined,
     seconds_in_words,
-    span,
     warning,
 )
-from cdlm_lab.views.score_tables import score_table
-from cdlm_lab.views.tables import ScoreTable, Shown, published_rows
+from cdlm_lab.views.score_tables import Layout, score_table
+from cdlm_lab.views.tables import ScoreTable, Shown, measured, published_rows, seeds, threes
+from cdlm_lab.views.templates import view
+
+MEASURES = {"muc": "MUC", "b_cubed": "B\u00b3", "ceaf_e": "CEAFe", "lea": "LEA"}
+
+
+def _size(report: Report, split: str, _: str) -> tuple[int, str]:
+    pairs = report.data["pairs_scored"][split]
+    return pairs, f"{len(report.data['topics'][split]):,} topics, {pairs:,} pairs"
+
+
+LAYOUT = Layout(
+    shown=[
+        *(threes(heading, metric) for metric, heading in MEASURES.items()),
+        measured("CoNLL F1", "conll/f1", with_p=True),
+        seeds(),
+    ],
+    size=_size,
+    note="All times 100. CoNLL F1: mean of the F1 of MUC, B³ and CEAFe.",
+)
 
 IN_SIGHT = 5  # most mentions of the main gold cluster, and most others, that a card shows unfolded
 IN_FOLD = 80  # most further mentions that a card shows when it is unfolded
-LONGEST_TITLE = 48  # characters of a card's title
 CHIPS = 8  # most gold clusters that are named at the top of a card
 MOST_CLUSTERS = 40  # most clusters of several mentions that are shown, and most singletons
 MOST_PAIRS = 20  # most rows of wrong pairs in each of the two tables
@@ -92,6 +105,33 @@ class ShownCluster:
     def golds(self) -> Counter[str | None]:
         """Number of mentions from each gold cluster, largest first; ties are in the order of the mentions."""
         return Counter(dict(Counter(mention.gold for mention in self.mentions).most_common()))
+
+    @property
+    def main(self) -> str | None:
+        """The gold cluster with most of its mentions."""
+        return next(iter(self.golds))
+
+    @property
+    def text(self) -> str:
+        """The most frequent text of its mentions."""
+        return Counter(mention.text.lower() for mention in self.mentions).most_common(1)[0][0]
+
+    @property
+    def in_sight(self) -> list[ShownMention]:
+        """The mentions that a card shows unfolded: some of the main gold cluster, then some others."""
+        main = self.main
+        right = [mention for mention in self.mentions if mention.gold == main]
+        wrong = [mention for mention in self.mentions if mention.gold != main]
+        if len(self.mentions) <= IN_SIGHT + 1:  # a fold for one line is more bother than it saves
+            return right + wrong
+        return right[:IN_SIGHT] + wrong[:IN_SIGHT]
+
+    @property
+    def hidden(self) -> list[ShownMention]:
+        """The mentions that a card folds, those of other gold clusters first."""
+        main, seen = self.main, set(map(id, self.in_sight))
+        rest = [mention for mention in self.mentions if id(mention) not in seen]
+        return sorted(rest, key=lambda mention: mention.gold == main)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,85 +163,20 @@ def clusters_html(clusters: Sequence[ShownCluster], colours: Colours | None = No
             holders.setdefault(gold, []).append(cluster.name)
     shown = [several[:MOST_CLUSTERS], single[:MOST_CLUSTERS]]
     colours = html.gold_colours((cluster.golds for cluster in [*shown[0], *shown[1]]), colours)
-    mentions = sum(len(cluster.mentions) for cluster in ordered)
-    facts = [f"<b>{counted(len(ordered), 'cluster')}</b> of {counted(mentions, 'mention')}"]
-    if set(holders) - {None}:
-        mixed = sum(len(cluster.golds) > 1 for cluster in ordered)
-        facts.append(f"{mixed:,} with mentions of several gold clusters")
-    headline = " \u00b7 ".join([*facts, f"{counted(len(single), 'mention')} alone"])
-    grid = "display:grid;grid-template-columns:repeat(auto-fit,minmax(440px,1fr));gap:12px;align-items:start"
-    parts = [
-        div(headline, "margin:4px 0 10px"),
-        div("".join(_card(cluster, colours, holders) for cluster in shown[0]), grid) if several else "",
-        _left_out(len(several) - MOST_CLUSTERS, "cluster", " of several mentions"),
-    ]
-    if single:
-        rows = "".join(_single(cluster, colours, holders) for cluster in shown[1])
-        rest = _left_out(len(single) - MOST_CLUSTERS, "cluster", " of one mention")
-        summary = f"{counted(len(single), 'mention')} alone"
-        parts.append(f"<details><summary>{summary}</summary>{rows}{rest}</details>")
-    return html.view_html("clusters", "".join(parts), width=1180)
-
-
-def _others(gold: str | None, cluster: ShownCluster, holders: Mapping[str | None, Sequence[str]]) -> str:
-    """Return `others in A, B and elsewhere` as HTML; "" if `gold` is unknown or all in `cluster`."""
-    names = [] if gold is None else [name for name in holders[gold] if name != cluster.name]
-    shown = ", ".join(f"<bdi>{escaped(html.shortened(name, 20))}</bdi>" for name in names[:4])
-    return f"others in {shown}{' and elsewhere' if len(names) > 4 else ''}" if names else ""
-
-
-def _card(cluster: ShownCluster, colours: Colours, holders: Mapping[str | None, Sequence[str]]) -> str:
-    """Return a card: name, most frequent text, counts and gold clusters, then the mentions. Those of the main
-    gold cluster come first; of the others some are always shown unfolded."""
-    main, golds = next(iter(cluster.golds)), cluster.golds
-    texts = Counter(mention.text.lower() for mention in cluster.mentions)
-    title = escaped(html.shortened(texts.most_common(1)[0][0], LONGEST_TITLE))
-    named = f'<bdi style="font-weight:600">{title}</bdi>'
-    documents = counted(len({mention.document for mention in cluster.mentions}), "document")
-    head = f"<div>{span(f'<bdi>{escaped(cluster.name)}</bdi>', MUTED)}&ensp;{named}</div>"
-    head += html.muted(f"{counted(len(cluster.mentions), 'mention')}, {documents}")
-    if set(golds) != {None}:
-        chips = []
-        for gold, count in list(golds.items())[:CHIPS]:
-            note = ", ".join(filter(None, (f"{count} here", _others(gold, cluster, holders))))
-            chips.append(gold_chip(gold, colours[gold], note))
-        if (more := len(golds) - CHIPS) > 0:
-            chips.append(span(f"and {more} more gold clusters", f"font-size:12px;{MUTED}"))
-        head += div("".join(chips), "margin:4px 0 2px")
-    right = [mention for mention in cluster.mentions if mention.gold == main]
-    wrong = [mention for mention in cluster.mentions if mention.gold != main]
-    in_sight, hidden = right[:IN_SIGHT] + wrong[:IN_SIGHT], wrong[IN_SIGHT:] + right[IN_SIGHT:]
-    if len(cluster.mentions) <= IN_SIGHT + 1:  # a fold for one line is more bother than it saves
-        in_sight, hidden = right + wrong, []
-    body = "".join(_mention(mention, colours, main=main) for mention in in_sight)
-    if hidden:
-        others = sum(mention.gold != main for mention in hidden)
-        more = counted(len(hidden), "more mention") + (f", {others} of other gold clusters" if others else "")
-        rows = "".join(_mention(mention, colours, main=main) for mention in hidden[:IN_FOLD])
-        rest = _left_out(len(hidden) - IN_FOLD, "mention")
-        body += f"<details><summary>{more}</summary>{rows}{rest}</details>"
-    return html.card(f"{head}{body}")
-
-
-def _mention(mention: ShownMention, colours: Colours, *, main: str | None, before: str = "") -> str:
-    """Return a mention of a card, or of the list of singletons, where `before` (HTML) precedes it."""
-    colour, wrong = colours[mention.gold], mention.gold != main
-    line = f"border-left:3px {'dashed' if wrong else 'solid'} {colour};padding:1px 0 1px 10px;margin:6px 0"
-    sign = f'<span style="color:{colour}">\u2260</span>&ensp;{gold_chip(mention.gold, colour)}'
-    return div(f"{before}{sign if wrong else ''}{html.sentence_html(mention, colour)}", line)
-
-
-def _single(cluster: ShownCluster, colours: Colours, holders: Mapping[str | None, Sequence[str]]) -> str:
-    (mention,) = cluster.mentions
-    others = _others(mention.gold, cluster, holders)
-    name = span(f"<bdi>{escaped(cluster.name)}</bdi>", f"font-size:12px;{MUTED}")
-    chip = gold_chip(mention.gold, colours[mention.gold], others) if others else ""
-    return _mention(mention, colours, main=mention.gold, before=f"{name}&ensp;{chip}")
-
-
-def _left_out(count: int, noun: str, which: str = "") -> str:
-    more = f"\u2026 and {counted(count, f'more {noun}')}{which}, not shown"
-    return html.muted(more) if count > 0 else ""
+    return view(
+        "clusters",
+        "tasks/coreference/clusters.html.jinja",
+        width=1180,
+        several=several,
+        single=single,
+        holders=holders,
+        colours=colours,
+        mentions=sum(len(cluster.mentions) for cluster in ordered),
+        mixed=sum(len(cluster.golds) > 1 for cluster in ordered) if set(holders) - {None} else None,
+        most=MOST_CLUSTERS,
+        chips=CHIPS,
+        in_fold=IN_FOLD,
+    )
 
 
 def errors_html(
@@ -218,45 +193,28 @@ def errors_html(
     those of gold clusters in other pictures, which stay."""
     merged = sorted(merged, key=lambda pair: -pair.score)
     split = sorted(split, key=lambda pair: pair.score)
-    body = ""
+    sections = []
     for name, meaning, pairs, note in (
         ("Merged", "in one cluster, but they do not corefer; the highest", merged, "joined by way of others"),
         ("Split", "in two clusters, but they corefer; the lowest", split, "kept apart by others"),
     ):
-        head = f"{name}: {counted(len(pairs), 'pair')}"
-        body += div(head, "font-size:16px;font-weight:600;margin-top:14px")
-        body += html.muted(f"{meaning} score first")
         # Pairs of the same two gold clusters share a row, in the order of the first; unknown ones do not.
-        rows: dict[object, list[PairError]] = {}
+        alike: dict[object, list[PairError]] = {}
         for place, pair in enumerate(pairs):
             golds = frozenset((pair.first.gold, pair.second.gold))
-            rows.setdefault(place if None in golds else golds, []).append(pair)
-        alike = list(rows.values())
-        beside = [(one[0].first.gold, one[0].second.gold) for one in alike[:MOST_PAIRS]]
+            alike.setdefault(place if None in golds else golds, []).append(pair)
+        shown = list(alike.values())
+        beside = [(one[0].first.gold, one[0].second.gold) for one in shown[:MOST_PAIRS]]
         colours = html.gold_colours(beside, colours)
-        cells = []
-        for pair, *others in alike[:MOST_PAIRS]:
-            misled = (pair.score > threshold) == (pairs is split)
-            score = _score(pair.score, note if misled else "", len(others))
-            cells.append([score, *(_in_sentence(one, colours) for one in (pair.first, pair.second))])
-        if cells:
-            body += html.table_html(("score", "one mention", "the other"), cells, text_columns=(0, 1, 2))
-            body += _left_out(sum(map(len, alike[MOST_PAIRS:])), "pair")
+        misled = [(one[0].score > threshold) == (pairs is split) for one in shown]
+        rows = [
+            (pair, note if by_others else "", len(others))
+            for (pair, *others), by_others in zip(shown[:MOST_PAIRS], misled, strict=False)
+        ]
+        sections.append((name, len(pairs), meaning, rows, sum(map(len, shown[MOST_PAIRS:]))))
     style = "div.cdlm-errors table.cdlm-table td:nth-child(n+2){width:46%}\n"
-    return html.view_html("errors", body, width=1180, style=style)
-
-
-def _in_sentence(mention: ShownMention, colours: Colours) -> str:
-    colour = colours[mention.gold]
-    return f"<div>{gold_chip(mention.gold, colour)}</div>{html.sentence_html(mention, colour)}"
-
-
-def _score(score: float, note: str, alike: int) -> str:
-    """Return a score with a bar, and below it the note and the number of similar pairs (`alike`)."""
-    bar = html.share_bar(score, span(f"{score:.3f}", "font-weight:600"), width=72)
-    small = (note, f"and {counted(alike, 'more pair')} like this" if alike else "")
-    below = "".join(html.muted(text, size=11.5) for text in small if text)
-    return div(f"{bar}{below}", "width:112px")
+    form = {"sections": sections, "colours": colours}
+    return view("errors", "tasks/coreference/errors.html.jinja", width=1180, style=style, **form)
 
 
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "star")
@@ -534,7 +492,7 @@ def table_view(report: Report) -> ScoreTable:
         replace(row, label=f"paper: {row.label.replace('cdlm/documents', 'CDLM')}")
         for row in published_rows("cdlm", "2", f"ECB+ {kind}")
     ]
-    table = score_table(report, labels={name: name for name in names}, group=kind, others=papers)
+    table = score_table(report, LAYOUT, labels={name: name for name in names}, group=kind, others=papers)
     if report.parameters["singletons"]:
         return table
     note = "Without singletons: not to be compared with scores that keep them, as the paper's do."

@@ -19,6 +19,7 @@ import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
 from ipywidgets import Widget
+from markupsafe import Markup
 
 from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.examples.tokens import characters_read
@@ -56,30 +57,54 @@ from cdlm_lab.views.browse import Filters, Leafing, choices
 from cdlm_lab.views.charts import lay_out, plain_text, short_name
 from cdlm_lab.views.figures import folder_of, keep_figure
 from cdlm_lab.views.html import (
-    CROSS,
     GLOBAL,
     HUES,
-    MUTED,
-    SIGNS,
-    SMALL,
     TEXT,
-    WRONG,
     check_some,
-    div,
     escaped,
     muted,
     points_in_words,
     share_bar,
-    span,
     still_page,
     table_html,
     unread,
     visible,
     warning,
 )
-from cdlm_lab.views.score_tables import score_table
+from cdlm_lab.views.score_tables import Layout, each, score_table
 from cdlm_lab.views.tables import Cell as TableCell
-from cdlm_lab.views.tables import ScoreTable, Shown, html_table, p_text, text_table
+from cdlm_lab.views.tables import ScoreTable, Shown, html_table, p_text, published, seeds, text_table
+from cdlm_lab.views.templates import view
+
+MEASURES = {"p_at_1": "P@1", "map": "MAP", "mrr": "MRR"}
+_PAPER = {"columns": tuple(MEASURES), "below": "paper: P@1 / MAP / MRR", "deviations": True}
+_SETS = ("ASNQ", "WikiQA", "TREC-QA")
+
+
+def _size(report: Report, split: str, _: str) -> tuple[int, str]:
+    questions, candidates = (report.data[name][split] for name in ("questions", "candidates"))
+    return candidates, f"{questions:,} questions, {candidates:,} candidates"
+
+
+LAYOUT = Layout(
+    shown=[
+        *each(MEASURES),
+        seeds(),
+        *(published(one, ("mspp", "1"), group="all", **_PAPER) for one in _SETS),
+        *(
+            published(one, ("mspp", "2"), ("mspp", "7"), group="reranked", **_PAPER)
+            for one in _SETS
+        ),
+    ],
+    size=_size,
+    note="All in per cent, means over questions. P@1: the first candidate is right; MAP: average "
+    "precision; MRR: one divided by the place of the first right candidate.",
+    test="p: against pairwise reading.",
+    paper="Paper: Di Liello et al. 2022, RoBERTa-base on the test questions (of WikiQA and TREC-QA "
+    "those that have right and wrong candidates), mean (standard deviation) of 5 runs; Table 1 has "
+    "all candidates, Tables 2 and 7 the pairwise model's five best; not to be compared with other "
+    "encoders or other questions.",
+)
 
 # (first candidate of the system compared with is right, that of the system itself is) -> outcome.
 OUTCOMES = {
@@ -89,10 +114,6 @@ OUTCOMES = {
     (False, False): "both wrong",
 }
 OPEN = 10  # number of top ranks that are always shown
-UNREAD = "not read"
-_BESIDE = "width:66px"  # of the column with the ranks by the other system
-_GROUND = f"background:{CROSS}30"
-_RIGHT = f'<b style="color:{CROSS}">{SIGNS[True]}</b>'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,11 +145,18 @@ class ReadRanking:
         # The logistic function 1 / (1 + e^-score), without overflow.
         return [None if score is None else (1 + math.tanh(score / 2)) / 2 for score in self.scores_of(system)]
 
-    def text_html(self, number: int) -> str:
+    def text_html(self, number: int) -> Markup:
         """Return a candidate as HTML, with the end that was not read struck out."""
         text = self.candidates[number]
         end = len(text) if self.read is None else self.read[number]
-        return escaped(text[:end]) + (html.unread(escaped(text[end:])) if text[end:].strip() else "")
+        rest = unread(escaped(text[end:])) if text[end:].strip() else ""
+        return Markup(escaped(text[:end]) + rest)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the end of some candidate was not read."""
+        ends = zip(self.candidates, self.read or (), strict=False)
+        return any(text[end:].strip() for text, end in ends)
 
     def right_on_top(self, system: str) -> bool | None:
         """Return whether the system's first candidate is right (P@1 of this question); None = not known."""
@@ -155,49 +183,22 @@ def ranking_html(read: ReadRanking, *, system: str, beside: str) -> str:
     the others unfold on a click."""
     other = None if beside == system else beside
     before = {number: place for place, number in enumerate(read.order(other), 1)} if other else {}
-    head = ["", "probability", '<span style="padding-left:6px">candidate</span>']
-    if other is not None:
-        head.insert(2, div(f"<bdi>{escaped(other)}</bdi>", f"{_BESIDE};overflow-wrap:anywhere"))
-    lines = []  # (is it shown unfolded, rank, cells) of each candidate
-    for place, number in enumerate(read.order(system, beside=other), start=1):
-        in_sight = place <= OPEN or before.get(number) == 1 or bool(read.right and read.right[number])
-        lines.append((in_sight, place, _cells(read, number, place, read.probabilities(system), before)))
-    tables = []
-    for in_sight, group in groupby(lines, lambda line: line[0]):
-        run = list(group)
-        first, last = run[0][1], run[-1][1]
-        table = html.bare_table((cells for _, _, cells in run), head=head if first == 1 else ())
-        places = f"places {first} to {last}" if len(run) > 1 else f"place {first}"
-        tables.append(table if in_sight else html.fold(span(places, SMALL), table))
-    above = f"{_head(read, system, other)}{_legend(read, system, other)}"
-    return html.view_html("ranking", f"{above}{''.join(tables)}")
 
+    def in_sight(ranked: tuple[int, int]) -> bool:
+        place, number = ranked
+        return place <= OPEN or before.get(number) == 1 or bool(read.right and read.right[number])
 
-def _cells(
-    read: ReadRanking,
-    number: int,
-    place: int,
-    probabilities: Sequence[float | None],
-    before: Mapping[int, int],
-) -> list[str]:
-    """Return the cells of a candidate: rank, probability, rank by the other system and difference, text."""
-    probability, right = probabilities[number], bool(read.right and read.right[number])
-    bar = span(UNREAD, SMALL) if probability is None else html.share_bar(probability)
-    cells = [div(f"{place}", f"width:20px;font-size:12px;{MUTED}"), div(bar, "width:62px")]
-    if before:
-        by = before[number] - place
-        moved = f" \u25b2{by}" if by > 0 else f" \u25bc{-by}" if by < 0 else ""
-        moved = span(f"{before[number]}{span(moved, MUTED)}", "font-size:12px;white-space:nowrap")
-        cells.append(div(moved, _BESIDE))
-    frame = _frame(None if read.right is None else right) if before.get(number) == 1 else ""
-    box = f"padding:0 6px;{_GROUND if right else ''};{frame}"
-    return [*cells, html.text_box(f"{f'{_RIGHT} ' if right else ''}{read.text_html(number)}", box)]
-
-
-def _frame(right: bool | None) -> str:
-    """Return the CSS of the frame around the other system's first candidate; `right`: whether it is right."""
-    colour = {True: CROSS, False: WRONG, None: GLOBAL}[right]
-    return f"border:1px solid {colour};padding:0 5px"
+    ranked = enumerate(read.order(system, beside=other), start=1)
+    return view(
+        "ranking",
+        "tasks/joint/ranking.html.jinja",
+        read=read,
+        system=system,
+        beside=other,
+        before=before,
+        probabilities=read.probabilities(system),
+        groups=[(seen, [*places]) for seen, places in groupby(ranked, in_sight)],
+    )
 
 
 def rankings_page(reads: Sequence[ReadRanking], *, system: str, beside: str, title: str) -> str:
@@ -211,37 +212,6 @@ def rankings_page(reads: Sequence[ReadRanking], *, system: str, beside: str, tit
         facts += [f"{outcomes[name]:,} {name}" for name in OUTCOMES.values() if outcomes[name]]
     show = partial(ranking_html, system=system, beside=beside)
     return html.page_of(reads, show, noun="question", facts=facts, title=title)
-
-
-def _head(read: ReadRanking, system: str, beside: str | None) -> str:
-    """Return the question, and whether each system's first candidate is right."""
-    head = f"{html.muted(escaped(html.shown_id(read.id)))}{html.headline(read.question)}"
-    if read.right is None:
-        return head
-    parts = []
-    for name in filter(None, (beside, system)):
-        verdict = f"<bdi>{escaped(name)}</bdi> {html.right_or_wrong(read.right_on_top(name))}"
-        parts.append(span(verdict, "white-space:nowrap"))
-    if beside is not None:
-        parts.append(f"<b>{read.outcome(system, beside=beside)}</b>")
-    if not any(read.right):
-        parts.append("none of the candidates is right")
-    return f"{head}{div('&ensp;&middot;&ensp;'.join(parts), 'margin:2px 0')}"
-
-
-def _legend(read: ReadRanking, system: str, beside: str | None) -> str:
-    """Return a legend of the background, the frame and those signs that occur in this view."""
-    parts, box, other = [], "border-radius:3px;padding:0 6px", f"<bdi>{escaped(beside or '')}</bdi>"
-    if any(read.right or ()):
-        parts.append(span(f"{_RIGHT} right answer", f"{_GROUND};{box}"))
-    if beside is not None:
-        parts.append(span(f"first by {other}", f"{box};{_frame(read.right_on_top(beside))}"))
-        parts.append(f"\u25b2 \u25bc places up and down from {other}")
-    if None in read.scores[system]:
-        parts.append(f"{UNREAD}: below what was read{'' if beside is None else f', in the order of {other}'}")
-    if any("<s " in read.text_html(number) for number in range(len(read.candidates))):
-        parts.append(f"{html.unread('struck out')}: not read")
-    return html.legend(parts)
 
 
 def accuracy_by_place_figure(systems: Mapping[str, JointDiagnosis]) -> go.Figure:
@@ -341,7 +311,7 @@ def ranking_table(read: ReadRanking) -> str:
     *_, last = read.scores
     heading = f"in the order of {escaped(last)}; of each system, place and probability"
     table = table_html([heading, *map(escaped, read.scores)], [rows[number] for number in read.order(last)])
-    note = muted(f"{unread('Struck out')}: not read.") if "<s " in table else ""
+    note = muted(f"{unread('Struck out')}: not read.") if read.is_cut else ""
     return f"{warning(read.cut)}{table}{note}"
 
 
@@ -430,7 +400,7 @@ def answers_table(report: Report, *, ranking: str = ALL, split: str = "test") ->
         name: row_label(name, ALL if name == PAIRWISE else ranking, k=k) for name in (*ANSWER_SYSTEMS, RANDOM)
     }
     caption = f"Answers chosen: {corpus}, {split_in_words(split)}"
-    return score_table(report, labels=labels, group=ranking, split=split, caption=caption)
+    return score_table(report, LAYOUT, labels=labels, group=ranking, split=split, caption=caption)
 
 
 def control_table(report: Report) -> ScoreTable | Shown:

@@ -36,8 +36,66 @@ from cdlm_lab.views import charts, html, score_tables
 from cdlm_lab.views.before_training import cost_facts, facts_table
 from cdlm_lab.views.charts import plain_text
 from cdlm_lab.views.figures import folder_of, keep_figure
-from cdlm_lab.views.html import CROSS, MUTED, SMALL, counted, div, escaped, name_html, span
-from cdlm_lab.views.tables import ScoreTable, Shown, SystemRow, html_table, system_rows
+from cdlm_lab.views.html import CROSS, counted
+from cdlm_lab.views.score_tables import Layout, counts, each
+from cdlm_lab.views.tables import (
+    THOUSANDTHS,
+    ScoreTable,
+    Shown,
+    SystemRow,
+    html_table,
+    published,
+    seeds,
+    system_rows,
+)
+from cdlm_lab.views.templates import view
+
+_MATCHED = {"columns": ("accuracy", "f1"), "below": "paper: Acc / F1", "decimals": (1, 1), "gaps": False}
+MATCHING_LAYOUT = Layout(
+    shown=[
+        *each({"accuracy": "accuracy", "f1": "F1"}),
+        seeds(),
+        *(
+            published(corpus, ("cda", "2"), ("cda", "3"), ("cdlm", "4"), **_MATCHED)
+            for corpus in ("AAN", "OC", "S2ORC", "PAN")
+        ),
+    ],
+    size=counts("pairs", "clusters"),
+    note="All in per cent; F1 of the related pairs.",
+    test="p: against the row above of the same family.",
+    paper="Papers: accuracy / F1 of Zhou et al. 2020, Tables 2 and 3; F1 alone of Caciularu et al. "
+    "2021, Table 4.",
+)
+_ALIGNED = ("mrr", "at_10", "at_5", "at_1")
+# CDA's numbers are shown with the group `released` only, which scores unrelated pairs as CDA's code does.
+_RELEASED = {"decimals": (4, 1, 1, 1), "group": "released"}
+
+
+def _aligned_size(report: Report, _: str, group: str) -> tuple[int, str]:
+    """The pairs that a group of scores is of: those of the released code hold the unrelated ones too."""
+    counts = ((row.n, row.clusters) for row in report.rows if row.group == group and row.n and row.clusters)
+    pairs, clusters = next(counts, (report.data["pairs"], report.data["clusters"]))
+    return pairs, f"{pairs:,} pairs in {clusters:,} clusters"
+
+
+ALIGNMENT_LAYOUT = Layout(
+    shown=[
+        *each({"mrr": "MRR"}, THOUSANDTHS),
+        *each({"at_10": "P@10", "at_5": "P@5", "at_1": "P@1"}),
+        seeds(),
+        published(
+            "S2ORC", ("cda", "4"), columns=_ALIGNED, below="paper: MRR / P@10 / P@5 / P@1", **_RELEASED
+        ),
+        published(
+            "PAN", ("cda", "5"), columns=_ALIGNED[:3], below="paper: MRR / P@10 / P@5", **_RELEASED
+        ),
+    ],
+    size=_aligned_size,
+    note="MRR: mean reciprocal rank of the first true sentence; P@N in per cent.",
+    test="p: against the row above of the same family.",
+    paper="Paper: Zhou et al. 2020, Tables 4 and 5.",
+    split="",
+)
 
 
 def preview(run: MatchingRun | AlignmentRun) -> Shown:
@@ -100,17 +158,10 @@ class AlignedColumn:
             name = f"{self.name}: the probability that the documents are related"
             html.check_between(name, self.decision)
 
-    def cells(self, *, ground: bool) -> list[str]:
-        """Return each sentence's weight as number and bar; `ground`: True = on a blue background."""
-        cells = []
-        for weight, strength in zip(self.weights, self.strengths, strict=True):
-            if weight is None:
-                cells.append(div(span("not read", SMALL), "width:64px;margin-left:auto"))
-                continue
-            text = f"{100 * weight:.1f}%" if self.shares else f"{weight:.3f}".replace("-", "\u2212")
-            box = f"width:64px;margin-left:auto;{_ground(strength) if ground else ''}"
-            cells.append(div(html.share_bar(strength, text, width=64), box))
-        return cells
+    def written(self, place: int) -> str:
+        """Return the weight of a sentence that was read as text."""
+        weight = self.weights[place] or 0.0
+        return f"{100 * weight:.1f}%" if self.shares else f"{weight:.3f}".replace("-", "\u2212")
 
     @property
     def strengths(self) -> list[float]:
@@ -137,52 +188,11 @@ def pair_html(pair: DocumentPair, columns: Sequence[AlignedColumn]) -> str:
     """Return a row for each sentence of the first document of a pair: its weight by each system, each on its
     own scale, and its text. With one system the text has the blue background, with several each weight has.
     The second document is folded below. All texts are untrusted."""
-    sentences, other_sentences, gold = pair.first.sentences, pair.second.sentences, pair.aligned or ()
-    numbers = [span(f"{place + 1}", SMALL) for place in range(max(len(sentences), len(other_sentences)))]
-    titles = [name_html(name, "font-weight:600") for name in (pair.first.id, pair.second.id)]
-    compared = span("compared with", MUTED)
-    parts = [f"<div>{titles[0]} {compared} {titles[1]}</div>"]
-    parts += [html.warning(column.unread_in_words(len(other_sentences))) for column in columns]
-    if alone := len(columns) == 1:
-        heads, grounds = ["weight"], columns[0].strengths
-        if columns[0].decision is not None:
-            probability = f"<b>{100 * columns[0].decision:.1f}%</b>"
-            parts.append(f"<div>probability that they are related: {probability}</div>")
-    else:
-        heads, grounds = list(map(_head, columns)), [0.0] * len(sentences)
-    cells = zip(*(column.cells(ground=not alone) for column in columns), strict=True)
-    silent = [all(column.weights[place] is None for column in columns) for place in range(len(sentences))]
-    each = enumerate(zip(sentences, grounds, silent, strict=True))
-    texts = [_sentence(text, ground, place in gold, unread=lost) for place, (text, ground, lost) in each]
-    rows = [[number, *weights, text] for number, weights, text in zip(numbers, cells, texts, strict=False)]
-    parts.append(html.table_html(["", *heads, ""], rows, text_columns=(len(columns) + 1,)))
-    box = '<div style="margin:3px 0;line-height:1.5;overflow-wrap:anywhere;max-width:980px" dir="auto">'
-    counts = [len(other_sentences) if one.others_read is None else one.others_read for one in columns]
-    shown = [*map(escaped, other_sentences)]
-    shown[max(counts) :] = map(html.unread, shown[max(counts) :])
-    body = "".join(f"{box}{number}&ensp;{text}</div>" for number, text in zip(numbers, shown, strict=False))
-    parts.append(html.fold(f"the other document: <bdi>{escaped(pair.second.id)}</bdi>", body))
-    meaning = "Number, bar and depth of blue: weight of the sentence; the bar is full at the largest."
-    signs = [meaning, "<b>*</b>: the true sentence." if gold else ""]
-    signs.append(f"{html.unread('Struck out')}: not read by any system." if any(silent) else "")
-    parts.append(html.muted(" ".join(filter(None, signs))))
-    return html.view_html("aligned", "".join(parts), width=1100)
-
-
-def _sentence(sentence: str, strength: float, true: bool, *, unread: bool) -> str:
-    """Return a sentence with its background; a gold one has a line before, an asterisk and words after it."""
-    words = f"<b>*</b> {span('the true sentence', SMALL)}"
-    plain = html.unread(escaped(sentence)) if unread else escaped(sentence)
-    text = f"{plain} {span(words, 'white-space:nowrap')}" if true else plain
-    line = f"border-left:3px solid {CROSS if true else 'transparent'};padding-left:8px"
-    return div(html.text_box(text, f"max-width:880px;{_ground(strength)}"), line)
-
-
-def _head(column: AlignedColumn) -> str:
-    """Return the name of a system, and below it its probability that the documents are related."""
-    related = "" if column.decision is None else f"related: {100 * column.decision:.1f}%"
-    below = div(related, f"font-size:11px;font-weight:400;{MUTED}") if related else ""
-    return div(f"{name_html(column.name)}{below}", "max-width:96px;margin-left:auto")
+    counts = [len(pair.second.sentences) if one.others_read is None else one.others_read for one in columns]
+    weights = zip(*(one.weights for one in columns), strict=True)
+    silent = [all(weight is None for weight in of_sentence) for of_sentence in weights]
+    form = {"others_read": max(counts), "silent": silent, "grounds": _ground}
+    return view("aligned", "tasks/matching/pair.html.jinja", width=1100, pair=pair, columns=columns, **form)
 
 
 _COLOURS = (html.GLOBAL, html.MASKED, CROSS, *html.OTHER_COLOURS)
@@ -256,7 +266,7 @@ def score_table(report: Report, split: str = "test") -> ScoreTable:
     """Accuracy and F1 of each system; on test beside the papers' scores, with p-values."""
     labels = {row.system: SYSTEMS[row.system].label for row in report.rows}
     caption = f"{report.data['corpus']}, {split_in_words(split)}"
-    return score_tables.score_table(report, labels=labels, split=split, caption=caption)
+    return score_tables.score_table(report, MATCHING_LAYOUT, labels=labels, split=split, caption=caption)
 
 
 def control_table(report: Report) -> ScoreTable | Shown:
@@ -274,7 +284,8 @@ _CAPTIONS = {
 def alignment_table(report: Report, group: str) -> ScoreTable:
     """MRR and P@N for `oracle`, `joint` or `released`; the last beside the paper's scores."""
     labels = {row.system: ", ".join(filter(None, _label_and_by(row.system))) for row in report.rows}
-    return score_tables.score_table(report, labels=labels, group=group, caption=_CAPTIONS[group])
+    form = {"labels": labels, "group": group, "caption": _CAPTIONS[group]}
+    return score_tables.score_table(report, ALIGNMENT_LAYOUT, **form)
 
 
 def _label_and_by(way: str) -> tuple[str, str]:

@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from ipywidgets import Widget
+from markupsafe import Markup
 
 from cdlm_lab.data.convert.hotpotqa import hotpot_record
 from cdlm_lab.data.questions import Place, answer_occurrences, has_gold
@@ -41,10 +43,35 @@ from cdlm_lab.views import html, score_tables
 from cdlm_lab.views.ask import AskBox, ask_box
 from cdlm_lab.views.before_training import cost_facts, cost_in_words, facts_table, time_taken
 from cdlm_lab.views.browse import Leafing, has_value, right_or_wrong
-from cdlm_lab.views.html import GOLD, PREDICTED, SMALL, div, escaped, name_html, span, warning
+from cdlm_lab.views.html import escaped, warning
 from cdlm_lab.views.packed import DocumentLoss, PackedPreview
-from cdlm_lab.views.score_tables import score_table
-from cdlm_lab.views.tables import ScoreTable, Shown, text_table
+from cdlm_lab.views.score_tables import Layout, counts, each
+from cdlm_lab.views.tables import ScoreTable, Shown, published, seeds, text_table
+from cdlm_lab.views.templates import view
+
+MEASURES = {
+    f"{prefix}{metric}": f"{of} {metric.upper()}"
+    for prefix, of in (("", "answer"), ("sp_", "support"), ("joint_", "joint"))
+    for metric in ("em", "f1")
+}
+_OF_HOTPOT = {"dataset": "HotpotQA dev", "below": "paper: F1, HotpotQA"}
+LAYOUT = Layout(
+    shown=[
+        *each(MEASURES),
+        seeds(),
+        published("answer", ("cdlm", "5"), columns=("f1",), **_OF_HOTPOT),
+        published("support", ("cdlm", "5"), columns=("sp_f1",), **_OF_HOTPOT),
+        published("joint", ("cdlm", "5"), columns=("joint_f1",), **_OF_HOTPOT),
+    ],
+    size=counts("questions", "clusters"),
+    note="All in per cent. EM: share of the questions of which the answer, the supporting sentences, "
+    "or both are exactly right. F1: of the words of the answer, of the sentences, and joint from the "
+    "products of both precisions and of both recalls; mean over questions.",
+    paper="Paper: Caciularu et al. 2021, Table 5, which has F1 alone, of models of base size on the "
+    "official development set of 7,405 questions; not to be compared with other questions or other "
+    "sizes.",
+    first="encoder",
+)
 
 UNREAD = "did not fit"
 # How supporting sentences are chosen by their probabilities, by the name of the rule.
@@ -52,11 +79,8 @@ RULES = {
     "threshold": "above 50%, or the most probable one if none is",
     "two_paragraphs": "in two paragraphs only, there above 50%, or the most probable one if none is",
 }
-BEST = "most probable"  # beside a sentence that is predicted with 50% or less
-NONE = "\u2013"
 _MARK = f"background:{html.MASKED}73;color:inherit;border-radius:2px;font-weight:600"
 _UNDERLINE = f"text-decoration:underline 2px {html.CROSS};text-underline-offset:3px"
-_PALE = "opacity:0.55"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,14 +124,27 @@ def question_html(read: ReadQuestion) -> str:
     paragraphs with a gold sentence. Paragraphs outside `shown_paragraphs` are folded."""
     gold_paragraphs = sorted({number for number, _ in read.gold_supporting or ()})
     gold = answer_occurrences(read.gold_answer, read.paragraphs, gold=gold_paragraphs)
-    parts = []
-    for number in range(len(read.paragraphs)):
-        head, sentences = _paragraph(read, number, gold)
-        shown = number in read.shown_paragraphs
-        parts.append(
-            div(f"<div>{head}</div>{sentences}", "margin:10px 0") if shown else html.fold(head, sentences)
+
+    def marked(number: int, part: str, text: str, start: int) -> Markup:
+        """Mark the answers in `text`, which begins at character `start` of the title or the body."""
+        of_both = (
+            [(first - start, last - start) for *where, first, last in places if where == [number, part]]
+            for places in ([read.place] if read.place else [], gold)
         )
-    return html.view_html("question", f"{_head(read)}{_legend(read, gold)}{''.join(parts)}")
+        return Markup(_marked(text, *of_both))
+
+    return view(
+        "question",
+        "tasks/multihop/question.html.jinja",
+        read=read,
+        gold=gold,
+        marked=marked,
+        mark=_MARK,
+        underline=_UNDERLINE,
+        rule=RULES[read.support],
+        unread_because=UNREAD,
+        cut=len(read.sentence_probabilities) < sum(len(one.sentences) for one in read.paragraphs),
+    )
 
 
 def questions_page(reads: Sequence[ReadQuestion], *, title: str, foreign: str = "") -> str:
@@ -115,87 +152,6 @@ def questions_page(reads: Sequence[ReadQuestion], *, title: str, foreign: str = 
     facts = html.right_of_known((read.answer_em for read in reads), "{} of {} answers right")
     form = {"noun": "question", "facts": facts, "title": title, "foreign": foreign}
     return html.page_of(reads, question_html, **form)
-
-
-def _head(read: ReadQuestion) -> str:
-    """Return the question, and a table of predicted against gold answer and supporting sentences."""
-
-    def shown(text: str | None) -> str:
-        return name_html(text) if text else NONE
-
-    def verdict(exact: bool | None, f1: float | None) -> str:
-        """Return "right" or "wrong", and F1 unless the prediction is exact."""
-        near = "" if f1 is None or exact else f" {span(f'F1 {f1:.2f}', SMALL)}"
-        return near if exact is None else span(f"{html.right_or_wrong(exact)}{near}", "white-space:nowrap")
-
-    answer = f"<b>{shown(read.answer)}</b>"
-    if read.answer_probability is not None:
-        answer += f"&ensp;{span(f'{100 * read.answer_probability:.1f}%', 'white-space:nowrap')}"
-    if read.place is not None:
-        answer += div(f"from {shown(read.paragraphs[read.place[0]].title)}", SMALL)
-    support = html.counted(len(read.supporting), "sentence")
-    gold = NONE if read.gold_supporting is None else html.counted(len(read.gold_supporting), "sentence")
-    columns = ["", "predicted", "gold", ""]
-    rows = [
-        ["answer", answer, shown(read.gold_answer), verdict(read.answer_em, read.answer_f1)],
-        ["support", support, gold, verdict(read.support_em, read.support_f1)],
-    ]
-    if read.gold_supporting is None and read.gold_answer is None:
-        columns, rows = columns[:2], [row[:2] for row in rows]
-    about = " &middot; ".join(escaped(text) for text in (read.kind, html.shown_id(read.id)) if text)
-    table = html.table_html(columns, rows, text_columns=range(4))
-    return f"{html.muted(about)}{html.headline(read.question)}{table}"
-
-
-def _legend(read: ReadQuestion, gold: Sequence[Place]) -> str:
-    """Return a legend of the background and of those marks that occur in this view."""
-    names = f"{PREDICTED}: {RULES[read.support]}"
-    names += "" if read.gold_supporting is None else f"; {GOLD}"
-    ground = f"{html.swatches()} probability that the sentence supports the answer"
-    parts = [ground, f"supporting sentence: {names}"]
-    if read.answer_probability is not None:
-        of_words = " times those of its first and its last word among all" if read.place else ""
-        parts.append(f"beside the answer: the probability of its type, span, yes or no{of_words}")
-    if read.place is not None:
-        parts.append(f'<mark style="{_MARK}">predicted answer</mark>')
-    if gold:
-        parts.append(f'<u style="{_UNDERLINE}">gold answer</u> in paragraphs with a gold sentence')
-    if len(read.sentence_probabilities) < sum(len(one.sentences) for one in read.paragraphs):
-        parts.append(f'<s style="{_PALE}">struck out</s>: {UNREAD}, the model has not read it')
-    return html.legend(parts)
-
-
-def _paragraph(read: ReadQuestion, number: int, gold: Sequence[Place]) -> tuple[str, str]:
-    """Return a paragraph as its title with the paragraph's probability, and a table of its sentences."""
-    paragraph, predicted = read.paragraphs[number], [read.place] if read.place else []
-
-    def marked(text: str, part: str, start: int = 0) -> str:
-        """Mark the answers in `text`, which begins at character `start` of the title or the body."""
-        of_both = (
-            [(first - start, last - start) for *where, first, last in places if where == [number, part]]
-            for places in (predicted, gold)
-        )
-        return _marked(text, *of_both)
-
-    title = f'<bdi style="font-weight:600">{marked(paragraph.title, "title")}</bdi>'
-    needed = f"needed: {100 * read.paragraph_probabilities[number]:.0f}%"
-    head = f"{span(f'{number + 1}', SMALL)}&ensp;{title}&ensp;{span(needed, f'white-space:nowrap;{SMALL}')}"
-    rows, start = [], 0
-    for sentence, text in enumerate(paragraph.sentences):
-        name, body = (number, sentence), marked(text, "body", start)
-        start += len(text)
-        share, ground = span(UNREAD, SMALL), ""
-        if (probability := read.sentence_probabilities.get(name)) is None:
-            body = f'<s title="{UNREAD}" style="{_PALE}">{body}</s>'
-        else:
-            share, ground = html.share_bar(probability), html.blue_ground(probability)
-        chosen = name in read.supporting
-        signs = [PREDICTED] * chosen + [BEST] * (chosen and (probability or 0) <= 0.5)
-        signs += [GOLD] * (name in (read.gold_supporting or ()))
-        small = "width:74px;font-size:11.5px;line-height:1.5"
-        box = html.text_box(body, f"padding:1px 6px;{ground}")
-        rows.append([div(share, "width:62px"), div("<br>".join(signs), small), box])
-    return head, html.bare_table(rows, align="top")
 
 
 def _marked(text: str, marked: Sequence[tuple[int, int]], underlined: Sequence[tuple[int, int]]) -> str:
@@ -342,6 +298,11 @@ def example(run: MultihopRun, *, index: int = 0) -> PackedPreview:
         title="A question with its paragraphs, as a model reads it",
         memory_bytes=cost.peak_bytes,
     )
+
+
+def score_table(report: Report, **form: Any) -> ScoreTable:
+    """The scores of each encoder; on test beside the paper's."""
+    return score_tables.score_table(report, LAYOUT, **form)
 
 
 def control_table(report: Report) -> ScoreTable | Shown:

@@ -32,8 +32,47 @@ from cdlm_lab.views.charts import interval, lay_out, logarithmic_ticks, marks, v
 from cdlm_lab.views.figures import figure_html, figure_scripts, folder_of, keep_figure
 from cdlm_lab.views.html import escaped, paper_order, seconds_in_words, still_page, variant_colours
 from cdlm_lab.views.packed import DocumentLoss, PackedPreview
-from cdlm_lab.views.score_tables import score_table
-from cdlm_lab.views.tables import PERPLEXITY, Cell, ScoreTable, Shown, p_text, text_table
+from cdlm_lab.views.score_tables import Layout, score_table
+from cdlm_lab.views.tables import (
+    PERPLEXITY,
+    Cell,
+    ScoreTable,
+    Shown,
+    measured,
+    p_text,
+    published,
+    seeds,
+    text_table,
+)
+from cdlm_lab.views.tables import counted as counted_items
+
+
+def _tokens(report: Report, *_: str) -> tuple[int, str]:
+    score = next(score for score in report.rows if score.n)
+    return score.n or 0, f"{score.clusters:,} clusters, {score.n:,} masked tokens"
+
+
+_CROSSING = "cross_document_perplexity"
+LAYOUT = Layout(
+    shown=[
+        measured("perplexity", "perplexity", PERPLEXITY, with_p=True, lower=True),
+        measured("on cross-document tokens", _CROSSING, PERPLEXITY, with_p=True, lower=True),
+        counted_items("cross-document tokens", _CROSSING),
+        seeds(),
+        published(
+            "Multi-News",
+            ("cdlm", "1"),
+            columns=("validation perplexity", "test perplexity"),
+            below="paper: validation / test",
+        ),
+    ],
+    size=_tokens,
+    note="Lower is better.",
+    test="p: paired test against the next row.",
+    split="",
+    first="variant",
+)
+
 
 KINDS = dict(zip(METRICS, ("all", "cross-document"), strict=True))
 TEXT_FILE, PAGE_FILE = "results.txt", "results.html"  # inside the run folder: the results
@@ -166,7 +205,7 @@ def figure_view(report: Report, *, title: str = "") -> go.Figure:
 
 def table_view(report: Report) -> ScoreTable:
     """The score table, with the paper's Table 1 beside it."""
-    return score_table(report, experiment="cross-document perplexity")
+    return score_table(report, LAYOUT)
 
 
 def headline(report: Report) -> str:
@@ -249,10 +288,10 @@ def perplexity_figure(scores: Iterable[Score], *, title: str = "") -> go.Figure:
         rows=1, cols=len(panels), shared_yaxes=True, horizontal_spacing=0.06, subplot_titles=list(panels)
     )
     colours = variant_colours(ordered)
-    for column, measured in enumerate(panels.values(), start=1):
-        for score in measured:
+    for column, of_panel in enumerate(panels.values(), start=1):
+        for score in of_panel:
             figure.add_trace(_dot(score, colours[score.system]), row=1, col=column)
-        bounds = [bound for one in measured for bound in (one.low, one.value, one.high)]
+        bounds = [bound for one in of_panel for bound in (one.low, one.value, one.high)]
         bounds = [bound for bound in bounds if bound is not None and math.isfinite(bound)]
         low, high = min(bounds) / 1.06, max(bounds) * 1.06
         numbers = logarithmic_ticks(low, high)

@@ -40,8 +40,30 @@ from cdlm_lab.views.browse import Leafing, choices, fill_list, has_value
 from cdlm_lab.views.charts import lay_out, plain_text, small
 from cdlm_lab.views.figures import folder_of, keep_figure
 from cdlm_lab.views.html import HUES, SIGNS, SMALL, UNKNOWN, counted, escaped, one_line, visible, warning
-from cdlm_lab.views.score_tables import comparison_cells
-from cdlm_lab.views.tables import ScoreTable, text_table
+from cdlm_lab.views.score_tables import Layout, comparison_cells, each
+from cdlm_lab.views.tables import ScoreTable, published, seeds, text_table
+
+LAYOUT = Layout(
+    shown=[
+        *each({"precision": "precision", "recall": "recall", "f1": "span F1"}),
+        seeds(),
+        *(
+            published(
+                corpus,
+                *(("doc-arc", table) for table in "234"),
+                columns=("f1",),
+                below="paper: F1 (SD)",
+                deviations=True,
+            )
+            for corpus in ("LitBank", "JNLPBA", "OntoNotes1000")
+        ),
+    ],
+    size=lambda report, split, _: (report.data["documents"][split], str(report.data["facts"][split])),
+    note="All in per cent. A span is right if its words and its label are.",
+    paper="Paper: Joerke et al. 2020, test F1 as mean and standard deviation of 5 runs (Table 2: a "
+    "frozen BERT base; Table 3: a trained BERT tiny; Table 4: a fine-tuned BERT base); not to be "
+    "compared with other encoders or other parts of the documents.",
+)
 
 _CHIP = "font-size:10.5px;font-weight:700;white-space:nowrap;letter-spacing:0.02em"
 _CHOSEN = "font-weight:700;border:1px solid;border-radius:3px;padding:0 2px"
@@ -423,7 +445,7 @@ def score_table(report: Report, split: str = "test") -> ScoreTable:
     """Precision, recall and F1 of each system outside the sweep; on test beside the paper's scores."""
     labels = {name: system.label for name, system in TAG_SYSTEMS.items()}
     return score_tables.score_table(
-        report, labels=labels, split=split, caption=f"{_folder_name(report)}, {split}"
+        report, LAYOUT, labels=labels, split=split, caption=f"{_folder_name(report)}, {split}"
     )
 
 
