@@ -16,11 +16,10 @@ import plotly.graph_objects as go
 from cdlm_lab.encoders.variants import variant_name
 from cdlm_lab.views import html
 from cdlm_lab.views.figures import show_anywhere
-from cdlm_lab.views.html import HUES, RULE, TEXT, shortened
+from cdlm_lab.views.html import RULE, TEXT, shortened
 from cdlm_lab.views.still_figure import ticks
 
 LONGEST_NAME = 24  # characters of a name where space is limited
-SYMBOLS = tuple(html.VARIANT_SYMBOLS.values())
 
 _AXIS = {
     "gridcolor": RULE,
@@ -104,13 +103,6 @@ def faded(colour: str, opacity: float) -> str:
     """Convert a colour `#rrggbb` to rgba with the given opacity."""
     red, green, blue = bytes.fromhex(colour[1:])
     return f"rgba({red},{green},{blue},{opacity})"
-
-
-def line_style(place: int) -> dict[str, Any]:
-    """Return the style of the line of index `place`; up to 40 lines differ in colour or symbol."""
-    colour, symbol = HUES[place % len(HUES)], SYMBOLS[place % len(SYMBOLS)]
-    marker = {"color": colour, "symbol": symbol, "size": 9}
-    return {"mode": "lines+markers", "line": {"color": colour, "width": 2}, "marker": marker}
 
 
 def interval(

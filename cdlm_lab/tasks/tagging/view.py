@@ -39,9 +39,10 @@ from cdlm_lab.views.before_training import cost_facts, facts_table
 from cdlm_lab.views.browse import Leafing, choices, fill_list, has_value
 from cdlm_lab.views.charts import lay_out, plain_text, small
 from cdlm_lab.views.figures import folder_of, keep_figure
-from cdlm_lab.views.html import HUES, SIGNS, SMALL, UNKNOWN, counted, escaped, one_line, visible, warning
+from cdlm_lab.views.html import HUES, SIGNS, UNKNOWN, escaped, one_line, visible, warning
 from cdlm_lab.views.score_tables import Layout, comparison_cells, each
 from cdlm_lab.views.tables import ScoreTable, published, seeds, text_table
+from cdlm_lab.views.templates import view
 
 LAYOUT = Layout(
     shown=[
@@ -87,6 +88,11 @@ class ReadOccurrence:
     distance: int  # distance in sentences, as the model counts them; 0 = in the same sentence
     weight: float  # attention weight of the occurrence, in [0, 1]
     sentence: int  # index of that sentence in the document, from 0
+
+    @property
+    def mention(self) -> html.ShownMention:
+        """The occurrence in its sentence."""
+        return html.ShownMention.from_tokens(self.words, (self.place, self.place + 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,18 +224,23 @@ def _whole(
     """Return head, sentence, legend (if `alone`), and the occurrences of the chosen word and of the words
     that can be clicked. Without occurrences to show, no word is marked as chosen."""
     chosen, others = _clickable(read, chosen, every=every)
-    lists, style = "" if chosen is None else _occurrences(read, chosen, colours), _CLICK
-    for number in others:
-        lists += f'<div class="cdlm-o cdlm-o{number}">{_occurrences(read, number, colours)}</div>'
-        style += f"div.cdlm-tagged:has(.cdlm-w{number}:checked) .cdlm-o{number}{{display:block}}"
-    where = html.span(f"<bdi>{escaped(read.document)}</bdi>, sentence {read.number + 1:,}", html.MUTED)
-    verdict = "" if read.right is None else f"&ensp;{html.right_or_wrong(read.right)}"
-    text = "font-size:15.5px;line-height:1.95;overflow-wrap:anywhere;margin:2px 0 4px"
-    sentence = f'<div style="{text}" dir="auto">{"".join(_marked(read, chosen, colours, others))}</div>'
-    head = html.div(f"{where}{verdict}", "font-size:12px")
-    legend = _legend([(read, chosen, others)]) if alone else ""
-    body = f"{head}{sentence}{legend}{lists}"
-    return html.view_html("tagged", body, style=style if others else "")
+    opened = "div.cdlm-tagged:has(.cdlm-w{0}:checked) .cdlm-o{0}{{display:block}}"
+    predicted = _by_word(read.predicted)
+
+    def colour_of(number: int) -> str:
+        return colours.get(predicted[number].label, UNKNOWN) if number in predicted else UNKNOWN
+
+    return view(
+        "tagged",
+        "tasks/tagging/sentence.html.jinja",
+        style=_CLICK + "".join(map(opened.format, others)) if others else "",
+        read=read,
+        chosen=chosen,
+        others=others,
+        colour_of=colour_of,
+        sentence="".join(_marked(read, chosen, colours, others)),
+        marks=_legend([(read, chosen, others)]) if alone else "",
+    )
 
 
 def _marked(
@@ -281,34 +292,6 @@ def _legend(shown: Sequence[tuple[ReadSentence, int | None, Sequence[int]]]) -> 
     if any(others for _, _, others in shown):
         parts.append('<span style="border-bottom:1px dotted">word</span> that stands elsewhere: click it')
     return html.legend(parts or ["no spans" if known else "no span was predicted"])
-
-
-def _occurrences(read: ReadSentence, number: int, colours: Mapping[str, str]) -> str:
-    """Return a word with its tags and its number of other occurrences, then a row for each occurrence: its
-    place, its weight as number and bar, and its sentence, truncated around the occurrence. "" if the model
-    attends to no occurrences in the whole sentence."""
-    if not any(word.occurrences for word in read.words):
-        return ""
-    word, span = read.words[number], _by_word(read.predicted).get(number)
-    tags = escaped(word.predicted)
-    tags += f", gold {escaped(word.gold)}" if word.gold not in (None, word.predicted) else ""
-    about = f"{tags} &middot; {counted(read.elsewhere(number), 'occurrence')} elsewhere"
-    name = html.name_html(word.word, "font-weight:600;overflow-wrap:anywhere")
-    heading = f"{name}&ensp;{html.span(about, SMALL)}"
-    colour = colours.get(span.label, UNKNOWN) if span else UNKNOWN
-    largest = max((one.weight for one in word.occurrences), default=0.0)
-    rows = []
-    for one in sorted(word.occurrences, key=lambda one: (one.distance, one.sentence, one.place)):
-        side = "before" if one.sentence < read.number else "after"
-        where = f"{counted(one.distance, 'sentence')} {side}" if one.distance else "this sentence"
-        where = html.span("here" if read.is_itself(one, number) else where, f"white-space:nowrap;{SMALL}")
-        bar = html.share_bar(one.weight / (largest or 1.0), f"{100 * one.weight:.1f}%", width=48)
-        mention = html.ShownMention.from_tokens(one.words, (one.place, one.place + 1))
-        rows.append([where, bar, f'<div dir="auto">{html.sentence_html(mention, colour)}</div>'])
-    meaning = "Number and bar: share of the attention; the bar is full at the largest."
-    table = html.bare_table(rows, align="top") + html.muted(meaning, size=11.5)
-    table = table if rows else html.muted("The model attended to no occurrence of this word.")
-    return html.div(f"<div>{heading}</div>{table}", "margin:8px 0")
 
 
 # ---- figures from the tables in a report of notebook 07 ----
