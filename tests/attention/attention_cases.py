@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import LongformerConfig, PreTrainedModel
+from transformers import LEDConfig, LEDForConditionalGeneration, LongformerConfig, PreTrainedModel
 
 from cdlm_lab.attention.plan import Plan, Projections
 
@@ -66,7 +66,21 @@ def longformer(model_class: Callable[..., PreTrainedModel], *, std: float = 0.2,
     dropout = {"attention_probs_dropout_prob": 0.0, "hidden_dropout_prob": 0.0}
     options = {"add_pooling_layer": False} if model_class.__name__ == "LongformerModel" else {}
     torch.manual_seed(0)
-    model = model_class(LongformerConfig(**sizes | dropout | {"pad_token_id": 1} | changes), **options)
+    config = LongformerConfig(**sizes | dropout | {"pad_token_id": 1} | changes)
+    return _drawn(model_class(config, **options), std)
+
+
+def led() -> LEDForConditionalGeneration:
+    """Such as PRIMERA: its encoder has Longformer's attention, its decoder none of it."""
+    sizes = {"encoder_layers": 2, "encoder_attention_heads": 2, "encoder_ffn_dim": 24, "decoder_layers": 1}
+    sizes |= {"decoder_attention_heads": 2, "decoder_ffn_dim": 24, "vocab_size": VOCABULARY, "d_model": 16}
+    sizes |= {"max_encoder_position_embeddings": 80, "max_decoder_position_embeddings": 80}
+    torch.manual_seed(0)
+    config = LEDConfig(**sizes, attention_window=[8, 16], pad_token_id=1)
+    return _drawn(LEDForConditionalGeneration(config), 0.2)
+
+
+def _drawn(model: PreTrainedModel, std: float) -> Any:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_(0, std)

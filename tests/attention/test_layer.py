@@ -5,15 +5,9 @@ import copy
 
 import pytest
 import torch
-from attention_cases import VOCABULARY, LargestTensor, longformer
+from attention_cases import VOCABULARY, LargestTensor, led, longformer
 from torch import Tensor, nn
-from transformers import (
-    LEDConfig,
-    LEDForConditionalGeneration,
-    LongformerForMaskedLM,
-    LongformerForSequenceClassification,
-    LongformerModel,
-)
+from transformers import LongformerForMaskedLM, LongformerForSequenceClassification, LongformerModel
 
 from cdlm_lab.attention import layer as layers
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention, read_only_globals, replace_self_attention
@@ -60,14 +54,7 @@ def test_logits_and_gradients_equal_huggingface(backend: str, globals_: float) -
 @torch.no_grad()
 @pytest.mark.parametrize("globals_", [0.0, 0.2])
 def test_an_led_computes_what_hugging_faces_does(globals_: float) -> None:
-    """Such as PRIMERA: its encoder has Longformer's attention, its decoder none of it."""
-    sizes = {"encoder_layers": 2, "encoder_attention_heads": 2, "encoder_ffn_dim": 24, "decoder_layers": 1}
-    sizes |= {"decoder_attention_heads": 2, "decoder_ffn_dim": 24, "vocab_size": VOCABULARY, "d_model": 16}
-    sizes |= {"max_encoder_position_embeddings": 80, "max_decoder_position_embeddings": 80}
-    torch.manual_seed(0)
-    theirs = LEDForConditionalGeneration(LEDConfig(**sizes, attention_window=[8, 16], pad_token_id=1)).eval()
-    for weight in theirs.parameters():
-        weight.normal_(0, 0.2)
+    theirs = led()
     ours, batch = replace_self_attention(copy.deepcopy(theirs)), batch_of(globals_)
     batch["decoder_input_ids"] = batch["input_ids"][:, :5].clip(min=2)
     expected, found = (model(**batch, output_attentions=True) for model in (theirs, ours))
@@ -134,45 +121,6 @@ def test_returned_attentions_equal_huggingface() -> None:
         assert mine.shape == wanted.shape
         for row, count in enumerate(n_global):  # beyond a row's own globals Hugging Face returns filler
             torch.testing.assert_close(mine[row, ..., :count], wanted[row, ..., :count], atol=2e-6, rtol=0)
-
-
-@torch.no_grad()
-def test_recorded_attention_equals_the_full_matrix() -> None:
-    """Attention from and to a global token, a local one and one at the end equals Hugging Face's weights."""
-    theirs = huggingface_model()
-    ours = replace_self_attention(copy.deepcopy(theirs))
-    batch = {name: tensor[:1] for name, tensor in batch_of().items()}
-    globals_ = batch["global_attention_mask"][0].nonzero().flatten()
-    local = next(token for token in range(20, LENGTH) if token not in globals_)
-    chosen = torch.tensor([[int(globals_[1]), local, LENGTH - 1]])
-    with record_attention(ours, chosen) as recorder:
-        ours(**batch)
-    expected = theirs(**batch, output_attentions=True)
-    for layer, window in enumerate([8, 8, 16]):
-        matrix = torch.zeros(4, LENGTH, LENGTH)
-        banded, from_globals = expected.attentions[layer][0], expected.global_attentions[layer][0]
-        for query in range(LENGTH):
-            matrix[:, query, globals_] = banded[:, query, : len(globals_)]
-            for column in range(window + 1):
-                key = query - window // 2 + column
-                if 0 <= key < LENGTH and key not in globals_:
-                    matrix[:, query, key] = banded[:, query, len(globals_) + column]
-        matrix[:, globals_] = from_globals[:, :LENGTH].transpose(1, 2)
-        given, received = matrix[:, chosen[0]], matrix[:, :, chosen[0]].transpose(1, 2)
-        torch.testing.assert_close(recorder.from_tokens[layer][0], given, rtol=0, atol=2e-6)
-        torch.testing.assert_close(recorder.to_tokens[layer][0], received, rtol=0, atol=2e-6)
-
-
-@torch.no_grad()
-def test_the_recorder_names_what_is_wrong() -> None:
-    model = huggingface_model()
-    with pytest.raises(ValueError, match="call replace_self_att"), record_attention(model, torch.zeros(1, 1)):
-        pass
-    replace_self_attention(model)
-    tokens = torch.tensor([[0], [50], [0]])
-    with pytest.raises(ValueError, match="token 50 of row 1 is padding"), record_attention(model, tokens):
-        model(**batch_of())
-    assert all(getattr(module, "recorder", None) is None for module in model.modules()), "left recording"
 
 
 def test_weights_are_dropped_while_training_alone() -> None:
@@ -287,6 +235,9 @@ def test_states_and_gradients_of_globals_are_those_of_the_whole_layer() -> None:
             torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-5, msg=name)
     batch["global_attention_mask"].zero_()
     assert not model(**batch).last_hidden_state.any(), "without a global token all is zero"
+    theirs = longformer(LongformerModel)
+    states = theirs(**batch).last_hidden_state
+    assert torch.equal(read_only_globals(theirs)(**batch).last_hidden_state, states), "others are left alone"
 
 
 def test_dropout_of_a_last_layer_of_globals() -> None:
@@ -315,22 +266,19 @@ def test_gradient_checkpointing_gives_the_same_gradients(globals_only: bool) -> 
         torch.testing.assert_close(recomputed, plain, rtol=0, atol=1e-12)
 
 
-@torch.no_grad()
-def test_copies_of_a_last_layer_of_globals_are_independent_and_others_left_alone() -> None:
-    model, batch = read_only_globals(encoder()), batch_of()
-    twin = copy.deepcopy(model)
-    before = twin(**batch).last_hidden_state
-    for parameter in model.encoder.layer[-1].parameters():
-        parameter.zero_()
-    torch.testing.assert_close(twin(**batch).last_hidden_state, before, rtol=0, atol=0)
-    theirs = longformer(LongformerModel)
-    states = theirs(**batch).last_hidden_state
-    torch.testing.assert_close(read_only_globals(theirs)(**batch).last_hidden_state, states, rtol=0, atol=0)
-
-
-def test_a_last_layer_of_globals_has_no_attention_to_show() -> None:
-    model, tokens = read_only_globals(encoder()), torch.zeros(3, 1, dtype=torch.int64)
-    with pytest.raises(ValueError, match="has no attention to show"):
-        model(**batch_of(), output_attentions=True)
-    with pytest.raises(ValueError, match="has no attention to show"), record_attention(model, tokens):
+@pytest.mark.parametrize(
+    ("make", "token", "message"),
+    [
+        (lambda: longformer(LongformerModel), 0, "call replace_self_att"),
+        (encoder, 50, "token 50 of row 1 is padding"),
+        (lambda: read_only_globals(encoder()), 0, "has no attention to show"),
+    ],
+)
+def test_what_cannot_be_recorded_is_named_and_nothing_is_left_recording(make, token: int, message: str):
+    model, tokens = make(), torch.tensor([[0], [token], [0]])
+    with pytest.raises(ValueError, match=message), record_attention(model, tokens):
         model(**batch_of())
+    assert all(getattr(module, "recorder", None) is None for module in model.modules())
+    if "no attention" in message:
+        with pytest.raises(ValueError, match=message):
+            model(**batch_of(), output_attentions=True)

@@ -24,6 +24,7 @@ import pytest
 import torch
 from model_cases import SHORT, saved
 from safetensors.torch import load_file, save_file
+from tagging_runs import tiny_parts
 from to_safetensors import convert
 from torch import Tensor
 from transformers import (
@@ -38,7 +39,7 @@ from cdlm_lab.batch.plan import missing_need
 from cdlm_lab.encoders import checkpoint
 from cdlm_lab.encoders.checkpoint import CheckpointError, shipped_folder
 from cdlm_lab.encoders.conversion import longformer_config
-from cdlm_lab.encoders.encoder import TinySizes, load_encoder, load_language_model, load_tokenizer
+from cdlm_lab.encoders.encoder import load_encoder, load_language_model, load_tokenizer
 from cdlm_lab.encoders.model_folder import fault_of_folder
 
 Weights = dict[str, Tensor]
@@ -101,18 +102,6 @@ def test_pooler_and_next_sentence_head_are_left_out(bert: Path, tmp_path: Path) 
     saved(tmp_path, BertForPreTraining(BertConfig.from_pretrained(bert)), load_tokenizer(bert))
     model, _ = load_language_model(tmp_path, **SHORT)
     assert not [name for name in model.state_dict() if "pooler" in name or "seq_relationship" in name]
-
-
-def test_padding_of_a_converted_model_is_inert(bert: Path) -> None:
-    """BERT gives padding a position, Longformer does not; other tokens must not be affected."""
-    original = AutoModelForMaskedLM.from_pretrained(bert).eval()
-    model, _ = load_language_model(bert, max_length=32, window=32)
-    batch = AutoTokenizer.from_pretrained(bert)(["w3 w7 w1", "w40 w22 w9 w30 w3"], padding=True)
-    ids, present = (torch.tensor(batch[name]) for name in ("input_ids", "attention_mask"))
-    with torch.no_grad():
-        both = (one(ids, present, token_type_ids=torch.ones_like(ids)).logits for one in (model, original))
-    actual, expected = (logits[present.bool()][:, :55] for logits in both)
-    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-5)
 
 
 def test_a_head_with_another_activation_is_refused_and_its_encoder_taken(bert: Path, tmp_path: Path) -> None:
@@ -357,8 +346,7 @@ def test_every_damage_is_harmless_or_reported_in_one_line(
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    sizes = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300)
-    return saved(tmp_path_factory.mktemp("run") / "model", *load_language_model("tiny", **SHORT, sizes=sizes))
+    return saved(tmp_path_factory.mktemp("run") / "model", *tiny_parts())
 
 
 def test_what_does_not_come_with_the_project(tmp_path: Path, trained: Path, monkeypatch: pytest.MonkeyPatch):

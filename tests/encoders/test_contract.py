@@ -198,17 +198,7 @@ def test_heads_compute_in_float32_from_the_rounded_states_of_the_encoder(case, l
     given = iter(list(states))
     monkeypatch.setattr(holder, name, lambda *arguments, **options: in_float32(next(given)))
     expected = model(**batch)
-    for name in (
-        "type_logits",
-        "start_logits",
-        "end_logits",
-        "sentence_logits",
-        "paragraph_logits",
-        "logits",
-    ):
-        if name in expected:
-            torch.testing.assert_close(found[name], expected[name], rtol=1e-5, atol=1e-6)
-    for name in {"attention", "cosine", "weights", "shares"} & {*expected.keys()}:
+    for name in {*LOGITS, "attention", "cosine", "weights", "shares"} & {*expected.keys()}:
         torch.testing.assert_close(found[name], expected[name], rtol=1e-5, atol=1e-6)
 
 

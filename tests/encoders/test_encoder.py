@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from attention_cases import longformer
 from model_cases import CASES, SHORT, TINY, saved, word_tokenizer
 from transformers import (
     AutoModel,
     AutoModelForMaskedLM,
     AutoTokenizer,
-    LongformerConfig,
     LongformerForMaskedLM,
     PreTrainedModel,
     PreTrainedTokenizerFast,
@@ -63,11 +63,8 @@ def test_a_checkpoint_of_ours_is_loaded_as_it_is(bert: Path, tmp_path: Path) -> 
 @torch.no_grad()
 def test_a_longformer_gets_separators_whether_its_embeddings_are_tied_or_not(tied: bool, tmp_path: Path):
     tokenizer = word_tokenizer(pad=1)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
-    form = {"vocab_size": len(tokenizer), "max_position_embeddings": 42, "attention_window": [8, 8]}
-    theirs = LongformerForMaskedLM(LongformerConfig(**sizes, **form, tie_word_embeddings=tied)).eval()
-    for weight in theirs.parameters():
-        weight.normal_(0, 0.3)
+    sizes = {"vocab_size": len(tokenizer), "max_position_embeddings": 42, "attention_window": [8, 8, 8]}
+    theirs = longformer(LongformerForMaskedLM, **sizes, tie_word_embeddings=tied)
     model, words = load_language_model(saved(tmp_path / "theirs", theirs, tokenizer), max_length=40, window=8)
     ids = torch.randint(5, len(tokenizer), (1, 24), generator=torch.Generator().manual_seed(0))
     logits = model(ids).logits
@@ -188,16 +185,18 @@ def test_hidden_states_and_logits_are_kept(
 ) -> None:
     folder, wide = request.getfixturevalue(kind), {"max_length": 64, "window": 32}
     original = AutoModelForMaskedLM.from_pretrained(folder).eval()
-    text = "w3 w7 w1 w1 w40 w22 w9 w30 w3 w14"
-    ids = AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")["input_ids"]
-    globals_ = torch.full_like(ids, int(all_global))
+    texts = ["w3 w7 w1 w1 w40 w22 w9 w30 w3 w14", "w40 w22 w9"]
+    batch = AutoTokenizer.from_pretrained(folder)(texts, padding=True, return_tensors="pt")
+    ids, mask = batch["input_ids"], batch["attention_mask"]
+    form = {"attention_mask": mask, "global_attention_mask": mask * int(all_global)}
+    form |= {"token_type_ids": torch.full_like(ids, int(kind == "bert"))}
     with torch.no_grad():
-        expected = original(ids, output_hidden_states=True)
-        logits = load_language_model(folder, **wide)[0](ids, global_attention_mask=globals_).logits
-        hidden = load_encoder(folder, **wide)[0](ids, global_attention_mask=globals_).last_hidden_state
-    torch.testing.assert_close(hidden, expected.hidden_states[-1], rtol=0, atol=1e-5)
-    words = expected.logits.shape[-1]
-    torch.testing.assert_close(logits[..., :words], expected.logits, rtol=0, atol=1e-5)
+        expected = original(ids, mask, token_type_ids=form["token_type_ids"], output_hidden_states=True)
+        logits = load_language_model(folder, **wide)[0](ids, **form).logits
+        hidden = load_encoder(folder, **wide)[0](ids, **form).last_hidden_state
+    present, words = mask.bool(), expected.logits.shape[-1]  # BERT gives padding a position, Longformer not
+    torch.testing.assert_close(hidden[present], expected.hidden_states[-1][present], rtol=0, atol=1e-5)
+    torch.testing.assert_close(logits[present][:, :words], expected.logits[present], rtol=0, atol=1e-5)
 
 
 def test_positions_are_tiled_past_the_old_limit(roberta: Path) -> None:

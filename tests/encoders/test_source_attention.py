@@ -4,7 +4,8 @@ attention between two sets of tokens, which is cut out of such a run."""
 import numpy as np
 import pytest
 import torch
-from transformers import LongformerConfig, LongformerModel
+from attention_cases import longformer
+from transformers import LongformerModel
 
 from cdlm_lab.attention.dense import dense_weights
 from cdlm_lab.attention.layer import replace_self_attention
@@ -18,21 +19,9 @@ PAD, WORDS, HEADS, WINDOWS = 1, 55, 4, (4, 8)
 
 @pytest.fixture(scope="module")
 def model() -> CrossDocumentLM:
-    torch.manual_seed(2)
-    config = LongformerConfig(
-        vocab_size=WORDS,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=HEADS,
-        intermediate_size=48,
-        attention_window=list(WINDOWS),
-        max_position_embeddings=42,
-        pad_token_id=PAD,
-        initializer_range=0.3,
-        hidden_dropout_prob=0.5,
-        attention_probs_dropout_prob=0.5,
-    )
-    return replace_self_attention(CrossDocumentLM(config)).eval()
+    sizes = {"num_hidden_layers": 2, "attention_window": [*WINDOWS], "max_position_embeddings": 42}
+    dropout = {"hidden_dropout_prob": 0.5, "attention_probs_dropout_prob": 0.5}
+    return replace_self_attention(longformer(CrossDocumentLM, vocab_size=WORDS, **sizes, **dropout))
 
 
 def text(length: int = 30) -> np.ndarray:

@@ -17,12 +17,13 @@ from pathlib import Path
 import pytest
 import safetensors.torch
 import torch
+from tagging_runs import tiny_parts
 from tiny_run import tiny_config
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.data.files import replaced_file
-from cdlm_lab.encoders.encoder import TinySizes, load_language_model
+from cdlm_lab.encoders.encoder import load_language_model
 from cdlm_lab.encoders.model_folder import is_model
 from cdlm_lab.training import checkpoints
 from cdlm_lab.training.checkpoints import CheckpointError, complete_checkpoints, writing_checkpoint
@@ -244,7 +245,7 @@ def test_the_first_process_writes_what_can_be_loaded(tmp_path: Path, monkeypatch
     monkeypatch.delenv("RANK", raising=False)
     if rank is not None:
         monkeypatch.setenv("RANK", rank)
-    model, tokenizer = small_model()
+    model, tokenizer = tiny_parts()
     checkpoints.save_model(model, tokenizer, tmp_path / "model")
     assert (tmp_path / "model").exists() == writes
     if writes:
@@ -255,15 +256,10 @@ def test_the_first_process_writes_what_can_be_loaded(tmp_path: Path, monkeypatch
             torch.testing.assert_close(weight, other, rtol=0, atol=0)
 
 
-def small_model() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    sizes = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300)
-    return load_language_model("tiny", max_length=32, window=8, sizes=sizes)
-
-
 @pytest.mark.parametrize("there", [False, True])
 @pytest.mark.parametrize("after", ["config.json", "model.safetensors", "tokenizer.json"])
 def test_a_model_is_whole_or_not_there_when_its_process_is_killed(tmp_path: Path, after: str, there: bool):
-    model, tokenizer = small_model()
+    model, tokenizer = tiny_parts()
     folder = tmp_path / "model"
     if there:
         checkpoints.save_model(model, tokenizer, folder)
@@ -296,7 +292,7 @@ def test_a_model_is_whole_or_not_there_when_its_process_is_killed(tmp_path: Path
 def test_what_is_written_follows_the_umask(tmp_path: Path, umask: int):
     before = os.umask(umask)
     try:
-        checkpoints.save_model(*small_model(), tmp_path / "model")
+        checkpoints.save_model(*tiny_parts(), tmp_path / "model")
         checkpoint(tmp_path / "training", 3)
         with replaced_file(tmp_path / "report.json") as file:
             file.write("{}")

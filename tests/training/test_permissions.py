@@ -4,10 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tagging_runs import tiny_parts
 
 from cdlm_lab.data.files import DataError, denied, entries, read_text
 from cdlm_lab.encoders.checkpoint import CheckpointError
-from cdlm_lab.encoders.encoder import TinySizes, load_encoder, load_language_model
+from cdlm_lab.encoders.encoder import load_encoder, load_language_model
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.report import RunError, open_run, read_report
 from cdlm_lab.training.checkpoints import save_model
@@ -23,10 +24,9 @@ def denial(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    sizes = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300)
     folder = tmp_path_factory.mktemp("run")
     run = open_run(folder, name="pretraining", parameters={})
-    save_model(*load_language_model("tiny", **SHORT, sizes=sizes), folder / "model")
+    save_model(*tiny_parts(), folder / "model")
     run.write_report(scores=[])
     return folder / "model"
 

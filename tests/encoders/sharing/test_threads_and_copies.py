@@ -9,52 +9,20 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from model_cases import Batch, Case
+from attention_cases import led, longformer
+from model_cases import CASES, Batch
 from torch.nn.parallel import replicate
-from transformers import (
-    LEDConfig,
-    LEDForConditionalGeneration,
-    LongformerConfig,
-    LongformerForSequenceClassification,
-    LongformerModel,
-    PreTrainedModel,
-)
+from transformers import LongformerForSequenceClassification, LongformerModel, PreTrainedModel
 
 from cdlm_lab.attention.layer import read_only_globals, replace_self_attention
 from cdlm_lab.attention.weights import record_attention, recordable_layers
 
 THREADS, ROUNDS = 8, 4
-SIZES = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2}
-SIZES |= {"intermediate_size": 24, "attention_window": [4, 8, 4], "max_position_embeddings": 80}
-
-
-def plain_longformer() -> PreTrainedModel:
-    return replace_self_attention(LongformerForSequenceClassification(LongformerConfig(**SIZES)))
-
-
-def longformer_of_globals() -> PreTrainedModel:
-    return read_only_globals(replace_self_attention(LongformerModel(LongformerConfig(**SIZES))))
-
-
-def led() -> PreTrainedModel:
-    sizes = {"encoder_layers": 2, "encoder_attention_heads": 2, "encoder_ffn_dim": 24, "decoder_layers": 1}
-    sizes |= {"decoder_attention_heads": 2, "decoder_ffn_dim": 24, "vocab_size": 60, "d_model": 16}
-    sizes |= {"max_encoder_position_embeddings": 80, "max_decoder_position_embeddings": 80}
-    sizes |= {"attention_window": 4}
-    return replace_self_attention(LEDForConditionalGeneration(LEDConfig(**sizes)))
-
-
-HUGGING_FACE = {"longformer": plain_longformer, "globals only": longformer_of_globals, "led": led}
-by_kind = pytest.mark.parametrize("make", HUGGING_FACE.values(), ids=HUGGING_FACE)
-
-
-def made(make: Callable[[], PreTrainedModel]) -> PreTrainedModel:
-    torch.manual_seed(0)
-    model = make()
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.normal_(0, 0.2)
-    return model.eval()
+HUGGING_FACE: dict[str, Callable[[], PreTrainedModel]] = {
+    "longformer": lambda: replace_self_attention(longformer(LongformerForSequenceClassification)),
+    "globals only": lambda: read_only_globals(replace_self_attention(longformer(LongformerModel))),
+    "led": lambda: replace_self_attention(led()),
+}
 
 
 def batches() -> list[Batch]:
@@ -68,6 +36,18 @@ def batches() -> list[Batch]:
         ids = torch.randint(3, 60, (2, length), generator=generator)
         every.append({"input_ids": ids, "attention_mask": mask, "global_attention_mask": is_global})
     return every
+
+
+@pytest.fixture(params=[*CASES, *HUGGING_FACE])
+def shared(request: pytest.FixtureRequest) -> tuple[PreTrainedModel, list[Batch]]:
+    """A model, and a batch for each thread."""
+    if request.param in HUGGING_FACE:
+        return HUGGING_FACE[request.param](), batches()
+    case = CASES[request.param]
+    model, tokenizer = case.load(request.getfixturevalue(case.encoder) if case.encoder else None)
+    batch = case.batch(tokenizer)
+    rows = [case.row(batch, row) for row in range(case.rows)]
+    return model, [batch, case.wider(batch), *rows, *rows][:THREADS]
 
 
 @torch.inference_mode()
@@ -86,23 +66,13 @@ def in_threads(function: Callable, given: list) -> list:
         return [list(pool.map(function, given)) for _ in range(ROUNDS)]
 
 
-def assert_shared(model: PreTrainedModel, given: list[Batch]) -> None:
+@pytest.mark.usefixtures("often_switched")
+def test_eight_threads_get_what_one_gets(shared: tuple) -> None:
+    model, given = shared
     expected = [tensors(model, batch) for batch in given]
     for results in in_threads(lambda batch: tensors(model, batch), given):
         for found, wanted in zip(results, expected, strict=True):
             assert_equal(found, wanted)
-
-
-@pytest.mark.usefixtures("often_switched")
-def test_eight_threads_get_what_one_gets(case: Case, loaded: tuple, batch: Batch) -> None:
-    rows = [case.row(batch, row) for row in range(case.rows)]
-    assert_shared(loaded[0], [*rows, batch, case.wider(batch), *rows][:THREADS])
-
-
-@pytest.mark.usefixtures("often_switched")
-@by_kind
-def test_eight_threads_get_what_one_gets_of_hugging_faces_models(make: Callable) -> None:
-    assert_shared(made(make), batches())
 
 
 def changed_to_zero(model: PreTrainedModel) -> None:
@@ -115,8 +85,9 @@ def copies(model: PreTrainedModel) -> list[PreTrainedModel]:
     return [pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]  # noqa: S301
 
 
-def assert_copied(model: PreTrainedModel, batch: Batch) -> None:
-    """Copies made before and after use compute the same, and go on doing so when the original changes."""
+def test_a_model_is_pickled_and_copied_before_and_after_use(shared: tuple) -> None:
+    """All copies compute the same, and go on doing so when the original changes."""
+    model, (batch, *_) = shared
     every = copies(model)
     expected = tensors(model, batch)
     every += copies(model)
@@ -125,15 +96,6 @@ def assert_copied(model: PreTrainedModel, batch: Batch) -> None:
     for one in every:
         assert [type(module) for module in one.modules()] == kinds
         assert_equal(tensors(one, batch), expected)
-
-
-def test_a_model_is_pickled_and_copied_before_and_after_use(loaded: tuple, batch: Batch) -> None:
-    assert_copied(loaded[0], batch)
-
-
-@by_kind
-def test_a_model_of_hugging_face_is_pickled_and_copied_before_and_after_use(make: Callable) -> None:
-    assert_copied(made(make), batches()[0])
 
 
 @pytest.fixture
@@ -148,7 +110,9 @@ def on_one_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_broadcast_coalesced_reshape", copied)
 
 
-def assert_replicated(model: PreTrainedModel, batch: Batch) -> None:
+@pytest.mark.usefixtures("on_one_cpu")
+def test_replicas_compute_with_their_own_weights(shared: tuple) -> None:
+    model, (batch, *_) = shared
     expected = tensors(model, batch)
     replicas = replicate(model, [0, 1], detach=True)
     changed_to_zero(model)
@@ -157,20 +121,9 @@ def assert_replicated(model: PreTrainedModel, batch: Batch) -> None:
             assert_equal(found, expected)
 
 
-@pytest.mark.usefixtures("on_one_cpu")
-def test_replicas_compute_with_their_own_weights(loaded: tuple, batch: Batch) -> None:
-    assert_replicated(loaded[0], batch)
-
-
-@pytest.mark.usefixtures("on_one_cpu")
-@by_kind
-def test_replicas_of_hugging_faces_models_compute_with_their_own_weights(make: Callable) -> None:
-    assert_replicated(made(make), batches()[0])
-
-
 @pytest.mark.usefixtures("often_switched")
 def test_each_thread_records_the_attention_of_its_own_text() -> None:
-    model = made(plain_longformer)
+    model = HUGGING_FACE["longformer"]()
     tokens = torch.tensor([[3], [4]])
 
     def recorded(batch: Batch) -> list[torch.Tensor]:
