@@ -8,8 +8,6 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import nbformat
-import papermill
 import pytest
 from pydantic import Field
 
@@ -229,28 +227,3 @@ def test_notebooks_of_a_clone_share_the_paths_of_a_terminal(tmp_path: Path, monk
         for _ in range(2):  # a cell may be run again
             read_settings({}, Few)
         assert Path.cwd() == (tmp_path if clone else here)
-
-
-def notebook(folder: Path) -> Path:
-    """Three cells: parameters, check, work."""
-    check = "from cdlm_lab.parameters import refuse_unknown\nrefuse_unknown(globals(), ['steps', 'rate'])\n"
-    sources = ("steps = 3  # updates\nrate = 0.1\n", check, "print(steps * 2)")
-    cells = [nbformat.v4.new_code_cell(source) for source in sources]
-    cells[0].metadata["tags"] = ["parameters"]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    path = folder / "in.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), path)
-    return path
-
-
-def execute(path: Path, **parameters: object) -> nbformat.NotebookNode:
-    out, form = str(path.with_name("out.ipynb")), {"progress_bar": False, "cwd": str(Path.cwd())}
-    return papermill.execute_notebook(str(path), out, parameters=parameters, **form)
-
-
-def test_papermill_a_misspelt_parameter_stops_the_notebook(tmp_path: Path):
-    path = notebook(tmp_path)
-    message = r"unknown parameter rte = 0\.5: did you mean 'rate'"
-    with pytest.raises(papermill.PapermillExecutionError, match=message):
-        execute(path, steps=5, rte=0.5)
-    assert execute(path, steps=5).cells[-1].outputs[0].text == "10\n"

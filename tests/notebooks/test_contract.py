@@ -70,6 +70,7 @@ BROKEN = [
     (rules.header, 0, cell("markdown", SOUND["cells"][0]["source"].replace("**Cost", "**Fun")), "**Cost.**"),
     (rules.parameters_cell, 1, cell("code", "steps = 10  # x"), "must be the first code cell alone"),
     (rules.parameters_cell, 3, cell("code", "steps", "parameters"), "[1, 3]"),
+    (rules.parameters_cell, 0, cell("code", "x = 1  # x"), "must be the first code cell alone, [0]"),
     (rules.literal_parameters, 1, cell("code", "steps = 2 * n  # x", "parameters"), "steps is not a literal"),
     (rules.literal_parameters, 1, cell("code", "# a\na = 1\nb = 2", "parameters"), "b has no comment"),
     (rules.literal_parameters, 1, cell("code", "a = 1  # a\nb = 2", "parameters"), "b has no comment"),
@@ -110,11 +111,14 @@ def test_imports_are_counted_by_names_not_by_lines():
     assert rules.imported_names(notebook) == ["parameters", *(f"n{i}" for i in range(30))]
 
 
-def test_another_kernel_and_stored_widgets_are_found():
+def test_another_kernel_stored_widgets_and_no_code_are_found():
     broken = copy.deepcopy(SOUND) | {"metadata": {"kernelspec": {"name": "mine"}, "widgets": {}}}
     assert list(rules.kernel(broken)) == ["kernelspec is 'mine', must be 'python3'"]
     assert list(rules.no_outputs(broken)) == ["metadata holds widgets; run `make strip`"]
     assert len(list(rules.language(broken))) == 2
+    empty = SOUND | {"cells": SOUND["cells"][:1]}
+    assert len(list(rules.parameters_cell(empty))) == 1
+    assert list(rules.settings_cell(empty)) == ["no second code cell with imports and settings"]
 
 
 def test_make_strip_changes_nothing_in_a_notebook_without_outputs(tmp_path: Path):
@@ -124,17 +128,3 @@ def test_make_strip_changes_nothing_in_a_notebook_without_outputs(tmp_path: Path
     subprocess.run([sys.executable, "-m", "nbstripout", *arguments, *copies], check=True)
     for path, copied in zip(NOTEBOOKS, copies, strict=True):
         assert Path(copied).read_text(encoding="utf-8") == path.read_text(encoding="utf-8"), path.stem
-
-
-def test_a_notebook_without_code_is_found():
-    empty = SOUND | {"cells": SOUND["cells"][:1]}
-    assert len(list(rules.parameters_cell(empty))) == 1
-    assert list(rules.settings_cell(empty)) == ["no second code cell with imports and settings"]
-
-
-def test_parameters_in_the_wrong_cell_are_found():
-    broken = copy.deepcopy(SOUND)
-    broken["cells"].insert(1, cell("code", "x = 1  # x"))
-    assert list(rules.parameters_cell(broken)) == [
-        "cells tagged 'parameters': [2]; must be the first code cell alone, [1]"
-    ]

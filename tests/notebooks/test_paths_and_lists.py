@@ -14,36 +14,12 @@ from cdlm_lab.parameters import LISTS, PATHS, ParameterError, as_one_text, check
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 # Parameters of text that are neither a path nor a list: choices of one word, and texts.
 OTHERS = {
-    "variant",
-    "projections",
-    "packing",
-    "masking",
-    "attention",
-    "precision",
-    "parallel",
-    "workers",
-    "split",
-}
-OTHERS |= {"kind", "context", "topic_level", "select_by", "unrelated", "source", "reading", "seen", "kinds"}
-OTHERS |= {
-    "support",
-    "shown_model",
-    "shown_pair",
-    "shown_system",
-    "context_encoder",
-    "schedule",
-}
-OTHERS |= {
-    "context_order",
-    "paragraphs",
-    "head",
-    "head_layers",
-    "train_on",
-    "labels",
-    "evidence",
-}
-OTHERS |= {"candidates", "own_question", "chains"}
-IN_NINE = "own_question"  # there a file, in notebook 06 a question
+    "variant", "projections", "packing", "masking", "attention", "precision", "parallel", "workers", "split",
+    "kind", "context", "topic_level", "select_by", "unrelated", "source", "reading", "seen", "kinds",
+    "support", "shown_model", "shown_pair", "shown_system", "context_encoder", "schedule", "context_order",
+    "paragraphs", "head", "head_layers", "train_on", "labels", "evidence", "candidates", "own_question",
+    "chains"
+}  # fmt: skip
 # Parameters that are given together, or not at all.
 WITH = {"first_document": {"second_document": "x"}, "second_document": {"first_document": "x"}}
 WITH |= {"sentences_run": {"first_by_sentences": 0.01}}

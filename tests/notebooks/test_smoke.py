@@ -6,8 +6,6 @@ A row of SMALL says how to make a notebook small and what its scores must then b
 import json
 import math
 import os
-import signal
-import subprocess
 import sys
 import traceback
 from collections.abc import Iterator
@@ -17,7 +15,6 @@ from typing import NamedTuple
 import notebook_rules as rules
 import papermill
 import pytest
-import yaml
 from filelock import FileLock
 
 from cdlm_lab.parameters import ParameterError
@@ -152,28 +149,6 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def command(notebook: Path, parameters: dict, *, folder: Path) -> tuple[int, str]:
-    """Run a notebook unattended by papermill's command; return (exit code, everything printed)."""
-    # A file, and written by yaml: on the command line, and in JSON, 1e-05 would arrive as a string.
-    given = folder / "parameters.yaml"
-    given.write_text(yaml.safe_dump(parameters), encoding="utf-8")
-    command = [sys.executable, "-m", "papermill", str(notebook), str(folder / "executed.ipynb")]
-    command += ["--kernel", KERNEL, "--log-output", "--no-progress-bar", "-f", str(given)]
-    environ = os.environ | {"PYTHONUNBUFFERED": "1"}
-    log = folder / "log.txt"
-    with log.open("w", encoding="utf-8") as stream:
-        form = {"stdout": stream, "stderr": subprocess.STDOUT, "start_new_session": True}
-        run = subprocess.Popen(command, cwd=ROOT, env=environ, **form)
-        try:
-            code = run.wait(timeout=BUSY)
-        except subprocess.TimeoutExpired:
-            os.killpg(run.pid, signal.SIGKILL)
-            run.wait()
-            printed = log.read_text(encoding="utf-8")[-3000:]
-            pytest.fail(f"{notebook.name} took more than {BUSY} s:\n{printed}")
-    return code, log.read_text(encoding="utf-8")
-
-
 def numbers(found: object) -> list[float]:
     """Return all numbers in a JSON value."""
     if isinstance(found, dict | list):
@@ -277,50 +252,11 @@ def test_misspelt_parameter_stops_the_settings_cell(name: str, tmp_path: Path):
 def test_misspelt_parameter_stops_an_unattended_run(tmp_path: Path):
     run = tmp_path / "run"
     given = SMALL["00_tour"].parameters | {RUN_FOLDER: str(run), "lerning_rate": 0.5}
-    code, log = command(ROOT / "notebooks" / "00_tour.ipynb", given, folder=tmp_path)
-    assert code != 0
-    assert "unknown parameter lerning_rate" in log
+    fault = execute(ROOT / "notebooks" / "00_tour.ipynb", given, tmp_path / "executed.ipynb")
+    assert "unknown parameter lerning_rate" in fault
     assert not run.exists()
 
 
 def test_every_notebook_has_a_row():
     assert set(SMALL) == {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
     assert all(small.scores for small in SMALL.values())
-
-
-# ---- the way notebooks are run here can fail ----
-
-
-def write_notebook(path: Path, *sources: str) -> Path:
-    cells = [
-        {"cell_type": "code", "id": f"c{i}", "source": source, "outputs": [], "execution_count": None}
-        | {"metadata": {"tags": ["parameters"] if i == 0 else []}}
-        for i, source in enumerate(sources)
-    ]
-    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    path.write_text(json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}))
-    return path
-
-
-def test_parameters_arrive_with_their_types_in_this_interpreter(tmp_path: Path):
-    out = tmp_path / "seen.json"
-    notebook = write_notebook(
-        tmp_path / "n.ipynb",
-        "rate = 0.0",
-        f"import json, sys; open({str(out)!r}, 'w').write(json.dumps([rate, sys.executable]))",
-    )
-    code, log = command(notebook, {"rate": 1e-05}, folder=tmp_path)
-    assert code == 0, log
-    assert json.loads(out.read_text()) == [1e-05, sys.executable]
-
-
-def test_an_error_in_a_cell_is_seen(tmp_path: Path):
-    notebook = write_notebook(tmp_path / "n.ipynb", "a = 1", "raise ValueError('seen')")
-    code, log = command(notebook, {}, folder=tmp_path)
-    assert code != 0
-    assert "seen" in log
-    assert "ValueError: seen" in execute(notebook, {}, tmp_path / "again.ipynb")
-
-
-def test_numbers_are_found():
-    assert numbers({"scores": {"cdlm": [2.5, {"low": 1}]}, "name": "x"}) == [2.5, 1]
