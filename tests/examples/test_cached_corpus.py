@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import platformdirs
 import pytest
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import BertTokenizerFast, PreTrainedTokenizerFast, PythonBackend
+from transformers import BertTokenizerFast, PythonBackend
 
 from cdlm_lab.data.cache import cache_folder
 from cdlm_lab.data.records import Cluster, Document, Fact, Paragraphed
+from cdlm_lab.encoders.encoder import load_tokenizer
 from cdlm_lab.examples.cached_corpus import (
     FORMAT_VERSION,
     CorpusCounts,
@@ -163,14 +163,7 @@ def test_a_token_belongs_to_a_fact_if_its_characters_overlap(tokenizer, spans, e
 
 def test_word_pieces_and_bytes_of_a_fact():
     """Byte-level BPE as in RoBERTa: several subwords per word, and letters of several bytes."""
-    rules = Tokenizer(models.BPE())
-    rules.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    rules.decoder = decoders.ByteLevel()
-    rules.post_processor = processors.ByteLevel(trim_offsets=True)
-    trainer = trainers.BpeTrainer(vocab_size=270, initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
-    rules.train_from_iterator(["the mayor of the town"], trainer)
-    bpe = PreTrainedTokenizerFast(tokenizer_object=rules)
-    text = "the mayor Žofie Qu of the"
+    bpe, text = load_tokenizer("tiny"), "the mayor Žofie Qu of the"
     fact = Fact(start=text.index("Ž"), end=text.index(" of"), id="name")
     row, _ = encode_cluster(of_one(text, fact), bpe)
     inside = row["input_ids"][0][row["fact_ids"][0] == 0]

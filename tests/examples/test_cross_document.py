@@ -127,35 +127,25 @@ def test_single_takes_one_document_and_all_get_their_turn(examples):
     assert len(seen) == 14 * 3 + 13 * 4 + 13 * 5
 
 
-def test_facts_that_are_stated_elsewhere(tokenised, special, tokenizer):
-    """`w1` is in two documents; `w2` in one only; `w3` in two, but twice in the first."""
+@pytest.mark.parametrize("marked", [True, False])
+def test_what_another_document_states_too(marked: bool, tokenised, special, tokenizer):
+    """`w1` is in two documents; `w2` in one only; `w3` in two, but twice in the first. Facts are marked, or
+    else words count as such."""
 
     def document(name: str, text: str) -> Document:
         places = [(n, word) for n, word in enumerate(text.split()) if word != "w9"]
         facts = tuple(Fact(start=3 * n, end=3 * n + 2, id=word) for n, word in places)
-        return Document(id=name, text=text, facts=facts)
+        return Document(id=name, text=text, facts=facts if marked else ())
 
-    texts = {"a": "w9 w1 w3 w9 w3", "b": "w3 w1 w9 w2", "c": "w9 w9"}
+    texts = {"a": "w9 w1 w3 w9 w3", "b": "w3 w1 w2", "c": "w4 w4"}
     corpus = tokenised([Cluster(id="c", documents=tuple(document(n, t) for n, t in texts.items()))])
-    given = CrossDocumentExamples(corpus=corpus, special=special, max_length=32).describe(0)
+    words = {} if marked else {"words": np.zeros(len(tokenizer), dtype=np.int8)}
+    given = CrossDocumentExamples(corpus=corpus, special=special, max_length=32, **words).describe(0)
     flagged = {}
     for number, name in enumerate(given.document_ids):
         own = (given.packed.document == number) & given.cross_document
         flagged[name] = tokenizer.convert_ids_to_tokens(given.packed.input_ids[own].tolist())
     assert flagged == {"a": ["w1"], "b": ["w3", "w1"], "c": []}
-
-
-def test_words_that_another_document_has_too(tokenised, special, tokenizer):
-    """Without marked facts: `w1` is in both documents, `w3` too but twice in the first, `w2` in one."""
-    texts = {"a": "w1 w3 w2 w3", "b": "w3 w1"}
-    corpus = tokenised([Cluster(id="c", documents=tuple(Document(id=n, text=t) for n, t in texts.items()))])
-    words = np.zeros(len(tokenizer), dtype=np.int8)
-    given = CrossDocumentExamples(corpus=corpus, special=special, max_length=32, words=words).describe(0)
-    flagged = {}
-    for number, name in enumerate(given.document_ids):
-        own = (given.packed.document == number) & given.cross_document
-        flagged[name] = tokenizer.convert_ids_to_tokens(given.packed.input_ids[own].tolist())
-    assert flagged == {"a": ["w1"], "b": ["w3", "w1"]}
 
 
 def test_words_of_several_pieces_by_a_second_definition():
@@ -219,15 +209,13 @@ def test_recoverable_facts_by_a_second_definition():
         ({"documents": "rand"}, "choice of documents is 'rand'; choose one of related, random, single"),
         ({"max_length": 3}, "max_length is 3"),
         ({"mask_probability": 0}, "the masking probability is 0"),
+        ({"corpus": lambda forty: forty.remove_columns("fact_ids")}, "the corpus has no column 'fact_ids'"),
+        ({"corpus": lambda forty: forty.select([])}, "the corpus has no clusters"),
     ],
 )
-def test_bad_arguments(examples, changes, message):
+def test_bad_arguments(examples, forty, changes, message):
+    corpus = changes["corpus"](forty) if "corpus" in changes else forty
     with pytest.raises(ValueError, match=message):
-        examples(**changes)
+        examples(**changes | {"corpus": corpus})
 
 
-def test_bad_corpora(examples, forty):
-    with pytest.raises(ValueError, match="the corpus has no column 'fact_ids'"):
-        examples(corpus=forty.remove_columns("fact_ids"))
-    with pytest.raises(ValueError, match="the corpus has no clusters"):
-        examples(corpus=forty.select([]))

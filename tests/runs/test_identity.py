@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.runs import identity
 from cdlm_lab.data.files import DataError
-from cdlm_lab.runs.identity import Identity, Inputs, changed_inputs, fingerprint, fingerprint_of_model
 from cdlm_lab.encoders.model_folder import FOLDER
+from cdlm_lab.runs import identity
+from cdlm_lab.runs.identity import Identity, Inputs, changed_inputs, fingerprint, fingerprint_of_model
 
 
 def corpus(folder: Path) -> Path:

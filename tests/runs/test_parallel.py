@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,10 @@ import psutil
 import pytest
 import torch
 from safetensors.torch import load_file
-from tagging_runs import saved
+from tagging_runs import saved, tiny_parts
 
-from cdlm_lab.encoders.encoder import TinySizes, load_language_model
-from cdlm_lab.parameters import ParameterError, parameters_of
+from cdlm_lab.errors import Stopped
+from cdlm_lab.parameters import ParameterError
 from cdlm_lab.tasks.coreference import experiment as coreference
 from cdlm_lab.tasks.joint import answers as answer_selection
 from cdlm_lab.tasks.joint import claims as fact_verification
@@ -31,61 +30,33 @@ from cdlm_lab.tasks.pretraining import experiment as pretraining
 from cdlm_lab.training import fine_tuning
 from cdlm_lab.training.checkpoints import checkpoint_step, complete_checkpoints
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, read_result, write_result
-from cdlm_lab.training.processes import processes_of
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.views.before_training import time_in_words
 
-# `python -c` with the folder of a run, `parallel`, and the settings as JSON; what a notebook does.
-PROGRAM = """
-import json, sys
-from cdlm_lab.errors import Stopped
-from cdlm_lab.tasks.pretraining import experiment as pretraining
-folder, parallel, cache, given = *sys.argv[1:4], json.loads(sys.argv[4])
-settings = pretraining.Settings(**given | {"run_folder": folder, "parallel": parallel})
-try:
-    pretraining.train(pretraining.prepare(settings, cache=cache))
-except Stopped:
-    sys.exit(7)
-"""
-Pretraining = tuple[pretraining.Settings, Path]  # with the cache of tokenised corpora
-WORKERS = 0  # that make examples
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
+TESTS = Path(__file__).parents[1]
+PATHS = os.pathsep.join([str(TESTS.parent), str(TESTS / "fixtures")])
+ENVIRONMENT = os.environ | {"PYTHONPATH": PATHS, "OMP_NUM_THREADS": "1"}
 
 
-@pytest.fixture(scope="module")
-def settings(small: pretraining.Settings, cache: Path) -> Pretraining:
-    """Settings without dropout, which differs between processes; one has three of five validation batches."""
-    changes = {"steps": 60, "batch_size": 4, "evaluate_every": 6, "workers": WORKERS}
-    return replace(small, dropout=0.0, held_out_clusters=5, max_length=128, **changes), cache
-
-
-@pytest.fixture(scope="module")
-def alone(settings: Pretraining, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("alone") / "run"
-    train(settings, folder, by="")
-    return folder
-
-
-def train(settings: Pretraining, folder: Path, *, by: str) -> None:
-    records: list[dict[str, Any]] = []
-    given, cache = settings
-    prepared = pretraining.prepare(replace(given, run_folder=str(folder), parallel=by), cache=cache)
-    result = pretraining.train(prepared, on_log=records.append)
-    assert records == list(result.history)
-    report = pretraining.report(prepared, pretraining.evaluate(prepared, result))
-    assert report.data["processes"] == processes_of(by)
-
-
-def start(settings: Pretraining, folder: Path, *, by: str) -> subprocess.Popen:
-    given, cache = settings
+def start(encoders: Path, folder: Path) -> subprocess.Popen:
+    """Run this module: a pretraining in two processes, each with one that makes examples."""
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(folder), by, str(cache), json.dumps(parameters_of(given))],
+        [sys.executable, __file__, str(encoders), str(folder)],
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
+
+
+def pretrained(encoders: Path, folder: Path) -> Path:
+    return train_task("pretraining", encoders, folder, "ddp 2", workers=1)
+
+
+@pytest.fixture(scope="module")
+def whole(encoders: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pretrained(encoders, tmp_path_factory.mktemp("whole"))
 
 
 def workers(folder: Path) -> list[psutil.Process]:
@@ -132,8 +103,7 @@ def test_several_processes_take_a_share_of_the_time() -> None:
 def encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with one encoder, `cdlm`, without dropout."""
     folder = tmp_path_factory.mktemp("encoders")
-    sizes = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300)
-    saved(folder / "cdlm", *load_language_model("tiny", max_length=384, window=8, sizes=sizes, dropout=0.0))
+    saved(folder / "cdlm", *tiny_parts(384, dropout=0.0))
     return folder
 
 
@@ -142,6 +112,10 @@ MSPP = STORIES | {"sentence_length": 12, "batch_size": 8, "micro_batch_size": 4}
 CLAIMS = MSPP | {"evidence_sentences": 2, "systems": "joint-ie"}
 # What is trained -> its experiment, the parameter that names an encoder, its system, other parameters.
 TRAININGS: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
+    "pretraining": (pretraining, "model", "", {
+        "train_clusters": 20, "held_out_clusters": 5, "max_length": 128, "window": 8, "learning_rate": 1e-3,
+        "steps": 60, "batch_size": 4, "micro_batch_size": 1, "warmup_steps": 1, "evaluate_every": 6
+    }),
     "coreference": (coreference, "model", "", {
         "context": "sentences", "topic_level": "topic", "train_stories": 3, "held_out_stories": 2,
         "max_length": 128, "window": 8, "epochs": 2, "negatives_per_positive": 1.0, "train_pairs": 16,
@@ -164,13 +138,13 @@ TRAININGS: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def train_task(name: str, encoders: Path, folder: Path, by: str) -> Path:
+def train_task(name: str, encoders: Path, folder: Path, by: str, *, workers: int = 0) -> Path:
     """Train with `parallel` in a folder, as the notebook does; return the folder of the trained system."""
     experiment, parameter, system, values = TRAININGS[name]
     encoder = str(encoders if parameter == "encoders" else encoders / "cdlm")
-    form = {"run_folder": str(folder), "precision": "float32", "parallel": by, "workers": WORKERS}
+    form = {"run_folder": str(folder), "precision": "float32", "parallel": by, "workers": workers}
     settings = experiment.Settings(**values, **form, **{parameter: encoder})
-    cache = {"cache": encoders / "cache"} if name == "paragraphs" else {}
+    cache = {"cache": encoders / "cache"} if name in ("paragraphs", "pretraining") else {}
     run = experiment.prepare(settings, **cache)
     experiment.train(run)
     if not system:
@@ -210,24 +184,13 @@ def assert_same_job(made: TrainingJob, expected: TrainingJob) -> None:
         assert all(torch.equal(batches[0][key], batches[1][key]) for key in batches[0])
 
 
-def made_again(train: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that other processes make the same model and examples from the recipe."""
-    recipe, job = started(train, monkeypatch)
-    assert_same_job(Recipe.of_json(json.loads(json.dumps(recipe.as_json()))).make(), job)
-
-
 @pytest.mark.parametrize("name", TRAININGS)
 def test_other_processes_make_the_same_model_and_examples(
     name: str, encoders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made_again(lambda: train_task(name, encoders, tmp_path, "ddp 2"), monkeypatch)
-
-
-def test_other_processes_make_the_same_pretraining(
-    settings: Pretraining, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prepared = pretraining.PretrainingRun.read(settings[0], cache=settings[1])
-    made_again(lambda: pretraining.train(prepared), monkeypatch)
+    """From the recipe."""
+    recipe, job = started(lambda: train_task(name, encoders, tmp_path, "ddp 2"), monkeypatch)
+    assert_same_job(Recipe.of_json(json.loads(json.dumps(recipe.as_json()))).make(), job)
 
 
 def test_the_notebook_takes_over_what_the_processes_trained(
@@ -274,32 +237,6 @@ def test_two_processes_fine_tune_as_one(name: str, encoders: Path, tmp_path: Pat
     assert_same(train_task(name, encoders, tmp_path / "two", "ddp 2"), expected)
 
 
-@pytest.mark.slow
-def test_a_killed_fine_tuning_goes_on(encoders: Path, tmp_path: Path) -> None:
-    """The result is the same to the last bit, and no process is left, including those that make examples."""
-    expected = train_task("claims", encoders, tmp_path / "whole", "ddp 2")
-    folder = tmp_path / "killed"
-    program = (
-        "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import test_parallel; "
-        "test_parallel.WORKERS = 1; "
-        "test_parallel.train_task('claims', Path(sys.argv[2]), Path(sys.argv[3]), 'ddp 2')"
-    )
-    here = str(Path(__file__).parent)
-    parent = subprocess.Popen(
-        [sys.executable, "-c", program, here, str(encoders), str(folder)], env=ENVIRONMENT
-    )
-    training = folder / "systems" / "joint-ie-0" / "training"
-    until(lambda: any(training.glob("checkpoint-*")))
-    family = psutil.Process(parent.pid).children(recursive=True)
-    parent.kill()
-    parent.wait()
-    until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in family))
-    made = train_task("claims", encoders, folder, "ddp 2")
-    assert timeless(made) == timeless(expected)
-    ours, theirs = (load_file(folder / "model/model.safetensors") for folder in (made, expected))
-    assert all(torch.equal(ours[name], value) for name, value in theirs.items())
-
-
 def test_what_a_result_is_written_as(tmp_path: Path) -> None:
     result = TrainingResult(
         best_checkpoint=None, last_checkpoint=tmp_path / "checkpoint-3", best_step=None, steps=3,
@@ -310,56 +247,56 @@ def test_what_a_result_is_written_as(tmp_path: Path) -> None:
     assert read_result(tmp_path) == result
 
 
-@pytest.mark.slow
-def test_two_processes_train_as_one(settings: Pretraining, alone: Path, tmp_path: Path) -> None:
-    train(settings, tmp_path / "run", by="ddp 2")
-    assert_same(tmp_path / "run", alone)
+def assert_goes_on(encoders: Path, folder: Path, whole: Path) -> None:
+    """The same command ends as if nothing had been, to the last bit."""
+    assert not workers(folder)
+    pretrained(encoders, folder)
+    assert timeless(folder) == timeless(whole)
+    weights, expected = (one / "model" / "model.safetensors" for one in (folder, whole))
+    assert weights.read_bytes() == expected.read_bytes()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("whom", ["the one that waits", "all, as Slurm does"])
-def test_a_sigterm_leaves_a_checkpoint(settings: Pretraining, alone: Path, tmp_path: Path, whom: str) -> None:
-    folder = tmp_path / "run"
-    parent = start(settings, folder, by="ddp 2")
-    until(lambda: len(workers(folder)) == 2 and len(timeless(folder)) > 1, of=parent)
-    recorded = timeless(folder)[-1]["step"]
+def test_a_sigterm_leaves_a_checkpoint(encoders: Path, whole: Path, tmp_path: Path, whom: str) -> None:
+    parent = start(encoders, tmp_path)
+    until(lambda: len(workers(tmp_path)) == 2 and len(timeless(tmp_path)) > 1, of=parent)
+    recorded = timeless(tmp_path)[-1]["step"]
     waiting = psutil.Process(parent.pid)
     for process in [waiting, *(waiting.children(recursive=True) if whom != "the one that waits" else [])]:
         process.terminate()
     parent.communicate(timeout=240)
     assert parent.returncode == -signal.SIGTERM
-    assert not workers(folder)
-    assert checkpoint_step(complete_checkpoints(folder / "training")[-1]) >= recorded
-    train(settings, folder, by="ddp 2")
-    assert_same(folder, alone)
+    assert checkpoint_step(complete_checkpoints(tmp_path / "training")[-1]) >= recorded
+    assert_goes_on(encoders, tmp_path, whole)
 
 
 @pytest.mark.slow
-def test_killed_it_leaves_nobody_and_goes_on(settings: Pretraining, alone: Path, tmp_path: Path) -> None:
+def test_killed_it_leaves_nobody_and_goes_on(encoders: Path, whole: Path, tmp_path: Path) -> None:
     """First the waiting process is killed, then one of the two that train, then the run is interrupted."""
-    folder = tmp_path / "run"
-    parent = start(settings, folder, by="ddp 2")
-    until(lambda: (folder / "training" / "checkpoint-6").is_dir(), of=parent)
+    parent = start(encoders, tmp_path)
+    until(lambda: (tmp_path / "training" / "checkpoint-6").is_dir(), of=parent)
+    family = psutil.Process(parent.pid).children(recursive=True)
     parent.kill()
     parent.communicate()
-    until(lambda: not workers(folder))
-    before = len(timeless(folder))
+    until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in family))
 
-    parent = start(settings, folder, by="ddp 2")
-    until(lambda: len(workers(folder)) == 2 and len(timeless(folder)) > before, of=parent)
-    workers(folder)[0].kill()
-    _, printed = parent.communicate(timeout=240)
-    assert parent.returncode == 1
-    assert "RuntimeError: 2 processes: " in printed.splitlines()[-1]
-    assert not workers(folder)
-    before = len(timeless(folder))
+    for code in (1, 7):
+        parent, before = start(encoders, tmp_path), len(timeless(tmp_path))
+        until(lambda least=before: len(workers(tmp_path)) == 2 and len(timeless(tmp_path)) > least, of=parent)
+        if code == 1:
+            workers(tmp_path)[0].kill()
+        else:
+            parent.send_signal(signal.SIGINT)
+        _, printed = parent.communicate(timeout=240)
+        assert parent.returncode == code
+        assert code == 7 or "RuntimeError: 2 processes: " in printed.splitlines()[-1]
+        assert not workers(tmp_path)
+    assert_goes_on(encoders, tmp_path, whole)
 
-    parent = start(settings, folder, by="ddp 2")
-    until(lambda: len(workers(folder)) == 2 and len(timeless(folder)) > before, of=parent)
-    parent.send_signal(signal.SIGINT)
-    parent.communicate(timeout=240)
-    assert parent.returncode == 7
-    assert not workers(folder)
 
-    train(settings, folder, by="ddp 2")
-    assert_same(folder, alone)
+if __name__ == "__main__":
+    try:
+        pretrained(*map(Path, sys.argv[1:]))
+    except Stopped:
+        sys.exit(7)

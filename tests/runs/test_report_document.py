@@ -8,18 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cdlm_lab.runs import report as module
 from cdlm_lab.runs.report import RunError, open_run, read_report
-from cdlm_lab.runs.scores import Score
+from cdlm_lab.runs.scores import Score, plain_name
 
 
 def test_a_report_comes_back_as_it_was(tmp_path: Path):
     run = open_run(tmp_path, name="x", parameters={"seed": 3, "size": np.int64(4)})
     rows = [{"variant": "cdlm", "perplexity": np.float32(2.5)}, {"variant": "rand-cdlm", "perplexity": None}]
-    scores = [
-        Score(metric="perplexity", value=np.float32(2.5), low=2.0, high=3, n=np.int64(40)),
-        Score(metric="f1", value=0.5),
-    ]
+    names = {"system": "a", "split": "test", "seed": 7}
+    first = Score(**names, metric="perplexity", value=np.float32(2.5), low=2.0, high=3, n=np.int64(40))
+    scores = [first, Score(metric="f1", value=10)]
     report = run.write_report(scores=scores, data={"corpus": "ab12"}, tables={"by variant": rows})
     assert read_report(tmp_path) == read_report(tmp_path / "report.json") == report
     assert report.rows == scores
@@ -29,6 +27,21 @@ def test_a_report_comes_back_as_it_was(tmp_path: Path):
     assert report.hardware["cores"] == os.cpu_count()
     assert report.hardware["memory"] > 0
     assert report.peak_memory["cpu"] > 0
+    assert json.loads((tmp_path / "report.json").read_text())["scores"] == [
+        {"system": "a", "split": "test", "metric": "perplexity", "value": 2.5, "low": 2.0, "high": 3, "n": 40}
+        | {"seed": 7},
+        {"metric": "f1", "value": 10},
+    ]
+    assert report.frame.query("system == 'a' and split == 'test'")["value"].tolist() == [2.5]
+    assert report.frame["p"].isna().all()
+    assert report.frame["against"].tolist() == ["", ""]
+    assert plain_name(first) == "a/test/perplexity/seed 7"
+
+
+@pytest.mark.parametrize("value", [True, "0.5", float("nan"), float("inf"), None])
+def test_what_no_value_can_be(value: object):
+    with pytest.raises(ValueError, match="value"):
+        Score(metric="f1", value=value)
 
 
 @pytest.mark.parametrize(
@@ -50,21 +63,6 @@ def test_what_is_not_in_json_is_refused_and_the_run_not_lost(tmp_path: Path, val
     with pytest.raises(RunError, match=r"scores\[1\]: a second row of f1"):
         run.write_report(scores=[Score(metric="f1", value=1)] * 2)
     assert not (tmp_path / "report.json").exists()
-    run.write_report(scores=[])
-
-
-def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    run = open_run(tmp_path, name="x", parameters={})
-
-    def full(number: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(module.os, "fsync", full)
-    message = r"report\.json was not written: the disk is full; free some space, and give the same"
-    with pytest.raises(RunError, match=message):
-        run.write_report(scores=[])
-    monkeypatch.undo()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "run.json"]
     run.write_report(scores=[])
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs import report as folder
 from cdlm_lab.runs.identity import VERSIONS, Inputs
-from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.report import RunError, open_run, read_report
 from cdlm_lab.runs.scores import Score
 
@@ -241,7 +241,14 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: in
         open_run(tmp_path / "a", name="x", parameters=PARAMETERS)
     assert [path.name for path in (tmp_path / "a").iterdir()] == [".lock"]
     monkeypatch.undo()
-    assert not open_run(tmp_path / "a", name="x", parameters=PARAMETERS).resumed
+    run = open_run(tmp_path / "a", name="x", parameters=PARAMETERS)
+    assert not run.resumed
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(RunError, match=rf"report\.json was not written: {what}"):
+        run.write_report(scores=[])
+    monkeypatch.undo()
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [".lock", "run.json"]
+    run.write_report(scores=[])
 
 
 def test_a_disk_that_takes_no_more_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

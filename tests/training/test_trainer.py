@@ -7,7 +7,6 @@ import copy
 import json
 import math
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -47,20 +46,6 @@ def test_accumulated_gradients_are_those_of_the_full_batch(tmp_path: Path):
         torch.testing.assert_close(weights[size], weights[8], rtol=0, atol=1e-12)
     start = torch.cat([parameter.detach().flatten() for parameter in tiny_model().parameters()])
     assert (weights[8] - start).abs().max() > 1e-3
-
-
-def gradients(folder: Path, *, precision: str, micro_batch_size: int) -> torch.Tensor:
-    """All gradients of a first step of 8 examples."""
-    model, seen = tiny_model(**EXACT), {}
-
-    def keep(name: str, parameter: nn.Parameter) -> None:
-        seen[name] = parameter.grad.clone().flatten()  # the last call has the sum over all micro-batches
-
-    for name, parameter in model.named_parameters():
-        parameter.register_post_accumulate_grad_hook(partial(keep, name))
-    settings = ONE_STEP | {"batch_size": 8, "max_gradient_norm": 0.0}
-    run(folder, model=model, precision=precision, micro_batch_size=micro_batch_size, **settings)
-    return torch.cat([seen[name] for name in sorted(seen)])
 
 
 def test_the_first_step_is_the_formula(tmp_path: Path):

@@ -96,21 +96,6 @@ def test_a_killed_run(tmp_path: Path, uninterrupted_in, before: dict, after: dic
     assert_equal(outcome(tmp_path, **after), uninterrupted_in[after.get("precision", "float32")])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seconds", [0.05, 0.2])
-def test_a_run_killed_at_any_moment(tmp_path: Path, uninterrupted: Outcome, seconds: float):
-    command = [sys.executable, tiny_run.__file__, str(tmp_path), json.dumps(SETTINGS | {"save_every": 1})]
-    process = subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.DEVNULL)
-    while not (tmp_path / "history.jsonl").exists() and process.poll() is None:
-        pass
-    try:
-        process.wait(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    assert_equal(outcome(tmp_path, save_every=1), uninterrupted)
-
-
 def test_a_checkpoint_is_due_by_time_too(
     tmp_path: Path, uninterrupted: Outcome, monkeypatch: pytest.MonkeyPatch
 ):

@@ -1,20 +1,22 @@
 """Data and models belong to a run's identity, in every notebook; what is refused leaves nothing behind."""
 
+import csv
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import own_corpora
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
-from tagging_runs import finished_run, saved
+from tagging_runs import finished_run, saved, tiny_parts
 
-from cdlm_lab.encoders.encoder import TinySizes, load_language_model
+from cdlm_lab.data.reading import write_records
+from cdlm_lab.data.storyworld import task_sets
+from cdlm_lab.data.storyworld.stories import digest
 from cdlm_lab.encoders.model_folder import FOLDER
 from cdlm_lab.explorer import ranks as attention_analysis
 from cdlm_lab.runs.identity import VERSIONS
@@ -36,6 +38,64 @@ SMALL_BATCHES = {"batch_size": 2, "micro_batch_size": 2}
 TWO_STEPS = {"steps": 2, "warmup_steps": 0, "train_clusters": 0, "held_out_clusters": 0, **SMALL_BATCHES}
 LENGTHS = {"max_length": 128, "window": 8}
 
+# ---- small corpora in files, of storyworld's texts; another `seed`, others
+
+SPLITS, STORIES = ("train", "dev", "test"), 6
+Write = Callable[[Path, int], None]
+
+
+def clusters(folder: Path, seed: int) -> None:
+    """Paragraphs for notebook 08, of which each cluster holds three documents."""
+    rows = []
+    for split, part in zip(SPLITS, ("train", "validation", "test"), strict=True):
+        for index in range(0, 3 * STORIES, 3):
+            texts = [digest(seed=seed, split=part, index=index + place).text for place in range(3)]
+            rows.append(json.dumps({"id": f"{split}{index}", "split": split, "documents": texts}))
+    (folder / "clusters.jsonl").write_text("\n".join(rows))
+
+
+def pairs(folder: Path, seed: int) -> None:
+    for split in SPLITS:
+        with (folder / f"{split}.csv").open("w", newline="", encoding="utf-8") as file:
+            for pair in task_sets.read_storyworld_pairs(split, STORIES, seed=seed):
+                first = list(pair.first.sentences)
+                for number in pair.aligned or ():  # \x01 marks the true sentences
+                    first[number] = f"{first[number][:-1]} \x01{first[number][-1]}"
+                texts = ("\n".join(sentences) for sentences in (first, pair.second.sentences))
+                csv.writer(file).writerow([int(pair.related), *texts])
+
+
+def native(read: Callable[..., Iterator[Any]], **options: Any) -> Write:
+    """Records of storyworld in JSON lines, a file for each split."""
+
+    def write(folder: Path, seed: int) -> None:
+        for split in SPLITS:
+            write_records(folder / f"{split}.jsonl", read(split, STORIES, seed=seed, **options))
+
+    return write
+
+
+def topics(folder: Path, seed: int) -> None:
+    """Coreference as in the released JSON."""
+    for split in SPLITS:
+        documents, mentions = {}, {"event": [], "entity": []}
+        for number, topic in enumerate(task_sets.read_storyworld_topics(split, STORIES, seed=seed), 1):
+            for place, one in enumerate(topic.documents, 1):
+                words = enumerate(one.sentences)
+                documents[name := f"{number}_{place}ecb.xml"] = [
+                    [n, token, one.tokens[token], True] for n, span in words for token in range(*span)
+                ]
+                for mention in one.mentions:
+                    record = {"topic": str(number), "doc_id": name, "m_id": mention.id}
+                    record |= {"tokens_ids": list(range(*mention.tokens)), "cluster_id": mention.cluster}
+                    mentions[mention.kind].append(record)
+        (folder / f"{split}.json").write_text(json.dumps(documents))
+        for kind, name in (("event", "events"), ("entity", "entities")):
+            (folder / f"{split}_{name}.json").write_text(json.dumps(mentions[kind]))
+
+
+# ---- experiments
+
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
@@ -43,7 +103,7 @@ class Case:
     a tiny encoder, else what ships with the project."""
 
     experiment: Any
-    write: Callable[[Path, int], None]
+    write: Write
     given: dict[str, Any]
     file: str = ""  # of the folder; "" = the corpus is the folder
     models: dict[str, str] = field(default_factory=dict)
@@ -60,7 +120,7 @@ class Case:
         for name, kind in self.models.items():
             place = folder / name
             if not place.exists():
-                shutil.copytree(FOLDER / kind, place) if kind else saved_encoder(place)
+                shutil.copytree(FOLDER / kind, place) if kind else saved(place, *tiny_parts(512, 32))
             values[name] = str(place)
         return self.experiment.Settings(
             corpus=str(corpus / self.file), run_folder=str(folder / "run"), **values | more
@@ -80,7 +140,7 @@ class Case:
 CASES = {
     "01": Case(
         experiment=pretraining,
-        write=own_corpora.clusters,
+        write=clusters,
         file="clusters.jsonl",
         given={**TWO_STEPS, **LENGTHS},
         models={"model": ""},
@@ -88,7 +148,7 @@ CASES = {
     ),
     "02": Case(
         experiment=perplexity,
-        write=own_corpora.clusters,
+        write=clusters,
         file="clusters.jsonl",
         given={"clusters": 0, **OTHERS, **LENGTHS},
         models={"cdlm": ""},
@@ -96,7 +156,7 @@ CASES = {
     ),
     "03": Case(
         experiment=coreference,
-        write=own_corpora.topics,
+        write=topics,
         given={"context": "sentences", "topic_level": "topic", "train_pairs": 8, **SMALL_BATCHES, **LENGTHS},
         models={"model": ""},
         trained="coreference",
@@ -105,21 +165,21 @@ CASES = {
     ),
     "04": Case(
         experiment=document_matching,
-        write=own_corpora.pairs,
+        write=pairs,
         given={"systems": "tf-idf bert-avg gru-han cdlm", "hidden_size": 8, **LENGTHS},
         models={"encoders": "", "sentence_encoder": "", "word_vectors": ""},
         trained="matching",
     ),
     "06": Case(
         experiment=multihop_qa,
-        write=own_corpora.questions,
+        write=native(task_sets.read_storyworld_questions, sentences=2, paragraphs=3),
         given={"variants": "cdlm", **LENGTHS},
         models={"encoders": ""},
         trained="questions",
     ),
     "07": Case(
         experiment=document_tagging,
-        write=own_corpora.tags,
+        write=native(task_sets.read_storyworld_tags),
         given={"systems": "bert-lstm doc-arc", "layers": 1, "most_tokens": 100},
         models={"encoder": ""},
         trained="tagging",
@@ -127,7 +187,7 @@ CASES = {
     ),
     "08": Case(
         experiment=paragraph_pretraining,
-        write=own_corpora.clusters,
+        write=clusters,
         file="clusters.jsonl",
         given={**TWO_STEPS, "sentence_length": 8},
         models={"model": ""},
@@ -135,7 +195,7 @@ CASES = {
     ),
     "09": Case(
         experiment=answer_selection,
-        write=own_corpora.answers,
+        write=native(task_sets.read_storyworld_candidates),
         given={"systems": "pairwise mspp-ie", "sentence_length": 16, "pairwise_length": 16},
         models={"encoder": "longformer", "mspp": "paragraphs"},
         trained="answers",
@@ -143,25 +203,20 @@ CASES = {
     ),
     "10": Case(
         experiment=fact_verification,
-        write=own_corpora.claims,
+        write=native(task_sets.read_storyworld_claims, evidence=2),
         given={"systems": "joint-ie mspp-ie-ie", "sentence_length": 16, "evidence_sentences": 2},
         models={"encoder": "longformer", "mspp": "paragraphs"},
         trained="claims",
     ),
     "11": Case(
         experiment=attention_analysis,
-        write=own_corpora.topics,
+        write=topics,
         given={"pairs": 60, **OTHERS, **LENGTHS},
         models={"cdlm": ""},
         wrong={"max_length": 2000},
     ),
 }
 TRAINED = [name for name, case in CASES.items() if case.trained]
-
-
-def saved_encoder(folder: Path) -> str:
-    sizes = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300)
-    return saved(folder, *load_language_model("tiny", max_length=512, window=32, sizes=sizes))
 
 
 def prepared(case: Case, settings: Any) -> Any:
@@ -261,15 +316,15 @@ def test_a_folder_that_is_not_free_is_refused_before_the_data_are_read(tmp_path:
 
 def test_accuracy_is_never_of_the_corpus_that_was_there_before(tmp_path: Path) -> None:
     """Stopped after `predict`, the corpus replaced by another one of the same size, the same command."""
-    write, corpus = own_corpora.pairs, tmp_path / "corpus"
+    corpus = tmp_path / "corpus"
     corpus.mkdir()
-    write(corpus, 0)
+    pairs(corpus, 0)
     settings = document_matching.Settings(
         corpus=str(corpus), systems="tf-idf", run_folder=str(tmp_path / "run")
     )
     run = document_matching.prepare(settings)
     document_matching.predict(run)
-    write(corpus, 5)
+    pairs(corpus, 5)
     with pytest.raises(RunError, match="corpus has changed while this run was going on"):
         document_matching.report(run, document_matching.evaluate(run, document_matching.predict(run)))
     run.opened.close()

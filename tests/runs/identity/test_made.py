@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
 from ship import ship_run
+
 from cdlm_lab.encoders.model_folder import FOLDER
 from cdlm_lab.runs import identity
 from cdlm_lab.runs.identity import facts_of, fingerprint_of_model, lineage, read_made
