@@ -2,6 +2,7 @@
 
 import ast
 import re
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from cdlm_lab.tasks.joint import answers as answer_selection
 from cdlm_lab.tasks.joint import claims as fact_verification
 from cdlm_lab.tasks.joint import paragraphs as paragraph_pretraining
 from cdlm_lab.tasks.multihop import experiment as multihop_qa
-from cdlm_lab.tasks.pretraining.experiment import Settings
+from cdlm_lab.tasks.pretraining import experiment as pretraining
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 FILES = sorted((NOTEBOOKS / "parameters").glob("*.yaml"))
@@ -60,74 +61,68 @@ def test_grids_train_encoders_with_the_dropout_of_the_papers(grid: str) -> None:
     assert {given.get("attention_dropout") for given in trained} == {"checkpoint"}
 
 
-def test_paper_parameters_are_those_of_the_pretraining_notebook_and_the_papers() -> None:
-    """CDLM, appendix B."""
-    given, names = GIVEN["cdlm_paper"], set(parameter_names(Settings))
-    assert declared("01_pretraining") == names >= set(given)
-    assert (given["steps"], given["batch_size"], given["max_length"]) == (25_000, 64, 4096)
-    assert (given["learning_rate"], given["warmup_steps"]) == (3e-5, 500)
-    config = Settings(**{"corpus": "FOLDER"} | given).training
-    assert config.accumulation(processes=8) == 1, "8 examples on each of 8 GPUs, as in the paper"
+# file -> its notebook, and what the paper says
+PAPERS: dict[str, tuple[str, Any, dict[str, Any]]] = {
+    # CDLM, appendix B
+    "cdlm_paper": ("01_pretraining", pretraining.Settings, {
+        "steps": 25_000, "batch_size": 64, "max_length": 4096, "learning_rate": 3e-5, "warmup_steps": 500,
+    }),
+    # Doc-ARC, Table 9
+    "docarc_tapt": ("01_pretraining", pretraining.Settings, {
+        "masking": "whole_words", "mask_probability": 0.15, "minimum_documents": 1, "training.batch_size": 32,
+        "training.learning_rate": 2e-5, "training.decay_power": 1.0,
+    }),
+    # CDLM, C.3; the pass must not be chosen on what is reported
+    "hotpotqa_paper": ("06_multihop_qa", multihop_qa.Settings, {
+        "epochs": 5, "batch_size": 32, "warmup_steps": 100, "max_length": 4096, "learning_rate": 1e-4,
+    }),
+    # MSPP, sections 3.2 and 4.2, appendix B.1
+    "mspp_paper": ("08_paragraph_pretraining", paragraph_pretraining.Settings, {
+        "k": (1, 2, 2), "joint_head.layout.tokens": 384, "head_layers": "linear", "model": "roberta-base",
+        "dropout": 0.1, "mask_probability": 0.15, "steps": 100_000, "batch_size": 4096,
+        "warmup_steps": 10_000, "learning_rate": 5e-5, "decay_power": 1.0,
+    }),
+    # MSPP, section 4.2, appendix A.2 (Table 5) and B.1
+    "answer_selection_paper": ("09_answer_selection", answer_selection.Settings, {
+        "candidates": 5, "head_layers": "linear", "seeds": 5, "epochs": 40, "batch_size": 32,
+        "learning_rate": 2e-6, "warmup_steps": 1000,
+    }),
+    # MSPP, sections 3.2 and 4.3, appendix B.1
+    "fever_paper": ("10_fact_verification", fact_verification.Settings, {
+        "head_layers": "linear", "batch_size": 64, "learning_rate": 1e-5, "warmup_steps": 1000,
+    }),
+}  # fmt: skip
 
 
-def test_task_adaptive_parameters_are_those_of_the_pretraining_notebook_and_the_papers() -> None:
-    """Doc-ARC, Table 9: 128 tokens, batches of 32, learning rate 2e-5, 6% warm-up, whole words at 0.15."""
-    given = GIVEN["docarc_tapt"]
-    settings = Settings(**{"corpus": "FOLDER"} | given)
-    assert (settings.masking, settings.mask_probability) == ("whole_words", 0.15)
-    assert settings.minimum_documents == 1
-    word_encoder = lengths_of(max_tokens=128, window=None)
-    assert {name: given[name] for name in word_encoder} == word_encoder, "notebook 07 can open the model"
-    config = settings.training
-    assert (config.batch_size, config.learning_rate, config.decay_power) == (32, 2e-5, 1.0)
-    assert config.warmup_steps == 0.06 * config.steps
-    assert config.steps == pytest.approx(100 * 104_652 / 32, rel=1e-3), "100 epochs of JNLPBA's passages"
+def settings_in(file: str) -> Any:
+    return settings_of(PAPERS[file][1], {"corpus": "FOLDER"} | GIVEN[file])
 
 
-def settings_in(file: str, notebook: str, kind: type, **more: Any) -> Any:
-    """The settings that a file makes, all of whose names the notebook has."""
+@pytest.mark.parametrize("file", PAPERS)
+def test_parameters_of_a_paper_are_those_of_the_notebook_and_of_the_paper(file: str) -> None:
+    notebook, _, expected = PAPERS[file]
     assert set(GIVEN[file]) <= declared(notebook)
-    return settings_of(kind, more | GIVEN[file])
+    settings = settings_in(file)
+    assert {name: attrgetter(name)(settings) for name in expected} == expected
 
 
-def test_paper_parameters_of_questions_are_those_of_their_notebook_and_the_papers() -> None:
-    """CDLM, C.3."""
-    assert GIVEN["hotpotqa_paper"]["dev_from_train"], "the pass must not be chosen on what is reported"
-    settings = settings_in("hotpotqa_paper", "06_multihop_qa", multihop_qa.Settings, corpus="hotpotqa")
-    assert len(settings.chosen) == 5
-    assert (settings.epochs, settings.batch_size, settings.warmup_steps) == (5, 32, 100)
-    assert (settings.max_length, settings.learning_rate) == (4096, 1e-4)
-
-
-def test_paper_parameters_of_paragraphs_are_those_of_their_notebook_and_the_papers() -> None:
-    """MSPP, sections 3.2 and 4.2, appendix B.1."""
-    settings = settings_in("mspp_paper", "08_paragraph_pretraining", paragraph_pretraining.Settings)
-    assert settings.k == (1, 2, 2)
-    assert settings.joint_head.layout.tokens == 384
-    assert settings.head_layers == "linear"
-    assert (settings.model, settings.dropout, settings.mask_probability) == ("roberta-base", 0.1, 0.15)
-    assert (settings.steps, settings.batch_size, settings.warmup_steps) == (100_000, 4096, 10_000)
-    assert (settings.learning_rate, settings.decay_power) == (5e-5, 1.0)
-    assert settings.config.accumulation(processes=8) == 8, "micro-batches of each of 8 GPUs"
-
-
-def test_paper_parameters_of_answers_are_those_of_their_notebook_and_the_papers() -> None:
-    """MSPP, section 4.2, appendix A.2 (Table 5) and B.1."""
-    settings = settings_in("answer_selection_paper", "09_answer_selection", answer_selection.Settings)
-    assert len(settings.chosen) == 5
-    assert {settings.head_of(system).layout.tokens for system in settings.chosen} == {384}
-    assert (settings.candidates, settings.head_layers) == (5, "linear")
-    assert (settings.seeds, settings.epochs, settings.batch_size) == (5, 40, 32)
-    assert (settings.learning_rate, settings.warmup_steps) == (2e-6, 1000)
-
-
-def test_paper_parameters_of_claims_are_those_of_their_notebook_and_the_papers() -> None:
-    """MSPP, sections 3.2 and 4.3, appendix B.1."""
-    settings = settings_in("fever_paper", "10_fact_verification", fact_verification.Settings)
-    assert len(settings.chosen) == 7, "Table 3 less the systems of others"
-    assert (1 + settings.evidence_sentences) * settings.sentence_length == 384
-    assert settings.head_layers == "linear"
-    assert (settings.batch_size, settings.learning_rate, settings.warmup_steps) == (64, 1e-5, 1000)
+def test_what_follows_from_the_parameters_of_papers() -> None:
+    assert declared("01_pretraining") == set(parameter_names(pretraining.Settings))
+    training = settings_in("cdlm_paper").training
+    assert training.accumulation(processes=8) == 1, "8 examples on each of 8 GPUs, as in the paper"
+    word_encoder, training = lengths_of(max_tokens=128, window=None), settings_in("docarc_tapt").training
+    opened = {name: GIVEN["docarc_tapt"][name] for name in word_encoder}
+    assert opened == word_encoder, "notebook 07 can open the model"
+    assert training.warmup_steps == 0.06 * training.steps
+    assert training.steps == pytest.approx(100 * 104_652 / 32, rel=1e-3), "100 epochs of JNLPBA's passages"
+    assert GIVEN["hotpotqa_paper"]["dev_from_train"]
+    for file, systems in {"answer_selection_paper": 5, "fever_paper": 7, "hotpotqa_paper": 5}.items():
+        assert len(settings_in(file).chosen) == systems
+    micro_batches = settings_in("mspp_paper").config.accumulation(processes=8)
+    assert micro_batches == 8, "of each of 8 GPUs"
+    answers, claims = map(settings_in, ("answer_selection_paper", "fever_paper"))
+    lengths = {answers.head_of(system).layout.tokens for system in answers.chosen}
+    assert lengths == {(1 + claims.evidence_sentences) * claims.sentence_length} == {384}
 
 
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb"))[:-1], ids=lambda path: path.stem)
