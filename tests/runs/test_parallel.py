@@ -14,19 +14,12 @@ from typing import Any
 
 import psutil
 import pytest
+import small_runs
 import torch
 from safetensors.torch import load_file
-from tagging_runs import saved, tiny_parts
 
 from cdlm_lab.errors import Stopped
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.tasks.coreference import experiment as coreference
-from cdlm_lab.tasks.joint import answers as answer_selection
-from cdlm_lab.tasks.joint import claims as fact_verification
-from cdlm_lab.tasks.joint import paragraphs as paragraph_pretraining
-from cdlm_lab.tasks.matching import experiment as document_matching
-from cdlm_lab.tasks.multihop import experiment as multihop_qa
-from cdlm_lab.tasks.pretraining import experiment as pretraining
 from cdlm_lab.training import fine_tuning
 from cdlm_lab.training.checkpoints import checkpoint_step, complete_checkpoints
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, read_result, write_result
@@ -34,14 +27,14 @@ from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.views.before_training import time_in_words
 
 TESTS = Path(__file__).parents[1]
-PATHS = os.pathsep.join([str(TESTS.parent), str(TESTS / "fixtures")])
+PATHS = os.pathsep.join([str(TESTS.parent), str(TESTS / "runs" / "resumption")])
 ENVIRONMENT = os.environ | {"PYTHONPATH": PATHS, "OMP_NUM_THREADS": "1"}
 
 
-def start(encoders: Path, folder: Path) -> subprocess.Popen:
+def start(folder: Path) -> subprocess.Popen:
     """Run this module: a pretraining in two processes, each with one that makes examples."""
     return subprocess.Popen(
-        [sys.executable, __file__, str(encoders), str(folder)],
+        [sys.executable, __file__, str(folder)],
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -50,13 +43,13 @@ def start(encoders: Path, folder: Path) -> subprocess.Popen:
     )
 
 
-def pretrained(encoders: Path, folder: Path) -> Path:
-    return train_task("pretraining", encoders, folder, "ddp 2", workers=1)
+def pretrained(folder: Path) -> Path:
+    return train_task("pretraining", folder, "ddp 2", workers=1, steps=60, batch_size=4, evaluate_every=6)
 
 
 @pytest.fixture(scope="module")
-def whole(encoders: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pretrained(encoders, tmp_path_factory.mktemp("whole"))
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pretrained(tmp_path_factory.mktemp("whole"))
 
 
 def workers(folder: Path) -> list[psutil.Process]:
@@ -99,58 +92,27 @@ def test_several_processes_take_a_share_of_the_time() -> None:
     assert time_in_words(7260, 4) == "30 min 15 s with 4 processes"
 
 
-@pytest.fixture(scope="module")
-def encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder with one encoder, `cdlm`, without dropout."""
-    folder = tmp_path_factory.mktemp("encoders")
-    saved(folder / "cdlm", *tiny_parts(384, dropout=0.0))
-    return folder
+# What is trained -> the system that several processes train, and the parameters that leave out others.
+SYSTEMS: dict[str, tuple[str, dict[str, str]]] = {
+    "matching": ("cdlm", {"systems": "cdlm"}),
+    "multihop": ("cdlm", {"variants": "cdlm"}),
+    "answers": ("joint-ae", {}),
+    "claims": ("joint-ie", {"systems": "joint-ie"}),
+}
+TRAININGS = ("pretraining", "coreference", "paragraphs", *SYSTEMS)
+FORM = dict.fromkeys(("dropout", "attention_dropout", "encoder_dropout"), 0.0)  # it differs in processes
+FORM |= {"precision": "float32", "workers": 0}
 
 
-STORIES = {"train_stories": 4, "held_out_stories": 2}
-MSPP = STORIES | {"sentence_length": 12, "batch_size": 8, "micro_batch_size": 4}
-CLAIMS = MSPP | {"evidence_sentences": 2, "systems": "joint-ie"}
-# What is trained -> its experiment, the parameter that names an encoder, its system, other parameters.
-TRAININGS: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
-    "pretraining": (pretraining, "model", "", {
-        "train_clusters": 20, "held_out_clusters": 5, "max_length": 128, "window": 8, "learning_rate": 1e-3,
-        "steps": 60, "batch_size": 4, "micro_batch_size": 1, "warmup_steps": 1, "evaluate_every": 6
-    }),
-    "coreference": (coreference, "model", "", {
-        "context": "sentences", "topic_level": "topic", "train_stories": 3, "held_out_stories": 2,
-        "max_length": 128, "window": 8, "epochs": 2, "negatives_per_positive": 1.0, "train_pairs": 16,
-        "batch_size": 8, "micro_batch_size": 4, "learning_rate": 1e-3, "warmup_steps": 1
-    }),
-    "matching": (document_matching, "encoders", "cdlm", {
-        "train_stories": 6, "held_out_stories": 3, "max_length": 192, "window": 8, "systems": "cdlm",
-        "encoder_epochs": 2, "encoder_batch_size": 4, "encoder_micro_batch_size": 2
-    }),
-    "questions": (multihop_qa, "encoders", "cdlm", {
-        "train_questions": 8, "passage_sentences": 1, "variants": "cdlm", "epochs": 2, "batch_size": 4,
-        "micro_batch_size": 2, "max_length": 384, "window": 8
-    } | STORIES),
-    "paragraphs": (paragraph_pretraining, "model", "", {
-        "train_clusters": 10, "held_out_clusters": 4, "sentence_length": 12, "steps": 6, "batch_size": 8,
-        "micro_batch_size": 4, "warmup_steps": 1, "evaluate_every": 3
-    }),
-    "answers": (answer_selection, "encoder", "joint-ie", MSPP | {"systems": "pairwise joint-ie"}),
-    "claims": (fact_verification, "encoder", "joint-ie", CLAIMS)
-}  # fmt: skip
-
-
-def train_task(name: str, encoders: Path, folder: Path, by: str, *, workers: int = 0) -> Path:
+def train_task(name: str, folder: Path, by: str, **changes: Any) -> Path:
     """Train with `parallel` in a folder, as the notebook does; return the folder of the trained system."""
-    experiment, parameter, system, values = TRAININGS[name]
-    encoder = str(encoders if parameter == "encoders" else encoders / "cdlm")
-    form = {"run_folder": str(folder), "precision": "float32", "parallel": by, "workers": workers}
-    settings = experiment.Settings(**values, **form, **{parameter: encoder})
-    cache = {"cache": encoders / "cache"} if name in ("paragraphs", "pretraining") else {}
-    run = experiment.prepare(settings, **cache)
-    experiment.train(run)
+    system, only = SYSTEMS.get(name, ("", {}))
+    run = small_runs.prepared(name, folder, parallel=by, **FORM | only | changes)
+    small_runs.module_of(name).train(run)
     if not system:
-        return folder
-    experiment.predict(run)
-    return folder / "systems" / f"{system}-0"
+        return folder / "run"
+    small_runs.module_of(name).predict(run)
+    return folder / "run" / "systems" / f"{system}-0"
 
 
 class Started(Exception):
@@ -186,15 +148,15 @@ def assert_same_job(made: TrainingJob, expected: TrainingJob) -> None:
 
 @pytest.mark.parametrize("name", TRAININGS)
 def test_other_processes_make_the_same_model_and_examples(
-    name: str, encoders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From the recipe."""
-    recipe, job = started(lambda: train_task(name, encoders, tmp_path, "ddp 2"), monkeypatch)
+    recipe, job = started(lambda: train_task(name, tmp_path, "ddp 2"), monkeypatch)
     assert_same_job(Recipe.of_json(json.loads(json.dumps(recipe.as_json()))).make(), job)
 
 
 def test_the_notebook_takes_over_what_the_processes_trained(
-    encoders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Uses one process in place of two, which would take long to start."""
     started_with: list[int] = []
@@ -205,9 +167,9 @@ def test_the_notebook_takes_over_what_the_processes_trained(
         look()
 
     monkeypatch.setattr(fine_tuning, "run_processes", run_here)
-    made = train_task("claims", encoders, tmp_path / "two", "ddp 2")
+    made = train_task("claims", tmp_path / "two", "ddp 2")
     assert started_with == [2]
-    expected = train_task("claims", encoders, tmp_path / "one", "")
+    expected = train_task("claims", tmp_path / "one", "")
     assert timeless(made) == timeless(expected)
     for file in ("model/model.safetensors", "test.jsonl"):
         assert (made / file).read_bytes() == (expected / file).read_bytes()
@@ -221,20 +183,20 @@ def test_the_notebook_takes_over_what_the_processes_trained(
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_trained(
-    by: str, complaint: str, encoders: Path, tmp_path: Path
+    by: str, complaint: str, tmp_path: Path
 ) -> None:
     for name in ("paragraphs", "answers", "claims", "coreference"):
         with pytest.raises(ParameterError, match=re.escape(complaint)) as refused:
-            train_task(name, encoders, tmp_path / name, by)
+            train_task(name, tmp_path / name, by, batch_size=8, micro_batch_size=4)
         assert "\n" not in str(refused.value)
         assert not list(tmp_path.glob(f"{name}/**/training"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TRAININGS)
-def test_two_processes_fine_tune_as_one(name: str, encoders: Path, tmp_path: Path) -> None:
-    expected = train_task(name, encoders, tmp_path / "one", "")
-    assert_same(train_task(name, encoders, tmp_path / "two", "ddp 2"), expected)
+def test_two_processes_fine_tune_as_one(name: str, tmp_path: Path) -> None:
+    expected = train_task(name, tmp_path / "one", "")
+    assert_same(train_task(name, tmp_path / "two", "ddp 2"), expected)
 
 
 def test_what_a_result_is_written_as(tmp_path: Path) -> None:
@@ -247,56 +209,56 @@ def test_what_a_result_is_written_as(tmp_path: Path) -> None:
     assert read_result(tmp_path) == result
 
 
-def assert_goes_on(encoders: Path, folder: Path, whole: Path) -> None:
+def assert_goes_on(folder: Path, whole: Path) -> None:
     """The same command ends as if nothing had been, to the last bit."""
     assert not workers(folder)
-    pretrained(encoders, folder)
-    assert timeless(folder) == timeless(whole)
-    weights, expected = (one / "model" / "model.safetensors" for one in (folder, whole))
+    made = pretrained(folder)
+    assert timeless(made) == timeless(whole)
+    weights, expected = (one / "model" / "model.safetensors" for one in (made, whole))
     assert weights.read_bytes() == expected.read_bytes()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("whom", ["the one that waits", "all, as Slurm does"])
-def test_a_sigterm_leaves_a_checkpoint(encoders: Path, whole: Path, tmp_path: Path, whom: str) -> None:
-    parent = start(encoders, tmp_path)
-    until(lambda: len(workers(tmp_path)) == 2 and len(timeless(tmp_path)) > 1, of=parent)
-    recorded = timeless(tmp_path)[-1]["step"]
+def test_a_sigterm_leaves_a_checkpoint(whole: Path, tmp_path: Path, whom: str) -> None:
+    parent, run = start(tmp_path), tmp_path / "run"
+    until(lambda: len(workers(run)) == 2 and len(timeless(run)) > 1, of=parent)
+    recorded = timeless(run)[-1]["step"]
     waiting = psutil.Process(parent.pid)
     for process in [waiting, *(waiting.children(recursive=True) if whom != "the one that waits" else [])]:
         process.terminate()
     parent.communicate(timeout=240)
     assert parent.returncode == -signal.SIGTERM
-    assert checkpoint_step(complete_checkpoints(tmp_path / "training")[-1]) >= recorded
-    assert_goes_on(encoders, tmp_path, whole)
+    assert checkpoint_step(complete_checkpoints(run / "training")[-1]) >= recorded
+    assert_goes_on(tmp_path, whole)
 
 
 @pytest.mark.slow
-def test_killed_it_leaves_nobody_and_goes_on(encoders: Path, whole: Path, tmp_path: Path) -> None:
+def test_killed_it_leaves_nobody_and_goes_on(whole: Path, tmp_path: Path) -> None:
     """First the waiting process is killed, then one of the two that train, then the run is interrupted."""
-    parent = start(encoders, tmp_path)
-    until(lambda: (tmp_path / "training" / "checkpoint-6").is_dir(), of=parent)
+    parent, run = start(tmp_path), tmp_path / "run"
+    until(lambda: (run / "training" / "checkpoint-6").is_dir(), of=parent)
     family = psutil.Process(parent.pid).children(recursive=True)
     parent.kill()
     parent.communicate()
     until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in family))
 
     for code in (1, 7):
-        parent, before = start(encoders, tmp_path), len(timeless(tmp_path))
-        until(lambda least=before: len(workers(tmp_path)) == 2 and len(timeless(tmp_path)) > least, of=parent)
+        before, parent = len(timeless(run)), start(tmp_path)
+        until(lambda least=before: len(workers(run)) == 2 and len(timeless(run)) > least, of=parent)
         if code == 1:
-            workers(tmp_path)[0].kill()
+            workers(run)[0].kill()
         else:
             parent.send_signal(signal.SIGINT)
         _, printed = parent.communicate(timeout=240)
         assert parent.returncode == code
         assert code == 7 or "RuntimeError: 2 processes: " in printed.splitlines()[-1]
-        assert not workers(tmp_path)
-    assert_goes_on(encoders, tmp_path, whole)
+        assert not workers(run)
+    assert_goes_on(tmp_path, whole)
 
 
 if __name__ == "__main__":
     try:
-        pretrained(*map(Path, sys.argv[1:]))
+        pretrained(Path(sys.argv[1]))
     except Stopped:
         sys.exit(7)
