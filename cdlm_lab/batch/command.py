@@ -15,11 +15,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from cdlm_lab.batch.convert import add_convert
 from cdlm_lab.batch.engine import LOCAL, Place
 from cdlm_lab.batch.grid import GridError
 from cdlm_lab.batch.plan import Choice
 from cdlm_lab.batch.session import WRONG, Session
-from cdlm_lab.data.command import add_convert
 from cdlm_lab.data.files import DataError, replaced_file
 from cdlm_lab.errors import print_any_sign
 from cdlm_lab.parameters import ParameterError, local_path
