@@ -106,3 +106,29 @@ def test_model_view(opened, layers, heads):
     assert view.frame.locator("svg text.token").all_text_contents() == [*SHORT, *OTHERS[:-1], OVERRIDE] * 2
     check_readable(view)
     check_quiet(view)
+
+
+def test_even_what_got_in_would_not_run_nor_reach_the_network(opened):
+    view = opened(bertviz_html(weights(1, 1, 2, 2), query_tokens=["a", "b"], key_tokens=["a", "b"]))
+    refused = view.frame.evaluate(
+        """async () => {
+            const refused = [];
+            const add = (name, properties) => document.body.append(
+                Object.assign(document.createElement(name), properties));
+            const settled = new Promise(done => document.addEventListener(
+                "securitypolicyviolation",
+                event => refused.push(event.effectiveDirective) === 5 && done()));
+            add("script", {textContent: "window.h = 1"});
+            add("div", {innerHTML: "<p onclick='window.h = 1'>"});
+            document.querySelector("p").click();
+            add("img", {src: "http://127.0.0.1:9/x.png"});
+            add("iframe", {src: "http://127.0.0.1:9/"});
+            await fetch("http://127.0.0.1:9/").catch(() => null);
+            await settled;
+            return refused.sort();
+        }"""
+    )
+    assert refused == ["connect-src", "frame-src", "img-src", "script-src-attr", "script-src-elem"]
+    assert view.frame.evaluate("typeof h") == "undefined"
+    with pytest.raises(Exception, match="cross-origin"):  # the page around it is out of reach
+        view.frame.evaluate("parent.document.title")
