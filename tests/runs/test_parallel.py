@@ -29,12 +29,13 @@ from cdlm_lab.views.before_training import time_in_words
 TESTS = Path(__file__).parents[1]
 PATHS = os.pathsep.join([str(TESTS.parent), str(TESTS / "runs" / "resumption")])
 ENVIRONMENT = os.environ | {"PYTHONPATH": PATHS, "OMP_NUM_THREADS": "1"}
+SIXTY = {"steps": 60, "batch_size": 4, "evaluate_every": 6}
 
 
-def start(folder: Path) -> subprocess.Popen:
-    """Run this module: a pretraining in two processes, each with one that makes examples."""
+def start(folder: Path, *, workers: int = 0) -> subprocess.Popen:
+    """Run this module: a pretraining in two processes, each with so many that make examples."""
     return subprocess.Popen(
-        [sys.executable, __file__, str(folder)],
+        [sys.executable, __file__, str(folder), str(workers)],
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -43,8 +44,8 @@ def start(folder: Path) -> subprocess.Popen:
     )
 
 
-def pretrained(folder: Path) -> Path:
-    return train_task("pretraining", folder, "ddp 2", workers=1, steps=60, batch_size=4, evaluate_every=6)
+def pretrained(folder: Path, *, workers: int = 0) -> Path:
+    return train_task("pretraining", folder, "ddp 2", workers=workers, **SIXTY)
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +237,7 @@ def test_a_sigterm_leaves_a_checkpoint(whole: Path, tmp_path: Path, whom: str) -
 @pytest.mark.slow
 def test_killed_it_leaves_nobody_and_goes_on(whole: Path, tmp_path: Path) -> None:
     """First the waiting process is killed, then one of the two that train, then the run is interrupted."""
-    parent, run = start(tmp_path), tmp_path / "run"
+    parent, run = start(tmp_path, workers=1), tmp_path / "run"
     until(lambda: (run / "training" / "checkpoint-6").is_dir(), of=parent)
     family = psutil.Process(parent.pid).children(recursive=True)
     parent.kill()
@@ -244,7 +245,7 @@ def test_killed_it_leaves_nobody_and_goes_on(whole: Path, tmp_path: Path) -> Non
     until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in family))
 
     for code in (1, 7):
-        before, parent = len(timeless(run)), start(tmp_path)
+        before, parent = len(timeless(run)), start(tmp_path, workers=1)
         until(lambda least=before: len(workers(run)) == 2 and len(timeless(run)) > least, of=parent)
         if code == 1:
             workers(run)[0].kill()
@@ -259,6 +260,6 @@ def test_killed_it_leaves_nobody_and_goes_on(whole: Path, tmp_path: Path) -> Non
 
 if __name__ == "__main__":
     try:
-        pretrained(Path(sys.argv[1]))
+        pretrained(Path(sys.argv[1]), workers=int(sys.argv[2]))
     except Stopped:
         sys.exit(7)
