@@ -24,7 +24,6 @@ PARTS = {
     "storyworld_tiny/coreference": ["scores, test, event", "scores, dev, event"],
     "fm2_minilm/verification": ["scores, test", "scores, dev", "scores, symmetric"],
     "scisumm_minilm/alignment": ["scores, oracle", "scores, released", "scores, joint"],
-    "storyworld_tiny/pretraining_cdlm": ["scores"],
 }
 
 

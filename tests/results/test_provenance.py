@@ -30,7 +30,7 @@ def test_no_further_run_is_recorded_from_a_tree_with_uncommitted_changes(tmp_pat
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(json.dumps({"git_commit": commit}))
     assert uncommitted(tmp_path) == ["a/b.json"]
-    assert len(KNOWN) <= 44
+    assert len(KNOWN) <= 23
 
 
 def recorded(name: str) -> NamedReport:
