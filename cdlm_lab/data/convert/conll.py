@@ -168,16 +168,8 @@ def read_conll(
     """
     check_choice("chains", chains, get_args(Chains))
     name, paths = found
-    words = {path: {*re.findall(r"[a-z]+", path.name.lower()), path.parent.name} for path in paths}
-    named = {path: "event" if its & {"event", "events"} else "entity" for path, its in words.items()}
-    kind = kind or ("event" if "event" in named.values() else "entity")
-    given = {path for path in paths if words[path] & {"event", "events", "entity", "entities"}}
-    sections = [
-        one
-        for path in paths
-        if path not in given or named[path] == kind
-        for one in _sections(path, passed_over)
-    ]
+    kind, paths = _of_kind(paths, kind)
+    sections = [one for path in paths for one in _sections(path, passed_over)]
     drafts: dict[str, _Draft] = {}
     for one, draft in ((section, draft) for section in sections for draft in section.drafts):
         if drafts.setdefault(draft.id, draft) is not draft:
@@ -198,6 +190,16 @@ def read_conll(
         passed_over.add(what, f"chain {chain}")
     for draft in drafts.values():
         yield draft.document(kind)
+
+
+def _of_kind(paths: Sequence[Path], kind: Kind | None) -> tuple[Kind, list[Path]]:
+    """The kind of the mentions, and the files that are not named for the other kind."""
+    words = {path: {*re.findall(r"[a-z]+", path.name.lower()), path.parent.name} for path in paths}
+    events = [path for path, its in words.items() if its & {"event", "events"}]
+    entities = [path for path, its in words.items() if its & {"entity", "entities"} and path not in events]
+    wanted = kind or ("event" if events else "entity")
+    others = entities if wanted == "event" else events
+    return wanted, [path for path in paths if path not in others]
 
 
 class _Row(NamedTuple):
