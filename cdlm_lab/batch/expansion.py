@@ -15,7 +15,7 @@ import itertools
 import math
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -139,22 +139,20 @@ def _resolved(grid: Grid, name: str, task: Task, labels: Mapping[str, str]) -> J
         given |= task.axes[axis][label]
     compared = {name: given.pop(name) for name in EVALUATED_WITH if name in given}
     parameters, needs = plain(given), plain(task.needs, kind="corpus")
+    after.extend(_named_after(grid, task))
+    read = set(after)
+    parameters |= plain(compared)
+    form = {"name": name, "task": task, "folder": grid.runs / name, "labels": labels, "needs": needs}
+    beside = frozenset(after) - read
+    return Job(**form, parameters=parameters, after=tuple(dict.fromkeys(after)), beside=beside)
+
+
+def _named_after(grid: Grid, task: Task) -> Iterator[str]:
+    """The runs of the tasks that `after` names."""
     for other in task.after:
         if other not in grid.tasks:
             raise task.fault(f"no task is called {other!r}: {closest_name(other, list(grid.tasks))}", "after")
-        after.extend(_names(grid.tasks[other], {}))
-    read = set(after)
-    parameters |= plain(compared)
-    return Job(
-        name=name,
-        task=task,
-        folder=grid.runs / name,
-        labels=labels,
-        parameters=parameters,
-        needs=needs,
-        after=tuple(dict.fromkeys(after)),
-        beside=frozenset(after) - read,
-    )
+        yield from _names(grid.tasks[other], {})
 
 
 def _text(value: str | list[str], *, listed: bool) -> str:

@@ -301,8 +301,7 @@ class Run:
         tables: Mapping[str, Sequence[Mapping[str, Any]]] = _EMPTY,
         encoders: Mapping[str, Mapping[str, Any]] = _EMPTY,
     ) -> Report:
-        """Finish the run: write `report.json` atomically and unlock the folder. If the run was finished
-        before, its report is kept and returned.
+        """Finish the run: write `report.json` atomically, and unlock the folder. A report of before is kept.
 
         Args:
             scores: rows of the score table, one for each number.
