@@ -369,7 +369,7 @@ def test_the_tour_refuses_what_it_cannot_train(tmp_path: Path) -> None:
 
 def test_scores_by_sentences_are_of_the_run_that_is_named_as_it_was(tmp_path: Path) -> None:
     case = CASES["03"]
-    sizes = {"batch_size": 16, "micro_batch_size": 16, "topic_level": "subtopic", "kind": "entity"}
+    sizes = {"batch_size": 16, "micro_batch_size": 16, "topic_level": "subtopic", "kind": "event"}
     given = replace(case.settings(tmp_path), run_folder=str(tmp_path / "sentences"), **sizes)
     sentences = coreference.prepare(given)
     coreference.evaluate(sentences, coreference.predict(sentences))
