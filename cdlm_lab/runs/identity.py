@@ -296,9 +296,10 @@ def facts_of(made: Mapping[str, Any] | None, name: str) -> dict[str, Any]:
     before = facts_of(parent["made"], parent["name"])
     task = TASKS[made["experiment"]]
     if kind := next((kind for kind in ("variant", "head") if kind in parameters), ""):
-        root = before.get("root") or parent["name"] or parameters["model"]
+        root = before.get("root") or parent["name"] or parameters.get("model", "")
         of_base = {"variant": before["variant"]} if "variant" in before else {}
-        own = {**of_base, "name": name, kind: parameters[kind], "corpus": parameters["corpus"]}
+        corpus = parameters.get("corpus") or ", ".join(made["data"])  # where defaults were left out
+        own = {**of_base, "name": name, kind: parameters[kind], "corpus": corpus}
         own |= {"root": root, "steps": made["steps"]}
     else:
         tasks = before.get("tasks", [])

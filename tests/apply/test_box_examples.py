@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from cdlm_lab.apply.loading import load
-from cdlm_lab.data.marked import lines_of, pasted_documents
+from cdlm_lab.data.marked import pasted_documents
 from cdlm_lab.data.text_profile import PROFILE_FILE, foreign_to_a_model
 from cdlm_lab.encoders.checkpoint import FOLDER
 from cdlm_lab.tasks.coreference.view import example_of
@@ -29,10 +29,6 @@ def _none_is_foreign() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("error", ForeignText)
         yield
-
-
-def _lines(text: str) -> list[str]:
-    return [line for _, line in lines_of(text, source="text", remedy="write") if line.strip()]
 
 
 def test_events_are_clustered_right() -> None:
@@ -70,7 +66,7 @@ def test_names_are_tagged(system: str) -> None:
 
 @pytest.mark.parametrize("system", ["pairwise", "joint-ie"])
 def test_the_right_candidate_is_first(system: str) -> None:
-    candidates = _lines(answer_selection.EXAMPLE_CANDIDATES)
+    candidates = list(answer_selection.EXAMPLE_CANDIDATES)
     ranking = load("storyworld/answers", system=system).rank(answer_selection.EXAMPLE_QUESTION, candidates)
     assert ranking[0].text == "The blast killed 75 miners at once."
     assert ranking[0].probability > 0.9 > 0.1 > ranking[1].probability
@@ -79,7 +75,7 @@ def test_the_right_candidate_is_first(system: str) -> None:
 @pytest.mark.parametrize(("number", "label"), [("699", "supported"), ("412", "refuted")])
 def test_a_claim_is_judged_right(number: str, label: str) -> None:
     claim = fact_verification.EXAMPLE_CLAIM.replace("699", number)
-    verdict = load("storyworld/claims").verify(claim, _lines(fact_verification.EXAMPLE_EVIDENCE))
+    verdict = load("storyworld/claims").verify(claim, list(fact_verification.EXAMPLE_EVIDENCE))
     assert verdict.label == label
     assert max(verdict, key=lambda one: one.share or 0).evidence == 0
     assert load("storyworld/claims", system="claim-only").verify(claim, []).foreign == ""

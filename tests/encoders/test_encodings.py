@@ -92,7 +92,7 @@ def _fill_until_killed(folder: Path, *, writing: bool) -> None:
 
         def write(content: list) -> None:
             if len(store) == 4:
-                base = store._base()
+                base = store._database()
                 base.executemany("INSERT INTO encodings VALUES (?, ?)", content)
                 os.kill(os.getpid(), 9)
             EncodingStore._write(store, content)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cdlm_lab.encoders.source_attention import attention_between
-from cdlm_lab.explorer import sentences
+from cdlm_lab.explorer import bertviz_box as sentences
 from cdlm_lab.explorer.explorer import ExploredCluster
 
 

@@ -112,6 +112,8 @@ def test_shipped_models_say_what_made_them(name: str) -> None:
     run = FOLDER / name.partition("/")[0] / "run.json"
     if run.is_file():
         assert made["parameters"] == json.loads(run.read_text())["parameters"]
+    facts = facts_of(made, name)
+    assert {"recipe", "corpus"} <= facts.keys() or "variant" not in facts, "columns by which tables group"
     began = began_with(FOLDER / name)
     base, after = SHIPPED.get(name, (None, None))
     if base:

@@ -61,8 +61,8 @@ def scored(*scores) -> AnswerPredictions:
 def run_and_predictions(folder: Path, *, seeds: int = 2):
     """Make a run of these questions and rankings; on dev all systems rank the right candidate second."""
     split = AnswerSplit(sets=SETS, read=counts_of(SETS), corpus="storyworld")
-    systems = "pairwise joint-ie mspp-ie"
-    settings = Settings(run_folder=str(folder), systems=systems, candidates=2, mspp="given", seeds=seeds)
+    given = {"systems": "pairwise joint-ie mspp-ie", "mspp": "storyworld/paragraphs"}
+    settings = Settings(run_folder=str(folder), candidates=2, seeds=seeds, **given)
     opened = open_run(folder, name=AnswerRun.NAME, parameters=asdict(settings))
     splits = dict.fromkeys(("train", "dev", "test", NO_QUESTION), split)
     second, predictions = scored(*[placed(2)] * 3), {}
