@@ -83,6 +83,24 @@ def test_a_line_says_what_an_import_waits_for(monkeypatch: pytest.MonkeyPatch):
         InteractiveShell.clear_instance()
 
 
+@pytest.mark.parametrize("package", ["cdlm_lab.tasks", "cdlm_lab.explorer"])
+def test_the_packages_of_notebooks_ask_for_both(package: str):
+    """Before PyTorch is imported."""
+    program = "\n".join(
+        [
+            "import sys",
+            "from IPython.core.interactiveshell import InteractiveShell",
+            "import cdlm_lab.errors as errors",
+            "shell, asked = InteractiveShell.instance(), []",
+            "errors.loading_line = lambda: asked.append('torch' in sys.modules)",
+            f"import {package}",
+            "assert asked == [False], asked",
+            "assert KeyboardInterrupt in shell.custom_exceptions",
+        ]
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_another_error_keeps_its_traceback(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]):
     shell.run_cell("1 / 0")
     assert "Traceback" in capsys.readouterr().out
