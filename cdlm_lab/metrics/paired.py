@@ -119,7 +119,7 @@ def scores_of(statistic: Statistic, sums: np.ndarray) -> np.ndarray:
         scores = np.asarray(statistic(sums), dtype=np.float64)
     if not np.isfinite(scores).all():
         raise ValueError(
-            "the statistic of some clusters is not finite; leave out clusters with nothing to score, "
+            "the statistic of some resample is not finite; leave out clusters with nothing to score, "
             "or define the statistic where its denominator is 0"
         )
     return scores

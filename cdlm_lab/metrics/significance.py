@@ -12,7 +12,7 @@ its deviation how much other seeds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cdlm_lab.errors import check_least
+from cdlm_lab.metrics.paired import RESAMPLES, Statistic, scores_of
 
-Statistic = Callable[[np.ndarray], np.ndarray]  # (..., columns) of summed counts -> (...) scores
-RESAMPLES = 10_000
 INTERVAL = (0.025, 0.975)  # quantiles: the middle 95%
 _NUMBERS_AT_ONCE = 1 << 20  # draws held in memory at once, for any number of clusters or resamples
 _ROUNDING = 1e-12  # relative: sums of equal numbers in another order count as ties
@@ -237,10 +236,10 @@ def compare(
     check_least(n_resamples=n_resamples)
     a, b = _checked_counts(counts_a, counts_b)
     columns = a.shape[1]
-    difference = float(_scores(statistic, a.sum(axis=0)) - _scores(statistic, b.sum(axis=0)))
+    difference = float(scores_of(statistic, a.sum(axis=0)) - scores_of(statistic, b.sum(axis=0)))
     rng = np.random.default_rng(seed)
     sums = resampled_sums(np.concatenate([a, b], axis=1), n_resamples=n_resamples, rng=rng)
-    resampled = _scores(statistic, sums[:, :columns]) - _scores(statistic, sums[:, columns:])
+    resampled = scores_of(statistic, sums[:, :columns]) - scores_of(statistic, sums[:, columns:])
     swapped = _swapped_differences(a, b, statistic, n_resamples=n_resamples, seed=seed)
     low, high = percentile_interval(resampled)
     slack = _ROUNDING * max(1.0, float(np.abs(resampled).max()))
@@ -265,7 +264,7 @@ def _swapped_differences(
         swapped = rng.integers(2, size=(rows.stop - rows.start, len(a))).astype(np.float64)
         moved = swapped @ (b - a)  # (block, columns)
         ours, theirs = a.sum(axis=0) + moved, b.sum(axis=0) - moved
-        differences[rows] = _scores(statistic, ours) - _scores(statistic, theirs)
+        differences[rows] = scores_of(statistic, ours) - scores_of(statistic, theirs)
     return differences
 
 
@@ -279,15 +278,3 @@ def _checked_counts(counts_a: ArrayLike, counts_b: ArrayLike) -> tuple[np.ndarra
             row = int(np.argmax(~np.isfinite(counts).all(axis=1)))
             raise ValueError(f"{name}[{row}] is {counts[row].tolist()}; counts must be finite")
     return a, b
-
-
-def _scores(statistic: Statistic, sums: np.ndarray) -> np.ndarray:
-    """Scores (...) of summed counts (..., columns). ValueError unless finite: nan would pass for equal."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scores = np.asarray(statistic(sums), dtype=np.float64)
-    if not np.isfinite(scores).all():
-        raise ValueError(
-            "the statistic of some resample is not finite; leave out clusters with nothing to score, "
-            "or define the statistic where its denominator is 0"
-        )
-    return scores
