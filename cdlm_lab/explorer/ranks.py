@@ -35,9 +35,8 @@ from cdlm_lab.explorer.aligned_pairs import AlignedPair, sample_aligned_pairs
 from cdlm_lab.metrics.significance import compare_means, mean_score
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
-from cdlm_lab.runs.identity import Inputs
-from cdlm_lab.runs.made import KeptNumbers, encoder_facts
-from cdlm_lab.runs.runs import ExperimentRun, Scores, once, report
+from cdlm_lab.runs.made import KeptNumbers
+from cdlm_lab.runs.runs import Scores, VariantsRun, once, report
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.runs.scoring import with_p_holm
 from cdlm_lab.tasks.coreference.corpus import CoreferenceSplit, read_corpus
@@ -72,7 +71,7 @@ class Settings(Checkpoints):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Analysis(ExperimentRun):
+class Analysis(VariantsRun):
     """A run of notebook 11: the documents, and the pairs of each kind of mention."""
 
     NAME: ClassVar[str] = "attention analysis"
@@ -96,16 +95,6 @@ class Analysis(ExperimentRun):
                         "two; raise pairs or stories, or take another split"
                     )
         return cls(settings=settings, topics=topics, pairs=pairs)
-
-    @property
-    def inputs(self) -> Inputs:
-        """The corpus and the models."""
-        return Inputs(data=[self.settings.corpus], models=self.settings.checkpoints.values())
-
-    @property
-    def encoders(self) -> dict[str, Any]:
-        """Variant -> what made its model."""
-        return {name: encoder_facts(where) for name, where in self.settings.checkpoints.items()}
 
     def check(self) -> None:
         """Open every model; raises what does not fit."""

@@ -227,6 +227,21 @@ class ExperimentRun:
         return Recipe(function=job_of_run, arguments={**names, "settings": asdict(self.settings), **more})
 
 
+@dataclass(frozen=True, kw_only=True)
+class VariantsRun(ExperimentRun):
+    """A run that compares the models of the variants in `settings.checkpoints`, and trains none."""
+
+    @property
+    def inputs(self) -> Inputs:
+        """The corpus and the models."""
+        return Inputs(data=[self.settings.corpus], models=self.settings.checkpoints.values())
+
+    @property
+    def encoders(self) -> dict[str, Any]:
+        """Variant -> what made its model."""
+        return {name: encoder_facts(where) for name, where in self.settings.checkpoints.items()}
+
+
 def with_usual_encoder(settings: Any) -> Any:
     """The settings with the default encoder of their class in place of the one that was given."""
     usual = type(settings)()

@@ -39,9 +39,7 @@ from cdlm_lab.runs.corpora import (
     print_passed_over,
     tokenised_split,
 )
-from cdlm_lab.runs.identity import Inputs
-from cdlm_lab.runs.made import encoder_facts
-from cdlm_lab.runs.runs import ExperimentRun, Scores, once, read_arrays, report, write_arrays
+from cdlm_lab.runs.runs import ExperimentRun, Scores, VariantsRun, once, read_arrays, report, write_arrays
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.runs.scoring import with_p_holm
 
@@ -96,7 +94,7 @@ ModelsAndExamples = Iterator[tuple[str, CrossDocumentLM, CrossDocumentExamples, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class PerplexityRun(ExperimentRun):
+class PerplexityRun(VariantsRun):
     """A run of notebook 02."""
 
     NAME: ClassVar[str] = "cross-document perplexity"
@@ -108,16 +106,6 @@ class PerplexityRun(ExperimentRun):
     def read(cls, settings: Settings, *, cache: str | Path) -> PerplexityRun:
         """The settings; clusters are tokenised when the first model is there."""
         return cls(settings=settings, cache=cache)
-
-    @property
-    def inputs(self) -> Inputs:
-        """The corpus and the models."""
-        return Inputs(data=[self.settings.corpus], models=self.settings.checkpoints.values())
-
-    @property
-    def encoders(self) -> dict[str, Any]:
-        """Variant -> what made its model."""
-        return {name: encoder_facts(where) for name, where in self.settings.checkpoints.items()}
 
     def check(self) -> None:
         """Open every model and tokenise the clusters; raises what does not fit."""
