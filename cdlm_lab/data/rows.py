@@ -38,7 +38,7 @@ def rows_by_split(corpus: str | Path) -> dict[str, Rows]:
     path = files.home_path(corpus)
     if path.is_file():
         return {"": partial(rows_of, path)} if _ending(path) else {}
-    if any((path / state).is_file() for state in ("dataset_dict.json", "state.json")):
+    if is_saved(path):
         return _of_datasets(str(path), saved=True)
     found: dict[str, list[Path]] = {}
     for file in _files_of(path):
@@ -132,7 +132,14 @@ _READ: dict[str, Callable[[Path], Iterator[Row]]] = {
 }
 
 
-def _of_datasets(name: str, *, saved: bool) -> dict[str, Rows]:
+def is_saved(folder: Path) -> bool:
+    """Whether `save_to_disk` of `datasets` wrote the folder."""
+    return any((folder / state).is_file() for state in ("dataset_dict.json", "state.json"))
+
+
+def opened_data_set(name: str, *, saved: bool, remedy: str, field: str) -> dict[str, Any]:
+    """Split -> the rows of what `datasets` opens, "" where it has no splits: a folder of `save_to_disk` if
+    `saved`, else "owner/name@revision". Raises DataError, with `remedy` and `field`, if it cannot."""
     import datasets  # here: it takes a second to load
 
     hub, _, revision = name.partition("@")
@@ -143,9 +150,13 @@ def _of_datasets(name: str, *, saved: bool) -> dict[str, Rows]:
             opened = datasets.load_dataset(hub, revision=revision or None)
     except Exception as error:  # it raises many kinds
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        remedy = f"give a folder of save_to_disk, or {HUB}owner/name@revision"
-        raise DataError(name, f"`datasets` cannot open it ({reason})", remedy, field="corpus") from None
-    of_split = opened if isinstance(opened, dict) else {"": opened}
+        raise DataError(name, f"`datasets` cannot open it ({reason})", remedy, field=field) from None
+    return opened if isinstance(opened, dict) else {"": opened}
+
+
+def _of_datasets(name: str, *, saved: bool) -> dict[str, Rows]:
+    remedy = f"give a folder of save_to_disk, or {HUB}owner/name@revision"
+    of_split = opened_data_set(name, saved=saved, remedy=remedy, field="corpus")
     return {SPLIT_NAMES.get(split, split): partial(_numbered, name, rows) for split, rows in of_split.items()}
 
 

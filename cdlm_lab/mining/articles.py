@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from cdlm_lab.data import files
 from cdlm_lab.data.files import DataError, printable
+from cdlm_lab.data.rows import is_saved, opened_data_set
 from cdlm_lab.mining import dates
 from cdlm_lab.progress import tracked
 
@@ -28,7 +29,6 @@ SHAPES = (
     "a folder of .txt files (2018-08-29-name.txt: with a date)",
     "a folder that `datasets` saved, or the name of a data set on the hub",
 )
-_LONGEST_CELL = 1 << 26  # characters; Python's limit for cells of CSV is 131,072
 _DATED_NAME = re.compile(r"(\d{4}-\d{2}-\d{2})(?!\d)")
 
 
@@ -122,8 +122,7 @@ def _text(value: Any) -> str:
 def _found(source: str | Path) -> Iterator[Found]:
     path = files.home_path(source)
     if path.is_dir():
-        saved = any((path / name).is_file() for name in ("state.json", "dataset_dict.json"))
-        rows = _of_datasets(str(path), saved=True) if saved else _of_folder(path)
+        rows = _of_datasets(str(path), saved=True) if is_saved(path) else _of_folder(path)
     elif path.is_file():
         name = files.plain_name(path).lower()
         readers = {".jsonl": _of_lines, ".csv": _of_table, ".tsv": _of_table, ".parquet": _of_parquet}
@@ -152,7 +151,6 @@ def _of_lines(path: Path) -> Iterator[Found]:
 
 
 def _of_table(path: Path) -> Iterator[Found]:
-    csv.field_size_limit(_LONGEST_CELL)
     lines = (line + "\n" for _, line in files.read_lines(path))
     tab = files.plain_name(path).lower().endswith(".tsv")
     reader = csv.DictReader(lines, delimiter="\t" if tab else ",", restkey="", strict=False)
@@ -198,18 +196,7 @@ def _of_folder(path: Path) -> Iterator[Found]:
 
 
 def _of_datasets(name: str, *, saved: bool) -> Iterator[Found]:
-    import datasets
-
-    hub, _, revision = name.partition("@")
-    try:
-        if saved:
-            opened = datasets.load_from_disk(name)
-        else:
-            opened = datasets.load_dataset(hub, revision=revision or None)
-    except Exception as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        remedy = f"give {' | '.join(SHAPES)}"
-        raise DataError(name, f"`datasets` cannot open it ({reason})", remedy, field="pile") from None
-    for split, rows in opened.items() if isinstance(opened, dict) else [("", opened)]:
+    opened = opened_data_set(name, saved=saved, remedy=f"give {' | '.join(SHAPES)}", field="pile")
+    for split, rows in opened.items():
         for number, row in enumerate(rows):
             yield Found(f"{name}: {split} row {number}".replace(":  ", ": "), row)
