@@ -161,12 +161,14 @@ def _of_files(given: Settings) -> dict[str, list[MultihopQuestion]]:
     share a question."""
     drawn, corpus = given.dev_from_train, given.corpus
     splits = [split for split in SPLITS if split != "dev" or not drawn]
-    try:
-        read = {split: list(read_records("questions", corpus, split)) for split in splits}
-    except DataError as error:
-        if drawn or error.field != "split":
-            raise
-        raise ParameterError(f"{error}; or take dev from train with dev_from_train") from None
+    read = {}
+    for split in splits:
+        try:
+            read[split] = list(read_records("questions", corpus, split))
+        except DataError as error:
+            if split != "dev" or error.field != "split":
+                raise
+            raise ParameterError(f"{error}; or take dev from train with dev_from_train") from None
     for question in chain.from_iterable(read.values()):
         if not has_gold(question):
             what = f"question {question.id} has no answer or no supporting facts"

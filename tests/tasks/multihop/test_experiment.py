@@ -12,6 +12,7 @@ import torch
 from tagging_runs import finished_run, score_of
 
 from cdlm_lab.data.convert.hotpotqa import hotpot_record
+from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import MultihopQuestion, Paragraph
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.encoders.variants import checkpoint_of
@@ -142,7 +143,7 @@ def test_questions_of_files_in_the_official_format(finished, folder: Path) -> No
     with pytest.raises(ParameterError, match="has no answer or no supporting facts"):
         read_questions(settings)
     (folder / "test.json").unlink()
-    with pytest.raises(ParameterError, match="it has no split test, but train, dev"):
+    with pytest.raises(DataError, match="it has no split test, but train, dev"):
         read_questions(settings)
 
 
