@@ -17,7 +17,6 @@ from cdlm_lab.parameters import settings_of
 from cdlm_lab.training.trained import trained_parameters
 
 
-
 def settings_of_run(kind: type[Any], run: str, **values: Any) -> Any:
     """The settings of a run, with `trained` naming the run itself, or the run whose models it opened."""
     parameters = trained_parameters(run)

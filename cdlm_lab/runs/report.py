@@ -45,6 +45,7 @@ from cdlm_lab.parameters import (
     local_path,
 )
 from cdlm_lab.progress import is_first, usable_cores
+from cdlm_lab.runs.items import ITEMS_FILE, read_items, write_items
 from cdlm_lab.runs.scores import Score, checked_rows, frame_of, json_of
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ class Report:
     # Fingerprints of data and models, and versions (`Identity.as_json`), which are not known of recorded runs;
     # and in "encoders" what made the encoder of each system (`facts_of`).
     identity: dict[str, Any] = field(default_factory=dict)
+    file: Path | None = field(default=None, compare=False)  # where it was read or written
 
     @property
     def mark(self) -> str:
@@ -155,8 +157,24 @@ class Report:
         """The score table, with a column for each field of `Score`."""
         return frame_of(self.rows)
 
+    @property
+    def items(self) -> pd.DataFrame:
+        """The table of items (`cdlm_lab.runs.items`) from which the scores were made. Raises DataError if it
+        was not recorded, as for runs of before."""
+        if self.file is None:
+            raise RunError("this report has no file, so its items are not known")
+        return read_items(items_file(self.file))
 
-_FIELDS = tuple("scores" if one.name == "rows" else one.name for one in fields(Report))  # in the file
+
+def items_file(report: Path) -> Path:
+    """Where the items of a report lie: `items.parquet` in the folder of a run, `<name>.items.parquet` beside
+    a recorded `<name>.json`."""
+    return report.with_name(ITEMS_FILE if report.name == REPORT_FILE else f"{report.stem}.{ITEMS_FILE}")
+
+
+_FIELDS = tuple(  # in the file
+    "scores" if one.name == "rows" else one.name for one in fields(Report) if one.name != "file"
+)
 
 
 def read_report(path: str | os.PathLike[str]) -> Report:
@@ -187,7 +205,7 @@ def read_report(path: str | os.PathLike[str]) -> Report:
     if _is_deeper(values, _DEEPEST):
         raise RunError(f"{file}: has more than {_DEEPEST} levels of lists and mappings")
     try:
-        return _checked({name: plain(values[name], name) for name in _FIELDS})
+        return replace(_checked({name: plain(values[name], name) for name in _FIELDS}), file=file)
     except (RunError, ParameterError) as error:
         what = str(error).partition(": write")[0].partition(": find out")[0]
         raise RunError(f"{file}: {what[:_LONGEST]}") from None
@@ -300,6 +318,7 @@ class Run:
         data: Mapping[str, Any] = _EMPTY,
         tables: Mapping[str, Sequence[Mapping[str, Any]]] = _EMPTY,
         encoders: Mapping[str, Mapping[str, Any]] = _EMPTY,
+        items: pd.DataFrame | None = None,
     ) -> Report:
         """Finish the run: write `report.json` atomically, and unlock the folder. A report of before is kept.
 
@@ -308,6 +327,7 @@ class Run:
             data: name -> checksum, or another JSON value that identifies the data.
             tables: name -> rows of a further table, each a mapping of column to value.
             encoders: system -> what made the encoder that it reads with or began with (`encoder_facts`).
+            items: the table from which the scores were made, written beside the report; None = there is none.
 
         Raises RunError if two scores have the same key, a value has no JSON type, data or models changed
         while the run was going on, or the folder holds a finished run of another identity.
@@ -337,9 +357,12 @@ class Run:
             rows = checked_rows(values["scores"])
         except ValueError as error:
             raise RunError(str(error)) from None
-        report = Report(**{name: values[name] for name in values if name != "scores"}, rows=rows)
+        known = {name: values[name] for name in values if name != "scores"}
+        report = Report(**known, rows=rows, file=self.folder / REPORT_FILE)
         if self.writer:
             with kept(self.folder / REPORT_FILE):
+                if items is not None:  # first: a folder with a report has its items
+                    write_items(items, self.folder / ITEMS_FILE)
                 write_json(self.folder / REPORT_FILE, {"format": FORMAT, **values})
             self.close()
         return report

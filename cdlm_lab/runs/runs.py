@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
+import pandas as pd
 import torch
 from pydantic import Field
 from torch import nn
@@ -48,6 +49,8 @@ from cdlm_lab.encoders.precision import Precision, computing_in
 from cdlm_lab.examples.collate import batches_by_length
 from cdlm_lab.parameters import ParameterError, names_in, parameters_of, settings
 from cdlm_lab.progress import Progress
+from cdlm_lab.runs import evaluation
+from cdlm_lab.runs.evaluation import Evaluation, Measure, Planned
 from cdlm_lab.runs.identity import Identity, Inputs
 from cdlm_lab.runs.made import began_with, encoder_facts, noting
 from cdlm_lab.runs.report import Report, Run, open_run, plain, refuse_taken
@@ -145,6 +148,7 @@ class ExperimentRun:
 
     NAME: ClassVar[str]  # name of the experiment in reports
     SHAPES: ClassVar[tuple[str, ...]] = ()  # settings that shape a model; () = no trained one can be opened
+    MEASURES: ClassVar[tuple[Measure, ...]] = ()  # the scores of its report, made of the table of items
     origins: ClassVar[Mapping[str, Any]] = {}  # system -> what its model began with, as far as that is known
     # System -> what made the encoder that it reads with or began with; {} = none.
     encoders: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
@@ -220,6 +224,23 @@ class ExperimentRun:
     def data(self) -> dict[str, Any]:
         """Facts about the data, stored in the report."""
         return {}
+
+    def items(self, predictions: Any) -> pd.DataFrame:
+        """The table of items (`cdlm_lab.runs.items`) of what `predict` returned."""
+        raise NotImplementedError
+
+    @property
+    def planned(self) -> Sequence[Planned]:
+        """The comparisons that were planned before the run, among the systems it may have."""
+        return ()
+
+    def own_predictions(self, file: Path, lines: Sequence[tuple[int, Mapping[str, Any]]], split: str) -> Any:
+        """Predictions of another program for a split, from (line number, values) of a file; see `runs.own`."""
+        raise NotImplementedError
+
+    def evaluated(self, predictions: Any) -> Evaluation:
+        """Scores with intervals, and the planned comparisons, from the items of the predictions."""
+        return evaluation.evaluate(self.items(predictions), self.MEASURES, self.planned)
 
     def recipe(self, **more: str) -> Recipe:
         """How other processes rebuild a job of this run; `more`: further arguments of `job_of_run`."""
@@ -322,7 +343,7 @@ class SystemRun(ExperimentRun):
     """
 
     SUFFIX: ClassVar[str] = ".jsonl"  # file suffix of predictions
-    ITEMS: ClassVar[str] = "examples"  # what the examples of a batch are called in texts
+    UNIT: ClassVar[str] = "examples"  # what the examples of a batch are called in texts
 
     settings: Any  # also has `chosen` and `seeds`
 
@@ -397,9 +418,9 @@ class SystemRun(ExperimentRun):
         """A training job whose first batch is timed to estimate the cost of the training."""
         return self.job(training)
 
-    def items(self, system: Any) -> str:
+    def unit(self, system: Any) -> str:
         """What the examples of a batch of this system are called in texts, such as "pairs"."""
-        return self.ITEMS
+        return self.UNIT
 
     def folder_of(self, training: Any) -> Path:
         """The folder of the trained model and its predictions."""
@@ -546,11 +567,19 @@ def predict(run: SystemRun) -> dict[tuple[str, int], dict[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """The result of `evaluate`: rows of the score table, further tables, and more facts about the data."""
+    """The result of `evaluate`: rows of the score table, further tables, more facts about the data, and the
+    table of items from which the rows were made (None = that of a finished run, in its folder)."""
 
     rows: list[Score]
     tables: dict[str, list[dict[str, Any]]]
     data: dict[str, Any] = field(default_factory=dict)
+    items: pd.DataFrame | None = None
+
+    @classmethod
+    def of(cls, made: Evaluation, *, data: Mapping[str, Any] | None = None, **tables: Any) -> Self:
+        """The scores of an evaluation, with its planned comparisons and further `tables`."""
+        named = {"comparisons": made.comparisons, **tables}
+        return cls(rows=made.rows, tables=named, data=dict(data or {}), items=made.items)
 
 
 def once(evaluate: Callable[..., Scores]) -> Callable[..., Scores]:
@@ -571,7 +600,7 @@ def report(run: ExperimentRun, scores: Scores) -> Report:
         return run.finished
     data = {**run.data, **scores.data} | ({"began_with": run.origins} if run.origins else {})
     encoders = {system: facts for system, facts in run.encoders.items() if facts}
-    form = {"scores": scores.rows, "tables": scores.tables, "data": data}
+    form = {"scores": scores.rows, "tables": scores.tables, "data": data, "items": scores.items}
     return run.opened.write_report(**form, encoders=encoders)
 
 

@@ -38,7 +38,7 @@ def cost_facts(run: SystemRun) -> list[tuple[str, str]]:
             rows.append((system.label, f"is trained already, in {trained}"))
             continue
         first, *others = (training for training in run.trainings if training.system == system)
-        text = cost_in_words(run.trial(first), items=run.items(system), parallel=run.parallel(first))
+        text = cost_in_words(run.trial(first), items=run.unit(system), parallel=run.parallel(first))
         rows.append((system.label, f"{text}; times {1 + len(others)} seeds" if others else text))
     return [*rows, *_made_with(run.settings)]
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cdlm_lab.data.files import DataError
+from cdlm_lab.runs.items import checked_items, items_of
 from cdlm_lab.runs.report import RunError, open_run, read_report
 from cdlm_lab.runs.scores import Score, plain_name
 
@@ -36,6 +38,17 @@ def test_a_report_comes_back_as_it_was(tmp_path: Path):
     assert report.frame["p"].isna().all()
     assert report.frame["against"].tolist() == ["", ""]
     assert plain_name(first) == "a/test/perplexity/seed 7"
+
+
+def test_a_report_has_the_items_of_its_scores(tmp_path: Path):
+    table = items_of({"f1": [0.5, 1.0]}, system="a", split="test", items=["x", "y"])
+    report = open_run(tmp_path, name="x", parameters={}).write_report(scores=[], items=table)
+    assert report.items.equals(checked_items(table))
+    assert read_report(tmp_path).items.equals(report.items)
+    recorded = tmp_path / "recorded.json"
+    recorded.write_bytes((tmp_path / "report.json").read_bytes())
+    with pytest.raises(DataError, match=r"recorded\.items\.parquet:1: .*no such file"):
+        _ = read_report(recorded).items
 
 
 @pytest.mark.parametrize("value", [True, "0.5", float("nan"), float("inf"), None])

@@ -220,7 +220,7 @@ class AnswerRun(JointRun):
         config = replace(self.settings, epochs=epochs).config(items=self.examples_of(system), seed=seed)
         return replace(config, weight_decay=0.01)
 
-    def items(self, system: AnswerSystem) -> str:
+    def unit(self, system: AnswerSystem) -> str:
         """What an example is called in texts: a group of candidates, or a pair."""
         return "groups" if system.is_joint else "pairs"
 

@@ -334,7 +334,7 @@ def question_facts(run: AnswerRun) -> list[tuple[str, str]]:
     for system, ranker in rankers.items():
         examples = ranker.examples(run.of_split("train")[:LOOKED_AT])
         tokens = np.mean([examples.length_of(number) for number in range(len(examples))])
-        count = f"{run.examples_of(system):,} {run.items(system)} of about {tokens:.0f} tokens"
+        count = f"{run.examples_of(system):,} {run.unit(system)} of about {tokens:.0f} tokens"
         rows.append((f"an epoch, {'joint' if system.is_joint else system.label}", count))
     return rows
 

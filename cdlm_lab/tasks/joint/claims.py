@@ -162,7 +162,7 @@ class VerificationRun(JointRun):
     """A run of notebook 10: its claims, and how its systems are trained and predict."""
 
     NAME: ClassVar[str] = "fact verification"
-    ITEMS: ClassVar[str] = "claims"
+    UNIT: ClassVar[str] = "claims"
     SHAPES: ClassVar[tuple[str, ...]] = (
         *("labels", "evidence_sentences"),
         *("sentence_length", "head_layers"),

@@ -267,7 +267,7 @@ class MatchingRun(SystemRun):
         *("most_sentences", "most_words", "max_length", "window"),
     )
     SUFFIX: ClassVar[str] = ".npz"
-    ITEMS: ClassVar[str] = "pairs"
+    UNIT: ClassVar[str] = "pairs"
 
     settings: Settings
     pairs: Pairs

@@ -211,7 +211,7 @@ class TaggingRun(runs.SystemRun):
         *("occurrences", "context_encoder", "context_order", "hidden_size"),
     )
     SUFFIX: ClassVar[str] = ".npz"
-    ITEMS: ClassVar[str] = "sentences"
+    UNIT: ClassVar[str] = "sentences"
 
     settings: Settings
     corpus: TaggedCorpus
