@@ -31,7 +31,7 @@ from cdlm_lab.metrics.paired import (
     scores_of,
     t_test_of_seeds,
 )
-from cdlm_lab.runs.items import checked_items
+from cdlm_lab.runs.items import UNTRAINED, checked_items
 from cdlm_lab.runs.scores import Score
 
 Verdict = Literal["holds", "does not", "undecided", "too few units"]
@@ -43,17 +43,23 @@ class Measure:
 
     form: `ratio`, the one base metric itself; `f1`, the harmonic mean of precision and recall (0 if both are);
         `mean` of several measures, such as CoNLL F1; `exp`, the exponential of the ratio, such as perplexity,
-        whose intervals and differences are made in logarithms.
+        whose intervals and differences are made in logarithms; `gap`, the ratio of the first of two base
+        metrics less that of the second, of other items.
     of: base metrics, or for `mean` other measures; () = the base metric of the same name.
-    counts: base metric whose `den` counts what was measured, for `n`; "" = the last of `of`.
+    counts: base metric whose `den` counts what was measured, for `n`; "" = the last of `of`, of a gap both.
     lower: True = lower is better.
     """
 
     name: str
-    form: Literal["ratio", "f1", "mean", "exp"] = "ratio"
+    form: Literal["ratio", "f1", "mean", "exp", "gap"] = "ratio"
     of: tuple[Any, ...] = ()
     counts: str = ""
     lower: bool = False
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The base metrics whose `den` add up to `n`."""
+        return self.bases if self.form == "gap" else (self.counts or self.bases[-1],)
 
     @property
     def bases(self) -> tuple[str, ...]:
@@ -67,6 +73,8 @@ class Measure:
         if self.form == "mean":
             return np.mean([one.score(sums) for one in self.of], axis=0)
         ratios = [_ratio(sums[base]) for base in self.bases]
+        if self.form == "gap":
+            return ratios[0] - ratios[1]
         if self.form != "f1":
             return ratios[0]
         precision, recall = ratios
@@ -95,9 +103,16 @@ class Planned:
     measure: str
     split: str = "test"
     group: str = ""
-    family: str = (
-        ""  # comparisons that are corrected together; "" = those of the same measure, split and group
-    )
+    group_of_b: str | None = None  # None = the same
+    # Comparisons that are corrected together; "" = those of the same measure, split and group.
+    family: str = ""
+    beside: bool = True  # whether its p stands beside the score of `a`
+
+    @property
+    def places(self) -> tuple[tuple[str, str, str], tuple[str, str, str]]:
+        """(system, split, group) of `a` and of `b`."""
+        group = self.group if self.group_of_b is None else self.group_of_b
+        return (self.a, self.split, self.group), (self.b, self.split, group)
 
 
 class ItemTable:
@@ -120,12 +135,14 @@ class ItemTable:
         return place in self._places and {*measure.bases} <= {*self._places[place]["metric"].unique()}
 
     def number(self, place: tuple[str, str, str], measure: Measure) -> int:
-        """How much was measured: the sum of `den` of the counting base metric, with the first seed."""
+        """How much was measured: the sum of `den` of the counting base metrics, with the first seed."""
         rows = self._places[place]
-        of = rows[
-            (rows["metric"] == (measure.counts or measure.bases[-1])) & (rows["seed"] == rows["seed"].min())
-        ]
+        of = rows[rows["metric"].isin(measure.counted) & (rows["seed"] == rows["seed"].min())]
         return round(float(of["den"].sum()))
+
+    def is_trained(self, place: tuple[str, str, str]) -> bool:
+        """Whether the system was trained, with one seed or several."""
+        return not (self._places[place]["seed"] == UNTRAINED).all()
 
     def counts(self, place: tuple[str, str, str], measure: Measure) -> tuple[np.ndarray, list[str]]:
         """Sums (seeds, clusters, base metrics, 2), and the names of the clusters. Raises ValueError if the
@@ -165,8 +182,8 @@ def _of_seeds(counts: np.ndarray, measure: Measure) -> list[float]:
 
 
 def score_rows(table: ItemTable, measures: Iterable[Measure]) -> list[Score]:
-    """For each system, split, group and measure the score over all seeds with its interval, then the score of
-    each seed. Shares stay within [0, 1]."""
+    """For each system, split, group and measure the score over all seeds with its interval, then, of what was
+    trained, the score of each seed. Shares stay within [0, 1]."""
     rows = []
     for place in table.places:
         keys = dict(zip(("system", "split", "group"), place, strict=True))
@@ -177,25 +194,20 @@ def score_rows(table: ItemTable, measures: Iterable[Measure]) -> list[Score]:
             of_seeds = [measure.shown(one) for one in _of_seeds(counts, measure)]
             low, high = jackknife_interval(_by_cluster(counts), _statistic(measure, len(counts)))
             bounds = {"low": measure.shown(low), "high": measure.shown(high)} if len(clusters) > 1 else {}
-            if bounds and (counts[..., 0] <= counts[..., 1]).all() and (counts >= 0).all():
+            is_share = (counts[..., 0] <= counts[..., 1]).all() and (counts >= 0).all()
+            if bounds and is_share and measure.form in ("ratio", "f1", "mean"):
                 bounds = {"low": max(0.0, bounds["low"]), "high": min(1.0, bounds["high"])}
             value = fmean(of_seeds)
             if bounds:  # sums in another order may differ in the last digit
                 bounds = {"low": min(bounds["low"], value), "high": max(bounds["high"], value)}
             deviation = stdev(of_seeds) if len(of_seeds) > 1 else None
+            trained = table.is_trained(place)
             size = {"n": table.number(place, measure), "clusters": len(clusters)}
-            summary = Score(
-                **keys,
-                metric=measure.name,
-                value=value,
-                deviation=deviation,
-                seeds=len(of_seeds),
-                **bounds,
-                **size,
-            )
-            rows.append(summary)
+            size |= {"deviation": deviation, "seeds": len(of_seeds) if trained else None}
+            rows.append(Score(**keys, metric=measure.name, value=value, **bounds, **size))
             rows += [
-                Score(**keys, metric=measure.name, seed=seed, value=one) for seed, one in enumerate(of_seeds)
+                Score(**keys, metric=measure.name, seed=seed, value=one)
+                for seed, one in enumerate(of_seeds if trained else ())
             ]
     return rows
 
@@ -210,8 +222,7 @@ def comparison_rows(
     rows = []
     for one in planned:
         measure = by_name[one.measure]
-        places = [(system, one.split, one.group) for system in (one.a, one.b)]
-        if all(table.has(place, measure) for place in places):
+        if all(table.has(place, measure) for place in one.places):
             rows.append(_compared(table, measure, one))
     families: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -225,7 +236,7 @@ def comparison_rows(
 
 
 def _compared(table: ItemTable, measure: Measure, one: Planned) -> dict[str, Any]:
-    sides = [table.counts((system, one.split, one.group), measure) for system in (one.a, one.b)]
+    sides = [table.counts(place, measure) for place in one.places]
     if sides[0][1] != sides[1][1]:
         raise ValueError(f"{one.a} and {one.b} were not measured on the same clusters of {one.split}")
     scores = [_of_seeds(counts, measure) for counts, _ in sides]
@@ -273,10 +284,14 @@ def evaluate(items: pd.DataFrame, measures: Sequence[Measure], planned: Sequence
     first comparison in which it is `a`. Raises ValueError if the table is at fault."""
     table = ItemTable(items)
     comparisons = comparison_rows(table, measures, planned)
+    keys = ("a", "b", "split", "group", "measure")
+    made = {tuple(row[name] for name in keys): row for row in comparisons}
     p_of: dict[tuple[str, ...], dict[str, Any]] = {}
-    for row in comparisons:
-        key = row["a"], row["split"], row["group"], row["measure"]
-        p_of.setdefault(key, {"p": row["p_holm"], "against": row["b"]})
+    for one in planned:
+        if one.beside and (row := made.get(tuple(getattr(one, name) for name in keys))):
+            p_of.setdefault(
+                (one.a, one.split, one.group, one.measure), {"p": row["p_holm"], "against": one.b}
+            )
     rows = [
         _with_p(row, p_of.get((row.system, row.split, row.group, row.metric), {}))
         for row in score_rows(table, measures)

@@ -4,7 +4,8 @@
 
 `num` and `den` add up over items: a base metric is the sum of `num` divided by that of `den`, so a mean has
 `den` 1, precision has correct and predicted spans, a perplexity has nats and tokens. `cluster` is what is
-resampled together: items of one story, document or topic are not independent. Everything that a report says
+resampled together: items of one story, document or topic are not independent. `seed` is that of the training,
+or UNTRAINED. Everything that a report says
 of scores, intervals and tests comes from this table, by `cdlm_lab.runs.evaluation.evaluate`.
 """
 
@@ -22,6 +23,7 @@ from cdlm_lab.data.files import DataError, replaced_file
 KEY = ("system", "seed", "split", "group", "cluster", "item", "metric")
 COLUMNS = (*KEY, "num", "den")
 ITEMS_FILE = "items.parquet"
+UNTRAINED = -1  # the seed of what has none: a rule, or models that are measured as they are
 _TEXTS = tuple(name for name in KEY if name != "seed")
 Numbers = Sequence[float] | np.ndarray
 

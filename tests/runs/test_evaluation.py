@@ -1,12 +1,14 @@
 """From the table of items to scores, intervals and verdicts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from cdlm_lab.metrics import paired
 from cdlm_lab.runs.evaluation import Measure, Planned, evaluate, verdict
-from cdlm_lab.runs.items import items_of
+from cdlm_lab.runs.items import UNTRAINED, items_of
 
 ACCURACY = Measure("accuracy")
 F1 = Measure("f1", "f1", of=("precision", "recall"))
@@ -136,6 +138,32 @@ def test_a_baseline_without_seeds_stands_for_each(three_systems: pd.DataFrame):
     (row,) = evaluate(pd.concat([three_systems, rule]), [ACCURACY], plan).comparisons
     assert row["difference"] == pytest.approx(by_hand(pd.concat([three_systems, rule]), "a", "rule"))
     assert (row["seeds"], row["p_seeds"]) == (3, None)
+
+
+def test_a_gap_is_a_difference_of_means_of_other_items_and_of_both_the_clusters():
+    values = {"near": ([60.0, 80.0, 0.0], [1, 1, 0]), "far": ([60.0, 0.0, 20.0], [1, 0, 1])}
+    table = items_of(values, system="a", split="", items=range(3), clusters=["x", "y", "y"], seed=UNTRAINED)
+    table = pd.concat([table, table.assign(system="b", num=table["num"] / 2)])
+    gap = Measure("gap", "gap", of=("near", "far"))
+    made = evaluate(table, [gap], [Planned(a="a", b="b", measure="gap", split="")])
+    row = score(made, "gap")
+    assert (row.value, row.n, row.clusters) == (140 / 2 - 80 / 2, 4, 2)
+    assert row.low < 0 < row.high, "a gap of 0 in x, of 60 in y: no share that ends at 0"
+    assert made.comparisons[0]["difference"] == pytest.approx(15)
+
+
+def test_what_was_not_trained_has_one_row_and_no_seeds():
+    (row,) = evaluate(answers("a", [1, 0, 1], seed=UNTRAINED), [ACCURACY]).rows
+    assert (row.seed, row.seeds, row.value) == (None, None, pytest.approx(2 / 3))
+
+
+def test_a_comparison_across_groups_and_one_that_stands_in_its_table_alone():
+    table = pd.concat([answers("a", [1] * 7).assign(group="again"), answers("b", [0] * 7)])
+    plan = Planned(a="a", b="b", measure="accuracy", group="again", group_of_b="")
+    made = evaluate(table, [ACCURACY], [plan])
+    assert (made.comparisons[0]["difference"], made.comparisons[0]["group"]) == (1, "again")
+    assert score(made, "accuracy").against == "b"
+    assert score(evaluate(table, [ACCURACY], [replace(plan, beside=False)]), "accuracy").p is None
 
 
 def test_few_units_give_no_verdict():
