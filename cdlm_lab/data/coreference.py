@@ -30,9 +30,10 @@ def document_of_spans(
     sentences: Sequence[TokenSpan],
     validated: Collection[int],
     tags: Mapping[str, str] = MappingProxyType({}),
+    offsets: Sequence[TokenSpan] = (),
 ) -> CoreferenceDocument:
     """Make a document from mentions given as (id, span, kind, cluster); sentences that a mention crosses are
-    joined. `tags`: id of a mention -> its tag."""
+    joined. `tags`: id of a mention -> its tag; `offsets`: of the tokens."""
     ordered = sorted(mentions, key=lambda mention: mention[1])
     starts = [start for start, _ in sentences]
     inside = {
@@ -46,6 +47,7 @@ def document_of_spans(
         topic=topic,
         subtopic=subtopic,
         tokens=tuple(tokens),
+        offsets=tuple(offsets),
         sentences=tuple(pairwise([*starts, *(end for _, end in sentences[-1:])])),
         validated=tuple(sorted({bisect_right(starts, sentences[one][0]) - 1 for one in validated})),
         mentions=tuple(

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from cdlm_lab.data.coreference import document_of_spans
 from cdlm_lab.data.files import DataError, entries, read_lines
-from cdlm_lab.data.records import KINDS, CoreferenceDocument, Kind, TokenSpan, Topic
+from cdlm_lab.data.records import KINDS, CoreferenceDocument, Kind, Span, TokenSpan, Topic
 from cdlm_lab.data.words import sentence_starts, token_spans, visible_word
 from cdlm_lab.errors import check_choice
 
@@ -31,11 +31,13 @@ _HALF_A_CHARACTER = re.compile(r"[\ud800-\udfff]")
 
 
 class Section(NamedTuple):
-    """The lines of one document; `line` is the number of the line in which it begins."""
+    """The lines of one document; `line` is the number of the line in which it begins, `start` the offset of
+    its first line in the text as given."""
 
     title: str
     line: int
     lines: Sequence[Line]
+    start: int = 0
 
     def no_text(self, source: str | Path) -> DataError:
         """The DataError to raise if the document has no text."""
@@ -103,7 +105,8 @@ def sections_of(source: str | Path, lines: Sequence[Line]) -> list[Section]:
         if title in sections:
             what = f"a document {title} begins in line {sections[title].line} already"
             raise DataError(source, what, "name them apart", line=number, field="heading")
-        sections[title] = Section(title, number, lines[start + 1 : end])
+        above = sum(len(line) + 1 for _, line in lines[: start + 1])
+        sections[title] = Section(title, number, lines[start + 1 : end], above)
     return list(sections.values())
 
 
@@ -132,7 +135,8 @@ def parse_marked_documents(text: str, *, kind: Kind, source: str = "text", needs
     check_choice("kind", kind, KINDS)
     remedy = "write a document with marked mentions" if needs_marks else "write a document"
     lines = lines_of(text, source=source, remedy=remedy)
-    return _topic(source, _documents(source, lines, kind), needs_marks=needs_marks)
+    documents = _documents(source, lines, kind, begin=len(text) - len(text.removeprefix("\ufeff")))
+    return _topic(source, documents, needs_marks=needs_marks)
 
 
 def marked_texts(texts: Mapping[str, str], *, kind: Kind, needs_marks: bool = True) -> Topic:
@@ -142,7 +146,8 @@ def marked_texts(texts: Mapping[str, str], *, kind: Kind, needs_marks: bool = Tr
     documents = []
     for name, text in texts.items():
         lines = lines_of(text, source=name, remedy="write some, or leave the document out")
-        documents.append(_document(name, Section(name, 1, lines), kind))
+        begin = len(text) - len(text.removeprefix("\ufeff"))
+        documents.append(_document(name, Section(name, 1, lines, begin), kind))
     return _topic("documents", documents, needs_marks=needs_marks)
 
 
@@ -182,13 +187,15 @@ def _topic(
     return Topic(id=TOPIC, documents=tuple(documents))
 
 
-def _documents(source: str | Path, lines: Sequence[Line], kind: Kind) -> list[CoreferenceDocument]:
+def _documents(
+    source: str | Path, lines: Sequence[Line], kind: Kind, *, begin: int = 0
+) -> list[CoreferenceDocument]:
     sections = sections_of(source, lines)
     for section in sections:
         if _MARK.search(section.title):
             remedy = "write it as == title =="
             raise DataError(source, "a mark in the title", remedy, line=section.line, field="heading")
-    return [_document(source, section, kind) for section in sections]
+    return [_document(source, one._replace(start=begin + one.start), kind) for one in sections]
 
 
 def _whole_file(path: Path) -> Section:
@@ -203,11 +210,18 @@ def _whole_file(path: Path) -> Section:
 
 def _document(source: str | Path, section: Section, kind: Kind) -> CoreferenceDocument:
     tokens: list[str] = []
+    offsets: list[Span] = []
     ends: list[int] = []  # end of each sentence, in tokens
     mentions: list[TokenSpan] = []
-    for filled, lines in groupby(section.lines, key=lambda line: bool(line[1].strip())):
+    start = section.start
+    for filled, group in groupby(section.lines, key=lambda line: bool(line[1].strip())):
+        lines = list(group)
         if filled:
-            _add_paragraph(source, lines, tokens, ends, mentions)
+            text, places, marked = _without_marks(source, lines)
+            words = _add_paragraph(source, text, marked, len(tokens), ends, mentions)
+            tokens += [visible_word(text[first:last]) for first, last in words]
+            offsets += [(start + places[first], start + places[last - 1] + 1) for first, last in words]
+        start += sum(len(line) + 1 for _, line in lines)
     if not tokens:
         raise section.no_text(source)
     return document_of_spans(
@@ -219,23 +233,29 @@ def _document(source: str | Path, section: Section, kind: Kind) -> CoreferenceDo
         topic=TOPIC,
         subtopic=TOPIC,
         tokens=tokens,
+        offsets=offsets,
         sentences=tuple(pairwise([0, *ends])),
         validated=range(len(ends)),
     )
 
 
 def _add_paragraph(
-    source: str | Path, lines: Iterable[Line], tokens: list[str], ends: list[int], mentions: list[TokenSpan]
-) -> None:
-    text, marked = _without_marks(source, lines)
-    starts, first = sentence_starts(text), len(tokens)
+    source: str | Path,
+    text: str,
+    marked: Sequence[_Marked],
+    first: int,
+    ends: list[int],
+    mentions: list[TokenSpan],
+) -> list[Span]:
+    """The words of a paragraph, in characters of its text; `first` is the number of tokens before it."""
+    starts = sentence_starts(text)
     cuts = {0, len(text), *starts, *(place for start, end, _ in marked for place in (start, end))}
+    words: list[Span] = []
     counts: dict[int, int] = {}  # place in the text -> number of tokens before it
     for start, end in pairwise(sorted(cuts)):
-        counts[start] = len(tokens)
-        spans = token_spans(text, start=start, end=end, endings_apart=True)
-        tokens.extend(visible_word(text[first:last]) for first, last in spans)
-    counts[len(text)] = len(tokens)
+        counts[start] = first + len(words)
+        words += token_spans(text, start=start, end=end, endings_apart=True)
+    counts[len(text)] = first + len(words)
     spans: set[TokenSpan] = set()
     for start, end, line in marked:
         span = counts[start], counts[end]
@@ -243,17 +263,21 @@ def _add_paragraph(
             remedy = "write them around the words of a mention"
             raise DataError(source, "no words between <m> and </m>", remedy, line=line, field="marks")
         if span in spans:
-            what = f"{' '.join(tokens[slice(*span)])[:40]!r} is marked twice"
+            what = f"{' '.join(text[start:end].split())[:40]!r} is marked twice"
             raise DataError(source, what, "take one <m> and </m> out", line=line, field="marks")
         spans.add(span)
     of_sentences = {counts[place] for place in (*starts, len(text))} - _inside(spans)
     ends.extend(sorted(end for end in of_sentences if end > first))
     mentions.extend(spans)
+    return words
 
 
-def _without_marks(source: str | Path, lines: Iterable[Line]) -> tuple[str, list[_Marked]]:
-    """The text of a paragraph without marks, and the mentions in it, each with the line of its <m>."""
+def _without_marks(source: str | Path, lines: Iterable[Line]) -> tuple[str, Sequence[int], list[_Marked]]:
+    """The text of a paragraph without marks, the place of each of its characters in the paragraph as given,
+    and the mentions in it, each with the line of its <m>."""
     pieces: list[str] = []
+    places: list[int] = []
+    given = 0
     opened: list[tuple[int, int]] = []
     marked: list[_Marked] = []
     length = 0
@@ -263,6 +287,7 @@ def _without_marks(source: str | Path, lines: Iterable[Line]) -> tuple[str, list
                 opened.append((length, number))
             elif piece.lower() != "</m>":
                 pieces.append(piece)
+                places += range(given, given + len(piece))
                 length += len(piece)
             elif opened:
                 start, first = opened.pop()
@@ -270,11 +295,12 @@ def _without_marks(source: str | Path, lines: Iterable[Line]) -> tuple[str, list
             else:
                 remedy = "write <m> before the first word of the mention"
                 raise DataError(source, "</m> without <m>", remedy, line=number, field="marks")
+            given += len(piece)
     if opened:
         what = "<m> is not closed before the next blank line, heading or end of the text"
         remedy = "write </m> behind the last word of the mention"
         raise DataError(source, what, remedy, line=opened[0][1], field="marks")
-    return "".join(pieces), marked
+    return "".join(pieces), places, marked
 
 
 def _inside(spans: Iterable[TokenSpan]) -> set[int]:

@@ -20,8 +20,8 @@ from cdlm_lab.data import records, tags
 from cdlm_lab.data.coreference import document_of_spans
 from cdlm_lab.data.files import FROM_LIST, Fields, FilledText, JsonRecord, Name
 from cdlm_lab.data.questions import check_question
-from cdlm_lab.data.records import Kind, Span
-from cdlm_lab.data.words import sentence_starts, split_sentences, token_spans
+from cdlm_lab.data.records import Kind
+from cdlm_lab.data.words import sentence_spans, sentence_starts, split_sentences, token_spans, with_spaces
 
 Row = JsonRecord[Any]
 Rows = Iterator[Row]
@@ -45,13 +45,16 @@ def _renamed(fields: Mapping[str, Any], number: int, **names: str) -> dict[str, 
     return given | {"id": str(given["id"])} if isinstance(given["id"], int) else given
 
 
-def spans_of_sentences(text: str) -> list[Span]:
-    """The sentences of a text, in characters, each with the white space that follows it."""
-    starts = sentence_starts(text)
-    return list(pairwise([*([0] if starts else []), *starts[1:], len(text)])) if starts else []
-
-
 # ---- pairs of documents ----
+
+
+def pair_document(name: str, text: str) -> records.PairDocument:
+    """A text as sentences, with their offsets. Raises ValueError if it has none."""
+    return records.PairDocument(id=name, **_sentences(text))
+
+
+def _sentences(text: str) -> dict[str, Any]:
+    return {"sentences": tuple(split_sentences(text)), "offsets": tuple(sentence_spans(text))}
 
 
 def _as_document(value: object) -> object:
@@ -59,7 +62,7 @@ def _as_document(value: object) -> object:
     given = {"text": value} if isinstance(value, str) else value
     if isinstance(given, dict) and isinstance(given.get("text"), str) and "sentences" not in given:
         text = given["text"]
-        given = {"id": given.get("id", text[:60].strip()), "sentences": split_sentences(text)}
+        given = {"id": given.get("id", text[:60].strip()), **_sentences(text)}
     if isinstance(given, dict) and isinstance(given.get("id"), int):
         given = given | {"id": str(given["id"])}
     return given
@@ -99,10 +102,16 @@ def read_questions(rows: Rows) -> Iterator[records.MultihopQuestion]:
         yield question
 
 
+def paragraph(title: str, text: str) -> records.Paragraph:
+    """A text as a paragraph of the same length, with spaces for all white space."""
+    plain, (_, *starts) = with_spaces(text), [*sentence_starts(text), len(text)]
+    places = pairwise([0, *starts])
+    return records.Paragraph(title=title, sentences=tuple(plain[start:end] for start, end in places))
+
+
 def _paragraph(value: object) -> object:
     if isinstance(value, dict) and isinstance(value.get("text"), str) and "sentences" not in value:
-        text = value["text"]
-        return {**value, "sentences": [text[start:end] for start, end in spans_of_sentences(text)]}
+        return {**value, "sentences": paragraph("", value["text"]).sentences}
     return value
 
 
@@ -276,6 +285,7 @@ def _marked_text(given: _MentionText) -> records.CoreferenceDocument:
         topic=given.topic,
         subtopic=given.topic,
         tokens=[given.text[start:end] for start, end in words],
+        offsets=words,
         sentences=list(pairwise(borders)),
         validated=range(len(borders) - 1),
     )

@@ -38,7 +38,7 @@ from cdlm_lab.data.splits import SPLIT_NAMES, dealt
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import tracked
 
-VERSION = 1  # part of every key of the cache; raise it when a converter makes other records of the same files
+VERSION = 2  # part of every key of the cache; raise it when a converter makes other records of the same files
 KIND: dict[str, type] = {
     "coreference": records.CoreferenceDocument,
     "pairs": records.DocumentPair,

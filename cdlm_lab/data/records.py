@@ -4,6 +4,15 @@ A line of a native file is one record as JSON, with the names of its fields; pyd
 classes here (`cdlm_lab.data.reading`). Spans are half-open [start, end), in characters of a `Document` and in
 tokens of a `CoreferenceDocument`. Documents of a cluster and sentences of a document are referred to by
 index. Records check on construction that they are consistent, else they raise ValueError.
+
+**Back to the text as given.** Records that were made of a text keep where their parts stand in it, as
+`offsets`: of the words of a `TaggedSentence`, the tokens of a `CoreferenceDocument` (in the text as typed,
+marks included), the sentences of a `PairDocument`; () where a source gives words or sentences, not a text.
+`characters(sentence.offsets, first, stop)` is the span of a name, a mention or a sentence, for which
+`text[start:end]` is what the reader typed. A `Paragraph` needs none: `Paragraph.text` has as many characters
+as the text as given, with spaces for all white space, so that places of an answer hold in both. They are made
+by `native.pair_document(id, text)`, `native.paragraph(title, text)`, `tags.tagged_text(id, text)` and
+`marked.marked_texts({id: text})`, and by what reads one's own rows.
 """
 
 from __future__ import annotations
@@ -17,8 +26,15 @@ from cdlm_lab.errors import check_choice
 
 Span = tuple[int, int]
 TokenSpan = Span
+Offsets = tuple[Span, ...]  # of words or sentences, in characters of the text as given
 Kind = Literal["event", "entity"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+def characters(offsets: Sequence[Span], first: int, stop: int) -> Span | None:
+    """The span of a record's items (words, tokens, sentences) with indices from `first` up to, not including,
+    `stop`, in characters of the text as given; None if the record was not made of a text."""
+    return (offsets[first][0], offsets[stop - 1][1]) if offsets else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +200,7 @@ class CoreferenceDocument:
     sentences: tuple[TokenSpan, ...]
     validated: tuple[int, ...]
     mentions: tuple[CoreferenceMention, ...] = ()
+    offsets: Offsets = field(default=(), compare=False, repr=False)  # of the tokens
 
     def __post_init__(self) -> None:
         name = f"document {self.id}"
@@ -191,6 +208,7 @@ class CoreferenceDocument:
             raise ValueError(f"{name} has no text; leave it out")
         if empty := [number for number, token in enumerate(self.tokens) if not token.strip()]:
             raise ValueError(f"{name}: token {empty[0]} is empty; leave it out")
+        check_offsets(name, self.offsets, len(self.tokens))
         before = 0
         for number, (start, end) in enumerate(self.sentences):
             if start != before or end <= start:
@@ -214,6 +232,12 @@ class CoreferenceDocument:
     def text_of(self, mention: CoreferenceMention) -> str:
         """The words of a mention, with spaces between them."""
         return " ".join(self.tokens[slice(*mention.tokens)])
+
+
+def check_offsets(name: str, offsets: Offsets, count: int) -> None:
+    """Raise ValueError, about `name`, unless there are no offsets or one for each of `count` items."""
+    if offsets and len(offsets) != count:
+        raise ValueError(f"{name}: {len(offsets)} offsets of {count} parts; give one for each, or none")
 
 
 def check_mention(mention: CoreferenceMention, document: CoreferenceDocument) -> None:
@@ -333,8 +357,10 @@ class PairDocument:
 
     id: str
     sentences: tuple[str, ...]
+    offsets: Offsets = field(default=(), compare=False, repr=False)  # of the sentences
 
     def __post_init__(self) -> None:
+        check_offsets(f"document {self.id}", self.offsets, len(self.sentences))
         if not self.id:
             raise ValueError("a document without id; name it")
         if not self.sentences:
@@ -433,7 +459,8 @@ SupportingFact = tuple[str, int]  # title of a paragraph, index of the sentence 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paragraph:
     """A paragraph, with a title that is unique within a question. The sentences include the spaces between
-    them, so that they concatenate to `text`; blank sentences are kept, so that the numbering stays valid."""
+    them, so that they concatenate to `text`; blank sentences are kept, so that the numbering stays valid.
+    Where it was made of a text, `text` has the same length, so that places in it are places in that."""
 
     title: str
     sentences: tuple[str, ...]
@@ -482,6 +509,7 @@ class TaggedSentence:
 
     words: tuple[str, ...]
     tags: tuple[str, ...] | None = None
+    offsets: Offsets = field(default=(), compare=False, repr=False)  # of the words
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -72,17 +72,17 @@ def tagged_sentence(text: str, place: Span, names: Iterable[TagSpan]) -> TaggedS
         for name in inside
     )
     texts = tuple(text[first:stop] for first, stop in words)
-    return TaggedSentence(words=texts, tags=tags_of(spans, len(texts)))
+    return TaggedSentence(words=texts, tags=tags_of(spans, len(texts)), offsets=tuple(words))
 
 
-def tagged_text(name: str, text: str, names: Sequence[TagSpan]) -> TaggedDocument:
-    """A text as a tagged document: sentences as `sentence_starts` says, but none ends within a name; of
-    nested names the outermost is kept. Raises ValueError if names cross."""
+def tagged_text(name: str, text: str, names: Sequence[TagSpan] = ()) -> TaggedDocument:
+    """A text as a tagged document with the offsets of its words: sentences as `sentence_starts` says, but
+    none ends within a name; of nested names the outermost is kept. Raises ValueError if names cross."""
     kept = outermost(names)
     starts = sentence_starts(text)
     starts = [at for at in starts if not any(one.first < at < one.stop for one in kept)]
-    spans = pairwise([*starts, len(text)])
-    return TaggedDocument(id=name, sentences=tuple(tagged_sentence(text, span, kept) for span in spans))
+    each = (tagged_sentence(text, span, kept) for span in pairwise([*starts, len(text)]))
+    return TaggedDocument(id=name, sentences=tuple(sentence for sentence in each if sentence.words))
 
 
 def labels_of(documents: Iterable[TaggedDocument]) -> tuple[str, ...]:

@@ -143,9 +143,20 @@ def sentence_starts(text: str) -> list[int]:
     return starts
 
 
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """The sentences of an English text as spans in its characters, without the white space around them; []
+    for an empty text. `line_ends` says which line breaks end a sentence."""
+    pieces = ((start, text[start:end]) for start, end in pairwise([*sentence_starts(text), len(text)]))
+    stripped = ((start + len(one) - len(one.lstrip()), one.strip()) for start, one in pieces)
+    return [(start, start + len(one)) for start, one in stripped if one]
+
+
 def split_sentences(text: str) -> list[str]:
-    """Split an English text into sentences, stripped; [] for an empty text. Line breaks within a sentence
-    become spaces; `line_ends` says which ones end it."""
-    places = pairwise([*sentence_starts(text), len(text)])
-    sentences = (_SPACE.sub(" ", _BREAK.sub(" ", text[start:end])).strip() for start, end in places)
-    return [sentence for sentence in sentences if sentence]
+    """Split an English text into sentences, stripped, as `sentence_spans` does; line breaks within a sentence
+    become spaces."""
+    return [_SPACE.sub(" ", _BREAK.sub(" ", text[start:end])) for start, end in sentence_spans(text)]
+
+
+def with_spaces(text: str) -> str:
+    """A text with a space for every other white space, so that it has the same length."""
+    return _SPACE.sub(" ", text)

@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import astuple, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ TABLE = re.compile(r"<!-- table ([\w-]+) begin -->(.*?)<!-- table \1 end -->", r
 def plain(value: Any) -> Any:
     """Convert records to nested lists, without the names of their fields, which may change."""
     if is_dataclass(value):
-        return plain(astuple(value))
+        return [plain(getattr(value, one.name)) for one in fields(value) if one.compare]
     if isinstance(value, Mapping):
         return sorted([plain(key), plain(inner)] for key, inner in value.items())
     if isinstance(value, set | frozenset):

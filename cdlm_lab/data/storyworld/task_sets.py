@@ -502,4 +502,4 @@ def _tagged_sentences(member: Story, number: int, *, labelled: bool) -> Iterator
     names = [TagSpan(label=tag.label, first=tag.start, stop=tag.end) for tag in gold]
     for place in report.sentences:
         sentence = tagged_sentence(report.text, place, names)
-        yield sentence if labelled else replace(sentence, tags=None)
+        yield replace(sentence, tags=sentence.tags if labelled else None, offsets=())
