@@ -47,12 +47,11 @@ def test_places_in_a_paragraph_are_places_in_the_text():
         assert all(a == b or (a == " " and b.isspace()) for a, b in zip(made.text, text, strict=True))
 
 
-MARKED = "\ufeff== report ==\nA <m>fire at the <M>old\tmill</m></m>\nbroke out.\n\nThe <m>bla\u00adze</m> spread.\n"
+HEADING = "\ufeff== report ==\n"
+PLAIN = "A <m>fire at the <M>old\tmill</m></m>\nbroke out.\n\nThe <m>bla\u00adze</m> spread.\n"
 
 
-@pytest.mark.parametrize(
-    "text", [MARKED, MARKED.replace("\ufeff== report ==\n", "")], ids=["heading", "plain"]
-)
+@pytest.mark.parametrize("text", [HEADING + PLAIN, PLAIN], ids=["heading", "plain"])
 def test_mentions_of_a_typed_text(text):
     topic = marked.parse_marked_documents(text, kind="event")
     (document,) = topic.documents
