@@ -121,6 +121,24 @@ def marks(x: Sequence[Any], y: Sequence[Any], words: str | Sequence[str] = "", *
     return go.Scatter(x=x, y=y, **hover, **style)
 
 
+def box_figure(
+    names: Sequence[str],
+    quantiles: Sequence[Sequence[float]],
+    *,
+    title: str,
+    x: str = "",
+    y: str = "",
+    **box: Any,
+) -> go.Figure:
+    """Plot a box for each of the `names` (markup), from its quantiles at 5, 25, 50, 75 and 95%: from the 25th
+    to the 75th percentile, a line at the median, whiskers to the 5th and the 95th. `box`: of plotly."""
+    parts = ("lowerfence", "q1", "median", "q3", "upperfence")
+    edges = {part: list(values) for part, values in zip(parts, zip(*quantiles, strict=True), strict=True)}
+    figure = go.Figure(go.Box(x=list(range(len(names))), **edges, line_color=html.GLOBAL, **box))
+    figure.update_xaxes(rows_of_an_axis(names))
+    return lay_out(figure, title=title, x=x, y=y, showlegend=False)
+
+
 def checked_array(
     name: str, values: Any, *, shape: str, low: float, high: float, gaps: bool = True
 ) -> np.ndarray:

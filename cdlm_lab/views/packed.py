@@ -19,11 +19,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
+from typing import Any, Self
 
 import numpy as np
+from markupsafe import Markup
 
+from cdlm_lab.examples.tokens import from_tokenizer, token_texts
 from cdlm_lab.views import html
-from cdlm_lab.views.html import CROSS, GLOBAL, MASKED, MUTED, div, escaped, table_html
+from cdlm_lab.views.html import CROSS, GLOBAL, MASKED, MUTED, div, escaped
+from cdlm_lab.views.templates import view
 
 SWAPPED_SIGN = "\u2192"  # an arrow, which the replacing word follows
 KEPT_SIGN = "="
@@ -31,8 +35,6 @@ LONGEST_SPECIAL_RUN = 3  # a longer run of equal special tokens (padding) is sho
 SHOWN_WHOLE = 700  # most tokens of an example that is shown without folding
 SHOWN_OF_EACH = 110  # tokens of each document that remain visible when it is folded
 CHARACTERS_OF_EACH = 4000  # most visible characters of a document, folded or not: a token may have thousands
-LONGEST_TITLE = 110  # characters
-MIDDOT = " \u00b7 "
 TOKEN_STYLE = f"""
 div.cdlm-packed bdi{{overflow-wrap:anywhere}}
 div.cdlm-packed .cdlm-text{{white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.85}}
@@ -49,10 +51,7 @@ div.cdlm-packed small{{font:11px/1 ui-monospace,SFMono-Regular,Menlo,'DejaVu San
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MarkedTokens:
-    """The tokens of one example with their properties; every field but `mask_token` has one entry per token.
-
-    Raises ValueError if a field has another length, or flags are not bool.
-    """
+    """The tokens of one example with their properties; all fields but `mask_token` have one entry a token."""
 
     # Token texts (untrusted), without subword markers such as `##` or a leading space.
     tokens: Sequence[str]
@@ -62,23 +61,35 @@ class MarkedTokens:
     global_: np.ndarray  # bool (seq,), True = attends to every token and is attended to by every token
     special: np.ndarray  # bool (seq,), True = a special token of the tokenizer, not text
     starts_word: np.ndarray  # bool (seq,), True = the token is preceded by a space
-    # Bool (seq,), True = part of a fact that another document of the example also states; None = not known.
-    cross_document: np.ndarray | None = None
+    # Bool (seq,), True = part of a fact that another document of the example also states.
+    cross_document: np.ndarray
     mask_token: str  # the text of the mask token
 
-    def __post_init__(self) -> None:
-        length = len(self.tokens)
-        if (entries := len(self.replacement)) != length:
-            raise ValueError(f"replacement has {entries} entries, but there are {length} tokens")
-        for name in ("global_", "special", "starts_word", "cross_document"):
-            given = getattr(self, name)
-            flags = np.zeros(length, bool) if given is None else np.asarray(given)
-            if flags.dtype != np.bool_ and length:
-                what = f"bool (True = the token has the property), got {flags.dtype}"
-                raise ValueError(f"{name} must be {what}")
-            if flags.shape != (length,):
-                raise ValueError(f"{name} has shape {flags.shape}, but there are {length} tokens")
-            object.__setattr__(self, name, flags.astype(bool))
+    @classmethod
+    def of(
+        cls,
+        tokenizer: Any,
+        input_ids: np.ndarray,
+        *,
+        read: np.ndarray | None = None,
+        masked: np.ndarray | None = None,
+        **flags: Any,
+    ) -> Self:
+        """The tokens of a sequence. `read`: the ids that the model sees, where some are `masked` (bool
+        (seq,)), None = none are; `flags`: further fields, of which those that are missing are False
+        everywhere."""
+        tokens, starts_word = token_texts(tokenizer, input_ids)
+        none = np.zeros(len(tokens), dtype=bool)
+        seen = tokens if read is None else token_texts(tokenizer, read)[0]
+        hidden = none if masked is None else masked
+        given = {"special": from_tokenizer(tokenizer).is_special(input_ids)} if "special" not in flags else {}
+        return cls(
+            tokens=tokens,
+            starts_word=starts_word,
+            replacement=[text if hides else None for text, hides in zip(seen, hidden, strict=True)],
+            mask_token=tokenizer.mask_token,
+            **{"global_": none, "cross_document": none} | given | flags,
+        )
 
     @cached_property
     def masked(self) -> np.ndarray:
@@ -101,17 +112,10 @@ class DocumentLoss:
     cut: int = 0
     reason: str = ""
 
-    def __post_init__(self) -> None:
-        if self.cut < 0:
-            raise ValueError(f"the number of tokens that were cut must not be negative, got {self.cut}")
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PackedPreview(MarkedTokens):
-    """A packed training example, which a notebook displays as the last value of a cell.
-
-    Raises ValueError also if `document` has an index that is not in `documents`.
-    """
+    """A packed training example, which a notebook displays as the last value of a cell."""
 
     document: np.ndarray  # int (seq,), index into `documents`; -1 = belongs to none (`[CLS]`, `[SEP]`)
     # One record for each document, including those of which nothing was kept.
@@ -119,15 +123,6 @@ class PackedPreview(MarkedTokens):
     title: str  # headline, such as the variant and the corpus
     memory_bytes: float  # estimated peak memory of one training step
     step_seconds: float | None = None  # estimated time of one training step; None = not shown
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        document, count = np.asarray(self.document, np.int64), len(self.documents)
-        if document.shape != (len(self.tokens),):
-            raise ValueError(f"document has shape {document.shape}, but there are {len(self.tokens)} tokens")
-        object.__setattr__(self, "document", document)
-        if outside := sorted({int(number) for number in document if not -1 <= number < count}):
-            raise ValueError(f"document number {outside[0]} is not one of the {count} documents or -1")
 
     @cached_property
     def kept(self) -> list[int]:
@@ -209,10 +204,6 @@ def legend_of(entries: Iterable[tuple[str, str, int]]) -> str:
     return div(items, f"font-size:12.5px;margin:14px 0 16px;{columns}")
 
 
-def _title(text: str) -> str:
-    return f"<bdi>{escaped(html.shortened(text, LONGEST_TITLE))}</bdi>"
-
-
 BINS = 240  # bars per lane: fine enough to see where a prefix ends, coarse enough for 10 kB
 _LEFT, _WIDTH, _LANE, _GAP = 132, 856, 17, 7
 
@@ -277,9 +268,21 @@ def packed_example_html(preview: PackedPreview) -> str:
     names = ", ".join(name for name, _, _ in lanes)
     description = f"The sequence from first to last token: documents, {names}"
     overview = html.image_from_svg(overview_svg(preview.document, lanes), description=description)
-    parts = (_headline(preview), overview, legend_of(entries), _documents(preview), _losses(preview))
-    return html.view_html(
-        "packed", html.headline(preview.title) + "".join(parts), width=1180, style=TOKEN_STYLE
+    places = [(n, list(run)) for n, run in groupby(range(len(preview.tokens)), preview.document.__getitem__)]
+    return view(
+        "packed",
+        "views/packed.html.jinja",
+        width=1180,
+        style=TOKEN_STYLE,
+        it=preview,
+        tiles=_tiles(preview),
+        overview=Markup(overview),
+        marks=Markup(legend_of(entries)),
+        blocks=[(n, positions, _tokens_in_sight(preview, positions)) for n, positions in places],
+        # 3, 6, 9, ... documents are in rows of three, others in rows of two; fewer on a narrow page.
+        narrowest=290 if sum(kept > 0 for kept in preview.kept) % 3 == 0 else 340,
+        tokens=lambda positions: Markup(tokens_html(preview, positions)),
+        share=_share,
     )
 
 
@@ -287,7 +290,8 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f}%" if whole else "0.0%"
 
 
-def _headline(preview: PackedPreview) -> str:
+def _tiles(preview: PackedPreview) -> list[tuple[str, str, str]]:
+    """The headline numbers: what each counts, the number, a note."""
     text, every = int((~preview.special).sum()), len(preview.tokens)
     masked, global_ = int(preview.masked.sum()), int(preview.global_.sum())
     cut = sum(loss.cut for loss in preview.documents)
@@ -304,42 +308,7 @@ def _headline(preview: PackedPreview) -> str:
     ]
     if preview.step_seconds is not None:
         tiles.append(("time", html.seconds_in_words(preview.step_seconds), "estimated a step"))
-    return div("".join(html.tile(*tile) for tile in tiles), "margin:10px 0 14px")
-
-
-def _documents(preview: PackedPreview) -> str:
-    """Return the documents as cards in the order of the sequence, with the tokens between documents."""
-    blocks = []
-    for number, run in groupby(range(len(preview.tokens)), lambda i: int(preview.document[i])):
-        positions = list(run)
-        text = f'<div class="cdlm-text" style="grid-column:1/-1">{tokens_html(preview, positions)}</div>'
-        blocks.append(text if number < 0 else _card(preview, number, positions))
-    # 3, 6, 9, ... documents are in rows of three, others in rows of two; fewer on a narrow page.
-    narrowest = 290 if sum(kept > 0 for kept in preview.kept) % 3 == 0 else 340
-    columns = f"grid-template-columns:repeat(auto-fit,minmax({narrowest}px,1fr));gap:12px;align-items:start"
-    return div("".join(blocks), f"display:grid;{columns}")
-
-
-def _card(preview: PackedPreview, number: int, positions: list[int]) -> str:
-    """Return a document as a card: title, number of kept tokens, and the tokens, the last perhaps folded."""
-
-    def masked(places: list[int], before: str) -> str:
-        return f"{before}{int(preview.masked[places].sum()):,} masked" if preview.masked.any() else ""
-
-    def text(places: list[int]) -> str:
-        return f'<div class="cdlm-text" dir="auto">{tokens_html(preview, places)}</div>'
-
-    loss, kept = preview.documents[number], preview.kept[number]
-    of_all = f" of {kept + loss.cut:,} tokens" if loss.cut else " tokens, whole"
-    global_ = f"{int(preview.global_[positions].sum()):,} global"
-    facts = f"{kept:,}{of_all}{masked(positions, MIDDOT)}{MIDDOT}{global_}"
-    in_sight = _tokens_in_sight(preview, positions)
-    body, rest = text(positions[:in_sight]), positions[in_sight:]
-    if rest:
-        more = f"{len(rest):,} more tokens{masked(rest, ', ')}"
-        body += f"<details><summary>{more}</summary>{text(rest)}</details>"
-    head = div(f"{number + 1}&ensp;{_title(loss.title)}", "font-weight:600")
-    return html.card(head + div(facts, f"font-size:12px;margin-bottom:6px;{MUTED}") + body)
+    return tiles
 
 
 def _tokens_in_sight(preview: PackedPreview, positions: list[int]) -> int:
@@ -349,13 +318,3 @@ def _tokens_in_sight(preview: PackedPreview, positions: list[int]) -> int:
     few_left = len(positions) <= SHOWN_OF_EACH + 20  # a fold for a line or two is more bother than it saves
     whole = len(preview.tokens) <= SHOWN_WHOLE or few_left
     return fitting if whole else min(fitting, SHOWN_OF_EACH)
-
-
-def _losses(preview: PackedPreview) -> str:
-    rows = []
-    for number, (loss, kept) in enumerate(zip(preview.documents, preview.kept, strict=True), start=1):
-        cut, share = (f"{loss.cut:,}", _share(loss.cut, kept + loss.cut)) if loss.cut else ("\u2013",) * 2
-        title, why = f"{number}&ensp;{_title(loss.title)}", f"<bdi>{escaped(loss.reason)}</bdi>"
-        rows.append((title, f"{kept:,}", cut, share, why))
-    table = table_html(("document", "kept", "cut", "share", "why"), rows, text_columns=(0, 4))
-    return div("Tokens kept and cut", "margin-top:16px;font-weight:600") + table if rows else ""

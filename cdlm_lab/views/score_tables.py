@@ -10,15 +10,17 @@ from typing import Any
 from cdlm_lab.encoders.variants import VARIANT_NAMES
 from cdlm_lab.runs.report import Report
 from cdlm_lab.views import tables
-from cdlm_lab.views.html import paper_order
+from cdlm_lab.views.html import paper_order, points_in_words
 from cdlm_lab.views.tables import (
     PER_CENT,
+    Cell,
     Column,
     Form,
     ScoreTable,
     Shown,
     SystemRow,
     measured,
+    text_table,
 )
 
 
@@ -103,12 +105,30 @@ def control_table(
     return Shown("<p>This run was not measured so.</p>")
 
 
-def comparison_cells(row: Mapping[str, Any]) -> list[str]:
-    """Cells of a test: difference in points with its interval, corrected p, and p over seeds if any."""
-    low, high = (f"{100 * row[name]:.1f}" for name in ("low", "high"))
-    difference = f"{100 * row['difference']:+.1f} [{low}, {high}]"
-    ps = (row["p_holm"], row.get("p_seeds"))
-    return [difference, *(tables.NONE if p is None else tables.p_text(p) for p in ps)]
+def comparison_table(
+    report: Report,
+    labels: Mapping[str, str],
+    measures: Mapping[str, str],
+    *,
+    split: str = "test",
+    group: str = "",
+    first: str = "system",
+) -> ScoreTable:
+    """The comparisons of a report on a split, in a group: a row for each pair of systems, a column for each
+    measure (`measures`: name -> heading) with the difference in points and its interval, below it the
+    corrected p, and that over seeds if there is one. `first`: heading of the first column."""
+    rows: dict[tuple[str, str], dict[str, Cell]] = {}
+    for row in report.tables["comparisons"]:
+        if (row.get("split", split), row.get("group", group)) != (split, group):
+            continue
+        difference, low, high = (points_in_words(row[name]) for name in ("difference", "low", "high"))
+        ps = [f"p {tables.p_text(row['p_holm'])}"]
+        ps += [] if row.get("p_seeds") is None else [f"over seeds {tables.p_text(row['p_seeds'])}"]
+        ps += [row["verdict"]] if row.get("verdict") == "too few units" else []
+        cell = Cell(text=f"{difference} [{low}, {high}]", below="; ".join(ps))
+        rows.setdefault((labels[row["a"]], labels[row["b"]]), {})[row["measure"]] = cell
+    body = [[*pair, *(cells.get(name, Cell()) for name in measures)] for pair, cells in rows.items()]
+    return text_table([first, "against", *measures.values()], body, texts=2)
 
 
 def each(names: Mapping[str, str], form: Form = PER_CENT) -> list[Column]:

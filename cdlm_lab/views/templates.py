@@ -16,7 +16,8 @@ from markupsafe import Markup
 from cdlm_lab.views import html
 
 PACKAGE = Path(__file__).resolve().parents[1]
-OF_TEXTS = ("headline", "name_html", "warning", "gold_chip", "sentence_html", "share_bar", "right_or_wrong")
+OF_TEXTS = ("headline", "name_html", "warning", "gold_chip", "sentence_html", "share_bar")
+OF_TEXTS += ("right_or_wrong", "tile")
 OF_HTML = ("muted", "legend", "fold", "card", "text_box", "unread", "swatches")
 WORDS = ("blue_ground", "counted", "shortened", "shown_id", "gap_between")
 MARKUP = ("PREDICTED", "GOLD", "BARE", "CELL", "TOP", "LIGHT", "RULED", "HEAD", "RIGHT", "WORD", "NUMBER")

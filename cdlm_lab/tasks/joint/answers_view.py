@@ -57,13 +57,11 @@ from cdlm_lab.views.browse import Filters, Leafing, choices
 from cdlm_lab.views.charts import lay_out, plain_text, short_name
 from cdlm_lab.views.figures import folder_of, keep_figure
 from cdlm_lab.views.html import (
-    GLOBAL,
     HUES,
     TEXT,
     check_some,
     escaped,
     muted,
-    points_in_words,
     share_bar,
     still_page,
     table_html,
@@ -72,8 +70,7 @@ from cdlm_lab.views.html import (
     warning,
 )
 from cdlm_lab.views.score_tables import Layout, each, score_table
-from cdlm_lab.views.tables import Cell as TableCell
-from cdlm_lab.views.tables import ScoreTable, Shown, html_table, p_text, published, seeds, text_table
+from cdlm_lab.views.tables import ScoreTable, Shown, html_table, published, seeds, text_table
 from cdlm_lab.views.templates import view
 
 MEASURES = {"p_at_1": "P@1", "map": "MAP", "mrr": "MRR"}
@@ -91,10 +88,7 @@ LAYOUT = Layout(
         *each(MEASURES),
         seeds(),
         *(published(one, ("mspp", "1"), group="all", **_PAPER) for one in _SETS),
-        *(
-            published(one, ("mspp", "2"), ("mspp", "7"), group="reranked", **_PAPER)
-            for one in _SETS
-        ),
+        *(published(one, ("mspp", "2"), ("mspp", "7"), group="reranked", **_PAPER) for one in _SETS),
     ],
     size=_size,
     note="All in per cent, means over questions. P@1: the first candidate is right; MAP: average "
@@ -235,18 +229,11 @@ def accuracy_by_place_figure(systems: Mapping[str, JointDiagnosis]) -> go.Figure
 
 def score_spread_figure(spreads: Mapping[str, Sequence[float]]) -> go.Figure:
     """Plot the spread of each system's scores within groups of candidates, as a box per system. With a spread
-    near 0, a system gives all candidates of a group the same score.
-
-    `spreads`: name of a system -> standard deviation of the log-odds in each group. Boxes reach from the 25th
-    to the 75th percentile with a line at the median, whiskers from the 5th to the 95th.
-    """
-    edges = np.array([np.quantile(list(each), (0.05, 0.25, 0.5, 0.75, 0.95)) for each in spreads.values()])
-    names = ("lowerfence", "q1", "median", "q3", "upperfence")
-    parts = dict(zip(names, edges.T.tolist(), strict=True))
-    figure = go.Figure(go.Box(x=list(range(len(spreads))), **parts, line_color=GLOBAL))
-    figure.update_xaxes(charts.rows_of_an_axis([short_name(name) for name in spreads]))
+    near 0, a system gives all candidates of a group the same score. `spreads`: name of a system -> standard
+    deviation of the log-odds in each group."""
+    quantiles = [np.quantile(list(each), (0.05, 0.25, 0.5, 0.75, 0.95)).tolist() for each in spreads.values()]
     title, y = "How far scores lie apart within a group", "standard deviation of log-odds within a group"
-    return lay_out(figure, title=title, y=y, showlegend=False)
+    return charts.box_figure([short_name(name) for name in spreads], quantiles, title=title, y=y)
 
 
 def latency_figure(latencies: Sequence[Latency], *, against: str) -> go.Figure:
@@ -410,17 +397,9 @@ def control_table(report: Report) -> ScoreTable | Shown:
 
 def comparisons(report: Report, *, ranking: str = ALL) -> ScoreTable:
     """The tests on test: for each pair of systems the differences in points, with both p-values."""
-    rows: dict[tuple[str, str], list[str | TableCell]] = {}
-    for row in report.tables["comparisons"]:
-        if row["group"] == ranking:
-            difference, low, high = (points_in_words(row[name]) for name in ("difference", "low", "high"))
-            seeds = "" if row["p_seeds"] is None else f"; over seeds {p_text(row['p_seeds'])}"
-            labels = [ANSWER_SYSTEMS[row[side]].label for side in "ab"]
-            cells = rows.setdefault((row["a"], row["b"]), labels)
-            p = f"p {p_text(row['p_holm'])}{seeds}"
-            cells.append(TableCell(text=f"{difference} [{low}, {high}]", below=p))
+    labels = {name: system.label for name, system in ANSWER_SYSTEMS.items()}
     first = "all candidates" if ranking == ALL else "ranked anew"
-    return text_table([first, "against", "P@1", "MAP", "MRR"], rows.values(), texts=2)
+    return score_tables.comparison_table(report, labels, MEASURES, group=ranking, first=first)
 
 
 def collapses(report: Report) -> ScoreTable:

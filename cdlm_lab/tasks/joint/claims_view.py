@@ -49,7 +49,7 @@ from cdlm_lab.views.html import (
     visible,
     warning,
 )
-from cdlm_lab.views.score_tables import Layout, comparison_cells, counts, each, score_table
+from cdlm_lab.views.score_tables import Layout, comparison_table, counts, each, score_table
 from cdlm_lab.views.tables import Cell as TableCell
 from cdlm_lab.views.tables import ScoreTable, Shown, html_table, published, seeds, text_table
 from cdlm_lab.views.templates import view
@@ -73,7 +73,6 @@ LAYOUT = Layout(
     "does not say otherwise; in parentheses the standard deviation over runs. Not to be compared "
     "with other encoders or other claims.",
 )
-
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,14 +249,9 @@ def shown_set(report: Report) -> str:
 
 def comparisons(report: Report) -> ScoreTable:
     """The significance tests between systems on the shown set."""
-    name = shown_set(report)
-    rows = [
-        [*(CLAIM_SYSTEMS[row[side]].label for side in "ab"), *comparison_cells(row)]
-        for row in report.tables["comparisons"]
-        if row["split"] == name
-    ]
-    columns = [f"on {name}", "against", "difference [95%]", "p (Holm)", "p over seeds"]
-    return text_table(columns, rows, texts=2)
+    name, labels = shown_set(report), {name: system.label for name, system in CLAIM_SYSTEMS.items()}
+    measures = {"label_accuracy": "difference [95%]"}
+    return comparison_table(report, labels, measures, split=name, first=f"on {name}")
 
 
 def mistakes(report: Report) -> ScoreTable:

@@ -27,7 +27,6 @@ from cdlm_lab.tasks.joint.paragraphs import (
     ParagraphSplit,
     tokens_cut,
 )
-from cdlm_lab.tasks.joint.view import marked_tokens
 from cdlm_lab.views import html
 from cdlm_lab.views.before_training import cost_in_words, facts_table
 from cdlm_lab.views.charts import lay_out
@@ -136,7 +135,7 @@ def example(
     examples = run.splits[split].examples
     one = examples.describe(index)
     form = {"masked": one.mlm_labels >= 0, "read": one.input_ids}
-    marked = marked_tokens(run.tokenizer, one.sequence.input_ids, **form)
+    marked = MarkedTokens.of(run.tokenizer, one.sequence.input_ids, **form)
     labels = [None, *one.labels.tolist()]
     probabilities = [None, *(answers.probabilities[index].tolist() if answers else [None] * len(one.labels))]
     sentences = [

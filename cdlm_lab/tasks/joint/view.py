@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.examples.tokens import encode_pieces, from_tokenizer, token_texts
+from cdlm_lab.examples.tokens import encode_pieces
 from cdlm_lab.tasks.joint.examples import JointSequence
 from cdlm_lab.views.html import cut_in_words
 from cdlm_lab.views.packed import MarkedTokens, tokens_html
@@ -22,32 +22,11 @@ def ends_cut(name: str, texts: Sequence[str], tokenizer: PreTrainedTokenizerBase
     return cut_in_words("sentences", lost=lost, of=sum(sizes), policy=policy)
 
 
-def marked_tokens(
-    tokenizer: PreTrainedTokenizerBase,
-    input_ids: np.ndarray,
-    *,
-    masked: np.ndarray | None = None,
-    read: np.ndarray | None = None,
-) -> MarkedTokens:
-    """Tokens of a sequence, none of them global; `read`: the ids the model sees where some are masked."""
-    tokens, starts_word = token_texts(tokenizer, input_ids)
-    hidden = np.zeros(len(tokens), dtype=bool) if masked is None else masked
-    instead, _ = token_texts(tokenizer, input_ids if read is None else read)
-    return MarkedTokens(
-        tokens=tokens,
-        starts_word=starts_word,
-        replacement=[text if hides else None for text, hides in zip(instead, hidden, strict=True)],
-        mask_token=tokenizer.mask_token,
-        global_=np.zeros(len(tokens), dtype=bool),
-        special=from_tokenizer(tokenizer).is_special(input_ids),
-    )
-
-
 def sentence_rows(
     tokenizer: PreTrainedTokenizerBase, sequence: JointSequence
 ) -> list[tuple[int, str, str, str]]:
     """For each sentence its number, and as HTML its tokens, how many are read and cut, and its positions."""
-    marked, rows = marked_tokens(tokenizer, sequence.input_ids), []
+    marked, rows = MarkedTokens.of(tokenizer, sequence.input_ids), []
     for number in np.flatnonzero(sequence.starts >= 0).tolist():
         read = np.flatnonzero(sequence.sentence == number).tolist()
         cut = f", {sequence.cut[number]} cut" if sequence.cut[number] else ""

@@ -24,7 +24,6 @@ from cdlm_lab.data.text_profile import texts_of_record
 from cdlm_lab.encoders.estimate import bytes_per_number, estimate
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.encoders.variants import variant_name
-from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.report import Report
 from cdlm_lab.tasks.multihop.examples import FitFacts
@@ -268,10 +267,9 @@ def example(run: MultihopRun, *, index: int = 0) -> PackedPreview:
     question, answerer = run.questions["train"][index], run.untrained
     examples = answerer.examples([question])
     sequence, encoded = examples.describe(0), examples.encoded[question.id]
-    texts, starts_word = token_texts(answerer.tokenizer, sequence.input_ids)
     special = examples.special.is_special(sequence.input_ids)
     first, last = np.flatnonzero(special & (sequence.paragraph < 0))[1:3]  # [q] and [/q], after [CLS]
-    places = np.arange(len(texts))
+    places = np.arange(len(sequence.input_ids))
     in_question = (places >= first) & (places <= last)
     documents = [DocumentLoss(title=question.text)]
     for number, (paragraph, tokens) in enumerate(zip(question.paragraphs, encoded.paragraphs, strict=True)):
@@ -281,20 +279,18 @@ def example(run: MultihopRun, *, index: int = 0) -> PackedPreview:
         documents.append(DocumentLoss(title=paragraph.title, cut=cut, reason=reason))
     cost = estimate(
         answerer.model.config,
-        length=len(texts),
+        length=len(places),
         batch=run.settings.micro_batch_size,
         global_tokens=float(sequence.global_attention_mask.sum()),
         bytes_per_number=bytes_per_number(run.settings.precision),
     )
-    return PackedPreview(
-        tokens=texts,
+    return PackedPreview.of(
+        answerer.tokenizer,
+        sequence.input_ids,
         document=np.where(in_question, 0, np.where(sequence.paragraph < 0, -1, sequence.paragraph + 1)),
-        replacement=[None] * len(texts),
         global_=sequence.global_attention_mask == 1,
         special=special,
         documents=documents,
-        starts_word=starts_word,
-        mask_token=answerer.tokenizer.mask_token,
         title="A question with its paragraphs, as a model reads it",
         memory_bytes=cost.peak_bytes,
     )

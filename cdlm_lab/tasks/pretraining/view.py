@@ -18,7 +18,6 @@ from cdlm_lab.encoders.model_folder import MODEL_FOLDER
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.encoders.variants import variant_name
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
-from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.metrics.paired import SURE
 from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import write_page
@@ -160,23 +159,21 @@ def _facts_of_tour(prepared: TourRun) -> list[tuple[str, str]]:
 
 def example_view(prepared: PretrainingRun, *, index: int = 0) -> PackedPreview:
     """A picture of a training example: masked and global tokens, cut text, estimated memory and time."""
-    example, tokenizer = prepared.train_examples.describe(index), prepared.tokenizer
+    example = prepared.train_examples.describe(index)
     packed = example.packed
-    tokens, starts_word = token_texts(tokenizer, packed.input_ids)
-    shown, _ = token_texts(tokenizer, example.input_ids)
     lost = zip(example.document_ids, packed.lost_tokens, packed.reasons, strict=True)
     documents = [DocumentLoss(title=name, cut=cut, reason=why) for name, cut, why in lost]
     memory, seconds = cost_of_step(prepared)
-    return PackedPreview(
-        tokens=tokens,
+    return PackedPreview.of(
+        prepared.tokenizer,
+        packed.input_ids,
+        read=example.input_ids,
+        masked=example.masked,
         document=packed.document,
-        replacement=[text if mask else None for text, mask in zip(shown, example.masked, strict=True)],
         global_=example.global_,
         special=packed.is_special,
         documents=documents,
         cross_document=example.cross_document,
-        starts_word=starts_word,
-        mask_token=tokenizer.mask_token,
         title=f"{prepared.settings.variant} on {prepared.settings.corpus}",
         memory_bytes=memory,
         step_seconds=seconds,

@@ -40,7 +40,7 @@ from cdlm_lab.views.browse import Leafing, choices, fill_list, has_value
 from cdlm_lab.views.charts import lay_out, plain_text, small
 from cdlm_lab.views.figures import folder_of, keep_figure
 from cdlm_lab.views.html import HUES, SIGNS, UNKNOWN, escaped, one_line, visible, warning
-from cdlm_lab.views.score_tables import Layout, comparison_cells, each
+from cdlm_lab.views.score_tables import Layout, each
 from cdlm_lab.views.tables import ScoreTable, published, seeds, text_table
 from cdlm_lab.views.templates import view
 
@@ -330,16 +330,11 @@ def gain_by_tf_idf_figure(gains: Rows, *, system: str, other: str) -> go.Figure:
 
 def weights_by_distance_figure(weights: Rows, *, buckets: Sequence[str], title: str) -> go.Figure:
     """Plot attention weights by distance (Joerke et al. 2020, Figure 4). `buckets`: names of the ranges of
-    distances that the rows index, such as "4-7". Boxes reach from the 25th to the 75th percentile with a line
-    at the median, whiskers from the 5th to the 95th; dashed lines are means. No single weights are drawn."""
+    distances that the rows index, such as "4-7". Dashed lines are means. No single weights are drawn."""
     names = [plain_text(buckets[row["bucket"]]) + small(f"n = {row['count']:,}") for row in weights]
-    edges = zip(*(row["quantiles"] for row in weights), strict=True)
-    parts = dict(zip(("lowerfence", "q1", "median", "q3", "upperfence"), edges, strict=True))
-    means, places = [row["mean"] for row in weights], list(range(len(names)))
-    figure = go.Figure(go.Box(x=places, **parts, mean=means, line_color=html.GLOBAL))
-    figure.update_xaxes(charts.rows_of_an_axis(names))
-    x = "distance in sentences, and number of occurrences"
-    return lay_out(figure, title=title, x=x, y="attention weight", showlegend=False)
+    form = {"x": "distance in sentences, and number of occurrences", "y": "attention weight"}
+    quantiles, means = ([row[name] for row in weights] for name in ("quantiles", "mean"))
+    return charts.box_figure(names, quantiles, mean=means, title=title, **form)
 
 
 def sweep_figure(name: str, sweep: Rows) -> go.Figure:
@@ -438,11 +433,8 @@ def _folder_name(report: Report) -> str:
 
 def comparison_table(report: Report) -> ScoreTable:
     """The significance tests of a report."""
-    rows = []
-    for row in report.tables["comparisons"]:
-        labels = [TAG_SYSTEMS[row[side]].label for side in ("a", "b")]
-        rows.append([*labels, *comparison_cells(row)[:2]])
-    return text_table(["system", "against", "difference of F1 [95%]", "p"], rows, texts=2)
+    labels = {name: system.label for name, system in TAG_SYSTEMS.items()}
+    return score_tables.comparison_table(report, labels, {"f1": "difference of F1 [95%]"})
 
 
 def top_table(report: Report) -> ScoreTable:

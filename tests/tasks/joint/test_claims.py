@@ -479,7 +479,7 @@ def test_systems_are_compared_page_by_page(by_hand: Report):
     assert (row["difference"], row["low"], row["high"], row["clusters"]) == (0.25, 0, 0.5, 2)
     assert [rows[pair]["p_holm"] for pair in alone] == [min(1, 2 * rows[pair]["p"]) for pair in alone]
     _, *cells = table_cells(claims_view.comparisons(by_hand).html())
-    assert cells[2] == ["joint IE_1", "pairwise, weighted sum", "+25.0 [0.0, 50.0]", "1.000", "\u2013"]
+    assert cells[2] == ["joint IE_1", "pairwise, weighted sum", "+25.0 [0.0, +50.0]  p 1.000"]
 
 
 def test_mistakes_are_counted_and_shared_out_over_the_seeds(by_hand: Report):

@@ -32,6 +32,7 @@ def view(sentences=TASK_SENTENCES, numbers=(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2)):
         mask_token="[MASK]",
         global_=np.zeros(len(TASK_TOKENS), dtype=bool),
         special=np.array([token.startswith("[") for token in TASK_TOKENS]),
+        cross_document=np.zeros(len(TASK_TOKENS), dtype=bool),
     )
     given = {"sentence": np.array(numbers), "sentences": sentences, "title": ""}
     return ParagraphExampleView(marked=marked, **given)._repr_html_()
