@@ -14,7 +14,6 @@ from plotly.subplots import make_subplots
 from cdlm_lab.encoders.variants import variant_name
 from cdlm_lab.explorer.ranks import SORTS
 from cdlm_lab.views.charts import (
-    checked_array,
     faded,
     lay_out,
     marks,
@@ -43,7 +42,10 @@ def rank_distributions(ranks: Mapping[str, Mapping[str, np.ndarray]], *, title: 
     third, its line the median, its whiskers reach from the 5th percentile to the 95th, a diamond is the mean.
     `ranks`: variant -> name of RANK_CELLS -> (pairs,) percentile ranks of the targets, 0 to 100; missing and
     empty ones are omitted."""
-    shown = {variant: _checked_ranks(variant, ranks[variant]) for variant in paper_order(ranks)}
+    shown = {
+        variant: {cell: np.asarray(values) for cell, values in ranks[variant].items() if len(values)}
+        for variant in paper_order(ranks)
+    }
     measured = {cell for cells in shown.values() for cell in cells}
     kinds = [kind for kind in KIND_NAMES if any(f"{sort}/{kind}" in measured for sort in SORTS)]
     if not kinds:
@@ -89,15 +91,6 @@ def _box(ranks: np.ndarray, *, at: float, colour: str, name: str) -> list[go.Box
     return [box, marks([at], [round(mean, 2)], words, mode="markers", marker=dot, showlegend=False)]
 
 
-def _checked_ranks(variant: str, cells: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    if unknown := [name for name in cells if name not in RANK_CELLS]:
-        raise ValueError(f"{variant}: unknown cell {unknown[0]!r}; choose from {', '.join(RANK_CELLS)}")
-    form = {"shape": "(pairs,)", "low": 0, "high": 100, "gaps": False}
-    names = {cell: f"{variant}, {cell}: percentile ranks" for cell in cells}
-    arrays = {cell: checked_array(names[cell], values, **form) for cell, values in cells.items()}
-    return {cell: values for cell, values in arrays.items() if len(values)}
-
-
 def _column_title(kind: str, variants: Collection[Mapping[str, np.ndarray]]) -> str:
     """Return the title of a panel: its kind, and below it the numbers of pairs that corefer or do not."""
     counts = []
@@ -112,11 +105,7 @@ def head_maps(maps: Mapping[str, np.ndarray], *, title: str = "") -> go.Figure:
 
     `maps`: variant -> (layers, heads), mean percentile rank of targets that corefer minus that of targets
     that do not, in percentage points; NaN = not measured, drawn as a small cross."""
-    form = {"shape": "(layers, heads)", "low": -100, "high": 100}
-    shown = {
-        variant: checked_array(f"{variant}: differences of ranks", maps[variant], **form)
-        for variant in paper_order(maps)
-    }
+    shown = {variant: maps[variant] for variant in paper_order(maps)}
     finite = [abs(value) for values in shown.values() for value in values[np.isfinite(values)]]
     if not finite:
         raise ValueError("there are no heads to show: no difference was measured")

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-import numpy as np
 import plotly.graph_objects as go
 
 from cdlm_lab.encoders.variants import variant_name
@@ -139,24 +138,9 @@ def box_figure(
     return lay_out(figure, title=title, x=x, y=y, showlegend=False)
 
 
-def checked_array(
-    name: str, values: Any, *, shape: str, low: float, high: float, gaps: bool = True
-) -> np.ndarray:
-    """Return a float array; ValueError unless it has the axes of `shape`, such as `(pairs,)`, and lies in
-    [low, high]. `gaps`: True = NaN (not measured) is allowed, but an empty array is not."""
-    array = np.asarray(values, dtype=float)
-    if array.ndim != len(shape.strip("(),").split(",")) or (gaps and not array.size):
-        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
-    if wrong := array[~((array >= low) & (array <= high) | (np.isnan(array) & gaps))].tolist():
-        raise ValueError(f"{name} must lie in [{low:g}, {high:g}], got {wrong[0]}")
-    return array
-
-
 def logarithmic_ticks(low: float, high: float) -> list[float]:
     """Return round numbers in [low, high] for a logarithmic axis: 1, 2, 5 times powers of ten over a decade
     or more (powers of ten alone over three), evenly spaced numbers over less."""
-    if not 0 < low < high:
-        raise ValueError(f"a logarithmic axis needs 0 < low < high, got {low} and {high}")
     if high / low < 10:
         return ticks(low, high, about=5)
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)

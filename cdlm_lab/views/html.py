@@ -123,12 +123,6 @@ def seconds_in_words(seconds: float) -> str:
     return f"{whole // size} {unit} {whole % size // smaller} {smaller_unit}"
 
 
-def check_between(name: str, number: float, low: float = 0, high: float = 1) -> None:
-    """Raise a ValueError, whose message begins with `name`, if a number lies outside [low, high]."""
-    if not low <= number <= high:
-        raise ValueError(f"{name} is {number}; it must lie in [{low:g}, {high:g}]")
-
-
 def check_some(items: Sequence[object], noun: str) -> None:
     """Raise a ValueError if `items` is empty; `noun` is what the message calls an item."""
     if not items:
@@ -282,10 +276,7 @@ def table_html(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: Sequence[int] = (0,)
 ) -> str:
     """Return a table from headings and cells that are HTML. Columns whose index is in `text_columns` are
-    aligned left, the others, which hold numbers, right. Raises ValueError for a row of another length."""
-    if wrong := [i for i, row in enumerate(rows) if len(row) != len(columns)]:
-        counts = f"{len(rows[wrong[0]])} cells, but there are {len(columns)} columns"
-        raise ValueError(f"row {wrong[0]} has {counts}")
+    aligned left, the others, which hold numbers, right."""
     looks = [WORD if i in text_columns else NUMBER for i in range(len(columns))]
     sides = [HEAD if look is WORD else RIGHT for look in looks]
     head = "".join(f"<th {side}>{name}</th>" for side, name in zip(sides, columns, strict=True))
@@ -370,10 +361,8 @@ class ShownMention:
     def from_tokens(
         cls, tokens: Sequence[str], span: tuple[int, int], *, document: str = "", gold: str | None = None
     ) -> ShownMention:
-        """Make a mention from a sentence's tokens and its half-open `span` in them; ValueError outside."""
+        """Make a mention from a sentence's tokens and its half-open `span` in them."""
         start, end = span
-        if not 0 <= start < end <= len(tokens):
-            raise ValueError(f"{span} is no span of the {len(tokens)} tokens of the sentence")
         before, text, after = map(joined, (tokens[:start], tokens[start:end], tokens[end:]))
         return cls(text=text, before=before, after=after, document=document, gold=gold)
 

@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -145,8 +145,6 @@ class LiveCurve:
         show: Callable[[str], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if measure not in get_args(Measure):
-            raise ValueError(f"measure is {measure!r}; choose perplexity or loss")
         self.title, self.measure, self.chance = title, measure, chance
         self.records: list[dict[str, float | None]] = []  # with the keys of `_KEYS`; `seconds` is never None
         self._write = write or _print_unwatched
@@ -182,16 +180,8 @@ class LiveCurve:
             self._write(self.line())
 
     def remember(self, record: Mapping[str, object]) -> dict[str, float | None]:
-        """Add one record without showing it; return its values. ValueError: invalid, or an earlier step."""
-        values = {key: _number(record, key) for key in _KEYS}
-        if values["step"] is None:
-            raise ValueError(
-                "a record of training needs the key 'step', the number of optimiser updates done"
-            )
-        last = self.last("step") or 0
-        if values["step"] < last:
-            step = f"step {values['step']:.0f} comes after step {last:.0f}"
-            raise ValueError(f"{step}: begin a new LiveCurve for a new run")
+        """Add one record without showing it; return its values."""
+        values: dict[str, Any] = {key: record.get(key) for key in _KEYS}
         if values["seconds"] is None:
             values["seconds"] = self._clock() - self._began
         self.records.append(values)
@@ -316,18 +306,6 @@ class LiveCurves:
         self._before += [self._last[0]] if self._last[0] else []
         summary = f"{html.name_html(curve.title)}: {html.escaped(curve.line())}"
         self._last = html.fold(summary, curve.html()), curve.html()
-
-
-def _number(record: Mapping[str, object], key: str) -> float | None:
-    value = record.get(key)
-    if value is None:
-        return None
-    try:
-        if isinstance(value, bool | str):
-            raise TypeError
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise ValueError(f"{key} must be a number, got {value!r}") from None
 
 
 def in_notebook() -> bool:

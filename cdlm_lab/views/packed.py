@@ -213,8 +213,7 @@ def overview_svg(document: np.ndarray, lanes: Sequence[tuple[str, np.ndarray, st
 
     The height of a bar is the proportion of its tokens that have the property, scaled so that the highest bar
     of a lane has full height (otherwise 15% of masks would hardly be visible). `document`: int (seq,), index
-    of each token's document; -1 = none. `lanes`: (label, bool (seq,), colour), from top to bottom. Raises
-    ValueError for a lane of another length."""
+    of each token's document; -1 = none. `lanes`: (label, bool (seq,), colour), from top to bottom."""
     tops = [row * (_LANE + _GAP) + 2 for row in range(len(lanes) + 1)]
     labels = ["documents", *(label for label, _, _ in lanes)]
     parts = [f'<text x="0" y="{top + 13}">{label}</text>' for label, top in zip(labels, tops, strict=True)]
@@ -227,9 +226,7 @@ def overview_svg(document: np.ndarray, lanes: Sequence[tuple[str, np.ndarray, st
             if width > 14:
                 place = f'x="{x + width / 2 - 1:.1f}" y="{tops[0] + 13}" text-anchor="middle"'
                 parts.append(f"<text {place}>{document[start] + 1}</text>")
-    for (label, flags, colour), top in zip(lanes, tops[1:], strict=True):
-        if len(flags) != len(document):
-            raise ValueError(f"lane {label!r} has {len(flags)} tokens, document has {len(document)}")
+    for (_, flags, colour), top in zip(lanes, tops[1:], strict=True):
         place = f'x="{_LEFT}" y="{top}" width="{_WIDTH}" height="{_LANE}"'
         parts.append(f'<rect {place} rx="2" fill="#808080" opacity=".1"/>')
         parts.append(_bars(np.asarray(flags, bool), top + _LANE, colour))
@@ -280,7 +277,7 @@ def packed_example_html(preview: PackedPreview) -> str:
         marks=Markup(legend_of(entries)),
         blocks=[(n, positions, _tokens_in_sight(preview, positions)) for n, positions in places],
         # 3, 6, 9, ... documents are in rows of three, others in rows of two; fewer on a narrow page.
-        narrowest=290 if sum(kept > 0 for kept in preview.kept) % 3 == 0 else 340,
+        narrowest=290 if sum(kept > 0 for kept in preview.kept) % 3 == 0 else 390,
         tokens=lambda positions: Markup(tokens_html(preview, positions)),
         share=_share,
     )

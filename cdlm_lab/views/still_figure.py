@@ -374,6 +374,12 @@ class _Picture:
             self.draw(box, fill=trace.get("fillcolor", RULE), **style)
             whiskers = f"M{middle:.1f} {low:.1f}V{first:.1f}M{middle:.1f} {third:.1f}V{high:.1f}"
             self.draw(f"{whiskers}M{left:.1f} {median:.1f}H{right:.1f}", **style)
+        for place, mean in zip(_places(trace, "x"), map(y.at, _values(trace.get("mean"))), strict=False):
+            self.draw(
+                f"M{x.at(place - half):.1f} {mean:.1f}H{x.at(place + half):.1f}",
+                **style,
+                stroke_dasharray="3 3",
+            )
 
     def _heat_map(self, trace: Record) -> None:
         x, y = self._axes_of(trace)
@@ -486,7 +492,9 @@ class _Picture:
 
 
 def _places(trace: Record, side: str) -> list[Any]:
-    """The values of a trace on the x or the y axis."""
+    """The values of a trace on the x or the y axis; of boxes on the y axis the ends of their whiskers."""
+    if trace.get("type") == "box" and side == "y":
+        return [end for name in ("lowerfence", "upperfence") for end in _values(trace[name])]
     if side in trace and trace[side] is not None:
         return _values(trace[side])
     other = _values(trace.get("y" if side == "x" else "x"))

@@ -108,9 +108,6 @@ class ScoreTable:
     def __post_init__(self) -> None:
         if not self.rows:
             raise ValueError(f"{self.caption or 'a table'}: there is no row to show")
-        if wrong := [len(row) for row in self.rows if len(row) != len(self.columns)]:
-            counts = f"{wrong[0]} cells, but there are {len(self.columns)} columns"
-            raise ValueError(f"{self.caption or 'a table'}: a row has {counts}")
 
     def html(self) -> str:
         """Return the table as HTML with caption, note, sources and links that save it."""
@@ -404,10 +401,7 @@ def table_of(
     a paper only.
 
     `first`: heading of the labels; `sources`: system -> where its numbers are from; `lines`: lines below the
-    table. Raises ValueError if there are no rows, or two of the same system."""
-    names = [row.system for row in rows if not row.published]
-    if repeated := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"two rows of {repeated[0]}; give each system once")
+    table. Raises ValueError if there are no rows."""
     labels = {row.system: row.label for row in rows if not row.published}
     measured_at_all = any(row.scores for row in rows)
     headings = [Heading(name=first, is_text=True)]

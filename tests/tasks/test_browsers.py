@@ -301,11 +301,6 @@ def test_the_system_beside():
     assert entries(browser.system) == ["pairwise", "joint AE_k", "joint IE_k"]
     assert "first by <bdi>joint IE_k</bdi>" in browser.view.value
     assert "<b>broken</b>" in browser.view.value
-    with pytest.raises(ValueError, match="no scores of 'own'; choose from pairwise, joint IE_k, joint AE_k"):
-        ranking_browser(RANKINGS, "own")
-    other = ReadRanking(id="x", question="?", candidates=("a",), right=None, scores={"pairwise": (0.0,)})
-    with pytest.raises(ValueError, match="question 'x' has scores of pairwise, the first of pairwise, joint"):
-        ranking_browser([*RANKINGS, other])
 
 
 def heading(browser):

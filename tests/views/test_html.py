@@ -52,8 +52,6 @@ def test_tables_set_numbers_flush_right_and_images_carry_their_picture():
     table = html.table_html(("name", "n"), [("a", "1"), ("b", "2")])
     assert plain(table) == "namena1b2"
     assert (table.count("text-align:right"), table.count("text-align:left")) == (3, 3)
-    with pytest.raises(ValueError, match="row 1 has 1 cells, but there are 2 columns"):
-        html.table_html(("name", "n"), [("a", "1"), ("b",)])
     image = html.image_from_svg("<svg>é</svg>", description='a "picture"')
     assert base64.b64decode(image.split("base64,")[1].split('"')[0]).decode() == "<svg>é</svg>"
     assert 'alt="a &quot;picture&quot;"' in image
@@ -68,9 +66,6 @@ def test_mentions_from_tokens():
     assert mention.sentence == "The storm didn't reach the harbour."
     whole = ShownMention.from_tokens(["Fire"], (0, 1))
     assert (whole.before, whole.text, whole.after, whole.gold) == ("", "Fire", "", None)
-    for span in ((2, 2), (-1, 2), (7, 9)):
-        with pytest.raises(ValueError, match="is no span of the 8 tokens"):
-            ShownMention.from_tokens(TOKENS, span)
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_counts_at_random_equal_the_number_of_marks_and_a_long_example_is_folded
     masked = [int(i) for i in np.random.default_rng(0).choice(list(text), 600, replace=False)]
     stands = {i: ("other", text[i], "[MASK]")[k % 3] for k, i in enumerate(masked)}
     html = preview(words, masked=masked, replacement=stands, global_=masked)
-    body = html[html.index("display:grid;grid-template-columns:repeat(auto-fit,minmax(340px") :]
+    body = html[html.index("display:grid;grid-template-columns:repeat(auto-fit,minmax(390px") :]
     assert (body.count("<mark>"), body.count("→"), body.count("<i>=</i>")) == (600, 200, 200)
     assert "hidden behind [MASK]: the word to give back (200)" in html
     assert "masked, but left as it is (200)" in html
@@ -182,5 +182,3 @@ def test_a_bar_is_as_tall_as_its_share_of_the_fullest_place():
     assert bars(np.isin(places[: BINS * 4], [0, 1, 2, 3, 8, 9])) == [17, 8.5], "full, and half full"
     assert bars(np.isin(places, [0, 1, 8])) == [17, 8.5], "the fullest has full height"
     assert len(bars([True] * 7)) == 7, "every token of a short sequence has its own"
-    with pytest.raises(ValueError, match="lane 'masked' has 2 tokens, document has 3"):
-        packed.overview_svg(np.zeros(3, int), [("masked", np.zeros(2, bool), "red")])

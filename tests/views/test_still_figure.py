@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 import pytest
 from test_contracts import FIGURES
 
-from cdlm_lab.views.charts import lay_out
+from cdlm_lab.views.charts import box_figure, lay_out
 from cdlm_lab.views.still_figure import figure_svg, is_of_this_project, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -95,6 +95,18 @@ def test_bars_and_errors_have_their_lengths():
     paths = [one.get("d") for one in picture.iter(f"{SVG}path")]
     assert "M100.0 300.0H200.0V200.0H100.0Z" in paths
     assert "M150.0 250.0H250.0" in paths, "from 0.25 to 0.75"
+
+
+def test_boxes_reach_from_whisker_to_whisker():
+    figure = box_figure(["a"], [[0, 0.1, 0.2, 0.3, 0.4]], mean=[0.25], title="")
+    figure.update_layout(height=400, width=400, margin={"l": 100, "r": 100, "t": 100, "b": 100})
+    box, whiskers, mean = (
+        one.get("d") for one in drawn(figure).iter(f"{SVG}path") if one.get("stroke-width")
+    )
+    # with a twentieth of the range above and below, 0 is at 300 - 200 / 22 and 0.4 at 100 + 200 / 22
+    assert box == "M150.0 245.5H250.0V154.5H150.0Z"
+    assert whiskers == "M200.0 290.9V245.5M200.0 154.5V109.1M150.0 200.0H250.0"
+    assert mean == "M150.0 177.3H250.0"
 
 
 def test_a_figure_of_someone_else_is_left_alone():

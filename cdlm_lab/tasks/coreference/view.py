@@ -97,10 +97,6 @@ class ShownCluster:
     name: str
     mentions: tuple[ShownMention, ...]
 
-    def __post_init__(self) -> None:
-        if not self.mentions:
-            raise ValueError(f"cluster {self.name} has no mentions; leave it out")
-
     @property
     def golds(self) -> Counter[str | None]:
         """Number of mentions from each gold cluster, largest first; ties are in the order of the mentions."""
@@ -142,18 +138,12 @@ class PairError:
     second: ShownMention
     score: float
 
-    def __post_init__(self) -> None:
-        html.check_between("the score of a pair", self.score)
-
 
 def clusters_html(clusters: Sequence[ShownCluster], colours: Colours | None = None) -> str:
     """Return the predicted clusters as one block of HTML, largest first, at most MOST_CLUSTERS, then a folded
     list of at most as many singletons. `clusters`: all predicted clusters, so that the view can say which
-    others hold the rest of a gold cluster. `colours`: those of gold clusters in other pictures, which stay.
-    Raises ValueError if two clusters have the same name."""
-    names = Counter(cluster.name for cluster in clusters)
-    if repeated := [name for name, times in names.items() if times > 1]:
-        raise ValueError(f"two clusters are called {repeated[0]!r}; name them apart")
+    others hold the rest of a gold cluster. `colours`: those of gold clusters in other pictures, which
+    stay."""
     ordered = sorted(clusters, key=lambda cluster: -len(cluster.mentions))
     several = [cluster for cluster in ordered if len(cluster.mentions) > 1]
     single = ordered[len(several) :]
@@ -238,8 +228,6 @@ def dendrogram_figure(
     """
     tree = np.asarray(tree, dtype=np.float64)
     labels = labels_at(tree, threshold)
-    if len(labels) != len(mentions):
-        raise ValueError(f"the tree has {len(labels)} leaves, but there are {len(mentions)} mentions")
     order = leaf_order(tree)
     leaves = [mentions[leaf] for leaf in order]
     colours, symbols = _marks([mention.gold for mention in leaves], colours)

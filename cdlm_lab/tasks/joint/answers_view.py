@@ -128,7 +128,7 @@ class ReadRanking:
     def order(self, system: str, *, beside: str | None = None) -> tuple[int, ...]:
         """Return the candidates' indices by descending score, ties in the order of `candidates`. Those that
         the system has not read follow all that it has, in the order of the system `beside`."""
-        scores = self.scores_of(system)
+        scores = self.scores[system]
         read = [number for number, score in enumerate(scores) if score is not None]
         others = range(len(scores)) if beside in (None, system) else self.order(beside)
         unread = [number for number in others if scores[number] is None]
@@ -137,7 +137,7 @@ class ReadRanking:
     def probabilities(self, system: str) -> list[float | None]:
         """Return the probability, in [0, 1], that each candidate is right; None = not read."""
         # The logistic function 1 / (1 + e^-score), without overflow.
-        return [None if score is None else (1 + math.tanh(score / 2)) / 2 for score in self.scores_of(system)]
+        return [None if score is None else (1 + math.tanh(score / 2)) / 2 for score in self.scores[system]]
 
     def text_html(self, number: int) -> Markup:
         """Return a candidate as HTML, with the end that was not read struck out."""
@@ -160,13 +160,6 @@ class ReadRanking:
     def outcome(self, system: str, *, beside: str) -> str | None:
         """Compare `system` with `beside` by their first candidates: one of OUTCOMES; None = not known."""
         return OUTCOMES.get((self.right_on_top(beside), self.right_on_top(system)))
-
-    def scores_of(self, system: str) -> Sequence[float | None]:
-        """Return the scores of a system. Raises ValueError if there are none of that name."""
-        if system not in self.scores:
-            known, name = ", ".join(self.scores), self.id or self.question
-            raise ValueError(f"question {name!r}: no scores of {system!r}; it has {known}")
-        return self.scores[system]
 
 
 def ranking_html(read: ReadRanking, *, system: str, beside: str) -> str:
@@ -495,18 +488,12 @@ _SIZES = {"up to 5": (1, 5), "6 to 10": (6, 10), "11 to 20": (11, 20), "more tha
 class RankingBrowser(Leafing):
     """Browser of questions whose candidates are ranked by a `system`, which is chosen in a list and compared
     with `beside`, the last in it. Filters: outcome and number of candidates; "repaired" passes questions
-    whose first candidate is right by the system and wrong by `beside`, "broken" the opposite. Raises
-    ValueError unless all questions have scores of the same systems, `beside` among them."""
+    whose first candidate is right by the system and wrong by `beside`, "broken" the opposite. All questions
+    have scores of the same systems, `beside` among them."""
 
     def __init__(self, reads: Sequence[ReadRanking], *, beside: str) -> None:
         check_some(reads, "question")
         names = list(reads[0].scores)
-        for read in reads:
-            if set(read.scores) != set(names):
-                has = ", ".join(read.scores)
-                raise ValueError(f"question {read.id!r} has scores of {has}, the first of {', '.join(names)}")
-        if beside not in names:
-            raise ValueError(f"there are no scores of {beside!r}; choose from {', '.join(names)}")
         self._beside = beside
         options = [(visible(name), name) for name in sorted(names, key=lambda name: name == beside)]
         self.system = choices("system", options, "min(450px, 100%)", "56px")

@@ -5,7 +5,6 @@ The sentences are listed in order; a number, a bar and the depth of a blue backg
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -86,9 +85,7 @@ ALIGNMENT_LAYOUT = Layout(
         published(
             "S2ORC", ("cda", "4"), columns=_ALIGNED, below="paper: MRR / P@10 / P@5 / P@1", **_RELEASED
         ),
-        published(
-            "PAN", ("cda", "5"), columns=_ALIGNED[:3], below="paper: MRR / P@10 / P@5", **_RELEASED
-        ),
+        published("PAN", ("cda", "5"), columns=_ALIGNED[:3], below="paper: MRR / P@10 / P@5", **_RELEASED),
     ],
     size=_aligned_size,
     note="MRR: mean reciprocal rank of the first true sentence; P@N in per cent.",
@@ -142,21 +139,6 @@ class AlignedColumn:
     shares: bool = False  # True = the weights are parts of a whole, such as attention, written in per cent
     decision: float | None = None  # probability that the documents are related; None = not shown
     others_read: int | None = None  # how many sentences of the other document it has read; None = all
-
-    def __post_init__(self) -> None:
-        for place, weight in enumerate(self.weights):
-            if weight is not None and not math.isfinite(weight):
-                raise ValueError(
-                    f"{self.name}: the weight of sentence {place} is {weight}; it must be finite"
-                )
-        read = [weight for weight in self.weights if weight is not None]
-        least = min(read, default=0.0)
-        if self.shares and read and not (abs(sum(read) - 1) < 0.02 and least >= 0):
-            total = f"{sum(read):.3f}, the least is {least:.3f}"
-            raise ValueError(f"{self.name}: shares add up to 1 and none is negative; their sum is {total}")
-        if self.decision is not None:
-            name = f"{self.name}: the probability that the documents are related"
-            html.check_between(name, self.decision)
 
     def written(self, place: int) -> str:
         """Return the weight of a sentence that was read as text."""

@@ -170,9 +170,7 @@ def tagged_sentence_html(
     """Return the sentence with its spans, and the occurrences of one word, nearest first. `chosen`: index of
     that word; None = `first_choice` of the sentence. A click on another notable word (`every`: on any word)
     with other occurrences shows these. `labels`: all labels of the documents in the order of their colours,
-    so that a label has the same colour in all sentences. Raises ValueError if `chosen` is no word's index."""
-    if chosen is not None and not 0 <= chosen < len(read.words):
-        raise ValueError(f"chosen is {chosen}; the sentence has words 0 to {len(read.words) - 1}")
+    so that a label has the same colour in all sentences."""
     return _whole(read, read.first_choice if chosen is None else chosen, _colours(labels), every=every)
 
 

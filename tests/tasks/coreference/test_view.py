@@ -1,11 +1,9 @@
 """Clusters as cards, pairs that a system got wrong, and the merge tree of a topic as a figure."""
 
-import math
 import re
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shown_reads import words_of
@@ -105,12 +103,8 @@ def test_mentions_alone_are_folded_and_without_gold_nothing_is_wrong():
     assert not re.search("≠|dashed|gold|●", card)
 
 
-def test_clusters_that_make_no_sense_are_refused():
+def test_nothing_at_all_can_be_shown():
     assert "0 clusters of 0 mentions" in plain(clusters_html([]))
-    with pytest.raises(ValueError, match="cluster 3 has no mentions"):
-        ShownCluster(name="3", mentions=())
-    with pytest.raises(ValueError, match="two clusters are called '1'"):
-        clusters_html([cluster("1", mentions("A", 1)), cluster("1", mentions("B", 1))])
 
 
 def pair(score, first="A", second="B", *, text="w"):
@@ -173,9 +167,6 @@ def test_pairs_that_others_misled_are_noted():
     )
     assert merged.count("joined by way of others") == 2  # 0.5 alone would not have joined: it takes more
     assert split.count("kept apart by others") == 1
-    for score in (-0.1, 1.1, math.nan):
-        with pytest.raises(ValueError, match=f"the score of a pair is {score}"):
-            pair(score)
 
 
 # 0 and 2 join at 0.9, 3 joins them at 0.45, 1 joins all at 0.05

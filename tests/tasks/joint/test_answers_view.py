@@ -111,12 +111,6 @@ def test_ties_keep_the_order_of_the_candidates_and_never_look_at_labels():
     assert far.probabilities("joint") == [1.0, 0.0, 0.5, None], "without overflow"
 
 
-def test_an_unknown_system_is_refused():
-    for ask in (READ.order, READ.probabilities, READ.right_on_top, lambda name: shown(beside=name)):
-        with pytest.raises(ValueError, match="question 'Q7': no scores of 'own'; it has pairwise, joint"):
-            ask("own")
-
-
 def test_ends_of_candidates_that_were_not_read_are_struck_out():
     html = shown(replace(READ, read=(6, 8, 0, 9)))
     struck = [words_of(one) for one in re.findall(r"<s [^>]*>.*?</s>", html)]

@@ -83,20 +83,6 @@ def test_a_cell_for_each_system_scaled_by_itself():
     assert heads == [[], ["HAN", "related:", "61.0%"], ["CDLM"], []]
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: page([0.5, 0.2, 0.2]), r"A: shares add up to 1 .*; their sum is 0\.900"),
-        (lambda: page([1.5, -0.5, 0]), r"A: shares add up to 1 .*, the least is -0\.500"),
-        (lambda: page([0.5, float("nan"), 0.5]), "the weight of sentence 1 is nan; it must be finite"),
-        (lambda: page(decision=93.1), r"A: the probability that .* related is 93\.1; it must lie in"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
 def row(system, by, mrr, *, label=None, **more):
     name = f"{system}/{by}" if by else system
     score = Score(system=name, metric="mrr", value=mrr, **more)
