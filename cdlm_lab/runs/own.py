@@ -10,7 +10,7 @@ systems, in a family of their own, so that the verdicts of the run stay as they 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from cdlm_lab.runs.evaluation import Evaluation, Planned, evaluate
 from cdlm_lab.runs.items import read_items
 from cdlm_lab.runs.report import items_file
 from cdlm_lab.runs.runs import ExperimentRun
+
+Lines = Sequence[tuple[int, Mapping[str, Any]]]  # (line number, what it says)
 
 
 def add_predictions(
@@ -71,9 +73,7 @@ def lines_of(file: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield number, values
 
 
-def by_item(
-    file: Path, lines: list[tuple[int, dict[str, Any]]], items: list[str], *, field: str
-) -> dict[str, tuple[int, Any]]:
+def by_item(file: Path, lines: Lines, items: Sequence[str], *, field: str) -> dict[str, tuple[int, Any]]:
     """Item -> (line, the value of `field`), in the order of `items`. Raises DataError unless each item has
     exactly one line with this field."""
     found: dict[str, tuple[int, Any]] = {}

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import pandas as pd
 from pydantic import Field
 
 from cdlm_lab.data import records
@@ -34,11 +35,12 @@ from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.metrics.ranking import mean_average_precision, values_per_group
 from cdlm_lab.parameters import ParameterError, local_path, names_in, settings
 from cdlm_lab.runs import runs
+from cdlm_lab.runs.evaluation import Evaluation, Measure, Planned
 from cdlm_lab.runs.identity import Inputs
+from cdlm_lab.runs.items import UNTRAINED, items_of
+from cdlm_lab.runs.own import Lines, by_item, lines_of
 from cdlm_lab.runs.report import write_json
 from cdlm_lab.runs.runs import Training, predict, report, train, train_small
-from cdlm_lab.runs.scores import Score
-from cdlm_lab.runs.scoring import Cell, paired_tests, score_rows
 from cdlm_lab.tasks.joint import ranking
 from cdlm_lab.tasks.joint.diagnosis import JointDiagnosis, diagnose
 from cdlm_lab.tasks.joint.examples import CandidateExamples
@@ -164,10 +166,8 @@ class AnswerRun(JointRun):
     """A run of notebook 09: its questions, and how its systems are trained and rank candidates."""
 
     NAME: ClassVar[str] = "answer selection"
-    SHAPES: ClassVar[tuple[str, ...]] = (
-        *("candidates", "sentence_length", "pairwise_length"),
-        "head_layers",
-    )
+    SHAPES: ClassVar[tuple[str, ...]] = ("candidates", "sentence_length", "pairwise_length", "head_layers")
+    MEASURES: ClassVar[tuple[Measure, ...]] = tuple(map(Measure, MEASURES))
 
     settings: Settings
     splits: Mapping[str, AnswerSplit]
@@ -243,9 +243,68 @@ class AnswerRun(JointRun):
         first = self.files(Training(ANSWER_SYSTEMS[PAIRWISE], loaded.seed))[split]
         return ranking.rerank_answers(loaded, self.read_predictions(first, split), **reading)
 
+    def own_predictions(self, file: Path, lines: Lines, split: str) -> AnswerPredictions:
+        """Lines `{"item": id of the question, "scores": [...]}`, one number for each candidate in its order,
+        the highest ranked first; or candidate -> number, as a mapping of their texts."""
+        sets = self.of_split(split.removesuffix(f"_{RERANKED}"))
+        given = by_item(file, lines, [one.id for one in sets], field="scores")
+        scores = [
+            ranking.scores_given(file, one, *given[one.id], partly=split.endswith(RERANKED)) for one in sets
+        ]
+        return AnswerPredictions(sets=sets, scores=scores)
+
     def read_predictions(self, file: Path, name: str) -> AnswerPredictions:
         """Read the candidate scores of a split."""
-        return AnswerPredictions.load(file, sets=self.of_split(name.removesuffix(f"_{RERANKED}")))
+        return self.own_predictions(file, [*lines_of(file)], name)
+
+    def items(self, predictions: Predictions) -> pd.DataFrame:
+        """Precision at 1, average precision and reciprocal rank of each question."""
+        parts = []
+        for (system, seed), of_system in predictions.items():
+            for name, one in of_system.items():
+                split = name.removesuffix(f"_{RERANKED}")
+                ranked = one if split == name else one.after(predictions[PAIRWISE, seed][split])
+                values = values_per_group(ranked.groups())
+                parts.append(
+                    items_of(
+                        {measure: values[of] for measure, of in MEASURES.items()},
+                        system=system,
+                        seed=seed,
+                        split=split,
+                        group=ALL if split == name else RERANKED,
+                        items=[each.id for each in one.sets],
+                        clusters=[*map(cluster_of, one.sets)],
+                    )
+                )
+        return pd.concat(parts)
+
+    @property
+    def planned(self) -> list[Planned]:
+        """On test, each joint system against pairwise, which has ranked all candidates, and with MSPP against
+        without it."""
+        names = {one.name for one in self.systems}
+        joint = [one for one in self.systems if one.is_joint]
+        comparisons = []
+        for group, measure in product((ALL, RERANKED), MEASURES):
+            form, of = {"measure": measure, "group": group}, f"{measure}/{group}"
+            comparisons += [
+                *(Planned(a=one.name, b=PAIRWISE, group_of_b=ALL, family=of, **form) for one in joint),
+                *(
+                    Planned(a=one.name, b=one.plain, family=f"{of}/MSPP", **form)
+                    for one in joint
+                    if one.plain in names
+                ),
+            ]
+        return comparisons
+
+    def evaluated(self, predictions: Predictions) -> Evaluation:
+        """Beside the systems a random order: where all scores are tied, each measure is its expectation."""
+        random = {
+            split: AnswerPredictions(sets=one.sets, scores=[np.zeros(len(q.candidates)) for q in one.sets])
+            for split, one in self.splits.items()
+            if split != "train"
+        }
+        return super().evaluated({**predictions, (RANDOM, UNTRAINED): random})
 
 
 Predictions = Mapping[tuple[str, int], Mapping[str, AnswerPredictions]]  # (system, seed) -> data set
@@ -275,71 +334,15 @@ def measured_latencies(run: AnswerRun) -> list[Latency]:
 def evaluate(
     run: AnswerRun, predictions: Predictions, *, latencies: Sequence[Latency] | None = None
 ) -> runs.Scores:
-    """P@1, MAP and MRR of all systems and of a random order, the significance tests between systems on test,
-    the diagnosis whether joint models collapsed, and latencies, which are measured if `latencies` is None."""
-    values: dict[Cell, list[np.ndarray]] = {}
-    splits = [split for split in (*HELD_OUT, NO_QUESTION) if split in run.splits]
-    for system in run.systems:
-        parts = [(ALL, split) for split in splits]
-        parts += [(RERANKED, split) for split in HELD_OUT if system.is_joint]
-        for group, split in parts:
-            seeds = [
-                values_per_group(ranked(predictions, system.name, seed, split, group).groups())
-                for seed in range(run.settings.seeds)
-            ]
-            for measure, name in MEASURES.items():
-                values[Cell(system.name, split, measure, group)] = [one[name] for one in seeds]
-    clusters = {split: list(map(cluster_of, run.of_split(split))) for split in splits}
-    tests = [
-        row
-        for group, measure in product((ALL, RERANKED), MEASURES)
-        for pairs in _tested(run.systems, group, measure)
-        for row in paired_tests(pairs, values, clusters)
-    ]
-    against_pairwise = [row for row in tests if row["b"] == PAIRWISE]
+    """P@1, MAP and MRR of all systems and of a random order, the diagnosis whether joint models collapsed,
+    and latencies, which are measured if `latencies` is None."""
     diagnosed = diagnoses(run, predictions).items()
     timed = measured_latencies(run) if latencies is None else latencies
-    return runs.Scores(
-        rows=[*score_rows(values, clusters, against_pairwise), *_random_rows(run)],
-        tables={
-            "comparisons": tests,
-            "diagnosis": [{"system": name, "seed": seed, **one.row} for (name, seed), one in diagnosed],
-            "latency": [asdict(one) for one in timed],
-        },
+    return runs.Scores.of(
+        run.evaluated(predictions),
+        diagnosis=[{"system": name, "seed": seed, **one.row} for (name, seed), one in diagnosed],
+        latency=[asdict(one) for one in timed],
     )
-
-
-def ranked(
-    predictions: Predictions, system: str, seed: int, split: str, group: str = ALL
-) -> AnswerPredictions:
-    """The ranking of all candidates of a split by one system. With group `reranked`, a joint system orders
-    pairwise's best candidates, and the others follow in pairwise's order."""
-    of_system = predictions[system, seed]
-    if group == ALL or f"{split}_{RERANKED}" not in of_system:
-        return of_system[split]
-    return of_system[f"{split}_{RERANKED}"].after(predictions[PAIRWISE, seed][split])
-
-
-def _tested(systems: Sequence[AnswerSystem], group: str, measure: str) -> list[list[tuple[Cell, Cell]]]:
-    """The pairs compared on test: each joint system with pairwise, and with MSPP against without."""
-    cells = {one.name: Cell(one.name, "test", measure, group) for one in systems if one.is_joint}
-    pairwise = Cell(PAIRWISE, "test", measure, ALL)
-    return [
-        [(cell, pairwise) for cell in cells.values()],
-        [(cells[one.name], cells[one.plain]) for one in systems if one.plain in cells],
-    ]
-
-
-def _random_rows(run: AnswerRun) -> list[Score]:
-    """The expected scores of a random order, which have no interval."""
-    rows = []
-    for split in (one for one in (*HELD_OUT, NO_QUESTION) if one in run.splits):
-        # Where all scores are tied, every measure is its expectation over random orders.
-        groups = [(np.zeros(len(one.candidates)), np.array(one.correct)) for one in run.of_split(split)]
-        values = values_per_group(groups)
-        form = {"system": RANDOM, "split": split, "group": ALL}
-        rows += [Score(**form, metric=one, value=values[name].mean()) for one, name in MEASURES.items()]
-    return rows
 
 
 # ---- the reader's own question ----

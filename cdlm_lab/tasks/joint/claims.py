@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import pandas as pd
 from pydantic import Field
 
 from cdlm_lab.data.convert.claims import SYMMETRIC, Evidence
@@ -29,8 +30,10 @@ from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.runs import runs
+from cdlm_lab.runs.evaluation import Evaluation, Measure, Planned
+from cdlm_lab.runs.items import UNTRAINED, items_of
+from cdlm_lab.runs.own import Lines, by_item, lines_of
 from cdlm_lab.runs.runs import Training, predict, report, train, train_small
-from cdlm_lab.runs.scoring import Cell, Values, paired_tests, score_rows
 from cdlm_lab.tasks.joint.examples import ClaimExamples, JointLayout
 from cdlm_lab.tasks.joint.model import JointHead, PooledHead, load_joint_model, load_pooled_pairs
 from cdlm_lab.tasks.joint.systems import JointRun, JointSettings
@@ -163,10 +166,8 @@ class VerificationRun(JointRun):
 
     NAME: ClassVar[str] = "fact verification"
     UNIT: ClassVar[str] = "claims"
-    SHAPES: ClassVar[tuple[str, ...]] = (
-        *("labels", "evidence_sentences"),
-        *("sentence_length", "head_layers"),
-    )
+    SHAPES: ClassVar[tuple[str, ...]] = ("labels", "evidence_sentences", "sentence_length", "head_layers")
+    MEASURES: ClassVar[tuple[Measure, ...]] = (Measure(MEASURE),)
 
     settings: Settings
     claims: Claims
@@ -237,9 +238,63 @@ class VerificationRun(JointRun):
         """Predict the labels of the claims of a set."""
         return predict_verdicts(loaded, self.claims[name], name=bar, **self.settings.predicting)
 
+    def own_predictions(self, file: Path, lines: Lines, split: str) -> ClaimPredictions:
+        """Lines `{"item": id of the claim, "label": ...}`, with one of the labels of the corpus."""
+        given = by_item(file, lines, [one.id for one in self.claims[split]], field="label")
+        for line, label in given.values():
+            if label not in self.labels:
+                known = ", ".join(self.labels)
+                raise DataError(
+                    file, f"{label!r} is no label", f"choose among {known}", line=line, field="label"
+                )
+        return self.labelled(split, [label for _, label in given.values()])
+
+    def labelled(self, split: str, labels: Sequence[str]) -> ClaimPredictions:
+        """Predictions of which only the labels are known."""
+        sure = np.array([[label == one for one in self.labels] for label in labels], dtype=float)
+        return ClaimPredictions(claims=self.claims[split], labels=self.labels, probabilities=sure)
+
     def read_predictions(self, file: Path, name: str) -> ClaimPredictions:
-        """Read the predicted labels of the claims of a set."""
-        return ClaimPredictions.load(file, claims=self.claims[name], labels=self.labels)
+        """Read the probabilities of the labels of the claims of a set."""
+        rows = [[*values["probabilities"].values()] for _, values in lines_of(file)]
+        return ClaimPredictions(claims=self.claims[name], labels=self.labels, probabilities=np.array(rows))
+
+    def items(self, predictions: Predictions) -> pd.DataFrame:
+        """Whether the label of each claim is right, of those whose label is known."""
+        parts = []
+        for (system, seed), of_system in predictions.items():
+            for split, one in of_system.items():
+                known = [n for n, claim in enumerate(one.claims) if claim.label is not None]
+                claims = [one.claims[n] for n in known]
+                form = {"items": [each.id for each in claims], "clusters": [each.group for each in claims]}
+                form |= {"system": system, "seed": seed, "split": split}
+                parts.append(items_of({MEASURE: one.right[known]}, **form))
+        return pd.concat(parts)
+
+    @property
+    def planned(self) -> list[Planned]:
+        """On each set, the pairs of `compared_pairs`, corrected by their purpose."""
+        return [
+            Planned(
+                a=a,
+                b=b,
+                measure=MEASURE,
+                split=split,
+                family=f"{purpose}/{split}",
+                beside=CLAIM_SYSTEMS[b].pairwise,
+            )
+            for split in self.held_out
+            for purpose, pairs in compared_pairs(self.systems).items()
+            for a, b in pairs
+        ]
+
+    def evaluated(self, predictions: Predictions) -> Evaluation:
+        """Beside the systems the most frequent label of training."""
+        best = majority_label(self.claims)
+        rule = {split: self.labelled(split, [best] * len(self.claims[split])) for split in self.held_out}
+        made = super().evaluated({**predictions, (MAJORITY, UNTRAINED): rule})
+        rows = [replace(row, note=best) if row.system == MAJORITY else row for row in made.rows]
+        return replace(made, rows=rows)
 
 
 Predictions = Mapping[tuple[str, int], Mapping[str, ClaimPredictions]]  # (system, seed) -> set
@@ -256,53 +311,21 @@ def prepare(settings: Settings) -> VerificationRun:
 
 @runs.once
 def evaluate(run: VerificationRun, predictions: Predictions) -> runs.Scores:
-    """Label accuracy of all systems and of the majority label on every set that has labels, the significance
-    tests between systems, and confusion counts."""
-    labelled = {
-        name: [number for number, claim in enumerate(run.claims[name]) if claim.label is not None]
-        for name in run.held_out
-    }
-    gold = {name: [run.claims[name][n] for n in numbers] for name, numbers in labelled.items() if numbers}
-    groups = {name: [claim.group for claim in claims] for name, claims in gold.items()}
-    seeds = range(run.settings.seeds)
-    values: Values = {
-        Cell(system.name, name, MEASURE): [
-            predictions[system.name, seed][name].right[labelled[name]].astype(float) for seed in seeds
-        ]
-        for system in run.systems
-        for name in gold
-    }
-    tests = [
-        row
-        for name in gold
-        for pairs in compared_pairs(run.systems).values()
-        for row in paired_tests(
-            [(Cell(a, name, MEASURE), Cell(b, name, MEASURE)) for a, b in pairs], values, groups
-        )
-    ]
-    best = majority_label(run.claims)
-    majority: Values = {
-        Cell(MAJORITY, name, MEASURE): [np.array([claim.label == best for claim in claims], dtype=float)]
-        for name, claims in gold.items()
-    }
-    of_majority = [
-        replace(row, seeds=None, note=best) for row in score_rows(majority, groups) if row.seed is None
-    ]
-    against_pairwise = [row for row in tests if CLAIM_SYSTEMS[row["b"]].pairwise]
+    """Label accuracy of all systems and of the majority label on every set that has labels, and confusion
+    counts."""
+    scored = {name: [claim for claim in run.claims[name] if claim.label is not None] for name in run.held_out}
     confusion = [
         {"system": system, "seed": seed, "split": name, **row}
         for (system, seed), of_set in predictions.items()
-        for name in gold
+        for name, claims in scored.items()
+        if claims
         for row in _confusion(of_set[name])
     ]
-    return runs.Scores(
-        rows=[*score_rows(values, groups, against_pairwise), *of_majority],
-        tables={"comparisons": tests, "confusion": confusion},
-        data={
-            "scored": {name: len(claims) for name, claims in gold.items()},
-            "groups": {name: len(set(of_set)) for name, of_set in groups.items()},
-        },
-    )
+    data = {
+        "scored": {name: len(claims) for name, claims in scored.items() if claims},
+        "groups": {name: len({claim.group for claim in claims}) for name, claims in scored.items() if claims},
+    }
+    return runs.Scores.of(run.evaluated(predictions), data=data, confusion=confusion)
 
 
 def _confusion(predictions: ClaimPredictions) -> Iterator[dict[str, Any]]:

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
+from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.encoders.precision import Precision
 from cdlm_lab.examples.tokens import from_tokenizer
-from cdlm_lab.runs.runs import System, outputs_by_length, read_rows, write_rows
+from cdlm_lab.runs.runs import System, outputs_by_length, write_rows
 from cdlm_lab.tasks.joint import examples as candidates
 from cdlm_lab.tasks.joint.diagnosis import ABSENT
 from cdlm_lab.tasks.joint.examples import CandidateExamples, fixed_order
@@ -116,14 +117,23 @@ class AnswerPredictions:
         return np.stack(scores), np.stack(labels), np.array(questions)
 
     def save(self, file: Path) -> None:
-        """Write one line of JSON per question, atomically."""
+        """Write the lines that `scores_given` reads, atomically."""
         plain = ([None if np.isnan(one) else one for one in scores.tolist()] for scores in self.scores)
-        write_rows(file, ({"id": one.id, "scores": row} for one, row in zip(self.sets, plain, strict=True)))
+        rows = zip(self.sets, plain, strict=True)
+        write_rows(file, ({"item": one.id, "scores": scores} for one, scores in rows))
 
-    @classmethod
-    def load(cls, file: Path, *, sets: Sequence[CandidateSet]) -> AnswerPredictions:
-        """Read what `save` wrote."""
-        return cls(sets=sets, scores=[np.array(row["scores"], dtype=np.float64) for row in read_rows(file)])
+
+def scores_given(file: Path, one: CandidateSet, line: int, scores: Any, *, partly: bool) -> np.ndarray:
+    """Scores of the candidates of a question, float64 (candidates,), from a list in their order or from
+    candidate -> score. `partly`: None = not read, as nan. Raises DataError, with file and line."""
+    if isinstance(scores, Mapping):
+        scores = [scores.get(text) for text in one.candidates]
+    values = scores if isinstance(scores, list) else []
+    numbers = [np.nan if value is None and partly else value for value in values]
+    if len(numbers) != len(one.candidates) or not all(type(value) in (int, float) for value in numbers):
+        what = f"question {one.id!r} has {len(one.candidates)} candidates, each of which needs a number"
+        raise DataError(file, what, "write one for each, in their order", field="scores", line=line)
+    return np.array(numbers, dtype=np.float64)
 
 
 def score_answers(

@@ -134,17 +134,7 @@ class ClaimPredictions:
         """Write one line of JSON per claim, atomically."""
         rows = (dict(zip(self.labels, row, strict=True)) for row in self.probabilities.tolist())
         each = zip(self.claims, self.predicted, rows, strict=True)
-        runs.write_rows(
-            file, ({"id": one.id, "predicted": to, "probabilities": row} for one, to, row in each)
-        )
-
-    @classmethod
-    def load(
-        cls, file: Path, *, claims: Sequence[EvidencedClaim], labels: tuple[str, ...]
-    ) -> ClaimPredictions:
-        """Read what `save` wrote."""
-        rows = [list(row["probabilities"].values()) for row in runs.read_rows(file)]
-        return cls(claims=claims, labels=labels, probabilities=np.array(rows))
+        runs.write_rows(file, ({"item": one.id, "label": to, "probabilities": row} for one, to, row in each))
 
 
 def predict_verdicts(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import pandas as pd
 from pydantic import Field
 
 from cdlm_lab.data.convert.hotpotqa import write_predictions
@@ -29,6 +30,9 @@ from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.encoders.variants import checkpoint_of
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.runs import runs
+from cdlm_lab.runs.evaluation import Measure, Planned
+from cdlm_lab.runs.items import items_of
+from cdlm_lab.runs.own import Lines, by_item
 from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import (
     EpochSettings,
@@ -40,7 +44,6 @@ from cdlm_lab.runs.runs import (
     train,
     train_small,
 )
-from cdlm_lab.runs.scoring import Cell, paired_tests, score_rows
 from cdlm_lab.tasks.multihop import systems as answering
 from cdlm_lab.tasks.multihop.metrics import HOTPOTQA_SCORES
 from cdlm_lab.tasks.multihop.model import load_question_answerer
@@ -206,6 +209,7 @@ class MultihopRun(SystemRun):
 
     NAME: ClassVar[str] = "multihop question answering"
     SHAPES: ClassVar[tuple[str, ...]] = ("max_length", "window", "paragraph_types")
+    MEASURES: ClassVar[tuple[Measure, ...]] = tuple(map(Measure, HOTPOTQA_SCORES))
 
     settings: Settings
     questions: Questions
@@ -308,6 +312,38 @@ class MultihopRun(SystemRun):
         """Read the answers to the questions of a split."""
         return QuestionPredictions.load(file, questions=self.questions[name])
 
+    def own_predictions(self, file: Path, lines: Lines, split: str) -> QuestionPredictions:
+        """Lines `{"item": id of the question, "answer": text, "facts": [[title, n], ...]}`, n from 0; a line
+        without facts has none."""
+        questions = self.questions[split]
+        given = by_item(file, lines, [one.id for one in questions], field="answer")
+        facts = {str(values["item"]): values.get("facts", []) for _, values in lines}
+        answers = [answering.answer_given(file, one, *given[one.id], facts[one.id]) for one in questions]
+        return QuestionPredictions(questions=questions, answers=answers)
+
+    def items(self, predictions: Predictions) -> pd.DataFrame:
+        """The official scores of each question."""
+        return pd.concat(
+            [
+                items_of(
+                    one.scores(),
+                    system=system,
+                    seed=seed,
+                    split=split,
+                    items=[each.id for each in one.questions],
+                    clusters=[*map(cluster_of, one.questions)],
+                )
+                for (system, seed), of_encoder in predictions.items()
+                for split, one in of_encoder.items()
+            ]
+        )
+
+    @property
+    def planned(self) -> list[Planned]:
+        """On test, each encoder against the baseline by the columns of the paper's Table 5."""
+        others = [one.name for one in self.systems if one.name != AGAINST]
+        return [Planned(a=name, b=AGAINST, measure=measure) for measure in TESTED for name in others]
+
 
 def prepare(given: Settings) -> MultihopRun:
     """Claim the run folder, read the questions, and check that all models are available."""
@@ -317,53 +353,39 @@ def prepare(given: Settings) -> MultihopRun:
 
 # ---- scores ----
 
+_YES_NO = "of all, yes or no"  # a part of the other kinds, which by themselves add up to all questions
 TESTED = ("f1", "sp_f1", "joint_f1")  # the columns of the paper's Table 5
 AGAINST = "longformer"  # the baseline in the significance tests
 
 
 @runs.once
 def evaluate(run: MultihopRun, predictions: Predictions) -> runs.Scores:
-    """Scores of all encoders, and the significance tests between them; also writes, beside the answers of
-    each training, a prediction file for test in the official format."""
-    values: dict[Cell, list[np.ndarray]] = {}
+    """Scores of all encoders with their means by kind of question; also writes, beside the answers of each
+    training, a prediction file for test in the official format."""
     for training in run.trainings:
-        for split, one in predictions[training.key].items():
-            if split == "test":
-                file, official = run.folder_of(training) / "test_predictions.json", one.official()
-                write_predictions(file, official["answer"], official["sp"])
-            for measure, scores in one.scores().items():
-                values.setdefault(Cell(training.system.name, split, measure), []).append(scores)
-    clusters = {split: list(map(cluster_of, questions)) for split, questions in run.questions.items()}
-    names = [encoder.name for encoder in run.systems]
-    tests = []
-    for against in (Cell(AGAINST, "test", measure) for measure in TESTED if AGAINST in names):
-        pairs = [(against._replace(system=name), against) for name in names if name != AGAINST]
-        tests += paired_tests(pairs, values, clusters)
-    kinds = [
-        {"system": name, "split": split, **row}
-        for name in names
-        for split in run.sets(run.trainings[0])
-        for row in _by_kind(
-            run.questions[split], {measure: values[Cell(name, split, measure)] for measure in HOTPOTQA_SCORES}
+        official = predictions[training.key]["test"].official()
+        write_predictions(
+            run.folder_of(training) / "test_predictions.json", official["answer"], official["sp"]
         )
-    ]
-    rows = score_rows(values, clusters, tests)
-    return runs.Scores(rows=rows, tables={"comparisons": tests, "kinds": kinds})
+    made = run.evaluated(predictions)
+    return runs.Scores.of(made, kinds=_by_kind(run, made.items))
 
 
-def _by_kind(
-    questions: Sequence[MultihopQuestion], of_measure: Mapping[str, list[np.ndarray]]
-) -> list[dict[str, Any]]:
-    """Mean scores of bridge and comparison questions, and of yes-or-no questions."""
-    means = {measure: np.mean(seeds, axis=0) for measure, seeds in of_measure.items()}
-    kinds = sorted({one.kind for one in questions})
-    groups = {kind: np.array([one.kind == kind for one in questions]) for kind in kinds}
-    groups[_YES_NO] = np.array([one.type in ("yes", "no") for one in questions])
+def _by_kind(run: MultihopRun, items: pd.DataFrame) -> list[dict[str, Any]]:
+    """Mean scores of each encoder on each split by kind of question, and of yes-or-no questions."""
     rows = []
-    for kind, chosen in groups.items():
-        if chosen.any():
-            of_kind = {measure: float(values[chosen].mean()) for measure, values in means.items()}
-            rows.append({"kind": kind, "questions": int(chosen.sum()), **of_kind})
+    means = items.groupby(["system", "split", "item", "metric"], sort=False)["num"].mean().unstack()
+    for (system, split), of_split in means.groupby(["system", "split"], sort=False):
+        questions = {one.id: one for one in run.questions[split]}
+        of_items = [questions[name] for name in of_split.index.get_level_values("item")]
+        groups = {kind: [one.kind == kind for one in of_items] for kind in sorted({q.kind for q in of_items})}
+        groups[_YES_NO] = [one.type in ("yes", "no") for one in of_items]
+        for kind, chosen in groups.items():
+            if any(chosen):
+                values = of_split[chosen].mean()[[*HOTPOTQA_SCORES]].to_dict()
+                rows.append(
+                    {"system": system, "split": split, "kind": kind, "questions": sum(chosen), **values}
+                )
     return rows
 
 
@@ -387,9 +409,6 @@ def trained_alike(run: MultihopRun, own: Report, *, name: str) -> Report:
 
 
 # ---- views ----
-
-_YES_NO = "of all, yes or no"  # a part of the other kinds, which by themselves add up to all questions
-
 
 # The text in the input boxes before the reader types.
 EXAMPLE_QUESTION = "Where does the author of the early warning teach?"

@@ -296,11 +296,13 @@ def test_scores_come_back_as_they_were(tmp_path: Path):
     file = tmp_path / "new" / "test.jsonl"
     scores = [np.array([1 / 3, NAN, -7.25, 1e-300]), np.array([NAN, 2.0])]
     AnswerPredictions(sets=SETS[:2], scores=scores).save(file)
-    again = AnswerPredictions.load(file, sets=SETS[:2])
+    splits = {"test": AnswerSplit(sets=SETS[:2], read=counts_of(SETS[:2]), corpus="x")}
+    again = AnswerRun(settings=None, splits=splits).read_predictions(file, "test_reranked")
     for one, other in zip(again.scores, scores, strict=True):
         assert one.dtype == np.float64
         np.testing.assert_array_equal(one, other)
-    assert json.loads(file.read_text().split("\n")[0]) == {"id": "a", "scores": [1 / 3, None, -7.25, 1e-300]}
+    written = json.loads(file.read_text().split("\n")[0])
+    assert written == {"item": "a", "scores": [1 / 3, None, -7.25, 1e-300]}
 
 
 # ---- a run ----

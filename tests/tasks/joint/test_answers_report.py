@@ -1,6 +1,7 @@
 """Scores, report and views of notebook 09 from rankings written by hand, from which all numbers follow."""
 
 import itertools
+import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -8,7 +9,9 @@ import numpy as np
 import pytest
 from tagging_runs import by_name, table_cells
 
+from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import CandidateSet, counts_of
+from cdlm_lab.runs.own import add_predictions, lines_of
 from cdlm_lab.runs.report import Report, open_run, read_report
 from cdlm_lab.tasks.joint import answers as answer_selection
 from cdlm_lab.tasks.joint import answers_view, ranking
@@ -99,8 +102,8 @@ def report(given) -> Report:
 def test_scores_are_means_over_seeds_with_intervals_over_stories(report: Report):
     scores = by_name(report)
     of_pairwise = scores["pairwise/all/test/p_at_1"]
-    # the first story has 1 + 1/2 in two questions, the second 0 in one
-    assert (of_pairwise.low, of_pairwise.high, of_pairwise.seeds) == (0, 3 / 4, 2)
+    assert (of_pairwise.low, of_pairwise.high, of_pairwise.seeds) == (0, 1, 2), "two stories tell little"
+    assert (of_pairwise.n, of_pairwise.clusters) == (3, 2)
     expected = {
         "pairwise/all/test/p_at_1": (1 / 3 + 2 / 3) / 2,
         "pairwise/all/test/mrr": ((1 + 1 / 2 + 1 / 3) / 3 + (1 + 1 + 1 / 2) / 3) / 2,
@@ -141,6 +144,40 @@ def test_systems_are_tested_against_pairwise_and_with_mspp_against_without(repor
     assert held[lower] == pytest.approx(min(1.0, 2 * lower))
     assert held[upper] == pytest.approx(max(min(1.0, 2 * lower), upper))
     assert alone["p_holm"] == alone["p"]
+
+
+LISTS = [{"item": name, "scores": placed(place).tolist()} for name, place in zip(IDS, (1, 2, 3), strict=True)]
+
+
+@pytest.mark.parametrize("form", ["in their order", "by their texts"])
+def test_scores_of_ones_own_are_measured_on_the_same_questions(
+    given, report: Report, tmp_path: Path, form: str
+):
+    """Those of pairwise with seed 0, written by another program."""
+    lines, names = LISTS, SETS[0].candidates
+    if form == "by their texts":
+        lines = [one | {"scores": dict(zip(names, one["scores"], strict=True))} for one in LISTS[::-1]]
+    file = tmp_path / "mine.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)))
+    made = add_predictions(given[0], file)
+    mine = {row.metric: row.value for row in made.rows if row.system == "mine" and row.seed is None}
+    assert mine == {
+        row.metric: row.value
+        for row in report.rows
+        if row.key[:3] + row.key[4:] == ("pairwise", "test", "all", 0)
+    }
+    assert {row["b"] for row in made.comparisons} == {"pairwise", "joint-ie", "mspp-ie", "random"}
+    assert {row["group"] for row in made.comparisons} == {"all"}
+
+
+@pytest.mark.parametrize(
+    "scores", [[1.0], [1.0, 2.0, None], {"right": 1.0, "wrong": 0.0}, "high", [1, 2, "3"]]
+)
+def test_a_question_with_a_candidate_without_a_score_is_named(given, tmp_path: Path, scores):
+    file = tmp_path / "mine.jsonl"
+    file.write_text("\n".join(map(json.dumps, [*LISTS[:2], LISTS[2] | {"scores": scores}])))
+    with pytest.raises(DataError, match=r"mine\.jsonl:3: field scores: question .* has 3 candidates, each"):
+        given[0].own_predictions(file, [*lines_of(file)], "test")
 
 
 def test_the_tables_of_scores(report: Report):

@@ -20,6 +20,7 @@ from cdlm_lab.data.records import CLAIM_LABELS as LABELS
 from cdlm_lab.data.records import EvidencedClaim
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.runs.own import add_predictions
 from cdlm_lab.runs.report import Report, open_run, read_report
 from cdlm_lab.tasks.joint import claims as fact_verification
 from cdlm_lab.tasks.joint import claims_view, verifying
@@ -239,14 +240,12 @@ def test_verdicts_come_back_from_disk(tmp_path: Path):
     assert predictions.right.tolist() == [True, False, True, False], "the label of the last is not known"
     file = tmp_path / "new" / "dev.jsonl"
     predictions.save(file)
-    again = ClaimPredictions.load(file, claims=CLAIMS, labels=LABELS)
+    again = VerificationRun(settings=None, claims={"dev": CLAIMS}).read_predictions(file, "dev")
     np.testing.assert_array_equal(again.probabilities, predictions.probabilities)
+    assert again.labels == LABELS
+    shares = dict(zip(LABELS, rows[2], strict=True))
     row = json.loads(file.read_text().splitlines()[2])
-    assert row == {
-        "id": "c2",
-        "predicted": "not enough info",
-        "probabilities": dict(zip(LABELS, rows[2], strict=True)),
-    }
+    assert row == {"item": "c2", "label": "not enough info", "probabilities": shares}
 
 
 def log_sigmoid(x: float) -> float:
@@ -432,7 +431,8 @@ PREDICTED = {
 }
 
 
-def report_of(folder: Path, *, corpus: str = "storyworld", **sets: tuple[EvidencedClaim, ...]) -> Report:
+def judged_run(folder: Path, *, corpus: str = "storyworld", **sets: tuple[EvidencedClaim, ...]):
+    """Make a run of these claims and its predictions."""
     settings = Settings(
         run_folder=str(folder), systems="claim-only pairwise-sum joint-ie", seeds=2, corpus=corpus
     )
@@ -449,6 +449,11 @@ def report_of(folder: Path, *, corpus: str = "storyworld", **sets: tuple[Evidenc
         }
         for key, signs in PREDICTED.items()
     }
+    return run, predictions
+
+
+def report_of(folder: Path, **given) -> Report:
+    run, predictions = judged_run(folder, **given)
     return fact_verification.report(run, fact_verification.evaluate(run, predictions))
 
 
@@ -457,11 +462,26 @@ def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return report_of(tmp_path_factory.mktemp("claims") / "run")
 
 
+def test_labels_of_ones_own_are_scored_on_the_same_claims(tmp_path: Path):
+    run, predictions = judged_run(tmp_path / "run")
+    report = fact_verification.report(run, fact_verification.evaluate(run, predictions))
+    file, labels = tmp_path / "mine.jsonl", predictions["pairwise-sum", 1]["test"].predicted
+    rows = [{"item": claim.id, "label": label} for claim, label in zip(JUDGED, labels, strict=True)]
+    write_lines(file, rows[::-1])
+    made = add_predictions(run, file)
+    (mine,) = {row.value for row in made.rows if row.system == "mine"}
+    assert mine == next(row.value for row in report.rows if row.key[::4] == ("pairwise-sum", 1))
+    assert [row["b"] for row in made.comparisons] == ["claim-only", "pairwise-sum", "joint-ie", "majority"]
+    write_lines(file, [*rows[:3], rows[3] | {"label": "true"}])
+    with pytest.raises(DataError, match=r"mine\.jsonl:4: field label: 'true' is no label; choose among supp"):
+        add_predictions(run, file)
+
+
 def test_accuracy_over_seeds_with_its_interval_over_pages(by_hand: Report):
     scores = {row.system: row for row in by_hand.rows if row.split == "test" and row.seed is None}
     rows = {name: (row.value, row.low, row.high, row.seeds) for name, row in scores.items()}
     assert rows["joint-ie"] == (1, 1, 1, 2)
-    assert rows["pairwise-sum"] == (0.75, 0.5, 1, 2), "of page 0 all are right, of page 1 half"
+    assert rows["pairwise-sum"] == (0.75, 0, 1, 2), "two pages tell little"
     assert rows["claim-only"] == (0.5, 0, 1, 2)
     assert rows["majority"] == (0.5, 0, 1, None)
     assert scores["majority"].note == "supported"
@@ -476,10 +496,15 @@ def test_systems_are_compared_page_by_page(by_hand: Report):
     alone = [("pairwise-sum", "claim-only"), ("joint-ie", "claim-only")]
     assert list(rows) == [*alone, ("joint-ie", "pairwise-sum")]
     row = rows["joint-ie", "pairwise-sum"]
-    assert (row["difference"], row["low"], row["high"], row["clusters"]) == (0.25, 0, 0.5, 2)
+    assert (row["difference"], row["clusters"], row["verdict"]) == (0.25, 2, "too few units")
+    assert row["low"] < 0 < row["high"], "of page 0 the systems are equal, of page 1 half a point apart"
     assert [rows[pair]["p_holm"] for pair in alone] == [min(1, 2 * rows[pair]["p"]) for pair in alone]
     _, *cells = table_cells(claims_view.comparisons(by_hand).html())
-    assert cells[2] == ["joint IE_1", "pairwise, weighted sum", "+25.0 [0.0, +50.0]  p 1.000"]
+    assert cells[2][:2] == ["joint IE_1", "pairwise, weighted sum"]
+    assert cells[2][2].startswith("+25.0 [")
+    assert cells[2][2].endswith("]  p 1.000")
+    beside = {row.system: row.against for row in by_hand.rows if row.split == "test" and row.seed is None}
+    assert beside == {"claim-only": "", "pairwise-sum": "", "joint-ie": "pairwise-sum", "majority": ""}
 
 
 def test_mistakes_are_counted_and_shared_out_over_the_seeds(by_hand: Report):
