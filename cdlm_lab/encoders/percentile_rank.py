@@ -11,22 +11,18 @@ targets chance is not 50, as the mean of skewed scores is above most of them: `c
 The notebook released with the paper computes something else, so its numbers cannot be compared with these: it
 looks T up by its position before S and T are deleted, which is another token's; averages all layers; uses one
 direction (what S gives); exponentiates nothing; breaks ties by sorting order; and counts T among the
-candidates, so that no rank reaches 100. Intervals and tests of mean ranks, which the paper does not have,
-resample clusters of pairs, such as topics: pairs that share documents are not independent.
+candidates, so that no rank reaches 100.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
 from cdlm_lab.errors import check_choice
-from cdlm_lab.metrics import significance
-from cdlm_lab.metrics.significance import Comparison
 
 DIRECTIONS = ("both", "from", "to")
 CANDIDATES = ("document", "words", "both_documents")
@@ -196,66 +192,6 @@ def ranks_within(scores: np.ndarray, groups: np.ndarray) -> np.ndarray:
         if len(members) > 1:
             ranks[members] = 100 * ((rankdata(scores[members]) - 1) / (len(members) - 1))
     return ranks
-
-
-def rank_gap(
-    positive: ArrayLike,
-    negative: ArrayLike,
-    *,
-    positive_clusters: Sequence[Hashable],
-    negative_clusters: Sequence[Hashable],
-    seed: int = 0,
-) -> dict[str, Any]:
-    """Mean rank of coreferring targets minus that of others, in percentage points, as a score in the form of
-    a report: a difference that cancels what raises both alike. Clusters are resampled with their pairs of
-    both kinds; with few of them (below about 20) the interval is too narrow."""
-    counts = _gap_counts(positive, negative, positive_clusters, negative_clusters)
-    drawn = significance.drawn_sums(counts, seed=seed)
-    drawn = drawn[(drawn[:, 1] > 0) & (drawn[:, 3] > 0)]
-    interval = significance.percentile_interval(_gap(drawn))
-    return significance.score_of_seeds([float(_gap(counts.sum(axis=0)))], interval)
-
-
-def compare_gaps(
-    a: tuple[ArrayLike, ArrayLike],
-    b: tuple[ArrayLike, ArrayLike],
-    *,
-    positive_clusters: Sequence[Hashable],
-    negative_clusters: Sequence[Hashable],
-    seed: int = 0,
-) -> Comparison:
-    """Paired tests of the gaps of two models, each given as its ranks of coreferring targets and of others,
-    on the same pairs. A positive difference means that the gap of `a` is larger."""
-    sides = (_gap_counts(*side, positive_clusters, negative_clusters) for side in (a, b))
-    return significance.compare(*sides, _gap, seed=seed)
-
-
-def _gap_counts(
-    positive: ArrayLike, negative: ArrayLike, first: Sequence[Hashable], second: Sequence[Hashable]
-) -> np.ndarray:
-    """(clusters, 4): for each cluster sum and number of the ranks of coreferring targets, then of others."""
-    sides = [_checked(positive, first, name="positive"), _checked(negative, second, name="negative")]
-    ranks = np.concatenate(sides)
-    is_positive = np.arange(len(ranks)) < len(sides[0])
-    columns = [of_sort * column for of_sort in (is_positive, ~is_positive) for column in (ranks, 1.0)]
-    return significance.sums_by_cluster(columns, [*first, *second], name="ranks")
-
-
-def _checked(ranks: ArrayLike, clusters: Sequence[Hashable], *, name: str) -> np.ndarray:
-    ranks = np.asarray(ranks, dtype=np.float64)
-    if ranks.ndim != 1 or not ranks.size:
-        raise ValueError(f"{name} has shape {ranks.shape}; it must be (pairs,), not empty")
-    if len(wrong := np.flatnonzero(~((ranks >= 0) & (ranks <= 100)))):
-        raise ValueError(f"{name}[{wrong[0]}] is {ranks[wrong[0]]}; a percentile rank lies in [0, 100]")
-    if len(clusters) != len(ranks):
-        raise ValueError(f"there are {len(ranks)} {name}, but {len(clusters)} clusters are named")
-    return ranks
-
-
-def _gap(sums: np.ndarray) -> np.ndarray:
-    """Gaps (...) from sums (..., 4); a kind without pairs in a resample counts as 0, for both models."""
-    means = sums[..., ::2] / np.maximum(sums[..., 1::2], 1)
-    return means[..., 0] - means[..., 1]
 
 
 def _numbers(chosen: Sequence[int] | None, count: int, *, what: str) -> list[int]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import pandas as pd
 from pydantic import Field
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -32,20 +33,29 @@ from cdlm_lab.encoders.variants import VARIANTS, Checkpoints
 from cdlm_lab.examples.packing import document_sequence
 from cdlm_lab.examples.tokens import EncodedDocument, EncodedDocuments, SpecialTokens, from_tokenizer
 from cdlm_lab.explorer.aligned_pairs import AlignedPair, sample_aligned_pairs
-from cdlm_lab.metrics.significance import compare_means, mean_score
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
+from cdlm_lab.runs.evaluation import Measure, Planned
+from cdlm_lab.runs.items import UNTRAINED, items_of
 from cdlm_lab.runs.made import KeptNumbers
 from cdlm_lab.runs.runs import Scores, VariantsRun, once, report
-from cdlm_lab.runs.scores import Score
-from cdlm_lab.runs.scoring import with_p_holm
 from cdlm_lab.tasks.coreference.corpus import CoreferenceSplit, read_corpus
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "report"]
 PAPER, RANDOM_SPAN, FIRST_HEAD = 0, 1, 2  # columns in a row of ranks
 SORTS = ("positive", "negative")  # pairs that corefer, and pairs that do not
 BASE = "longformer"  # the baseline in the tests of the gap
-COMPARED = ("difference", "low", "high", "p", "clusters")  # columns of a test in the report
+# Mean percentile ranks of coreferring targets and of others, and by how many points the former are higher: a
+# difference that cancels what raises both alike.
+MEASURES = tuple(
+    measure
+    for kind in KINDS
+    for measure in (
+        Measure(f"positive/{kind}"),
+        Measure(f"negative/{kind}", lower=True),
+        Measure(f"gap/{kind}", "gap", of=(f"positive/{kind}", f"negative/{kind}")),
+    )
+)
 Load = Callable[..., tuple[PreTrainedModel, PreTrainedTokenizerBase]]
 
 
@@ -75,6 +85,7 @@ class Analysis(VariantsRun):
     """A run of notebook 11: the documents, and the pairs of each kind of mention."""
 
     NAME: ClassVar[str] = "attention analysis"
+    MEASURES: ClassVar[tuple[Measure, ...]] = MEASURES
 
     settings: Settings
     topics: list[Topic]
@@ -95,6 +106,33 @@ class Analysis(VariantsRun):
                         "two; raise pairs or stories, or take another split"
                     )
         return cls(settings=settings, topics=topics, pairs=pairs)
+
+    def items(self, measured: Measured) -> pd.DataFrame:
+        """The rank of the target of each pair."""
+        parts = []
+        for variant, ranks in measured.items():
+            for kind, sort in product(ranks.of_kind, SORTS):
+                chosen, topics = self.of_sort(kind, sort)
+                values = {f"{sort}/{kind}": ranks.of_kind[kind][chosen, PAPER]}
+                form = {"system": variant, "seed": UNTRAINED, "split": "", "clusters": topics}
+                parts.append(items_of(values, items=np.flatnonzero(chosen), **form))
+        return pd.concat(parts)
+
+    @property
+    def planned(self) -> list[Planned]:
+        """The mean ranks of each variant against those of the next one in the paper's order, and its gap
+        against Longformer's."""
+        names = [*self.settings.checkpoints]
+        means = [f"{sort}/{kind}" for kind in KINDS for sort in SORTS]
+        return [
+            *(Planned(a=a, b=b, measure=one, split="") for one in means for a, b in pairwise(names)),
+            *(
+                Planned(a=name, b=BASE, measure=f"gap/{kind}", split="", beside=False)
+                for kind in KINDS
+                for name in names
+                if name != BASE
+            ),
+        ]
 
     def check(self) -> None:
         """Open every model; raises what does not fit."""
@@ -268,85 +306,26 @@ def _ranks(
 
 @once
 def evaluate(analysis: Analysis, measured: Measured) -> Scores:
-    """Mean ranks, gaps between the sorts of pairs, tests between variants, and results of each head.
-
-    `positive/event` and so on: the mean percentile rank with its 95% interval over topics, tested against the
-    next variant in the paper's order; `chance` is that of random spans as long as the targets. `gap/event`:
-    positives minus negatives, tested against Longformer.
-    """
-    comparisons = [*comparisons_of(analysis, measured), *gap_comparisons(analysis, measured)]
-    test_of = {(row["a"], row["cell"]): row for row in comparisons}
-    seed, rows = analysis.settings.seed, []
-
-    def add(variant: str, metric: str, score: dict[str, Any], topics: list[str], **columns: Any) -> None:
-        columns |= {part: score[part] for part in ("value", "low", "high")}
-        counts = {"n": len(topics), "clusters": len(set(topics))}
-        rows.append(Score(system=variant, metric=metric, **columns, **counts))
-
-    for variant, ranks in measured.items():
-        for kind, of_kind in ranks.of_kind.items():
-            sides = []
-            for sort in SORTS:
-                chosen, topics = analysis.of_sort(kind, sort)
-                targets = of_kind[chosen, PAPER].astype(np.float64)
-                sides.append((targets, topics))
-                score = mean_score([targets], topics, seed=seed)
-                test = test_of.get((variant, f"{sort}/{kind}"))
-                columns = {"p": test["p_holm"], "against": test["b"]} if test else {}
-                chance = float(of_kind[chosen, RANDOM_SPAN].mean(dtype=np.float64))
-                add(variant, f"{sort}/{kind}", score, topics, chance=chance, **columns)
-            (positive, first), (negative, second) = sides
-            clusters = {"positive_clusters": first, "negative_clusters": second}
-            gap = percentile_rank.rank_gap(positive, negative, **clusters, seed=seed)
-            add(variant, f"gap/{kind}", gap, [*first, *second])
+    """Mean ranks, gaps between the sorts of pairs, tests between variants, and results of each head; `chance`
+    of a rank is that of random spans as long as the targets."""
+    made = analysis.evaluated(measured)
+    chances = {
+        (variant, f"{sort}/{kind}"): float(
+            of_kind[analysis.of_sort(kind, sort)[0], RANDOM_SPAN].mean(dtype=np.float64)
+        )
+        for variant, ranks in measured.items()
+        for kind, of_kind in ranks.of_kind.items()
+        for sort in SORTS
+    }
+    rows = [replace(row, chance=chances.get((row.system, row.metric))) for row in made.rows]
     heads = [
         {"variant": variant, "kind": kind, "points": row.tolist(), "layer": layer}
         for kind in analysis.pairs
         for variant, points in head_differences(analysis, measured, kind).items()
         for layer, row in enumerate(points.round(2))
     ]
-    return Scores(rows=rows, tables={"comparisons": comparisons, "heads": heads})
-
-
-def gap_comparisons(analysis: Analysis, measured: Measured) -> list[dict[str, Any]]:
-    """Tests of the gap of each variant against Longformer's, on the same pairs, resampling topics; `p_holm`
-    is corrected for the variants."""
-    rows: list[dict[str, Any]] = []
-    for kind in analysis.pairs if BASE in measured else ():
-        sorts = [analysis.of_sort(kind, sort) for sort in SORTS]
-        sides = {
-            name: tuple(ranks.of_kind[kind][chosen, PAPER] for chosen, _ in sorts)
-            for name, ranks in measured.items()
-        }
-        (_, first), (_, second) = sorts
-        form = {"positive_clusters": first, "negative_clusters": second, "seed": analysis.settings.seed}
-        of_kind = []
-        for name in measured:
-            if name != BASE:
-                compared = percentile_rank.compare_gaps(sides[name], sides[BASE], **form)
-                row = {"cell": f"gap/{kind}", "a": name, "b": BASE}
-                of_kind.append(row | {part: getattr(compared, part) for part in COMPARED})
-        rows += with_p_holm(of_kind)
-    return rows
-
-
-def comparisons_of(analysis: Analysis, measured: Measured) -> list[dict[str, Any]]:
-    """Each variant against the next in the paper's order, paired pair by pair, resampling topics.
-
-    `difference`: mean rank of `a` minus that of `b`; `p_holm` is corrected for the rows of one sort and kind.
-    """
-    rows = []
-    for kind in analysis.pairs:
-        for sort in SORTS:
-            chosen, topics = analysis.of_sort(kind, sort)
-            of_cell = []
-            for a, b in pairwise(measured):
-                sides = [[measured[name].of_kind[kind][chosen, PAPER]] for name in (a, b)]
-                compared = compare_means(*sides, topics, seed=analysis.settings.seed)
-                row = {"cell": f"{sort}/{kind}", "a": a, "b": b}
-                of_cell.append(row | {part: getattr(compared, part) for part in COMPARED})
-            rows += with_p_holm(of_cell)
-    return rows
+    comparisons = [{"cell": row["measure"], **row} for row in made.comparisons]
+    return Scores.of(replace(made, rows=rows), comparisons=comparisons, heads=heads)
 
 
 def head_differences(analysis: Analysis, measured: Measured, kind: str) -> dict[str, np.ndarray]:

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from cdlm_lab.encoders.percentile_rank import (
     candidate_mask,
     chance_rank,
-    compare_gaps,
     percentile_rank,
-    rank_gap,
     ranks_within,
     source_scores,
     target_rank,
@@ -250,47 +248,3 @@ def test_chance_equals_a_loop_over_all_spans(values, length, skipped, start):
     masks = (mask(len(values), *group) for group in (target, among))
     result = chance_rank(scores, *masks, document=mask(len(values), *places))
     assert result == pytest.approx(np.mean(ranks))
-
-
-# ---- gaps between two sorts of targets, clusters as the unit
-
-
-def test_the_gap_is_that_of_the_means_and_its_interval_draws_whole_clusters():
-    # means 70 and 40; cluster a has a gap of 0 (60 - 60), b one of 60 (80 - 20)
-    result = rank_gap([60, 80], [60, 20], positive_clusters=["a", "b"], negative_clusters=["a", "b"])
-    # drawn: a a, a b, b a, b b
-    assert (result["value"], result["low"], result["high"]) == (30, 0, 60)
-
-
-def test_gaps_of_two_models_are_compared_on_the_same_pairs_and_clusters():
-    # gaps of a: 20 in each of six clusters; of b: 10
-    clusters = {"positive_clusters": range(6), "negative_clusters": range(6)}
-    a, b = ([60] * 6, [40] * 6), ([60] * 6, [50] * 6)
-    result = compare_gaps(a, b, **clusters)
-    assert (result.difference, result.low, result.high, result.clusters) == (10, 10, 10, 6)
-    assert result.p == pytest.approx(2 / 64, rel=0.1)  # all swapped or none
-    assert compare_gaps(b, a, **clusters).difference == -10
-    assert compare_gaps(a, a, **clusters).p == 1
-    rng = np.random.default_rng(0)
-    positive, negative = rng.uniform(0, 100, (2, 30)), rng.uniform(0, 100, (2, 20))
-    clusters = {"positive_clusters": [i % 5 for i in range(30)], "negative_clusters": [0] * 20}  # or none
-    sides = [*zip(positive, negative, strict=True)]
-    gaps = [rank_gap(*side, **clusters)["value"] for side in sides]
-    assert compare_gaps(*sides, **clusters).difference == pytest.approx(gaps[0] - gaps[1])
-
-
-@pytest.mark.parametrize(
-    ("ranks", "clusters", "message"),
-    [
-        ([], [], r"must be \(pairs,\), not empty"),
-        ([[1.0, 2.0]], ["a"], r"must be \(pairs,\)"),
-        ([1, 101], ["a", "b"], r"\[1\] is 101.0; a percentile rank lies in \[0, 100\]"),
-        ([float("nan"), 1], ["a", "b"], r"\[0\] is nan"),
-        ([1, 2], ["a"], "there are 2 (positive|negative), but 1 clusters are named"),
-    ],
-)
-def test_ranks_that_cannot_be_averaged_are_named(ranks, clusters, message):
-    good = ([1, 2], ["a", "b"])
-    for (positive, first), (negative, second) in (((ranks, clusters), good), (good, (ranks, clusters))):
-        with pytest.raises(ValueError, match=message):
-            rank_gap(positive, negative, positive_clusters=first, negative_clusters=second)

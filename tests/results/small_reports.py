@@ -8,18 +8,19 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 
 from cdlm_lab.data.records import CandidateSet, EvidencedClaim, counts_of
-from cdlm_lab.metrics.significance import mean_score
+from cdlm_lab.runs.evaluation import Measure, evaluate
+from cdlm_lab.runs.items import items_of
 from cdlm_lab.runs.report import Report, open_run
-from cdlm_lab.runs.scores import Score
 from cdlm_lab.tasks.joint import answers as answer_selection
 from cdlm_lab.tasks.joint import claims as fact_verification
 from cdlm_lab.tasks.joint.answers import AnswerRun, AnswerSplit
 from cdlm_lab.tasks.joint.claims import VerificationRun
 from cdlm_lab.tasks.joint.ranking import AnswerPredictions
 from cdlm_lab.tasks.joint.verifying import ClaimPredictions
-from cdlm_lab.tasks.pretraining.perplexity import ClusterLosses, score_rows
+from cdlm_lab.tasks.pretraining.perplexity import MEASURES, ClusterLosses, items_of_losses, neighbours
 
 RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
 MADE: Mapping[str, object] = {}
@@ -53,10 +54,11 @@ def perplexity_report(
     run = open_run(
         folder, name="cross-document perplexity", parameters=parameters | {"max_length": max_length}
     )
-    scores, comparisons = score_rows(measured, seed=seed)
+    made = evaluate(items_of_losses(measured), MEASURES, neighbours(measured))
+    tables = {"comparisons": [{"kind": row["measure"], **row} for row in made.comparisons]}
     data = {"checksum": "0" * 64, "clusters": 4, "clusters_dropped": 0}
     encoders = {name: {"model": where, "name": where, **made} for name, where in checkpoints.items()}
-    return run.write_report(scores=scores, data=data, tables={"comparisons": comparisons}, encoders=encoders)
+    return run.write_report(scores=made.rows, data=data, tables=tables, encoders=encoders)
 
 
 def matching_report(
@@ -69,10 +71,18 @@ def matching_report(
 ) -> Report:
     """Write a report of notebook 04 with two seeds; `systems`: accuracy on ten pairs of dev and of test."""
 
-    def score(share: float) -> dict:
-        right = np.arange(10) < round(10 * share)
-        return mean_score([right.astype(float), np.roll(right, 1).astype(float)], range(10), seed=0)
+    def items(system: str, split: str, share: float, seed: int) -> pd.DataFrame:
+        right = np.roll(np.arange(10) < round(10 * share), seed)
+        form = {"system": system, "split": split, "seed": seed, "items": range(10)}
+        return items_of({"accuracy": right, "f1": right}, **form)
 
+    every = [
+        items(system, split, share, seed)
+        for system, shares in systems.items()
+        for split, share in zip(("dev", "test"), shares, strict=True)
+        for seed in range(2)
+    ]
+    rows = evaluate(pd.concat(every), [Measure("accuracy"), Measure("f1")]).rows
     parameters = more | {"run_folder": str(folder), "corpus": "storyworld", "systems": " ".join(systems)}
     parameters |= {"sentence_encoder": "minilm", "encoders": encoders}
     models = {
@@ -80,12 +90,7 @@ def matching_report(
     }
     run = open_run(folder, name="document matching", parameters=parameters)
     return run.write_report(
-        scores=[
-            Score(system=system, split=split, metric=measure, **score(share))
-            for system, shares in systems.items()
-            for split, share in zip(("dev", "test"), shares, strict=True)
-            for measure in ("accuracy", "f1")
-        ],
+        scores=[row for row in rows if row.seed is None],
         data={"pairs": {"test": 10}, "clusters": {"test": 10}},
         tables={"comparisons": [], "runs": []},
         encoders={system: {"model": name, "name": name, **made} for system, name in models.items()},

@@ -7,7 +7,7 @@ scores of a random one; the spread of scores within a group, near 0 if all candi
 they depend on the place in the sequence, which is random or fixed by a hash; and the accuracy at each place,
 compared with calling each candidate wrong. The paper has no criterion. Here a model has collapsed if its MAP
 exceeds that of random ranking by less than a tenth of the possible gain; otherwise it has not if a 95%
-bootstrap interval over questions is above random ranking.
+interval over questions is above random ranking.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cdlm_lab.metrics.paired import jackknife_interval
 from cdlm_lab.metrics.ranking import values_per_group
-from cdlm_lab.metrics.significance import compare, mean_of_sums
 
 ABSENT = -100
 LEAST_GAIN = 0.1
 LEAST_SPREAD = 0.05  # in log-odds: 0.50 against 0.51
 MOST_BY_PLACE = 0.5
-_RESAMPLES = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,7 +36,7 @@ class JointDiagnosis:
     scores: Mapping[str, float]
     random: Mapping[str, float]  # the exact expectation of the same for random ranking
     gain: float  # of MAP, between random ranking (0) and a perfect one (1); below 0 if worse
-    above_random: bool  # True = the 95% bootstrap interval of MAP less that of random ranking is above 0
+    above_random: bool  # True = the 95% interval of MAP less that of random ranking is above 0
     spread: np.ndarray  # float64 (groups,), standard deviation of the log-odds in each group of two or more
     # Fraction of the variance within these groups that the place alone explains, 0 to 1 (adjusted R squared,
     # which is corrected for chance).
@@ -45,15 +44,13 @@ class JointDiagnosis:
     # Float64 (k,) each, by place in the sequence:
     accuracy: np.ndarray  # fraction classified correctly by log-odds above 0; nan = no candidates
     always_wrong: np.ndarray  # the same if each candidate were classified as wrong
-    first: np.ndarray  # fraction of groups of two or more with the top score there; ties share
-    first_random: np.ndarray  # the same of random ranking
 
     @property
     def row(self) -> dict[str, object]:
         """The values for a report, with only the median spread; None for places without any candidate."""
         places = {
             name: [None if np.isnan(value) else value for value in getattr(self, name).tolist()]
-            for name in ("accuracy", "always_wrong", "first", "first_random")
+            for name in ("accuracy", "always_wrong")
         }
         return {
             "collapsed": self.collapsed,
@@ -110,16 +107,12 @@ def diagnose(scores: ArrayLike, labels: ArrayLike, *, question: ArrayLike | None
     sizes = present_there.sum(axis=1, keepdims=True)
     means = np.where(present_there, of_several, 0).sum(axis=1, keepdims=True) / sizes
     centred = np.where(present_there, of_several - means, 0.0)
-    highest = np.where(present_there, of_several, -np.inf)
-    highest = highest == highest.max(axis=1, keepdims=True)
     return JointDiagnosis(
         **_ranking(scores, right, present, question),
         spread=np.sqrt((centred**2).sum(axis=1) / sizes[:, 0]),
         by_place=_by_place(centred, present_there),
         accuracy=_mean_by_place((scores > 0) == right, present),
         always_wrong=_mean_by_place(~right, present),
-        first=_shared(highest),
-        first_random=_shared(present_there),
     )
 
 
@@ -148,12 +141,12 @@ def _ranking(
     own, chance, best = (each["average_precision"] for each in (values, random, perfect))
     if not (best > chance).any():
         raise ValueError("no question has right and wrong candidates; there is nothing to rank")
-    sides = (np.stack([side, np.ones_like(own)], axis=1) for side in (own, chance))
+    above = np.stack([own - chance, np.ones_like(own)], axis=1)
     return {
         "scores": {name: float(of_all.mean()) for name, of_all in values.items()},
         "random": {name: float(of_all.mean()) for name, of_all in random.items()},
         "gain": float((own - chance).sum() / (best - chance).sum()),
-        "above_random": compare(*sides, mean_of_sums, n_resamples=_RESAMPLES).low > 0,
+        "above_random": jackknife_interval(above, lambda sums: sums[..., 0] / sums[..., 1])[0] > 0,
     }
 
 
@@ -166,11 +159,6 @@ def _by_place(centred: np.ndarray, present: np.ndarray) -> float:
     if rest < 1 or np.allclose(centred, 0):
         return 0.0
     return max(0.0, float(1 - (1 - explained / (centred**2).sum()) * freedom / rest))
-
-
-def _shared(flags: np.ndarray) -> np.ndarray:
-    """(k,), the mean over groups of True at each place; several in one group share a weight of 1."""
-    return (flags / flags.sum(axis=1, keepdims=True)).mean(axis=0)
 
 
 def _mean_by_place(flags: np.ndarray, present: np.ndarray) -> np.ndarray:

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import pandas as pd
 import torch
 from datasets import Dataset
 from pydantic import Field
@@ -41,7 +42,6 @@ from cdlm_lab.examples.collate import batches_by_length
 from cdlm_lab.examples.masking import NOT_MASKED, check_probability
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.metrics.ranking import values_per_group
-from cdlm_lab.metrics.significance import compare_means, mean_score, perplexity, sums_by_cluster
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.runs.corpora import (
@@ -50,6 +50,8 @@ from cdlm_lab.runs.corpora import (
     print_passed_over,
     tokenising_processes,
 )
+from cdlm_lab.runs.evaluation import Measure, Planned
+from cdlm_lab.runs.items import UNTRAINED, items_of
 from cdlm_lab.runs.runs import (
     ModelRun,
     Scores,
@@ -217,6 +219,17 @@ def read_split(
 
 # ---- the run ----
 
+TF_IDF = "tf-idf"
+_KINDS = [kind for kind in paragraph_tasks.KINDS if kind != SAME_PARAGRAPH]
+PERPLEXITY = "mlm/perplexity"
+MEASURES = (
+    *(Measure(f"mspp/{one}") for one in ("called", "first")),
+    *(Measure(f"mspp/called/{kind}") for kind in paragraph_tasks.KINDS),
+    *(Measure(f"mspp/above/{kind}") for kind in _KINDS),
+    Measure(PERPLEXITY, "exp", lower=True),
+)
+PLANNED = [Planned(a="", b=TF_IDF, measure="mspp/first", split="")]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ParagraphRun(ModelRun):
@@ -227,6 +240,8 @@ class ParagraphRun(ModelRun):
         *("head", "head_layers", "same_paragraph", "same_document", "other_documents"),
         *("sentence_length", "mask_probability"),
     )
+
+    MEASURES: ClassVar[tuple[Measure, ...]] = MEASURES
 
     settings: Settings
     model: ParagraphModel
@@ -280,6 +295,17 @@ class ParagraphRun(ModelRun):
     def collate(self) -> JointCollate:
         """Turns examples into batches."""
         return JointCollate(pad_token_id=self.tokenizer.pad_token_id)
+
+    def items(self, answers: ParagraphAnswers) -> pd.DataFrame:
+        """The sums of each test example."""
+        test = self.splits["test"]
+        clusters = np.array(test.clusters)[answers.documents]
+        return items_of_answers(answers, clusters=clusters, cosines=common_words(test.examples))
+
+    @property
+    def planned(self) -> list[Planned]:
+        """The first places against those of common words."""
+        return PLANNED
 
     def recipe(self) -> Recipe:
         """The recipe, with the folder of tokenised corpora added."""
@@ -402,24 +428,20 @@ def _read(model: ParagraphModel, batch: Mapping[str, Tensor]) -> tuple[Tensor, T
 
 # ---- scores ----
 
-TF_IDF = "tf-idf"
-
-
 @once
 def evaluate(run: ParagraphRun, answers: ParagraphAnswers, result: TrainingResult | None) -> Scores:
     """Scores on test, and the history of both losses; for an opened model (`result` is None) the history that
     its run has kept, if any."""
-    test = run.splits["test"]
-    clusters = np.array(test.clusters)[answers.documents]
-    cosines = common_words(test.examples)
-    rows = score_rows(answers, seed=run.settings.seed, clusters=clusters, cosines=cosines)
+    made, chances = run.evaluated(answers), chances_of(answers)
+    rows = [replace(row, chance=chances.get(row.metric)) for row in made.rows]
     if result is None:
-        kept = trained_run(run.settings.trained) / TRAINING_FOLDER / HISTORY_FILE
-        return Scores(rows=rows, tables={"history": read_history(kept)})
-    numbers = (result.best_step, result.seconds, result.tokens)
-    named = zip(("best_step", "training_seconds", "training_tokens"), numbers, strict=True)
-    rows += [Score(metric=name, value=value) for name, value in named]
-    return Scores(rows=rows, tables={"history": [dict(record) for record in result.history]})
+        history = read_history(trained_run(run.settings.trained) / TRAINING_FOLDER / HISTORY_FILE)
+    else:
+        history = [dict(record) for record in result.history]
+        numbers = (result.best_step, result.seconds, result.tokens)
+        named = zip(("best_step", "training_seconds", "training_tokens"), numbers, strict=True)
+        rows += [Score(metric=name, value=value) for name, value in named]
+    return Scores.of(replace(made, rows=rows), history=history)
 
 
 _WEIGHED_BY = 2_000  # test documents whose sentences give the inverse document frequencies
@@ -441,58 +463,55 @@ def common_words(examples: paragraph_tasks.ParagraphTasks) -> np.ndarray:
     return cosines
 
 
-def score_rows(
-    answers: ParagraphAnswers, *, seed: int, clusters: np.ndarray, cosines: np.ndarray
-) -> list[Score]:
-    """`mspp/called`, `mspp/called/<kind>`, `mspp/first`, `mspp/above/<kind>` and `mlm/perplexity`, each with
-    a 95% interval over `clusters` (examples,), names of those of s_0; also `mspp/first` of the TF-IDF
-    `cosines` (examples, k), and the test between the two. Documents of a cluster report the same events, so
-    they are resampled together.
+def chances_of(answers: ParagraphAnswers) -> dict[str, float]:
+    """Measure -> its value without any knowledge: calling every candidate negative, or random scores. Where it
+    depends on how many are called positive, there is none."""
+    right = float((answers.kinds == SAME_PARAGRAPH).mean())
+    above = {f"mspp/above/{kind}": 0.5 for kind in _KINDS}
+    return {"mspp/called": 1 - right, "mspp/first": right, **above}
 
-    `n` counts candidates, examples, pairs or masked tokens. `chance` is the score without any knowledge:
-    calling every candidate negative, or random scores; None where it depends on how many are called positive.
-    Kinds with fewer than two clusters are left out, as is the perplexity if no token is masked.
-    """
+
+def items_of_answers(
+    answers: ParagraphAnswers, *, clusters: np.ndarray, cosines: np.ndarray
+) -> pd.DataFrame:
+    """The sums of each example: of candidates called rightly, of first places, of pairs in the right order,
+    and of nats; also the first places of the TF-IDF `cosines` (examples, k). Documents of a cluster report
+    the same events, so they are resampled together; kinds with fewer than two of `clusters` (examples,),
+    names of those of s_0, are left out, as is the perplexity if no token is masked."""
     positive = answers.kinds == SAME_PARAGRAPH  # (examples, k)
     right = (answers.scores > 0) == positive
     first, by_words = (
         values_per_group(list(zip(scores, positive, strict=True)))["precision_at_1"]
         for scores in (answers.scores, cosines)
     )
-    compared = compare_means([first], [by_words], clusters.tolist(), seed=seed)
-    test = {"p": compared.p, "against": TF_IDF}
-    each = np.broadcast_to(clusters[:, None], positive.shape)  # (examples, k)
-    values: dict[tuple[str, str], tuple[np.ndarray, np.ndarray, float | None]] = {
-        ("", "called"): (right.ravel(), each.ravel(), float(1 - positive.mean())),
-        ("", "first"): (first, clusters, float(positive.mean())),
-        (TF_IDF, "first"): (by_words, clusters, float(positive.mean())),
+    one = np.ones(len(first))
+    every: dict[tuple[str, str], tuple[np.ndarray, np.ndarray]] = {
+        ("", "mspp/called"): (right.sum(axis=1), one * positive.shape[1]),
+        ("", "mspp/first"): (first, one),
+        (TF_IDF, "mspp/first"): (by_words, one),
+        ("", PERPLEXITY): (answers.losses, answers.masked),
     }
     for kind in paragraph_tasks.KINDS:
         chosen = answers.kinds == kind
-        values["", f"called/{kind}"] = right[chosen], each[chosen], None
-        if kind != SAME_PARAGRAPH:
-            above, example = _above(answers, chosen)
-            values["", f"above/{kind}"] = above, clusters[example], 0.5
-    rows = []
-    for (system, name), (of_items, of, chance) in values.items():
-        if "/" not in name or len(np.unique(of)) > 1:
-            score = mean_score([of_items.astype(np.float64)], of.tolist(), seed=seed)
-            form = {key: score[key] for key in ("value", "low", "high")} | {"n": len(of_items)}
-            form |= test if (system, name) == ("", "first") else {}
-            rows.append(Score(system=system, metric=f"mspp/{name}", **form, chance=chance))
-    if not answers.masked.any():
-        return rows
-    sums = sums_by_cluster([answers.losses, answers.masked], clusters.tolist(), name="examples")
-    return [*rows, Score(metric="mlm/perplexity", **perplexity(*sums.T, seed=seed))]
+        every["", f"mspp/called/{kind}"] = (right & chosen).sum(axis=1), chosen.sum(axis=1)
+    for kind in _KINDS:
+        every["", f"mspp/above/{kind}"] = _above(answers, answers.kinds == kind)
+    parts = []
+    for (system, name), (num, den) in every.items():
+        some = np.flatnonzero(den)
+        if len({*clusters[some]}) > 1:
+            form = {"system": system, "seed": UNTRAINED, "split": "", "clusters": clusters[some]}
+            parts.append(items_of({name: (num[some], den[some])}, items=some, **form))
+    return pd.concat(parts)
 
 
 def _above(answers: ParagraphAnswers, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Compare each candidate of the same paragraph with each of the `other` ones, (examples, k) bool: 1 = the
-    first scores higher, 0 = lower, 1/2 = tie; and the example of each pair."""
+    """Each candidate of the same paragraph against each of the `other` ones, (examples, k) bool: for each
+    example how many score higher (a tie is a half), and the number of pairs."""
     positive = answers.kinds == SAME_PARAGRAPH
-    example, left, right = np.nonzero(positive[:, :, None] & other[:, None, :])
-    difference = answers.scores[example, left] - answers.scores[example, right]
-    return (1 + np.sign(difference)) / 2, example
+    pairs = positive[:, :, None] & other[:, None, :]
+    higher = (1 + np.sign(answers.scores[:, :, None] - answers.scores[:, None, :])) / 2
+    return (higher * pairs).sum(axis=(1, 2)), pairs.sum(axis=(1, 2))
 
 
 LOOKED_AT = 200  # examples from which the share of cut text and the mean length are estimated

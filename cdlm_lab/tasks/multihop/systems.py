@@ -11,6 +11,7 @@ from typing import Any
 from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.convert.hotpotqa import hotpot_record
+from cdlm_lab.data.files import DataError
 from cdlm_lab.data.questions import check_question
 from cdlm_lab.data.records import MultihopQuestion, Paragraph
 from cdlm_lab.data.words import split_sentences
@@ -104,7 +105,31 @@ def _answer(row: Mapping[str, Any]) -> DecodedAnswer:
         sentence_probabilities={tuple(place): value for *place, value in row["sentence_probabilities"]},
         paragraph_probabilities=tuple(row["paragraph_probabilities"]),
         supporting=tuple(map(tuple, row["supporting"])),
-        probability=row.get("probability"),  # of which predictions of before know nothing
+        probability=row["probability"],
+    )
+
+
+def answer_given(
+    file: Path, question: MultihopQuestion, line: int, answer: Any, facts: Any
+) -> DecodedAnswer:
+    """An answer that another program made: its text, and `facts`, [[title, number of the sentence, from 0],
+    ...]. Raises DataError, with file and line, unless it is a text, and every fact a sentence."""
+    numbers = {one.title: number for number, one in enumerate(question.paragraphs)}
+    if not isinstance(answer, str):
+        what = f"the answer to question {question.id!r} is {answer!r}"
+        raise DataError(file, what, 'write a text, such as "yes"', line=line, field="answer")
+    for fact in facts if isinstance(facts, list) else [facts]:
+        title, sentence = fact if isinstance(fact, list) and len(fact) == 2 else (None, None)
+        number = numbers.get(title) if isinstance(title, str) else None
+        if number is None or sentence not in range(len(question.paragraphs[number].sentences)):
+            what = f"{fact!r} is no sentence of question {question.id!r}"
+            raise DataError(file, what, "write [title, number from 0]", line=line, field="facts")
+    return DecodedAnswer(
+        text=answer,
+        type=answer if answer in ("yes", "no") else "span",
+        supporting=tuple((numbers[title], sentence) for title, sentence in facts),
+        type_probabilities={}, sentence_probabilities={},
+        place=None, n_best=(), paragraph_probabilities=(),
     )
 
 

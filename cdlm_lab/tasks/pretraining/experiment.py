@@ -36,6 +36,7 @@ from cdlm_lab.runs.corpora import (
     print_passed_over,
     tokenised_split,
 )
+from cdlm_lab.runs.evaluation import ItemTable, score_rows
 from cdlm_lab.runs.runs import ModelRun, Scores, once, report
 from cdlm_lab.runs.runs import train_model as train
 from cdlm_lab.runs.scores import Score
@@ -199,10 +200,11 @@ def evaluate(prepared: PretrainingRun, result: TrainingResult) -> Scores:
         precision=prepared.settings.precision,
         name="validation",
     )
-    rows, _ = perplexity.score_rows({prepared.settings.variant: losses}, seed=prepared.settings.seed)
+    items = perplexity.items_of_losses({prepared.settings.variant: losses})
+    rows = score_rows(ItemTable(items), perplexity.MEASURES)
     rows.append(Score(metric="training_seconds", value=result.seconds))
     rows.append(Score(metric="training_tokens", value=result.tokens))
-    return Scores(rows=rows, tables={"history": [dict(record) for record in result.history]})
+    return Scores(rows=rows, tables={"history": [dict(record) for record in result.history]}, items=items)
 
 
 def loss_of_text(prepared: PretrainingRun) -> LossOfText:

@@ -8,13 +8,14 @@ clusters, and two variants are compared cluster by cluster.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import pandas as pd
 import torch
 
 from cdlm_lab.data.files import named
@@ -26,7 +27,6 @@ from cdlm_lab.encoders.variants import Checkpoints, variant_of
 from cdlm_lab.examples.collate import Collate, batches_by_length
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.masking import NOT_MASKED
-from cdlm_lab.metrics.significance import compare_perplexities, perplexity
 from cdlm_lab.parameters import parameters_of, settings, settings_of
 from cdlm_lab.progress import Progress
 from cdlm_lab.runs.corpora import (
@@ -39,15 +39,16 @@ from cdlm_lab.runs.corpora import (
     print_passed_over,
     tokenised_split,
 )
+from cdlm_lab.runs.evaluation import ItemTable, Measure, Planned, comparison_rows
+from cdlm_lab.runs.items import UNTRAINED, items_of
 from cdlm_lab.runs.runs import ExperimentRun, Scores, VariantsRun, once, read_arrays, report, write_arrays
-from cdlm_lab.runs.scores import Score
-from cdlm_lab.runs.scoring import with_p_holm
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "report"]
 HEADLINE = ("cdlm", "local-cdlm")  # the two variants that the one-sentence result compares
 LOSSES_FOLDER = "losses"  # inside the run folder, with one file per variant
 # Metrics over all masked tokens, and over those that can be recovered only from another document.
 METRICS = {"perplexity": ("loss", "tokens"), "cross_document_perplexity": ("cross_loss", "cross_tokens")}
+MEASURES = tuple(Measure(metric, "exp", lower=True) for metric in METRICS)
 LEAST_CLUSTERS = 10  # fewer with one number of documents are not compared apart
 
 
@@ -90,11 +91,51 @@ class ClusterLosses:
 
 
 Losses = Mapping[str, ClusterLosses]  # by variant
+
+
+def items_of_losses(losses: Losses) -> pd.DataFrame:
+    """Nats and tokens of each cluster, for each metric those that have tokens."""
+    return pd.concat(
+        [
+            items_of(
+                {metric: tuple(getattr(sums, part)[chosen] for part in parts)},
+                system=variant, seed=UNTRAINED, split="",
+                items=chosen,
+            )
+            for variant, sums in losses.items()
+            for metric, parts in METRICS.items()
+            for chosen in [np.flatnonzero(getattr(sums, parts[1]))]
+        ]
+    )
+
+
+def neighbours(variants: Iterable[str]) -> list[Planned]:
+    """Each variant against the next one, by each metric."""
+    pairs = [*pairwise(variants)]
+    return [Planned(a=a, b=b, measure=metric, split="") for metric in METRICS for a, b in pairs]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossesRun(ExperimentRun):
+    """A run whose predictions are the losses of `variants`, which stand in the paper's order."""
+
+    MEASURES: ClassVar[tuple[Measure, ...]] = MEASURES
+
+    def items(self, predictions: tuple[Losses, TokenisedSplit]) -> pd.DataFrame:
+        """Nats and tokens of each cluster."""
+        return items_of_losses(predictions[0])
+
+    @property
+    def planned(self) -> list[Planned]:
+        """Each variant against the next one."""
+        return neighbours(self.variants)
+
+
 ModelsAndExamples = Iterator[tuple[str, CrossDocumentLM, CrossDocumentExamples, TokenisedSplit]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PerplexityRun(VariantsRun):
+class PerplexityRun(LossesRun, VariantsRun):
     """A run of notebook 02."""
 
     NAME: ClassVar[str] = "cross-document perplexity"
@@ -106,6 +147,11 @@ class PerplexityRun(VariantsRun):
     def read(cls, settings: Settings, *, cache: str | Path) -> PerplexityRun:
         """The settings; clusters are tokenised when the first model is there."""
         return cls(settings=settings, cache=cache)
+
+    @property
+    def variants(self) -> Mapping[str, str]:
+        """Variant -> its model."""
+        return self.settings.checkpoints
 
     def check(self) -> None:
         """Open every model and tokenise the clusters; raises what does not fit."""
@@ -135,11 +181,10 @@ def predict(prepared: PerplexityRun) -> tuple[dict[str, ClusterLosses], Tokenise
 
 
 @once
-def evaluate(prepared: ExperimentRun, predictions: tuple[Losses, TokenisedSplit]) -> Scores:
+def evaluate(run: LossesRun, predictions: tuple[Losses, TokenisedSplit]) -> Scores:
     """The perplexities of each variant with intervals over clusters, each tested against the next variant in
-    the paper's order, and facts about the clusters. `prepared`: a run of this notebook or of the tour."""
-    losses, split = predictions
-    rows, comparisons = score_rows(losses, seed=prepared.settings.seed)
+    the paper's order, and facts about the clusters."""
+    split, made = predictions[1], run.evaluated(predictions)
     data = {
         "checksum": split.checksum,
         "clusters": split.counts.clusters_kept,
@@ -147,69 +192,34 @@ def evaluate(prepared: ExperimentRun, predictions: tuple[Losses, TokenisedSplit]
         "files_passed_over": named(split.passed_over),
     }
     documents = np.array([len(ids) for ids in split.clusters["document_ids"]])
+    # of CDLM and Local CDLM if both were measured, on cross-document tokens if the corpus marks them
+    headline = [Planned(a=HEADLINE[0], b=HEADLINE[1], measure=one, split="") for one in METRICS]
     tables = {
-        "comparisons": comparisons,
-        "by_documents": by_documents(losses, documents, seed=prepared.settings.seed),
-        "headline": headline_test(losses, seed=prepared.settings.seed),
+        "comparisons": compared(made.items, run.planned),
+        "by_documents": by_documents(made.items, documents, run.planned),
+        "headline": compared(made.items, headline)[-1:],
     }
-    return Scores(rows=rows, tables=tables, data=data)
+    return Scores.of(made, data=data, **tables)
 
 
-def score_rows(losses: Losses, *, seed: int) -> tuple[list[Score], list[dict[str, Any]]]:
-    """The rows of the score table, and the significance tests between variants."""
-    comparisons = comparisons_of(losses, seed=seed)
-    test_of = {(row["a"], row["kind"]): row for row in comparisons}
-    rows = []
-    for variant, sums in losses.items():
-        for metric, (loss, tokens) in METRICS.items():
-            if not getattr(sums, tokens).sum():
-                continue
-            columns = perplexity(getattr(sums, loss), getattr(sums, tokens), seed=seed)
-            if test := test_of.get((variant, metric)):
-                columns |= {"p": test["p_holm"], "against": test["b"]}
-            rows.append(Score(system=variant, metric=metric, **columns))
-    return rows, comparisons
+def compared(items: pd.DataFrame, planned: Sequence[Planned]) -> list[dict[str, Any]]:
+    """The planned comparisons, paired by cluster; `difference` is in nats a token: the log-perplexity of `a`
+    minus that of `b`. `kind` is the measure."""
+    rows = comparison_rows(ItemTable(items), MEASURES, planned)
+    return [{"kind": row["measure"], **row} for row in rows]
 
 
-def comparisons_of(losses: Losses, *, seed: int, chosen: Any = ...) -> list[dict[str, Any]]:
-    """Each variant against the next in the paper's order, paired by cluster.
-
-    `difference` is in nats per token (log-perplexity of `a` minus that of `b`); `p_holm` is corrected for all
-    rows of one kind. `chosen`: index of the clusters to compare.
-    """
-    rows = []
-    for kind, (_, tokens) in METRICS.items():
-        measured = [pair for pair in pairwise(losses) if getattr(losses[pair[0]], tokens)[chosen].sum()]
-        rows += with_p_holm([_compared(losses, kind, *pair, seed=seed, chosen=chosen) for pair in measured])
-    return rows
-
-
-def by_documents(losses: Losses, documents: np.ndarray, *, seed: int) -> list[dict[str, Any]]:
+def by_documents(
+    items: pd.DataFrame, documents: np.ndarray, planned: Sequence[Planned]
+) -> list[dict[str, Any]]:
     """The same in the clusters with each number of documents. `documents`: how many each cluster has."""
-    return [
-        {"documents": number, "clusters": clusters, **row}
-        for number, clusters in sorted(Counter(documents.tolist()).items())
-        if clusters >= LEAST_CLUSTERS
-        for row in comparisons_of(losses, seed=seed, chosen=documents == number)
-    ]
-
-
-def _compared(losses: Losses, kind: str, a: str, b: str, *, seed: int, chosen: Any = ...) -> dict[str, Any]:
-    """The test of one variant against another by one metric, paired by cluster."""
-    loss, tokens = METRICS[kind]
-    parts = ((a, loss), (b, loss), (a, tokens))
-    compared = compare_perplexities(*(getattr(losses[name], part)[chosen] for name, part in parts), seed=seed)
-    names = ("difference", "low", "high", "p")
-    return {"kind": kind, "a": a, "b": b} | {name: getattr(compared, name) for name in names}
-
-
-def headline_test(losses: Losses, *, seed: int) -> list[dict[str, Any]]:
-    """The test of CDLM against Local CDLM if both were measured, on cross-document tokens if the corpus marks
-    them, else on all; one row, or none."""
-    if not all(name in losses for name in HEADLINE):
-        return []
-    kinds = [kind for kind, (_, tokens) in METRICS.items() if getattr(losses[HEADLINE[0]], tokens).any()]
-    return [_compared(losses, kinds[-1], *HEADLINE, seed=seed)]
+    rows = []
+    for number, clusters in sorted(Counter(documents.tolist()).items()):
+        chosen = items[items["item"].astype(int).isin(np.flatnonzero(documents == number))]
+        if clusters >= LEAST_CLUSTERS:
+            about = {"documents": number, "clusters": clusters}
+            rows += [row | about for row in compared(chosen, planned)]
+    return rows
 
 
 def cluster_losses(

@@ -22,7 +22,7 @@ from cdlm_lab.parameters import parameters_of, settings, settings_of
 from cdlm_lab.runs.corpora import CACHE_FOLDER, TokenisedSplit
 from cdlm_lab.runs.identity import Inputs
 from cdlm_lab.runs.report import Report
-from cdlm_lab.runs.runs import ExperimentRun, report
+from cdlm_lab.runs.runs import report
 from cdlm_lab.tasks.pretraining import experiment as pretraining
 from cdlm_lab.tasks.pretraining import perplexity
 from cdlm_lab.tasks.pretraining.experiment import PretrainingRun
@@ -69,7 +69,7 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TourRun(ExperimentRun):
+class TourRun(perplexity.LossesRun):
     """A tour: the pretraining settings of each variant, by name; `cache`: folder of tokenised corpora."""
 
     NAME: ClassVar[str] = "tour"

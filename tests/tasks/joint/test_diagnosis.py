@@ -38,8 +38,6 @@ def test_all_numbers_by_hand():
     # It calls the first right, nothing but the first right, both right; a score of 0 is "wrong".
     assert diagnosis.accuracy == pytest.approx([1 / 3, 1, 1 / 2])
     assert diagnosis.always_wrong == pytest.approx([2 / 3, 2 / 3, 1 / 2])
-    assert diagnosis.first.tolist() == [1, 0, 0]
-    assert diagnosis.first_random == pytest.approx([(1 / 3 + 1 / 3 + 1 / 2) / 3] * 2 + [2 / 3 / 3])
 
 
 def test_the_share_of_the_place_by_hand():
@@ -78,7 +76,6 @@ def test_scores_that_follow_the_place_or_nothing():
     placed = diagnose(np.arange(5) + 0.1 * noise, labels)
     assert placed.collapsed
     assert placed.by_place > 0.98
-    assert placed.first.tolist() == [0, 0, 0, 0, 1]
     assert f"{placed.by_place:.0%} of the variance within groups follows the place" in placed.verdict
     nothing = diagnose(noise, labels)
     assert nothing.collapsed
@@ -111,11 +108,10 @@ def test_absent_candidates_count_nowhere():
     plain, wide = diagnose(scores, labels), diagnose(padded, absent)
     assert (wide.scores, wide.random, wide.gain) == (plain.scores, plain.random, plain.gain)
     assert wide.by_place == pytest.approx(plain.by_place)
-    for name in ("accuracy", "always_wrong", "first", "first_random", "spread"):
+    for name in ("accuracy", "always_wrong", "spread"):
         own = getattr(plain, name)
         assert getattr(wide, name)[: len(own)] == pytest.approx(own)
     assert np.isnan(wide.accuracy[5:]).all()
-    assert wide.first[5:].tolist() == [0, 0]
 
 
 def test_groups_of_a_question_are_ranked_together():

@@ -24,19 +24,23 @@ from cdlm_lab.encoders.conversion import copied_globals
 from cdlm_lab.encoders.model_folder import MODEL_FOLDER
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.runs.evaluation import evaluate
 from cdlm_lab.runs.report import Report, read_report
 from cdlm_lab.runs.scores import plain_name
 from cdlm_lab.tasks.joint import paragraphs as experiment
 from cdlm_lab.tasks.joint import paragraphs_view
 from cdlm_lab.tasks.joint.model import JointHead, load_joint_model, paragraph_head
 from cdlm_lab.tasks.joint.paragraphs import (
+    MEASURES,
+    PLANNED,
     ParagraphAnswers,
     ParagraphRun,
     Settings,
+    chances_of,
     clusters_of,
     common_words,
+    items_of_answers,
     prepare,
-    score_rows,
     train,
 )
 from cdlm_lab.tasks.joint.paragraphs_view import facts
@@ -332,7 +336,8 @@ COSINES = np.array([[0.4, 0.1, 0.0], [0.2, 0.3, 0.1], [0.5, 0.0, 0.2]])  # first
 
 
 def test_scores_by_hand():
-    rows = score_rows(BY_HAND, seed=0, clusters=CLUSTERS, cosines=COSINES)
+    items = items_of_answers(BY_HAND, clusters=CLUSTERS, cosines=COSINES)
+    rows, chances = evaluate(items, MEASURES, PLANNED).rows, chances_of(BY_HAND)
     scores = {plain_name(row): row for row in rows}
     expected = {
         # right, wrong, right; wrong, wrong, right; wrong, right, right
@@ -348,20 +353,12 @@ def test_scores_by_hand():
     assert scores.keys() == expected.keys(), "of the same document is one, which leaves no interval"
     for name, (value, n, chance) in expected.items():
         assert scores[name].value == pytest.approx(value)
-        assert (scores[name].n, scores[name].chance) == (n, chance and pytest.approx(chance))
-    # with two clusters a resample is one of them, the other, or both
-    intervals = {
-        "mspp/first": (0.5, 0.5),  # one half in each cluster, though not in each document
-        "mspp/called": (3 / 6, 2 / 3),
-        "mlm/perplexity": (np.exp(6 / 5), np.exp(3)),
-    }
-    for name, interval in intervals.items():
-        assert (scores[name].low, scores[name].high) == pytest.approx(interval)
+        assert (scores[name].n, scores[name].clusters) == (n, 2)
+        assert chances.get(scores[name].metric) == (chance and pytest.approx(chance))
+    first = scores["mspp/first"]
+    assert (first.low, first.high) == (0.5, 0.5), "one half in each cluster, though not in each document"
+    assert scores["mspp/called"].low < 5 / 9 < scores["mspp/called"].high
     np.testing.assert_allclose(BY_HAND.probabilities[0], [0.880797, 0.731059, 0.268941], atol=1e-6)
-    some = {name: getattr(BY_HAND, name)[:2] for name in ("kinds", "scores", "losses", "masked")}
-    answers = ParagraphAnswers(documents=np.array([7, 8]), **some)
-    with pytest.raises(ValueError, match="one cluster"):
-        score_rows(answers, seed=0, clusters=CLUSTERS[:2], cosines=COSINES[:2])
     # differences of the clusters are 1/2 and -1, and level with them are all exchanges but one: p = 1
     assert (scores["mspp/first"].p, scores["mspp/first"].against) == (1.0, "tf-idf")
 

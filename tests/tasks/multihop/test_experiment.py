@@ -17,6 +17,7 @@ from cdlm_lab.data.records import MultihopQuestion, Paragraph
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.encoders.variants import checkpoint_of
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.runs.own import add_predictions, lines_of
 from cdlm_lab.runs.report import Report, open_run, read_report
 from cdlm_lab.tasks.multihop import experiment as multihop_qa
 from cdlm_lab.tasks.multihop import view
@@ -233,7 +234,7 @@ def answers(right: tuple[bool, ...]) -> QuestionPredictions:
 
 
 @pytest.fixture(scope="module")
-def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def answered(tmp_path_factory: pytest.TempPathFactory):
     settings = replace(SMALL, run_folder=str(tmp_path_factory.mktemp("questions")))
     questions = dict.fromkeys(("train", "dev", "test"), QUESTIONS)
     opened = open_run(settings.run_folder, name="x", parameters={})
@@ -241,13 +242,54 @@ def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Report:
     predictions = {key: {"dev": answers((True,) * 3), "test": answers(right)} for key, right in RIGHT.items()}
     for training in run.trainings:
         run.folder_of(training).mkdir(parents=True)
-    return multihop_qa.report(run, multihop_qa.evaluate(run, predictions))
+    return run, predictions
+
+
+@pytest.fixture(scope="module")
+def by_hand(answered) -> Report:
+    return multihop_qa.report(answered[0], multihop_qa.evaluate(*answered))
+
+
+def test_answers_of_ones_own_are_scored_on_the_same_questions(answered, by_hand: Report, tmp_path: Path):
+    """Those of CDLM with seed 1, written by another program."""
+    run, predictions = answered
+    official, file = predictions["cdlm", 1]["test"].official(), tmp_path / "mine.jsonl"
+    lines = [
+        {"item": name, "answer": text, "facts": official["sp"][name]}
+        for name, text in official["answer"].items()
+    ]
+    file.write_text("\n".join(map(json.dumps, lines[::-1])))
+    made = add_predictions(run, file)
+    mine = {row.metric: row.value for row in made.rows if row.system == "mine" and row.seed is None}
+    of_cdlm = (row for row in by_hand.rows if row.key[:2] == ("cdlm", "test"))
+    assert mine == {row.metric: row.value for row in of_cdlm if row.seed == 1}
+    assert [(row["b"], row["measure"]) for row in made.comparisons] == [
+        (name, measure) for measure in multihop_qa.TESTED for name in ("longformer", "cdlm")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"answer": None}, "field answer: the answer to question .* is None; write a text"),
+        ({"facts": [["Nowhere", 0]]}, r"field facts: \['Nowhere', 0\] is no sentence of question"),
+        ({"facts": [[QUESTIONS[0].paragraphs[0].title, 99]]}, "field facts: .*99. is no sentence"),
+        ({"facts": "all"}, "field facts: 'all' is no sentence"),
+    ],
+)
+def test_an_answer_that_cannot_be_scored_is_named(answered, tmp_path: Path, change: dict, message: str):
+    file = tmp_path / "mine.jsonl"
+    lines = [{"item": one.id, "answer": "yes"} for one in QUESTIONS]
+    file.write_text("\n".join(map(json.dumps, [lines[0] | change, *lines[1:]])))
+    with pytest.raises(DataError, match=f"mine.jsonl:1: {message}"):
+        answered[0].own_predictions(file, [*lines_of(file)], "test")
 
 
 def test_scores_are_means_over_seeds_with_intervals_over_stories(by_hand: Report) -> None:
     score, longformer = (score_of(by_hand, name, "test", "em") for name in ("cdlm", "longformer"))
     # the first story has 1 + 1/2 in 2 questions, the second 1/2 in 1
-    assert (score.value, score.low, score.high) == (pytest.approx(2 / 3), 1 / 2, 3 / 4)
+    assert score.value == pytest.approx(2 / 3)
+    assert (score.low, score.high, score.n, score.clusters) == (0, 1, 3, 2), "two stories tell little"
     assert (longformer.value, longformer.seeds) == (pytest.approx((1 / 3 + 0) / 2), 2)
     # one of two sentences of the support is right
     assert score_of(by_hand, "cdlm", "dev", "sp_prec").value == 1 / 2

@@ -23,6 +23,7 @@ from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.results.reports import find_reports
 from cdlm_lab.runs.corpora import examples_of, tokenised_split
+from cdlm_lab.runs.evaluation import evaluate
 from cdlm_lab.runs.report import Report, read_report
 from cdlm_lab.tasks.pretraining import experiment as pretraining
 from cdlm_lab.tasks.pretraining import perplexity, tour, view
@@ -254,23 +255,27 @@ def worked_losses(*values: float) -> ClusterLosses:
 
 
 def test_scores_are_weighted_by_tokens() -> None:
-    (row,), comparisons = perplexity.score_rows({"cdlm": worked_losses(2.0, 12.0)}, seed=0)
+    made = evaluate(perplexity.items_of_losses({"cdlm": worked_losses(2.0, 12.0)}), perplexity.MEASURES)
+    (row,) = made.rows
     assert (row.system, row.metric) == ("cdlm", "perplexity"), "no score where no token is marked"
     assert row.value == pytest.approx(math.exp((2 + 12) / (2 + 6)))
-    assert (row.clusters, row.n) == (2, 8)
-    assert comparisons == []
+    assert (row.clusters, row.n, row.seeds) == (2, 8, None)
 
 
 def test_comparisons_are_of_neighbours_in_the_order_given(monkeypatch: pytest.MonkeyPatch) -> None:
     losses = {"a": worked_losses(2.0, 12.0), "b": worked_losses(2.0, 4.0), "c": worked_losses(2.0, 4.0)}
-    scores, rows = perplexity.score_rows(losses, seed=0)
-    assert [(row["a"], row["b"]) for row in rows] == [("a", "b"), ("b", "c")]
+    items, planned = perplexity.items_of_losses(losses), perplexity.neighbours(losses)
+    rows, scores = perplexity.compared(items, planned), evaluate(items, perplexity.MEASURES, planned).rows
+    assert [(row["kind"], row["a"], row["b"]) for row in rows] == [
+        ("perplexity", "a", "b"), ("perplexity", "b", "c")
+    ]  # fmt: skip
     assert rows[0]["difference"] == pytest.approx((14 - 6) / 8)
     assert (rows[1]["difference"], rows[1]["p_holm"]) == (0, 1)
     assert [(row.p, row.against) for row in scores] == [(rows[0]["p_holm"], "b"), (1, "c"), (None, "")]
-    assert perplexity.by_documents(losses, np.array([3, 4]), seed=0) == [], "too few clusters of each"
+    documents = np.array([3, 4])
+    assert perplexity.by_documents(items, documents, planned) == [], "too few clusters of each"
     monkeypatch.setattr(perplexity, "LEAST_CLUSTERS", 1)
-    apart = perplexity.by_documents(losses, np.array([3, 4]), seed=0)
+    apart = perplexity.by_documents(items, documents, planned)
     assert [(row["documents"], row["a"]) for row in apart] == [(3, "a"), (3, "b"), (4, "a"), (4, "b")]
     assert [row["difference"] for row in apart] == pytest.approx([0, 0, (12 - 4) / 6, 0])
 
