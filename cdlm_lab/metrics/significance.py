@@ -173,52 +173,6 @@ def _bracketed(of_seeds: Sequence[float], of_draws: np.ndarray) -> dict[str, Any
     return score_of_seeds(of_seeds, (min(low, value), max(high, value)))
 
 
-def perplexity(loss_sums: ArrayLike, token_counts: ArrayLike, *, seed: int = 0) -> dict[str, Any]:
-    """Token-weighted perplexity of one model (CDLM section 3.1, Table 1), as a score in the form of a report,
-    from the cross-entropy in nats summed over the predicted tokens of each cluster, and their number, both
-    (clusters,). `value` is exp(sum of losses / number of tokens), at least 1; `low` and `high` its 95%
-    bootstrap interval over clusters, which for a single one is just the value; `n` the number of predicted
-    tokens. A cluster weighs as much as it has of these, unlike in a mean over batches; those without any are
-    left out, also of `clusters`, the number of clusters."""
-    counts = _loss_counts(loss_sums, token_counts)
-    total = counts.sum(axis=0)
-    nats = (float(mean_of_sums(total)), *percentile_interval(mean_of_sums(drawn_sums(counts, seed=seed))))
-    with np.errstate(over="ignore"):  # infinite where a float cannot hold it
-        value, low, high = map(float, np.exp(nats))
-    return {"value": value, "low": low, "high": high, "n": int(total[1]), "clusters": len(counts)}
-
-
-def compare_perplexities(
-    loss_a: ArrayLike, loss_b: ArrayLike, token_counts: ArrayLike, *, seed: int = 0
-) -> Comparison:
-    """Paired tests of the log-perplexity, in nats, of two models that predicted the same tokens, from the
-    summed loss and the number of tokens of each cluster. A negative difference means that a is better; its
-    exp is the ratio of the perplexities."""
-    sides = (("loss_a", loss_a), ("loss_b", loss_b))
-    counts = [_loss_counts(losses, token_counts, name=name) for name, losses in sides]
-    return compare(*counts, mean_of_sums, seed=seed)
-
-
-def _loss_counts(loss_sums: ArrayLike, token_counts: ArrayLike, *, name: str = "loss_sums") -> np.ndarray:
-    """(clusters, 2): losses, called `name` in messages, and tokens, without clusters that have none."""
-    losses, tokens = np.asarray(loss_sums, dtype=np.float64), np.asarray(token_counts, dtype=np.float64)
-    if losses.ndim != 1 or losses.shape != tokens.shape:
-        shapes = f"{name} has shape {losses.shape} and token_counts {tokens.shape}"
-        raise ValueError(f"{shapes}; both must be (clusters,)")
-    whole = (tokens >= 0) & (tokens % 1 == 0)
-    for of, values, sound, message in (
-        (name, losses, np.isfinite(losses) & (losses >= 0), "; a loss must be finite and not negative"),
-        ("token_counts", tokens, whole, "; a count must be whole and not negative"),
-        (name, losses, (tokens > 0) | (losses == 0), ", but token_counts says that no token was predicted"),
-    ):
-        if not sound.all():
-            index = int(np.argmin(sound))
-            raise ValueError(f"{of}[{index}] is {values[index]}{message}")
-    if not tokens.any():
-        raise ValueError("no cluster has a predicted token; perplexity needs at least one")
-    return np.stack([losses, tokens], axis=1)[tokens > 0]
-
-
 def compare(
     counts_a: ArrayLike,
     counts_b: ArrayLike,

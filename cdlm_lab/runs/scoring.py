@@ -3,48 +3,20 @@ significance tests between systems."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from cdlm_lab.metrics.paired import holm, t_test_of_seeds
-from cdlm_lab.metrics.significance import compare_counts, compare_means, count_scores, mean_score
+from cdlm_lab.metrics.paired import holm
+from cdlm_lab.metrics.significance import compare_counts, count_scores
 from cdlm_lab.runs.scores import Score
 
 
-class Cell(NamedTuple):
-    """What a score describes; `group`: the subset or setting that is measured, "" = everything."""
-
-    system: str
-    split: str
-    metric: str
-    group: str = ""
-
-
-Values = Mapping[Cell, Sequence[np.ndarray]]  # for each seed, one value per item
-Clusters = Mapping[str, Sequence[Hashable]]  # split -> the cluster of each item, for the bootstrap
 Counts = dict[tuple[str, str], list[np.ndarray]]  # (system, split) -> for each seed (clusters, counts)
 Measures = Mapping[str, Callable[[np.ndarray], Any]]  # name -> score computed from summed counts
-
-
-def score_rows(values: Values, clusters: Clusters, tests: Iterable[Mapping[str, Any]] = ()) -> list[Score]:
-    """Rows for a report: of each cell the mean over items and seeds with its confidence interval, and the
-    mean of each seed. `tests`: rows of `paired_tests`; a cell gets the p-value of the test in which it is
-    system `a`."""
-    p_of = {
-        Cell(row["a"], row["split"], row["measure"], row["group"]): {"p": row["p_holm"], "against": row["b"]}
-        for row in tests
-    }
-    rows = []
-    for cell, seeds in values.items():
-        of_split = clusters[cell.split]
-        mean = mean_score(seeds, of_split, seed=0) | {"n": len(of_split), "clusters": len(set(of_split))}
-        rows.append(Score(**cell._asdict(), **mean, **p_of.get(cell, {})))
-        rows += [Score(**cell._asdict(), seed=seed, value=one.mean()) for seed, one in enumerate(seeds)]
-    return rows
 
 
 def count_rows(
@@ -63,22 +35,6 @@ def count_rows(
         for (seed, one), (metric, of) in product(enumerate(seeds), of_seeds.items()):
             rows.append(Score(**place, metric=metric, value=float(of(one.sum(axis=0))), seed=seed))
     return rows
-
-
-def paired_tests(
-    pairs: Iterable[tuple[Cell, Cell]], values: Values, clusters: Clusters
-) -> list[dict[str, Any]]:
-    """Test the first cell of each pair against the second on the same items, resampling clusters: rows with
-    systems `a` and `b`, what was compared, the difference, its interval and p-values. `p_holm` is corrected
-    for these pairs; `p_seeds` is of Welch's t-test over the seeds, None where that test is undefined."""
-    rows = []
-    for a, b in pairs:
-        sides = values[a], values[b]
-        compared = compare_means(*sides, clusters[a.split], seed=0)
-        p_seeds = t_test_of_seeds(*([float(one.mean()) for one in side] for side in sides))
-        place = {"split": a.split, "group": a.group, "measure": a.metric}
-        rows.append({"a": a.system, "b": b.system, **place, **asdict(compared), "p_seeds": p_seeds})
-    return with_p_holm(rows)
 
 
 def count_tests(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, label_ranking_average_precision_score
 
 from cdlm_lab.metrics import ranking
+from cdlm_lab.metrics.paired import compare
 from cdlm_lab.metrics.ranking import (
     READINGS,
     RankedList,
@@ -22,7 +23,6 @@ from cdlm_lab.metrics.ranking import (
     values_per_group,
     values_per_list,
 )
-from cdlm_lab.metrics.significance import compare, mean_of_sums
 
 # Up to six candidates with few different scores, so that there are many ties; at least one is relevant.
 CANDIDATES = st.lists(st.tuples(st.integers(-1, 2), st.booleans()), min_size=1, max_size=6).filter(
@@ -169,7 +169,7 @@ def test_values_of_lists():
     assert list(values_per_list(THREE)) == ["reciprocal_rank", "average_precision", "at_1", "at_5", "at_10"]
     better = values["reciprocal_rank"]
     a, b = (np.stack([each, np.ones(3)], axis=1) for each in (better, better * [True, False, True]))
-    assert compare(a, b, mean_of_sums, n_resamples=500).difference == pytest.approx((1 / 2) / 3)
+    assert compare(a, b, lambda sums: sums[..., 0] / sums[..., 1]).difference == pytest.approx((1 / 2) / 3)
 
 
 def released(values, **settings) -> dict[str, float]:

@@ -6,8 +6,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import t
 from sklearn.metrics import f1_score
 
@@ -18,21 +16,13 @@ from cdlm_lab.metrics.significance import (
     compare,
     compare_counts,
     compare_means,
-    compare_perplexities,
     count_scores,
     mean_score,
-    perplexity,
     ratio_score,
     resampled_sums,
     row_blocks,
     score_of_seeds,
 )
-
-# mean loss of a, mean loss of b, tokens
-PAIRS = st.lists(st.tuples(st.floats(0, 9), st.floats(0, 9), st.integers(1, 30)), min_size=1, max_size=10)
-# (loss, tokens) of a cluster; a mean loss of at most 20 nats keeps perplexities finite.
-CLUSTER = st.tuples(st.floats(0, 20), st.integers(0, 50)).map(lambda pair: (pair[0] * pair[1], pair[1]))
-LOSSES = st.lists(CLUSTER, min_size=1, max_size=12).filter(lambda clusters: any(n for _, n in clusters))
 
 
 def total(sums: np.ndarray) -> np.ndarray:
@@ -47,10 +37,6 @@ def f1(sums: np.ndarray) -> np.ndarray:
 
 def column(*values: float) -> np.ndarray:
     return np.array(values, dtype=float)[:, None]
-
-
-def losses(pairs) -> tuple[list[float], list[float], list[int]]:
-    return [a * n for a, _, n in pairs], [b * n for _, b, n in pairs], [n for *_, n in pairs]
 
 
 def near(*values: float) -> list:
@@ -134,30 +120,6 @@ def test_no_difference_is_rejected_about_5_times_in_100():
     # 3 * sqrt(0.05 * 0.95 / 300) = 0.038 around 0.05.
     for rejected in (np.array(p) <= 0.05).mean(axis=0):
         assert 0.012 <= rejected <= 0.088
-
-
-def test_worked_comparison_of_perplexities():
-    # a: (1 + 6) / 4 nats a token, b: (2 + 8) / 4; difference -3/4.
-    compared = compare_perplexities([1.0, 6.0], [2.0, 8.0], [1, 3])
-    # Resamples: first twice (1 - 2) / 1 = -1, both -3/4, second twice (12 - 16) / 6 = -2/3.
-    assert [compared.difference, compared.low, compared.high] == near(-3 / 4, -1, -2 / 3)
-    # Swaps of two clusters: none and both reach 3/4; one alone gives (2 + 6 - 1 - 8) / 4 = -1/4 or 1/4.
-    assert compared.p == pytest.approx(1 / 2, abs=0.015)
-    assert (compared.p_bootstrap, compared.clusters) == (2 / 10_001, 2)
-    # By clusters a wins two of three; by tokens it loses.
-    compared = compare_perplexities([1.0, 1.0, 300.0], [2.0, 2.0, 200.0], [1, 1, 100])
-    assert compared.difference == pytest.approx(98 / 102)
-
-
-@given(PAIRS, st.integers(0, 4))
-def test_turned_models_empty_clusters_and_a_model_against_itself(pairs, empty):
-    a, b, tokens = losses(pairs)
-    there, back = (compare_perplexities(*x, tokens) for x in ((a, b), (b, a)))
-    assert [back.difference, back.low, back.high] == near(-there.difference, -there.high, -there.low)
-    assert (back.p, back.p_bootstrap) == (there.p, there.p_bootstrap)
-    assert there == compare_perplexities(*losses([*pairs, *[(0.0, 0.0, 0)] * empty]))
-    same = compare_perplexities(a, a, tokens)
-    assert (same.difference, same.low, same.high, same.p, same.p_bootstrap) == (0, 0, 0, 1, 1)
 
 
 # Seven pairs of documents in four clusters, and two systems.
@@ -304,74 +266,6 @@ def test_it_is_welchs_test():
         assert t_test_of_seeds(*nothing) is None
 
 
-def perplexity_of(clusters):
-    return perplexity(*zip(*clusters, strict=True))
-
-
-def test_worked_perplexity():
-    # Tokens with probabilities 1/2 1/2 | 1/8 | 1/8: the product is (1/2)^8, so perplexity (2^8)^(1/4) = 4.
-    # The mean of the clusters' perplexities, (2 + 8 + 8) / 3 = 6, and exp of the mean of their mean losses,
-    # 2^((1 + 3 + 3) / 3) = 5.04, are something else.
-    measured = perplexity([2 * math.log(2), math.log(8), math.log(8)], [2, 1, 1])
-    # Resamples of three clusters range from all of the first (2) to none of it (8), which comes with a chance
-    # of (1/3)^3 = 3.7% and (2/3)^3 = 29.6%, both above 2.5%.
-    assert [measured["low"], measured["value"], measured["high"]] == near(2, 4, 8)
-    assert (measured["clusters"], measured["n"]) == (3, 4)
-    # Both, each twice: draws (1,1), (1,2), (2,1), (2,2) with means 1, 2, 2, 3 nats, a quarter each.
-    measured = perplexity([1.0, 3.0], [1, 1])
-    assert [measured["low"], measured["value"], measured["high"]] == near(*map(math.exp, (1, 2, 3)))
-    certain = perplexity([0.0, 0.0], [3, 4])
-    assert (certain["low"], certain["value"], certain["high"]) == (1, 1, 1)
-    guess = perplexity([7 * math.log(100)], [7])  # a uniform guess over 100 words, one cluster
-    assert [guess["low"], guess["value"], guess["high"]] == near(100, 100, 100)
-    assert perplexity([2000.0], [1])["value"] == math.inf  # beyond a float, without a warning
-
-
-def test_the_interval_of_a_perplexity_covers_the_truth_about_95_times_in_100():
-    rng = np.random.default_rng(0)
-    covered = 0
-    for _ in range(400):
-        tokens = rng.integers(20, 60, size=60)
-        loss = rng.gamma(4, 0.5, size=60) * tokens  # mean loss 4 * 0.5 = 2 nats, independent of the tokens
-        measured = perplexity(loss, tokens)
-        covered += measured["low"] <= math.exp(2) <= measured["high"]
-    # A binomial share of 0.95 in 400 lies within 3 * sqrt(0.95 * 0.05 / 400) = 0.033; percentile intervals of
-    # 60 skewed clusters fall a little short of it.
-    assert 0.90 <= covered / 400 <= 0.985
-
-
-def test_the_interval_of_a_perplexity_equals_a_loop_over_resamples():
-    loss, tokens = np.array([3.0, 8.0, 1.0, 9.0]), np.array([2, 5, 3, 4])
-    rng = np.random.default_rng(11)
-    draws = [rng.integers(4, size=4).tolist() for _ in range(significance.RESAMPLES)]
-    means = [sum(loss[i] for i in drawn) / sum(tokens[i] for i in drawn) for drawn in draws]
-    measured = perplexity(loss, tokens, seed=11)
-    assert [measured["low"], measured["high"]] == near(*np.exp(np.percentile(means, [2.5, 97.5])))
-    many = np.random.default_rng(0).uniform(1, 9, size=40)
-    first, again, other = (perplexity(many, np.ones(40), seed=seed) for seed in (1, 1, 2))
-    assert first == again != other
-
-
-@given(LOSSES, st.integers(0, 3), st.integers(0, 5), st.floats(0, 5), st.randoms(use_true_random=False))
-def test_what_a_perplexity_depends_on(clusters, empty, place, more, random):
-    measured = perplexity_of(clusters)
-    each = [math.exp(loss / tokens) for loss, tokens in clusters if tokens]
-    slack = 1 + 1e-9
-    assert min(each) / slack <= measured["low"] <= measured["high"] * slack
-    assert measured["high"] <= max(each) * slack
-    assert min(each) / slack <= measured["value"] <= max(each) * slack
-    assert measured["clusters"] == len(each)
-    place = min(place, len(clusters))  # clusters without tokens change nothing
-    assert measured == perplexity_of([*clusters[:place], *[(0.0, 0)] * empty, *clusters[place:]])
-    # a loss added to every token multiplies all by its exponential
-    after = perplexity_of([(loss + more * tokens, tokens) for loss, tokens in clusters])
-    for name in ("value", "low", "high"):
-        assert after[name] == pytest.approx(measured[name] * math.exp(more))
-    shuffled = random.sample(clusters, len(clusters))
-    assert perplexity_of(shuffled)["value"] == pytest.approx(measured["value"])
-
-
-NO_TOKEN = "no cluster has a predicted token; perplexity needs at least one"
 NO_SHAPE = "both must be (clusters, columns), not empty"
 
 
@@ -386,19 +280,6 @@ NO_SHAPE = "both must be (clusters, columns), not empty"
         (lambda: compare([[1.0], [2]], [[1.0], [math.inf]], total), "counts_b[1] is [inf]; counts must be"),
         (lambda: compare([[0.0, 0, 0]], [[0.0, 0, 0]], f1, n_resamples=9), "of some resample is not finite;"),
         (lambda: compare([[1.0]], [[1.0]], total, n_resamples=0), "n_resamples is 0; it must be at least 1"),
-        (lambda: compare_perplexities([1.0], [-1.0], [1]), "loss_b[0] is -1.0; a loss must be finite"),
-        (lambda: compare_perplexities([1.0, 2], [1.0], [1, 1]), "loss_b has shape (1,) and token_counts"),
-        (lambda: perplexity([1.0, 2.0], [1]), "has shape (2,) and token_counts (1,); both must be"),
-        (lambda: perplexity([[1.0]], [[1]]), "loss_sums has shape (1, 1) and token_counts (1, 1); both must"),
-        (lambda: perplexity([1.0, math.nan], [1, 1]), "loss_sums[1] is nan; a loss must be finite and not"),
-        (lambda: perplexity([1.0, math.inf], [1, 1]), "loss_sums[1] is inf; a loss must be finite and not"),
-        (lambda: perplexity([-0.5, 1.0], [1, 1]), "loss_sums[0] is -0.5; a loss must be finite and not"),
-        (lambda: perplexity([1.0, 1.0], [1, -1]), "token_counts[1] is -1.0; a count must be whole and not"),
-        (lambda: perplexity([1.0, 1.0], [1, 1.5]), "token_counts[1] is 1.5; a count must be whole and not"),
-        (lambda: perplexity([1.0, 1.0], [1, math.nan]), "token_counts[1] is nan; a count must be whole"),
-        (lambda: perplexity([1.0, 1.0], [1, 0]), "loss_sums[1] is 1.0, but token_counts says that no token"),
-        (lambda: perplexity([0.0], [0]), NO_TOKEN),
-        (lambda: perplexity([], []), NO_TOKEN),
         (lambda: mean_score(SEEDS, TWO[:2], seed=0), "there are 3 items, but 2 clusters are named"),
         (lambda: match_counts([1, 0], [1, 0], clusters=["a"]), "there are 2 labels, but 1 clusters are"),
         (lambda: compare_means(SEEDS, SEEDS, ["a"] * 3, seed=0), "all pairs are of one cluster; an interval"),

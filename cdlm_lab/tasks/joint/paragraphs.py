@@ -464,8 +464,8 @@ def common_words(examples: paragraph_tasks.ParagraphTasks) -> np.ndarray:
 
 
 def chances_of(answers: ParagraphAnswers) -> dict[str, float]:
-    """Measure -> its value without any knowledge: calling every candidate negative, or random scores. Where it
-    depends on how many are called positive, there is none."""
+    """Measure -> its value without any knowledge: calling every candidate negative, or random scores; none
+    where it depends on how many are called positive."""
     right = float((answers.kinds == SAME_PARAGRAPH).mean())
     above = {f"mspp/above/{kind}": 0.5 for kind in _KINDS}
     return {"mspp/called": 1 - right, "mspp/first": right, **above}
