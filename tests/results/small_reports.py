@@ -54,11 +54,11 @@ def perplexity_report(
     run = open_run(
         folder, name="cross-document perplexity", parameters=parameters | {"max_length": max_length}
     )
-    made = evaluate(items_of_losses(measured), MEASURES, neighbours(measured))
-    tables = {"comparisons": [{"kind": row["measure"], **row} for row in made.comparisons]}
+    found = evaluate(items_of_losses(measured), MEASURES, neighbours(measured))
+    tables = {"comparisons": [{"kind": row["measure"], **row} for row in found.comparisons]}
     data = {"checksum": "0" * 64, "clusters": 4, "clusters_dropped": 0}
     encoders = {name: {"model": where, "name": where, **made} for name, where in checkpoints.items()}
-    return run.write_report(scores=made.rows, data=data, tables=tables, encoders=encoders)
+    return run.write_report(scores=found.rows, data=data, tables=tables, encoders=encoders)
 
 
 def matching_report(

@@ -298,13 +298,17 @@ class AnswerRun(JointRun):
         return comparisons
 
     def evaluated(self, predictions: Predictions) -> Evaluation:
-        """Beside the systems a random order: where all scores are tied, each measure is its expectation."""
+        """Beside the systems a random order, without an interval: where all scores are tied, each measure is
+        its expectation."""
         random = {
             split: AnswerPredictions(sets=one.sets, scores=[np.zeros(len(q.candidates)) for q in one.sets])
             for split, one in self.splits.items()
             if split != "train"
         }
-        return super().evaluated({**predictions, (RANDOM, UNTRAINED): random})
+        made = super().evaluated({**predictions, (RANDOM, UNTRAINED): random})
+        bare = dict.fromkeys(("low", "high", "n", "clusters"))
+        rows = [replace(row, **bare) if row.system == RANDOM else row for row in made.rows]
+        return replace(made, rows=rows)
 
 
 Predictions = Mapping[tuple[str, int], Mapping[str, AnswerPredictions]]  # (system, seed) -> data set
