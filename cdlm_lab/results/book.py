@@ -89,17 +89,24 @@ def _in_no_table(book: Book) -> list[LeftAside]:
 
 
 def _damaged(reports: ReportFolder) -> list[LeftAside]:
-    """Reports from which alone no book can be made; a single one would make the whole book fail."""
-    damaged = []
-    for one in reports.reports:
-        try:
+    """Reports from which alone no book can be made, if none can be made from all: a single one would make the
+    whole book fail."""
+    if _is_no_book(reports) is None:
+        return []
+    alone = [(one.name, _is_no_book(replace(reports, reports=[one]))) for one in reports.reports]
+    return [malformed(name, error) for name, error in alone if error]
+
+
+def _is_no_book(reports: ReportFolder) -> Exception | None:
+    """Why no book can be made of these reports; None = one can."""
+    try:
+        for one in reports.reports:
             misnamed(one)
-            book = _filled(replace(reports, reports=[one], others=[], aside=[]))
-            written = [report_table(book).data, book_markdown(book), json_of(_scores(book))]
-            plain(written, one.name)
-        except Exception as error:
-            damaged.append(malformed(one.name, error))
-    return damaged
+        book = _filled(replace(reports, others=[], aside=[]))
+        plain([report_table(book).data, book_markdown(book), json_of(_scores(book))], "the book")
+    except Exception as error:
+        return error
+    return None
 
 
 def _without(reports: ReportFolder, aside: Sequence[LeftAside]) -> ReportFolder:

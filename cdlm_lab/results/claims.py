@@ -1,6 +1,7 @@
 """Claims of the papers, and whether the recorded runs confirm them: `claims.csv` names a report and two
 systems for each claim; scores, test and verdict are read from the report. A report that was made by a program
-with uncommitted changes supports no verdict: nobody can make it again.
+with uncommitted changes supports no verdict: nobody can make it again. Where a report's items were not
+recorded, the verdict is marked: it is by the same rule, but from the p-values that the report held.
 
 Columns of the CSV: `file` is a report, or one for each seed; `better` is claimed to score above `other`, or
 below it in perplexity; `metric` and `group` are those of the score rows (for fact verification the group is
@@ -11,14 +12,14 @@ of the gains among `words` of high TF-IDF.
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cdlm_lab.metrics.paired import SURE
 from cdlm_lab.results.layouts import LAYOUTS
 from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PARAGRAPHS, PERPLEXITY, size_of
-from cdlm_lab.runs.report import Report, read_report
+from cdlm_lab.results.verdicts import comparisons_of
+from cdlm_lab.runs.report import Report, items_file, read_report
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.views import tables
 
@@ -27,6 +28,7 @@ SHIPPED_FILE = Path(__file__).with_name("shipped.csv")
 # Control test sets, from which something was removed, and their names in tables.
 _CONTROLS = {"test_one_document": ", one document alone", "test_no_question": ", without the question"}
 _WORDS = "words="
+WITHOUT_ITEMS = "\u2021"  # a verdict from the tests of a report whose items were not recorded
 SCORERS = {  # runs of notebook 03 that other runs are compared with, and what they read
     "ecb_event_wide_longformer": "Longformer, sentences only",
     "ecb_event_sentences_cdlm": "CDLM, sentences only, window 32",
@@ -42,14 +44,6 @@ SCORERS = {  # runs of notebook 03 that other runs are compared with, and what t
     "coreference_longformer": "Longformer, whole documents",
 }
 _NAMES = {"this run": "our scorer"} | SCORERS
-
-
-def verdict(better: float, other: float, p: float, *, lower: bool = False) -> str:
-    """`holds`, `does not` or `undecided`, from two scores and the corrected p of their difference; `lower`:
-    True = the lower score is better."""
-    if p >= SURE:
-        return "undecided"
-    return "holds" if (better < other if lower else better > other) else "does not"
 
 
 def claims_table(results: Path) -> tables.ScoreTable:
@@ -72,34 +66,39 @@ def claims_table(results: Path) -> tables.ScoreTable:
 
 
 def _measured(results: Path, claim: Mapping[str, str]) -> dict[str, str]:
-    """Table column -> text for a claim, from its reports: if there are several, the scores of the first, the
-    largest p, and a verdict only if all agree."""
+    """Table column -> text for a claim, from its report, or from several, each of one seed."""
     reports = [read_report(results / file) for file in claim["file"].split()]
-    pairs = [_pair(report, claim) for report in reports]
-    p, lower = max(_p(report, claim) for report in reports), reports[0].name == PERPLEXITY
-    verdicts = {verdict(better.value, other.value, p, lower=lower) for better, other in pairs}
+    better, other = _pair(reports[0], claim)
+    tested = _tested(reports, claim)
     return {
-        "ours": _named_score(reports[0], pairs[0][0]),
-        "against": _named_score(reports[0], pairs[0][1]),
+        "ours": _named_score(reports[0], better),
+        "against": _named_score(reports[0], other),
         "n": size_of(reports[0], claim["group"])[1].partition(" of ")[0],
-        "seeds": str(len(reports) if len(reports) > 1 else pairs[0][0].seeds or 1),
-        "p": tables.p_text(p),
-        "there it": _there_it(reports, verdicts),
+        "seeds": str(len(reports) if len(reports) > 1 else better.seeds or 1),
+        "p": tables.p_text(tested["p_holm"]),
+        "there it": _there_it(reports, tested, claim),
     }
 
 
-def _there_it(reports: Sequence[Report], verdicts: Collection[str]) -> str:
-    """The verdict, if all reports agree and all can be made again."""
+_TURNED = {"holds": "does not", "does not": "holds"}
+
+
+def _there_it(reports: Sequence[Report], tested: Mapping[str, Any], claim: Mapping[str, str]) -> str:
+    """The verdict, if all reports can be made again; marked if it was made without their items."""
     if unclean := next((report.mark for report in reports if report.mark), ""):
         return f"no verdict {unclean}"
-    return next(iter(verdicts)) if len(verdicts) == 1 else "undecided"
+    verdict = tested["verdict"]
+    if tested["a"] != claim["better"].partition("/")[0]:
+        verdict = _TURNED.get(verdict, verdict)
+    by_items = all(report.file and items_file(report.file).exists() for report in reports)
+    return verdict if by_items else f"{verdict} {WITHOUT_ITEMS}"
 
 
 def _pair(report: Report, claim: Mapping[str, str]) -> tuple[Score, Score]:
     """The scores of the two systems of a claim."""
     names = claim["better"], claim["other"]
     if claim["test"].startswith(_WORDS):
-        values = _tested(report, claim)
+        values = _tested([report], claim)
         seeds = report.parameters["seeds"]
         scores = {values[side]: values[f"f1_{side}"] for side in "ab"}
         better, other = (Score(system=name, metric="f1", value=scores[name], seeds=seeds) for name in names)
@@ -154,21 +153,18 @@ def _score(report: Report, claim: Mapping[str, str], system: str, *, split: str 
     return next(row for row in report.rows if row.key == (system, split, group, claim["metric"], None))
 
 
-def _tested(report: Report, claim: Mapping[str, str]) -> dict[str, Any]:
+def _tested(reports: Sequence[Report], claim: Mapping[str, str]) -> dict[str, Any]:
+    """The row that tests the two systems of a claim."""
     names = {claim[name].partition("/")[0] for name in ("better", "other")}
     test = dict(part.split("=") for part in claim["test"].split("; ") if part)
-    table = "gains" if claim["test"].startswith(_WORDS) else "comparisons"
+    lower = reports[0].name == PERPLEXITY
+    rows = (
+        reports[0].tables["gains"]
+        if claim["test"].startswith(_WORDS)
+        else comparisons_of(reports, lower=lower)
+    )
     return next(
         row
-        for row in report.tables[table]
+        for row in rows
         if {row["a"], row["b"]} == names and all(row[key] == value for key, value in test.items())
     )
-
-
-def _p(report: Report, claim: Mapping[str, str]) -> float:
-    """The corrected p over test items (for gains, which are uncorrected, multiplied by the number of word
-    groups); if there is also a test over seeds, the larger of the two."""
-    tested = _tested(report, claim)
-    if "p_holm" not in tested:
-        return min(1.0, tested["p"] * len({row["words"] for row in report.tables["gains"]}))
-    return max(tested["p_holm"], tested.get("p_seeds") or 0)

@@ -62,21 +62,17 @@ def rows_of(file: Path, group: str | None = None) -> list[SystemRow]:
 
 
 def _whole_report(file: str, columns: Sequence[Column], *, first: str = "system", cosines: str = "") -> Made:
-    """A table of all rows of a report; `cosines`: the report that the rows of cosine baselines are from."""
+    """A table of all rows of a report; `cosines`: the report whose cosine baselines stand above them."""
 
     def made(results: Path) -> ScoreTable:
-        rows = rows_of(results / file)
-        rows = _with_cosines(rows, rows_of(results / cosines)) if cosines else rows
-        return table_of(rows, columns, first=first)
+        above = _cosines(rows_of(results / cosines)) if cosines else []
+        return table_of([*above, *rows_of(results / file)], columns, first=first)
 
     return made
 
 
-def _with_cosines(rows: Sequence[SystemRow], baselines: Sequence[SystemRow]) -> list[SystemRow]:
-    """The rows of a report whose cosine baselines were fitted to its training pairs, with those of a later
-    run on the same test pairs in their place. Raises KeyError if one is missing there."""
-    later = {(row.system, row.group): row for row in baselines}
-    return [later[row.system, row.group] if is_cosine(row.system) else row for row in rows]
+def _cosines(rows: Sequence[SystemRow]) -> list[SystemRow]:
+    return [row for row in rows if is_cosine(row.system)]
 
 
 def _perplexity(file: str, *crossing: Column) -> Made:
@@ -155,8 +151,8 @@ def _scisumm_alignment(results: Path) -> ScoreTable:
     merged: dict[str, SystemRow] = {}
     folder = results / "scisumm_minilm"
     for group in ("oracle", "released"):
-        files = (folder / "alignment.json", folder / "alignment_cosine.json")
-        for row in _with_cosines(*(rows_of(file, group) for file in files)):
+        rows, more = (rows_of(folder / f"{name}.json", group) for name in ("alignment", "alignment_cosine"))
+        for row in [*_cosines(more), *rows]:
             system, _, by = row.system.partition("/")
             label = row.label.replace(f", {by}", "")
             one = merged.setdefault(system, replace(row, system=system, label=label, scores={}))
@@ -186,7 +182,7 @@ def _storyworld_matching(results: Path, *, name: str, cosines: str) -> ScoreTabl
         control = system_rows(read_report(file).rows, split="test_one_document")
         alone = {row.system: {"alone": row.scores["accuracy"]} for row in control}
         reports.append([replace(row, scores={**row.scores, **alone[row.system]}) for row in rows_of(file)])
-    rows = _with_cosines(*reports)
+    rows = [*_cosines(reports[1]), *reports[0]]
     more = measured("accuracy on dev", f"{DEV}accuracy"), measured("accuracy, one document alone", "alone")
     return table_of(rows, [*_MATCHING, *more])
 

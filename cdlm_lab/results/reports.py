@@ -54,32 +54,18 @@ def _labels_by(label: Callable[[str], str]) -> Callable[[Report], dict[str, str]
     return lambda report: {row.system: label(row.system) for row in report.rows if row.system}
 
 
-# When cosine baselines ceased to depend on the training texts: before, these gave TF-IDF its words and their
-# weights, and each baseline of notebook 04 its threshold.
-_COSINES_BY_DEV = "2026-11-29T04:59:27+00:00"
-
-
 def is_cosine(system: str) -> bool:
     """True for a cosine baseline: `tf-idf` in notebook 04, `tf-idf/cosine` in notebook 05."""
     name = system.partition("/")[0]
     return name in SYSTEMS and not SYSTEMS[name].is_model
 
 
-def fitted_to_train(report: Report, system: str) -> bool:
-    """True for a cosine baseline that its run, an older one, fitted to the training texts: its scores are not
-    those of today's baselines."""
-    return is_cosine(system) and report.started < _COSINES_BY_DEV
-
-
 def _matcher_labels(report: Report) -> dict[str, str]:
-    """Labels of matchers and of ways of ranking: `GRU-HAN, cosine` for `gru-han/cosine`. Baselines that were
-    fitted to the training pairs are called so."""
+    """Labels of matchers and of ways of ranking: `GRU-HAN, cosine` for `gru-han/cosine`."""
     labels = {}
     for system in (row.system for row in report.rows if row.system):
         name, _, by = system.partition("/")
         label = "Random (exact)" if name == "random" else SYSTEMS[name].label
-        if fitted_to_train(report, system):
-            label += " fitted to train"
         labels[system] = f"{label}, {by}" if by else label
     return labels
 

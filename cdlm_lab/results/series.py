@@ -203,21 +203,29 @@ def series_of(frame: pd.DataFrame, *, experiment: str, group: str, choose: str =
     """The series for a group of rows, oldest first. `choose`: names of reports, separated by spaces, with `*`
     as a wildcard, that are preferred over newer ones."""
     chosen = names_in(choose, "choose")
-    frame = frame.assign(chosen=[any(fnmatchcase(name, one) for one in chosen) for name in frame.name])
     frame = frame[(frame.experiment == experiment) & (frame.group == group)]
+    frame = frame.assign(chosen=[any(fnmatchcase(name, one) for one in chosen) for name in frame.name])
     series = []
-    for setting, rows in frame.groupby("setting", sort=False):
-        taken = {system: _take(same) for system, same in rows.groupby("system", sort=False)}
+    for setting, rows in _grouped(frame.itertuples(), "setting").items():
+        taken = {system: _take(same) for (system,), same in _grouped(rows, "system").items()}
         others = [
             _with_sound_tests(_take(same), taken)
-            for (system, encoder), same in rows.groupby(["system", "encoder"], sort=False)
+            for (system, encoder), same in _grouped(rows, "system", "encoder").items()
             if encoder not in ("", taken[system].encoder)
         ]
-        reports = [*rows.drop_duplicates("name").report]
+        reports = [*{one.name: one.report for one in rows}.values()]
         sound = {system: _with_sound_tests(one, taken) for system, one in taken.items()}
-        parts = {"setting": json.loads(setting), "rows": sound, "others": others}
+        parts = {"setting": json.loads(*setting), "rows": sound, "others": others}
         series.append(Series(newest=reports[-1], reports=reports, **parts))
     return series
+
+
+def _grouped(rows: Iterable[Any], *columns: str) -> dict[tuple, list[Any]]:
+    """The rows by their values in some columns, in the order in which these come first."""
+    groups: dict[tuple, list[Any]] = {}
+    for row in rows:
+        groups.setdefault(tuple(getattr(row, column) for column in columns), []).append(row)
+    return groups
 
 
 def age(one: NamedReport) -> tuple[str, str]:
@@ -248,22 +256,30 @@ def _named(one: NamedReport, row: SystemRow) -> SystemRow:
     return replace(row, scores=scores)
 
 
-def _take(candidates: pd.DataFrame) -> TakenRow:
+def _take(candidates: Sequence[Any]) -> TakenRow:
     """The newest candidate, or the newest chosen one, averaged with runs of its model with other seeds."""
-    ordered = candidates.sort_values(["chosen", "finished", "name"])
-    newest = ordered.iloc[-1]
-    alike = ordered[ordered.model == newest.model].drop_duplicates(["seed", "model_seed"], keep="last")
-    alike = alike.sort_values(["seed", "model_seed"])
-    values = [repr({name: score.value for name, score in row.scores.items()}) for row in alike.row]
+    ordered = sorted(candidates, key=lambda one: (one.chosen, one.finished, one.name))
+    newest = ordered[-1]
+    by_seed = {_seeds(one): one for one in ordered if one.model == newest.model}
+    alike = [by_seed[seeds] for seeds in sorted(by_seed)]
+    values = [repr({name: score.value for name, score in one.row.scores.items()}) for one in alike]
     if not newest.row.checkpoint and len(set(values)) == 1:
-        alike = ordered.tail(1)  # nothing was trained, so seeds change nothing
-    sources, (row, *more) = tuple(alike.report), alike.row
+        alike = [newest]  # nothing was trained, so seeds change nothing
+    row, *more = (one.row for one in alike)
     if more:
         metrics = [metric for metric in row.scores if all(metric in one.scores for one in more)]
-        means = {metric: _of_seeds([one.scores[metric] for one in alike.row]) for metric in metrics}
+        means = {metric: _of_seeds([one.row.scores[metric] for one in alike]) for metric in metrics}
         row = replace(row, scores=means)
-    passed_over = tuple(ordered[~ordered.name.isin(alike.name)].report)
+    used = {one.name for one in alike}
+    passed_over = tuple(one.report for one in ordered if one.name not in used)
+    sources = tuple(one.report for one in alike)
     return TakenRow(row=row, encoder=newest.encoder, sources=sources, passed_over=passed_over)
+
+
+def _seeds(one: Any) -> tuple[float, float]:
+    """The seed of a run and of its model; one that is not known comes last."""
+    first, second = (float("inf") if pd.isna(seed) else seed for seed in (one.seed, one.model_seed))
+    return first, second
 
 
 def _of_seeds(scores: Sequence[Score]) -> Score:

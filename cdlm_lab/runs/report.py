@@ -335,8 +335,6 @@ class Run:
         if made := self.finished or (self.writer and _finished(self.folder, self.identity)):
             return made
         self._refuse_changed()
-        now = _now()
-        *before, last = self._sessions or [{"started": now}]
         values = {
             "name": self.name,
             "parameters": self.parameters,
@@ -344,13 +342,7 @@ class Run:
             "scores": plain(json_of(scores), "scores"),
             "data": plain(data, "data"),
             "tables": {name: plain(rows, f"tables[{name!r}]") for name, rows in tables.items()},
-            "versions": versions(),
-            "hardware": hardware(),
-            "seconds": round(sum(one["seconds"] for one in before) + _since(last["started"], now), 3),
-            "peak_memory": peak_memory(),
-            "git_commit": git_commit(),
-            "started": [*before, last][0]["started"],
-            "finished": now,
+            **self._how_it_ran,
             "identity": self.identity.as_json | {"encoders": plain(encoders, "encoders")},
         }
         try:
@@ -366,6 +358,21 @@ class Run:
                 write_json(self.folder / REPORT_FILE, {"format": FORMAT, **values})
             self.close()
         return report
+
+    @property
+    def _how_it_ran(self) -> dict[str, Any]:
+        """Software, hardware, and time up to now."""
+        now = _now()
+        *before, last = self._sessions or [{"started": now}]
+        return {
+            "versions": versions(),
+            "hardware": hardware(),
+            "seconds": round(sum(one["seconds"] for one in before) + _since(last["started"], now), 3),
+            "peak_memory": peak_memory(),
+            "git_commit": git_commit(),
+            "started": [*before, last][0]["started"],
+            "finished": now,
+        }
 
     def _refuse_changed(self) -> None:
         """Raise RunError if data or models are no more what they were when the run was opened."""

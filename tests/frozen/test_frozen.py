@@ -188,6 +188,8 @@ def test_a_change_is_seen():
 def main(arguments: list[str]) -> None:
     """Write frozen.json anew: its grid from a folder of runs, or else all but the grid."""
     if arguments:
+        if not Path(arguments[0]).is_dir():
+            sys.exit(f"{arguments[0]} is no folder of runs; give none to write all but the grid")
         new = {"grid": {"processor": processor(), "runs": grid_scores(Path(arguments[0]))}}
     else:
         new = {part: measure() for part, measure in MEASURED.items()} | {"logits": shipped_logits()}

@@ -46,7 +46,6 @@ ASKED = "CDLM, after language modelling, questions"
     ("name", "system", "label", "encoder"),
     [
         ("matching", "cdlm", "CDLM (after language modelling, claims)", MATCHED),
-        ("matching", "tf-idf", "TF-IDF cosine fitted to train", ""),
         ("matching_cosine", "tf-idf", "TF-IDF cosine", ""),
         ("matching_20000", "cdlm", "CDLM", "storyworld/cdlm"),
         ("answers", "joint-ie", f"joint IE_k (from {TALKED})", TALKED),

@@ -54,7 +54,7 @@ def test_ours_stand_beside_theirs_and_what_was_not_run_is_marked(tmp_path: Path)
     assert one.table.rows[2][1].missing
     assert one.table.rows[4][1].source == "a"
     assert (
-        one.table.caption == "CDLM, Table 1: perplexity \u00b7 storyworld, n = 4 clusters, 40 masked tokens"
+        one.table.caption == "CDLM, Table 1: perplexity \u00b7 storyworld, n = 8 clusters, 80 masked tokens"
     )
     assert one.table.sources == ["From a"]
     assert set(one.rows) == {"longformer", "cdlm"}
